@@ -30,7 +30,7 @@ type addressLimit struct {
 
 	proxies auth.Proxies
 	limit   int
-	answers chan struct{} // refusals in progress; bounded by the constant refusals
+	answers chan struct{} // one element for each 429 response in progress; the capacity is the constant refusals
 
 	mu   sync.Mutex
 	open map[string]int // number of open connections by client address (/64 network for IPv6)
@@ -79,7 +79,8 @@ func (l *addressLimit) client(conn *net.TCPConn) (name string, counted bool) {
 	return auth.ClientName(address), !l.proxies.Trust(address)
 }
 
-// take counts a connection, or returns false if its client has reached the limit.
+// take counts a connection of the client and returns true. If the client has reached the limit,
+// take counts nothing and returns false.
 func (l *addressLimit) take(client string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -105,13 +106,13 @@ func (l *addressLimit) refuse(conn *net.TCPConn) {
 	select {
 	case l.answers <- struct{}{}:
 	default:
-		_ = conn.Close() // nothing was read or written, so the error does not matter
+		_ = conn.Close() // no byte was read or written, so an error of Close loses nothing
 		return
 	}
 	go func() {
 		defer func() { <-l.answers }()
 		_ = errors.Join(conn.SetDeadline(time.Now().Add(refusalTime)), writeRefusal(conn), conn.CloseWrite())
-		_, _ = io.Copy(io.Discard, io.LimitReader(conn, maxHeader)) // until the client closes the connection, or until the deadline
+		_, _ = io.Copy(io.Discard, io.LimitReader(conn, maxHeader)) // read until the client closes the connection, or until the deadline
 		_ = conn.Close()
 	}()
 }

@@ -2,7 +2,8 @@ package ingress_test
 
 import "testing"
 
-// Repeating an automation's request after its session was erased returns the error for erased runs.
+// If an automation's request is repeated after its session was erased, the response is the error
+// for erased runs.
 func TestErasedAutomation(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())

@@ -264,7 +264,7 @@ func (r *testEnv) answer(ctx context.Context, d *bus.JobMessage) {
 	if err != nil {
 		r.Errorf("rendering: %v", err)
 	}
-	ending.EndN = 3 // number of the last event: it follows the start (1) and the answer (2)
+	ending.EndN = 3 // the last event has the number 3, after the start (1) and the answer (2)
 	finished, err := r.store.Executions.Finish(ctx, []executiondb.Outcome{ending})
 	if err != nil {
 		r.Errorf("finishing: %v", err)

@@ -139,8 +139,8 @@ func TestWatchersReceiveChangesOfRunsAndDocuments(t *testing.T) {
 		r.call("DELETE", "/api/sessions?id="+h.claim.SessionID+"&agentId="+r.agent, r.asKey(), "").want(200)
 	}, "runs")
 
-	// The stranger has received no events of the first organization. The events of this upload are
-	// the first ones.
+	// The watcher of the other organization has received no event of the first organization: its
+	// first event is that of the following upload.
 	r.call("POST", "/api/knowledge", grace, `{"name":"a.txt","content":"some text"}`).want(202)
 	stranger.expect(soon, "documents")
 	r.bus.Changed(domain.ChangedRuns, elsewhere)
@@ -195,7 +195,7 @@ func TestChangeStreamsCountTowardsStreamLimits(t *testing.T) {
 		t.Errorf("a stream over the limit: %s", refused.body)
 	}
 	f.leave()
-	for deadline := time.Now().Add(20 * time.Second); ; { // the slot becomes free when the service notices the closed connection
+	for deadline := time.Now().Add(20 * time.Second); ; { // the slot becomes free when the service notices that the stream is closed
 		again := r.follow("GET", r.url+"/api/events", r.asKey(), "")
 		status := again.res.StatusCode
 		again.leave()

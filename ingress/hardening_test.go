@@ -44,8 +44,9 @@ func (w *wire) write(text string) {
 	}
 }
 
-// responses returns the statuses of the responses that the server sends. It waits up to 10 s for
-// each of due responses. If end is set, it also waits until the server has closed the connection.
+// responses returns the statuses of the responses that the server sends. due is the expected number
+// of responses, and responses waits up to 10 s for each. If end is set, it also waits until the
+// server has closed the connection.
 func (w *wire) responses(due int, end bool) (statuses []int, closed bool) {
 	w.t.Helper()
 	for {

@@ -54,8 +54,8 @@ const (
 	maxHeader = 32 << 10
 	// drainTimeout is the time for requests in progress to finish.
 	drainTimeout = 25 * time.Second
-	stopTimeout  = 30 * time.Second // time to stop all parts, after the grace period
-	voiceDrain   = 14 * time.Second // time for spoken answers to finish; closing the gate takes longer
+	stopTimeout  = 30 * time.Second // time to stop all parts of the ingress, after the grace period
+	voiceDrain   = 14 * time.Second // time for spoken answers to finish; the voice gate takes longer to close
 	// writeTimeout is the time within which a response must be written, including the longest wait.
 	// Streams set their own deadlines.
 	writeTimeout = 90 * time.Second
@@ -196,7 +196,7 @@ func openSecrets(cfg Config, box *secrets.Box, deps Deps) (*sealed.Watch, error)
 	if cfg.EncryptContents {
 		deps.Store.Seals.SealContents(box)
 	} else {
-		deps.Store.Seals.OpenContents(box) // decrypts contents that were encrypted while that setting was on
+		deps.Store.Seals.OpenContents(box) // decrypts contents that were encrypted while ENCRYPT_CONTENTS was set
 	}
 	registry := deps.Metrics
 	if registry == nil {
@@ -210,7 +210,7 @@ func openSecrets(cfg Config, box *secrets.Box, deps Deps) (*sealed.Watch, error)
 	return watch, nil
 }
 
-// keys derives the keys for sealing and signing from the secret.
+// keys derives the keys for sealing and for signing from key, the value of SECRETS_KEY.
 func keys(key string) (*secrets.Box, *secrets.Signer, error) {
 	box, err := secrets.NewBox(key)
 	if err != nil {

@@ -21,7 +21,7 @@ const KeyName = "parley/idempotencyKey"
 const instructions = "Each tool is an agent of the organization that the API key belongs to. Send it a message as you would send " +
 	"one to a colleague. To continue a conversation, send the sessionId of the earlier answer."
 
-// The methods that this package handles. The SDK handles all others.
+// The MCP methods that this package handles. The SDK handles all other methods.
 const (
 	methodList   = "tools/list"
 	methodCall   = "tools/call"
@@ -105,7 +105,7 @@ func answer(next mcp.MethodHandler) mcp.MethodHandler {
 			if call, ok := req.(*mcp.CallToolRequest); ok && call.Params != nil {
 				return run(ctx, agents, call)
 			}
-		case method == methodListen: // refused, because the stream would stay open without any message
+		case method == methodListen: // rejected, because the stream would stay open without any message
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "subscriptions are not supported"}
 		}
 		return next(ctx, method, req)
@@ -154,7 +154,8 @@ func run(ctx context.Context, agents Agents, req *mcp.CallToolRequest) (mcp.Resu
 	return resultFor(done), nil
 }
 
-// progressFor returns a function that reports a call's progress, if the client asked for it.
+// progressFor returns a function that reports a call's progress to the client. If the client did
+// not ask for progress, the function does nothing.
 func progressFor(ctx context.Context, req *mcp.CallToolRequest) func(string) {
 	token := req.Params.GetProgressToken()
 	if token == nil {

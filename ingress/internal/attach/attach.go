@@ -37,7 +37,8 @@ type Deps struct {
 	Templates    Templates
 	Client       *outbound.Client // fetches URLs
 	DefaultModel string           // model of agents that name none
-	// FilesPerOrganization is the limit on the bytes of an organization's files; 0: no limit.
+	// FilesPerOrganization is the maximum total size of an organization's files, in bytes; 0: no
+	// limit.
 	FilesPerOrganization int64
 }
 
@@ -81,7 +82,7 @@ func (f *Files) Upload(ctx context.Context, who domain.Caller, sessionID, name, 
 		Name: file.Name, MIMEType: kind, Content: stored,
 	}, f.FilesPerOrganization)
 	if err != nil {
-		_ = f.BlobsDB.DropUploads(ctx, who.OrganizationID, []blobdb.Upload{stored}) // on failure, the sweeper removes the content later
+		_ = f.BlobsDB.DropUploads(ctx, who.OrganizationID, []blobdb.Upload{stored}) // if this fails, the sweeper removes the content later
 		return domain.File{}, full(err)
 	}
 	return file, nil
@@ -119,7 +120,7 @@ func (f *Files) store(ctx context.Context, org, name, declared string, content i
 	}
 	kind, err := f.check(ctx, org, name, declared, stored)
 	if err != nil {
-		_ = f.BlobsDB.DropUploads(ctx, org, []blobdb.Upload{stored}) // on failure, the sweeper removes the content later
+		_ = f.BlobsDB.DropUploads(ctx, org, []blobdb.Upload{stored}) // if this fails, the sweeper removes the content later
 	}
 	return stored, kind, err
 }
@@ -224,7 +225,7 @@ func (f *Files) drop(ctx context.Context, s *dispatch.Submission, files []blobdb
 	for i, file := range files {
 		uploads[i] = blobdb.Upload{Hash: file.Hash, Bytes: file.Bytes}
 	}
-	_ = f.BlobsDB.DropUploads(ctx, s.Caller.OrganizationID, uploads) // on failure, the sweeper removes the contents later
+	_ = f.BlobsDB.DropUploads(ctx, s.Caller.OrganizationID, uploads) // if this fails, the sweeper removes the contents later
 }
 
 // resolve stores one attachment, or finds the existing file that the attachment refers to.

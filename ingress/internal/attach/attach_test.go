@@ -93,7 +93,7 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// The fetches of one organization leave slots for other organizations.
+// The fetches of one organization never take all slots: some remain for other organizations.
 func TestFetchesAreBounded(t *testing.T) {
 	t.Parallel()
 	f := newFetcher(nil)

@@ -40,8 +40,9 @@ func newFetcher(client *outbound.Client) *fetcher {
 	return f
 }
 
-// enter counts a fetch of an organization. It returns an error if too many fetches are in progress.
-// The last eighth of all slots is reserved for organizations without a fetch in progress.
+// enter takes a slot for a fetch of an organization. It returns an error if the organization or the
+// process has too many fetches in progress. The last eighth of all slots is reserved for
+// organizations without a fetch in progress. The caller must call leave after the fetch.
 func (f *fetcher) enter(org string) (leave func(), err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

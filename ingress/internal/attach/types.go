@@ -68,7 +68,8 @@ func mediaType(name, declared string, head []byte) string {
 	}
 }
 
-// among returns the declared type if known contains it, and otherwise the type of the extension.
+// among returns the declared type said if it is a value of known. Otherwise it returns the type
+// that known has for the extension, or "".
 func among(known map[string]string, extension, said string) string {
 	for _, is := range known {
 		if is == said {

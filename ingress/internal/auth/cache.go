@@ -107,7 +107,7 @@ func (c *cache[K, V]) put(keys []K, found []entry[V]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	// The check precedes the insertion, so the map never exceeds its size.
+	// The map is shrunk before the insertion, so it never exceeds its maximum size.
 	if len(c.entries)+len(keys) > cacheSize {
 		c.shrink()
 	}

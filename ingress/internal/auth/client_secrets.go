@@ -42,7 +42,8 @@ func (r *Resolver) NewClientSecret(ctx context.Context, maker Identity, purpose 
 		Session: purpose.Session, Expires: purpose.Expires.Unix(),
 	}
 
-	// At each use of the client secret, lasting compares this hash with the stored one.
+	// Each time the client secret is used, the function lasting compares this hash with the stored
+	// one.
 	if s.KeyID == "" {
 		sum := hashed(maker.Token)
 		s.Hash = sum[:]

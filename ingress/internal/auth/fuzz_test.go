@@ -102,8 +102,8 @@ func FuzzClientAddr(f *testing.F) {
 	})
 }
 
-// FuzzCredentials checks that a text that is recognized as a credential has one type and only
-// visible characters.
+// FuzzCredentials checks that every text that is recognized as a credential is of one type and has
+// only visible characters.
 func FuzzCredentials(f *testing.F) {
 	key := secrets.NewAPIKey()
 	for _, text := range append(seedHeaders, key.Key, secrets.NewSessionToken(), secrets.NewLinkToken(), key.Key+"0", key.Key[1:], strings.ToUpper(key.Key)) {

@@ -27,7 +27,7 @@ const (
 	NeedNobody              // no credential is read: sign-up and login
 	NeedKey                 // an API key, sent by a system and not by a browser
 	NeedUserKey             // an API key that acts for its user
-	NeedPage                // like NeedNobody, but the Origin header of the request is checked
+	NeedPage                // no credential is read, as with NeedNobody, but the Origin header of the request is checked
 	NeedVoice               // a user or a key without a cookie, or the holder of a client secret
 )
 
@@ -97,7 +97,7 @@ type Identity struct {
 // coded.
 func (r *Resolver) Resolve(req *http.Request, need Need) (Identity, error) {
 	ident, err := r.resolve(req, need)
-	if need == NeedKey && fromBrowser(req) { // rejected whatever the credential; the identity only selects the rate limit to report
+	if need == NeedKey && fromBrowser(req) { // browsers are rejected with any credential; the identity only selects the rate limit to report
 		return ident, apierr.New(apierr.ServerToServerOnly, "this endpoint does not accept requests from browsers")
 	}
 	return ident, err

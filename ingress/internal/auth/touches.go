@@ -83,5 +83,5 @@ func (t *touches) flush(ctx context.Context) {
 
 	ctx, cancel := context.WithTimeout(ctx, touchTime)
 	defer cancel()
-	_ = t.write(ctx, used) // on failure the use is lost; the next recorded use is written a minute later
+	_ = t.write(ctx, used) // if the write fails, the uses are lost; a later use is recorded after a minute
 }

@@ -216,7 +216,7 @@ func visitorContext(of *agentdb.Widget) string { return of.OrganizationID + "|" 
 func rendered(v any) []byte {
 	out, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // strings and numbers always have a JSON form
+		panic(err) // unreachable: strings and numbers always have a JSON form
 	}
 	return out
 }

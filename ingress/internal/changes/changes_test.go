@@ -136,7 +136,7 @@ func TestWatchersReceiveOnlyChangesOfTheirOrganization(t *testing.T) {
 				t.Errorf("%s: got %q, want %q", name, got, c.want)
 			}
 		}
-		t.f(bus.Change{Kind: domain.ChangedDocuments}) // without an organization, the change may concern any
+		t.f(bus.Change{Kind: domain.ChangedDocuments}) // without an organization, the change may concern any organization
 		t.f(bus.Change{OrganizationID: "org_b"})       // without a kind, the change may be of any kind
 		if got := a.log(t, time.Second); got != "0 documents" {
 			t.Errorf("a change of an unknown organization = %q", got)

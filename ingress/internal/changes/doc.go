@@ -1,6 +1,5 @@
 // Package changes notifies watchers that the runs or documents of their organization have changed.
-// A notice does not name the changed run or document. The watcher therefore reads the data of its
-// user again.
+// A notice does not name the changed run or document, so the receiver must read its data again.
 //
 //	bus ──► Hub ──► one mark per watcher and kind ──► Next: at most one of a kind in half a second
 //

@@ -111,7 +111,7 @@ func markEach(watchers map[*Watcher]struct{}, marks uint32) {
 	}
 }
 
-// all is the combination of the marks of all kinds.
+// all is the set of the marks of all kinds.
 const all uint32 = 1<<kinds - 1
 
 // kinds is the number of kinds of changes.

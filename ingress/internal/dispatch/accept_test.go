@@ -38,8 +38,8 @@ func TestOnlyAcceptedRunsGetJobMessages(t *testing.T) {
 }
 
 // TestAttachingReadsTheRunAgain checks that a new waiter makes its run due for an immediate read.
-// Without it, a run that finishes between the first read and the subscription would be noticed only
-// by the next poll.
+// Without this read, only the next poll would notice a run that finishes between the first read and
+// the subscription.
 func TestAttachingReadsTheRunAgain(t *testing.T) {
 	t.Parallel()
 	d := newTestEnv(t)

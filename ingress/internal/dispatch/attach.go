@@ -14,7 +14,7 @@ import (
 // Attachment is an attachment as the request contains it. Exactly one of FileID, URL and Data is set.
 type Attachment struct {
 	Field     string // field of the request, such as attachments[0]
-	Exact     bool   // whether Field is the complete path, without a field of the attachment to append
+	Exact     bool   // if true, At returns Field as it is and appends no field of the attachment
 	FileID    string
 	URL       string
 	Data      []byte

@@ -26,8 +26,8 @@ func (d *Dispatcher) Decide(ctx context.Context, a Answer) (rundb.StoredRun, err
 	return d.decided(ctx, a.OrganizationID, decided, err)
 }
 
-// TakeResults passes the results of a client's tool calls to the waiting run. The fields of a that
-// describe a person's decision are not used.
+// TakeResults passes the results of a client's tool calls to the waiting run. It ignores the fields
+// of the Answer that describe a person's decision.
 func (d *Dispatcher) TakeResults(ctx context.Context, a Answer, results []domain.ClientResult) (rundb.StoredRun, error) {
 	decided, err := d.store.Executions.TakeResults(ctx, a.OrganizationID, a.Principal, a.RunID, results, a.By)
 	return d.decided(ctx, a.OrganizationID, decided, err)

@@ -121,7 +121,7 @@ func TestAFullBacklogRefusesNewDeliveriesAndReplaysOldOnes(t *testing.T) {
 	hook := d.hook()
 	before, err := d.Deliver(t.Context(), d.delivery(hook, "seen"))
 	must(t, err)
-	full := New(d.cfg, d.store, d.bus, zerolog.Nop()) // not running, so that it never counts the backlog
+	full := New(d.cfg, d.store, d.bus, zerolog.Nop()) // this dispatcher does not run, so it never counts the backlog
 	full.backlog.total.counted = full.backlog.maximum
 	got, err := full.Deliver(t.Context(), d.delivery(hook, "seen"))
 	if err != nil || !got.Existing || *got.Delivery.RunID != before.Run.Run.ID {

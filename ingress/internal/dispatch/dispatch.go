@@ -32,7 +32,7 @@ const (
 // Config has the limits for accepting runs.
 type Config struct {
 	BacklogMax    int             // maximum number of queued runs of all organizations; further runs are refused
-	OrgBacklogMax int             // the same limit for one organization; 0: a quarter of BacklogMax
+	OrgBacklogMax int             // maximum number of queued runs of one organization; 0: a quarter of BacklogMax
 	Tracer        *tracing.Tracer // nil: no traces
 }
 
@@ -235,10 +235,11 @@ type Result struct {
 }
 
 // Await waits until the run finishes, the run waits for a new decision by a person, or the limit
-// has passed. In the last case it returns a Result without Ended, and no error. The result is shared
-// with other requests that wait for the run.
+// has passed. In the last case it returns a Result without Ended, and no error. The result is
+// shared with other requests that wait for the run.
 //
-// Thousands of requests wait here, so the stack frame has no Result.
+// Thousands of requests wait here. Await returns a pointer, so that the stack of a waiting request
+// does not contain a Result, which is large.
 func (d *Dispatcher) Await(ctx context.Context, s *Submitted, limit time.Duration) (*Result, error) {
 	if s.Run.Ended() {
 		return s.ended(), nil

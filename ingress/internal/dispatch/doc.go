@@ -9,7 +9,7 @@
 //	owner     accepted the run in this process: the worker replies to the process's inbox
 //	attacher  found an open run: it subscribes to runs.done.<run_id>, then reads the row
 //
-// Both wait in one map. For replies that are lost, one poll per process reads the rows of all
-// waiting requests. A wait ends when the run finishes or starts to wait for a person. An empty
-// reply, or a done notice, only causes the row to be read.
+// Both kinds of requests are in one map. Because replies can be lost, one poll per process reads
+// the rows of the runs for which requests wait. A wait ends when the run finishes or starts to wait
+// for a person. An empty reply, or a done notice, only causes the row to be read.
 package dispatch

@@ -79,7 +79,7 @@ func (r *Submitter) checkSettings(ctx context.Context, s *Submission) error {
 		switch {
 		case changed[fault.Setting]:
 			found = append(found, s.SettingNames.fault(fault))
-		case changed[fault.With]: // the agent has this setting, and the request has only the other one
+		case changed[fault.With]: // the agent has this setting; the error names the conflicting setting of the request
 			found = append(found, s.SettingNames.fault(domain.SettingFault{Setting: fault.With, Message: fault.WithMessage}))
 		}
 	}

@@ -36,7 +36,7 @@ type Submission struct {
 	Echo         json.RawMessage   // fields that responses repeat when the run is read; nil: none
 	Options      domain.RunOptions // options of the request besides its message
 	SettingNames *SettingNames     // names of the model settings in the request's protocol; nil: Parley's own names
-	ToolField    string            // path from a tool to the object with its name, for errors; empty: the tool itself
+	ToolField    string            // for errors: path from a tool to the object that contains the tool's name; empty: the tool itself
 	Attachments  []Attachment      // attachments of the request; acceptance stores them and adds them to Options
 	Unstored     bool              // whether the run cannot be read as a response of OpenAI's protocol
 	Key          string            // idempotency key; empty: none
@@ -159,8 +159,8 @@ func (s *Submission) NewRun(deadline time.Duration) (queuedb.NewRun, error) {
 type Charge interface {
 	// Pay charges the request. It returns an error if the caller has exceeded a rate limit.
 	Pay() error
-	Refund()       // returns the charge, if another request with the same key was charged already
-	Returns() bool // whether Refund restores the charge exactly, without an effect on requests in between
+	Refund()       // cancels the charge of Pay if the request turns out to be a replay
+	Returns() bool // whether Refund restores the rate limit exactly, as if Pay had not been called
 }
 
 // Consumed is the Charge of a request that has already been charged. Its methods do nothing.
@@ -172,7 +172,7 @@ func (Consumed) Pay() error { return nil }
 // Refund does nothing.
 func (Consumed) Refund() {}
 
-// Returns reports true, because there is no charge to restore.
+// Returns reports true, because Refund has no charge to restore.
 func (Consumed) Returns() bool { return true }
 
 // Submitter turns submissions into runs.
@@ -272,8 +272,8 @@ func (r *Submitter) held(ctx context.Context, s *Submission, hash []byte) (sub *
 // beginNew accepts a run for the submission, or returns the existing run with its key.
 func (r *Submitter) beginNew(ctx context.Context, s *Submission, accepting func(runID string)) (*Submitted, error) {
 	// If one of these checks fails, nothing has been stored. Prepare follows the check of the
-	// budget, because it may read the database. It precedes the other checks, because it may change
-	// the submission.
+	// budget, because Prepare may read the database. Prepare precedes the other checks, because it
+	// may change the submission.
 	err := r.WithinBudget(ctx, s.Caller.OrganizationID, s.AgentID, s.Caller.KeyID, s.AutomationID)
 	if err != nil {
 		return nil, err
@@ -304,7 +304,9 @@ func (r *Submitter) beginNew(ctx context.Context, s *Submission, accepting func(
 	// misses none.
 	accepting(run.ID)
 	sub, err := r.dispatch.Submit(ctx, run)
-	if err == nil && len(files) > 0 && sub.Run.Run.ID != run.ID { // another request has the same key; the sweeper repeats a failed cleanup
+	// If another run is returned, the files must not stay linked to the new run's id. If unlinking
+	// fails, the sweeper removes the links later.
+	if err == nil && len(files) > 0 && sub.Run.Run.ID != run.ID {
 		_ = r.store.Blobs.UnlinkAttachments(ctx, run.OrganizationID, run.ID)
 	}
 	if err == nil && sub.waits && !run.OwnSession {

@@ -17,7 +17,8 @@ const (
 
 // leftovers are the lanes with runs that were accepted but not dispatched. Usually such a run is
 // dispatched when an earlier run of its lane finishes. If the last running run of the lane finished
-// just before the acceptance, slots are free but no further run will finish.
+// just before the acceptance, slots are free, but no later run finishes and dispatches the accepted
+// run.
 type leftovers struct {
 	mu    sync.Mutex
 	lanes map[queuedb.Lane]bool

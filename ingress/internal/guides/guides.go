@@ -161,7 +161,8 @@ func (s *section) score(words []string) int {
 		total += found
 	}
 
-	// Each of these amounts is larger than the score that the words in the text can add.
+	// A match in the title or the heading adds more to the score than the words in the text can
+	// add.
 	switch len(words) {
 	case inTitle:
 		total += 1_000

@@ -9,7 +9,7 @@ import "strings"
 const (
 	forAnyone  = "anyone"  // credentials are ignored, as at sign-up and login; demo visitors are rejected
 	forLink    = "link"    // any holder of a link's token; an additional credential must be valid, except for the cookie of an ended session
-	forPublic  = "public"  // 200 with any credential unless it is malformed
+	forPublic  = "public"  // every credential gets 200 unless it is malformed
 	forDemo    = "demo"    // callers and demo visitors
 	forCaller  = "caller"  // people and keys
 	forPerson  = "person"  // people and their keys, but no organization keys
@@ -26,8 +26,8 @@ func (r *accessRow) raw() bool { return r.method == "POST" && r.path == "/api/fi
 // inPath reports whether the row's id is a part of the path.
 func (r *accessRow) inPath() bool { return strings.Contains(r.path, "/:id") }
 
-// at returns the target (path and query) of the row's request. query is added to the path. If the
-// path contains an id, query is that id.
+// at returns the target (path and query) of the row's request. If the path contains an id, query
+// replaces this id. Otherwise query is appended to the path.
 func (r *accessRow) at(query string) string {
 	if prefix, rest, inPath := strings.Cut(r.path, ":id"); inPath {
 		path, _ := strings.CutPrefix(query, "id=")

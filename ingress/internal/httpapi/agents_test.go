@@ -168,8 +168,8 @@ func schema(n int) string {
 	return head + strings.Repeat("x", n-len(head)-len(tail)) + tail
 }
 
-// fullAgent creates an agent from the constant fullAgent, with a document of the person's
-// organization.
+// fullAgent creates an agent with every field, from the JSON in the constant of the same name. The
+// agent is bound to a document of the person's organization.
 func (w *testEnv) fullAgent(p person) string {
 	w.t.Helper()
 	document := w.do("POST", "/api/knowledge", `{"name":"o","content":"known"}`, p.auth).want(w.t, "a document", 202, "").text(w.t, "id")

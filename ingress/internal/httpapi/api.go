@@ -73,7 +73,7 @@ type Deps struct {
 	Checks   map[string]func(context.Context) error // checks of /readyz by name
 	Draining func() bool                            // reports whether the ingress has begun to stop
 
-	OpenID       openid.Settings // without a redirect address; the zero value disables OpenID
+	OpenID       openid.Settings // the configured provider, without a redirect address; the zero value disables OpenID
 	Proxies      auth.Proxies    // trusted to report the client's address and scheme
 	MetricsToken string          // lets other machines read /metrics; if empty, only this machine can
 	FileLinkTTL  time.Duration   // how long a link to a file works; 0: no links

@@ -108,7 +108,7 @@ func TestUploadsThatBreakOff(t *testing.T) {
 		must(t, err)
 		_, _ = io.WriteString(conn, tc.body) // the server may stop reading before the end
 		if !tc.half {
-			must(t, conn.SetLinger(0)) // as if the client's machine were switched off
+			must(t, conn.SetLinger(0)) // Close resets the connection
 			must(t, conn.Close())
 			continue
 		}

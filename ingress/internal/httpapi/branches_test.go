@@ -159,8 +159,8 @@ func TestResponsesDoNotWaitForOtherBranches(t *testing.T) {
 	a.claimAccepted(after)
 }
 
-// A message is sent while a run of another branch has just lost its client. The message does not
-// cancel that run immediately.
+// A run of one branch has just lost its client. A message that is now sent in another branch does
+// not cancel that run immediately.
 func TestAMessageCancelsNoOtherBranch(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -225,7 +225,7 @@ func TestResponsesResolveReferences(t *testing.T) {
 		t.Errorf("an edited message of a session: %s", prompt)
 	}
 
-	// The reference is to an answer that is not finished, or to an answer of another agent.
+	// A request may refer to an answer that is not finished, and to an answer of another agent.
 	open := runFor(a.respond(`{"background":true,"model":"`+agentID+`","input":"open"}`, h.key))
 	if _, prompt = a.reply(h, a.newAgent(h), "", user("open"), refers(messageOf(open)), user("next")); prompt != "open>… next" {
 		t.Errorf("a reference to an open run: %s", prompt)
@@ -331,8 +331,8 @@ func uiMessage(messageID, role, text string) string {
 	return `{"id":"` + messageID + `","role":"` + role + `","parts":[{"type":"step-start"},{"type":"text","text":"` + text + `"}]}`
 }
 
-// The AI SDK sends messages after an edit, for another answer, or with a history of its own. Their
-// runs continue the conversation that the user sees.
+// The AI SDK sends a message again after an edit, to get another answer, or with a history of its
+// own. The run of each such message continues the conversation that the user sees.
 func TestEditedAndRegeneratedMessages(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -386,7 +386,7 @@ func TestEditedAndRegeneratedMessages(t *testing.T) {
 	}
 }
 
-// A client disconnects while its run is being accepted. The run is cancelled like any other run
+// If a client disconnects while its run is being accepted, the run is cancelled like any other run
 // without a reader.
 func TestARunWhoseClientLeavesBeforeItIsAccepted(t *testing.T) {
 	t.Parallel()

@@ -131,7 +131,7 @@ func (a *runEnv) newAttack(by, on *filledOrg) *attack {
 		{by.member.cookie, by.memberKey, on.header},
 	}
 	for _, r := range accessTable {
-		if r.who != forAnyone && r.who != forLink && r.who != forSession { // these accept any credential or end sessions that the attack needs
+		if r.who != forAnyone && r.who != forLink && r.who != forSession { // these accept any credential, or end sessions that the attack needs
 			at.routes = append(at.routes, r)
 		}
 	}
@@ -201,7 +201,7 @@ func (at *attack) generate(r *mathrand.Rand) (method, target, body string, heade
 	return row.method, row.path + "?" + strings.TrimPrefix(query, "&"), body, headers
 }
 
-// one sends the attack's request number n and checks the response.
+// one sends request number n of the attack and checks the response.
 func (at *attack) one(seed, n uint64) {
 	r := mathrand.New(mathrand.NewPCG(seed, n)) // the same seed gives the same requests
 	method, target, body, headers := at.generate(r)
@@ -256,7 +256,7 @@ func (at *attack) sendAndCancel(method, target, body string, headers []string) a
 	return got
 }
 
-// run sends requests concurrently: those with a number of at least from and less than to.
+// run sends the requests with the numbers from (inclusive) to to (exclusive) concurrently.
 func (at *attack) run(seed, from, to uint64) {
 	numbers := make(chan uint64)
 	var wg sync.WaitGroup
@@ -390,7 +390,8 @@ func TestCanariesOverASabotagedStore(t *testing.T) {
 	}
 }
 
-// The canary test detects leaks: for a member of the attacked organization it reports the words.
+// The canary test detects leaks and changes. With a key of the attacked organization, which may
+// read and change its data, it must report both.
 func TestCanariesAreNoticed(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -202,7 +202,7 @@ func TestBudgetsRefuseChecks(t *testing.T) {
 }
 
 // A finished run lists the servers that could not be reached. The organization sees this list, but
-// the visitors of a widget do not.
+// visitors of a widget do not.
 func TestWarningsOfRuns(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

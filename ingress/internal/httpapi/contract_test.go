@@ -75,7 +75,7 @@ func TestEveryOperationWithoutDatabase(t *testing.T) {
 	})
 	each(func(o openapi.Operation, target, body string) {
 		if slices.Contains([]string{"runAutomation", "createCompletion", "createResponse", "createWidgetSession", "beginOidc", "finishOidc"}, o.ID) {
-			return // covered by separate tests: the first three need a running dispatcher, the next a page, the others a provider
+			return // other tests cover these: three need a running dispatcher, createWidgetSession a page, and OpenID a provider
 		}
 		who := ada.auth
 		switch {
@@ -87,7 +87,7 @@ func TestEveryOperationWithoutDatabase(t *testing.T) {
 			who = key
 		}
 		switch o.ID {
-		case "getEvents", "getModelList", "createEmbeddings": // use no database here; for the workers of the last see TestFailedEmbeddings
+		case "getEvents", "getModelList", "createEmbeddings": // these use no database here; TestFailedEmbeddings covers the calls of workers
 			w.do(o.Method, target, body, who).want(t, o.ID, 200, "")
 			return
 		}

@@ -229,8 +229,8 @@ func (s *orgPair) malformed() []credential {
 	return append(list, cookies...)
 }
 
-// mixed returns combinations of several credentials in one request. They test which of these is
-// used.
+// mixed returns combinations of several credentials in one request. The expected results show which
+// credential of a combination is used.
 func (s *orgPair) mixed() []credential {
 	h, o := s.home, s.away
 	owner := login("owner's cookie", h.owner, h, domain.RoleOwner, h.owner.cookie)

@@ -18,7 +18,7 @@ import (
 
 const (
 	assetAge  = "public, max-age=31536000, immutable"
-	widgetAge = "public, max-age=300" // for assets whose name does not change with their content
+	widgetAge = "public, max-age=300" // assets whose name does not change with their content
 )
 
 // dashboardPage serves the single-page application for GET /dashboard and all paths below it. It
@@ -102,7 +102,7 @@ func widgetScript(name string) gin.HandlerFunc {
 		}
 
 		header := c.Writer.Header()
-		header.Set("Access-Control-Allow-Origin", "*") // scripts of type module need it, and so do scripts with an integrity hash
+		header.Set("Access-Control-Allow-Origin", "*") // required for scripts of type module and scripts with an integrity hash
 		header.Set("Cross-Origin-Resource-Policy", "cross-origin")
 		serve(c, assets[name], widgetAge)
 	}

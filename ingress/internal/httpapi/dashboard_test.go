@@ -33,7 +33,7 @@ func TestDashboardPages(t *testing.T) {
 			to += "?next=" + url.QueryEscape(path)
 		}
 		if strings.HasSuffix(path, "/") {
-			to = "/login" // next does not contain the path, because it is not a page
+			to = "/login" // the parameter next is omitted, because the path is not a page of the dashboard
 		}
 		if a = w.do("GET", path, ""); a.status != http.StatusSeeOther || a.header.Get("Location") != to {
 			t.Errorf("%s without a session: %d to %q", path, a.status, a.header.Get("Location"))

@@ -2,12 +2,11 @@
 // feature packages. Their handlers decode and check a request, call a store or a worker, and write
 // the response.
 //
-// A request passes these stages, and each of them may respond with problem+json:
+// A request passes these stages in order, and each of them may respond with problem+json:
 //
-//	observe ──► gate ────────────────────────────────────────────► handler
-//	request id, who calls? (auth), demo limit, cross-origin        decode (strict JSON)
-//	log, metrics, writes, query, role, rate limit                  call, WriteJSON
-//	panics
+//	observe  request id, log, metrics, panics
+//	gate     credential (auth), demo limit, writes from other origins, query, role, rate limit
+//	handler  decoding (strict JSON), call of a store or worker, response (WriteJSON)
 //
 // Handlers pass their errors to httpx.Fail, which shows callers the errors that have an error code
 // and hides the details of all others. The request's httpx.State contains the caller and the ids

@@ -372,7 +372,7 @@ func TestEveryPutTakesBackWhatWasRead(t *testing.T) {
 		"/api/knowledge":     {"name", "metadata", "url", "mimeType"},
 	}
 	const number, text, null = `7`, `"2026-01-01T00:00:00.000Z"`, `null`
-	moving := map[string]map[string]string{ // fields that may change between the GET and the PUT
+	moving := map[string]map[string]string{ // fields that the service may change between the GET and the PUT
 		"/api/agents":        {"lastCheck": `{"version":1,"checkedAt":"2026-01-01T00:00:00.000Z","ok":true,"checks":[]}`},
 		"/api/budgets":       {"used": number, "reserved": number, "resetsAt": text},
 		"/api/hooks":         {"lastDeliveryAt": text, "lastRejectedAt": text, "previousSecretUntil": text},

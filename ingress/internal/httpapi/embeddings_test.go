@@ -25,8 +25,8 @@ func vectorOf(text string) []byte {
 	return binary.LittleEndian.AppendUint32(numbers, math.Float32bits(0.1))
 }
 
-// embedsLengths returns a worker's reply with vectorOf for each of the first texts, at most the
-// given number.
+// embedsLengths returns the reply of a worker that embeds the first texts of a request, at most the
+// given number, with vectorOf.
 func embedsLengths(body []byte, most int) []byte {
 	var asked contract.EmbedRequest
 	err := json.Unmarshal(body, &asked)
@@ -55,8 +55,8 @@ func (a *runEnv) answerEmbeddings() {
 	})
 }
 
-// embedCalls is a WorkerCaller that records the calls. It returns reply. If reply is empty, it
-// embeds the texts of each call, at most the first most texts.
+// embedCalls is a WorkerCaller that records the calls. If reply or err is set, each call returns
+// both. Otherwise a call embeds its first texts, at most the number in the field most.
 type embedCalls struct {
 	reply string
 	err   error

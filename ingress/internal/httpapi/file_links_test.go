@@ -40,7 +40,7 @@ func (a *runEnv) answerWithFile(runID string, appendSources bool) domain.File {
 	return files[0]
 }
 
-// linksAt returns the links that are valid at a time.
+// linksAt returns Links whose clock shows the given time.
 func (a *runEnv) linksAt(now time.Time) *filelink.Links {
 	return filelink.New(a.api.Signer, "http://parley.test", 24*time.Hour, func() time.Time { return now })
 }

@@ -43,7 +43,8 @@ func fileEnv(t *testing.T) (a *runEnv, h *testOrg, runID string) {
 	return a, h, a.newChat(h, a.newAgent(h), "s", h.member.auth, h.header)
 }
 
-// numbers returns n bytes of consecutive numbers. Any part of them shows its position.
+// numbers returns n bytes that contain consecutive numbers, so that the content of any part shows
+// its position.
 func numbers(n int) []byte {
 	out := make([]byte, 0, n+8)
 	for i := 0; len(out) < n; i++ {
@@ -270,8 +271,8 @@ func TestSameFilesOfTwoOrganizations(t *testing.T) {
 	a.from("GET", "/api/files?id="+one.ID, "", away.key).want(t, "the other's", 404, "not_found")
 }
 
-// A file's content is deleted during a download. Before the first byte, the client gets an error;
-// afterwards, its connection is closed.
+// If a file's content is deleted during a download, the result depends on the time: before the
+// first byte, the client gets an error; afterwards, its connection is closed.
 func TestFilesDeletedDuringDownload(t *testing.T) {
 	t.Parallel()
 	a, h, runID := fileEnv(t)

@@ -105,7 +105,7 @@ func (a *api) checkPage(c *gin.Context, r httpx.Route, via auth.Via) error {
 	if cause == nil {
 		return nil
 	}
-	a.ShowLimit(c) // report the limit but do not count: pages of other origins must not use it up
+	a.ShowLimit(c) // report the limit but do not count the request: pages of other origins must not use up the limit
 	return apierr.Wrap(apierr.PermissionDenied, cause, "requests from pages of other origins are not allowed")
 }
 

@@ -271,7 +271,7 @@ func TestDeliveryLog(t *testing.T) {
 		}
 	}
 	a.from("POST", at+"&action=redeliver&id=evt_4", "", h.key).want(t, "none", 404, "not_found")
-	a.exec(`DELETE FROM runs WHERE id = $1`, one.text(t, "runId")) // as the sweeper does after the retention period
+	a.exec(`DELETE FROM runs WHERE id = $1`, one.text(t, "runId")) // removes the run, as the sweeper does after the retention period
 	if bare := a.ok("GET", at+"&id=evt_3", "", h.key); bare.json(t, "kept") != false || bare.json(t, "body") != nil {
 		t.Errorf("a delivery whose run was removed: %s", bare.body)
 	}

@@ -64,7 +64,8 @@ func (a *runEnv) delivery(hookID, source, deliveryID, event, body string, header
 	return req
 }
 
-// signAs sets the headers of a source's signature. It does not use the code under test.
+// signAs sets the headers with which a source signs a delivery. It computes the signature without
+// the code under test.
 func signAs(header http.Header, source, deliveryID, event, body string, now time.Time) {
 	at := strconv.FormatInt(now.Unix(), 10)
 	sum := func(key, text string) []byte {

@@ -144,7 +144,8 @@ func TestFirstDeliveriesDuringUnsignedFloods(t *testing.T) {
 	}
 	close(stop)
 	strangers.Wait()
-	if got := a.metric(t, `parley_uploads_cut_total{route="/api/hooks/receive/:id",sender="unverified"}`); got < 1 { // the other large delivery may find a free slot
+	// One of the two large deliveries may find a free slot, so possibly only one upload was cut.
+	if got := a.metric(t, `parley_uploads_cut_total{route="/api/hooks/receive/:id",sender="unverified"}`); got < 1 {
 		t.Errorf("%v unverified bodies are counted as cut", got)
 	}
 }

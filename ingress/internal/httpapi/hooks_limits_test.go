@@ -71,8 +71,8 @@ func TestRefusedDeliveriesCount(t *testing.T) {
 	}
 }
 
-// A budget has room when it is checked, but is used up when the run is accepted. The delivery is
-// rejected with a status that lets the source retry.
+// If a budget has room when a delivery is checked but is used up when its run is accepted, the
+// delivery is rejected with a status that lets the source retry.
 func TestABudgetIsUsedUpDuringADelivery(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -118,7 +118,7 @@ func (a *runEnv) deliverDuring(hookID, body string, do func(room int)) int {
 	return rec.Code
 }
 
-// While a delivery's body arrives, its hook is disabled or deleted, or its key is revoked. The
+// If a hook is disabled or deleted, or its key is revoked, while a delivery's body arrives, the
 // delivery is rejected.
 func TestAHookIsDisabledDuringADelivery(t *testing.T) {
 	t.Parallel()

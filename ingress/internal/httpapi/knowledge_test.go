@@ -343,8 +343,8 @@ func TestPagesAndPassages(t *testing.T) {
 	}
 }
 
-// A spreadsheet may have all of its text on one page. Of a long page, only the beginning is shown,
-// and only a few clients can read it at the same time.
+// A spreadsheet may have all of its text on one page. The response with a long page contains only
+// the beginning of its text, and only a few clients can read it at the same time.
 func TestLongPages(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)

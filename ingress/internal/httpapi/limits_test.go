@@ -205,7 +205,7 @@ func TestReplaysAtAnotherIngress(t *testing.T) {
 	a := newRunEnv(t)
 	h := a.newTestOrg("red")
 	agentID, gone := a.newAgent(h), a.newAgent(h)
-	settings := ratelimit.Settings{Demo: 1, User: 2, System: 100} // enough for keys that the ingress process considers new
+	settings := ratelimit.Settings{Demo: 1, User: 2, System: 100} // a limit of 100, which the replays of keys outside the cache do not reach
 	body := func(agent, key, message string) string {
 		return `{"target":"` + agent + `","input":{"message":"` + message + `"},"idempotencyKey":"` + key + `"}`
 	}

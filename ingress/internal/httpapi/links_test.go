@@ -149,7 +149,7 @@ func TestWhoMayReset(t *testing.T) {
 		invited("fay", domain.RoleOwner)
 	hal := w.invited(eve, eve.org, "hal@example.com", domain.RoleMember)
 	orgKey, _ := w.key(ada, domain.KeyScopeOrganization)
-	for _, known := range []person{gus, hal} { // known people: an owner can add them by their addresses alone
+	for _, known := range []person{gus, hal} { // an owner can add these people by their addresses alone
 		w.admit(ada, ada.org, known, domain.RoleMember)
 	}
 	w.only(gus, ada.org)

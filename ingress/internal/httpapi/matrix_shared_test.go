@@ -38,9 +38,9 @@ func newDraw(t *testing.T) draw {
 }
 
 // credentials returns the credentials selected for a row. Rows are numbered from 0. The result
-// contains the first credential of each outcome, and some of the others, which differ from row to
-// row. The outcomes that occur in a run, and whether every documented response occurs, therefore do
-// not depend on the seed.
+// contains the first credential of each outcome, and some of the other credentials, which differ
+// from row to row. Therefore the seed affects neither which outcomes occur in a run nor whether
+// every documented response occurs.
 func (d draw) credentials(row int, all []credential) iter.Seq2[int, *credential] {
 	return func(yield func(int, *credential) bool) {
 		outcomes, n := map[string]bool{}, 0

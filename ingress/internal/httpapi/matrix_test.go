@@ -494,7 +494,7 @@ func (m *matrix) missingFor(name string, kind idKind) []target {
 	owner := login("owner", m.home.owner, m.home, domain.RoleOwner, m.home.owner.auth)
 	for other, of := range idKinds {
 		if other != name && !of.bearer && of.prefix != kind.prefix && (!members[of.prefix] || !members[kind.prefix]) {
-			given := m.once("missing elsewhere: "+other, func() string { return of.own(m.orgPair, &owner) }) // a request with this id finds and changes nothing
+			given := m.once("missing elsewhere: "+other, func() string { return of.own(m.orgPair, &owner) }) // shared, because a request with this id finds and changes nothing
 			list = append(list, target{"id of " + other, given, ""})
 		}
 	}
@@ -546,7 +546,7 @@ func (m *matrix) targets(r *accessRow, c *credential) []target {
 		missing = missing[:2]
 	}
 	list := asField(r, append([]target{{"own", m.own(r, name, c), "ok"}}, missing...))
-	if r.who == forVoice && c.page == foreignPage { // the caller must not find out which widget lists the page
+	if r.who == forVoice && c.page == foreignPage { // the caller must not find out which widgets list the origin of the page
 		list[0].outcome = "403 permission_denied"
 	}
 	if c.via == "demo" { // demo visitors have no resources
@@ -677,7 +677,7 @@ func (m *matrix) check(t *testing.T, r *accessRow, c *credential, at target, wan
 // changes reports whether the request may change something.
 func (r *accessRow) changes() bool { return r.method != http.MethodGet && r.method != http.MethodHead }
 
-// missingShare is the number of credentials that share the missing ids. Each of them is tested with
+// missingShare is the number of credentials that share the missing ids: a credential is tested with
 // every third id.
 const missingShare = 3
 
@@ -707,7 +707,7 @@ func (m *matrix) row(t *testing.T, number int, d draw) {
 		}
 		for j, at := range m.targets(r, c) {
 			if at.isMissing() && (n+j)%missingShare > 0 {
-				continue // other credentials are tested with this id, because the caller does not matter
+				continue // tested with other credentials only, because the result for a missing id does not depend on the caller
 			}
 			m.check(t, r, c, at, at.outcome, m.cell(r, c, at))
 		}

@@ -131,7 +131,8 @@ func (a *runEnv) queued(ctx context.Context) map[string]string {
 func (a *runEnv) end(runID string, change func(*domain.Run)) { a.endAfter(runID, "", change) }
 
 // endAfter finishes an accepted run like a worker that has published other events first. told
-// contains these events as lines of a chunk, beginning with event 2.
+// contains these events in the format of the stored log, one event in each line. The first of them
+// has the number 2.
 func (a *runEnv) endAfter(runID, told string, change func(*domain.Run)) {
 	claim := a.claim(a.t, runID)
 	if claim.Run == nil {
@@ -151,7 +152,7 @@ func (a *runEnv) endAfter(runID, told string, change func(*domain.Run)) {
 	}
 	if err == nil {
 		_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Outcome{ending})
-		for range 5 { // like a worker, because large results may exceed the statement timeout on a busy machine
+		for range 5 { // repeat like a worker, because on a busy machine a large result may exceed the statement timeout
 			if err == nil || !pg.HasCode(err, "57014") {
 				break
 			}
@@ -310,7 +311,7 @@ func TestLargeAnswersOfToolsAreCounted(t *testing.T) {
 		t.Errorf("response without capacity = %.200q", got)
 	}
 	other.Leave()
-	for range 2 { // twice, because the first response has released its capacity
+	for range 2 { // the second call shows that the first response has released its capacity
 		if got := texts(call(t, session, &mcp.CallToolParams{Name: tool.Name, Arguments: map[string]any{"message": "two"}})); got != long {
 			t.Errorf("response with capacity has %d bytes: %.200q", len(got), got)
 		}

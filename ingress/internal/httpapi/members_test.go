@@ -168,8 +168,8 @@ func TestOwnersAndOrganizationsAreNeverUsedUp(t *testing.T) {
 	if demoted[http.StatusOK] != owners-1 || demoted[http.StatusConflict] != 1 {
 		t.Errorf("all step down concurrently: %v", demoted)
 	}
-	// A person is a member of two organizations of other owners. Both remove the person at the same
-	// time.
+	// A person is a member of two organizations of other owners, and both owners remove the person
+	// at the same time. The person must keep an organization.
 	x, y, z := w.signUp("x@example.com"), w.signUp("y@example.com"), w.signUp("z@example.com")
 	w.admit(x, x.org, y, domain.RoleOwner)
 	w.do("POST", "/api/organizations", `{"name":"other"}`, z.auth)

@@ -199,13 +199,13 @@ func TestUnsignedFloodsDoNotBlockSignedDeliveries(t *testing.T) {
 	var wg sync.WaitGroup
 	stop := make(chan struct{})
 	hooks := make([]string, strangers)
-	for n := range hooks { // before the floods, which slow down all requests
+	for n := range hooks { // created before the floods, which slow down all requests
 		hooks[n] = a.newHook(a.newTestOrg("stranger"+strconv.Itoa(n)), "github")
 	}
 	for n, hookID := range hooks {
 		wg.Go(func() {
 			for sent := 0; ; sent++ {
-				client := "198.51." + strconv.Itoa(n) + "." + strconv.Itoa(sent/100%200) // too few from each address to be blocked
+				client := "198.51." + strconv.Itoa(n) + "." + strconv.Itoa(sent/100%200) // each address sends too few deliveries to be blocked
 				select {
 				case <-stop:
 					return

@@ -94,8 +94,8 @@ func catch(c *gin.Context) {
 
 // loggedStatus returns the status for the log and the metrics. If the client has disconnected, an
 // error such as a cancelled database call is not a fault of the service, and the status is
-// statusClientClosed. If there is no error, the status stays, for example of a stream that its
-// client closed.
+// statusClientClosed. Without an error, loggedStatus returns the status of the response, for
+// example for a stream that its client has closed.
 func loggedStatus(c *gin.Context, st *httpx.State) int {
 	if st.Err == nil || st.Panicked || c.Request.Context().Err() == nil || stoppedByService(st.Err) {
 		return c.Writer.Status()
@@ -103,8 +103,8 @@ func loggedStatus(c *gin.Context, st *httpx.State) int {
 	return statusClientClosed
 }
 
-// stoppedByService reports whether the service itself stopped reading from the client. In this
-// case, too, the request's context is cancelled as if the client had disconnected.
+// stoppedByService reports whether the service itself stopped reading from the client. Such a
+// request's context is cancelled, too, as if the client had disconnected.
 func stoppedByService(err error) bool {
 	code := apierr.CodeFor(err)
 	return code == apierr.Overloaded || code == apierr.RateLimited || errors.Is(err, os.ErrDeadlineExceeded)

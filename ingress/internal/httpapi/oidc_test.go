@@ -410,7 +410,7 @@ func TestOpenIDProviderMayBeUnreachable(t *testing.T) {
 		t.Errorf("an unreachable provider got %d requests within the pause", n)
 	}
 	p.set(func() { p.down = false })
-	w.useProvider(p) // as if the provider's pause were over; package openid tests the pause
+	w.useProvider(p) // ends the pause after the provider's failure; package openid tests the pause
 	if a := w.do("GET", account.OIDCPath, ""); a.status != http.StatusSeeOther {
 		t.Errorf("back again: %d %s", a.status, a.body)
 	}

@@ -88,7 +88,7 @@ func (p *busRecorder) ends(org string) map[string]bool {
 			ends[m.Reply] = true
 		}
 	}
-	for _, m := range p.seen { // replies contain the subjects of the other sides
+	for _, m := range p.seen { // the Reply fields of messages to known subjects contain the subjects of the other side
 		if ends[m.Subject] && m.Reply != "" {
 			ends[m.Reply] = true
 		}

@@ -50,7 +50,7 @@ func TestUpgradesHaveNoBody(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
 	b.api.voice.VoicePerOrganization = 1
-	b.open(t, "?model="+b.agent, b.key) // takes the only slot, so that checks after taking a slot would fail for that reason
+	b.open(t, "?model="+b.agent, b.key) // takes the only slot, so a handshake that is not rejected fails with a different error
 	frame := "\x81\x82\x00\x00\x00\x00{}"
 	for name, c := range map[string]struct{ header, body string }{
 		"announced and never sent": {"Content-Length: 5", ""},

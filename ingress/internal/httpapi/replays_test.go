@@ -21,8 +21,8 @@ type replayOver struct {
 	ask  func() answer
 }
 
-// replays returns requests with idempotency keys, to an agent over each protocol. Requests to the
-// same endpoint are for the same run.
+// replays returns requests with idempotency keys for every protocol that runs agents. Requests to
+// the same endpoint have the same key and the same message, so they are for the same run.
 func (a *runEnv) replays(t *testing.T, h *testOrg, agentID string) []replayOver {
 	t.Helper()
 	var all []replayOver
@@ -63,9 +63,10 @@ func (a *runEnv) replays(t *testing.T, h *testOrg, agentID string) []replayOver 
 	}})
 }
 
-// Over each protocol, the result of a replay is read from the database only if there is capacity
-// for it. Otherwise the replay is rejected like a request to read the run. The error names the run.
-// The rejected replay uses no memory, starts no run, and may be repeated.
+// In every protocol, a replay reads its result from the database only if there is capacity for a
+// large response. Otherwise the replay gets the error of a request to read the run, and the error
+// names the run. The rejected replay uses no memory and starts no run, and the client can repeat
+// it.
 func TestLargeReplaysAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:paralleltest // measures the allocations of the whole process
 	a := newWaitingRunEnv(t, unlimited)
 	const size, refusals = 1 << 20, 3 // a run object contains its answer twice, so a replay uses more than twice the size
@@ -131,8 +132,8 @@ func TestLargeReplaysAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:parall
 	}
 }
 
-// A request has waited for its run, but there is no capacity for the large result. The request is
-// rejected. When it is repeated, it gets the result.
+// If there is no capacity for the large result of a run, the request that has waited for the run is
+// rejected. When the request is repeated, it gets the result.
 func TestLargeResultsOfAwaitedRunsAreCounted(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)

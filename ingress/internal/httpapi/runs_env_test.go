@@ -95,7 +95,7 @@ func runEnvOf(tb testing.TB, w *testEnv) *runEnv {
 	}
 	tb.Cleanup(wg.Wait)
 	watch := changes.New(b.NewChangeWatch(), zerolog.Nop())
-	watch.Drain() // otherwise, requests to a recorder would never end
+	watch.Drain() // ends streams of changes, which would never end because a recorder does not disconnect
 	d.Drain()     // requests that wait for a run then get a response immediately
 	hub.Drain()
 	w.notifyRecorder.next = b

@@ -28,8 +28,8 @@ func fullRun(answer string, bytes int) func(*domain.Run) {
 	}
 }
 
-// A list shows the short forms of runs. Summaries of large results are stored separately; the list
-// is the same for these. Fields that exist in both forms have equal values.
+// A list shows the short forms of runs. For a large result, a summary is stored separately, and the
+// list shows the same fields. Fields that exist in both forms of a run have equal values.
 func TestListedRunsAreInShort(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

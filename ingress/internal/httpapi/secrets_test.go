@@ -55,7 +55,7 @@ next:
 	return n
 }
 
-// A request needs a value that is sealed with a missing key. The response is 503, and the log
+// If a request needs a value that is sealed with a missing key, the response is 503, and the log
 // reports the missing key to the operator. After resealing, the old key is no longer needed.
 func TestTheKeyOfStoredSecretsIsRemoved(t *testing.T) {
 	t.Parallel()

@@ -150,8 +150,8 @@ func TestLargeRunsAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:parallelt
 	whole()
 	one := allocated(whole)
 
-	// Of several concurrent readers, as many succeed as there is capacity for. None of them waits
-	// for the client of another reader.
+	// If several clients read at the same time, as many of them succeed as there is capacity for.
+	// No request waits until another client has read its response.
 	var readers sync.WaitGroup
 	var mu sync.Mutex
 	served := 0
@@ -215,8 +215,8 @@ func TestLargeRunsAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:parallelt
 	}
 }
 
-// The log of a run grows while slow readers read it. They do not exceed their organization's limit,
-// and a reader in another organization gets its response.
+// If the log of a run grows while slow readers read it, they do not exceed their organization's
+// limit, and a reader in another organization gets its response.
 func TestSlowReadersOfAGrowingLogAreBounded(t *testing.T) { //nolint:paralleltest // measures the memory of the whole process
 	a := newWaitingRunEnv(t, unlimited)
 	const size, readers, share = 12 << 20, 12, 20 << 20
@@ -240,7 +240,7 @@ func TestSlowReadersOfAGrowingLogAreBounded(t *testing.T) { //nolint:paralleltes
 	a.exec(`INSERT INTO run_events (run_id, org_id, fence, first_n, last_n, events)
 		SELECT $1, $2, 1, n + 1, n + 1, 'message.delta {"text":"' || repeat('y', $3) || E'"}\n' FROM generate_series(1, 12) n`, runID, h.org, size/12)
 	counted := int64(0)
-	for end := time.Now().Add(8 * time.Second); time.Now().Before(end); { // without notifications, readers poll a log after 5 seconds
+	for end := time.Now().Add(8 * time.Second); time.Now().Before(end); { // readers that get no notification poll a log after 5 seconds
 		<-time.After(200 * time.Millisecond)
 		counted = max(counted, a.api.large.Bytes())
 	}

@@ -85,7 +85,7 @@ func TestCachedIdentitiesHaveNoLastingEffect(t *testing.T) {
 	const kept, gone, denied = "", "unauthenticated", "permission_denied"
 	for name, c := range map[string]struct {
 		scope      domain.KeyScope // scope of the key that bea uses as an owner; "": a session
-		loss       string          // a statement with $1 that takes effect at another ingress process
+		loss       string          // a statement that takes effect at another ingress process; the function in the next field returns its $1
 		of         func(bea person, keyID string) string
 		wants, own string // the errors of an action that requires a role, and of creating a key of one's own
 	}{

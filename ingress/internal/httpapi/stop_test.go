@@ -159,7 +159,7 @@ func pass(t *testing.T, d time.Duration) {
 }
 
 const (
-	graceOver = readers.Grace + 2*time.Second // by then, a run that has lost its reader is cancelled, even on a busy machine
+	graceOver = readers.Grace + 2*time.Second // time after which a run without readers is cancelled, even on a busy machine
 	atOnce    = 3 * time.Second               // shorter than the grace period
 )
 
@@ -180,8 +180,9 @@ func (a *runEnv) toolCallOf(h *testOrg, agentID, requestID, message string) stri
 	return `{"jsonrpc":"2.0","id":` + requestID + `,"method":"tools/call","params":{"name":"` + name[1] + `","arguments":{"message":"` + message + `"}}}`
 }
 
-// In some protocols, users expect that disconnecting cancels the run. In these, a run is cancelled
-// when its client disconnects.
+// In some protocols, users expect that disconnecting cancels the run. With these protocols, a run
+// is cancelled when its client disconnects. Background runs, runs with an idempotency key and runs
+// of Parley's own protocol continue.
 func TestARunEndsAfterItsLastReader(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -248,8 +249,9 @@ func TestARunEndsAfterItsLastReader(t *testing.T) {
 	}
 }
 
-// A user stops a run by disconnecting. The next message in the session, sent to another ingress
-// process, cancels this run. The history contains the part of the answer that was shown.
+// A user stops a run by disconnecting. The next message in the session cancels this run, even if
+// the message is sent to another ingress process. The history contains the part of the answer that
+// was shown.
 func TestTheNextMessageCancelsAStoppedRun(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -458,8 +460,8 @@ func TestAToolCallIsCancelled(t *testing.T) {
 	}
 }
 
-// A client disconnects during a tool call without cancelling it. The next tool call in the session,
-// sent to another ingress process, cancels the run. The calls of other sessions continue.
+// If a client disconnects during a tool call without cancelling the call, the next tool call in the
+// session cancels its run, even at another ingress process. The calls of other sessions continue.
 func TestTheNextToolCallCancelsAnAbandonedRun(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)

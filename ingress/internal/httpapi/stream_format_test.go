@@ -141,7 +141,7 @@ func TestRunsAreReadAndResumedInFormats(t *testing.T) {
 			a.from("GET", "/api/runs?id="+runID, "", h.key, "Accept: text/event-stream;profile="+format),
 		} {
 			if again.status == 404 {
-				continue // another caller than the one who started the run
+				continue // a caller other than the one who started the run
 			}
 			if got, _ := chunkTypes(t, again.body); got != types || string(again.body) != string(first.body) {
 				t.Errorf("%s: read again, the stream is %d %s", format, again.status, again.body)

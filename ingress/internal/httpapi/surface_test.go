@@ -175,8 +175,8 @@ func faultyBodies(body string) map[string]string {
 	return out
 }
 
-// within reports whether the position after the prefix before is inside an object that has one of
-// the names.
+// within reports whether the text in before ends inside an object that is the value of one of the
+// names.
 func within(before string, names []string) bool {
 	depth := 0
 	for i := len(before) - 1; i >= 0; i-- {

@@ -61,7 +61,8 @@ func TestAThreadsMessagesReachTheAgent(t *testing.T) {
 		History: []domain.Exchange{pair("(The assistant begins.)", "Hello!"), pair("My name is Ada.", "Hello Ada.")},
 	})
 
-	// The client repeats all messages. The session contains the messages up to the answer by now.
+	// A client repeats all earlier messages. At this point, the session already contains the
+	// messages up to the answer.
 	ours := "msg_" + strings.TrimPrefix(runID, "run_") + "_2"
 	second, _ := ask("t", append(seeded, "assistant "+ours+": "+formatAnswer, "user 4: Thanks.")...)
 	check("the next message", second, domain.Input{Message: "Thanks.", Instructions: "Be brief.\n\nIn French."})
@@ -96,8 +97,8 @@ func TestAThreadsOtherMessagesAreRefused(t *testing.T) {
 		want(t, "a visitor's instructions", 400, "invalid_request messages:invalid_value")
 }
 
-// An AG-UI client sends messages after an edit or for another answer. Their runs continue the
-// conversation that the user sees.
+// An AG-UI client sends a message again after an edit or to get another answer. The run of each
+// such message continues the conversation that the user sees.
 func TestEditedThreads(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

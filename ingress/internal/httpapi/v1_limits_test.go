@@ -111,7 +111,8 @@ func TestWaitingForARunTakesSlots(t *testing.T) {
 	agentID := a.newAgent(h)
 	for path, body := range v1Asks(agentID, "") {
 		a.api.StreamsPerCredential = 1
-		begun := a.from("POST", path, body, h.key, "Idempotency-Key: k").want(t, path, 503, "unavailable") // as is every request that waits in this environment
+		// In this environment, every request that waits for a run gets the error unavailable.
+		begun := a.from("POST", path, body, h.key, "Idempotency-Key: k").want(t, path, 503, "unavailable")
 		a.finish("answer", begun.header.Get(openai.HeaderRunID))
 		for range 2 {
 			a.from("POST", path, body, h.key, "Idempotency-Key: k").want(t, path+" again", 200, "")

@@ -244,7 +244,7 @@ func TestAResponseThatExpiresWhileItWaitsForRoom(t *testing.T) {
 	must(t, httpx.ReserveAnswer(c, 1<<20)) // another large response is being rendered
 	replayed := make(chan answer, 1)
 	go func() { replayed <- ask() }()
-	<-time.After(2 * time.Second) // until then, the replay has begun to wait for its turn
+	<-time.After(2 * time.Second) // time for the replay to begin waiting for its turn
 	a.exec(`UPDATE runs SET expires_at = clock_timestamp() - interval '1 s' WHERE id = $1`, runFor(responseID))
 	httpx.EndReservation(c)
 	if got := (<-replayed).want(t, "a replay", 503, "unavailable"); got.header.Get("Retry-After") == "" {

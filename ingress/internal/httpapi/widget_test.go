@@ -538,7 +538,7 @@ func TestWidgetsWithoutDatabase(t *testing.T) {
 	a.from("OPTIONS", widget.WidgetSessionsPath, "", "Origin: "+widgetPage, "Access-Control-Request-Method: POST").want(t, "preflight", 405, "method_not_allowed")
 }
 
-// A visitor's token expires during an answer. The visitor still sees the end of the answer, but
+// If a visitor's token expires during an answer, the visitor still sees the end of the answer, but
 // only for a limited time and only while the widget is enabled.
 func TestAVisitorsStreamOutlivesTheToken(t *testing.T) {
 	t.Parallel()

@@ -24,7 +24,7 @@ type Deps struct {
 	Secrets           *secrets.Box
 	Passwords         *auth.Passwords
 	Origins           *http.CrossOriginProtection
-	OpenID            openid.Settings           // without a redirect address; the zero value disables OpenID
+	OpenID            openid.Settings           // the configured provider, without a redirect address; the zero value disables OpenID
 	PublicURL         string                    // where browsers reach the service
 	Secure            func(c *gin.Context) bool // reports whether response cookies get the Secure attribute
 	SignupsPerAddress int                       // maximum per hour at this ingress process; 0: no limit

@@ -182,8 +182,8 @@ func linkToken(c *gin.Context) string {
 	return ""
 }
 
-// showLinkGone shows a page saying that a link is no longer valid if err is not_found. Any other
-// error is shown itself.
+// showLinkGone responds with a page that contains words if err is not_found, because then a link is
+// no longer valid. For any other error, the page describes that error.
 func showLinkGone(c *gin.Context, err error, words string) {
 	if apierr.CodeFor(err) != apierr.NotFound {
 		httpx.FailOn(c, err, func(status int, problem string) { ShowNotice(c, status, problem) })

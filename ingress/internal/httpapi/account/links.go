@@ -105,7 +105,7 @@ func (h *Handler) openAccount(c *gin.Context, email string, body acceptBody, may
 	found := &httpx.Problems{}
 	checkPassword(found, "password", body.Password.Value)
 	switch fault := found.Err(); {
-	case fault != nil: // before a proven address is reported, which would reveal that the address has an account
+	case fault != nil: // the password's problems come first, because the error for a proven address reveals that the address has an account
 		return "", "", false, fault
 	case proven:
 		return "", "", false, err

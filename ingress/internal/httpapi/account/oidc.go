@@ -22,10 +22,11 @@ import (
 const (
 	// OIDCPath is the path at which a login through OpenID begins.
 	OIDCPath = "/api/auth/oidc"
-	// AttemptName is the cookie of a login in progress.
+	// AttemptName is the name of the cookie of a login in progress.
 	AttemptName = "parley_oidc"
 	attemptLife = 10 * time.Minute
-	// AttemptSeal is the context for which the cookie of a login is sealed.
+	// AttemptSeal is the context for sealing the value of the cookie AttemptName. A value that was
+	// sealed for another purpose is therefore not accepted as a login in progress.
 	AttemptSeal = "oidc attempt"
 	defaultNext = DashboardPath
 	maxNext     = 512 // bytes

@@ -108,8 +108,9 @@ func showSignup(c *gin.Context, status int, shown web.Signup) {
 	showRendered(c, status, page, err)
 }
 
-// ReturnTo returns the dashboard URL that a person requested before logging in. It returns "" for
-// any other value, because a link to the service must not redirect to another site.
+// ReturnTo returns the URL at which a person continues after logging in. values are the values of
+// the query parameter next. ReturnTo returns "" unless there is exactly one value and it is the URL
+// of a dashboard page, because a link to the service must not redirect to another site.
 func ReturnTo(values []string) string {
 	if len(values) != 1 || len(values[0]) > MaxNextPage || !strings.HasPrefix(values[0], DashboardPath) { // the raw text is checked, too
 		return ""
@@ -126,7 +127,7 @@ func ReturnTo(values []string) string {
 func ShowPage(c *gin.Context, status int, page []byte, policy string) {
 	header := c.Writer.Header()
 	header.Set("Content-Security-Policy", policy)
-	header.Set("Cache-Control", "no-store") // because the page contains the person's name and the names of this release's bundles
+	header.Set("Cache-Control", "no-store") // the page contains the person's name and the names of this release's bundles
 	// The URL may contain a token, which other sites must not receive. The policy no-referrer would
 	// be too strict: browsers would send the pages' forms with the origin null.
 	header.Set("Referrer-Policy", "same-origin")

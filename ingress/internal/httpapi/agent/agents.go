@@ -168,7 +168,7 @@ func (h *Handler) updateAgent(c *gin.Context) error {
 		}
 		before := *agent
 		if body.Model.Set && body.Model.Value == h.DefaultModel && agent.Model == "" {
-			body.Model.Set = false // sent back as shown: the agent continues to use the default model
+			body.Model.Set = false // the client sends back the name that responses show for the default model, so the agent keeps using the default
 		}
 		body.apply(agent, h.seals(org, agentID), found)
 		if needsModelCheck(&before, agent) {

@@ -139,7 +139,7 @@ func (h *Handler) callChecks(ctx context.Context, kind string, claims contract.C
 	case err == nil && reply.Lacking != nil:
 		exceeded := budgetdb.UsedUp(*reply.Lacking)
 		if reply.Later {
-			exceeded.RetryAfter = time.Until(claims.Expires) // the calls that now reserve the budget will have finished by then
+			exceeded.RetryAfter = time.Until(claims.Expires) // the calls that reserve the budget now will have finished at that time
 		}
 		return nil, exceeded
 	case err == nil && !reply.Unavailable:

@@ -249,7 +249,7 @@ func (b *importBody) checkOrigins(endpoints []domain.Endpoint) error {
 
 // checkSize rejects an import if the resulting agent would be too large for the body of a PUT.
 func (h *Handler) checkSize(agent *domain.Agent, p *httpx.Problems) error {
-	const spare = 256 // for fields whose length changes with each version
+	const spare = 256 // bytes reserved for fields whose length changes with each version
 	raw, err := json.Marshal(agent)
 	if err != nil {
 		return fmt.Errorf("rendering agent: %w", err)

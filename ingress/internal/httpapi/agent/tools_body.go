@@ -115,7 +115,7 @@ var (
 		"idempotency-key",
 	}
 	// Names of the built-in tools. An endpoint must not have one of these names, because models
-	// could not distinguish it from the tool.
+	// could not distinguish the endpoint from the built-in tool.
 	ownTools = []string{"webSearch", "codeExecution", "knowledge", "httpRequest", "mcp", "voice"}
 )
 
@@ -168,8 +168,8 @@ func (b *knowledgeBody) Check(p *httpx.Problems) {
 	}
 }
 
-// checkDocumentIDs checks a list of documents to which an agent is bound. It rejects an empty list:
-// a caller whose filter found no documents does not mean all documents.
+// checkDocumentIDs checks a list of documents to which an agent is bound. It rejects an empty list,
+// because the list of a caller whose filter found no documents must not mean all documents.
 func checkDocumentIDs(p *httpx.Problems, path string, ids []string) {
 	if len(ids) == 0 {
 		p.Add(path, httpx.CodeTooShort, "must not be empty; null means all documents")
@@ -262,7 +262,7 @@ func (b *endpointBody) checkTemplate(p *httpx.Problems, at string) {
 
 	read, present := b.schema.(map[string]any)
 	if !present || p.Has(at+".inputSchema") {
-		return // without a schema, each variable is an argument
+		return // if there is no schema, each variable of the URL becomes an argument
 	}
 
 	properties, _ := read["properties"].(map[string]any)

@@ -174,7 +174,8 @@ func (l *LargeAnswer) Write(w io.Writer, body []byte) error {
 	return nil
 }
 
-// extend sets the write deadline for the next piece. It returns overloaded if the response was cut.
+// extend sets the write deadline for the next piece. It returns overloaded if the connection was
+// closed to make room for another response.
 func (l *LargeAnswer) extend() error {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()

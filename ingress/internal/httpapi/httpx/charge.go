@@ -27,8 +27,8 @@ func (t Charge) Refund() {
 	t.limiter.ShowLimit(t.c)
 }
 
-// Returns reports whether Pay followed by Refund would have no effect. In this case, the limit has
-// enough room that no other request is rejected in between, and Refund restores it in full.
+// Returns reports whether Refund would restore the rate limit exactly. This is the case if the
+// limit has enough room that no other request is rejected between Pay and Refund.
 func (t Charge) Returns() bool { return t.limiter.limits.Plenty(Caller(t.c)) }
 
 // Count counts one request of a caller without setting headers, for requests that have no HTTP

@@ -24,7 +24,7 @@ type Encoder interface {
 // when the session check fails.
 func SendEncoded(c *gin.Context, events Source[domain.Event], to Encoder, permit SessionCheck, log zerolog.Logger) {
 	source := &encodedEvents{events: events, to: to, permit: permit, log: log}
-	SendStream(c, source, appendBytes, &SessionCheck{}) // source makes the check, because the protocol has a message for its failure
+	SendStream(c, source, appendBytes, &SessionCheck{}) // source checks the session, because the protocol has a message for a failed check
 }
 
 // appendBytes appends events of an encoded stream, which are already bytes.

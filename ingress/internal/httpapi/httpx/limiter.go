@@ -75,7 +75,8 @@ func (l *Limiter) TakeStreams(who domain.Caller) ([]stream.Limit, error) {
 		seats = append(seats, stream.Limit{Name: "address:" + who.Client, Max: l.ConnectionsPerAddress})
 	}
 
-	// A client can invent any number of visitors, so its address has a limit of its own.
+	// A client can invent any number of visitors, so the streams of a client address are limited,
+	// too.
 	if who.Visitor.ID != "" {
 		seats[0].Max = visitorStreams
 		seats = append(seats, stream.Limit{Name: "widget:" + who.Visitor.Client, Max: addressStreams})

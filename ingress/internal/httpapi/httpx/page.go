@@ -83,7 +83,8 @@ func ReadLimit(c *gin.Context, found *Problems) int {
 	return n
 }
 
-// QueryValue returns a query parameter that may occur only once and must not be empty.
+// QueryValue returns the value of a query parameter. It adds a problem to found if the parameter is
+// empty or repeated. present is false if the parameter is missing or repeated.
 func QueryValue(c *gin.Context, name string, found *Problems) (value string, present bool) {
 	values := Query(c)[name]
 	switch len(values) {

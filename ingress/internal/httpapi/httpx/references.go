@@ -10,10 +10,10 @@ import (
 
 // KnownIDs reports which ids exist in an organization.
 type KnownIDs interface {
-	// Known reports whether the resource with the id thing exists. The prefix of the id determines
-	// the kind of resource.
+	// Known reports whether thing is the id of an existing resource of the organization. The prefix
+	// determines the kind of resource.
 	Known(ctx context.Context, organizationID, prefix, thing string) (bool, error)
-	// KnownDocuments returns the set of those ids that exist.
+	// KnownDocuments returns the set of the given document ids that exist in the organization.
 	KnownDocuments(ctx context.Context, organizationID string, ids []string) (map[string]bool, error)
 }
 

@@ -8,8 +8,8 @@ import (
 	"parley/shared/apierr"
 )
 
-// The methods in this file scan and validate the grammar of RFC 8259. They do not depend on Go
-// types.
+// The methods in this file scan JSON text and check that it follows the grammar of RFC 8259. They
+// do not depend on Go types.
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 

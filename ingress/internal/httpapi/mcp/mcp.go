@@ -74,7 +74,7 @@ func (h *Handler) mcp(c *gin.Context) {
 
 	// Restore the body, because the SDK reads it again.
 	c.Request.Body, c.Request.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	if len(c.Request.Header["Accept"]) == 0 { // without the header, the client accepts any type
+	if len(c.Request.Header["Accept"]) == 0 { // a client that sends no Accept header accepts any type
 		c.Request.Header.Set("Accept", "*/*")
 	}
 
@@ -240,7 +240,7 @@ func (t *agentTools) run(s *dispatch.Submission, progress func(string)) (*domain
 	defer reading.End(t.c.Request.Context()) // runs after the reader is closed
 	defer reader.Close()
 
-	httpx.EndReservation(t.c) // the events have been read; the response is counted when the run has finished
+	httpx.EndReservation(t.c) // the log has been read; the response is counted later, when the run has finished
 	progress("The run " + run.Run.ID + " was accepted.")
 	return t.await(reading.Follow(reader), run, progress)
 }

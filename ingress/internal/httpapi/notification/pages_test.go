@@ -20,7 +20,7 @@ func TestTheLargestPagesAreSmall(t *testing.T) {
 		maxAddress = 2048 // bytes of an endpoint's URL
 		maxReason  = 4096 // bytes of the longest reason, which contains a URL
 	)
-	// JSON encodes each of these characters in six bytes.
+	// JSON encodes the character < in six bytes, the maximum for a character.
 	escaped := func(n int) string { return strings.Repeat("<", n) }
 	now, agent, reason, code := domain.At(time.Now()), id.New(id.Agent), escaped(maxReason), 999
 	endpoint := domain.NotificationEndpoint{

@@ -16,8 +16,8 @@ import (
 // headerRetryCount is the header in which OpenAI's clients count the retries of a request.
 const headerRetryCount = "X-Stainless-Retry-Count"
 
-// rules returns the rules for a run whose client disconnects before the response. At that point the
-// client has seen no part of the answer.
+// rules returns the rules for a run whose client disconnects before the response. Such a client has
+// seen no part of the answer.
 func rules(s *dispatch.Submission) readers.Rules {
 	return readers.Rules{Keep: s.Key != "", Grace: readers.Grace, Attempt: s.Attempt}
 }

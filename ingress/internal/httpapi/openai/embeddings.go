@@ -128,7 +128,7 @@ func (e *embedding) call(ctx context.Context, texts []string) (reply contract.Em
 	who, deadline := httpx.Caller(e.c), time.Now().Add(embedTime)
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)
-	encoder.SetEscapeHTML(false) // escaping would make markup several times as long
+	encoder.SetEscapeHTML(false) // without escaping, because escaped markup is several times as long
 	if err := encoder.Encode(contract.EmbedRequest{Model: e.request.Model, Texts: texts, Dimensions: e.request.Size()}); err != nil {
 		return reply, fmt.Errorf("writing texts: %w", err)
 	}
@@ -156,7 +156,7 @@ func refusedEmbedding(reply *contract.EmbedReply, texts int, deadline time.Time)
 	case reply.Lacking != nil:
 		exceeded := budgetdb.UsedUp(*reply.Lacking)
 		if reply.Later {
-			exceeded.RetryAfter = time.Until(deadline) // the calls that now reserve the budget will have finished by then
+			exceeded.RetryAfter = time.Until(deadline) // the calls that reserve the budget now will have finished by the deadline
 		}
 		return exceeded
 	case f != nil && f.Code == apierr.NotFound:

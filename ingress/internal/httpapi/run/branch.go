@@ -53,8 +53,8 @@ func (b *branch) lastAnswer() int {
 	return -1
 }
 
-// sent returns the parts of the request that determine which run is continued, for the request's
-// fingerprint. The history that a visitor sends is ignored.
+// sent returns the parts of the request that determine which run is continued. They become part of
+// the request's fingerprint. A visitor's history does not belong to them, because it is ignored.
 func (b *branch) sent(visitor bool) (sent []string) {
 	last, answered := b.lastAnswer(), b.replacedID
 	if last >= 0 {

@@ -180,8 +180,8 @@ func (d *conversation) chat(found *httpx.Problems, reader *uistream.Reader) (cha
 		t = (&conversation{Messages: httpx.Optional[[]conversationMessage]{Value: d.Messages.Value[:last]}}).readThread(found)
 	}
 
-	// If the form of the content is wrong, the text is empty. Report only the first of these
-	// problems.
+	// The text of content in a wrong form is empty. Such content gets only the problem of its form,
+	// and not an additional problem because of the empty text.
 	before := len(found.List)
 	body.Message.Value, body.files = readContent(found, where, sent, true)
 	if len(found.List) == before && (len(body.files) == 0 || body.Message.Value != "") {

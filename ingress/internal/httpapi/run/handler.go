@@ -48,7 +48,7 @@ type Deps struct {
 	Templates        TemplateFinder
 	Downloads        *transfer.Limiter
 	Uploads          *transfer.Limiter
-	VisitorUploads   *transfer.Limiter // for visitors of widgets, so that they take no slots from members
+	VisitorUploads   *transfer.Limiter // separate from Uploads, so that visitors of widgets take no slots from members
 	Files            *attach.Files
 	Links            *filelink.Links
 	Auth             *auth.Resolver // determines the addresses of clients without a credential

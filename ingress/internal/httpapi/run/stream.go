@@ -17,7 +17,7 @@ import (
 
 // submitStream is submit for callers that request a run's events instead of its result.
 func (h *Handler) submitStream(c *gin.Context, s *dispatch.Submission, to *uistream.Reader) {
-	seats, err := h.takeStreams(c) // before accepting the run, because its events could not be sent without a slot
+	seats, err := h.takeStreams(c) // taken before the run is accepted, because its events could not be sent without a slot
 	if err != nil {
 		httpx.Fail(c, err)
 		return

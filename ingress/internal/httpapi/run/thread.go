@@ -62,7 +62,7 @@ func (d *conversation) readThread(found *httpx.Problems) *thread {
 			if written == "" {
 				found.Add(at+".role", httpx.CodeInvalidValue, "tool results are not supported: agents call their own tools")
 			}
-			t.said = append(t.said, threadMessage{role: "assistant", runID: written}) // the answer of the run contains the tool's result
+			t.said = append(t.said, threadMessage{role: "assistant", runID: written}) // no text, because the run's answer contains the tool's result
 		default:
 			found.Add(at+".role", httpx.CodeInvalidValue, "must be user, assistant, system or developer")
 		}

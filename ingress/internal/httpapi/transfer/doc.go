@@ -7,7 +7,7 @@
 // a client must keep rises as the slots fill:
 //
 //	Enter ──► waits for its client ◄──► moves bytes ──► Leave
-//	                  │ slower than the pace, and another needs the slot
+//	                  │ slower than the pace, and another transfer needs the slot
 //	                  ▼
 //	                 cut
 //

@@ -18,8 +18,8 @@ const (
 	QueueTime     = 8 * time.Second
 	queueInterval = 50 * time.Millisecond
 
-	// crowdedFactor is multiplied by the policy's pace when no slot is free and another transfer
-	// waits.
+	// crowdedFactor times the policy's pace is required of all transfers when no slot is free and
+	// another transfer waits.
 	crowdedFactor = 4
 
 	// NewcomerShare determines how many slots of a limiter are reserved for newcomers:
@@ -85,7 +85,7 @@ type Policy struct {
 	Time       time.Duration // time limit in addition to the time for the bytes at Pace; 0: httpx.TransferTime
 	Queue      time.Duration // maximum time that a body waits for a slot
 	QueueOwn   bool          // whether a body also waits if the limit of its credential, organization or address is reached
-	UntilWhole bool          // release the slot when the body is complete, because the slot limits only the waiting for clients
+	UntilWhole bool          // whether the slot is released when the body is complete, because the slot limits only the waiting for clients
 	Doing      string        // message for a sender over its limit; %s stands for the kind of sender
 	TooMany    string        // message, or the beginning of one, for a transfer without a free slot
 	// Limit sets the deadline of a transfer's connection.

@@ -116,8 +116,8 @@ func (d *Limiter) Enter(who Owner, conn *http.ResponseController) (*Slot, error)
 		has, newcomer = d.holdings(p)
 	}
 
-	// Two shares of slots are taken: among the slots for this kind of sender, and among all slots.
-	// The larger one counts.
+	// The required pace depends on the larger of two shares: that of the taken slots among the
+	// slots for this kind of sender, and that of the taken slots among all slots.
 	taken := max(float64(has.AtOnce)/float64(limit.AtOnce), float64(len(d.Open))/float64(d.AtOnce))
 	if room := taken < 1 && newcomer || taken < 1-1./NewcomerShare; !room && !d.makeRoom(p, d.paceAt(taken), groupAll, byOrganization) {
 		return nil, d.busy()

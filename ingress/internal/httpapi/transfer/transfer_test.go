@@ -275,7 +275,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// numbers returns n bytes of consecutive numbers. Any part of them shows its position.
+// numbers returns n bytes that contain consecutive numbers, so that the content of any part shows
+// its position.
 func numbers(n int) []byte {
 	out := make([]byte, 0, n+8)
 	for i := 0; len(out) < n; i++ {

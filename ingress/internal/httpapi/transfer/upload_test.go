@@ -104,7 +104,7 @@ func TestUploadsEndWithTheirProgress(t *testing.T) {
 			}
 			must(t, errors.Join(res.Body.Close(), client.Close()))
 			sending.Wait()
-			<-time.After(time.Second) // by then, the server has closed its side
+			<-time.After(time.Second) // time for the server to close its side
 		})
 	}
 }
