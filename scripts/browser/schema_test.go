@@ -122,7 +122,7 @@ func TestPromptPreview(t *testing.T) {
 	p.fill("Input", `{"customer":"Kim"}`)
 	p.fill("Session", "desk 1")
 	p.click("button", "Preview")
-	p.holds("Prompt as the model gets it", "Serve Kim in desk 1.")
+	p.holds("Prompt that the model receives", "Serve Kim in desk 1.")
 	p.inspect("prompt-preview")
 
 	p.fill("System prompt", "Serve {{customer}}.")

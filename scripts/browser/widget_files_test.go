@@ -144,6 +144,7 @@ func TestWidgetFilesThatCannotBeSent(t *testing.T) {
 	chat.sees("A message can have at most 10 files.")
 	chat.is("button", "Remove partj.txt")
 	chat.isNot("button", "Remove partk.txt")
+	attached.isNot("progressbar", "…") // the files exist only until the test ends
 }
 
 // TestWidgetSuggestions sends a suggested question with a click. The widget shows suggestions only

@@ -292,7 +292,7 @@ export const tests: Test[] = [
       };
       session.send("hello");
       const [long, heldLong] = await shown(8 * 86_400 - 60);
-      ok(/The budget of 0 runs per month of the agent Shop is used up\. Ask an admin to raise the budget\.The limit resets in 7 days\. .*Send againDiscard/.test(long), long);
+      ok(/The budget of 0 runs per month of the agent Shop is used up\. Ask an admin to raise the budget\.The limit resets in 8 days\. .*Send againDiscard/.test(long), long);
       session.resend(only(session));
       const [brief, heldBrief] = await shown(60);
       ok(/Send again in (60|59) s/.test(brief), brief);

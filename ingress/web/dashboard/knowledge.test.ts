@@ -1,11 +1,26 @@
 import { equal, type Test } from "../kit/check";
+import type { Citation } from "../kit/markdown";
+import { sharesPlace } from "./answer/places";
 import { marksOf, type PageWord } from "./pages/knowledge/marks";
 
 /** Returns words of 10 by 10 points, five on a line. */
 const page = (text: string): PageWord[] =>
   text.split(" ").map((word, i) => ({ text: word, box: [(i % 5) * 12, Math.floor(i / 5) * 14, (i % 5) * 12 + 10, Math.floor(i / 5) * 14 + 10] }));
 
+const cited = (id: number, page: number, more: Partial<Citation> = {}): Citation => ({
+  id, type: "document", title: "terms.pdf", url: "/api/documents?id=doc_1", citedText: `quote ${id}`, startIndex: 0, endIndex: 0, documentId: "doc_1", page, ...more,
+});
+
 export const tests: Test[] = [
+  {
+    name: "citations of one page share their place",
+    run: () => {
+      const all = [cited(1, 4), cited(2, 4), cited(3, 5), cited(4, 6), cited(5, 6, { citedText: "" })];
+      equal(all.map((c) => sharesPlace(c, all)), [true, true, false, true, false]);
+      equal(sharesPlace(cited(1, 4), [cited(1, 4)]), false);
+      equal(sharesPlace(cited(1, 4, { documentId: null }), all), false);
+    },
+  },
   {
     name: "a quote is marked on each of its lines, whatever its spaces, hyphens and quotation marks",
     run: () => {

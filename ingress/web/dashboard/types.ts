@@ -465,10 +465,7 @@ export interface Notification {
 export type StepName = "chat" | "document" | "key" | "schedule" | "embed";
 
 /** A first step with the service, and whether it is done. */
-export interface Step {
-  name: StepName;
-  done: boolean;
-}
+export interface Step { name: StepName; done: boolean }
 
 /** The first steps, and what needs attention. */
 export interface Overview {

@@ -8,6 +8,7 @@ import { Words } from "../texts/answer";
 import type { Citation, ToolCall } from "../types";
 import { Code, make } from "./code";
 import { fileAddress, FileLink, Files, filesOf, isImage, Picture, type RunFile } from "./files";
+import { sharesPlace } from "./places";
 import { documentPlace, SourcePanel } from "./source";
 
 const none: never[] = [];
@@ -163,10 +164,6 @@ function Sources({ citations, onOpen }: { citations: Citation[]; onOpen: (citati
     </div>
   );
 }
-
-/** Reports whether another citation has the same title and page, so that only the cited words tell them apart. */
-const sharesPlace = (citation: Citation, all: Citation[]): boolean =>
-  citation.documentId !== null && citation.citedText !== "" && all.some((c) => c.id !== citation.id && c.title === citation.title && c.page === citation.page);
 
 function whence(citation: Citation): ComponentChildren {
   if (citation.documentId !== null) return citation.page === null ? Words.document : texts.pagePage(citation.page);

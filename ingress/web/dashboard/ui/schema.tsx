@@ -18,12 +18,13 @@ const example = `{
 export function SchemaEditor({ value, onChange, fault, hint, agent }: {
   value: string; onChange: (value: string) => void; fault: string | undefined; hint: string; agent: Agent | undefined;
 }) {
+  const [message, setMessage] = useState(""); // kept while the field of the schema is empty
   const blank = value.trim() === "";
-  const wrong = (blank ? "" : jsonFault(value)) || fault;
+  const wrong = (blank ? "" : jsonFault(value)) || fault || undefined;
   return (
     <div class="stack">
       <TextArea label={Words.jsonSchema} value={value} rows={8} mono placeholder={example} onChange={onChange} fault={wrong} hint={hint} />
-      {!blank && agent && (agent.allowedCallers.includes("user") ? <Try schema={value} agent={agent} disabled={wrong !== undefined} />
+      {!blank && agent && (agent.allowedCallers.includes("user") ? <Try schema={value} agent={agent} message={message} setMessage={setMessage} disabled={wrong !== undefined} />
         : <p class="hint">{Words.onlyAutomationsMayRun}</p>)}
     </div>
   );
@@ -33,8 +34,9 @@ export function SchemaEditor({ value, onChange, fault, hint, agent }: {
  * Requests an answer that matches the schema in the form. The request uses the saved agent and its
  * own session.
  */
-function Try({ schema, agent, disabled }: { schema: string; agent: Agent; disabled: boolean }) {
-  const [message, setMessage] = useState("");
+function Try({ schema, agent, message, setMessage, disabled }: {
+  schema: string; agent: Agent; message: string; setMessage: (message: string) => void; disabled: boolean;
+}) {
   const [error, setError] = useState<ApiError>();
   const [run, setRun] = useState<Run>();
   const send = async () => {
