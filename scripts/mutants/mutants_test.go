@@ -173,7 +173,7 @@ var all = []mutant{
 	},
 	{
 		"a message that cancels the stopped runs of other branches",
-		[]edit{{"ingress/internal/readers/watch.go", "if n.previous != \"\" {", "if false {"}},
+		[]edit{{"ingress/internal/readers/memory.go", "if n.previous != \"\" {", "if false {"}},
 		"ingress/internal/readers",
 		[]string{"TestTheNextMessageEndsEarlierRuns"},
 	},

@@ -127,7 +127,7 @@ func TestLoginPageExplainsLinks(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
 	page := string(w.do("GET", "/login", "").body)
-	for _, way := range []string{"prints a new link at each start", "<code>parley reset-password <var>email</var></code>", "owner@parley.local"} {
+	for _, way := range []string{"prints it when it starts, and stores it as <code>loginUrl</code>", "<code>parley reset-password <var>email</var></code>", "owner@parley.local"} {
 		if !strings.Contains(page, way) {
 			t.Errorf("the page does not contain %q:\n%s", way, page)
 		}

@@ -77,27 +77,6 @@ type leftRun struct {
 	until     time.Time
 }
 
-// waiting is the run of a message that waits for earlier runs of its session.
-type waiting struct {
-	runID    string
-	previous string // the run that the message waits for; empty: all earlier runs
-}
-
-// on reports whether the message waits for the given run.
-func (n waiting) on(runID string) bool {
-	if n.previous != "" {
-		return n.previous == runID
-	}
-	return n.runID > runID // run ids are ordered by time
-}
-
-// attempt is the run of an earlier attempt whose client has left.
-type attempt struct {
-	OrganizationID string `json:"org"`
-	RunID          string `json:"run"`
-	Number         int    `json:"number"`
-}
-
 // New returns a Watch, which watches only while Run is running. name must be unique.
 func New(name string, bus Bus, runs Runs, reads func(runID string) bool, log zerolog.Logger) *Watch {
 	return &Watch{
