@@ -41,6 +41,13 @@ func (r *testEnv) send(agent, message string, files ...sentFile) string {
 // sendIn starts a run whose message has attachments, in the given session, as an ingress would.
 func (r *testEnv) sendIn(session, agent, message string, files ...sentFile) string {
 	r.Helper()
+	return r.sendAs("system", session, agent, message, files...)
+}
+
+// sendAs starts a run whose message has attachments, in a session of the principal, as an ingress
+// would.
+func (r *testEnv) sendAs(principal, session, agent, message string, files ...sentFile) string {
+	r.Helper()
 	runID := id.New(id.Run)
 	links := make([]blobdb.NewAttachment, len(files))
 	asked := domain.Input{Message: message}
@@ -57,7 +64,7 @@ func (r *testEnv) sendIn(session, agent, message string, files ...sentFile) stri
 	if err := r.store.Blobs.LinkAttachments(r.Context(), r.org, runID, links, 0); err != nil {
 		r.Fatal(err)
 	}
-	return r.startRun(runID, agent, session, asked)
+	return r.startRun(runID, agent, principal, session, asked)
 }
 
 // photo returns a JPEG image whose EXIF data contains a secret.
@@ -111,7 +118,7 @@ func TestTheOfflineModelReadsAttachments(t *testing.T) {
 		t.Fatalf("%+v, %+v", run, run.Error)
 	}
 	source, err := r.store.Blobs.SourceByID(t.Context(), r.org, *run.Citations[0].SourceID)
-	if err != nil || !strings.Contains(source.Text, "[page 7]") || source.Title != "log.pdf" {
+	if err != nil || !strings.Contains(source.Text, "[page 7]") || source.Title != "" {
 		t.Errorf("%+v, %v", source, err)
 	}
 
@@ -134,6 +141,46 @@ func TestTheOfflineModelReadsAttachments(t *testing.T) {
 	run = r.result(r.send(agent, "And this?", sentFile{"broken.pdf", "application/pdf", []byte("%PDF-1.7 and no more")}))
 	if run.Status != domain.RunFailed || run.Error.Code != "attachment_unreadable" || !strings.Contains(run.Error.Message, `"broken.pdf"`) || len(run.Attachments) != 1 {
 		t.Errorf("%+v, %+v", run, run.Error)
+	}
+}
+
+// If people attach files with the same text, the citations of each run have the name of the run's own
+// file. The text, which is stored once, has no name.
+func TestEqualTextsHaveTheNamesOfTheirRuns(t *testing.T) {
+	t.Parallel()
+	needsSandbox(t)
+	r := newTestEnvOf(t, config.Workers{}, workers.RoleAgent, workers.RoleTool)
+	agent := r.agent("offline")
+	sourceID := ""
+	for _, c := range []struct{ principal, session, name, foreign string }{
+		{"usr_owner", "s-1", "layoffs.pdf", "manual.pdf"},
+		{"visitor", "s-2", "manual.pdf", "layoffs.pdf"},
+		{"visitor", "s-3", "copy.pdf", "manual.pdf"},
+	} {
+		run := r.result(r.sendAs(c.principal, c.session, agent, asksForLadders, sentFile{c.name, "application/pdf", manualPDF()}))
+		if run.Status != domain.RunCompleted || len(run.Citations) == 0 || run.Citations[0].SourceID == nil {
+			t.Fatalf("%s: %+v, %+v", c.name, run, run.Error)
+		}
+		for _, cited := range run.Citations {
+			if cited.Title != c.name {
+				t.Errorf("%s is cited as %q", c.name, cited.Title)
+			}
+		}
+
+		stored, err := r.store.Runs.RunByID(t.Context(), r.org, c.principal, run.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := stored.Body()
+		if err != nil || !strings.Contains(string(body), c.name) || strings.Contains(string(body), c.foreign) {
+			t.Errorf("%s: the stored run is %s, %v", c.name, body, err)
+		}
+
+		source, err := r.store.Blobs.SourceByID(t.Context(), r.org, *run.Citations[0].SourceID)
+		if err != nil || source.Title != "" || sourceID != "" && source.ID != sourceID {
+			t.Errorf("%s: the text is %+v, %v", c.name, source, err)
+		}
+		sourceID = source.ID
 	}
 }
 

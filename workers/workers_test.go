@@ -160,19 +160,19 @@ func (r *testEnv) agentWith(model string, tools domain.Tools) string {
 // start creates a run as an ingress would, publishes its job message, and returns its id.
 func (r *testEnv) start(agent, session, message string) string {
 	r.Helper()
-	return r.startRun(id.New(id.Run), agent, session, domain.Input{Message: message})
+	return r.startRun(id.New(id.Run), agent, "system", session, domain.Input{Message: message})
 }
 
-// startRun creates a run with the given id and input as an ingress would, publishes its job
-// message, and returns its id.
-func (r *testEnv) startRun(runID, agent, session string, asked domain.Input) string {
+// startRun creates a run with the given id and input in a session of the principal as an ingress
+// would, publishes its job message, and returns its id.
+func (r *testEnv) startRun(runID, agent, principal, session string, asked domain.Input) string {
 	r.Helper()
 	input, err := json.Marshal(asked)
 	if err != nil {
 		r.Fatal(err)
 	}
 	run := queuedb.NewRun{
-		ID: runID, OrganizationID: r.org, AgentID: agent, CallerKind: domain.CallerSystem, Principal: "system",
+		ID: runID, OrganizationID: r.org, AgentID: agent, CallerKind: domain.CallerSystem, Principal: principal,
 		SessionID: session, SessionKey: contract.Hash(agent, session), TriggerType: "api", Input: input, Lane: domain.LaneAutomation,
 		ReplyTo: r.inbox, Retention: time.Hour, Deadline: r.deadline,
 	}

@@ -1184,8 +1184,10 @@ type RequiredAction struct {
 
 // A text as a run read it.
 type Source struct {
-	ID    string `json:"id"`
-	URL   string `json:"url"`
+	ID string `json:"id"`
+	// Empty for the text of an attachment.
+	URL string `json:"url"`
+	// Empty for the text of an attachment; its citations have the name of the file.
 	Title string `json:"title"`
 	// A BCP 47 tag; empty if unknown.
 	Language string `json:"language"`

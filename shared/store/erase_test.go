@@ -52,6 +52,7 @@ func TestErasingLeavesNothing(t *testing.T) {
 	r := newStoredEnvFor(t)
 	ctx := t.Context()
 	session := "s " + canary
+	shared := domain.Source{Text: "text of files in both sessions"} // texts of attachments have no title
 	keyed := func(key string) queuedb.NewRun {
 		run := r.chat("usr_1", session, "ask "+canary)
 		run.IdempotencyKey, run.KeyHash = canary+key, contract.Hash(r.org, key)
@@ -84,6 +85,7 @@ func TestErasingLeavesNothing(t *testing.T) {
 		}
 		r.prepare(c.Held(), domain.Effect{CallID: "c", Name: "pay", Input: []byte(`"` + canary + `"`)}, true)
 		r.keep(c.Held(), domain.Source{Text: canary})
+		r.keep(c.Held(), shared)
 		return c
 	}
 	done := work(attached(keyed("done")))
@@ -94,7 +96,10 @@ func TestErasingLeavesNothing(t *testing.T) {
 		r.heard(run, domain.Playback{Text: canary})
 	}
 	r.raw(`UPDATE open_runs SET last_error = $2, reply_to = 'inbox' WHERE run_id = $1`, running.RunID, `{"message":"`+canary+`"}`)
-	other := r.said(r.chat("usr_2", session, "mine"), "stays")
+	reader := r.mustClaim(r.accept(wideWindow, r.chat("usr_2", session, "mine"))[0].Run.Run.ID)
+	sharedID := r.keep(reader.Held(), shared)
+	r.finish(reader, "stays")
+	other := reader.RunID
 	if got := r.leaks(); got != "effects:2 files:2 heard:2 open_runs:1 run_events:2 runs:4 sessions:2 sources:1 steps:2" {
 		t.Fatalf("before: %s", got)
 	}
@@ -106,6 +111,9 @@ func TestErasingLeavesNothing(t *testing.T) {
 	}
 	if got := r.leaks(); got != "runs:1 sessions:1" { // usr_2 has a session of the same name
 		t.Errorf("left: %s", got)
+	}
+	if got, err := r.s.Blobs.SourceByID(ctx, r.org, sharedID); err != nil || got.Text != shared.Text || got.Title != "" || got.URL != "" {
+		t.Errorf("the text that the other session also read: %+v, %v", got, err)
 	}
 	if n := r.number(`SELECT (SELECT count(*) FROM files) + (SELECT count(*) FROM blobs) + (SELECT count(*) FROM blob_chunks)`); n != 0 {
 		t.Errorf("%d rows of the attachments' contents are left", n)

@@ -254,6 +254,23 @@ func TestAnOldSchemaIsRefused(t *testing.T) {
 	}
 }
 
+// The texts of attachments lose the titles that an earlier version stored. Web pages keep theirs.
+func TestTitlesOfAttachmentsAreRemoved(t *testing.T) {
+	t.Parallel()
+	_, db := emptyDatabase(t)
+	files := releaseFiles(t)
+	mustMigrate(t, db, files)
+	mustExec(t, db, `INSERT INTO sources (org_id, hash, url, title, language, text, characters, truncated)
+		SELECT 'org_' || n % 2, sha256(n::text::bytea), CASE WHEN n % 3 = 0 THEN 'https://example.com/' ELSE '' END, 'name', 'en', n, 1, false
+		FROM generate_series(1, 9) n`)
+	files["9999_again.sql"] = files["0028_attachment_titles.sql"]
+	mustMigrate(t, db, files)
+	got := texts(t, db, `SELECT text || ' ' || title FROM sources ORDER BY text`)
+	if want := []string{"1 ", "2 ", "3 name", "4 ", "5 ", "6 name", "7 ", "8 ", "9 name"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // A process that starts before its migration is not ready.
 func TestAnIncompleteSchemaIsNotEnough(t *testing.T) {
 	t.Parallel()

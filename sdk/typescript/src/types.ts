@@ -1481,7 +1481,9 @@ export interface RequiredAction {
 /** A text as a run read it. */
 export interface Source {
   id: SourceId;
+  /** Empty for the text of an attachment. */
   url: string;
+  /** Empty for the text of an attachment; its citations have the name of the file. */
   title: string;
   /** A BCP 47 tag; empty if unknown. */
   language: string;

@@ -2549,8 +2549,12 @@ class Source(TypedDict):
     """A text as a run read it."""
 
     id: SourceId
+
     url: str
+    """Empty for the text of an attachment."""
+
     title: str
+    """Empty for the text of an attachment; its citations have the name of the file."""
 
     language: str
     """A BCP 47 tag; empty if unknown."""

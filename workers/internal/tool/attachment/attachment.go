@@ -169,7 +169,7 @@ func (b *Backend) convert(
 		made = blobdb.Prepared{Kind: file.Prepared}
 	}
 	if image.Text != "" {
-		made.TextID, err = req.Keep(ctx, domain.Source{Title: file.Name, Text: image.Text})
+		made.TextID, err = req.Keep(ctx, domain.Source{Text: image.Text})
 	}
 	return made, err
 }
@@ -178,7 +178,8 @@ func (b *Backend) convert(
 // removes control characters from the text.
 const pageMark = "\f[page %d]\n"
 
-// readText reads the text of a document and stores it as a source of the run.
+// readText reads the text of a document and stores it as a source of the run. The source has no
+// title, because files with other names can have the same text, which is stored only once.
 func (b *Backend) readText(
 	ctx context.Context, req tool.Request, file blobdb.StoredAttachment, content []byte,
 ) (made blobdb.Prepared, err error) {
@@ -203,9 +204,7 @@ func (b *Backend) readText(
 		return made, err //nolint:wrapcheck // a failure in words for the caller
 	}
 
-	id, err := req.Keep(ctx, domain.Source{
-		Title: file.Name, Language: info.Language, Text: strings.TrimSpace(text.String()), Truncated: omitted,
-	})
+	id, err := req.Keep(ctx, domain.Source{Language: info.Language, Text: strings.TrimSpace(text.String()), Truncated: omitted})
 	return blobdb.Prepared{Kind: blobdb.PreparedText, TextID: id}, err
 }
 
