@@ -2151,6 +2151,17 @@ export interface AiSdkChat {
    */
   messageId?: string | null;
   messages: Array<AiSdkChatMessagesItem>;
+  temperature?: Temperature;
+  topP?: TopP;
+  maxOutputTokens?: MaxOutputTokens;
+  reasoningEffort?: ReasoningEffort;
+  seed?: Seed;
+  stop?: Stop;
+  parallelToolCalls?: ParallelToolCalls;
+  /** Files are parts of the messages. */
+  attachments?: Array<unknown>;
+  /** The form of the answer. Null: text, whatever the agent's `outputSchema`. */
+  output?: OutputOptions | null;
   [key: string]: unknown;
 }
 
@@ -2181,6 +2192,17 @@ export interface AgUiInput {
   tools?: Array<unknown>;
   context?: Array<unknown>;
   resume?: Array<unknown>;
+  temperature?: Temperature;
+  topP?: TopP;
+  maxOutputTokens?: MaxOutputTokens;
+  reasoningEffort?: ReasoningEffort;
+  seed?: Seed;
+  stop?: Stop;
+  parallelToolCalls?: ParallelToolCalls;
+  /** Files are parts of the messages. */
+  attachments?: Array<unknown>;
+  /** The form of the answer. Null: text, whatever the agent's `outputSchema`. */
+  output?: OutputOptions | null;
   [key: string]: unknown;
 }
 
