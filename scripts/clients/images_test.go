@@ -6,6 +6,8 @@ import (
 	"image"
 	"image/png"
 	"testing"
+
+	"parley/shared/testkit/pdf"
 )
 
 // picture returns a PNG, as base64.
@@ -23,10 +25,11 @@ func TestImages(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
 	s := withTestEnv(t)
+	document := pdf.Write(pdf.Page{Paragraphs: []string{"Everybody has thirty days of holidays a year."}})
 	var got struct{ Parts int }
-	decode(t, []byte(s.node(t, "images.mjs", "IMAGE="+picture(t),
+	decode(t, []byte(s.node(t, "images.mjs", "IMAGE="+picture(t), "DOCUMENT="+base64.StdEncoding.EncodeToString(document),
 		"AGENT_ID="+s.agent(t, map[string]any{"model": "offline"}))), &got)
-	if got.Parts != 7 {
+	if got.Parts != 8 {
 		t.Errorf("%d parts", got.Parts)
 	}
 }

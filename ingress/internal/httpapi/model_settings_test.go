@@ -193,6 +193,31 @@ func TestRequestsOverrideModelSettings(t *testing.T) {
 		sayDemo).want(t, "a visitor of the demo", 400, "invalid_request temperature:invalid_value")
 }
 
+// A chat in the format of a user interface library can have model settings, too.
+func TestConversationsOverrideModelSettings(t *testing.T) {
+	t.Parallel()
+	a, h, agentID := newFormatEnv(t)
+	a.ok("PUT", "/api/agents?id="+agentID, `{"overridable":["temperature","topP"]}`, h.key)
+	for format, body := range map[string]string{
+		"ai-sdk": `{"id":"sdk","messages":[{"id":"1","role":"user","parts":[{"type":"text","text":"m"}]}]`,
+		"ag-ui":  `{"threadId":"agui","runId":"r","messages":[{"id":"1","role":"user","content":"m"}]`,
+	} {
+		path := "/api/agents?action=chat&id=" + agentID + "&format=" + format
+		stored := func(fields string) string {
+			t.Helper()
+			got := a.from("POST", path, body+fields+`}`, h.key).want(t, format+fields, 200, "")
+			return a.storedSettings(strings.TrimPrefix(got.header.Get("Location"), "/api/runs?id="))
+		}
+		if got := stored(`,"temperature":0.5,"topP":null`); got != `{"temperature":0.5,"cleared":["topP"]}` {
+			t.Errorf("%s stores %s", format, got)
+		}
+		if got := stored(`,"attachments":[]`); got != "" {
+			t.Errorf("%s stores %s without settings", format, got)
+		}
+		a.from("POST", path, body+`,"seed":1}`, h.key).want(t, format+" with what the agent does not allow", 400, "invalid_request seed:invalid_value")
+	}
+}
+
 // OpenAI's clients send the settings under the names of their protocol, and errors contain these
 // names.
 func TestOpenAIClientsSendModelSettings(t *testing.T) {

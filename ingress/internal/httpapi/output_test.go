@@ -69,6 +69,8 @@ func TestAnswersMatchASchema(t *testing.T) {
 		"chat, streamed":  {chat, `{"sessionId":"s","message":"m","stream":true` + output + `}`, `","data":{"name":"Luna","watts":7}}`},
 		"in AI SDK":       {chat + "&format=ai-sdk", `{"sessionId":"s","message":"m"` + output + `}`, `{"type":"data-output","id":"run_`},
 		"in AG-UI":        {chat + "&format=ag-ui", `{"sessionId":"s","message":"m"` + output + `}`, `{"type":"CUSTOM","name":"output","value":{"runId":"run_`},
+		"AI SDK's body":   {chat + "&format=ai-sdk", `{"id":"sdk","messages":[{"id":"1","role":"user","parts":[{"type":"text","text":"m"}]}]` + output + `}`, `{"type":"data-output","id":"run_`},
+		"AG-UI's body":    {chat + "&format=ag-ui", `{"threadId":"agui","runId":"r","messages":[{"id":"1","role":"user","content":"m"}]` + output + `}`, `{"type":"CUSTOM","name":"output","value":{"runId":"run_`},
 		"trigger":         {trigger, `{"target":"` + agentID + `","input":{"message":"m"}` + output + `}`, `"path":"/watts"`},
 		"completions":     {"/v1/chat/completions", v1 + `"messages":[{"role":"user","content":"m"}],"response_format":{"type":` + format + `}}`, `"content":"{\"name\":\"Luna\",\"watts\":7}"`},
 		"streamed":        {"/v1/chat/completions", v1 + `"stream":true,"messages":[{"role":"user","content":"m"}],"response_format":{"type":` + format + `}}`, `"content":"{\"name\":\"Luna\",\"watts\":7}"`},

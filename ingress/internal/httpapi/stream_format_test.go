@@ -237,6 +237,13 @@ func TestFormatParameters(t *testing.T) {
 		"client's tools":     {"POST", chat + "&format=ag-ui", cut(aguiBody, `"tools":[]`, `"tools":[{"name":"x"}]`), "", "invalid_request tools:invalid_value"},
 		"context and resume": {"POST", chat + "&format=ag-ui", cut(aguiBody, `"context":[]`, `"context":[{}],"resume":[{}]`), "", "invalid_request context:invalid_value resume:invalid_value"},
 		"a name twice":       {"POST", chat + "&format=ai-sdk", cut(sdkBody, `"id":"s1",`, `"id":"s1","id":"s2",`), "", "invalid_request id:duplicate"},
+		"a setting":          {"POST", chat + "&format=ai-sdk", cut(sdkBody, `"id":"s1",`, `"id":"s1","temperature":99,"topP":-1,"stop":[""],`), "", "invalid_request temperature:invalid_value topP:invalid_value stop[0]:too_short"},
+		"a setting's type":   {"POST", chat + "&format=ai-sdk", cut(sdkBody, `"id":"s1",`, `"id":"s1","seed":"x",`), "", "invalid_request seed:invalid_type"},
+		"a setting, AG-UI":   {"POST", chat + "&format=ag-ui", cut(aguiBody, `"tools":[]`, `"tools":[],"maxOutputTokens":0`), "", "invalid_request maxOutputTokens:invalid_value"},
+		"a schema":           {"POST", chat + "&format=ai-sdk", cut(sdkBody, `"id":"s1",`, `"id":"s1","output":{"schema":{"type":"strin"}},`), "", "invalid_request output.schema:invalid_value"},
+		"no schema, AG-UI":   {"POST", chat + "&format=ag-ui", cut(aguiBody, `"tools":[]`, `"tools":[],"output":{}`), "", "invalid_request output.schema:required"},
+		"attachments":        {"POST", chat + "&format=ai-sdk", cut(sdkBody, `"id":"s1",`, `"id":"s1","attachments":[{"fileId":"file_1"}],`), "", "invalid_request attachments:invalid_value"},
+		"attachments, AG-UI": {"POST", chat + "&format=ag-ui", cut(aguiBody, `"tools":[]`, `"tools":[],"attachments":[{"fileId":"file_1"}]`), "", "invalid_request attachments:invalid_value"},
 		"no JSON":            {"POST", chat + "&format=ai-sdk", `{"messages":[`, "", "invalid_request body:invalid_json"},
 	} {
 		headers := []string{h.key}

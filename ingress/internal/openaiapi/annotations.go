@@ -10,7 +10,9 @@ type ResponseAnnotation = annotation
 func Annotations(citations []domain.Citation) []ResponseAnnotation {
 	var out []ResponseAnnotation
 	for _, c := range citations {
-		out = append(out, newAnnotation(c))
+		if a, ok := newAnnotation(c); ok {
+			out = append(out, a)
+		}
 	}
 	return out
 }

@@ -3,6 +3,7 @@ package openaiapi
 import (
 	"cmp"
 	"encoding/json"
+	"net/url"
 
 	"parley/shared/domain"
 	"parley/shared/id"
@@ -208,14 +209,20 @@ func tokenCounts(u domain.Usage) TokenCounts {
 // annotations returns the citations of an answer, and a citation for each file that the run's
 // programs created.
 func (v View) annotations(run *domain.Run, answer shownAnswer) []Annotation {
-	out := make([]Annotation, len(run.Citations), len(run.Citations)+len(answer.files))
-	for i, c := range run.Citations {
-		out[i] = urlCitation(c.StartIndex, c.EndIndex, cmp.Or(c.Title, c.URL), c.URL)
-		// The address of a document is a path of this service. Clients need a complete URL.
-		if c.DocumentID != nil {
-			out[i].URLCitation.URL = v.BaseURL + c.URL
-			out[i].FileCitation = &FileCitation{*c.DocumentID, c.Title, c.StartIndex, c.EndIndex}
+	out := make([]Annotation, 0, len(run.Citations)+len(answer.files))
+	for _, c := range run.Citations {
+		fileID := citedFile(c)
+		if fileID == "" && c.URL == "" {
+			continue // clients reject an annotation without a URL
 		}
+		a := urlCitation(c.StartIndex, c.EndIndex, cmp.Or(c.Title, c.URL), c.URL)
+		// The address of a document is a path of this service. Clients need a complete URL. An
+		// attached document has no address of its own, but its stored text has one.
+		if fileID != "" {
+			a.URLCitation.URL = v.BaseURL + cmp.Or(c.URL, "/api/sources?id="+url.QueryEscape(fileID))
+			a.FileCitation = &FileCitation{fileID, c.Title, c.StartIndex, c.EndIndex}
+		}
+		out = append(out, a)
 	}
 	for _, f := range answer.files {
 		if f.url != "" {
@@ -226,6 +233,6 @@ func (v View) annotations(run *domain.Run, answer shownAnswer) []Annotation {
 }
 
 // urlCitation returns a citation with a URL.
-func urlCitation(start, end int, title, url string) Annotation {
-	return Annotation{Type: "url_citation", URLCitation: URLCitation{start, end, title, url}}
+func urlCitation(start, end int, title, address string) Annotation {
+	return Annotation{Type: "url_citation", URLCitation: URLCitation{start, end, title, address}}
 }

@@ -194,9 +194,7 @@ func runOfItem(itemID string) (runID string, message, issued bool) {
 func answerItem(run *domain.Run, answer shownAnswer) messageItem {
 	part := newTextPart()
 	part.Text = answer.text
-	for _, c := range run.Citations {
-		part.Annotations = append(part.Annotations, newAnnotation(c))
-	}
+	part.Annotations = append(part.Annotations, Annotations(run.Citations)...)
 	for _, f := range answer.files {
 		part.Annotations = append(part.Annotations, annotation{
 			Type: "container_file_citation", ContainerID: run.SessionID, FileID: f.ID, Filename: f.Name,
@@ -217,11 +215,22 @@ func newTextPart() textPart {
 }
 
 // newAnnotation converts a citation to the protocol's citation type for documents or for web pages.
-func newAnnotation(c domain.Citation) annotation {
-	if c.DocumentID != nil {
-		return annotation{Type: "file_citation", FileID: *c.DocumentID, Filename: c.Title, Index: &c.EndIndex}
+// ok is false if the citation has neither a document nor a URL, because clients reject such
+// annotations.
+func newAnnotation(c domain.Citation) (a annotation, ok bool) {
+	if fileID := citedFile(c); fileID != "" {
+		return annotation{Type: "file_citation", FileID: fileID, Filename: c.Title, Index: &c.EndIndex}, true
 	}
-	return annotation{Type: "url_citation", StartIndex: &c.StartIndex, EndIndex: &c.EndIndex, URL: c.URL, Title: &c.Title}
+	return annotation{Type: "url_citation", StartIndex: &c.StartIndex, EndIndex: &c.EndIndex, URL: c.URL, Title: &c.Title}, c.URL != ""
+}
+
+// citedFile returns the id of a cited document, or "" if the citation is one of a web page. A
+// document that was attached to a message has the id of its stored text.
+func citedFile(c domain.Citation) string {
+	if c.DocumentID == nil && c.URL == "" {
+		return deref(c.SourceID)
+	}
+	return deref(c.DocumentID)
 }
 
 // newToolItem renders a tool call. If the protocol has a type for this tool, the item has that

@@ -167,9 +167,13 @@ func (s *ResponseStream) citation(data []byte) error {
 	if err := json.Unmarshal(data, &added); err != nil {
 		return err
 	}
+	a, ok := newAnnotation(added.Citation)
+	if !ok {
+		return nil
+	}
 	s.at++
 	if s.at > s.cited {
-		s.annotate(newAnnotation(added.Citation))
+		s.annotate(a)
 	}
 	return nil
 }

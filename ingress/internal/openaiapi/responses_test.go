@@ -2,6 +2,7 @@ package openaiapi
 
 import (
 	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -126,13 +127,68 @@ func TestCallsAreItemsOfTheProtocol(t *testing.T) {
 
 func TestCitationsAreAnnotations(t *testing.T) {
 	t.Parallel()
-	doc := "doc_1"
+	doc, text := "doc_1", "src_1"
 	for want, c := range map[string]domain.Citation{
 		`{"type":"url_citation","start_index":0,"end_index":9,"url":"https://a.example/","title":"A"}`: {Type: "web", Title: "A", URL: "https://a.example/", EndIndex: 9},
 		`{"type":"file_citation","file_id":"doc_1","filename":"a.pdf","index":9}`:                      {Type: "document", Title: "a.pdf", URL: "/x", EndIndex: 9, DocumentID: &doc},
+		`{"type":"file_citation","file_id":"src_1","filename":"note.txt","index":9}`:                   {Type: "document", Title: "note.txt", EndIndex: 9, SourceID: &text},
+		`{"type":"url_citation","start_index":0,"end_index":9,"url":"https://b.example/","title":"B"}`: {Type: "web", Title: "B", URL: "https://b.example/", EndIndex: 9, SourceID: &text},
 	} {
-		if got := rendered(t, newAnnotation(c)); got != want {
+		if got := rendered(t, Annotations([]domain.Citation{c, {Type: "document", Title: "neither"}})); got != "["+want+"]" {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
+	}
+}
+
+// A document that was attached to a message has no address. Every annotation of it must
+// nevertheless be valid, in whole answers and in streams.
+func TestCitationsOfAttachedDocuments(t *testing.T) {
+	t.Parallel()
+	run := sourcedRun()
+	run.ToolCalls = nil
+	run.Citations = []domain.Citation{
+		{ID: 1, Type: "document", Title: "neither", EndIndex: 3},
+		{ID: 2, Type: "document", Title: "note.txt", StartIndex: 1, EndIndex: 6, SourceID: new("src_1"), Page: new(2)},
+	}
+	view := View{AppendSources: new(true), BaseURL: "https://p.example"}
+	const asFile = `[{"type":"file_citation","file_id":"src_1","filename":"note.txt","index":6}]`
+	const asURL = `[{"type":"url_citation","url_citation":{"start_index":1,"end_index":6,"title":"note.txt","url":"https://p.example/api/sources?id=src_1"},` +
+		`"file_citation":{"file_id":"src_1","filename":"note.txt","start_index":1,"end_index":6}}]`
+	if got := view.answer(&run).appendix; !strings.HasSuffix(got, "\n- [2] note.txt, page 2") {
+		t.Errorf("list of sources %q", got)
+	}
+	if got := rendered(t, NewCompletion(&run, view)); !strings.Contains(got, `"annotations":`+asURL) {
+		t.Errorf("completion %s", got)
+	}
+	if got := rendered(t, NewResponse(&run, ResponseEcho{View: view})); !strings.Contains(got, `"annotations":`+asFile) {
+		t.Errorf("response %s", got)
+	}
+
+	log := []domain.Event{logCreated(t), logStarted(), logDelta(t, 1, "Ä grew")}
+	for _, c := range run.Citations {
+		log = append(log, logged(t, 1, domain.EventCitationAdded, map[string]any{"citation": c}))
+	}
+	log = append(log, logEnded(t, run))
+	events, _ := encodedFor(t, ResponseEcho{View: view}, log...)
+	var added []any
+	for _, e := range events {
+		if e.kind == "response.output_text.annotation.added" {
+			added = append(added, e.data["annotation_index"], e.data["annotation"])
+		}
+	}
+	want := []any{0.0, map[string]any{"type": "file_citation", "file_id": "src_1", "filename": "note.txt", "index": 6.0}}
+	if !reflect.DeepEqual(added, want) {
+		t.Errorf("annotations of the stream %v, want %v", added, want)
+	}
+	stream := NewCompletionStream(streamedRun, false, view)
+	var out []byte
+	for _, e := range log {
+		var err error
+		if out, _, err = stream.Append(out, e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !strings.Contains(string(out), `"annotations":`+asURL) {
+		t.Errorf("chunks %s", out)
 	}
 }

@@ -119,7 +119,7 @@ func writeSources(list *strings.Builder, citations []domain.Citation) {
 	seen := map[string]bool{}
 	for _, c := range citations {
 		name := markdownText(c.Title)
-		if c.DocumentID == nil {
+		if citedFile(c) == "" {
 			name = sourceLink(c)
 		} else if c.Page != nil {
 			name += fmt.Sprintf(", page %d", *c.Page)

@@ -9,11 +9,11 @@ import { HumanMessage } from "@langchain/core/messages";
 import { ChatOpenAI } from "@langchain/openai";
 import { openai as llamaOpenAI } from "@llamaindex/openai";
 import { Agent, OpenAIProvider, Runner } from "@openai/agents";
-import { DefaultChatTransport, generateText } from "ai";
+import { DefaultChatTransport, generateText, streamText } from "ai";
 import OpenAI from "openai";
 import { clientOf } from "./features.mjs";
 
-const { PARLEY_BASE_URL, PARLEY_API_KEY, AGENT_ID, IMAGE } = process.env; // IMAGE is a PNG in base64
+const { PARLEY_BASE_URL, PARLEY_API_KEY, AGENT_ID, IMAGE, DOCUMENT } = process.env; // a PNG and a PDF in base64
 const baseURL = `${PARLEY_BASE_URL}/v1`;
 const image = `data:image/png;base64,${IMAGE}`;
 const text = "Which image and file are attached?";
@@ -50,6 +50,36 @@ const parts = {
     }
     clientOf("`@ai-sdk/openai`").works("images");
     clientOf("`@ai-sdk/openai-compatible`").works("images");
+  },
+
+  // The answer cites an attached document, which has no URL of its own.
+  async citations() {
+    const data = { type: "file", data: Buffer.from(DOCUMENT, "base64"), filename: "rules.pdf", mediaType: "application/pdf" };
+    const messages = [{ role: "user", content: [{ type: "text", text: "How many days of holidays does everybody have?" }, data] }];
+    const provider = createOpenAI({ baseURL, apiKey: PARLEY_API_KEY });
+    const cites = async (sourceType, answer, sources) => {
+      assert.match(answer, /thirty/);
+      assert.ok(sources.length > 0, "no sources");
+      for (const source of sources) {
+        assert.deepEqual([source.type, source.sourceType, source.title], ["source", sourceType, "rules.pdf"]);
+        if (sourceType === "document") {
+          assert.equal(source.filename, "rules.pdf");
+          continue;
+        }
+        assert.ok(source.url.startsWith(`${PARLEY_BASE_URL}/api/sources?id=`), source.url);
+        const opened = await fetch(source.url, { headers: { "x-api-key": PARLEY_API_KEY } });
+        assert.match((await opened.json()).text, /thirty days/);
+      }
+    };
+    for (const [sourceType, model] of [["document", provider(AGENT_ID)], ["url", provider.chat(AGENT_ID)]]) {
+      const whole = await generateText({ model, messages });
+      await cites(sourceType, whole.text, whole.sources);
+      const errors = [];
+      const stream = streamText({ model, messages, onError: ({ error }) => { errors.push(error); } });
+      const answer = await stream.text;
+      assert.deepEqual(errors, []);
+      await cites(sourceType, answer, await stream.sources);
+    }
   },
 
   async langchain() {

@@ -2153,6 +2153,17 @@ export interface AiSdkChat {
    */
   messageId?: string | null;
   messages: Array<AiSdkChatMessagesItem>;
+  temperature?: Temperature;
+  topP?: TopP;
+  maxOutputTokens?: MaxOutputTokens;
+  reasoningEffort?: ReasoningEffort;
+  seed?: Seed;
+  stop?: Stop;
+  parallelToolCalls?: ParallelToolCalls;
+  /** Files are parts of the messages. */
+  attachments?: Array<unknown>;
+  /** The form of the answer. Null: text, whatever the agent's `outputSchema`. */
+  output?: OutputOptions | null;
   [key: string]: unknown;
 }
 
@@ -2183,6 +2194,17 @@ export interface AgUiInput {
   tools?: Array<unknown>;
   context?: Array<unknown>;
   resume?: Array<unknown>;
+  temperature?: Temperature;
+  topP?: TopP;
+  maxOutputTokens?: MaxOutputTokens;
+  reasoningEffort?: ReasoningEffort;
+  seed?: Seed;
+  stop?: Stop;
+  parallelToolCalls?: ParallelToolCalls;
+  /** Files are parts of the messages. */
+  attachments?: Array<unknown>;
+  /** The form of the answer. Null: text, whatever the agent's `outputSchema`. */
+  output?: OutputOptions | null;
   [key: string]: unknown;
 }
 

@@ -90,6 +90,7 @@ func (h *Handler) sendFormatted(c *gin.Context, runID string, events httpx.Sourc
 // conversation is the body of a chat in the format of a user interface library. Such libraries send
 // the whole conversation; its last message is the new one. With the AI SDK, the earlier messages
 // determine the branch of the session that the run continues; see branch. For AG-UI, see thread.
+// The body may also have the output and the model settings of Parley's own format.
 type conversation struct {
 	ID       string                                `json:"id"`       // conversation id in the AI SDK's format
 	ThreadID string                                `json:"threadId"` // conversation id in AG-UI's format
@@ -100,6 +101,10 @@ type conversation struct {
 	Tools    []json.RawMessage                     `json:"tools"`
 	Context  []json.RawMessage                     `json:"context"`
 	Resume   []json.RawMessage                     `json:"resume"`
+
+	Output httpx.Removable[runbody.OutputBody] `json:"output"`
+	runbody.SettingsBody
+	Attachments []json.RawMessage `json:"attachments"`
 }
 
 // conversationMessage is a message of a conversation. The format determines which field contains
@@ -150,7 +155,7 @@ func collectFormatted(c *gin.Context, reader *uistream.Reader) (chatBody, *threa
 // chat converts a conversation to a chat request with the last message, in the session with the
 // conversation's id. For AG-UI, it also returns the thread, which ends with this message.
 func (d *conversation) chat(found *httpx.Problems, reader *uistream.Reader) (chatBody, *thread) {
-	body, field := chatBody{SessionID: d.ID}, "id"
+	body, field := chatBody{SessionID: d.ID, OptionsBody: runbody.OptionsBody{Output: d.Output, SettingsBody: d.SettingsBody}}, "id"
 	if reader.Format == uistream.AGUI {
 		body.SessionID, field = d.ThreadID, "threadId"
 		reader.ThreadID, reader.RunID = d.ThreadID, d.RunID
@@ -160,6 +165,9 @@ func (d *conversation) chat(found *httpx.Problems, reader *uistream.Reader) (cha
 	}
 
 	runbody.CheckSession(found, field, body.SessionID)
+	if len(d.Attachments) > 0 {
+		found.Add("attachments", httpx.CodeInvalidValue, "must be empty, because files are parts of messages in this format")
+	}
 
 	last := len(d.Messages.Value) - 1
 	if last < 0 || d.Messages.Value[last].Role != "user" {

@@ -3348,6 +3348,19 @@ class AiSdkChat(TypedDict):
     """
 
     messages: list[AiSdkChatMessagesItem | dict[str, Any]]
+    temperature: NotRequired[Temperature]
+    topP: NotRequired[TopP]
+    maxOutputTokens: NotRequired[MaxOutputTokens]
+    reasoningEffort: NotRequired[ReasoningEffort]
+    seed: NotRequired[Seed]
+    stop: NotRequired[Stop]
+    parallelToolCalls: NotRequired[ParallelToolCalls]
+
+    attachments: NotRequired[list[Any]]
+    """Files are parts of the messages."""
+
+    output: NotRequired[OutputOptions | None]
+    """The form of the answer. Null: text, whatever the agent's `outputSchema`."""
 
 
 class AgUiInputMessagesItem(TypedDict):
@@ -3369,6 +3382,19 @@ class AgUiInput(TypedDict):
 
     context: NotRequired[list[Any]]
     resume: NotRequired[list[Any]]
+    temperature: NotRequired[Temperature]
+    topP: NotRequired[TopP]
+    maxOutputTokens: NotRequired[MaxOutputTokens]
+    reasoningEffort: NotRequired[ReasoningEffort]
+    seed: NotRequired[Seed]
+    stop: NotRequired[Stop]
+    parallelToolCalls: NotRequired[ParallelToolCalls]
+
+    attachments: NotRequired[list[Any]]
+    """Files are parts of the messages."""
+
+    output: NotRequired[OutputOptions | None]
+    """The form of the answer. Null: text, whatever the agent's `outputSchema`."""
 
 
 class McpRequest(TypedDict):
