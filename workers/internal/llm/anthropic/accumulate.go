@@ -184,7 +184,9 @@ func (a *accumulator) response(model string, req llm.Request) (llm.Response, err
 		}
 	}
 
-	useAnswer(&r)
+	if len(req.Output) > 0 {
+		useAnswer(&r)
+	}
 	r.Thinking = writeThinking(model, thoughts)
 	r.Usage = a.usage(req, &r)
 	return r, nil

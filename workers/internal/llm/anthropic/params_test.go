@@ -2,8 +2,11 @@ package anthropic
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
 
 	"parley/workers/internal/llm"
 )
@@ -90,5 +93,22 @@ func TestAnAnswerToolCarriesTheSchema(t *testing.T) {
 	r = llm.Response{StopReason: llm.StopToolCalls, ToolCalls: []llm.ToolCall{{ID: "1", Name: answerTool}, {ID: "2", Name: "now"}}}
 	if useAnswer(&r); len(r.ToolCalls) != 1 || r.ToolCalls[0].Name != "now" || r.StopReason != llm.StopToolCalls {
 		t.Errorf("answer beside a call %+v", r)
+	}
+}
+
+// TestACallOfTheAnswerToolIsTheAnswerOfASchema returns a call of a tool with the name of the answer
+// tool. The call is the answer only if the request has a schema.
+func TestACallOfTheAnswerToolIsTheAnswerOfASchema(t *testing.T) {
+	t.Parallel()
+	for output, want := range map[string]string{
+		`{"type":"object"}`: `{"a":1} end 0`,
+		"":                  ` tool_calls 1`,
+	} {
+		call := &block{kind: kindToolUse, ended: true, id: "1", name: answerTool, whole: `{"a":1}`}
+		a := accumulator{stop: sdk.StopReasonToolUse, calls: 1, blocks: []*block{call}}
+		r, err := a.response("m", llm.Request{Output: json.RawMessage(output)})
+		if got := fmt.Sprint(r.Text, " ", r.StopReason, " ", len(r.ToolCalls)); err != nil || got != want {
+			t.Errorf("schema %q: %s, %v; want %s", output, got, err, want)
+		}
 	}
 }
