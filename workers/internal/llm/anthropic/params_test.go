@@ -8,6 +8,7 @@ import (
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 
+	"parley/shared/domain"
 	"parley/workers/internal/llm"
 )
 
@@ -109,6 +110,41 @@ func TestACallOfTheAnswerToolIsTheAnswerOfASchema(t *testing.T) {
 		r, err := a.response("m", llm.Request{Output: json.RawMessage(output)})
 		if got := fmt.Sprint(r.Text, " ", r.StopReason, " ", len(r.ToolCalls)); err != nil || got != want {
 			t.Errorf("schema %q: %s, %v; want %s", output, got, err, want)
+		}
+	}
+}
+
+// TestToolChoiceWithASchema checks which tools are offered and which choice is sent if the answer
+// must match a schema.
+func TestToolChoiceWithASchema(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		choice   string
+		adaptive bool
+		want     string
+	}{
+		"free":                 {"", false, "now write_final_answer null"},
+		"auto":                 {domain.ChoiceAuto, false, "now write_final_answer null"},
+		"none":                 {domain.ChoiceNone, false, `write_final_answer {"name":"write_final_answer","type":"tool"}`},
+		"none, adaptive":       {domain.ChoiceNone, true, "write_final_answer null"},
+		"required":             {domain.ChoiceRequired, false, `now {"type":"any"}`},
+		"required, adaptive":   {domain.ChoiceRequired, true, "now write_final_answer null"},
+		"a function":           {"now", false, `now write_final_answer {"name":"now","type":"tool"}`},
+		"a function, adaptive": {"now", true, "now write_final_answer null"},
+	} {
+		m := &Model{provider: &Provider{}, size: size{adaptive: c.adaptive}}
+		req := llm.Request{Output: json.RawMessage(`{"type":"object"}`), Tools: []llm.ToolSpec{{Name: "now"}}, ToolChoice: c.choice}
+		p, err := m.params(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, tool := range p.Tools {
+			got += tool.OfTool.Name + " "
+		}
+		choice, err := json.Marshal(p.ToolChoice)
+		if got += string(choice); err != nil || got != c.want || len(req.Tools) != 1 {
+			t.Errorf("%s: %s, %v; want %s", name, got, err, c.want)
 		}
 	}
 }
