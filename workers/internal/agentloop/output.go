@@ -161,13 +161,21 @@ func compact(raw []byte) json.RawMessage {
 	return out.Bytes()
 }
 
+// outputCutOff is the message of a run whose answer is not complete.
+const outputCutOff = "The output limit cut off the answer before its JSON was complete. Raise maxOutputTokens or ask for less."
+
 // finishData converts the last answer to the run's output if the answer matches the contract. If it
 // does not, finishData asks the model once to correct it: again is true, and the prompt contains
-// the problems. The rejected answer is not recorded, so a worker that takes over the run requests a
-// new answer.
+// the problems. If the output limit cut off the answer, finishData returns an error, because a
+// correction would reach the same limit. The rejected answer is not recorded, so a worker that takes
+// over the run requests a new answer.
 func (r *run) finishData(t *TurnStep, stop llm.StopReason) (out Output, again bool, err error) {
 	data, cited, wrong := r.in.Contract.read(t.Text, r.in.Contract.enveloped(r.cites()))
 	if len(wrong) > 0 {
+		if stop == llm.StopLength {
+			r.countTurn(t)
+			return r.out, false, limitError(CodeModelTruncated, outputCutOff)
+		}
 		if r.repaired {
 			r.countTurn(t)
 			return r.out, false, outputInvalid(wrong)

@@ -148,3 +148,31 @@ func TestToolChoiceWithASchema(t *testing.T) {
 		}
 	}
 }
+
+// TestATruncatedAnswerWithASchema checks answers that the output limit cut off inside a call. An
+// answer with a schema is text that is not complete. A call of another tool is an error.
+func TestATruncatedAnswerWithASchema(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		tools  []string
+		output string
+		stop   sdk.StopReason
+		want   string
+	}{
+		"answer":           {[]string{answerTool}, `{}`, sdk.StopReasonMaxTokens, `{"a": length 0 <nil>`},
+		"window":           {[]string{answerTool}, `{}`, sdk.StopReasonModelContextWindowExceeded, `{"a": length 0 <nil>`},
+		"without a schema": {[]string{answerTool}, "", sdk.StopReasonMaxTokens, "  0 The model reached its output limit in the middle of a tool call."},
+		"another tool":     {[]string{"now"}, `{}`, sdk.StopReasonMaxTokens, "  0 The model reached its output limit in the middle of a tool call."},
+		"both":             {[]string{"now", answerTool}, `{}`, sdk.StopReasonMaxTokens, "  0 The model reached its output limit in the middle of a tool call."},
+	} {
+		a := accumulator{stop: c.stop}
+		for _, name := range c.tools {
+			a.calls++
+			a.blocks = append(a.blocks, &block{kind: kindToolUse, id: "1", name: name, whole: `{"a":`})
+		}
+		r, err := a.response("m", llm.Request{Output: json.RawMessage(c.output)})
+		if got := fmt.Sprint(r.Text, " ", r.StopReason, " ", len(r.ToolCalls), " ", err); got != c.want {
+			t.Errorf("%s: %s; want %s", name, got, c.want)
+		}
+	}
+}
