@@ -25,6 +25,10 @@ const (
 	ChoiceRequired = "required"
 )
 
+// AnswerTool is the name of an internal tool. Some model providers receive it if an answer must
+// match a schema. No other tool may have this name.
+const AnswerTool = "write_final_answer"
+
 // ClientTool describes a tool of the client. InputSchema is the JSON Schema of its arguments.
 type ClientTool struct {
 	Name        string          `json:"name"`

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"errors"
+	"net/url"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -103,6 +104,7 @@ type walk struct {
 	seen     map[*jsonschema.Schema]bool
 	order    []*jsonschema.Schema // the parts of the schema, each after the parts to which it refers, except for circular references
 	unknown  bool                 // a pattern cannot be checked
+	place    string               // JSON Pointer to such a pattern, the first one in alphabetical order
 	negative bool                 // the walk is inside a "not" or a similar keyword, where an overly permissive match rejects valid values
 }
 
@@ -137,16 +139,30 @@ func (w *walk) visit(part *jsonschema.Schema) error {
 // note records whether a part has patterns that cannot be checked.
 func (w *walk) note(part *jsonschema.Schema) {
 	if isUnknown(part.Pattern) {
-		w.unknown = true
+		w.noteUnknown(part, "/pattern")
 	}
 	for p := range part.PatternProperties {
 		if isUnknown(p) {
-			w.unknown, w.negative = true, true
+			w.negative = true
+			w.noteUnknown(part, "/patternProperties")
 		}
 	}
 	// In these keywords, a match of an inner part can make the whole value invalid.
 	if part.Not != nil || part.If != nil || len(part.OneOf) > 0 || part.MaxContains != nil {
 		w.negative = true
+	}
+}
+
+// noteUnknown records the location of a pattern that cannot be checked.
+func (w *walk) noteUnknown(part *jsonschema.Schema, keyword string) {
+	place := strings.TrimPrefix(part.Location, address+"#")
+	if plain, err := url.PathUnescape(place); err == nil {
+		place = plain
+	}
+
+	// The order of the visit is random, because objects have no order.
+	if place += keyword; !w.unknown || place < w.place {
+		w.unknown, w.place = true, place
 	}
 }
 

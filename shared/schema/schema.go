@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -23,6 +24,7 @@ const (
 var (
 	// Errors of schemas and values. None of them quotes a value.
 	errNotObject = errors.New("not a JSON object")
+	errDialect   = errors.New("/$schema: unknown dialect; use https://json-schema.org/draft/2020-12/schema or omit $schema")
 	errElsewhere = errors.New("it refers to another document")
 	errDynamic   = errors.New("$dynamicRef and $recursiveRef are not supported")
 	errUnknown   = errors.New(`a pattern that cannot be checked is used in "not", "if" or "patternProperties"`)
@@ -90,7 +92,18 @@ func compile(doc any) (compiled *jsonschema.Schema, err error) {
 	}
 
 	compiled, err = c.Compile(address)
+	if failed, ok := errors.AsType[*jsonschema.LoadURLError](err); ok && failed.URL == dialect(doc) {
+		return nil, errDialect
+	}
 	return compiled, readable(err)
+}
+
+// dialect returns the URL in the keyword $schema, without its fragment.
+func dialect(doc any) string {
+	object, _ := doc.(map[string]any)
+	name, _ := object["$schema"].(string)
+	name, _, _ = strings.Cut(name, "#")
+	return name
 }
 
 // refuse is a loader that rejects everything.

@@ -117,6 +117,7 @@ func TestCreateAgent(t *testing.T) {
 				"tools.httpRequest.approval:invalid_value tools.mcp.approval:invalid_value",
 		},
 		"server's effect": {prompt("tools", `{"mcp":{"enabled":true,"servers":[{"name":"a","url":"https://a.b","sideEffect":"some"}]}}`), "tools.mcp.servers[0].sideEffect:invalid_value"},
+		"a reserved name": {endpoint(`{"name":"write_final_answer","method":"GET","url":"https://a.b"}`), e + ".name:invalid_value"},
 		"built-in names": {
 			endpoint(`{"name":"webSearch","method":"GET","url":"https://a.b"},{"name":"knowledge","method":"GET","url":"https://a.b"},{"name":"websearch","method":"GET","url":"https://a.b"}`),
 			e + ".name:conflict tools.httpRequest.endpoints[1].name:conflict",

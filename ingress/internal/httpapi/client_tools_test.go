@@ -113,6 +113,7 @@ func TestInvalidToolsOfTheClient(t *testing.T) {
 		`[{"name":"a b"}]`: "name:invalid_value",
 		`[{"name":"` + strings.Repeat("n", 65) + `"}]`: "name:invalid_value",
 		`[{"name":"none"}]`:                            "name:invalid_value",
+		`[{"name":"write_final_answer"}]`:              "name:invalid_value",
 		`[{"name":"webSearch"}]`:                       "name:conflict",
 		`[{"name":"order"}]`:                           "name:conflict",
 		`[{"name":"f","description":"` + strings.Repeat("d", 4097) + `"}]`:        "description:too_long",

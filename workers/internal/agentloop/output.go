@@ -44,8 +44,8 @@ const (
 	contractRule = "Your final answer is a single JSON value that matches the schema you were given: no other text, no Markdown."
 	envelopeRule = "Write the answer as {\"data\": <the JSON value>, \"citations\": " +
 		"[{\"path\": <JSON Pointer into data>, \"source\": <id>}]}. " +
-		"Cite a source that a tool gave with an id for each value that you took from it. The value must appear in that source " +
-		"exactly as you write it; any other citation is removed. Write no citations inside the values."
+		"For each value that you took from a source with an id, of a tool or an attached file, cite that source. " +
+		"The value must appear in that source exactly as you write it; any other citation is removed. Write no citations inside the values."
 	repairRule = "This answer does not match the schema. Write the whole answer again, with these problems corrected:\n"
 )
 
@@ -161,13 +161,21 @@ func compact(raw []byte) json.RawMessage {
 	return out.Bytes()
 }
 
+// outputCutOff is the message of a run whose answer is not complete.
+const outputCutOff = "The output limit cut off the answer before its JSON was complete. Raise maxOutputTokens or ask for less."
+
 // finishData converts the last answer to the run's output if the answer matches the contract. If it
 // does not, finishData asks the model once to correct it: again is true, and the prompt contains
-// the problems. The rejected answer is not recorded, so a worker that takes over the run requests a
-// new answer.
+// the problems. If the output limit cut off the answer, finishData returns an error, because a
+// correction would reach the same limit. The rejected answer is not recorded, so a worker that takes
+// over the run requests a new answer.
 func (r *run) finishData(t *TurnStep, stop llm.StopReason) (out Output, again bool, err error) {
 	data, cited, wrong := r.in.Contract.read(t.Text, r.in.Contract.enveloped(r.cites()))
 	if len(wrong) > 0 {
+		if stop == llm.StopLength {
+			r.countTurn(t)
+			return r.out, false, limitError(CodeModelTruncated, outputCutOff)
+		}
 		if r.repaired {
 			r.countTurn(t)
 			return r.out, false, outputInvalid(wrong)

@@ -150,3 +150,35 @@ func TestARepairIsDoneAgain(t *testing.T) {
 		t.Errorf("the request for a correction is %+v", last)
 	}
 }
+
+// TestATruncatedAnswerIsNotCorrected ends answers at the output limit. If the JSON is not complete,
+// the run fails after one call. If it is complete, the run completes.
+func TestATruncatedAnswerIsNotCorrected(t *testing.T) {
+	t.Parallel()
+	for answer, want := range map[string]string{
+		`{"name":"Luna","wat`:         agentloop.CodeModelTruncated,
+		``:                            agentloop.CodeModelTruncated,
+		`{"name":"Luna","watts":7}`:   "",
+		`{"name":"Luna","watts":7}, `: agentloop.CodeModelTruncated,
+	} {
+		model := scripted.Forever("scripted", scripted.Call{
+			Deltas: []string{answer}, Stop: llm.StopLength, Usage: llm.Usage{InputTokens: 1, OutputTokens: 1},
+		})
+		var h eventLog
+		in := agentloop.Input{Message: "m", Model: model, Contract: contract(t, lampSchema)}
+		out, err := newLoop().Run(t.Context(), in, newMemory(), h.add)
+		if len(model.Requests()) != 1 || out.Turns != 1 || out.Usage.OutputTokens != 1 {
+			t.Errorf("%s: %d calls, %d turns, usage %+v", answer, len(model.Requests()), out.Turns, out.Usage)
+		}
+		if want == "" {
+			if err != nil || string(out.Data) != answer || out.StopReason != llm.StopLength {
+				t.Errorf("%s: %s, %s, %v", answer, out.Data, out.StopReason, err)
+			}
+			continue
+		}
+		e := codeFor(t, err)
+		if e.Code != want || e.Retryable || len(e.Mismatches) > 0 || !strings.Contains(e.Message, "output limit") || len(h.lines) > 0 {
+			t.Errorf("%s: %+v, events %v", answer, e, h.lines)
+		}
+	}
+}

@@ -204,6 +204,8 @@ func (b *endpointBody) Check(p *httpx.Problems, at string, seen map[string]bool)
 	checkToolName(p, at+".name", b.Name, seen)
 	if slices.Contains(ownTools, b.Name) {
 		p.Add(at+".name", httpx.CodeConflict, "is the name of a built-in tool")
+	} else if b.Name == domain.AnswerTool {
+		p.Add(at+".name", httpx.CodeInvalidValue, "is reserved: choose another name")
 	}
 
 	p.Prose(at+".description", b.Description, maxToolDescription)

@@ -3,6 +3,7 @@ package runbody
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,6 +17,10 @@ const maxToolDescription = 4096
 
 // toolName matches the names of tools that model providers accept.
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+// reservedNames are the values of the choice of tools, which may also be the name of a tool, and
+// the name of an internal tool.
+var reservedNames = []string{domain.ChoiceAuto, domain.ChoiceNone, domain.ChoiceRequired, domain.AnswerTool}
 
 // noArguments is the schema of a tool without an input schema.
 var noArguments = json.RawMessage(`{"type":"object","properties":{}}`)
@@ -63,7 +68,7 @@ func CheckClientTools(found *httpx.Problems, tools *domain.ClientTools, within, 
 		case found.Has(at + "name"):
 		case !toolName.MatchString(t.Name):
 			found.Add(at+"name", httpx.CodeInvalidValue, "must be 1 to 64 characters of a-z, A-Z, 0-9, _ and -")
-		case t.Name == domain.ChoiceAuto || t.Name == domain.ChoiceNone || t.Name == domain.ChoiceRequired:
+		case slices.Contains(reservedNames, t.Name):
 			found.Add(at+"name", httpx.CodeInvalidValue, "is reserved: choose another name")
 		case names[t.Name]:
 			found.Add(at+"name", httpx.CodeDuplicate, "is the name of another tool of the request")

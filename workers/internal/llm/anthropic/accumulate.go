@@ -164,14 +164,18 @@ func (a *accumulator) block(index int64) *block {
 func (a *accumulator) response(model string, req llm.Request) (llm.Response, error) {
 	r := llm.Response{Text: a.text.String(), Model: model}
 	var err error
-	if r.StopReason, err = a.stopReason(); err != nil {
+	answers := a.answers(req)
+	if r.StopReason, err = a.stopReason(answers); err != nil {
 		return llm.Response{}, err
 	}
+	cut := r.StopReason == llm.StopLength && answers
 
 	// Every call must be complete, because a truncated call must not be executed.
 	var thoughts []thinkingBlock
 	for _, b := range a.blocks {
 		switch {
+		case b.kind == kindToolUse && cut:
+			r.Text = llm.CleanText(b.arguments()) // the beginning of the answer, which is never executed
 		case b.kind == kindToolUse && !b.ended:
 			return llm.Response{}, llm.NewError(llm.KindTruncated, errors.New("a tool call is incomplete"))
 		case b.kind == kindToolUse && b.name == "":
@@ -184,7 +188,9 @@ func (a *accumulator) response(model string, req llm.Request) (llm.Response, err
 		}
 	}
 
-	useAnswer(&r)
+	if len(req.Output) > 0 {
+		useAnswer(&r)
+	}
 	r.Thinking = writeThinking(model, thoughts)
 	r.Usage = a.usage(req, &r)
 	return r, nil
@@ -199,8 +205,16 @@ func (b *block) arguments() string {
 	return b.whole
 }
 
-// stopReason returns the stop reason, or an error if the message is not an answer.
-func (a *accumulator) stopReason() (llm.StopReason, error) {
+// answers reports whether the model has called answerTool for the request's schema, and no other
+// tool.
+func (a *accumulator) answers(req llm.Request) bool {
+	return a.calls > 0 && len(req.Output) > 0 &&
+		!slices.ContainsFunc(a.blocks, func(b *block) bool { return b.kind == kindToolUse && b.name != answerTool })
+}
+
+// stopReason returns the stop reason, or an error if the message is not an answer. answers is the
+// result of the method answers.
+func (a *accumulator) stopReason(answers bool) (llm.StopReason, error) {
 	switch a.stop {
 	case sdk.StopReasonRefusal:
 		if a.text.Len() == 0 || a.calls > 0 { // the answer has no text, or it stopped within a tool call
@@ -210,12 +224,12 @@ func (a *accumulator) stopReason() (llm.StopReason, error) {
 	case sdk.StopReasonPauseTurn: // the model waits for a tool that the provider executes, although no such tool is enabled
 		return "", llm.NewError(llm.KindTruncated, errors.New("the turn was paused"))
 	case sdk.StopReasonModelContextWindowExceeded:
-		if a.text.Len() == 0 {
+		if a.text.Len() == 0 && !answers {
 			return "", llm.NewError(llm.KindContextLength, nil)
 		}
-		return a.cut()
+		return a.cut(answers)
 	case sdk.StopReasonMaxTokens:
-		return a.cut()
+		return a.cut(answers)
 	case sdk.StopReasonEndTurn, sdk.StopReasonStopSequence, sdk.StopReasonToolUse:
 	default: // the reason is unknown, so a call may be incomplete
 		if a.calls > 0 {
@@ -230,9 +244,9 @@ func (a *accumulator) stopReason() (llm.StopReason, error) {
 }
 
 // cut returns the stop reason for an answer that reached the output limit. It returns an error if
-// the answer contains tool calls, because they may be incomplete.
-func (a *accumulator) cut() (llm.StopReason, error) {
-	if a.calls > 0 {
+// the answer contains calls of other tools than answerTool, because they may be incomplete.
+func (a *accumulator) cut(answers bool) (llm.StopReason, error) {
+	if a.calls > 0 && !answers {
 		return "", remote.ErrCutCall()
 	}
 	return llm.StopLength, nil

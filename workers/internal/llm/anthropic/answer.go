@@ -3,12 +3,13 @@ package anthropic
 import (
 	"slices"
 
+	"parley/shared/domain"
 	"parley/workers/internal/llm"
 )
 
 // answerTool is the name of a tool. Its arguments are the answer of a model that must match a
 // schema. The protocol has no JSON mode that can be combined with other tools.
-const answerTool = "write_final_answer"
+const answerTool = domain.AnswerTool
 
 // answerSpec returns the specification of answerTool. Its arguments have the schema of the
 // requested answer.
@@ -22,7 +23,7 @@ func answerSpec(req llm.Request) llm.ToolSpec {
 
 // useAnswer replaces the text of the answer by the arguments of a call to answerTool. If the model
 // also requests other tools, useAnswer drops the call, because the model answers again after their
-// results.
+// results. It must be called only if the request has a schema for the answer.
 func useAnswer(r *llm.Response) {
 	at := slices.IndexFunc(r.ToolCalls, func(c llm.ToolCall) bool { return c.Name == answerTool })
 	if at < 0 {

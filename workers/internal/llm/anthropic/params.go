@@ -46,14 +46,10 @@ func (m *Model) params(req llm.Request) (sdk.MessageNewParams, error) {
 		p.Messages = append(p.Messages, sdk.MessageParam{Role: role, Content: blocks})
 	}
 
-	specs := req.Tools
 	if len(req.Output) > 0 {
-		specs = append(slices.Clip(specs), answerSpec(req))
-		if len(req.Tools) == 0 && !m.size.adaptive { // an adaptive model rejects a choice that forces a tool
-			p.ToolChoice.OfTool = &sdk.ToolChoiceToolParam{Name: answerTool}
-		}
+		m.addAnswerTool(&p, &req)
 	}
-	for _, spec := range specs {
+	for _, spec := range req.Tools {
 		tool, err := newTool(spec, m.provider.official)
 		if err != nil {
 			return p, err
@@ -61,10 +57,30 @@ func (m *Model) params(req llm.Request) (sdk.MessageNewParams, error) {
 		p.Tools = append(p.Tools, tool)
 	}
 	m.setSettings(&p, req.Settings)
-	if len(req.Tools) > 0 {
+	if len(req.Tools) > 0 && p.ToolChoice.OfTool == nil {
 		m.chooseTools(&p, req)
 	}
 	return p, nil
+}
+
+// addAnswerTool adds the tool for an answer with a schema to the tools of the request. If there is
+// no other tool that the model may call, the model must call the answer tool. If the model must
+// call another tool, the answer tool is not offered, because a call of it would suffice.
+func (m *Model) addAnswerTool(p *sdk.MessageNewParams, req *llm.Request) {
+	// A model that always thinks rejects a choice that forces a call, so this model may choose
+	// freely.
+	forces := !m.size.adaptive
+
+	switch {
+	case len(req.Tools) == 0 || req.ToolChoice == domain.ChoiceNone:
+		req.Tools, req.ToolChoice = []llm.ToolSpec{answerSpec(*req)}, domain.ChoiceAuto
+		if forces {
+			p.ToolChoice.OfTool = &sdk.ToolChoiceToolParam{Name: answerTool}
+		}
+	case req.ToolChoice == domain.ChoiceRequired && forces:
+	default:
+		req.Tools = append(slices.Clip(req.Tools), answerSpec(*req))
+	}
 }
 
 // chooseTools sets the choice of tools, and whether the model may request several calls at once. A

@@ -2,9 +2,13 @@ package anthropic
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
+	sdk "github.com/anthropics/anthropic-sdk-go"
+
+	"parley/shared/domain"
 	"parley/workers/internal/llm"
 )
 
@@ -90,5 +94,85 @@ func TestAnAnswerToolCarriesTheSchema(t *testing.T) {
 	r = llm.Response{StopReason: llm.StopToolCalls, ToolCalls: []llm.ToolCall{{ID: "1", Name: answerTool}, {ID: "2", Name: "now"}}}
 	if useAnswer(&r); len(r.ToolCalls) != 1 || r.ToolCalls[0].Name != "now" || r.StopReason != llm.StopToolCalls {
 		t.Errorf("answer beside a call %+v", r)
+	}
+}
+
+// TestACallOfTheAnswerToolIsTheAnswerOfASchema returns a call of a tool with the name of the answer
+// tool. The call is the answer only if the request has a schema.
+func TestACallOfTheAnswerToolIsTheAnswerOfASchema(t *testing.T) {
+	t.Parallel()
+	for output, want := range map[string]string{
+		`{"type":"object"}`: `{"a":1} end 0`,
+		"":                  ` tool_calls 1`,
+	} {
+		call := &block{kind: kindToolUse, ended: true, id: "1", name: answerTool, whole: `{"a":1}`}
+		a := accumulator{stop: sdk.StopReasonToolUse, calls: 1, blocks: []*block{call}}
+		r, err := a.response("m", llm.Request{Output: json.RawMessage(output)})
+		if got := fmt.Sprint(r.Text, " ", r.StopReason, " ", len(r.ToolCalls)); err != nil || got != want {
+			t.Errorf("schema %q: %s, %v; want %s", output, got, err, want)
+		}
+	}
+}
+
+// TestToolChoiceWithASchema checks which tools are offered and which choice is sent if the answer
+// must match a schema.
+func TestToolChoiceWithASchema(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		choice   string
+		adaptive bool
+		want     string
+	}{
+		"free":                 {"", false, "now write_final_answer null"},
+		"auto":                 {domain.ChoiceAuto, false, "now write_final_answer null"},
+		"none":                 {domain.ChoiceNone, false, `write_final_answer {"name":"write_final_answer","type":"tool"}`},
+		"none, adaptive":       {domain.ChoiceNone, true, "write_final_answer null"},
+		"required":             {domain.ChoiceRequired, false, `now {"type":"any"}`},
+		"required, adaptive":   {domain.ChoiceRequired, true, "now write_final_answer null"},
+		"a function":           {"now", false, `now write_final_answer {"name":"now","type":"tool"}`},
+		"a function, adaptive": {"now", true, "now write_final_answer null"},
+	} {
+		m := &Model{provider: &Provider{}, size: size{adaptive: c.adaptive}}
+		req := llm.Request{Output: json.RawMessage(`{"type":"object"}`), Tools: []llm.ToolSpec{{Name: "now"}}, ToolChoice: c.choice}
+		p, err := m.params(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, tool := range p.Tools {
+			got += tool.OfTool.Name + " "
+		}
+		choice, err := json.Marshal(p.ToolChoice)
+		if got += string(choice); err != nil || got != c.want || len(req.Tools) != 1 {
+			t.Errorf("%s: %s, %v; want %s", name, got, err, c.want)
+		}
+	}
+}
+
+// TestATruncatedAnswerWithASchema checks answers that the output limit cut off inside a call. An
+// answer with a schema is text that is not complete. A call of another tool is an error.
+func TestATruncatedAnswerWithASchema(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		tools  []string
+		output string
+		stop   sdk.StopReason
+		want   string
+	}{
+		"answer":           {[]string{answerTool}, `{}`, sdk.StopReasonMaxTokens, `{"a": length 0 <nil>`},
+		"window":           {[]string{answerTool}, `{}`, sdk.StopReasonModelContextWindowExceeded, `{"a": length 0 <nil>`},
+		"without a schema": {[]string{answerTool}, "", sdk.StopReasonMaxTokens, "  0 The model reached its output limit in the middle of a tool call."},
+		"another tool":     {[]string{"now"}, `{}`, sdk.StopReasonMaxTokens, "  0 The model reached its output limit in the middle of a tool call."},
+		"both":             {[]string{"now", answerTool}, `{}`, sdk.StopReasonMaxTokens, "  0 The model reached its output limit in the middle of a tool call."},
+	} {
+		a := accumulator{stop: c.stop}
+		for _, name := range c.tools {
+			a.calls++
+			a.blocks = append(a.blocks, &block{kind: kindToolUse, id: "1", name: name, whole: `{"a":`})
+		}
+		r, err := a.response("m", llm.Request{Output: json.RawMessage(c.output)})
+		if got := fmt.Sprint(r.Text, " ", r.StopReason, " ", len(r.ToolCalls), " ", err); got != c.want {
+			t.Errorf("%s: %s; want %s", name, got, c.want)
+		}
 	}
 }

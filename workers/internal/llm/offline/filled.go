@@ -10,8 +10,20 @@ import (
 
 // filled returns an answer that consists of JSON for a schema.
 func (p prompt) filled(schema json.RawMessage) string {
+	// The documents are sources like those of a tool, and precede them.
+	var attached llm.ToolResult
+	var recognized []string
+	for _, a := range p.attachments {
+		attached.Sources = append(attached.Sources, a.Passages...)
+		if a.Recognized != "" {
+			recognized = append(recognized, a.Recognized)
+		}
+	}
+	results := append([]llm.ToolResult{attached}, p.results...)
+
 	return fill.Answer(schema, fill.Input{
-		Message: p.message, Data: p.data, Results: p.results, Passages: bestPassages(p.results, parseQuestion(p.message)),
+		Message: p.message, Data: p.data, Results: results, Recognized: recognized,
+		Passages: bestPassages(results, parseQuestion(p.message)),
 	})
 }
 

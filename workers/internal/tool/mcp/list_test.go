@@ -25,7 +25,7 @@ import (
 
 func TestNames(t *testing.T) {
 	t.Parallel()
-	servers := []domain.MCPServer{{Name: "a"}, {Name: "a_b"}, {Name: "shop"}, {Name: strings.Repeat("s", 64)}}
+	servers := []domain.MCPServer{{Name: "a"}, {Name: "a_b"}, {Name: "shop"}, {Name: "write"}, {Name: strings.Repeat("s", 64)}}
 	for _, c := range []struct{ server, tool, want string }{
 		{"shop", "search", "shop_search"},
 		{"shop", "search-all_2", "shop_search-all_2"},
@@ -38,6 +38,7 @@ func TestNames(t *testing.T) {
 		{"a_b", "c", "a_b_c"},
 		{"a", "b_c", "a_b_c_"}, // the name must differ from that in the previous row
 		{"a", "c", "a_c"},
+		{"write", "final_answer", "write_final_answer_"}, // a reserved name
 		{strings.Repeat("s", 64), "x", strings.Repeat("s", 55) + "_"},
 	} {
 		got := mcp.Name(servers, c.server, c.tool)

@@ -27,11 +27,12 @@ var (
 
 // Name returns the name under which models see a server's tool: "<server>_<tool>". The name ends in
 // a hash if it would otherwise be too long, have invalid characters, look like it ends in a hash,
-// or be possible for another server's tool. It depends only on the agent's list of servers, so it
-// does not change while other servers are unreachable.
+// be reserved, or be possible for another server's tool. It depends only on the agent's list of
+// servers, so it does not change while other servers are unreachable.
 func Name(servers []domain.MCPServer, server, tool string) string {
 	whole := server + "_" + tool
-	if validName.MatchString(whole) && !hashSuffix.MatchString(whole) && owners(servers, whole)[0].Name == server {
+	usable := validName.MatchString(whole) && !hashSuffix.MatchString(whole) && whole != domain.AnswerTool
+	if usable && owners(servers, whole)[0].Name == server {
 		return whole
 	}
 	// The hash covers both complete names, so it differs even if the visible parts are equal.

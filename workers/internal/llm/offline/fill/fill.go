@@ -25,12 +25,14 @@ type Input struct {
 	Results []llm.ToolResult
 	// Passages are the parts of the sources that best answer the message, in descending order.
 	Passages []string
+	// Recognized are the texts in images. They are not sources, so no citation names them.
+	Recognized []string
 }
 
 // filler writes the JSON for one schema.
 type filler struct {
 	root    *node
-	texts   []*text // in order of precedence: the message, the passages, the texts of sources
+	texts   []*text // in order of precedence: the message, the passages, the texts of sources, the texts in images
 	objects []any   // the data sent with the message, and the tool results
 	left    int     // number of values of the schema that may still be visited
 }
@@ -59,6 +61,9 @@ func Answer(schema json.RawMessage, in Input) string {
 	}
 	for _, s := range sources {
 		f.texts = append(f.texts, newText(s.CitedText))
+	}
+	for _, recognized := range in.Recognized {
+		f.texts = append(f.texts, newText(recognized))
 	}
 
 	data := citedData(root)
