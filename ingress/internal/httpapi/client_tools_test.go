@@ -111,16 +111,16 @@ func TestInvalidToolsOfTheClient(t *testing.T) {
 	for tools, want := range map[string]string{
 		`[{}]`:             "name:required",
 		`[{"name":"a b"}]`: "name:invalid_value",
-		`[{"name":"` + strings.Repeat("n", 65) + `"}]`: "name:invalid_value",
-		`[{"name":"none"}]`:                            "name:invalid_value",
-		`[{"name":"write_final_answer"}]`:              "name:invalid_value",
-		`[{"name":"webSearch"}]`:                       "name:conflict",
-		`[{"name":"order"}]`:                           "name:conflict",
+		`[{"name":"` + strings.Repeat("n", 65) + `"}]`:                            "name:invalid_value",
+		`[{"name":"none"}]`:                                                       "name:invalid_value",
+		`[{"name":"write_final_answer"}]`:                                         "name:invalid_value",
+		`[{"name":"webSearch"}]`:                                                  "name:conflict",
+		`[{"name":"order"}]`:                                                      "name:conflict",
 		`[{"name":"f","description":"` + strings.Repeat("d", 4097) + `"}]`:        "description:too_long",
 		`[{"name":"f","inputSchema":{"type":"string"}}]`:                          "inputSchema:invalid_value",
 		`[{"name":"f","inputSchema":{"type":"object","$ref":"https://x.test/"}}]`: "inputSchema:invalid_value",
 		`[{"name":"f","inputSchema":{"type":"objekt"}}]`:                          "inputSchema:invalid_value",
-		`[` + many + `]`: "",
+		`[` + many + `]`:                                                          "",
 	} {
 		got := a.from("POST", "/api/agents?action=chat&id="+agentID, `{"sessionId":"s","message":"m","tools":`+tools+`}`, h.key)
 		if want == "" {
