@@ -1,5 +1,5 @@
 // JSON that a person types.
-import { mustBeValidJson } from "../texts/schema";
+import * as texts from "../texts/schema";
 
 /** Returns why a text is not JSON, or an empty string. */
 export function jsonFault(text: string): string {
@@ -7,7 +7,7 @@ export function jsonFault(text: string): string {
     JSON.parse(text);
     return "";
   } catch (error) {
-    return mustBeValidJson(error instanceof Error ? error.message : String(error));
+    return texts.mustBeValidJson(error instanceof Error ? error.message : String(error));
   }
 }
 
