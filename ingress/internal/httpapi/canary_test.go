@@ -256,7 +256,7 @@ func (at *attack) sendAndCancel(method, target, body string, headers []string) a
 	return got
 }
 
-// run sends the requests with the numbers from (inclusive) to to (exclusive) concurrently.
+// run concurrently sends the requests whose numbers are at least from and less than to.
 func (at *attack) run(seed, from, to uint64) {
 	numbers := make(chan uint64)
 	var wg sync.WaitGroup

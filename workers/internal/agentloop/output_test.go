@@ -156,10 +156,10 @@ func TestARepairIsDoneAgain(t *testing.T) {
 func TestATruncatedAnswerIsNotCorrected(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]string{
-		`{"name":"Luna","wat`:         agentloop.CodeModelTruncated,
-		``:                            agentloop.CodeModelTruncated,
-		`{"name":"Luna","watts":7}`:   "",
-		`{"name":"Luna","watts":7}, `: agentloop.CodeModelTruncated,
+		`{"name":"Luna","wat`:        agentloop.CodeModelTruncated,
+		``:                           agentloop.CodeModelTruncated,
+		`{"name":"Luna","watts":7}`:  "",
+		`{"name":"Luna","watts":7},`: agentloop.CodeModelTruncated,
 	} {
 		model := scripted.Forever("scripted", scripted.Call{
 			Deltas: []string{answer}, Stop: llm.StopLength, Usage: llm.Usage{InputTokens: 1, OutputTokens: 1},
