@@ -323,7 +323,7 @@ func TestFailuresAreExplained(t *testing.T) {
 			command.ReadyLine, command.ReadyWithin = "ready", Within(time.Second)
 			StartProcess(s, command)
 		}, []string{"is not ready after " + Within(time.Second).String(), "child"}},
-		{"restarted alive", func(s *recorder) { StartProcess(s, Command{Path: "sleep", Args: []string{"600"}}).Restart() }, []string{"still runs"}},
+		{"restarted alive", func(s *recorder) { StartProcess(s, Command{Path: "sleep", Args: []string{"600"}}).Restart() }, []string{"still running"}},
 		{"no such package", func(s *recorder) { BuildBinary(s, "shared/nothing") }, []string{"building", "shared/nothing"}},
 		{"failed later", func(s *recorder) {
 			command := self("family")

@@ -4,7 +4,6 @@ import (
 	"context"
 	crand "crypto/rand"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -91,7 +90,7 @@ func (s *service) startPostgres(ctx context.Context, port, processes int) (dsn s
 
 	p, ok := l.(postgres)
 	if !ok {
-		return "", errors.New("starting PostgreSQL: the process has an unexpected type")
+		return "", fmt.Errorf("starting PostgreSQL: unexpected type of process: %T", l)
 	}
 	if err := p.server.CreateDatabase(ctx, databaseName); err != nil {
 		return "", fmt.Errorf("creating database: %w", err)
