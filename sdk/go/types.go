@@ -1314,7 +1314,8 @@ const (
 	RunErrorCodeModelRateLimited RunErrorCode = "model_rate_limited"
 	// The model did not respond before the run's deadline.
 	RunErrorCodeModelTimeout RunErrorCode = "model_timeout"
-	// The model's answer was interrupted in several attempts in a row, or within a tool call.
+	// The model's answer broke off in several attempts in a row, or the output limit cut off a tool
+	// call or the JSON of the answer.
 	RunErrorCodeModelTruncated RunErrorCode = "model_truncated"
 	// The provider rejected the request or the credentials, or returned an unusable response.
 	RunErrorCodeModelRejected RunErrorCode = "model_rejected"
@@ -1335,7 +1336,7 @@ const (
 	RunErrorCodeByteLimit RunErrorCode = "byte_limit"
 	// The run made too many tool calls.
 	RunErrorCodeToolCallLimit RunErrorCode = "tool_call_limit"
-	// The answer does not match the output schema, also after one correction. `errors` has the paths.
+	// The answer does not match the output schema, even after one correction. `errors` has the paths.
 	RunErrorCodeOutputInvalid RunErrorCode = "output_invalid"
 	// Too many runs of the organization are waiting for a person's decision or for results of their
 	// clients.
@@ -2080,7 +2081,7 @@ const (
 	ErrorCodePermissionDenied ErrorCode = "permission_denied"
 	// The agent's `allowedCallers` does not include this kind of caller.
 	ErrorCodeCallerNotAllowed ErrorCode = "caller_not_allowed"
-	// Demo mode only allows listing templates and chatting with them.
+	// The demo permits only listing templates and chatting with them.
 	ErrorCodeDemoRestricted ErrorCode = "demo_restricted"
 	// A browser called run-automation.
 	ErrorCodeServerToServerOnly ErrorCode = "server_to_server_only"
@@ -2092,7 +2093,7 @@ const (
 	// The path does not support the method; the header `Allow` lists the supported methods.
 	ErrorCodeMethodNotAllowed ErrorCode = "method_not_allowed"
 	// The agent has changed since it was read, or a different decision was already made on the run's
-	// action: read the agent or run again.
+	// action: read the agent, or the run, again.
 	ErrorCodeVersionConflict ErrorCode = "version_conflict"
 	// Such a resource already exists, a limit is reached, the resource is being deleted, or the hook
 	// is disabled. `detail` says which.

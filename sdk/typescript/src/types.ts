@@ -1617,7 +1617,10 @@ export type RunErrorCode =
   | "model_rate_limited"
   /** The model did not respond before the run's deadline. */
   | "model_timeout"
-  /** The model's answer was interrupted in several attempts in a row, or within a tool call. */
+  /**
+   * The model's answer broke off in several attempts in a row, or the output limit cut off a tool
+   * call or the JSON of the answer.
+   */
   | "model_truncated"
   /** The provider rejected the request or the credentials, or returned an unusable response. */
   | "model_rejected"
@@ -1641,7 +1644,7 @@ export type RunErrorCode =
   /** The run made too many tool calls. */
   | "tool_call_limit"
   /**
-   * The answer does not match the output schema, also after one correction. `errors` has the paths.
+   * The answer does not match the output schema, even after one correction. `errors` has the paths.
    */
   | "output_invalid"
   /**
@@ -3072,7 +3075,7 @@ export type ErrorCode =
   | "permission_denied"
   /** The agent's `allowedCallers` does not include this kind of caller. */
   | "caller_not_allowed"
-  /** Demo mode only allows listing templates and chatting with them. */
+  /** The demo permits only listing templates and chatting with them. */
   | "demo_restricted"
   /** A browser called run-automation. */
   | "server_to_server_only"
@@ -3087,7 +3090,7 @@ export type ErrorCode =
   | "method_not_allowed"
   /**
    * The agent has changed since it was read, or a different decision was already made on the run's
-   * action: read the agent or run again.
+   * action: read the agent, or the run, again.
    */
   | "version_conflict"
   /**

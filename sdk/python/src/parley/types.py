@@ -2292,7 +2292,8 @@ RunErrorCode: TypeAlias = Literal[
     "model_rate_limited",
     # The model did not respond before the run's deadline.
     "model_timeout",
-    # The model's answer was interrupted in several attempts in a row, or within a tool call.
+    # The model's answer broke off in several attempts in a row, or the output limit cut off a tool
+    # call or the JSON of the answer.
     "model_truncated",
     # The provider rejected the request or the credentials, or returned an unusable response.
     "model_rejected",
@@ -2313,7 +2314,7 @@ RunErrorCode: TypeAlias = Literal[
     "byte_limit",
     # The run made too many tool calls.
     "tool_call_limit",
-    # The answer does not match the output schema, also after one correction. `errors` has the
+    # The answer does not match the output schema, even after one correction. `errors` has the
     # paths.
     "output_invalid",
     # Too many runs of the organization are waiting for a person's decision or for results of their
@@ -4225,7 +4226,7 @@ ErrorCode: TypeAlias = Literal[
     "permission_denied",
     # The agent's `allowedCallers` does not include this kind of caller.
     "caller_not_allowed",
-    # Demo mode only allows listing templates and chatting with them.
+    # The demo permits only listing templates and chatting with them.
     "demo_restricted",
     # A browser called run-automation.
     "server_to_server_only",
@@ -4237,7 +4238,7 @@ ErrorCode: TypeAlias = Literal[
     # The path does not support the method; the header `Allow` lists the supported methods.
     "method_not_allowed",
     # The agent has changed since it was read, or a different decision was already made on the run's
-    # action: read the agent or run again.
+    # action: read the agent, or the run, again.
     "version_conflict",
     # Such a resource already exists, a limit is reached, the resource is being deleted, or the hook
     # is disabled. `detail` says which.
