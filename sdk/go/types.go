@@ -1306,7 +1306,7 @@ type RunErrorCode string
 
 // The values of RunErrorCode.
 const (
-	// The model does not exist here, or its provider is not configured.
+	// The model does not exist in this service, or its provider is not configured.
 	RunErrorCodeModelNotAvailable RunErrorCode = "model_not_available"
 	// The provider failed or was unreachable until the run's deadline.
 	RunErrorCodeModelUnavailable RunErrorCode = "model_unavailable"
@@ -1321,7 +1321,8 @@ const (
 	RunErrorCodeModelRejected RunErrorCode = "model_rejected"
 	// The service's account at the provider has no credit or quota left.
 	RunErrorCodeModelQuotaExceeded RunErrorCode = "model_quota_exceeded"
-	// The prompt exceeds the model's context. The message contains both sizes.
+	// The prompt exceeds the model's context. The message contains the sizes of the prompt and of the
+	// context.
 	RunErrorCodeContextTooLong RunErrorCode = "context_too_long"
 	// The run made too many model calls.
 	RunErrorCodeTurnLimit RunErrorCode = "turn_limit"
@@ -2076,8 +2077,8 @@ const (
 	ErrorCodeUnauthenticated ErrorCode = "unauthenticated"
 	// run-automation and MCP accept API keys only.
 	ErrorCodeAPIKeyRequired ErrorCode = "api_key_required"
-	// The caller's role or membership does not allow this, a page of another origin sent the request,
-	// or the agent has no widget that allows the page's origin.
+	// The caller's role or membership does not allow the request, a page of another origin sent the
+	// request, or the agent has no widget that allows the page's origin.
 	ErrorCodePermissionDenied ErrorCode = "permission_denied"
 	// The agent's `allowedCallers` does not include this kind of caller.
 	ErrorCodeCallerNotAllowed ErrorCode = "caller_not_allowed"

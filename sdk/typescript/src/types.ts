@@ -1609,7 +1609,7 @@ export interface ProviderError {
  * request succeeded, the agent did not. More codes may be added.
  */
 export type RunErrorCode =
-  /** The model does not exist here, or its provider is not configured. */
+  /** The model does not exist in this service, or its provider is not configured. */
   | "model_not_available"
   /** The provider failed or was unreachable until the run's deadline. */
   | "model_unavailable"
@@ -1626,7 +1626,10 @@ export type RunErrorCode =
   | "model_rejected"
   /** The service's account at the provider has no credit or quota left. */
   | "model_quota_exceeded"
-  /** The prompt exceeds the model's context. The message contains both sizes. */
+  /**
+   * The prompt exceeds the model's context. The message contains the sizes of the prompt and of the
+   * context.
+   */
   | "context_too_long"
   /** The run made too many model calls. */
   | "turn_limit"
@@ -3069,8 +3072,8 @@ export type ErrorCode =
   /** run-automation and MCP accept API keys only. */
   | "api_key_required"
   /**
-   * The caller's role or membership does not allow this, a page of another origin sent the request,
-   * or the agent has no widget that allows the page's origin.
+   * The caller's role or membership does not allow the request, a page of another origin sent the
+   * request, or the agent has no widget that allows the page's origin.
    */
   | "permission_denied"
   /** The agent's `allowedCallers` does not include this kind of caller. */
