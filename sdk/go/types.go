@@ -2099,8 +2099,6 @@ const (
 	// Such a resource already exists, a limit is reached, the resource is being deleted, or the hook
 	// is disabled. `detail` says which.
 	ErrorCodeConflict ErrorCode = "conflict"
-	// `If-Match` does not match the current version: read the resource again.
-	ErrorCodePreconditionFailed ErrorCode = "precondition_failed"
 	// An account with this email address already exists.
 	ErrorCodeEmailTaken ErrorCode = "email_taken"
 	// An organization must have at least one owner.
@@ -2112,6 +2110,8 @@ const (
 	ErrorCodeDocumentExists ErrorCode = "document_exists"
 	// The run, or the run of this idempotency key, was erased by its organization.
 	ErrorCodeErased ErrorCode = "erased"
+	// `If-Match` does not match the current version: read the resource again.
+	ErrorCodePreconditionFailed ErrorCode = "precondition_failed"
 	// The body exceeds this endpoint's limit.
 	ErrorCodePayloadTooLarge ErrorCode = "payload_too_large"
 	// The body's type is not supported. A body must be `application/json`, in UTF-8 and not

@@ -3101,8 +3101,6 @@ export type ErrorCode =
    * is disabled. `detail` says which.
    */
   | "conflict"
-  /** `If-Match` does not match the current version: read the resource again. */
-  | "precondition_failed"
   /** An account with this email address already exists. */
   | "email_taken"
   /** An organization must have at least one owner. */
@@ -3116,6 +3114,8 @@ export type ErrorCode =
   | "document_exists"
   /** The run, or the run of this idempotency key, was erased by its organization. */
   | "erased"
+  /** `If-Match` does not match the current version: read the resource again. */
+  | "precondition_failed"
   /** The body exceeds this endpoint's limit. */
   | "payload_too_large"
   /**

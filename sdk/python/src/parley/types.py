@@ -4244,8 +4244,6 @@ ErrorCode: TypeAlias = Literal[
     # Such a resource already exists, a limit is reached, the resource is being deleted, or the hook
     # is disabled. `detail` says which.
     "conflict",
-    # `If-Match` does not match the current version: read the resource again.
-    "precondition_failed",
     # An account with this email address already exists.
     "email_taken",
     # An organization must have at least one owner.
@@ -4257,6 +4255,8 @@ ErrorCode: TypeAlias = Literal[
     "document_exists",
     # The run, or the run of this idempotency key, was erased by its organization.
     "erased",
+    # `If-Match` does not match the current version: read the resource again.
+    "precondition_failed",
     # The body exceeds this endpoint's limit.
     "payload_too_large",
     # The body's type is not supported. A body must be `application/json`, in UTF-8 and not
