@@ -955,7 +955,8 @@ type ChatMessage struct {
 	ParallelToolCalls *bool            `json:"parallelToolCalls,omitzero"`
 	// Images and documents that are sent with the message.
 	Attachments []NewAttachment `json:"attachments,omitzero"`
-	// The form of the answer. Null: text, whatever the agent's `outputSchema`.
+	// The form of the answer. Null: text, whatever the agent's `outputSchema`. Widget visitors and the
+	// demo cannot set it.
 	Output *OutputOptions `json:"output,omitzero"`
 	// Tools that the client executes itself. If the model calls one, the run waits for its result.
 	// Widget visitors and the demo have none.

@@ -1217,7 +1217,10 @@ export interface ChatMessage {
   parallelToolCalls?: ParallelToolCalls;
   /** Images and documents that are sent with the message. */
   attachments?: Array<NewAttachment>;
-  /** The form of the answer. Null: text, whatever the agent's `outputSchema`. */
+  /**
+   * The form of the answer. Null: text, whatever the agent's `outputSchema`. Widget visitors and
+   * the demo cannot set it.
+   */
   output?: OutputOptions | null;
   /**
    * Tools that the client executes itself. If the model calls one, the run waits for its result.

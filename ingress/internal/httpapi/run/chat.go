@@ -88,11 +88,8 @@ func (h *Handler) chatSubmission(c *gin.Context) (*dispatch.Submission, *uistrea
 		s.Retention = demoRetention
 	}
 
-	if s.Options.Settings != nil && visits(who) {
-		found.Add(string(s.Options.Settings.Names()[0]), httpx.CodeInvalidValue, "visitors cannot change model settings")
-	}
-	if visits(who) && s.Options.ClientTools != nil {
-		found.Add("tools", httpx.CodeInvalidValue, "is not supported for visitors, because they cannot send tool results")
+	if visits(who) {
+		refuseOptions(found, &s.Options)
 	}
 	if before := body.before; before != nil {
 		s.Sent = before.sent(visits(who))
@@ -123,6 +120,20 @@ func (h *Handler) chatSubmission(c *gin.Context) (*dispatch.Submission, *uistrea
 // visits reports whether a caller is a visitor of a widget or of the demo. Visitors cannot write
 // the agent's answers or instructions.
 func visits(who domain.Caller) bool { return who.Kind == domain.CallerDemo || who.Visitor.ID != "" }
+
+// refuseOptions adds a problem for each option that visitors cannot set. A schema is one of them,
+// because its texts are instructions to the model.
+func refuseOptions(found *httpx.Problems, asked *domain.RunOptions) {
+	if asked.Output != nil {
+		found.Add("output", httpx.CodeInvalidValue, "visitors cannot change the form of the answer")
+	}
+	if asked.Settings != nil {
+		found.Add(string(asked.Settings.Names()[0]), httpx.CodeInvalidValue, "visitors cannot change model settings")
+	}
+	if asked.ClientTools != nil {
+		found.Add("tools", httpx.CodeInvalidValue, "is not supported for visitors, because they cannot send tool results")
+	}
+}
 
 // readChat reads the body and the requested event format.
 func readChat(c *gin.Context) (reader uistream.Reader, body chatBody, t *thread, found *httpx.Problems, err error) {

@@ -2101,7 +2101,9 @@ class ChatMessage(TypedDict):
     """Images and documents that are sent with the message."""
 
     output: NotRequired[OutputOptions | None]
-    """The form of the answer. Null: text, whatever the agent's `outputSchema`."""
+    """The form of the answer. Null: text, whatever the agent's `outputSchema`. Widget visitors
+    and the demo cannot set it.
+    """
 
     tools: NotRequired[list[ClientTool]]
     """Tools that the client executes itself. If the model calls one, the run waits for its
