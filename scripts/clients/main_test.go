@@ -55,17 +55,16 @@ func eventually(t *testing.T, within time.Duration, what string, done func() boo
 // first.
 func polled(t *testing.T, within time.Duration, done func() bool) bool {
 	t.Helper()
-	over := time.NewTimer(within)
-	defer over.Stop()
-
+	began := time.Now()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 
 	for !done() {
+		if testkit.Late(began, within) {
+			return false
+		}
 		select {
 		case <-tick.C:
-		case <-over.C:
-			return false
 		case <-t.Context().Done():
 			return false
 		}

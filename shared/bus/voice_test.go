@@ -332,10 +332,14 @@ func TestALaggingReaderLosesItsLineAlone(t *testing.T) {
 			echoes(ctx, name, line)
 			return
 		}
-		size := map[string]int{"frames": 2, "bytes": 2 * contract.MaxVoiceFrame}[name]
-		for ctx.Err() == nil {
+		frames, size := 3000, 2 // three times as much as is kept for a reader
+		if name == "bytes" {
+			frames, size = 250, 2*contract.MaxVoiceFrame
+		}
+		for range frames {
 			_ = line.Audio(contract.VoiceAudio{PCM: make([]byte, size)})
 		}
+		<-ctx.Done()
 		ended <- struct{}{}
 	})
 	c := voiceCaller(t, url)
