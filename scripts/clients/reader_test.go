@@ -53,7 +53,7 @@ func newReader(t *testing.T, root string) *reader {
 	t.Helper()
 	s := withTestEnv(t)
 	r := &reader{
-		testEnv: s, root: root, dir: t.TempDir(), address: strings.TrimPrefix(s.creds.BaseURL, "http://"), port: testkit.FreePort(t),
+		testEnv: s, root: root, dir: t.TempDir(), address: strings.TrimPrefix(s.parley.BaseURL, "http://"), port: testkit.FreePort(t),
 		receiver: testkit.FreePort(t),
 		saved:    map[string]string{},
 	}

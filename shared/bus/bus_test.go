@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/rs/zerolog"
 
 	"parley/shared/bus"
@@ -110,11 +109,7 @@ func TestFetchFindsAStreamThatWasDeleted(t *testing.T) {
 	b := dial(t, url)
 	lane := b.Lane(domain.LaneChat)
 	fetch(t, lane, 1)
-	nc, err := nats.Connect(url, nats.Timeout(20*time.Second))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
+	nc := testkit.NATSConn(t, url)
 	js, err := nc.JetStream()
 	if err != nil {
 		t.Fatal(err)

@@ -77,11 +77,7 @@ func TestWithoutAWorkerACallFailsSoon(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
 	c := caller(t, url)
-	nc, err := nats.Connect(url, nats.Timeout(20*time.Second))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
+	nc := testkit.NATSConn(t, url)
 	// One subscriber never replies, like a frozen worker. Another one always replies that it has no
 	// free slot.
 	for subject, answer := range map[string]string{"frozen": "", "full": string(contract.StageBusy), "nobody": ""} {
@@ -189,11 +185,7 @@ func TestRefusedCalls(t *testing.T) {
 	if begun.Load() != 2 {
 		t.Errorf("%d calls begun", begun.Load())
 	}
-	nc, err := nats.Connect(url, nats.Timeout(20*time.Second))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
+	nc := testkit.NATSConn(t, url)
 	for name, deadline := range map[string]string{"no deadline": "", "no time": "tomorrow", "past": time.Now().Add(-time.Minute).UTC().Format(time.RFC3339Nano)} {
 		m, err := nc.RequestMsg(&nats.Msg{Subject: contract.ToolSubject(kind), Header: nats.Header{contract.HeaderDeadline: {deadline}}}, 10*time.Second)
 		if err != nil || m.Header.Get(contract.HeaderStage) != string(contract.StageRefused) {

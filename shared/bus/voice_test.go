@@ -493,10 +493,6 @@ func TestAStoppingVoiceWorkerLetsItsLinesGo(t *testing.T) {
 // raw returns a connection for messages that neither workers nor ingresses of Parley send.
 func raw(t *testing.T, url string) *nats.Conn {
 	t.Helper()
-	nc, err := nats.Connect(url, nats.Timeout(20*time.Second))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
+	nc := testkit.NATSConn(t, url)
 	return nc
 }

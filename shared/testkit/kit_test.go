@@ -136,15 +136,7 @@ func TestNATSIsEachTestsOwn(t *testing.T) {
 
 func openJetStream(t *testing.T, url string) jetstream.JetStream {
 	t.Helper()
-	nc, err := nats.Connect(url, nats.Timeout(20*time.Second), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := JetStream(t, url, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
 	return js
 }
 
