@@ -15,7 +15,6 @@ import (
 const sideBySide = 4
 
 func TestMain(m *testing.M) {
-	flag.Parse()
 	testkit.SideBySide(sideBySide)
 	code := m.Run()
 	if err := theEnv.end(code != 0); err != nil {

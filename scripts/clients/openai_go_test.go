@@ -14,7 +14,6 @@ import (
 	"github.com/openai/openai-go/v3/packages/ssestream"
 	"github.com/openai/openai-go/v3/responses"
 
-	"parley/shared/testkit"
 )
 
 const openAIGo = "`openai-go`"
@@ -152,7 +151,7 @@ func TestOpenAIGoResponses(t *testing.T) {
 		t.Fatalf("%+v, %v", begun, err)
 	}
 
-	eventually(t, patience(), "the response is complete", func() bool {
+	eventually(t, 2*time.Minute, "the response is complete", func() bool {
 		now, err := client.Responses.Get(t.Context(), begun.ID, responses.ResponseGetParams{})
 		return err == nil && now.Status == responses.ResponseStatusCompleted && now.OutputText() == "echo: Later."
 	})
@@ -402,7 +401,7 @@ func TestOpenAIGoStop(t *testing.T) {
 	_ = stream.Close() // it was cancelled
 
 	var runs struct{ Data []struct{ Status string } }
-	eventually(t, testkit.Within(20*time.Second), "the run is cancelled", func() bool {
+	eventually(t, 20*time.Second, "the run is cancelled", func() bool {
 		s.call(t, http.MethodGet, "/api/runs?agentId="+stub, nil, &runs)
 		return len(runs.Data) == 1 && runs.Data[0].Status == "cancelled"
 	})

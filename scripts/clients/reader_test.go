@@ -263,7 +263,7 @@ func (r *reader) endAll(t *testing.T) {
 			continue
 		}
 		_ = syscall.Kill(-pid, syscall.SIGTERM) // most process groups have already ended
-		if !polled(t, testkit.Within(20*time.Second), func() bool { return syscall.Kill(-pid, 0) != nil }) {
+		if !polled(t, 20*time.Second, func() bool { return syscall.Kill(-pid, 0) != nil }) {
 			_ = syscall.Kill(-pid, syscall.SIGKILL)
 		}
 	}

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"flag"
 	"os"
 	"testing"
 	"time"
@@ -14,7 +13,6 @@ import (
 const sideBySide = 8
 
 func TestMain(m *testing.M) {
-	flag.Parse()
 	testkit.SideBySide(sideBySide)
 	os.Exit(m.Run())
 }

@@ -1,7 +1,6 @@
 package bus_test
 
 import (
-	"flag"
 	"os"
 	"testing"
 
@@ -13,7 +12,6 @@ import (
 const sideBySide = 6
 
 func TestMain(m *testing.M) {
-	flag.Parse()
 	testkit.SideBySide(sideBySide)
 	os.Exit(m.Run())
 }
