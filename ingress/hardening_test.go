@@ -52,7 +52,7 @@ func (w *wire) responses(due int, end bool) (statuses []int, closed bool) {
 	for {
 		wait := quiet
 		if end || len(statuses) < due {
-			wait = 10 * time.Second
+			wait = time.Minute
 		}
 		if err := w.SetReadDeadline(time.Now().Add(wait)); err != nil {
 			w.t.Fatal(err)

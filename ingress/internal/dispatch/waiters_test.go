@@ -164,7 +164,7 @@ func (d *testEnv) wantEnd(what string, got chan Result, ended bool) {
 	d.Helper()
 	began := time.Now()
 	r := <-got
-	if took := time.Since(began); took > 15*time.Second || r.Ended != ended {
+	if took := time.Since(began); took > testkit.Within(15*time.Second) || r.Ended != ended {
 		d.Errorf("%s ended after %s with %+v", what, took, r)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"parley/ingress/internal/httpapi/transfer"
 	"parley/shared/store"
+	"parley/shared/testkit"
 )
 
 // largeForm is a form so large that its upload needs a slot.
@@ -131,7 +132,7 @@ func TestUploadsThatBreakOff(t *testing.T) {
 		if open == 0 && left == 0 {
 			break
 		}
-		if time.Since(began) > maxWait {
+		if testkit.Late(began, maxWait) {
 			t.Fatalf("%d uploads are open, %d contents stay", open, left)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/id"
+	"parley/shared/testkit"
 )
 
 // logInFrom logs in with a User-Agent, from an address that a proxy reports. It returns the header
@@ -108,7 +109,7 @@ func TestLastUseOfLoginsIsRecorded(t *testing.T) {
 			}
 			return
 		}
-		if time.Since(began) > 10*time.Second {
+		if testkit.Late(began, 10*time.Second) {
 			t.Fatal("no use is recorded")
 		}
 		<-tick.C

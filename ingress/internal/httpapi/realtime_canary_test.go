@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -16,6 +15,7 @@ import (
 	"parley/shared/bus"
 	"parley/shared/contract"
 	"parley/shared/domain"
+	"parley/shared/testkit"
 )
 
 const (
@@ -62,11 +62,9 @@ type busRecorder struct {
 
 func (a *runEnv) tap() *busRecorder {
 	a.t.Helper()
-	nc, err := nats.Connect(a.nats, nats.Timeout(20*time.Second))
-	must(a.t, err)
-	a.t.Cleanup(nc.Close)
+	nc := testkit.NATSConn(a.t, a.nats)
 	tap := &busRecorder{}
-	_, err = nc.Subscribe(">", func(m *nats.Msg) {
+	_, err := nc.Subscribe(">", func(m *nats.Msg) {
 		tap.mu.Lock()
 		defer tap.mu.Unlock()
 		tap.seen = append(tap.seen, m)

@@ -18,6 +18,7 @@ import (
 	"parley/ingress/internal/voicegate"
 	"parley/shared/bus"
 	"parley/shared/contract"
+	"parley/shared/testkit"
 )
 
 // voicePatience is how long a test waits for an expected event.
@@ -117,12 +118,11 @@ func eventually(tb testing.TB, what string, so func() bool) {
 	tb.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for over := time.Now().Add(voicePatience); time.Now().Before(over); <-tick.C {
-		if so() {
-			return
+	for began := time.Now(); !so(); <-tick.C {
+		if testkit.Late(began, voicePatience) {
+			tb.Fatalf("not true after %s: %s", time.Since(began), what)
 		}
 	}
-	tb.Fatalf("not within %s: %s", voicePatience, what)
 }
 
 // voiceConn is a voice connection of a test.
