@@ -1340,6 +1340,9 @@ const (
 	RunErrorCodeToolCallLimit RunErrorCode = "tool_call_limit"
 	// The answer does not match the output schema, even after one correction. `errors` has the paths.
 	RunErrorCodeOutputInvalid RunErrorCode = "output_invalid"
+	// An attachment cannot be used: the document cannot be read, the image is damaged, or the file no
+	// longer exists. The message names the file.
+	RunErrorCodeAttachmentUnreadable RunErrorCode = "attachment_unreadable"
 	// Too many runs of the organization are waiting for a person's decision or for results of their
 	// clients.
 	RunErrorCodeActionLimit RunErrorCode = "action_limit"

@@ -1654,6 +1654,11 @@ export type RunErrorCode =
    */
   | "output_invalid"
   /**
+   * An attachment cannot be used: the document cannot be read, the image is damaged, or the file no
+   * longer exists. The message names the file.
+   */
+  | "attachment_unreadable"
+  /**
    * Too many runs of the organization are waiting for a person's decision or for results of their
    * clients.
    */

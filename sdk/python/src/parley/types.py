@@ -2320,6 +2320,9 @@ RunErrorCode: TypeAlias = Literal[
     # The answer does not match the output schema, even after one correction. `errors` has the
     # paths.
     "output_invalid",
+    # An attachment cannot be used: the document cannot be read, the image is damaged, or the file
+    # no longer exists. The message names the file.
+    "attachment_unreadable",
     # Too many runs of the organization are waiting for a person's decision or for results of their
     # clients.
     "action_limit",
