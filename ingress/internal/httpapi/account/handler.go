@@ -26,8 +26,8 @@ type Deps struct {
 	Origins           *http.CrossOriginProtection
 	OpenID            openid.Settings           // the configured provider, without a redirect address; the zero value disables OpenID
 	PublicURL         string                    // where browsers reach the service
-	Secure            func(c *gin.Context) bool // reports whether response cookies get the Secure attribute
-	SignupsPerAddress int                       // maximum per hour at this ingress process; 0: no limit
+	Secure            func(c *gin.Context) bool // reports whether response cookies get the attribute Secure, which restricts them to HTTPS
+	SignupsPerAddress int                       // maximum number per hour and client address at this ingress process; 0: no limit
 }
 
 // Handler handles requests for accounts: sign-up, logins, login sessions, links, and invitations to

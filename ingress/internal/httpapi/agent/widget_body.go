@@ -24,8 +24,8 @@ type widgetBody struct {
 	IdentitySecret httpx.Optional[*string]  `json:"identitySecret"` // null removes it
 }
 
-// Check checks the origins and a new secret. The value *** keeps the stored secret; apply checks
-// that there is one.
+// Check checks the origins and a new secret. The secret *** means that the stored secret is kept;
+// apply checks that there is one.
 func (b *widgetBody) Check(p *httpx.Problems) {
 	checkOrigins(p, b.AllowedOrigins.Value)
 	if secret := b.IdentitySecret.Value; secret != nil && *secret != hidden {
