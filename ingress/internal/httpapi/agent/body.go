@@ -137,7 +137,7 @@ func checkFallbacks(p *httpx.Problems, models []string) {
 		}
 	}
 
-	p.Count(path, len(models), maxFallbacks) // checked last: while the list has a problem, no problems of its entries could be added
+	p.Count(path, len(models), maxFallbacks) // last: while the list has a problem, none of its entries can get one
 }
 
 // checkSuggestions checks the questions that an empty chat offers.

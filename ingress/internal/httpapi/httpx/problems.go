@@ -175,7 +175,7 @@ func CheckMetadata(p *Problems, at string, metadata map[string]string) {
 		}
 		p.Text(at+"."+name, metadata[name], 0, MaxMetadataValue)
 	}
-	p.Count(at, len(metadata), MaxMetadata) // checked last: while the map has a problem, no problems of its entries could be added
+	p.Count(at, len(metadata), MaxMetadata) // last: while the map has a problem, none of its entries can get one
 }
 
 // MaxDescription is the maximum length of a description in characters.

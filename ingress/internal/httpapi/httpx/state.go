@@ -29,7 +29,7 @@ type State struct {
 	Panicked    bool
 	Render      func(c *gin.Context, status int, retryable bool, coded *apierr.Error) // writes errors in another protocol's format
 	Source      domain.HookSource                                                     // source of a webhook delivery, once its hook is found
-	Unverified  bool                                                                  // the delivery's sender was not verified before; see package hook
+	Unverified  bool                                                                  // the delivery's sender was not verified before
 	Delivery    domain.DeliveryStatus                                                 // outcome of the delivery
 }
 
