@@ -147,8 +147,8 @@ func TestInvalidToolsOfTheClient(t *testing.T) {
 		want(t, "a visitor", 400, "invalid_request tools:invalid_value")
 }
 
-// callsWeather returns a change that finishes a run with a call of the client's tool, after a call
-// of one of the agent's tools.
+// callsWeather returns a function that gives a run the result of a worker: a call of a tool of the
+// client, after a call of a tool of the agent.
 func callsWeather(runID string) func(*domain.Run) {
 	return func(run *domain.Run) {
 		run.Message, run.Output, run.FinishReason = new(""), &domain.Output{}, new(domain.FinishToolCalls)
@@ -160,7 +160,7 @@ func callsWeather(runID string) func(*domain.Run) {
 }
 
 // In /v1/chat/completions, a call of the client's tool finishes the run. The next request contains
-// the call and its result, and its run refers to the finished run.
+// the call and its result, and its run continues the finished run.
 func TestFunctionsOfACompletion(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)

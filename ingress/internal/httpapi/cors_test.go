@@ -92,7 +92,7 @@ func TestNothingElseIsShared(t *testing.T) {
 		}
 		for _, who := range [][]string{nil, {h.key}, {h.owner.cookie}} {
 			if slices.Contains([]string{"/api/auth/logout", "/api/agents"}, r.Path) && r.Method != http.MethodGet {
-				continue // logging out would end the session that the other requests need
+				continue // a logout would end the session that the other requests need
 			}
 			got := a.from(r.Method, target, "", append(slices.Clone(who), "Origin: "+widgetPage)...)
 			for name := range got.header {

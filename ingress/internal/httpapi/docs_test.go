@@ -66,7 +66,7 @@ func TestErrorCodesAreDocumented(t *testing.T) {
 	}
 }
 
-// TestDocs reads the documentation like a browser without scripts.
+// TestDocs reads the API reference like a browser that executes no scripts.
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -134,7 +134,7 @@ func TestGuides(t *testing.T) {
 	}
 }
 
-// For a path that does not exist, a browser gets a page and a program gets an error in JSON.
+// If a path does not exist, a browser gets a page and a program gets an error in JSON.
 func TestMissingPages(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)

@@ -102,7 +102,7 @@ func TestFailedSearches(t *testing.T) {
 	a.logsClean("secretword")
 }
 
-// If there is no worker, the search fails immediately, because the bus reports it.
+// If there is no worker, the bus reports this, and the search fails immediately.
 func TestSearchWithoutWorkers(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
