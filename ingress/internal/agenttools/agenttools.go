@@ -17,7 +17,7 @@ import (
 // KeyName is the field of a tool call's _meta that contains the idempotency key.
 const KeyName = "parley/idempotencyKey"
 
-// instructions tell a client's model how to use the tools.
+// instructions explain the tools to the client's model.
 const instructions = "Each tool is an agent of the organization that the API key belongs to. Send it a message as you would send " +
 	"one to a colleague. To continue a conversation, send the sessionId of the earlier answer."
 
