@@ -212,7 +212,7 @@ func openSecrets(cfg Config, box *secrets.Box, deps Deps) (*sealed.Watch, error)
 	return watch, nil
 }
 
-// keys derives the keys for sealing and for signing from key, the value of SECRETS_KEY.
+// keys derives the keys for encryption and for signatures from key, the value of SECRETS_KEY.
 func keys(key string) (*secrets.Box, *secrets.Signer, error) {
 	box, err := secrets.NewBox(key)
 	if err != nil {

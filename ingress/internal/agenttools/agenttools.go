@@ -170,7 +170,8 @@ func progressFor(ctx context.Context, req *mcp.CallToolRequest) func(string) {
 	}
 }
 
-// protocolError converts a coded error to a JSON-RPC error, and any other error to a generic one.
+// protocolError converts an API error to a JSON-RPC error with its text, and any other error to an
+// internal error.
 func protocolError(err error) error {
 	if coded, ok := errors.AsType[*apierr.Error](err); ok {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: errorText(coded)}
@@ -188,7 +189,7 @@ func failure(err error) (mcp.Result, error) {
 	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: errorText(coded)}}}, nil
 }
 
-// errorText returns the text of a coded error.
+// errorText returns the text of an API error, for the model that made the call.
 func errorText(e *apierr.Error) string {
 	if len(e.Fields) == 0 {
 		return string(e.Code) + ": " + e.Detail

@@ -39,8 +39,9 @@ type entry[V any] struct {
 	until time.Time
 }
 
-// newCache returns a cache that reads missing values in batches with read. read returns values by
-// name; the function name returns the name for a key of the cache.
+// newCache returns a cache that reads missing values in batches with read. The map that read
+// returns contains the values by name, and the function name returns the name of a key of the
+// cache.
 func newCache[K comparable, V any](
 	now func() time.Time, absent time.Duration, read func(context.Context, []K) (map[string]*V, error), name func(K) string,
 ) *cache[K, V] {

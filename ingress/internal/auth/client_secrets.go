@@ -21,8 +21,8 @@ type ClientSecret struct {
 	Expires   time.Time
 }
 
-// sealedSecret is the encrypted content of a client secret. It identifies the credential with which
-// it was created by an id and a hash, which cannot be used as credentials.
+// sealedSecret is the encrypted content of a client secret. It contains an id and a hash that
+// identify the credential with which it was created. Neither can be used as a credential.
 type sealedSecret struct {
 	KeyID     string          `json:"k,omitempty"` // the API key that created it, if any
 	Hash      []byte          `json:"h"`           // SHA-256 of that key, or of the login session's token

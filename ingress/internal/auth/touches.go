@@ -84,5 +84,5 @@ func (t *touches) flush(ctx context.Context) {
 
 	ctx, cancel := context.WithTimeout(ctx, touchTime)
 	defer cancel()
-	_ = t.write(ctx, used) // an error is ignored: the next use of a credential after a minute is recorded again
+	_ = t.write(ctx, used) // an error is ignored, because a later use of the credential will be recorded
 }

@@ -23,7 +23,8 @@ const (
 	protocolOrganization = "openai-organization."
 )
 
-// Protocols returns the subprotocols that a WebSocket request offers. Its errors are coded.
+// Protocols returns the subprotocols that a WebSocket request offers. Its errors have a code; see
+// package apierr.
 func Protocols(req *http.Request) ([]string, error) {
 	var out []string
 	for _, line := range req.Header[headerProtocol] {

@@ -72,8 +72,8 @@ type widgetEnv struct {
 	clock  time.Time
 }
 
-// watchFor returns a sealed.Watch that decrypts stored secrets with box and discards its reports of
-// secrets that cannot be decrypted.
+// watchFor returns a sealed.Watch that decrypts stored secrets with box. Its reports of secrets
+// that cannot be decrypted are discarded.
 func watchFor(t *testing.T, box *secrets.Box) *sealed.Watch {
 	t.Helper()
 	watch, err := sealed.NewWatch(box, prometheus.NewRegistry(), zerolog.Nop())

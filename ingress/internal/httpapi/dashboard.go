@@ -153,7 +153,7 @@ func acceptsGzip(header http.Header) bool {
 	return false
 }
 
-// previewPage handles GET /widget/preview?agent=: a page of the service that embeds an agent's
+// previewPage handles GET /widget/preview?agent=: it responds with a page that embeds an agent's
 // widget as a website would.
 func previewPage(c *gin.Context) {
 	agents := c.Request.URL.Query()["agent"]

@@ -58,7 +58,7 @@ type testEnv struct {
 	cancelRecorder *cancelRecorder
 	notifyRecorder *notifyRecorder
 	log            *lockedBuffer
-	sealed         *prometheus.Registry // metrics of sealed values
+	sealed         *prometheus.Registry // metrics of encrypted values
 }
 
 type lockedBuffer struct {

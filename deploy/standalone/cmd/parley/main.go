@@ -60,7 +60,7 @@ func main() {
 	var c commands
 	k := newParser(&c)
 	if len(os.Args) < 2 {
-		_, _ = io.WriteString(os.Stdout, cli.Overview(k.Model)) // there is no place to report the error
+		_, _ = io.WriteString(os.Stdout, cli.Overview(k.Model)) // an error is ignored, because the overview is only help
 		return
 	}
 

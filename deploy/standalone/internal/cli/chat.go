@@ -164,7 +164,7 @@ func (t *talk) loop(ctx context.Context) error {
 	}()
 
 	for {
-		_, _ = io.WriteString(t.con.Err, "> ") // if the prompt cannot be printed, nothing else can be
+		_, _ = io.WriteString(t.con.Err, "> ") // an error is ignored, because there is no other output for it
 		select {
 		case <-ctx.Done():
 			t.con.Notef("")

@@ -37,7 +37,7 @@ eval "$(parley completion zsh)"       # in ~/.zshrc, after compinit
 parley completion fish | source       # in config.fish`
 }
 
-// Run prints the script.
+// Run prints the completion script of the shell.
 func (c *Completion) Run(con *console.Console) error {
 	script, err := shells.ReadFile("shells/parley." + c.Shell)
 	if err != nil {

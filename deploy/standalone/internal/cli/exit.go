@@ -37,7 +37,7 @@ var statuses = map[int]string{
 	ExitInterrupted: "Interrupted by Ctrl-C (143: by SIGTERM).",
 }
 
-// coded is an error that determines the exit status.
+// coded is an error with the exit status of the command that returns it.
 type coded struct {
 	code int
 	err  error
@@ -131,7 +131,7 @@ func Complain(k *kong.Kong, err error) {
 	}
 	if gone, is := errors.AsType[*interruption](err); is {
 		if gone.says != "" {
-			_, _ = fmt.Fprintln(k.Stderr, console.Safe(gone.says)) // if standard error cannot be written, there is no other output
+			_, _ = fmt.Fprintln(k.Stderr, console.Safe(gone.says)) // an error is ignored, because there is no other output for it
 		}
 		return
 	}

@@ -60,7 +60,7 @@ func (c *Console) Printf(format string, args ...any) error {
 // characters.
 func (c *Console) Notef(format string, args ...any) {
 	defer c.begin()()
-	_, _ = io.WriteString(c.Err, Safe(fmt.Sprintf(format+"\n", args...))) // if Err cannot be written, there is no other output
+	_, _ = io.WriteString(c.Err, Safe(fmt.Sprintf(format+"\n", args...))) // an error is ignored, because there is no other output for it
 }
 
 // begin removes the progress line from the terminal. No progress line appears until the caller

@@ -208,7 +208,7 @@ func (h *Handler) resetPassword(c *gin.Context, body resetBody) (accountdb.Accou
 	return account, token, login, err
 }
 
-// resetFor returns the user whose password the token may set.
+// resetFor returns the user whose password can be set with the token of a reset link.
 func (h *Handler) resetFor(c *gin.Context, token string) (domain.User, error) {
 	if !secrets.IsResetToken(token) {
 		return domain.User{}, apierr.New(apierr.NotFound, "no such resource")

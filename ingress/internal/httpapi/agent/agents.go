@@ -19,8 +19,8 @@ const (
 	cancelTimeout = 10 * time.Second
 )
 
-// getAgents handles GET /api/agents: the organization's agents, newest first, or a single agent
-// with ?id=.
+// getAgents handles GET /api/agents: it returns the organization's agents, newest first, or with
+// ?id= one agent.
 func (h *Handler) getAgents(c *gin.Context) error {
 	agentID, one, err := httpx.QueryID(c, id.Agent)
 	if err != nil {

@@ -174,8 +174,8 @@ func checkCallers(p *httpx.Problems, callers []domain.CallerKind) {
 	}
 }
 
-// apply sets the agent's fields and seals new secrets. It also makes the checks that depend on the
-// agent's previous state.
+// apply sets the agent's fields and encrypts new secrets. It also makes the checks that depend on
+// the agent's previous state.
 func (f *agentFields) apply(a *domain.Agent, seal seals, p *httpx.Problems) {
 	a.Name = f.Name.Or(a.Name)
 	a.Description = f.Description.Or(a.Description)

@@ -33,7 +33,7 @@ func (b *widgetBody) Check(p *httpx.Problems) {
 	}
 }
 
-// apply sets the widget's fields, and seals a new secret.
+// apply sets the widget's fields and encrypts a new secret.
 func (b *widgetBody) apply(w *domain.Widget, seal func(string) string, p *httpx.Problems) {
 	w.Enabled = b.Enabled.Or(w.Enabled)
 	w.AllowedOrigins = b.AllowedOrigins.Or(w.AllowedOrigins)

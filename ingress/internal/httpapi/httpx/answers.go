@@ -184,7 +184,7 @@ func (l *LargeAnswer) extend() error {
 		return apierr.New(apierr.Overloaded, "too many large responses are being read simultaneously; try again shortly")
 	}
 	earned := time.Duration(l.sent) * time.Second / SlowestRate
-	_ = l.conn.SetWriteDeadline(l.began.Add(TransferTime + earned)) // fails only for recorders in tests
+	_ = l.conn.SetWriteDeadline(l.began.Add(TransferTime + earned)) // fails only for the response recorders of tests
 	return nil
 }
 

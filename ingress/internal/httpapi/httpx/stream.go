@@ -111,7 +111,7 @@ func (w *eventWriter[E]) write(events []E, last bool) error {
 
 	if !now.Before(w.renew) {
 		w.renew = now.Add(writesShare)
-		_ = w.out.SetWriteDeadline(now.Add(WriteTime)) // fails only for recorders in tests
+		_ = w.out.SetWriteDeadline(now.Add(WriteTime)) // fails only for the response recorders of tests
 	}
 	if err := writeFrames(w.c, events, w.frame, beat); err != nil {
 		return err

@@ -56,7 +56,7 @@ func (h *Handler) Routes() []httpx.Route {
 	return []httpx.Route{{Method: "POST", Path: "/mcp", Need: auth.NeedUserKey, Role: domain.RoleMember, Handle: h.mcp}}
 }
 
-// mcp handles POST /mcp: an MCP server with the organization's agents as tools.
+// mcp handles POST /mcp, the endpoint of an MCP server whose tools are the organization's agents.
 func (h *Handler) mcp(c *gin.Context) {
 	var buf bytes.Buffer
 	if err := httpx.ReadBody(c, &buf, httpx.MaxBody); err != nil {
@@ -408,7 +408,8 @@ func (w *mcpWriter) write(b []byte) (int, error) {
 		return len(b), nil
 	}
 
-	// The server's write timeout is too short for a stream. Recorders in tests have no deadline.
+	// The server's write timeout is too short for a stream. Setting the deadline fails only for the
+	// response recorders of tests.
 	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(httpx.WriteTime))
 	return w.ResponseWriter.Write(b)
 }

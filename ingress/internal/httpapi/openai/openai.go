@@ -172,7 +172,8 @@ func (h *Handler) submitAndWait(c *gin.Context, s *dispatch.Submission) (*domain
 	defer reading.End(c.Request.Context()) // runs after the wait is released
 	defer h.Dispatch.Release(sub)
 
-	// The server's write timeout is shorter than the wait. Recorders in tests have no deadline.
+	// The server's write timeout is shorter than the wait. Setting the deadline fails only for the
+	// response recorders of tests.
 	_ = http.NewResponseController(c.Writer).SetWriteDeadline(time.Now().Add(h.RunDeadline + resultMargin + httpx.WriteTime))
 	return h.awaitEnd(c, sub)
 }
