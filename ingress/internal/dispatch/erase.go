@@ -17,8 +17,8 @@ func (d *Dispatcher) EraseSession(ctx context.Context, name sessiondb.SessionNam
 }
 
 // DeleteDocument deletes a document. It also erases the runs that received text of the document,
-// and the later runs of their sessions. Workers stop executing those of them that are unfinished,
-// and the requests that wait for them are notified.
+// and the later runs of their sessions. It stops the workers that execute such runs, and notifies
+// the requests that wait for them.
 func (d *Dispatcher) DeleteDocument(ctx context.Context, org, documentID string) error {
 	ended, err := d.store.Knowledge.DeleteDocument(ctx, org, documentID)
 	d.bus.Changed(domain.ChangedDocuments, org) // published even after an error, because the document may already be hidden from searches

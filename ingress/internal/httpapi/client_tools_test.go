@@ -100,7 +100,7 @@ func TestToolsOfTheClient(t *testing.T) {
 	results(`{"results":[{"toolCallId":"call_1","output":1,"isError":true}]}`, "version_conflict", 409)
 }
 
-// Each problem of a tool names the tool's field, in every API.
+// In every API, the error for an invalid tool names the field of the tool.
 func TestInvalidToolsOfTheClient(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -491,7 +491,7 @@ type headerTransport struct {
 	header string
 }
 
-// RoundTrip adds the header.
+// RoundTrip sends the request with the additional header.
 func (k headerTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	name, value, _ := strings.Cut(k.header, ": ")
 	req = req.Clone(req.Context())

@@ -117,7 +117,7 @@ func (m *metrics) countDelivery(st *httpx.State, status int) {
 	outcome := string(st.Delivery)
 	switch {
 	case outcome != "":
-	case status == http.StatusUnauthorized, status == http.StatusTooManyRequests: // 429 follows too many 401
+	case status == http.StatusUnauthorized, status == http.StatusTooManyRequests: // 429 is the status after too many responses with 401
 		outcome = "unauthenticated"
 	case status >= http.StatusInternalServerError:
 		outcome = "unavailable"

@@ -120,8 +120,8 @@ func TestAClientSecretOpensOnlyItsConnection(t *testing.T) {
 	}
 }
 
-// An invalid request for a client secret is rejected with all of its problems, so that they do not
-// appear only when the secret is used.
+// All problems of a request for a client secret are reported when the secret is created, and not
+// when it is used.
 func TestClientSecretsAreRefused(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -26,8 +26,8 @@ func (a *api) routes() []httpx.Route {
 		a.openai.Routes(), a.voice.Routes())
 }
 
-// pages returns all routes that routes does not return. The gate does not check their requests. The
-// routes for probes ignore the query, because load balancers add parameters.
+// pages returns all routes except those that the method routes returns. The gate does not check
+// their requests. The routes for probes ignore the query, because load balancers add parameters.
 func (a *api) pages(m *metrics) []httpx.Route {
 	people := account.Pages{Handler: a.account}
 	return []httpx.Route{

@@ -191,7 +191,7 @@ func (h *Handler) deleteHook(c *gin.Context) error {
 }
 
 // rotateHook handles POST /api/hooks?id=&action=rotate: it sets a new secret. The previous secret
-// stays valid for a while. The body is optional.
+// stays valid for the number of seconds in the body, which is optional.
 func (h *Handler) rotateHook(c *gin.Context) error {
 	hookID, body, err := actionOnHook[rotateHookBody](c)
 	if err != nil {

@@ -54,7 +54,7 @@ func (h *Handler) createEmbeddings(c *gin.Context) {
 		return
 	}
 
-	// The request takes the slots of a stream, because it keeps a connection open for as long.
+	// The request takes the slots of a stream, because it may keep its connection open for minutes.
 	seats, err := h.TakeStreams(httpx.Caller(c))
 	if err != nil {
 		httpx.Fail(c, err)

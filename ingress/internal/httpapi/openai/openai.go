@@ -156,7 +156,8 @@ func (h *Handler) refuse(c *gin.Context, err error) {
 }
 
 // submitAndWait accepts a submission and waits until its run has finished or waits for a person. It
-// returns the run. It takes the slots of a stream, because it keeps a connection open for as long.
+// returns the run. It takes the slots of a stream, because it may keep its connection open for as
+// long as a stream.
 func (h *Handler) submitAndWait(c *gin.Context, s *dispatch.Submission) (*domain.Run, error) {
 	seats, err := h.TakeStreams(s.Caller)
 	if err != nil {

@@ -33,8 +33,8 @@ type uploadView struct {
 	Bytes    int64  `json:"bytes"`
 }
 
-// upload handles POST /api/files: it stores a file for a later message: the body or, if the body is
-// a form, the file in it.
+// upload handles POST /api/files: it stores a file for a later message. The file is the body or, if
+// the body is a form, the file in it.
 func (h Files) upload(c *gin.Context) {
 	if c.Request.ContentLength == 0 {
 		httpx.Fail(c, apierr.Invalid(httpx.BodyPath, httpx.CodeRequired, "a file is required"))
