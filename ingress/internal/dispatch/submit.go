@@ -344,8 +344,8 @@ func (s *Submission) Prepare(ctx context.Context) error {
 }
 
 // attach returns run, the existing run with the submission's key, as the run of the submission. It
-// returns an error if the caller may not read the run, for example after losing the admin role, or
-// if the submission differs from the request that started the run.
+// returns an error if the submission differs from the request that started the run. It also returns
+// an error if the caller may not read the run, for example after losing the admin role.
 func attach(s *Submission, run *rundb.StoredRun) (*Submitted, error) {
 	if !s.Caller.MayRead(run.Principal) {
 		return nil, apierr.New(apierr.PermissionDenied, "the run of this idempotency key belongs to another caller; use another key")

@@ -23,9 +23,8 @@ import (
 	"parley/shared/id"
 )
 
-// fuzzEnv is an environment for fuzz targets. A fuzz target must send requests with try, because
-// the other methods report failures to the fuzz target as a whole and not to the input that is
-// being tried.
+// fuzzEnv is an environment for fuzz targets. A fuzz target must send requests with try. The other
+// methods would report failures for the whole fuzz target and not for the current input.
 type fuzzEnv struct {
 	*runEnv
 	testOrg *testOrg

@@ -159,8 +159,8 @@ func (k *recordingConn) turn() (runID string) {
 }
 
 // Other organizations cannot see the content of an organization's voice sessions, even if they have
-// a session of the same name at the same worker at the same time. The log does not contain the
-// content, and on the bus it is only in messages of the organization's own sessions.
+// simultaneous sessions of the same name at the same worker. The log does not contain the content,
+// and on the bus it is only in messages of the organization's own sessions.
 func TestCanariesThroughVoice(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnvOf(t, manyRequests, recite)

@@ -111,7 +111,8 @@ func showSignup(c *gin.Context, status int, shown web.Signup) {
 
 // ReturnTo returns the dashboard URL at which a person continues after the login. values are the
 // values of the query parameter next. ReturnTo returns "" unless there is exactly one value and it
-// is the URL of a dashboard page, so that a link to the login page cannot redirect to another site.
+// is the URL of a dashboard page. Otherwise a link to the login page could redirect to another
+// site.
 func ReturnTo(values []string) string {
 	if len(values) != 1 || len(values[0]) > MaxNextPage || !strings.HasPrefix(values[0], DashboardPath) { // the raw text is checked, too
 		return ""

@@ -30,10 +30,10 @@ const (
 // agingPerSecond is how much the rank of a waiting response falls each second.
 const agingPerSecond = maxRecentBytes / 8
 
-// answerQueue makes large responses take turns. Reading a large response from PostgreSQL and
-// rendering it fully occupies a core here and a core there, so only one response has its turn at a
-// time. After each turn follows a pause of the same length, in which small requests find free
-// cores.
+// answerQueue makes large responses take turns. Reading and rendering a large response fully
+// occupies a core of PostgreSQL and a core of this process. Therefore only one response has its
+// turn at a time. After each turn follows a pause of the same length, in which small requests find
+// free cores.
 //
 // The next turn goes to the response with the lowest rank. The rank of a response is the number of
 // bytes recently rendered for its organization. It falls while the response waits, so that later

@@ -220,8 +220,8 @@ func CountAnswer(c *gin.Context, bytes int) (*LargeAnswer, error) {
 	return st.Large.Enter(answerOwner(Caller(c)), int64(bytes), http.NewResponseController(c.Writer))
 }
 
-// ReserveAnswer waits for a turn in the answer queue and counts a response of the estimated size,
-// so that a response beyond the limit is rejected before PostgreSQL reads its data. If bytes is
+// ReserveAnswer waits for a turn in the answer queue and counts a response of the estimated size.
+// Therefore a response beyond the limit is rejected before PostgreSQL reads its data. If bytes is
 // less than LargeBytes, ReserveAnswer does nothing. The turn ends when the response is rendered and
 // CountAnswer is called, or with EndReservation.
 func ReserveAnswer(c *gin.Context, bytes int) error {

@@ -21,10 +21,10 @@ import (
 	"parley/shared/store/sessiondb"
 )
 
-// createResponse handles POST /v1/responses. It responds with a stream, with the run as a response
-// object when the run has finished or, for a background request, immediately with the current state
-// of the run. Separate functions read the request, so that a goroutine that waits for the run does
-// not keep their stack frames.
+// createResponse handles POST /v1/responses. If the request asks for a stream, it streams the run's
+// events. It responds to a background request immediately, with the current state of the run, and
+// to any other request when the run has finished. Separate functions read the request, so that a
+// goroutine that waits for the run does not keep their stack frames.
 func (h *Handler) createResponse(c *gin.Context) {
 	s, request, err := h.responseSubmission(c)
 	switch {
