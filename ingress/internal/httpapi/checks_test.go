@@ -202,8 +202,7 @@ func TestBudgetsRefuseChecks(t *testing.T) {
 	}
 }
 
-// A finished run lists the servers that could not be reached. The organization sees this list, but
-// visitors of a widget do not.
+// The warnings of a finished run name the MCP servers that could not be reached.
 func TestWarningsOfRuns(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

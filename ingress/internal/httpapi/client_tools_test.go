@@ -232,8 +232,8 @@ func TestFunctionsOfACompletion(t *testing.T) {
 	}
 }
 
-// In /v1/responses, the results may refer to calls of the previous response, or to an item of an
-// earlier response, without repeating the calls.
+// A request to /v1/responses may contain tool results together with their calls, with references to
+// the calls, or with only the id of the previous response.
 func TestFunctionsOfAResponse(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)

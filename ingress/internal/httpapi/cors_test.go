@@ -75,7 +75,8 @@ func TestPreflights(t *testing.T) {
 	}
 }
 
-// A page of a listed origin may not read responses of other routes.
+// A page whose origin a widget allows can read only the responses of the widget's routes and of
+// /api/events.
 func TestNothingElseIsShared(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -154,7 +154,7 @@ func TestMissingPages(t *testing.T) {
 	w.do("POST", "/nope", "", page).want(t, "POST", 404, "not_found")
 }
 
-// Load balancers add parameters to probes, so that no cache responds to them.
+// Probes may have query parameters: some load balancers add one, so that no cache responds.
 func TestProbesIgnoreTheQuery(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -177,7 +177,8 @@ func TestProblemTypesLeadSomewhere(t *testing.T) {
 	}
 }
 
-// TestDocumentsThatFail serves documents that cannot be rendered. The response contains no details.
+// TestDocumentsThatFail serves a document that cannot be rendered. The response has status 500 and
+// no ETag.
 func TestDocumentsThatFail(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)

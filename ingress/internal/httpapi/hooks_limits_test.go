@@ -36,7 +36,7 @@ func TestFilteredDeliveriesCount(t *testing.T) {
 	}
 }
 
-// A delivery whose run is rejected counts against the rate limit, too.
+// A delivery whose run is refused counts against the rate limit, too.
 func TestRefusedDeliveriesCount(t *testing.T) {
 	t.Parallel()
 	a := runEnvOf(t, newTestEnv(t, ratelimit.Settings{Demo: 1, User: 50, System: 51, Widget: unlimited.Widget}))

@@ -116,7 +116,8 @@ func TestSearchWithoutWorkers(t *testing.T) {
 	}
 }
 
-// Deleting a document also removes its passages from runs.
+// If a document is deleted, the runs that have read it are cancelled and erased, and so are the
+// later runs of their sessions.
 func TestDeletedDocumentsAreErasedFromRuns(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)

@@ -24,7 +24,8 @@ func (w *testEnv) admit(by person, org string, p person, role domain.Role) {
 	w.do("POST", "/api/auth/accept", accepting(token, ""), p.auth).want(w.t, "accepting", 201, "")
 }
 
-// token returns the token of the link in the response.
+// token returns the token in the response's url, which is a link to accept an invitation or set a
+// password.
 func (a answer) token(tb testing.TB) string {
 	tb.Helper()
 	_, token, _ := strings.Cut(a.text(tb, "url"), "?token=")

@@ -218,8 +218,7 @@ func TestConversationsOverrideModelSettings(t *testing.T) {
 	}
 }
 
-// OpenAI's clients send the settings under the names of their protocol, and errors contain these
-// names.
+// In OpenAI's protocol, some settings have different names. Requests and errors use these names.
 func TestOpenAIClientsSendModelSettings(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -289,8 +288,8 @@ func TestOpenAIClientsSendModelSettings(t *testing.T) {
 	put(`{"model":"openai/gpt-5-mini"}`)
 	refused(completions, `,"temperature":0.2`, "temperature", "invalid_request")
 
-	// A setting of the request conflicts with a setting of the agent. The error contains the name
-	// that the request uses.
+	// If a setting in the request conflicts with a setting of the agent, the error names the
+	// setting as the request does.
 	put(`{"model":"anthropic/claude-sonnet-4-6","topP":0.5}`)
 	refused(completions, `,"temperature":0.5`, "temperature", "invalid_request")
 	put(`{"model":"openai/gpt-5.1","topP":null,"temperature":0.3}`)

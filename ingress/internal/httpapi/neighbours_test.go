@@ -105,9 +105,9 @@ func TestNewcomersDoNotEndUploads(t *testing.T) {
 	}
 }
 
-// Sixty-four uploads of eight organizations each send 20 KiB per second. A large form of a newcomer
-// is accepted, and one of the slow uploads is aborted. Its error states the reason, and the metrics
-// count it.
+// One upload that is too slow, at 20 KiB per second, and uploads that are fast enough occupy all
+// slots. A large form from another organization is accepted, because the slow upload is aborted.
+// Its error states the minimum speed, and the metrics count it.
 func TestSlowUploadsGiveWay(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
@@ -187,9 +187,9 @@ func (a *runEnv) metric(t *testing.T, name string) float64 {
 	return value
 }
 
-// Fourteen strangers in different networks continuously send large bodies with wrong signatures to
-// their own hooks. All large signed deliveries to a victim's hook are accepted, although each waits
-// until every stranger has sent another body.
+// Fourteen clients in different networks continuously send large bodies with wrong signatures to
+// their own hooks. All large signed deliveries to a victim's hook are accepted, although the body
+// of each of them arrives only after 14 more wrong ones.
 func TestUnsignedFloodsDoNotBlockSignedDeliveries(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -332,8 +332,8 @@ func TestAHooksSlotsAreShared(t *testing.T) {
 	}
 }
 
-// tireless returns a variant of the policy in which transfers are never slow and never wait for a
-// slot.
+// tireless returns a variant of the policy that never aborts a transfer because it is slow. A
+// transfer without a free slot is rejected immediately.
 func tireless(policy *transfer.Policy) *transfer.Policy {
 	soon := *policy
 	soon.Patience, soon.Queue = time.Hour, 0

@@ -164,7 +164,8 @@ func nestedSchema(levels int) string {
 	return strings.Repeat(`{"type":"object","properties":{"a":`, levels-1) + `{"type":"object"}` + strings.Repeat(`}}`, levels-1)
 }
 
-// TestNestedSchemas sends a schema with the maximum number of levels to every endpoint.
+// TestNestedSchemas sends a schema with the maximum number of levels to every endpoint that accepts
+// a schema.
 func TestNestedSchemas(t *testing.T) {
 	t.Parallel()
 	a, h, agentID := newOutputEnv(t)

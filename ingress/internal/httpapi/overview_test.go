@@ -102,7 +102,8 @@ func TestFirstStepsAreTickedOff(t *testing.T) {
 	}
 }
 
-// The overview lists everything that requires an admin. Members see only runs that wait for them.
+// The overview shows admins everything that needs their attention. It shows members only the number
+// of runs that wait for them.
 func TestOverviewListsWhatNeedsAttention(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

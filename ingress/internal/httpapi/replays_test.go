@@ -259,7 +259,7 @@ func TestAttachedToolCallsReleaseTheirTurn(t *testing.T) {
 }
 
 // A replay gets its run even if the resources to which its request refers have changed or were
-// deleted.
+// deleted. If the run itself was erased, the replay fails.
 func TestReplaysOutliveWhatTheyReferTo(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -47,7 +47,8 @@ Passed: every trigger was answered by one run with one effect, and a replay retu
 	}
 }
 
-// TestJSONIsOneObjectAndNothingElse checks the output with --json after every method was called.
+// TestJSONIsOneObjectAndNothingElse checks that the only output with --json is the result. Without
+// --json, each kill and the progress are printed, too.
 func TestJSONIsOneObjectAndNothingElse(t *testing.T) {
 	t.Parallel()
 	var out, progress bytes.Buffer

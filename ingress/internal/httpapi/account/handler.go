@@ -24,7 +24,7 @@ type Deps struct {
 	Secrets           *secrets.Box
 	Passwords         *auth.Passwords
 	Origins           *http.CrossOriginProtection
-	OpenID            openid.Settings           // the configured provider, without a redirect address; the zero value disables OpenID
+	OpenID            openid.Settings           // the OpenID provider, without a redirect URL; the zero value disables OpenID
 	PublicURL         string                    // where browsers reach the service
 	Secure            func(c *gin.Context) bool // reports whether response cookies get the attribute Secure, which restricts them to HTTPS
 	SignupsPerAddress int                       // maximum number per hour and client address at this ingress process; 0: no limit

@@ -165,7 +165,8 @@ func TestAStreamWithoutEventsIsAnEmptyOne(t *testing.T) {
 	}
 }
 
-// A stream checks its credential again when the cached identity expires, and not more often.
+// A stream checks its credential again when the cached identity expires, and not more often. It
+// ends if the credential is no longer valid, or if no check has succeeded for 30 seconds.
 func TestAStreamEndsWithItsPermit(t *testing.T) {
 	t.Parallel()
 	member := domain.Caller{Kind: domain.CallerUser, UserID: "usr_1", OrganizationID: "org_1", Role: domain.RoleMember}

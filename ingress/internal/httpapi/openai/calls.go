@@ -195,7 +195,7 @@ func unansweredCall(run *rundb.StoredRun) error {
 	return nil
 }
 
-// sentResults returns the tool results of a request, for the request's fingerprint.
+// sentResults returns the tool results in a request as parts of the request's fingerprint.
 func sentResults(results []openaiapi.Result) (sent []string) {
 	for _, r := range results {
 		sent = append(sent, "result", r.ToolCallID, string(r.Output))

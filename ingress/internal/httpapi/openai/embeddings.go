@@ -82,7 +82,8 @@ type embedding struct {
 	tokens  int64
 }
 
-// embed calls workers one after the other until each text has a vector.
+// embed stores the vectors of the texts, the model and the number of tokens in e. It sends the
+// texts to workers in one or several calls.
 func (e *embedding) embed(texts []string) error {
 	ctx, cancel := context.WithTimeout(e.c.Request.Context(), embedTotal)
 	defer cancel()

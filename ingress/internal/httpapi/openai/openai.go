@@ -236,8 +236,8 @@ func (h *Handler) awaitResult(c *gin.Context, sub *dispatch.Submitted) (*dispatc
 	}
 }
 
-// waiting returns run if it waits for a person. If the run is in progress, the wait ended because
-// the service is stopping, and waiting returns unavailable.
+// waiting returns run if it waits for a person. Otherwise it returns the error unavailable: the run
+// is still in progress, and the service stops waiting because it shuts down.
 func waiting(run *domain.Run) (*domain.Run, error) {
 	if run.Status == domain.RunRequiresAction {
 		return run, nil

@@ -49,7 +49,8 @@ func (h *Handler) resolveReferences(ctx context.Context, s *dispatch.Submission,
 	return nil
 }
 
-// referredRuns returns the runs of the newest references.
+// referredRuns returns the ids of the runs in the last maxReferences references, without
+// duplicates.
 func referredRuns(references []openaiapi.Reference) []string {
 	runs, seen := []string{}, map[string]bool{}
 	for _, r := range references[max(0, len(references)-maxReferences):] {
