@@ -13,7 +13,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// soon is the maximum time that a change may take to reach a watcher: one second, doubled for a busy machine.
+// soon is the maximum time that a change may take to reach a watcher: one second, doubled for a
+// busy machine.
 const soon = 2 * time.Second
 
 // quietTime is how long a test waits to see that no change is published. It is longer than the

@@ -56,7 +56,8 @@ func tail(agentID string) string {
 	return suffix[max(0, len(suffix)-maxTail):]
 }
 
-// slug reduces a name to the characters a-z, 0-9 and _.
+// slug reduces a name to the characters a-z, 0-9 and _. If no letter or digit remains, it returns
+// "agent".
 func slug(name string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(name) {

@@ -55,8 +55,8 @@ func New(deps Deps) *Files { return &Files{Deps: deps, fetcher: newFetcher(deps.
 // errUnsupported is the error for a content of a type that is not accepted.
 var errUnsupported = errors.New("is of an unsupported type; supported types are " + Supported)
 
-// Upload stores a content for an organization and adds it to its files. It returns an API error, or
-// the error of reading the content.
+// Upload stores a content and adds it to the files of the caller's organization. It returns an API
+// error, or the error of reading the content.
 func (f *Files) Upload(ctx context.Context, who domain.Caller, sessionID, name, declared string, content io.Reader) (domain.File, error) {
 	if who.Visitor.ID != "" {
 		if err := f.checkVisitor(ctx, who, sessionID); err != nil {

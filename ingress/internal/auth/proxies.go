@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Proxies are the IP addresses of proxies whose X-Forwarded-For and X-Forwarded-Proto headers are trusted.
+// Proxies are the IP addresses of proxies whose X-Forwarded-For and X-Forwarded-Proto headers are
+// trusted.
 type Proxies []netip.Prefix
 
 // Trust reports whether the address belongs to a trusted proxy.

@@ -141,7 +141,8 @@ func fromBrowser(req *http.Request) bool {
 	return origin || fetch
 }
 
-// keyRequired returns the error for a request without an API key to an endpoint that accepts only keys.
+// keyRequired returns the error for a request without an API key to an endpoint that accepts only
+// keys.
 func keyRequired() error {
 	return apierr.New(apierr.APIKeyRequired, "this endpoint accepts only an API key, in x-api-key or as a bearer token")
 }
@@ -168,7 +169,8 @@ func nobody(need Need) (Identity, error) {
 	}
 }
 
-// demo returns the identity of a demo visitor, or demo_restricted for endpoints that are closed to the demo.
+// demo returns the identity of a demo visitor, or demo_restricted for endpoints that are closed to
+// the demo.
 func (r *Resolver) demo(req *http.Request, need Need) (Identity, error) {
 	if need != NeedDemo && need != NeedPublic {
 		return Identity{}, DemoRestricted()

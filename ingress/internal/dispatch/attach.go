@@ -11,7 +11,8 @@ import (
 	"parley/shared/store/queuedb"
 )
 
-// Attachment is an attachment as the request contains it. Exactly one of FileID, URL and Data is set.
+// Attachment is an attachment as the request contains it. Exactly one of FileID, URL and Data is
+// set.
 type Attachment struct {
 	Field     string // field of the request, such as attachments[0]
 	Exact     bool   // if true, At returns Field as it is and appends no field of the attachment

@@ -307,7 +307,8 @@ func TestFilesDeletedDuringDownload(t *testing.T) {
 	}
 }
 
-// callbackRecorder is a response recorder that calls a function when it receives the first piece of the body.
+// callbackRecorder is a response recorder that calls a function when it receives the first piece of
+// the body.
 type callbackRecorder struct {
 	*httptest.ResponseRecorder
 	during func()

@@ -48,7 +48,8 @@ func newPart(kind, name string, launch func(ctx context.Context) (instance, erro
 	return &part{name: name, kind: kind, launch: launch, up: make(chan struct{})}
 }
 
-// keepRunning starts the part and restarts it whenever it ends, until ctx ends.
+// keepRunning starts the part and restarts it whenever it ends, until ctx ends. It returns an error
+// if the part cannot be started.
 func (p *part) keepRunning(ctx context.Context) error {
 	failed := 0
 	for ctx.Err() == nil {

@@ -206,7 +206,8 @@ func ShowMissing(c *gin.Context, words string) {
 	showRendered(c, http.StatusNotFound, page, err)
 }
 
-// showRendered responds with a rendered page, or with the error that occurred while it was rendered.
+// showRendered responds with a rendered page, or with the error that occurred while it was
+// rendered.
 func showRendered(c *gin.Context, status int, page []byte, err error) {
 	if err != nil {
 		httpx.Fail(c, err)

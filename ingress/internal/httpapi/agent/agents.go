@@ -81,8 +81,8 @@ func (h *Handler) writeAgent(c *gin.Context, status int, agent domain.Agent) {
 	httpx.WriteVersion(c, status, agent.Version, checkState(agent.LastCheck), h.shown(agent))
 }
 
-// createAgent handles POST /api/agents: it creates an agent from the body, or from a template and the
-// fields that differ from it.
+// createAgent handles POST /api/agents: it creates an agent from the body, or from a template and
+// the fields that differ from it.
 func (h *Handler) createAgent(c *gin.Context) error {
 	body, found, err := httpx.Collect[createAgentBody](c)
 	if err != nil {

@@ -96,7 +96,8 @@ func collectBy[T any](c *gin.Context, maximum int64, decode func([]byte, any, *P
 // buffers is a pool of buffers for request bodies.
 var buffers sync.Pool // contains *bytes.Buffer
 
-// ReadBody reads a JSON body into buf. It returns an error if the body has more bytes than maximum.
+// ReadBody reads a JSON body into buf. It returns an API error if the body is missing, is not
+// declared as JSON, or has more than maximum bytes.
 func ReadBody(c *gin.Context, buf *bytes.Buffer, maximum int64) error {
 	req := c.Request
 	if req.ContentLength == 0 {

@@ -70,7 +70,8 @@ func ReadPage(c *gin.Context, prefix string) (Page, error) {
 	return p, found.Err()
 }
 
-// ReadLimit reads the limit parameter: the number of entries requested.
+// ReadLimit returns the limit parameter, which is the requested number of entries, or pageDefault
+// if the parameter is missing.
 func ReadLimit(c *gin.Context, found *Problems) int {
 	text, present := QueryValue(c, "limit", found)
 	if !present {

@@ -52,7 +52,8 @@ type documentForm struct {
 	hasMetadata bool // the form has a metadata part
 }
 
-// newDocumentForm returns a documentForm that reads the form from in. contentType contains the boundary.
+// newDocumentForm returns a documentForm that reads the form from in. It returns an API error if
+// contentType contains no valid boundary.
 func newDocumentForm(
 	in *transfer.Upload, contentType string, limit int, upload func(io.Reader) (blobdb.Upload, error),
 ) (*documentForm, error) {

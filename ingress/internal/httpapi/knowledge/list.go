@@ -87,8 +87,8 @@ func (h *Handler) listDocuments(c *gin.Context, found *httpx.Problems) error {
 	return httpx.JSON(c, http.StatusOK, httpx.NewList(docs, p, func(d domain.Document) string { return d.ID }))
 }
 
-// deleteDocument handles DELETE /api/knowledge?id=: it deletes the document and the passages of it
-// that runs have stored.
+// deleteDocument handles DELETE /api/knowledge?id=: it deletes the document and erases the runs
+// that have received text of it.
 func (h *Handler) deleteDocument(c *gin.Context) error {
 	documentID, err := httpx.RequiredID(c, id.Document)
 	if err != nil {

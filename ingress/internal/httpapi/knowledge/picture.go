@@ -34,8 +34,8 @@ type pageWithPicture struct {
 	Picture    domain.PagePicture `json:"picture"`
 }
 
-// showPicture responds with a page of a PDF as a picture. A picture is large, so it takes a download
-// slot.
+// showPicture responds with a page of a PDF as a picture. A picture is large, so it takes a
+// download slot.
 func (h *Handler) showPicture(c *gin.Context, documentID string, page int) error {
 	slot, err := h.Downloads.Enter(transfer.OwnerFor(c), http.NewResponseController(c.Writer))
 	if err != nil {

@@ -155,7 +155,7 @@ func (b *branch) history() []domain.Exchange {
 	return openaiapi.Converse(said, "messages", func(string, string, string, ...any) {}).History
 }
 
-// text returns the text of a message's parts, and whether it has files.
+// text returns the concatenated text parts of a message, and whether the message has files.
 func (m *conversationMessage) text() (string, bool) {
 	var parts []struct {
 		Type string `json:"type"`
