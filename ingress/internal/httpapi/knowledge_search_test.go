@@ -103,7 +103,7 @@ func TestFailedSearches(t *testing.T) {
 	a.logsClean("secretword")
 }
 
-// If there is no worker, the search fails immediately, because the bus reports it.
+// If there is no worker, the bus reports this, and the search fails immediately.
 func TestSearchWithoutWorkers(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -117,7 +117,8 @@ func TestSearchWithoutWorkers(t *testing.T) {
 	}
 }
 
-// Deleting a document also removes its passages from runs.
+// If a document is deleted, the runs that have read it are cancelled and erased, and so are the
+// later runs of their sessions.
 func TestDeletedDocumentsAreErasedFromRuns(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)

@@ -16,8 +16,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// logInFrom logs in with a User-Agent, from an address that a proxy reports. It returns the header
-// with the session.
+// logInFrom logs in with the given User-Agent, from a client address that a proxy reports. It
+// returns a header with the session's token.
 func (w *testEnv) logInFrom(email, agent, address string) string {
 	w.t.Helper()
 	req := httptest.NewRequestWithContext(w.t.Context(), "POST", "/api/auth/login", strings.NewReader(`{"email":"`+email+`","password":"`+password+`"}`))
@@ -116,8 +116,8 @@ func TestLastUseOfLoginsIsRecorded(t *testing.T) {
 	}
 }
 
-// TestAFloodOfLogins sends logins faster than passwords can be checked. Some succeed. The others
-// are rejected immediately with a Retry-After, so no login waits for all others.
+// TestAFloodOfLogins sends logins faster than passwords can be checked. Some of them succeed. The
+// others are rejected immediately with a Retry-After, so that no login waits long.
 func TestAFloodOfLogins(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
