@@ -61,7 +61,7 @@ func (h *Handler) createEmbeddings(c *gin.Context) {
 		return
 	}
 	defer h.LeaveStreams(seats)
-	_ = http.NewResponseController(c.Writer).SetWriteDeadline(time.Now().Add(embedTotal + httpx.WriteTime)) // fails only for the response recorders of tests
+	_ = http.NewResponseController(c.Writer).SetWriteDeadline(time.Now().Add(embedTotal + httpx.WriteTime)) // fails only for test recorders
 
 	e := embedding{Handler: h, c: c, request: &body}
 	if err := e.embed(texts); err != nil {
