@@ -1,10 +1,12 @@
 package domain_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"parley/shared/domain"
 )
@@ -91,18 +93,119 @@ func TestFilledPromptsAreBounded(t *testing.T) {
 	}
 }
 
-// FillPrompt fails only if the result is too long, and never replaces a variable in a value.
+// FillPrompt returns the same as referencePrompt, a simple implementation of the documented rules.
 func FuzzFillPrompt(f *testing.F) {
-	f.Add("{{now}} {{input.a}} \\{{", `{"a":"{{now}}"}`)
-	f.Add("{{input.a.b}}{{", `{"a":{"b":[1]}}`)
+	for _, seed := range [][2]string{
+		{"{{now}} {{input.a}} \\{{", `{"a":"{{now}}"}`},
+		{"{{input.a.b}}{{", `{"a":{"b":[1]}}`},
+		{"{{ input.a.b }}|{{\tsession.id\n}}|{{organization.name}}", `{"a":{"b":[1,"<",null]}}`},
+		{"{{input.message}}{{input.none}}{{input.gone.deeper}}", `{"message":1,"none":null,"gone":"text"}`},
+		{`\\{{now}}\{{{{now}}}}{{{`, `{}`},
+		{"{{input}}", `{"":1}`},
+		{"{{input.a.b.c.d.e.f.g.h}}{{input.ä}}", `[1]`},
+		{"{{input.a}}", `{"a":{"z":1e400,"b":{"y":"\u2028&"}},"a":{"z":-0}}`},
+		{"{{input." + strings.Repeat("a", 64) + "}}", ""},
+		{strings.Repeat("{{input.a}}", 7), `{"a":"` + strings.Repeat("ü", domain.MaxFilledPrompt/7+1) + `"}`},
+	} {
+		f.Add(seed[0], seed[1])
+	}
 	f.Fuzz(func(t *testing.T, prompt, input string) {
-		values := domain.PromptValues{SessionID: "s", Message: "{{session.id}}", Input: json.RawMessage(input)}
+		values := domain.PromptValues{
+			Organization: "{{session.id}}", Now: time.Unix(1_800_000_000, 0), SessionID: "s", Message: "{{session.id}}", Input: json.RawMessage(input),
+		}
 		got, err := domain.FillPrompt(prompt, values)
-		if err != nil && len(prompt)+2_000*len(input) < domain.MaxFilledPrompt && !strings.Contains(prompt, "{{") {
+		if !utf8.ValidString(prompt) || input != "" && !json.Valid([]byte(input)) {
+			return // such requests are rejected earlier
+		}
+		want, valid := referencePrompt(prompt, values)
+		if (domain.CheckPrompt(prompt) == nil) != valid {
+			t.Errorf("%q is valid: %t", prompt, valid)
+		}
+		if tooLong := valid && strings.Contains(prompt, "{{") && utf8.RuneCountInString(want) > domain.MaxFilledPrompt; tooLong {
+			want = ""
+			if err == nil {
+				t.Errorf("%q with %q has no error", prompt, input)
+			}
+		} else if err != nil {
 			t.Errorf("%q with %q: %v", prompt, input, err)
 		}
-		if domain.CheckPrompt(prompt) != nil && got != prompt {
-			t.Errorf("the wrong prompt %q became %q", prompt, got)
+		if got != want {
+			t.Errorf("%q with %q became %q, want %q", prompt, input, got, want)
 		}
 	})
+}
+
+// referencePrompt fills a prompt without a limit on its length, one byte at a time. If the prompt
+// has an invalid variable, it returns the prompt unchanged and false.
+func referencePrompt(prompt string, values domain.PromptValues) (filled string, valid bool) {
+	for rest := prompt; rest != ""; {
+		if literal, found := strings.CutPrefix(rest, `\{{`); found {
+			filled, rest = filled+"{{", literal
+			continue
+		}
+		variable, found := strings.CutPrefix(rest, "{{")
+		if !found {
+			filled, rest = filled+rest[:1], rest[1:]
+			continue
+		}
+		name, after, closed := strings.Cut(variable, "}}")
+		value, known := referenceValue(strings.TrimSpace(name), values)
+		if !closed || !known {
+			return prompt, false
+		}
+		filled, rest = filled+value, after
+	}
+	return filled, true
+}
+
+// referenceValue returns the value of a variable. It returns false if there is no such variable.
+func referenceValue(name string, values domain.PromptValues) (string, bool) {
+	switch name {
+	case "organization.name":
+		return values.Organization, true
+	case "now":
+		return values.Now.UTC().Format("2006-01-02T15:04:05.000Z"), true
+	case "session.id":
+		return values.SessionID, true
+	}
+	root, path, _ := strings.Cut(name, ".")
+	fields := strings.Split(path, ".")
+	if root != "input" || len(fields) > 8 {
+		return "", false
+	}
+	for _, field := range fields {
+		if field == "" || utf8.RuneCountInString(field) > 64 || strings.ContainsAny(field, "{} \t\n\f\r") {
+			return "", false
+		}
+	}
+	if path == "message" {
+		return values.Message, true
+	}
+
+	at := values.Input
+	for _, field := range fields {
+		var object map[string]json.RawMessage
+		if json.Unmarshal(at, &object) != nil {
+			return "", true
+		}
+		at = object[field]
+	}
+	var text *string
+	if at == nil || json.Unmarshal(at, &text) == nil {
+		if text == nil {
+			return "", true // missing or null
+		}
+		return *text, true
+	}
+
+	// Other values are compact JSON with sorted keys and without escapes for HTML.
+	var value any
+	var out strings.Builder
+	decoder, encoder := json.NewDecoder(bytes.NewReader(at)), json.NewEncoder(&out)
+	decoder.UseNumber()
+	encoder.SetEscapeHTML(false)
+	if decoder.Decode(&value) != nil || encoder.Encode(value) != nil {
+		return "", true
+	}
+	return strings.TrimSuffix(out.String(), "\n"), true
 }

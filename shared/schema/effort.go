@@ -55,6 +55,9 @@ func (s *Schema) count(part *jsonschema.Schema) {
 
 	text := sizeFor(part.Pattern)
 	old := part.Format
+	if !s.formats {
+		old = nil
+	}
 	counted := &jsonschema.Format{Validate: func(v any) error {
 		s.effort -= once
 		switch v := v.(type) {

@@ -39,9 +39,10 @@ type Mismatch struct {
 
 // CompileOutput compiles the schema of an answer. It applies the rules of Compile and three more
 // rules. The schema may be nested at most 16 levels deep. Every pattern must be supported. At least
-// one value must match every part that is used.
+// one value must match every part that is used. The keyword format is not checked in any draft,
+// because it is a hint to the model.
 func CompileOutput(raw json.RawMessage) (*Schema, error) {
-	s, err := Compile(raw)
+	s, err := newSchema(raw, false)
 	if err != nil {
 		return nil, err
 	}
@@ -190,17 +191,28 @@ func isRequiredFinite(part *jsonschema.Schema, finite map[*jsonschema.Schema]boo
 			return sub != nil && !finite[sub]
 		})
 	case types[0] == "array" && part.MinItems != nil:
-		for i, sub := range part.PrefixItems {
+		first, items := itemParts(part)
+		for i, sub := range first {
 			if i < *part.MinItems && !finite[sub] {
 				return false
 			}
 		}
-		items, _ := part.Items.(*jsonschema.Schema)
-		if items == nil {
-			items = part.Items2020
-		}
-		return *part.MinItems <= len(part.PrefixItems) || items == nil || finite[items]
+		return *part.MinItems <= len(first) || items == nil || finite[items]
 	default:
 		return true
+	}
+}
+
+// itemParts returns the parts for the first items of a list, and the part for the other items, or
+// nil. Drafts before 2020-12 have other keywords for them.
+func itemParts(part *jsonschema.Schema) (first []*jsonschema.Schema, other *jsonschema.Schema) {
+	switch items := part.Items.(type) {
+	case []*jsonschema.Schema:
+		other, _ = part.AdditionalItems.(*jsonschema.Schema)
+		return items, other
+	case *jsonschema.Schema:
+		return nil, items
+	default:
+		return part.PrefixItems, part.Items2020
 	}
 }

@@ -44,6 +44,10 @@ func TestCompileOutput(t *testing.T) {
 		"requires itself":   {`{"type":"object","properties":{"next":{"$ref":"#"}},"required":["next"]}`, "no value matches"},
 		"list of itself":    {`{"type":"array","items":{"$ref":"#"},"minItems":1}`, "no value matches"},
 		"a way out":         {`{"anyOf":[{"type":"null"},{"type":"object","properties":{"next":{"$ref":"#"}},"required":["next"]}]}`, ""},
+		"unknown dialect":   {`{"$schema":"https://example.com/own","type":"object"}`, "reading schema: /$schema: unknown dialect; supported are"},
+		"requires a list":   {`{"$schema":"http://json-schema.org/draft-07/schema#","type":"array","items":[{"type":"null"},{"$ref":"#"}],"minItems":2}`, "no value matches"},
+		"requires more":     {`{"$schema":"http://json-schema.org/draft-07/schema#","type":"array","items":[{}],"additionalItems":{"$ref":"#"},"minItems":2}`, "no value matches"},
+		"requires less":     {`{"$schema":"http://json-schema.org/draft-07/schema#","type":"array","items":[{}],"additionalItems":{"$ref":"#"},"minItems":1}`, ""},
 		"not an object":     {`[]`, "not a JSON object"},
 		"larger than 64 KB": {`{"description":"` + strings.Repeat("a", 64<<10) + `"}`, "longer"},
 	} {
@@ -76,6 +80,46 @@ func TestMismatches(t *testing.T) {
 		}
 		if len(found) > 20 {
 			t.Errorf("%d mismatches, want at most 20", len(found))
+		}
+	}
+}
+
+// TestOutputOfOlderDrafts checks answers against the drafts that a schema may name. The keywords have
+// the meaning of the draft, but the keyword format is never checked.
+func TestOutputOfOlderDrafts(t *testing.T) {
+	t.Parallel()
+	list := `{"type":"array","items":[{"type":"string","format":"date"}],"additionalItems":{"$ref":"#/definitions/n"},"definitions":{"n":{"type":"integer"}}}`
+	for _, draft := range []string{
+		"http://json-schema.org/draft-04/schema#", "http://json-schema.org/draft-04/schema", "http://json-schema.org/draft-06/schema#",
+		"http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2019-09/schema",
+	} {
+		s, err := CompileOutput(json.RawMessage(`{"$schema":"` + draft + `",` + list[1:]))
+		if err != nil {
+			t.Errorf("%s: %v", draft, err)
+			continue
+		}
+		for answer, want := range map[string]string{`["tomorrow",1,2]`: "", `[1]`: "/0", `["tomorrow",1,"2"]`: "/2"} {
+			found := s.Mismatches([]byte(answer))
+			if len(found) > 1 || (len(found) == 0) != (want == "") || want != "" && found[0].Path != want {
+				t.Errorf("%s: %s: %v, want %q", draft, answer, found, want)
+			}
+		}
+	}
+
+	// Until draft 07, the keywords beside a reference have no effect.
+	beside := `"$ref":"#/definitions/n","type":"string","definitions":{"n":{"type":"integer"}}}`
+	for draft, want := range map[string]int{"http://json-schema.org/draft-07/schema#": 0, "https://json-schema.org/draft/2019-09/schema": 1} {
+		s, err := CompileOutput(json.RawMessage(`{"$schema":"` + draft + `",` + beside))
+		if err != nil || len(s.Mismatches([]byte(`7`))) != want {
+			t.Errorf("%s: %v, want %d mismatches", draft, err, want)
+		}
+	}
+
+	// A boolean exclusiveMinimum belongs to draft 04.
+	for draft, accepted := range map[string]bool{"http://json-schema.org/draft-04/schema#": true, "http://json-schema.org/draft-07/schema#": false} {
+		s, err := CompileOutput(json.RawMessage(`{"$schema":"` + draft + `","minimum":3,"exclusiveMinimum":true}`))
+		if (err == nil) != accepted || accepted && (len(s.Mismatches([]byte(`3`))) != 1 || len(s.Mismatches([]byte(`4`))) != 0) {
+			t.Errorf("%s: %v", draft, err)
 		}
 	}
 }

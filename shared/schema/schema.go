@@ -24,7 +24,7 @@ const (
 var (
 	// Errors of schemas and values. None of them quotes a value.
 	errNotObject = errors.New("not a JSON object")
-	errDialect   = errors.New("/$schema: unknown dialect; use https://json-schema.org/draft/2020-12/schema or omit $schema")
+	errDialect   = errors.New("/$schema: unknown dialect; supported are the drafts 04, 06, 07, 2019-09 and 2020-12, the default")
 	errElsewhere = errors.New("it refers to another document")
 	errDynamic   = errors.New("$dynamicRef and $recursiveRef are not supported")
 	errUnknown   = errors.New(`a pattern that cannot be checked is used in "not", "if" or "patternProperties"`)
@@ -38,6 +38,7 @@ var (
 type Schema struct {
 	compiled *jsonschema.Schema
 	quick    *quickPart // nil if not supported
+	formats  bool       // whether drafts that check the keyword format do so
 
 	mu     sync.Mutex
 	effort int // remaining effort of the running check
@@ -46,7 +47,10 @@ type Schema struct {
 // Compile compiles a JSON Schema of 2020-12, or of the older draft in its $schema. It returns an
 // error if the schema is larger than 64 KiB, is nested deeper than 64 levels, refers to anything
 // outside itself, or has patterns that are too large.
-func Compile(raw json.RawMessage) (*Schema, error) {
+func Compile(raw json.RawMessage) (*Schema, error) { return newSchema(raw, true) }
+
+// newSchema compiles a schema. formats is false if the keyword format is not checked in any draft.
+func newSchema(raw json.RawMessage, formats bool) (*Schema, error) {
 	doc, err := decode(raw, maxSchema)
 	if err != nil {
 		return nil, fmt.Errorf("reading schema: %w", err)
@@ -60,7 +64,7 @@ func Compile(raw json.RawMessage) (*Schema, error) {
 		return nil, fmt.Errorf("reading schema: %w", err)
 	}
 
-	s := &Schema{}
+	s := &Schema{formats: formats}
 	if s.compiled, err = compile(doc); err != nil {
 		return nil, fmt.Errorf("reading schema: %w", err)
 	}

@@ -114,15 +114,19 @@ func TestUploadsInForms(t *testing.T) {
 	if got.text(t, "name") != "notes.md" || got.text(t, "mimeType") != "text/markdown" {
 		t.Errorf("%s", got.body)
 	}
+	body, contentType = form("name=a.csv", "sessionId=", "file=a,b")
+	got = a.from("POST", "/api/files", body, h.key, contentType).want(t, "an empty session", 201, "")
+	if session := a.one(`SELECT coalesce(session_name, '') FROM files WHERE id = $1`, got.text(t, "id")); session != "" || got.text(t, "name") != "a.csv" {
+		t.Errorf("session %q: %s", session, got.body)
+	}
 	for want, parts := range map[string][]string{
-		"invalid_request file:required":       {"sessionId=s"},
-		"invalid_request file:too_long":       {"file=a", "file=b"},
-		"invalid_request body:unknown_field":  {"other=a", "file=b"},
-		"invalid_request sessionId:too_short": {"sessionId=", "file=b"},
+		"invalid_request file:required":           {"sessionId=s"},
+		"invalid_request file:too_long":           {"file=a", "file=b"},
+		"invalid_request body:unknown_field":      {"other=a", "file=b"},
+		"invalid_request sessionId:too_long":      {"sessionId=" + strings.Repeat("s", 129), "file=b"},
+		"invalid_request sessionId:invalid_value": {"file=b", "sessionId=s"},
+		"invalid_request name:invalid_value":      {"file=b", "name=b.csv"},
 	} {
-		if strings.HasSuffix(want, "too_short") {
-			continue // an empty field means that there is no problem
-		}
 		body, contentType := form(parts...)
 		a.from("POST", "/api/files", body, h.key, contentType).want(t, want, 400, want)
 	}
@@ -338,6 +342,24 @@ func TestAttachmentsOfOpenAIClients(t *testing.T) {
 	if shown := attached(runID); shown != "file.png image/png; n.md text/markdown; " {
 		t.Errorf("%s: %s", runID, shown)
 	}
+	response := func(part string) answer {
+		return a.from("POST", "/v1/responses", `{"model":"`+agentID+`","background":true,"input":[{"role":"user","content":[`+part+`]}]}`, h.key)
+	}
+	for part, want := range map[string][2]string{
+		`{"type":"input_file","filename":"n.md"}`:                                      {"file_data", "is required, unless the part has file_url or file_id"},
+		`{"type":"input_file","file_data":"*"}`:                                        {"file_data", "must be base64, a data URL with base64, or a URL that begins with https:// or http://"},
+		`{"type":"input_file","file_url":"ftp://example.com/a"}`:                       {"file_url", "must be a URL that begins with https:// or http://, without a user name"},
+		`{"type":"input_file","file_url":"https://example.com/a","file_data":"aGk="}`:  {"", "must have only one of file_data, file_url and file_id"},
+		`{"type":"input_file","filename":"a.zip","file_data":"UEsDBA=="}`:              {"", "supported types are PNG, JPEG, WebP and GIF images, and PDF, DOCX"},
+		`{"type":"input_image"}`:                                                       {"image_url", "is required, unless the part has file_id"},
+		`{"type":"input_image","image_url":"https://example.com/a","file_id":"file_"}`: {"", "must have only one of image_url and file_id"},
+	} {
+		got := response(part).want(t, part, 400, strings.TrimSuffix("invalid_request input[0].content[0]."+want[0], "."))
+		if !strings.Contains(got.text(t, "error.message"), want[1]) {
+			t.Errorf("%s: %s", part, got.body)
+		}
+	}
+
 	completion := func(content string) answer {
 		return a.from("POST", "/v1/chat/completions", `{"model":"`+agentID+`","messages":[{"role":"user","content":`+content+`}]}`, h.key)
 	}

@@ -270,3 +270,37 @@ func TestOutputNull(t *testing.T) {
 	a.from("POST", chat, `{"sessionId":"s","message":"m","output":null}`, h.key, key).want(t, "null again", 200, "")
 	a.from("POST", chat, `{"sessionId":"s","message":"m"}`, h.key, key).want(t, "without output", 422, "idempotency_key_reused")
 }
+
+// A schema may name an older draft of JSON Schema, in every field that contains a schema. The error
+// for an unknown dialect names the field and the keyword.
+func TestDialectsOfSchemas(t *testing.T) {
+	t.Parallel()
+	a, h, agentID := newOutputEnv(t)
+	v1 := `{"model":"` + agentID + `",`
+	for name, c := range map[string]struct{ method, path, body, field string }{
+		"chat":    {"POST", "/api/agents?action=chat&id=" + agentID, `{"sessionId":"s","message":"m","output":{"schema":%}}`, "output.schema:invalid_value"},
+		"trigger": {"POST", "/api/internal/run-automation", `{"target":"` + agentID + `","input":{"message":"m"},"output":{"schema":%}}`, "output.schema:invalid_value"},
+		"agent":   {"PUT", "/api/agents?id=" + agentID, `{"outputSchema":%}`, "outputSchema:invalid_value"},
+		"completion": {
+			"POST", "/v1/chat/completions", v1 + `"messages":[{"role":"user","content":"m"}],"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":%}}}`,
+			"response_format.json_schema.schema",
+		},
+		"response": {"POST", "/v1/responses", v1 + `"input":"m","text":{"format":{"type":"json_schema","name":"n","schema":%}}}`, "text.format.schema"},
+	} {
+		with := func(dialect string) string {
+			return strings.Replace(c.body, "%", `{"$schema":"`+dialect+`",`+lampSchema[1:], 1)
+		}
+		for _, dialect := range []string{
+			"http://json-schema.org/draft-04/schema#", "http://json-schema.org/draft-06/schema#", "http://json-schema.org/draft-07/schema#",
+			"http://json-schema.org/draft-07/schema", "https://json-schema.org/draft/2019-09/schema", "https://json-schema.org/draft/2020-12/schema",
+		} {
+			a.from(c.method, c.path, with(dialect), h.key).want(t, name+", "+dialect, 200, "")
+		}
+		for _, dialect := range []string{"http://json-schema.org/draft-03/schema#", "https://example.com/own"} {
+			got := a.from(c.method, c.path, with(dialect), h.key).want(t, name+", "+dialect, 400, "invalid_request "+c.field)
+			if !strings.Contains(string(got.body), "/$schema: unknown dialect; supported are the drafts 04, 06, 07, 2019-09 and 2020-12") {
+				t.Errorf("%s: %s", name, got.body)
+			}
+		}
+	}
+}

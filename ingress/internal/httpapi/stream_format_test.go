@@ -235,6 +235,7 @@ func TestFormatParameters(t *testing.T) {
 		"a wrong part":       {"POST", chat + "&format=ai-sdk", cut(sdkBody, `{"type":"text","text":"lo"}`, `{"type":"text","text":5}`), "", "invalid_request messages[1].parts[1].text:invalid_type"},
 		"a wrong message":    {"POST", chat + "&format=ag-ui", cut(aguiBody, `"Hello"`, `5`), "", "invalid_request messages[0].content:invalid_type"},
 		"client's tools":     {"POST", chat + "&format=ag-ui", cut(aguiBody, `"tools":[]`, `"tools":[{"name":"x"}]`), "", "invalid_request tools:invalid_value"},
+		"its tools, AI SDK":  {"POST", chat + "&format=ai-sdk", cut(sdkBody, `"id":"s1",`, `"id":"s1","tools":[{"name":"x"}],`), "", "invalid_request tools:invalid_value"},
 		"context and resume": {"POST", chat + "&format=ag-ui", cut(aguiBody, `"context":[]`, `"context":[{}],"resume":[{}]`), "", "invalid_request context:invalid_value resume:invalid_value"},
 		"a name twice":       {"POST", chat + "&format=ai-sdk", cut(sdkBody, `"id":"s1",`, `"id":"s1","id":"s2",`), "", "invalid_request id:duplicate"},
 		"a setting":          {"POST", chat + "&format=ai-sdk", cut(sdkBody, `"id":"s1",`, `"id":"s1","temperature":99,"topP":-1,"stop":[""],`), "", "invalid_request temperature:invalid_value topP:invalid_value stop[0]:too_short"},

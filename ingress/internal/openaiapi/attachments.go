@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/url"
+	"slices"
 	"strings"
 
 	"parley/shared/domain"
@@ -60,13 +61,18 @@ func (p *Part) readAttached(at string, wrong Wrong) (out Attached, ok bool) {
 			return out, false
 		}
 		out.FileID, out.Name = deref(p.File.FileID), deref(p.File.FileName)
-		return out.Given(deref(p.File.FileData), "", at+".file", "file_data", wrong)
+		return out.Given(deref(p.File.FileData), "", Members{At: at + ".file", Data: "file_data", FileID: "file_id"}, wrong)
 	case partInputFile:
 		out.FileID, out.Name = deref(p.FileID), deref(p.FileName)
-		return out.Given(deref(p.FileData), deref(p.FileURL), at, "file_data", wrong)
+		members := Members{At: at, Data: "file_data", URL: "file_url", FileID: "file_id"}
+		return out.Given(deref(p.FileData), deref(p.FileURL), members, wrong)
 	default:
 		out.FileID = deref(p.FileID)
-		return out.Given(p.imageAddress(), "", at, "image_url", wrong)
+		members := Members{At: at, Data: "image_url"}
+		if p.Type == partInputImage {
+			members.FileID = "file_id"
+		}
+		return out.Given(p.imageAddress(), "", members, wrong)
 	}
 }
 
@@ -89,28 +95,52 @@ func (p *Part) imageAddress() string {
 	return object.URL
 }
 
+// Members are the names of the members of a part that can contain its image or file. Data contains
+// base64 or a URL. URL and FileID are empty if the part has no such members.
+type Members struct {
+	At                string // path of the part in the request
+	Data, URL, FileID string
+}
+
+// names returns the names of members for an error message, such as "a, b and c" if the conjunction
+// is "and".
+func names(conjunction string, members ...string) string {
+	members = slices.DeleteFunc(members, func(name string) bool { return name == "" })
+	last := len(members) - 1
+	if last < 1 {
+		return strings.Join(members, "")
+	}
+	return strings.Join(members[:last], ", ") + " " + conjunction + " " + members[last]
+}
+
 // Given returns the attachment with its source set: the given data, the given URL, or the file id
 // that the attachment already has. If there is not exactly one valid source, Given records an error
-// and returns false. at and inner are the paths that errors name.
-func (a Attached) Given(data, address, at, inner string, wrong Wrong) (Attached, bool) {
+// and returns false. The error names the members that the part may have.
+func (a Attached) Given(data, address string, part Members, wrong Wrong) (Attached, bool) {
+	member := part.At + "." + part.Data
 	switch {
 	case a.FileID != "" && data == "" && address == "":
 		return a, true
 	case a.FileID != "" || data != "" && address != "":
-		wrong(at, codeInvalidValue, "must have only one of data, a URL and a file_id")
+		wrong(part.At, codeInvalidValue, "must have only one of %s", names("and", part.Data, part.URL, part.FileID))
 		return a, false
 	case address != "":
+		member = part.At + "." + part.URL
 		a.URL = address
 	case strings.HasPrefix(data, "https://"), strings.HasPrefix(data, "http://"):
 		a.URL = data
+	case data == "" && part.URL+part.FileID != "":
+		wrong(member, codeRequired, "is required, unless the part has %s", names("or", part.URL, part.FileID))
+		return a, false
 	case data == "":
-		wrong(at+"."+inner, codeRequired, "is required for a part of this type")
+		wrong(member, codeRequired, "is required for a part of this type")
 		return a, false
 	default:
-		return a.decode(data, at+"."+inner, wrong)
+		return a.decode(data, member, wrong)
 	}
-	if u, err := url.Parse(a.URL); err != nil || u.Hostname() == "" || u.User != nil || len(a.URL) > maxAttachedURL {
-		wrong(at+"."+inner, codeInvalidValue, "must be a URL that begins with https:// or http://, without a user name")
+	if u, err := url.Parse(a.URL); err != nil || u.Hostname() == "" || u.User != nil || len(a.URL) > maxAttachedURL ||
+		u.Scheme != "https" && u.Scheme != "http" {
+		wrong(member, codeInvalidValue, "must be a URL that begins with https:// or http://, without a user name")
 		return a, false
 	}
 	return a, true
@@ -133,7 +163,7 @@ func (a Attached) decode(data, field string, wrong Wrong) (Attached, bool) {
 	}
 	content, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(encoded, "="))
 	if err != nil || len(content) == 0 {
-		wrong(field, codeInvalidValue, "must be a URL, or a data URL with base64")
+		wrong(field, codeInvalidValue, "must be base64, a data URL with base64, or a URL that begins with https:// or http://")
 		return a, false
 	}
 	a.Data = content

@@ -207,3 +207,20 @@ func TestBrokenClientCallsReturnToTheModel(t *testing.T) {
 		t.Errorf("the second request has the choice %q", later.ToolChoice)
 	}
 }
+
+// The choice "required" of a request means any tool. If the model calls a tool of the agent, it may
+// answer in the next turn without a call of the client's tools.
+func TestARequiredCallMayBeTheAgentsOwn(t *testing.T) {
+	t.Parallel()
+	own := counting()
+	model := scripted.New("m",
+		scripted.Call{ToolCalls: []llm.ToolCall{{ID: "1", Name: "count", Arguments: json.RawMessage(`{}`)}}},
+		scripted.Call{Deltas: []string{"Done."}})
+	out, err := newLoop().Run(t.Context(), clientInput(t, model, own, nil), newMemory(), nil)
+	if err != nil || out.Text != "Done." || out.StopReason != llm.StopEnd || len(out.ToolCalls) != 1 || out.ToolCalls[0].Client || own.n != 1 {
+		t.Errorf("%+v, %v", out, err)
+	}
+	if r := model.Requests(); len(r) != 2 || r[0].ToolChoice != "required" || r[1].ToolChoice != "" || len(r[1].Tools) != len(r[0].Tools) {
+		t.Errorf("the requests are %+v", r)
+	}
+}

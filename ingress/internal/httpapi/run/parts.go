@@ -57,13 +57,13 @@ func (p *messagePart) file(found *httpx.Problems, at string) (file openaiapi.Att
 	switch {
 	case p.Source != nil:
 		file.MediaType = p.Source.MIMEType
-		return file.Given(p.Source.Value, "", at+".source", "value", found.Add)
+		return file.Given(p.Source.Value, "", openaiapi.Members{At: at + ".source", Data: "value"}, found.Add)
 	case p.Type == "binary":
 		file.MediaType = p.MIMEType
-		return file.Given(p.Data, p.URL, at, "data", found.Add)
+		return file.Given(p.Data, p.URL, openaiapi.Members{At: at, Data: "data", URL: "url", FileID: "id"}, found.Add)
 	case p.Type == "file":
 		file.FileID = ""
-		return file.Given(p.URL, "", at, "url", found.Add)
+		return file.Given(p.URL, "", openaiapi.Members{At: at, Data: "url"}, found.Add)
 	default:
 		found.Add(at+".source", httpx.CodeRequired, "is required for a part of this type")
 		return file, false

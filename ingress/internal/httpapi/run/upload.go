@@ -97,8 +97,8 @@ type formUpload struct {
 	file            domain.File // the stored file; the id is empty until it is stored
 }
 
-// readForm stores the file of a form. The field sessionId must precede the file, because the file
-// is stored while it arrives.
+// readForm stores the file of a form. The fields sessionId and name must precede the file, because
+// the file is stored while it arrives.
 func (h Files) readForm(c *gin.Context, in *transfer.Upload, name, sessionID string) (domain.File, error) {
 	form := formUpload{in: in, name: name, sessionID: sessionID}
 	_, parameters, err := mime.ParseMediaType(c.GetHeader("Content-Type"))
@@ -131,10 +131,12 @@ func (h Files) readForm(c *gin.Context, in *transfer.Upload, name, sessionID str
 func (h Files) takePart(c *gin.Context, form *formUpload, part *multipart.Part) (err error) {
 	field := part.FormName()
 	if form.file.ID != "" {
-		if field == "file" {
+		switch field {
+		case "file":
 			return apierr.Invalid("file", httpx.CodeTooLong, "must be sent only once")
+		case "sessionId", "name":
+			return apierr.Invalid(field, httpx.CodeInvalidValue, "must precede the part file, which must be the last part")
 		}
-		field = "" // too late: the file was already stored when this field arrived
 	}
 
 	switch field {

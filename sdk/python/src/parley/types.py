@@ -731,8 +731,9 @@ MaybeTime: TypeAlias = str | None
 
 
 OutputSchema: TypeAlias = dict[str, Any]
-"""A JSON Schema of 2020-12, at most 64 KiB and 16 levels deep, without references to other
-documents. See the guide to structured output.
+"""A JSON Schema of 2020-12, or of the draft 04, 06, 07 or 2019-09 that its `$schema` names, at
+most 64 KiB and 16 levels deep, without references to other documents. See the guide to
+structured output.
 """
 
 

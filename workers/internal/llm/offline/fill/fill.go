@@ -237,14 +237,14 @@ func (f *filler) free(s *node, name string, in []*text) (raw string, found bool)
 // array returns a list with values for the schema's items.
 func (f *filler) array(s *node, name string, in []*text, depth int) (raw string, found bool) {
 	var items []string
-	for _, one := range s.list("prefixItems") {
+	for _, one := range s.firstItems() {
 		sub, _ := one.(*node)
 		raw, ok := f.value(sub, name, in, depth+1)
 		items, found = append(items, raw), found || ok
 	}
 
 	most := min(s.count("maxItems", maxItems), max(maxItems, s.count("minItems", 0)))
-	if of := s.child("items"); of != nil && len(items) < most {
+	if of := s.otherItems(); of != nil && len(items) < most {
 		unique, _ := s.values["uniqueItems"].(bool)
 		for _, raw := range f.items(f.resolve(of), name, in, depth) {
 			if len(items) == most {
@@ -256,7 +256,7 @@ func (f *filler) array(s *node, name string, in []*text, depth int) (raw string,
 		}
 	}
 	for len(items) < min(s.count("minItems", 0), maxPad) && f.left > 0 {
-		raw, _ := f.value(s.child("items"), name, nil, depth+1)
+		raw, _ := f.value(s.otherItems(), name, nil, depth+1)
 		items = append(items, raw)
 	}
 	return "[" + strings.Join(items, ",") + "]", found

@@ -41,6 +41,7 @@ func TestAnswer(t *testing.T) {
 		"bounds":       {`{"type":"object","properties":{"n":{"type":"integer","minimum":10,"multipleOf":5}},"required":["n"]}`, "3 or 12 or 25", `{"n":25}`},
 		"recursive":    {`{"type":"object","properties":{"n":{"type":"integer"},"next":{"$ref":"#"}},"required":["n"]}`, "1 then 2", `{"n":1,"next":{"n":2}}`},
 		"pattern":      {`{"type":"object","properties":{"plate":{"type":"string","pattern":"^[A-Z]{2}-\\d{3}$"}},"required":["plate"]}`, "the car AB-123", `{"plate":"AB-123"}`},
+		"older draft":  {`{"$schema":"http://json-schema.org/draft-07/schema#","items":[{"type":"string","enum":["red","blue"]}],"additionalItems":{"$ref":"#/definitions/n"},"definitions":{"n":{"type":"integer"}}}`, "blue: 3 and 4", `["blue",3,4]`},
 		"root number":  {`{"type":"integer"}`, "about 17 people", `17`},
 		"date-time":    {`{"type":"object","properties":{"at":{"type":"string","format":"date-time"}},"required":["at"]}`, "on 2026-04-01", `{"at":"2026-04-01T00:00:00Z"}`},
 	} {

@@ -147,11 +147,28 @@ func (n *node) kind() string {
 		return "null"
 	case n.child("properties") != nil || n.list("required") != nil:
 		return "object"
-	case n.child("items") != nil || n.list("prefixItems") != nil:
+	case n.otherItems() != nil || n.firstItems() != nil:
 		return "array"
 	default:
 		return "string"
 	}
+}
+
+// firstItems returns the schemas of the first items of a list. Drafts before 2020-12 have them in
+// items.
+func (n *node) firstItems() []any {
+	if list := n.list("items"); list != nil {
+		return list
+	}
+	return n.list("prefixItems")
+}
+
+// otherItems returns the schema of the items after firstItems, or nil.
+func (n *node) otherItems() *node {
+	if n.list("items") != nil {
+		return n.child("additionalItems")
+	}
+	return n.child("items")
 }
 
 // requires reports whether the schema requires the property.
