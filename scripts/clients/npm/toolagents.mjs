@@ -67,7 +67,7 @@ const parts = {
   // The agent first calls its function, and then answers with data made from the function's result.
   async createAgentWithSchema() {
     const made = langchainTool((input) => JSON.stringify(weather(input)), { name: "weather", description, schema: City });
-    const model = new ChatOpenAI({ model: OFFLINE_ID, apiKey: PARLEY_API_KEY, configuration: { baseURL } });
+    const model = new ChatOpenAI({ model: OFFLINE_ID, apiKey: PARLEY_API_KEY, configuration: { baseURL }, supportsStrictToolCalling: true });
     const agent = createAgent({ model, tools: [made], responseFormat: providerStrategy(Weather) });
     const { messages, structuredResponse } = await agent.invoke({ messages: [{ role: "user", content: "Call weather with city: Bern" }] });
     assert.deepEqual(messages.map(({ type }) => type), ["human", "ai", "tool", "ai"]);
