@@ -80,7 +80,7 @@ func (f *threefold) check(t *testing.T) {
 		if made[tr.message] != 1 {
 			t.Errorf("%s: %d model calls", tr.message, made[tr.message])
 		}
-		if p.took > natsPause {
+		if p.took > testkit.Scaled(natsPause) {
 			t.Errorf("%s got its response after %s", tr.message, p.took)
 		}
 	}

@@ -206,7 +206,8 @@ func TestHostileSchemasAreReadQuickly(t *testing.T) {
 			}
 		}
 		t.Logf("%s: compiled in %v (%v), checked in at most %v of processor time", name, compiled, err, checked)
-		if limit := 5 * time.Second; compiled > limit || checked > limit { // the slowest check takes 0.8 s
+		// The slowest check takes 0.8 s, and several times as long with the race detector.
+		if limit := 20 * time.Second; compiled > limit || checked > limit {
 			t.Errorf("%s took longer than %v", name, limit)
 		}
 	}

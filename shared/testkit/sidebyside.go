@@ -9,7 +9,7 @@ import (
 // Call it in a TestMain. It parses the flags if they are not parsed yet.
 func SideBySide(n int) {
 	if !flag.Parsed() {
-		flag.Parse()
+		flag.Parse() //nolint:revive // only TestMain calls SideBySide
 	}
 	chosen := false
 	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })

@@ -19,7 +19,7 @@ import (
 // threads for each core. Call Within after the measured time has passed, so that the machine's load
 // during this time counts.
 func Within(d time.Duration) time.Duration {
-	d = time.Duration(float64(d) * load())
+	d = Scaled(d)
 	switch {
 	case Race:
 		return 5 * d
@@ -29,6 +29,11 @@ func Within(d time.Duration) time.Duration {
 		return d
 	}
 }
+
+// Scaled multiplies a duration by the number of threads that want to run for each core, if that is
+// more than 1. Use it instead of Within for a bound that is only a little shorter than the time that
+// a faulty program takes.
+func Scaled(d time.Duration) time.Duration { return time.Duration(float64(d) * load()) }
 
 // maxLoad bounds the load that Within accepts. A container may see the load of a host with many
 // more cores than the container has.

@@ -19,6 +19,7 @@ import (
 	"parley/ingress/internal/stream"
 	"parley/shared/bus"
 	"parley/shared/domain"
+	"parley/shared/testkit"
 )
 
 // edge is one of several ingress processes.
@@ -146,7 +147,7 @@ func (a *runEnv) isCancelled(runID string, within time.Duration) {
 	a.t.Helper()
 	began := time.Now()
 	eventually(a.t, runID+" is cancelled", func() bool { return a.statusOf(runID) == domain.RunCancelled })
-	if took := time.Since(began); took > within {
+	if took := time.Since(began); took > testkit.Scaled(within) {
 		a.t.Errorf("the run was cancelled after %s", took)
 	}
 }
@@ -159,7 +160,7 @@ func pass(t *testing.T, d time.Duration) {
 }
 
 const (
-	graceOver = readers.Grace + 2*time.Second // time after which a run without readers is cancelled, even on a busy machine
+	graceOver = readers.Grace + 2*time.Second // time after which a run without readers is cancelled
 	atOnce    = 3 * time.Second               // shorter than the grace period
 )
 
@@ -229,7 +230,7 @@ func TestARunEndsAfterItsLastReader(t *testing.T) {
 		o.left = time.Now()
 	}
 	ended := map[string]time.Duration{}
-	over := time.Now().Add(graceOver)
+	over := time.Now().Add(testkit.Scaled(graceOver))
 	eventually(t, "the grace period has ended", func() bool {
 		for _, o := range all {
 			if _, known := ended[o.name]; !known && a.statusOf(o.runID) == domain.RunCancelled {
@@ -243,7 +244,7 @@ func TestARunEndsAfterItsLastReader(t *testing.T) {
 		switch {
 		case cancelled != (o.most > 0):
 			t.Errorf("%s: cancelled: %v", o.name, cancelled)
-		case cancelled && (took < o.least-before || took > o.most):
+		case cancelled && (took < o.least-before || took > testkit.Scaled(o.most)):
 			t.Errorf("%s: cancelled after %s, not between %s and %s", o.name, took, o.least, o.most)
 		}
 	}
