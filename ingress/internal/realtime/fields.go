@@ -20,7 +20,7 @@ const (
 	codeUnsupported = "unsupported_parameter"
 )
 
-// faults collects the invalid fields of an event or a session.
+// faults collects the errors in the fields of an event or a session.
 type faults []apierr.Field
 
 // add adds a fault. field is the path of the member.
@@ -29,8 +29,7 @@ func (f *faults) add(field, code, message string, args ...any) {
 }
 
 // object reads a JSON object member by member. An invalid member is added to the faults with its
-// path. Members that are not read are ignored, because later versions of the protocol may add
-// members.
+// path. Unknown members are ignored, because later versions of the protocol may add members.
 type object struct {
 	path    string // path of the object; empty for the event itself
 	members map[string]json.RawMessage
