@@ -19,7 +19,7 @@ func TestIncompleteAnswersSaySo(t *testing.T) {
 		completedAt                   string
 		itemStatus                    string
 	}{
-		{nil, "stop", "completed", "null", "response.completed", "1767323049", "completed"}, // a run that was stored by an earlier release
+		{nil, "stop", "completed", "null", "response.completed", "1767323049", "completed"}, // a run that an earlier release has stored
 		{new(domain.FinishStop), "stop", "completed", "null", "response.completed", "1767323049", "completed"},
 		{new(domain.FinishLength), "length", "incomplete", `{"reason":"max_output_tokens"}`, "response.incomplete", "null", "incomplete"},
 		{new(domain.FinishContentFilter), "content_filter", "incomplete", `{"reason":"content_filter"}`, "response.incomplete", "null", "incomplete"},

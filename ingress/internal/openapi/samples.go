@@ -150,7 +150,7 @@ func (s Sample) Curl(base string) string {
 	return strings.Join(lines, " \\\n  ")
 }
 
-// quoted quotes a text for a shell, which still expands variables such as $PARLEY_KEY.
+// quoted quotes a text for a shell, which still expands variables such as $PARLEY_API_KEY.
 func quoted(s string) string {
 	if strings.Contains(s, "$PARLEY_") {
 		return `"` + s + `"`

@@ -44,7 +44,7 @@ export class Answer {
     this.exchange(this.growing!.update(text, open));
   }
 
-  /** Replaces the nodes. Nodes that are already in place stay untouched. */
+  /** Replaces the child nodes of an element. Nodes that are already in place stay untouched. */
   private exchange(nodes: Node[]): void {
     let same = 0;
     while (same < nodes.length && this.text.childNodes[same] === nodes[same]) same++;
@@ -53,7 +53,7 @@ export class Answer {
   }
 
   private reference(c: Citation): Node {
-    // a link, because browsers may separate a button from the preceding word with a line break
+    // This is a link, because browsers may break the line between a word and a button after it.
     const link = h("a", { href: "#", class: "cite", "aria-label": this.texts.say("source", c.id, c.title) }, String(c.id));
     link.onclick = (event) => {
       event.preventDefault();

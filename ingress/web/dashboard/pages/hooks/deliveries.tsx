@@ -19,7 +19,7 @@ import { pretty } from "./newest";
 
 const come = new EventTarget();
 
-/** Reloads the log after a delivery that was sent from this page. */
+/** A counter. When it changes, the log is loaded again. */
 export const tellOfDelivery = (): void => void come.dispatchEvent(new Event("delivery"));
 
 function useDelivered(reload: () => void): void {
@@ -40,11 +40,11 @@ export function Deliveries({ hook, onChange }: { hook: Hook; onChange: () => voi
   const [shown, setShown] = useState<Delivery>();
   const params = { hookId: hook.id, status };
   const list = useList<Delivery>("/api/hooks/deliveries", params);
-  useLive("runs", list.reload); // events report deliveries as changes of runs
+  useLive("runs", list.reload); // the service reports deliveries as changes of runs
   useDelivered(list.reload);
   const newest = list.data?.[0] && list.data[0].id + list.data[0].receivedAt; // a delivery that is rejected again has the same id, but another time
   useEffect(() => {
-    if (newest !== undefined) onChange(); // makes the page show the time of the newest delivery
+    if (newest !== undefined) onChange(); // the page then shows the time of the newest delivery
   }, [newest]);
   return (
     <div class="stack">

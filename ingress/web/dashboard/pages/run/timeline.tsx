@@ -56,8 +56,8 @@ function summary(parts: Part[], scale: Scale, status: RunStatus, open: boolean):
 }
 
 function Chart({ parts, scale, trace, run }: { parts: Part[]; scale: Scale; trace: Trace; run: Run }) {
-  const [chosen, setChosen] = useState<string | null>(null); // hovered or focused
-  const [opened, setOpened] = useState<string | null>(null); // clicked
+  const [chosen, setChosen] = useState<string | null>(null); // the part that is hovered or focused
+  const [opened, setOpened] = useState<string | null>(null); // the part that was clicked
   const [at, setAt] = useState(0);
   const list = useRef<HTMLOListElement>(null);
   const current = Math.min(at, parts.length - 1);
@@ -124,7 +124,7 @@ function Axis({ scale, narrow }: { scale: Scale; narrow: boolean }) {
   );
 }
 
-/** The bar of a part, on top of the shortened stretches. */
+/** The bar of a part. It is drawn above the shortened waits. */
 function Track({ part, scale }: { part: Part; scale: Scale }) {
   const left = scale.place(part.from);
   const width = scale.place(part.from + part.took) - left;
@@ -139,7 +139,7 @@ function Track({ part, scale }: { part: Part; scale: Scale }) {
 
 /**
  * Shows exact times and numbers for the part that is hovered or focused. For screen readers, the
- * part's button describes the same.
+ * part's button contains the same information.
  */
 function Detail({ part }: { part: Part | undefined }) {
   if (!part) return <div class="detail quiet" aria-hidden="true">{Words.pointAtPart}</div>;
