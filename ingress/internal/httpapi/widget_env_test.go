@@ -99,9 +99,8 @@ func (s *orgPair) visiting() []credential {
 	return append(list, beside)
 }
 
-// visitorsOutcome returns the expected result of a request with a widget token for a row of the
-// access table. The token is valid for public routes and for the chat of one agent. No row is for
-// this agent.
+// visitorsOutcome returns the expected result of a widget token at a row of the access table. The
+// token is valid for public routes and for the chat of one agent. No row is for this agent.
 func (c *credential) visitorsOutcome(r *accessRow) string {
 	switch {
 	case c.refused != "":

@@ -91,8 +91,7 @@ func (p *Part) imageAddress() string {
 
 // Given returns the attachment with its source set: the given data, the given URL, or the file id
 // that the attachment already has. If there is not exactly one valid source, Given records an error
-// and returns false. at is the path of the part in errors, and inner the path of the source within
-// the part.
+// and returns false. at and inner are the paths that errors name.
 func (a Attached) Given(data, address, at, inner string, wrong Wrong) (Attached, bool) {
 	switch {
 	case a.FileID != "" && data == "" && address == "":

@@ -53,7 +53,7 @@ export class Answer {
   }
 
   private reference(c: Citation): Node {
-    // This is a link, because browsers may break the line between a word and a button after it.
+    // a link, because browsers may separate a button from the preceding word with a line break
     const link = h("a", { href: "#", class: "cite", "aria-label": this.texts.say("source", c.id, c.title) }, String(c.id));
     link.onclick = (event) => {
       event.preventDefault();

@@ -71,7 +71,7 @@ export class Chat {
     return true;
   }
 
-  /** Starts a new session, and deletes the transcript of the old one from the browser. */
+  /** Starts a new session, and deletes the old transcript from the browser. */
   renew(): void {
     this.stop.abort();
     this.stop = new AbortController();

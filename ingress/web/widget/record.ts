@@ -12,7 +12,7 @@ export interface Entry {
   /** Why there is no answer, or only a part of one. */
   note?: string;
 }
-/** A pending answer: the idempotency key of its run, and the id of the last event that was read. */
+/** A pending answer: the idempotency key of its run, and the id of the last event read. */
 export interface Pending {
   key: string;
   text: string;

@@ -21,7 +21,7 @@ const (
 	ChatAction         = "chat"
 )
 
-// isShared reports whether pages of other origins may call the route with this path.
+// isShared reports whether pages of other origins may call a route with this path.
 func isShared(path string) bool {
 	return path == WidgetSessionsPath || path == FilesPath || path == chatPath
 }
@@ -68,7 +68,7 @@ func unshare(c *gin.Context) {
 
 // isListed reports whether pages of the origin may call the request's route. For a chat, the agent
 // in the query must list the origin. The other routes name no agent in the query, so any agent may
-// list the origin. An upload also needs a token, which is valid for one origin only. If the lookup
+// list the origin. An upload also needs a token, which is valid for one origin. If the lookup
 // fails, isListed returns false.
 func (h *Handler) isListed(c *gin.Context, origin string) bool {
 	ctx := c.Request.Context()

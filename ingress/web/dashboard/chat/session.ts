@@ -154,8 +154,8 @@ export class ChatSession extends EventTarget {
   private async read(cursor: string | null): Promise<Turn[]> {
     const [said, runs] = await Promise.all([
       get<SessionMessages>("/api/sessions", { id: this.id, ...ofSession(this.target), limit: page, cursor }),
-      // The cost and duration of the newest runs. An older turn links to the page of its run, which
-      // shows them.
+      // The cost and duration of the newest runs. An older turn has only a link to its run's page,
+      // which shows them.
       cursor === null ? get<List<RunSummary>>("/api/runs", { sessionId: this.id, limit: page }) : null,
     ]);
 

@@ -73,7 +73,7 @@ export const underWay = (turn: Turn): boolean => !ended(turn.status) && turn.pro
 export const waitsForClient = (of: { requiredAction?: RequiredAction | null }): boolean => of.requiredAction?.kind === "client_tools";
 
 /**
- * Returns the title of a message in a list: its text or, if it has no text, the names of its files.
+ * Returns the title of a message in a list: its text or, without text, the names of its files.
  */
 export const titleOf = (message: string, attachments: Attachment[] = []): string => message.trim() || attachments.map((a) => a.name).join(", ");
 

@@ -21,7 +21,7 @@ export function SaveBar({ editor }: { editor: Editor }) {
   const shown = editor.mayEdit && (editor.changed.length > 0 || editor.theirs !== undefined || editor.saved);
   useEffect(() => {
     const field = document.activeElement;
-    if (shown && field && field.clientHeight < innerHeight / 2) field.scrollIntoView({ block: "nearest" }); // scroll, because the bar may cover the field
+    if (shown && field && field.clientHeight < innerHeight / 2) field.scrollIntoView({ block: "nearest" }); // the bar may cover it
   }, [shown]);
   if (!shown) return null;
   const saved = editor.saved && !editor.theirs;

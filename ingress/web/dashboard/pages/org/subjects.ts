@@ -12,7 +12,7 @@ export interface Subjects {
   automations: string[];
   /** Returns the name of a subject, or its id if the subject was deleted or is not loaded. */
   nameOf: (kind: Subject, id: string) => string;
-  /** Loads the subjects of a kind when the page shows or offers that kind for the first time. */
+  /** Loads the subjects of a kind when the page first shows or offers that kind. */
   want: (kind: Subject) => void;
 }
 

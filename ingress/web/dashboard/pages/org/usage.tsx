@@ -55,7 +55,7 @@ export function UsageSection({ subjects }: { subjects: Subjects }) {
   );
 }
 
-/** Lists the usage of each subject, with bars next to the figures. */
+/** Lists usage per subject, with bars next to the figures. */
 function Groups({ of: groups, by, subjects, choose }: { of: UsageGroup[]; by: Subject; subjects: Subjects; choose: (id: string) => void }) {
   const costs = groups.some((g) => g.costMicros > 0);
   const weight = (g: UsageGroup) => (costs ? g.costMicros : g.runs);

@@ -124,7 +124,7 @@ function Axis({ scale, narrow }: { scale: Scale; narrow: boolean }) {
   );
 }
 
-/** The bar of a part. It is drawn above the shortened waits. */
+/** The bar of a part, on top of the shortened stretches. */
 function Track({ part, scale }: { part: Part; scale: Scale }) {
   const left = scale.place(part.from);
   const width = scale.place(part.from + part.took) - left;
