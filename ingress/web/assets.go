@@ -22,7 +22,7 @@ type Asset struct {
 }
 
 // WidgetScript is the name of the script that other sites load. The script loads the module
-// WidgetFiles when a visitor attaches a file.
+// WidgetFiles when a chat that accepts attachments is opened.
 const (
 	WidgetScript = "widget.js"
 	WidgetFiles  = "widget-files.js"
@@ -85,8 +85,8 @@ func compress(body []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// bundled returns the path of the bundle with a name and an extension. It panics unless there is
-// exactly one.
+// bundled returns the path of the bundle with a name and an extension. It returns an error unless
+// there is exactly one.
 func bundled(name, extension string) (string, error) {
 	entries, err := fs.Glob(bundles, "dist/"+name+"-*"+extension)
 	if err != nil {

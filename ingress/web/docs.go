@@ -64,7 +64,7 @@ var functions = template.FuncMap{
 func slug(title string) string { return strings.ToLower(title) }
 
 // tries reports whether the console of the API reference can send requests of an operation. This is
-// the case if a login session suffices, or if no credential is needed.
+// the case if a login session or the demo suffices, or if no credential is needed.
 func tries(credentials []string) bool {
 	return len(credentials) == 0 || slices.Contains(credentials, "sessionCookie") || slices.Contains(credentials, "demo")
 }

@@ -39,9 +39,9 @@ func strayTexts(page string) []string {
 	return found
 }
 
-// TestTextsOfPagesStandInTheTable checks that the pages without scripts contain no text that is
-// missing from the table, and that they use each text of the table. The test omits the pages of the
-// documentation, whose texts are not in the table.
+// TestTextsOfPagesStandInTheTable checks that the pages contain no text that is missing from the
+// table, and that they use each text of the table. It omits the pages of the documentation, whose
+// texts are not in the table.
 func TestTextsOfPagesStandInTheTable(t *testing.T) {
 	t.Parallel()
 	used := ""

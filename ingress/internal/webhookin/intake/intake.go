@@ -101,8 +101,8 @@ func (i *Intake) Take(ctx context.Context, hook *Hook, e *webhookin.Event, of De
 	return Receipt{DeliveryID: was.ID, Status: was.Status, RunID: was.RunID, Duplicate: accepted.Existing, Error: was.Error}, nil
 }
 
-// delay accepts the run of a delivery over the rate limit for a later time, because the sender may
-// not repeat the delivery. If the delivery starts no run, it is not logged.
+// delay sets a later time for the run of a delivery over the rate limit, because the sender may not
+// repeat the delivery. If the delivery starts no run, it is not logged.
 func (i *Intake) delay(ctx context.Context, hook *Hook, d *queuedb.NewDelivery, wait time.Duration) error {
 	if d.Run == nil {
 		return nil

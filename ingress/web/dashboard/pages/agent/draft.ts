@@ -115,9 +115,7 @@ export const newServer = (): ServerDraft => ({ key: nextKey(), name: "", url: ""
 
 const typed = (value: number | null): string => (value === null ? "" : String(value));
 
-/**
- * Stop texts are typed one per line. A line break within a stop text is therefore written as \ .
- */
+/** Stop texts are typed one per line, so a line break within one is written as \\n. */
 const escaped = (text: string): string => text.replaceAll("\\", "\\\\").replaceAll("\n", "\\n");
 const unescaped = (line: string): string => line.replace(/\\(n|\\)/g, (_, c: string) => (c === "n" ? "\n" : "\\"));
 

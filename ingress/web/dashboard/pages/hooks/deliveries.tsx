@@ -19,7 +19,7 @@ import { pretty } from "./newest";
 
 const come = new EventTarget();
 
-/** A counter. When it changes, the log is loaded again. */
+/** Reloads the log after a delivery that was sent from this page. */
 export const tellOfDelivery = (): void => void come.dispatchEvent(new Event("delivery"));
 
 function useDelivered(reload: () => void): void {
