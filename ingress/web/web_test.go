@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// inline matches content that the pages' Content-Security-Policy would block.
+// inline matches parts of a page that the pages' Content-Security-Policy would block.
 var inline = regexp.MustCompile(`(?i)<script>|<script [^>]*>[^<]|<style|\sstyle=|\son[a-z]+=|javascript:|\ssrc="[^/]|\ssrc="//|href="(https?:)?//`)
 
 func TestPages(t *testing.T) {
@@ -51,7 +51,7 @@ func TestPages(t *testing.T) {
 		}
 		for _, part := range []string{"<!doctype html>", `lang="en"`, "viewport", "<main", "</html>"} {
 			if part == "<main" && name == "dashboard" {
-				continue // the script creates this element
+				continue // the script of the page creates this element
 			}
 			if !bytes.Contains(page, []byte(part)) {
 				t.Errorf("%s lacks %s", name, part)
@@ -136,7 +136,7 @@ func TestModulesImportInOneDirection(t *testing.T) {
 		}
 		return ""
 	}
-	seen := map[string]int{} // 1: in progress, 2: done
+	seen := map[string]int{} // state of a module by path; 1: in progress, 2: done
 	var visit func(name string, way []string)
 	visit = func(name string, way []string) {
 		way = append(way, name)

@@ -22,7 +22,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// edge is one of several ingress processes.
+// edge is an ingress process of a test that has several.
 type edge struct {
 	*runEnv
 
@@ -62,10 +62,10 @@ type connection struct {
 	done   chan *httptest.ResponseRecorder
 
 	mu   sync.Mutex
-	text strings.Builder // the body received so far
+	text strings.Builder // the part of the response body received so far
 }
 
-// received returns the part of the body received so far.
+// received returns the part of the response body received so far.
 func (c *connection) received() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,7 +87,7 @@ func (w tee) Write(b []byte) (int, error) {
 	return w.ResponseRecorder.Write(b)
 }
 
-// leave disconnects the client and waits until the service has noticed.
+// leave disconnects the client and waits until the service has noticed that.
 func (c *connection) leave() { c.cancel(); <-c.done }
 
 // open sends a request and returns it as a connection that the test can close.
@@ -164,7 +164,7 @@ const (
 	atOnce    = 3 * time.Second               // shorter than the grace period
 )
 
-// uiBody returns a body that is valid for both the AI SDK and AG-UI.
+// uiBody returns a request body that is valid for both the AI SDK and AG-UI.
 func uiBody(session, message string) string {
 	return `{"id":"` + session + `","threadId":"` + session + `","runId":"r","messages":[{"id":"m","role":"user","content":"` + message +
 		`","parts":[{"type":"text","text":"` + message + `"}]}],"tools":[],"context":[]}`
@@ -282,7 +282,8 @@ func TestTheNextMessageCancelsAStoppedRun(t *testing.T) {
 		t.Errorf("the history of the next run: %+v", turns)
 	}
 
-	// The next message may also arrive before the client disconnects.
+	// The next message also cancels the previous run if it arrives before the client of that run
+	// disconnects.
 	third := here.open("POST", chat, uiBody("s", "third"), home.key)
 	a.runsOf("third", 1)
 	next.leave()
@@ -333,7 +334,8 @@ func TestARetryIsTheSameRun(t *testing.T) {
 	body := `{"model":"` + agentID + `","input":"slow"}`
 	count := func(n string) string { return "X-Stainless-Retry-Count: " + n }
 
-	// Two equal requests start two runs. Their retries find these two runs.
+	// Two requests with the same content start two runs. The retry of each request finds that
+	// request's run.
 	first := here.open("POST", "/v1/responses", body, home.key, count("0"))
 	a.runsOf("slow", 1)
 	twin := here.open("POST", "/v1/responses", body, home.key, count("0"))
@@ -371,7 +373,7 @@ func TestARetryIsTheSameRun(t *testing.T) {
 	}
 }
 
-// A retry arrives after its run has finished. It gets the finished run.
+// A retry that arrives after its run has finished gets the finished run.
 func TestARetryGetsAFinishedRun(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)

@@ -20,7 +20,7 @@ import (
 	"parley/shared/store"
 )
 
-// sharedWith returns the origin whose pages may read the response, or "".
+// sharedWith returns the origin whose pages may read the response, or "" if there is none.
 func (a answer) sharedWith() string {
 	return strings.Join(a.header["Access-Control-Allow-Origin"], " and ")
 }
@@ -145,7 +145,7 @@ func TestOrigins(t *testing.T) {
 	}
 }
 
-// A page that is rejected does not learn why it has no widget. A page of another origin cannot read
+// A page that is rejected does not learn why it gets no token. A page of another origin cannot read
 // the response at all.
 func TestRefusedPagesLearnNothing(t *testing.T) {
 	t.Parallel()
@@ -240,8 +240,8 @@ func TestVisitorsNames(t *testing.T) {
 	a.logsClean(identityKey, strings.Repeat("0", 64), name)
 }
 
-// identities configures the secret with which a website signs its visitors' identities, and changes
-// it.
+// identities sets and then changes the secret with which a website signs the identities of its
+// visitors.
 func (a *runEnv) identities(t *testing.T, h *testOrg, agentID, name, knownName string) {
 	t.Helper()
 	put := func(secret string) answer {
@@ -581,7 +581,7 @@ func TestAVisitorsStreamOutlivesTheToken(t *testing.T) {
 			c.Request.Header.Set(name, value)
 		}
 		var err error
-		httpx.StateFor(c).Ident, err = a.api.Auth.Again(c.Request) // like at the admission of the request
+		httpx.StateFor(c).Ident, err = a.api.Auth.Again(c.Request) // as at the beginning of the request
 		must(t, err)
 		if _, err = a.api.Auth.Resolve(c.Request, auth.NeedDemo); (err == nil) != (life > 0) {
 			t.Fatalf("a token that is valid for %s: %v", life, err)
@@ -590,7 +590,7 @@ func TestAVisitorsStreamOutlivesTheToken(t *testing.T) {
 	}
 	for _, life := range []time.Duration{time.Minute, -time.Minute} {
 		may := begun(life)
-		due := may.Next.Add(time.Millisecond) // now a check is due
+		due := may.Next.Add(time.Millisecond) // after this time the session check runs again
 		if may.Next.IsZero() || time.Until(may.Next) > 5*time.Second || !may.Holds(due) || !may.Next.After(time.Now()) {
 			t.Errorf("%s: the permit ended before the widget did, or is not looked at: %+v", life, may)
 		}

@@ -84,7 +84,8 @@ func readTexts(input json.RawMessage, wrong Wrong) []string {
 	return texts
 }
 
-// Size returns the number of dimensions that the client requests, or 0 for the model's default.
+// Size returns the number of dimensions that the client requests, or 0 if it requests the model's
+// default.
 func (r *EmbeddingRequest) Size() int {
 	if r.Dimensions == nil {
 		return 0

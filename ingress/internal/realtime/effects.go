@@ -24,7 +24,7 @@ type Settings struct {
 // Effects are the actions to perform, in the order of the fields: drop queued audio, send events,
 // send audio and then commands to the worker, end runs, begin runs, close the connection.
 type Effects struct {
-	Drop     []string // answers whose queued audio is dropped; the audio in Events is kept
+	Drop     []string // answers whose queued audio is dropped; audio in Events is sent nevertheless
 	Events   []Event  // events to send to the client
 	Audio    []contract.VoiceAudio
 	Commands []contract.VoiceCommand
@@ -46,7 +46,7 @@ type Turn struct {
 	Answer       string
 	Message      string
 	Instructions string
-	History      []domain.Exchange // exchanges that the client inserted before the message
+	History      []domain.Exchange // exchanges that the client has inserted before the message
 }
 
 // Ended names an answer whose further events are not needed. It is returned for every answer whose

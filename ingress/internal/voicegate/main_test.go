@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// leftBehind returns the stacks of the goroutines of connections.
+// leftBehind returns the stacks of the goroutines that belong to connections.
 func leftBehind() string {
 	stacks := make([]byte, 4<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]

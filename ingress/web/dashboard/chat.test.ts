@@ -25,13 +25,13 @@ const all = (events: ServerEvent[], from: Turn = newTurn("hello", "k")): Turn =>
 const created = told("run.created", { createdAt: "2026-11-21T09:00:00.000Z" });
 const begun = [created, told("run.started", {}), told("message.delta", { text: "One " }), told("tool.started", { toolCall: call("c1", "running") }), told("citation.added", { citation })];
 
-/** Returns a run in the form that lists contain. */
+/** Returns a run in the short form that lists contain. */
 const inShort = (whole: Run) => ({
   ...whole, output: undefined, message: whole.message?.slice(0, 4), messageCut: true, citations: whole.citations.length,
   toolCalls: whole.toolCalls.map(({ name, status, durationMs }) => ({ name, status, durationMs })),
 });
 
-/** A fake service. It accepts messages, and sends events when a test asks for it. */
+/** A fake service. It accepts messages. Tests make it send events. */
 class Service {
   asked: string[] = [];
   runs: Run[] = [];
@@ -55,14 +55,14 @@ class Service {
     };
   }
 
-  /** Responds to the pending request, or to the next request. */
+  /** Responds to the request that is pending, or else to the next request. */
   async answer(path: string, answer: Response): Promise<void> {
     while (!this.waiting.has(path)) await new Promise((resolve) => setTimeout(resolve));
     this.waiting.get(path)?.(answer);
     this.waiting.delete(path);
   }
 
-  /** Starts the stream of a message, which stays open. */
+  /** Begins the stream of a message's run. The stream stays open. */
   async tell(...events: ServerEvent[]): Promise<void> {
     const text = events.map((e) => `id: ${e.id}\nevent: ${e.event}\ndata: ${e.data}\n\n`).join("");
     const body = new ReadableStream({ start: (to) => to.enqueue(new TextEncoder().encode(text)) });
@@ -190,7 +190,7 @@ export const tests: Test[] = [
     name: "a message that is stopped before it is accepted is cancelled after it is accepted",
     run: () => withService(async (service, session) => {
       session.send("hello");
-      session.sentAt = 0; // long ago
+      session.sentAt = 0; // more than half a second ago
       await session.stop(only(session));
       ok(only(session).stopping && underWay(only(session)), "the turn stays");
       const later = new ChatSession(session.target, session.id);

@@ -44,7 +44,7 @@ export class Answer {
     this.exchange(this.growing!.update(text, open));
   }
 
-  /** Replaces the nodes. Nodes that are already in place stay untouched. */
+  /** Replaces the child nodes of an element. Nodes that are already in place stay untouched. */
   private exchange(nodes: Node[]): void {
     let same = 0;
     while (same < nodes.length && this.text.childNodes[same] === nodes[same]) same++;

@@ -15,7 +15,8 @@ interface Told {
 }
 
 /**
- * Returns a chat that receives the given events. until resolves after a number of announcements.
+ * Returns a chat that receives the given events. The returned function until resolves after a
+ * number of announcements.
  */
 function chatting(events: [string, unknown][], store = new Store("sessionStorage", unguessable())) {
   const view = new View({ title: "T", greeting: "", inline: true, suggestions: [], language: "en" }, texts, { send: () => false, renew: () => {}, opened: () => {} });
@@ -34,7 +35,7 @@ function chatting(events: [string, unknown][], store = new Store("sessionStorage
   return { chat: made, told, ended, log, store };
 }
 
-/** Captures the console output while a function runs, and returns the number of messages. */
+/** Records the console output while a function runs. Returns the number of messages. */
 async function quietly(run: () => void | Promise<void>): Promise<number> {
   const { error } = console;
   let said = 0;

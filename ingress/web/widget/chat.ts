@@ -19,7 +19,7 @@ interface Told {
   run?: { message: string | null; citations?: Citation[] };
 }
 
-/** Says why a run has no answer, or returns undefined for a completed run. */
+/** Returns a sentence that explains why a run has no answer, or undefined for a completed run. */
 function failure(event: string, texts: Texts): string | undefined {
   switch (event) {
     case "run.failed": return texts.say("failed");
@@ -57,7 +57,7 @@ export class Chat {
     return this.transcript.session;
   }
 
-  /** Sends a message. It returns false while an answer is pending. */
+  /** Sends a message. Returns false while an answer is pending, and then sends nothing. */
   send(text: string, files: Attached[] = []): boolean {
     if (this.busy || (text.trim() === "" && files.length === 0)) return false;
     const pending = { key: unguessable(), text, files, answer: "", citations: [], lastEventId: "" };
@@ -81,7 +81,7 @@ export class Chat {
     this.view.show([]);
   }
 
-  /** Loads the transcript after another page of the visitor changed it. */
+  /** Loads the transcript again after another page of the visitor has changed it. */
   private readonly elsewhere = (event: StorageEvent): void => {
     if (event.key !== this.store.name("transcript") || this.busy) return;
     this.transcript = load(this.store);
@@ -132,7 +132,7 @@ export class Chat {
     }
   }
 
-  /** Applies an event. It returns true for the last one. */
+  /** Applies an event of a run. Returns true if it is the last one. */
   private take(event: ServerEvent, pending: Pending): boolean {
     const told = JSON.parse(event.data) as Told;
     pending.lastEventId = event.id;
@@ -141,7 +141,7 @@ export class Chat {
         pending.answer += told.text ?? "";
         this.view.status("");
         break;
-      case "run.restarted": // the text so far is void
+      case "run.restarted": // the text so far is no longer valid
         pending.answer = "";
         pending.citations = [];
         this.view.status(this.texts.say("thinking"));
@@ -197,7 +197,7 @@ export class Chat {
     this.tell("error", { code: problem.code, detail: text });
   }
 
-  /** Saves the progress of the answer, at most once per interval in milliseconds. */
+  /** Stores the progress of the answer, at most once per interval, which is in milliseconds. */
   private keep(every: number): void {
     const now = Date.now();
     if (now - this.kept < every) return;

@@ -1,5 +1,5 @@
-// Creates elements without HTML strings, because pages may forbid HTML strings, and because they
-// would turn text into markup.
+// Creates elements without HTML strings. Pages may forbid such strings, and text in them could be
+// interpreted as markup.
 import type { Child } from "../kit/markdown";
 import { own } from "./origin";
 
@@ -32,7 +32,7 @@ const drawn = {
 
 export const icon = (name: keyof typeof drawn): Node => picture(drawn[name]);
 
-/** Returns an icon with the lines of a path, hidden from screen readers. */
+/** Returns an icon that consists of the given path. Screen readers ignore it. */
 export function picture(lines: string): Node {
   const space = "http://www.w3.org/2000/svg";
   const svg = own("createElementNS").call(document, space, "svg");

@@ -2,8 +2,8 @@
 import type { Labels } from "../kit/texts";
 
 /**
- * A text in English, German and Spanish. A text with a count is a pair: for one, and for any other
- * number. {0} and {1} stand for values.
+ * A text in English, German and Spanish. A text with a count is a pair of a singular and a plural.
+ * {0} and {1} stand for values.
  */
 export type Row = readonly [string, string, string] | readonly [Pair, Pair, Pair];
 type Pair = readonly [one: string, other: string];
@@ -99,12 +99,13 @@ export type Text = keyof typeof table;
 /** The texts in one language. */
 export class Texts {
   /**
-   * The language of the texts: the requested language if the widget has it, and otherwise English.
+   * The language of the texts. This is the requested language if the widget has its texts, and
+   * otherwise English.
    */
   readonly language: (typeof languages)[number];
-  /** The accessible names of parts of an answer. */
+  /** The accessible names of the parts of an answer, in this language. */
   readonly labels: Labels;
-  /** The locale of numbers. */
+  /** The locale in which numbers are formatted. */
   readonly locale: string;
 
   /** tag is a language tag such as es or de-CH. It also determines the format of numbers. */
@@ -116,7 +117,7 @@ export class Texts {
     try {
       if (language) this.locale = new Intl.Locale(asked).baseName;
     } catch {
-      // the rest of the tag is not valid
+      // the tag is malformed after the language
     }
     this.labels = { done: this.say("done"), notDone: this.say("notDone"), table: this.say("table") };
   }
@@ -129,7 +130,7 @@ export class Texts {
     return this.fill(table[text], ...values);
   }
 
-  /** Returns a text of another table with its values, in the same way as say. */
+  /** Returns a text of another table with its values filled in, in the same way as say. */
   fill(row: Row, ...values: (string | number)[]): string {
     const found = row[languages.indexOf(this.language)]!;
     const one = () => new Intl.PluralRules(this.locale).select(Number(values[0])) === "one";
@@ -140,7 +141,7 @@ export class Texts {
     });
   }
 
-  /** Returns a time in the future, such as "in 3 minutes". */
+  /** Formats a time in the future, for example "in 3 minutes". */
   after(seconds: number | null): string {
     if (seconds === null) return this.say("soon");
     const format = new Intl.RelativeTimeFormat(this.locale);
@@ -149,8 +150,8 @@ export class Texts {
 }
 
 /**
- * Returns the language of an element, as stated by the lang attribute of the element or its nearest
- * ancestor.
+ * Returns the language of an element, which is in the attribute lang of the element or of its
+ * nearest ancestor.
  */
 export function languageOf(element: Element): string {
   for (let at: Node | null = element; at; at = at instanceof ShadowRoot ? at.host : at.parentNode) {

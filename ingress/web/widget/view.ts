@@ -9,7 +9,7 @@ export interface Look {
   title: string;
   greeting: string;
   inline: boolean;
-  /** Questions that the empty chat offers. */
+  /** Questions that an empty chat suggests. */
   suggestions: string[];
   /** The language of the page, in which agents are expected to answer. */
   language: string;
@@ -26,7 +26,7 @@ export class View {
   readonly panel: HTMLElement;
   readonly form: HTMLFormElement;
   readonly field: HTMLTextAreaElement;
-  /** The files of the next message, once the module for them is loaded. */
+  /** The files of the next message. Set after the module for files is loaded. */
   files: Files | null = null;
   private readonly launcher = h("button", { type: "button", class: "launcher", "aria-controls": "panel", "aria-haspopup": "dialog" });
   private readonly log: HTMLElement;
@@ -55,7 +55,7 @@ export class View {
 
     renew.onclick = () => {
       wishes.renew();
-      this.files?.clear(); // uploads belong to the old session
+      this.files?.clear(); // the files were uploaded for the old session
       this.field.focus();
     };
 
@@ -145,7 +145,7 @@ export class View {
     this.field.style.height = `${Math.min(this.field.scrollHeight + 2, 160)}px`;
   }
 
-  /** Shows a whole transcript. */
+  /** Shows all entries of a transcript. */
   show(entries: Entry[]): void {
     this.log.replaceChildren();
     if (this.look.greeting !== "") this.log.append(entry({ from: "agent", text: this.look.greeting }, this.texts));
@@ -179,8 +179,8 @@ export class View {
   }
 
   /**
-   * Shows a complete answer. The answer is announced, and counts as unread while the panel is
-   * closed.
+   * Shows a complete answer. Screen readers announce the answer. If the panel is closed, the answer
+   * counts as unread.
    */
   settle(node: HTMLElement, draw: () => void): void {
     const near = this.near();
@@ -233,7 +233,7 @@ export class View {
     this.log.setAttribute("aria-busy", String(on));
   }
 
-  /** Shows the current activity in one line. */
+  /** Shows in one line what the agent is doing. */
   status(text: string): void {
     if (this.state.textContent === text) return;
     this.state.textContent = text;

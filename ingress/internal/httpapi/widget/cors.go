@@ -12,8 +12,8 @@ import (
 	"parley/shared/id"
 )
 
-// Paths that pages of other origins may call if the widget of an agent lists the origin. The calls
-// have no cookies: Access-Control-Allow-Credentials is never sent.
+// These paths may be called by pages of other origins if the widget of an agent lists the origin.
+// The calls have no cookies: Access-Control-Allow-Credentials is never sent.
 const (
 	WidgetSessionsPath = "/api/widget/sessions"
 	FilesPath          = "/api/files"

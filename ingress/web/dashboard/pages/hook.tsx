@@ -33,7 +33,7 @@ const above = <a href="/dashboard/automations">{Words.automations}</a>;
 export function HookPage({ id = "", tab = "" }: Record<string, string>) {
   const admin = useMay("admin");
   const query = useQuery<Hook>(admin ? "hook " + id : null, (signal) => get("/api/hooks", { id }, signal));
-  useLive("runs", query.reload); // events report deliveries as changes of runs
+  useLive("runs", query.reload); // the service reports deliveries as changes of runs
   if (!admin || (query.error?.status === 404 && !query.data)) return <Missing admin={admin} />;
   return (
     <>

@@ -26,13 +26,13 @@ export function KnowledgePage() {
   const [shown, setShown] = useState<Shown | null>(shownInUrl);
   const [adding, setAdding] = useState(false);
   const named = usePlace().query.toString();
-  useEffect(() => { // the finder names a document while this page is shown
+  useEffect(() => { // the finder may change the document in the URL while this page is shown
     const next = shownInUrl();
     if (next !== null) setShown(next);
   }, [named]);
   const close = () => {
     setShown(null);
-    if (location.search !== "") setQuery({ id: null, page: null, chunk: null }); // a reload must not open it again
+    if (location.search !== "") setQuery({ id: null, page: null, chunk: null }); // a reload must not open the document again
   };
   return (
     <>

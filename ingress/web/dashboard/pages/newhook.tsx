@@ -53,8 +53,9 @@ export async function makeHook(draft: HookDraft): Promise<Hook> {
   try {
     return await post<Hook>("/api/hooks", bodyOf(draft, key.id));
   } catch (cause) {
-    // The key was not shown, so it is deleted if the webhook was refused. If the response was lost
-    // or came from a gateway, a webhook with this key may exist.
+    // If the service refused the webhook, the new key is deleted, because no one has seen it. If
+    // the response was lost or came from a gateway, the key is kept, because a webhook with this
+    // key may exist.
     const refused = cause instanceof ApiError && cause.status >= 400 && cause.status < 500;
     if (refused) await del("/api/keys", { id: key.id }).catch(() => undefined);
     throw cause;

@@ -265,10 +265,10 @@ export const youArePart = (part: string): string => `You are ${part}.`;
 /** The roles of members. */
 export const roles: Record<string, string> = { member: "member", admin: "admin", owner: "owner" };
 
-/** The roles of members, with their articles. */
+/** The roles of members with the indefinite article, such as "an admin". */
 export const someRole: Record<string, string> = { member: "a member", admin: "an admin", owner: "an owner" };
 
-/** What rate limits are counted for. */
+/** The subjects that rate limits apply to. */
 export const counted: Record<string, string> = {
   credential: "session or API key", user: "person", organization: "organization", address: "IP address", visitor: "visitor", agent: "agent",
 };

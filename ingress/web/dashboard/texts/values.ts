@@ -20,7 +20,7 @@ export const triggers: Record<string, string> = { chat: "chat", schedule: "sched
 /** The periods of plots and budgets. */
 export const periods: Record<string, string> = { hour: "hour", day: "day", month: "month" };
 
-/** How much a model reasons. */
+/** How much effort a model spends on reasoning. */
 export const efforts: Record<string, string> = { none: "none", minimal: "minimal", low: "low", medium: "medium", high: "high", xhigh: "extra high" };
 
 /** The codes of failed runs. */

@@ -49,7 +49,7 @@ function Delete({ agent }: { agent: Agent }) {
   const drop = async () => {
     await del("/api/agents", { id: agent.id });
     toast(texts.nameWasDeleted(agent.name));
-    go("/dashboard/agents", { replace: true }); // replace prevents the question about unsaved changes of the agent, which is deleted
+    go("/dashboard/agents", { replace: true }); // with replace, the page does not ask about unsaved changes of the deleted agent
   };
   return (
     <Section title={Words.deleteThisAgent} intro={Words.itsQueuedRuns}>

@@ -8,8 +8,8 @@ import { Icon } from "../../ui/icon";
 import { count, money, Section, Time } from "../../ui/parts";
 
 /**
- * Shows the notices. If stale is true, the overview may be outdated, so an overview without notices
- * shows nothing instead of "nothing needs you".
+ * Shows the notices. If stale is true, the overview may be outdated. An overview without notices
+ * then shows nothing instead of the sentence that nothing needs attention.
  */
 export function Needs({ of: o, stale }: { of: Overview; stale: boolean }) {
   const nothing = o.approvals + o.webhooks.length + o.notifications.length + o.documents.count + o.budgets.length === 0;
@@ -44,7 +44,7 @@ export function Needs({ of: o, stale }: { of: Overview; stale: boolean }) {
   );
 }
 
-const most = 100; // the service counts runs up to this number
+const most = 100; // the service counts waiting runs up to this number
 
 const counted = (n: number): string => (n >= most ? texts.mostOrMore(most) : count(n));
 

@@ -40,11 +40,11 @@ export function Deliveries({ hook, onChange }: { hook: Hook; onChange: () => voi
   const [shown, setShown] = useState<Delivery>();
   const params = { hookId: hook.id, status };
   const list = useList<Delivery>("/api/hooks/deliveries", params);
-  useLive("runs", list.reload); // events report deliveries as changes of runs
+  useLive("runs", list.reload); // the service reports deliveries as changes of runs
   useDelivered(list.reload);
   const newest = list.data?.[0] && list.data[0].id + list.data[0].receivedAt; // a delivery that is rejected again has the same id, but another time
   useEffect(() => {
-    if (newest !== undefined) onChange(); // makes the page show the time of the newest delivery
+    if (newest !== undefined) onChange(); // the page then shows the time of the newest delivery
   }, [newest]);
   return (
     <div class="stack">

@@ -1,4 +1,4 @@
-// The services that send webhooks: their setup, example payloads, and default messages.
+// The services that send webhooks, with their setup, example payloads, and default messages.
 import * as texts from "../../texts/hooks";
 import { Words } from "../../texts/hooks";
 import type { HookFilter, HookSource } from "../../types";
@@ -11,13 +11,14 @@ export interface Example {
 export interface Source {
   title: string;
   what: string;
-  /** Whether the sending service generates the secret. Otherwise Parley generates it. */
+  /** Whether the sending service generates the secret. If not, Parley generates it. */
   theirs: boolean;
   /** The name that the sending service uses for the secret. */
   secret: string;
   /**
-   * Returns the steps at the sending service, after the webhook exists in Parley. header is the
-   * header of the signature or the token, or empty if the sender determines it.
+   * Returns the steps that remain to be done at the sending service after the webhook was created
+   * in Parley. header is the header of the signature or the token, or empty if the sender
+   * determines it.
    */
   steps: (header: string) => string[];
   /** A note about how the service delivers. */

@@ -1,4 +1,4 @@
-// The dialog that sends a test delivery, signed like the sender's.
+// The dialog that sends a test delivery, which is signed as the sender would sign it.
 import { useState } from "preact/hooks";
 import { ApiError, post } from "../../api";
 import { Words } from "../../texts/hooks";

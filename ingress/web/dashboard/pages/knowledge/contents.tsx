@@ -11,7 +11,7 @@ import { Button } from "../../ui/button";
 import { Loaded, Problem, Waiting } from "../../ui/parts";
 import { marksOf, type Box, type PageWord } from "./marks";
 
-/** A passage to show: its page or its number, and its words. */
+/** A passage to show: its page or its number, and the quoted words. */
 export interface CitedPassage {
   page: number | null;
   chunk: number | null;
@@ -67,7 +67,7 @@ export function Contents({ of: d, passage }: { of: Document; passage?: CitedPass
   );
 }
 
-/** The extracted text. With seen, the quote is scrolled into view. */
+/** The extracted text. If seen is set, the quote is scrolled into view. */
 function Text({ text, quote, seen }: { text: string; quote: string; seen?: boolean }) {
   const mark = useRef<HTMLElement>(null);
   const at = place(text, quote);

@@ -97,7 +97,7 @@ function MemberActions({ of: m, onChange, onLink }: { of: Member; onChange: () =
   );
 }
 
-/** Invites a person, or changes a member's role. Both are the same request. */
+/** Invites a person or changes a member's role. The API has one request for both. */
 function MemberDialog({ of: m, onClose, onDone }: { of?: Member; onClose: () => void; onDone: (m: Member) => void }) {
   const [email, setEmail] = useState(m?.email ?? "");
   const [role, setRole] = useState<Role>(m?.role ?? "member");

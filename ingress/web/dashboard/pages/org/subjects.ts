@@ -10,7 +10,7 @@ export interface Subjects {
   agents: Agent[];
   keys: Key[];
   automations: string[];
-  /** Returns the name, or the id of a subject that was deleted or is not loaded. */
+  /** Returns the name of a subject, or its id if the subject was deleted or is not loaded. */
   nameOf: (kind: Subject, id: string) => string;
   /** Loads the subjects of a kind when the page first shows or offers that kind. */
   want: (kind: Subject) => void;

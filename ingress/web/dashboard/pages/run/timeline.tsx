@@ -56,8 +56,8 @@ function summary(parts: Part[], scale: Scale, status: RunStatus, open: boolean):
 }
 
 function Chart({ parts, scale, trace, run }: { parts: Part[]; scale: Scale; trace: Trace; run: Run }) {
-  const [chosen, setChosen] = useState<string | null>(null); // hovered or focused
-  const [opened, setOpened] = useState<string | null>(null); // clicked
+  const [chosen, setChosen] = useState<string | null>(null); // the part that is hovered or focused
+  const [opened, setOpened] = useState<string | null>(null); // the part that was clicked
   const [at, setAt] = useState(0);
   const list = useRef<HTMLOListElement>(null);
   const current = Math.min(at, parts.length - 1);
@@ -139,7 +139,7 @@ function Track({ part, scale }: { part: Part; scale: Scale }) {
 
 /**
  * Shows exact times and numbers for the part that is hovered or focused. For screen readers, the
- * part's button describes the same.
+ * part's button contains the same information.
  */
 function Detail({ part }: { part: Part | undefined }) {
   if (!part) return <div class="detail quiet" aria-hidden="true">{Words.pointAtPart}</div>;

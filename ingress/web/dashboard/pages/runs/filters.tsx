@@ -24,7 +24,7 @@ export interface Filter {
   trigger: string;
   /** Words that the question or the answer must contain. */
   words: string;
-  /** Times in the format of the API. */
+  /** The earliest and the latest time, in the format of the API. */
   from: string;
   to: string;
 }
@@ -54,8 +54,8 @@ export function filterOf(query: URLSearchParams): Filter {
 }
 
 /**
- * Whether the filter selects unfinished runs. Such a filter cannot be combined with a search, which
- * finds only finished runs.
+ * Reports whether the filter selects unfinished runs. Such a filter cannot be combined with a
+ * search, which finds only finished runs.
  */
 export const forOpen = (f: Filter): boolean => f.waitsFor !== "" || f.status === "queued" || f.status === "running";
 
@@ -72,7 +72,8 @@ export const filtered = (f: Filter): boolean => Object.values(f).some((value) =>
 export const clearFilter = (): void => setQuery({ status: null, waitsFor: null, agent: null, automation: null, session: null, trigger: null, q: null, from: null, to: null });
 
 /**
- * Returns the triggers to choose from: the usual ones, those of the shown rows, and the chosen one.
+ * Returns the triggers that the filter offers: the usual ones, those of the shown rows, and the
+ * chosen one.
  */
 function triggersOf(rows: RunSummary[], chosen: string): { value: string; label: string }[] {
   const known = new Set([...Object.keys(triggers), ...rows.map((run) => run.trigger.type), ...(chosen === "" ? [] : [chosen])]);
@@ -192,7 +193,7 @@ function Typed({ label, name, value, placeholder = Words.any, maxLength }: { lab
 
 /**
  * Converts a time of the API to the local time without a zone that the browser's field expects.
- * Returns "" for no time.
+ * Returns "" if there is no time.
  */
 function local(time: string): string {
   const at = Date.parse(time);

@@ -3,7 +3,7 @@ import { get, type ApiError } from "../../api";
 import { useQuery } from "../../query";
 import type { Agent, List, Template } from "../../types";
 
-const most = 500; // agents whose names are loaded
+const most = 500; // maximum number of agents whose names are loaded
 
 interface Agents {
   agents: Agent[];
@@ -29,7 +29,7 @@ async function allAgents(signal: AbortSignal): Promise<Agent[]> {
   return found;
 }
 
-/** Loads agents only, for pages without templates. */
+/** Loads only the names of agents, for pages without templates. */
 export function useAgents(): Agents {
   const agents = useQuery("names of agents", allAgents);
   return { agents: agents.data ?? [], loaded: agents.data !== undefined || agents.error !== undefined, error: agents.data ? undefined : agents.error, reload: agents.reload };

@@ -41,8 +41,8 @@ export function Plot({ filter }: { filter: Filter }) {
 }
 
 /**
- * Shows the runs per hour or day for the filter's agent, automation and time. The other filters
- * have no effect, because the service does not count by them.
+ * Shows the runs per hour or day that match the filter's agent, automation and time. The service
+ * cannot count by the other filters, so they have no effect.
  */
 function Rate({ filter }: { filter: Filter }) {
   const params: Params = { days: daysOf(filter.from), agentId: filter.agent, automationId: filter.automation };
