@@ -187,8 +187,8 @@ func checkAccess(c *gin.Context, r httpx.Route) error { //nolint:cyclop // a lis
 			return auth.DemoRestricted()
 		}
 	case who.Kind == "": // anonymous, on a public route
-	case who.Visitor.ID != "" && r.Need != auth.NeedDemo: // visitors may only use their own agent, which the token names
-	case who.Visitor.ID != "":
+	case who.Visitor.ID != "" && r.Need != auth.NeedDemo: // the route's query names no agent
+	case who.Visitor.ID != "": // visitors may only use their own agent, which the token names
 		if q := httpx.Query(c); len(q["id"]) != 1 || q["id"][0] != who.Visitor.AgentID || len(q["template"]) > 0 {
 			return auth.WidgetRestricted()
 		}
