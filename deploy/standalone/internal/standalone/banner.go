@@ -19,7 +19,6 @@ import (
 type banner struct {
 	seeds   seeder
 	model   string
-	set     config.Workers
 	search  string // description of the search engine
 	can     []workers.Capability
 	busy    string // reason why the configured port is not used; empty if it is
@@ -54,7 +53,7 @@ func (b *banner) present(ctx context.Context) error {
 		Can  []workers.Capability
 		Took time.Duration
 	}{
-		creds, b.busy, b.dataDir, modelLine(b.model, b.set), searchLine(b.search), capabilityLines(b.can, b.set),
+		creds, b.busy, b.dataDir, modelLine(b.model), searchLine(b.search), capabilityLines(b.can),
 		time.Since(b.began).Round(10 * time.Millisecond),
 	})
 	if err != nil {
@@ -83,28 +82,14 @@ func (b *banner) presentJSON(creds credentials) error {
 	return nil
 }
 
-// realModelHint returns the hint after the name of an offline model. assignment is a setting with
-// which a real model is used.
-func realModelHint(assignment string) string {
-	return "   (for a real model: " + assignment + " make run)"
-}
+// realModelHint is printed after the name of the offline model, which needs no provider.
+const realModelHint = "   (for a real model: OPENAI_API_KEY=… make run)"
 
-// openAIKey is the setting for a real model if no provider is configured.
-const openAIKey = "OPENAI_API_KEY=…"
-
-// modelLine returns the default model. If it is offline although a provider is configured,
-// DEFAULT_MODEL must name one of the provider's models.
-func modelLine(model string, set config.Workers) string {
-	switch {
-	case !strings.HasPrefix(model, "offline"):
-		return model
-	case set.OpenAIAPIKey != "" || set.OpenAIBaseURL != "":
-		return model + realModelHint("DEFAULT_MODEL=openai/…")
-	case set.AnthropicAPIKey != "" || set.AnthropicBaseURL != "":
-		return model + realModelHint("DEFAULT_MODEL=anthropic/…")
-	default:
-		return model + realModelHint(openAIKey)
+func modelLine(model string) string {
+	if strings.HasPrefix(model, "offline") {
+		return model + realModelHint
 	}
+	return model
 }
 
 func searchLine(engine string) string {
@@ -120,16 +105,13 @@ func isOfflineVoice(c workers.Capability) bool {
 	return c.Name == "voice" && c.Ok && c.State == path.Base(config.OfflineSpeak)+", "+path.Base(config.OfflineListen)
 }
 
-// capabilityLines adds to each missing capability the way to enable it. The address of
-// OPENAI_BASE_URL may serve text only, so voice then needs an address of its own.
-func capabilityLines(can []workers.Capability, set config.Workers) []workers.Capability {
+// capabilityLines adds to each missing capability the way to enable it.
+func capabilityLines(can []workers.Capability) []workers.Capability {
 	lines := make([]workers.Capability, len(can))
 	for i, c := range can {
 		switch {
-		case isOfflineVoice(c) && set.OpenAIBaseURL != "":
-			c.State += realModelHint("AUDIO_BASE_URL=…")
 		case isOfflineVoice(c):
-			c.State += realModelHint(openAIKey)
+			c.State += realModelHint
 		case c.Name == "voice": // the state already contains the remedy
 		case c.State == "off":
 			c.State += "   (to run code: SANDBOX=bubblewrap make run)"

@@ -196,7 +196,7 @@ func TestBannerSaysWhatCanBeDone(t *testing.T) {
 		{Name: "voice", State: "espeak-ng, pocketsphinx", Ok: true},
 		{Name: "voice", State: "espeak-ng, openai/x", Ok: true},
 		{Name: "voice", State: "off"},
-	}, config.Workers{})
+	})
 
 	var out strings.Builder
 	if err := bannerText.Execute(&out, map[string]any{"Busy": "", "Can": lines, "Search": "wikipedia"}); err != nil {
@@ -214,30 +214,5 @@ func TestBannerSaysWhatCanBeDone(t *testing.T) {
   Chat with a template`
 	if !strings.Contains(out.String(), want) {
 		t.Error(out.String())
-	}
-}
-
-// TestBannerRecommendsWhatIsMissing checks that the banner does not recommend a setting that is
-// already set.
-func TestBannerRecommendsWhatIsMissing(t *testing.T) {
-	t.Parallel()
-	elsewhere := config.Workers{OpenAIAPIKey: "k", OpenAIBaseURL: "http://127.0.0.1:1"}
-	for name, c := range map[string]struct {
-		model, want string
-		set         config.Workers
-	}{
-		"nothing is set":  {model: "offline", want: "offline   (for a real model: OPENAI_API_KEY=… make run)"},
-		"another server":  {model: "offline", set: elsewhere, want: "offline   (for a real model: DEFAULT_MODEL=openai/… make run)"},
-		"Anthropic's key": {model: "offline/echo", set: config.Workers{AnthropicAPIKey: "k"}, want: "offline/echo   (for a real model: DEFAULT_MODEL=anthropic/… make run)"},
-		"a real model":    {model: "openai/x", set: elsewhere, want: "openai/x"},
-	} {
-		if got := modelLine(c.model, c.set); got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
-	}
-
-	voice := capabilityLines([]workers.Capability{{Name: "voice", State: "espeak-ng, pocketsphinx", Ok: true}}, elsewhere)
-	if want := "espeak-ng, pocketsphinx   (for a real model: AUDIO_BASE_URL=… make run)"; voice[0].State != want {
-		t.Errorf("voice: %q, want %q", voice[0].State, want)
 	}
 }

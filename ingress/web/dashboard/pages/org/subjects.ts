@@ -2,7 +2,7 @@
 import { useCallback, useState } from "preact/hooks";
 import { get } from "../../api";
 import { useQuery } from "../../query";
-import type { Agent, Automation, Key, List } from "../../types";
+import type { Agent, Automation, Key, List, Template } from "../../types";
 
 export type Subject = "agent" | "key" | "automation";
 
@@ -10,8 +10,13 @@ export interface Subjects {
   agents: Agent[];
   keys: Key[];
   automations: string[];
-  /** Returns the name, or the id of a subject that was deleted or is not loaded. */
+  /**
+   * Returns the name, or the id of a subject that was deleted or is not loaded. Runs of templates
+   * count as runs of an agent with the template's id.
+   */
   nameOf: (kind: Subject, id: string) => string;
+  /** Reports whether a subject is loaded and can be selected. */
+  has: (kind: Subject, id: string) => boolean;
   /** Loads the subjects of a kind when the page first shows or offers that kind. */
   want: (kind: Subject) => void;
 }
@@ -28,11 +33,13 @@ export function useSubjects(): Subjects {
   const keys = useKind<Key>("key", wanted);
   const automations = useKind<Automation>("automation", wanted).map((a) => a.id);
   const want = useCallback((kind: Subject) => setWanted((before) => (before.has(kind) ? before : new Set([...before, kind]))), []);
+  const templates = useQuery("names of templates", (signal) => get<List<Template>>("/api/agents/templates", {}, signal)).data?.data ?? [];
   const nameOf = (kind: Subject, id: string): string => {
-    if (kind === "agent") return agents.find((a) => a.id === id)?.name ?? id;
+    if (kind === "agent") return [...agents, ...templates].find((a) => a.id === id)?.name ?? id;
     return kind === "key" ? (keys.find((k) => k.id === id)?.name ?? id) : id;
   };
-  return { agents, keys, automations, nameOf, want };
+  const has = (kind: Subject, id: string): boolean => kind === "automation" || (kind === "agent" ? agents : keys).some((one) => one.id === id);
+  return { agents, keys, automations, nameOf, has, want };
 }
 
 function useKind<T>(kind: Subject, wanted: ReadonlySet<Subject>): T[] {
