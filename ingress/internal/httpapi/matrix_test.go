@@ -545,13 +545,7 @@ func (m *matrix) targets(r *accessRow, c *credential) []target {
 	if c.page != "" { // the page's origin does not affect ids
 		missing = missing[:2]
 	}
-	own := target{"own", "", "ok"}
-	if c.via == "widget" && name == "run" { // the visitor has no runs
-		own = target{"a member's", m.others(r, name), "404 not_found"}
-	} else {
-		own.id = m.own(r, name, c)
-	}
-	list := asField(r, append([]target{own}, missing...))
+	list := asField(r, append([]target{m.ownTarget(r, name, c)}, missing...))
 	if r.who == forVoice && c.page == foreignPage { // the caller must not find out which widgets list the origin of the page
 		list[0].outcome = "403 permission_denied"
 	}

@@ -112,6 +112,15 @@ func (c *credential) visitorsOutcome(r *accessRow) string {
 	return "403 permission_denied"
 }
 
+// ownTarget returns an id that belongs to the caller. Visitors have no runs, so they get the id of a
+// member's run, which they must not find.
+func (m *matrix) ownTarget(r *accessRow, name string, c *credential) target {
+	if c.via == "widget" && name == "run" {
+		return target{"a member's", m.others(r, name), "404 not_found"}
+	}
+	return target{"own", m.own(r, name, c), "ok"}
+}
+
 // pagesOutcome returns the expected result of a request to a route that ignores credentials and
 // checks the page's origin.
 func (c *credential) pagesOutcome() string {
