@@ -64,7 +64,7 @@ func TestKeyRunsTheCommandsShown(t *testing.T) {
 	row.click("button", "Revoke Nightly reports")
 	p.in("dialog", "Revoke Nightly reports?").click("button", "Revoke")
 	p.isNot("row", "Nightly reports…")
-	eventually(t, patience(), "the key is rejected", func() bool { return strings.Contains(pasted(t, lists, ""), `"unauthenticated"`) })
+	eventually(t, patience, "the key is rejected", func() bool { return strings.Contains(pasted(t, lists, ""), `"unauthenticated"`) })
 }
 
 // snippet returns the text of an area that has a button to copy it.

@@ -32,10 +32,11 @@ type ledger struct {
 }
 
 // call is one model call. ended is the time at which its answer was complete, or zero while it is
-// not.
+// not. closed is the time at which the worker closed the connection before the answer was complete,
+// or zero.
 type call struct {
-	prompt       string
-	began, ended time.Time
+	prompt               string
+	began, ended, closed time.Time
 }
 
 func newLedger(t *testing.T) *ledger {
@@ -61,6 +62,9 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		l.calls[n].ended = answer.last
 		if answer.last.IsZero() {
 			l.calls[n].ended = time.Now() // the call was aborted without an answer
+		}
+		if r.Context().Err() != nil {
+			l.calls[n].closed = time.Now()
 		}
 	}()
 

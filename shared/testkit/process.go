@@ -235,7 +235,7 @@ func (p *Process) Wait(within time.Duration) error {
 func (p *Process) Restart() {
 	p.tb.Helper()
 	if !p.child.Ended() {
-		p.tb.Fatalf("testkit: cannot restart %s, because the process still runs", p.command.Name)
+		p.tb.Fatalf("testkit: cannot restart %s, because the process is still running", p.command.Name)
 	}
 	p.start()
 }

@@ -100,7 +100,7 @@ func TestToolsOfTheClient(t *testing.T) {
 	results(`{"results":[{"toolCallId":"call_1","output":1,"isError":true}]}`, "version_conflict", 409)
 }
 
-// Each problem of a tool names the tool's field, in every API.
+// In every API, the error for an invalid tool names the field of the tool.
 func TestInvalidToolsOfTheClient(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -147,8 +147,8 @@ func TestInvalidToolsOfTheClient(t *testing.T) {
 		want(t, "a visitor", 400, "invalid_request tools:invalid_value")
 }
 
-// callsWeather returns a change that finishes a run with a call of the client's tool, after a call
-// of one of the agent's tools.
+// callsWeather returns a function that gives a run the result of a worker: a call of a tool of the
+// client, after a call of a tool of the agent.
 func callsWeather(runID string) func(*domain.Run) {
 	return func(run *domain.Run) {
 		run.Message, run.Output, run.FinishReason = new(""), &domain.Output{}, new(domain.FinishToolCalls)
@@ -160,7 +160,7 @@ func callsWeather(runID string) func(*domain.Run) {
 }
 
 // In /v1/chat/completions, a call of the client's tool finishes the run. The next request contains
-// the call and its result, and its run refers to the finished run.
+// the call and its result, and its run continues the finished run.
 func TestFunctionsOfACompletion(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -232,8 +232,8 @@ func TestFunctionsOfACompletion(t *testing.T) {
 	}
 }
 
-// In /v1/responses, the results may refer to calls of the previous response, or to an item of an
-// earlier response, without repeating the calls.
+// A request to /v1/responses may contain tool results together with their calls, with references to
+// the calls, or with only the id of the previous response.
 func TestFunctionsOfAResponse(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -290,5 +290,82 @@ func TestFunctionsOfAResponse(t *testing.T) {
 	a.from("POST", "/v1/responses", ask(output, continued), h.member.auth, h.header).want(t, "another caller", 400, "invalid_request previous_response_id")
 	if got := openaiapi.ResponseID(runID); got != previous {
 		t.Errorf("%s is the response of %s", got, runID)
+	}
+}
+
+// The tools of a request are part of its idempotency fingerprint, in every API. A retry may write
+// the JSON of the same tools in another form.
+func TestToolsAreInTheFingerprint(t *testing.T) {
+	t.Parallel()
+	a := newWaitingRunEnv(t, unlimited)
+	h := a.newTestOrg("home")
+	agentID := a.newAgent(h)
+	a.ok("PUT", "/api/agents?id="+agentID, `{"allowedCallers":["user","system"]}`, h.key)
+	a.startWorker(func(runID, _ string) { a.end(runID, answers("fine")) })
+
+	const (
+		tools   = `[{"name":"weather","description":"Looks out.","#":{"type":"object","properties":{"city":{"type":"string"},"days":{"type":"integer"}}}},{"name":"clock"}]`
+		rewrite = `[ {"#":{"properties":{"days":{"type":"integer"},"city":{"type":"string"}},"type":"object"}, "name":"weather", "description":"Looks out\u002e"}, {"name":"clock"} ]`
+	)
+	others := map[string]string{
+		"another name":        strings.Replace(tools, "clock", "watch", 1),
+		"another description": strings.Replace(tools, "out.", "in.", 1),
+		"another schema":      strings.Replace(tools, "integer", "number", 1),
+		"another order":       `[{"name":"clock"},` + strings.TrimSuffix(strings.TrimPrefix(tools, "["), `,{"name":"clock"}]`) + `]`,
+		"a tool less":         strings.Replace(tools, `,{"name":"clock"}`, "", 1),
+		"no tools":            `[]`,
+	}
+
+	// Tools are described as in Parley's own API, with # for the name of the schema's field.
+	native := func(tools string) string { return strings.ReplaceAll(tools, `"#"`, `"inputSchema"`) }
+	functions := func(tools, function string) string {
+		var list []map[string]json.RawMessage
+		must(t, json.Unmarshal([]byte(strings.ReplaceAll(tools, `"#"`, `"parameters"`)), &list))
+		out := make([]string, len(list))
+		for i, tool := range list {
+			fields := ""
+			for name, value := range tool { // in a random order
+				fields += `,"` + name + `":` + string(value)
+			}
+			out[i] = strings.Replace(function, "#", strings.TrimPrefix(fields, ","), 1)
+		}
+		return "[" + strings.Join(out, ",") + "]"
+	}
+	for name, api := range map[string]struct {
+		path string
+		body func(tools string) string
+	}{
+		"chat": {"/api/agents?action=chat&id=" + agentID, func(tools string) string {
+			return `{"sessionId":"s","message":"m","tools":` + native(tools) + `}`
+		}},
+		"trigger": {"/api/internal/run-automation", func(tools string) string {
+			return `{"target":"` + agentID + `","input":{"message":"m"},"tools":` + native(tools) + `}`
+		}},
+		"completion": {"/v1/chat/completions", func(tools string) string {
+			return `{"model":"` + agentID + `","messages":[{"role":"user","content":"m"}],"tools":` +
+				functions(tools, `{"type":"function","function":{#}}`) + `}`
+		}},
+		"response": {"/v1/responses", func(tools string) string {
+			return `{"model":"` + agentID + `","input":"m","tools":` + functions(tools, `{"type":"function",#}`) + `}`
+		}},
+	} {
+		key := "Idempotency-Key: " + name
+		a.ok("POST", api.path, api.body(tools), h.key, key)
+		if again := a.ok("POST", api.path, api.body(rewrite), h.key, key); again.header.Get("Idempotency-Replayed") != "true" {
+			t.Errorf("%s: the same tools in another form began a run: %s", name, again.body)
+		}
+		for change, tools := range others {
+			a.from("POST", api.path, api.body(tools), h.key, key).want(t, name+", "+change, 422, "idempotency_key_reused")
+		}
+	}
+
+	// On /v1, the choice of a tool changes the work, too.
+	body := `{"model":"` + agentID + `","messages":[{"role":"user","content":"m"}],"tools":` + functions(tools, `{"type":"function","function":{#}}`)
+	a.ok("POST", "/v1/chat/completions", body+`,"tool_choice":"required"}`, h.key, "Idempotency-Key: choice")
+	a.from("POST", "/v1/chat/completions", body+`,"tool_choice":"none"}`, h.key, "Idempotency-Key: choice").want(t, "another choice", 422, "idempotency_key_reused")
+	var runs int
+	must(t, a.sql.QueryRowContext(t.Context(), `SELECT count(*) FROM runs WHERE org_id = $1`, h.org).Scan(&runs))
+	if runs != 5 {
+		t.Errorf("%d runs, want 5", runs)
 	}
 }

@@ -79,7 +79,8 @@ func TestPreflights(t *testing.T) {
 	}
 }
 
-// A page of a listed origin may not read responses of other routes.
+// A page whose origin a widget allows can read only the responses of the widget's routes and of
+// /api/events.
 func TestNothingElseIsShared(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -96,7 +97,7 @@ func TestNothingElseIsShared(t *testing.T) {
 		}
 		for _, who := range [][]string{nil, {h.key}, {h.owner.cookie}} {
 			if slices.Contains([]string{"/api/auth/logout", "/api/agents"}, r.Path) && r.Method != http.MethodGet {
-				continue // logging out would end the session that the other requests need
+				continue // a logout would end the session that the other requests need
 			}
 			got := a.from(r.Method, target, "", append(slices.Clone(who), "Origin: "+widgetPage)...)
 			for name := range got.header {

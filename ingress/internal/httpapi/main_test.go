@@ -10,7 +10,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(400) // the heap is small, and hundreds of thousands of requests produce a lot of garbage
+	debug.SetGCPercent(400) // reduces the work of the garbage collector: the heap is small, and there are hundreds of thousands of requests
 	if underRace {
 		fmt.Fprintln(os.Stderr, "a part of the access matrix is left out under the race detector: whether every documented answer was seen is not checked")
 		os.Exit(m.Run())

@@ -33,7 +33,7 @@ import (
 )
 
 // patience is the longest time that a test waits for an expected event.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // testEnv is a gate behind a real HTTP server, on a real bus. The test controls workers and runs.
 type testEnv struct {

@@ -12,7 +12,7 @@ import (
 // TestMain checks that no connection leaks a goroutine, however it ends.
 func TestMain(m *testing.M) {
 	code := m.Run()
-	for deadline := time.Now().Add(5 * time.Second); ; <-time.After(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; <-time.After(20 * time.Millisecond) {
 		left := leftBehind()
 		if left == "" {
 			break

@@ -21,7 +21,7 @@ type banner struct {
 	model   string
 	search  string // description of the search engine
 	can     []workers.Capability
-	busy    string // reason why the configured port is not used; empty if it is
+	busy    string // why the configured port could not be used; empty: it is used
 	dataDir string
 	began   time.Time
 	json    bool

@@ -125,7 +125,7 @@ func (h *Handler) Routes() []httpx.Route {
 	}
 }
 
-// findTarget looks up the agent or template named by a chat's query.
+// findTarget looks up the agent or template that the query of a chat request names.
 func (h *Handler) findTarget(c *gin.Context) error {
 	agents, templates := httpx.Query(c)["id"], httpx.Query(c)["template"]
 

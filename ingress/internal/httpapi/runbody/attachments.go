@@ -17,7 +17,8 @@ const (
 	maxMediaType = 255
 )
 
-// AttachmentBody is an attachment in a run request: a file, a URL or the data itself.
+// AttachmentBody is an attachment in a request that starts a run: the id of a file, a URL, or the
+// data itself.
 type AttachmentBody struct {
 	FileID    httpx.Optional[string] `json:"fileId"`
 	URL       httpx.Optional[string] `json:"url"`

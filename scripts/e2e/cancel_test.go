@@ -1,0 +1,78 @@
+package e2e
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/shared/testkit"
+)
+
+// modelStops is the maximum time from the request to cancel a response to the end of its model
+// call.
+const modelStops = 2500 * time.Millisecond
+
+// TestCancelledResponsesStopTheirModelCalls cancels responses while the model is silent, and after
+// half of an answer. The model provider must see its connection closed long before the answer
+// would be complete or a timeout would stop the call.
+func TestCancelledResponsesStopTheirModelCalls(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	in := c.ingress(t)
+	c.worker(t)
+	owner := signUp(t, in.url)
+	for name, tt := range map[string]struct {
+		message string
+		stream  bool // whether a client reads the response while another one cancels it
+	}{
+		"no answer yet":     {message: "sleep 60s: silent"},
+		"half of an answer": {message: "fault stall: one two three four", stream: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			body := map[string]any{"model": owner.agent, "input": tt.message, "background": true}
+			var id string
+			var reader *stream
+			if tt.stream {
+				body["stream"] = true
+				reader = openStream(t, http.MethodPost, in.url+"/v1/responses", map[string]string{"x-api-key": owner.key}, body)
+				id = responseID(t, bytesFor(reader.until(t, "the model began to answer", ofKind("response.output_text.delta"))))
+			} else {
+				id = responseID(t, string(owner.send(t, http.MethodPost, in.url+"/v1/responses", body).want(t, http.StatusOK).body))
+			}
+			c.model.awaitCalls(t, tt.message, 1)
+			if call := c.model.of(tt.message)[0]; !call.closed.IsZero() {
+				t.Fatalf("the model call ended before the response was cancelled: %+v", call)
+			}
+
+			began := time.Now()
+			cancelled := owner.send(t, http.MethodPost, in.url+"/v1/responses/"+id+"/cancel", map[string]any{}).want(t, http.StatusOK)
+			if took := time.Since(began); took > testkit.Within(modelStops) || !strings.Contains(string(cancelled.body), `"status":"cancelled"`) {
+				t.Errorf("cancelled after %s: %s", took, cancelled.body)
+			}
+			eventually(t, 20*time.Second, "the model call is closed", func() bool { return !c.model.of(tt.message)[0].closed.IsZero() })
+			if took := c.model.of(tt.message)[0].closed.Sub(began); took > testkit.Within(modelStops) {
+				t.Errorf("the model call ended %s after the request to cancel, want at most %s", took, testkit.Within(modelStops))
+			}
+			if reader != nil {
+				reader.until(t, "the stream ends", func(e event) bool { return strings.Contains(e.raw, `"status":"cancelled"`) })
+			}
+			again := owner.send(t, http.MethodPost, in.url+"/v1/responses/"+id+"/cancel", nil).want(t, http.StatusOK)
+			if !strings.Contains(string(again.body), `"status":"cancelled"`) || c.model.count(tt.message) != 1 {
+				t.Errorf("cancelled again: %s, %d model calls", again.body, c.model.count(tt.message))
+			}
+		})
+	}
+}
+
+// responseID returns the id of a response of /v1/responses in a body or a stream.
+func responseID(t *testing.T, body string) string {
+	t.Helper()
+	_, id, found := strings.Cut(body, `"id":"resp_`)
+	id, _, _ = strings.Cut(id, `"`)
+	if !found || id == "" {
+		t.Fatalf("no response: %s", body)
+	}
+	return "resp_" + id
+}

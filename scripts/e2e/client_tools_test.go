@@ -1,0 +1,186 @@
+package e2e
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/shared/testkit/openaistub"
+)
+
+// buysFlour is the script of a model that calls a tool of the client and a tool of the agent in one
+// turn, and then answers with the last result.
+func buysFlour(req openaistub.Request) (openaistub.Reply, bool) {
+	name, found := strings.CutPrefix(req.Prompt(), "buy flour for ")
+	if !found {
+		return openaistub.Reply{}, false
+	}
+	if last := req.Messages[len(req.Messages)-1]; last.Role == "tool" {
+		return openaistub.Reply{Text: "done: " + last.Content}, true
+	}
+	return openaistub.Reply{ToolCalls: []openaistub.ToolCall{
+		{ID: "call_stock", Name: "stock", Arguments: `{"item":"flour"}`},
+		{ID: "call_pay", Name: "payByKey", Arguments: `{"bill":"` + name + `"}`},
+	}}, true
+}
+
+// boughtRun contains the fields of a run whose client provides a tool.
+type boughtRun struct {
+	ID             string `json:"id"`
+	Status         string `json:"status"`
+	Message        string `json:"message"`
+	RequiredAction *struct {
+		Kind  string `json:"kind"`
+		Calls []struct {
+			ToolCallID string `json:"toolCallId"`
+			Name       string `json:"name"`
+		} `json:"calls"`
+	} `json:"requiredAction"`
+	ToolCalls []struct{ Name, Status string } `json:"toolCalls"`
+	Usage     struct{ InputTokens, OutputTokens, CostMicros int64 }
+	Error     *struct{ Code string } `json:"error"`
+}
+
+// tokens returns the number of tokens that the run has used.
+func (r boughtRun) tokens() int64 { return r.Usage.InputTokens + r.Usage.OutputTokens }
+
+// buyer is an account whose chats provide the tool stock, and whose agent has budgets.
+type buyer struct {
+	account
+	budgets map[string]string // ids, by metric
+}
+
+// buy starts a chat. With the same name, it repeats the same request.
+func (b buyer) buy(t *testing.T, name string) answer {
+	t.Helper()
+	return send(t.Context(), http.MethodPost, b.url+"/api/agents?action=chat&id="+b.agent,
+		map[string]string{"x-api-key": b.key, "Idempotency-Key": name}, map[string]any{
+			"sessionId": name, "message": "buy flour for " + name, "tools": []any{map[string]any{"name": "stock"}},
+		})
+}
+
+// waits starts a chat, and returns its run, which must wait for the client's tool after the agent's
+// tool has been called.
+func (b buyer) waits(t *testing.T, name string, receiver *till) (r boughtRun) {
+	t.Helper()
+	got := b.buy(t, name).want(t, http.StatusAccepted)
+	got.into(t, &r)
+	if r.Status != "requires_action" || r.RequiredAction == nil || r.RequiredAction.Kind != "client_tools" ||
+		len(r.RequiredAction.Calls) != 1 || r.RequiredAction.Calls[0].Name != "stock" || r.tokens() == 0 {
+		t.Fatalf("%s", got.body)
+	}
+	if effects, _ := receiver.of(name); len(effects) != 1 {
+		t.Fatalf("the agent's tool was called %d times before the run waits, want 1", len(effects))
+	}
+	return r
+}
+
+// results sends the result of the client's tool twice, as a client does that has lost the first
+// response. It returns the finished run.
+func (b buyer) results(t *testing.T, waiting boughtRun) (r boughtRun) {
+	t.Helper()
+	body := map[string]any{"results": []any{map[string]any{"toolCallId": waiting.RequiredAction.Calls[0].ToolCallID, "output": map[string]any{"sacks": 7}}}}
+	for range 2 {
+		b.send(t, http.MethodPost, b.url+"/api/runs?action=tool-results&id="+waiting.ID, body).want(t, http.StatusOK)
+	}
+	b.result(t, waiting.ID, 30*time.Second).into(t, &r)
+	return r
+}
+
+// limit changes the limit of a budget.
+func (b buyer) limit(t *testing.T, metric string, limit int64) {
+	t.Helper()
+	b.send(t, http.MethodPut, b.url+"/api/budgets?id="+b.budgets[metric], map[string]any{"limit": limit}).want(t, http.StatusOK)
+}
+
+// used returns the used amount of a budget. Nothing may be reserved, because no call is in progress.
+func (b buyer) used(t *testing.T, metric string) int64 {
+	t.Helper()
+	var budget struct{ Used, Reserved int64 }
+	b.get(t.Context(), "/api/budgets?id="+b.budgets[metric]).want(t, http.StatusOK).into(t, &budget)
+	if budget.Reserved != 0 {
+		t.Errorf("%s: %d are reserved while no call is in progress", metric, budget.Reserved)
+	}
+	return budget.Used
+}
+
+// TestBudgetsOfClientTools exhausts a budget while runs wait for results of the client. The results
+// are taken. A run whose next model call does not fit into the budget then fails, and a run with a
+// higher budget continues. Each model call, each run and each effect counts once.
+func TestBudgetsOfClientTools(t *testing.T) {
+	t.Parallel()
+	receiver := newTill(t)
+	c := newCluster(t, "OUTBOUND_ALLOW="+receiver.host, "MODEL_PRICES=openai/*=1/2")
+	c.model.follow(buysFlour)
+	in := c.ingress(t)
+	c.worker(t)
+	b := buyer{account: signUp(t, in.url).paying(t, receiver.url, nil), budgets: map[string]string{}}
+	for metric, limit := range map[string]int{"tokens": 1_000_000, "costMicros": 1_000_000_000, "runs": 2} {
+		var made struct{ ID string }
+		b.send(t, http.MethodPost, in.url+"/api/budgets", map[string]any{
+			"scope": "agent", "subjectId": b.agent, "metric": metric, "period": "month", "limit": limit,
+		}).want(t, http.StatusCreated).into(t, &made)
+		b.budgets[metric] = made.ID
+	}
+
+	exhausted, continued := b.waits(t, "exhausted", receiver), b.waits(t, "continued", receiver)
+	spent := exhausted.tokens() + continued.tokens()
+	if got := b.used(t, "tokens"); got != spent {
+		t.Fatalf("%d tokens are used, want %d", got, spent)
+	}
+	b.limit(t, "tokens", spent)
+	b.limit(t, "runs", 100)
+	b.buy(t, "another").refused(t, http.StatusTooManyRequests, "budget_exceeded")
+
+	// The next call of a waiting run does not fit. The run fails without the call.
+	r := b.results(t, exhausted)
+	if r.Status != "failed" || r.Error == nil || r.Error.Code != "budget_exceeded" || r.Usage != exhausted.Usage {
+		t.Errorf("a waiting run without budget: %+v", r)
+	}
+	if got, calls := b.used(t, "tokens"), c.model.count("buy flour for exhausted"); got != spent || calls != 1 {
+		t.Errorf("%d tokens are used after %d model calls, want %d after 1", got, calls, spent)
+	}
+	b.buy(t, "exhausted").replayed(t) // a replay needs no budget
+
+	b.limit(t, "tokens", 1_000_000)
+	r = b.results(t, continued)
+	if r.Status != "completed" || !strings.Contains(r.Message, `"sacks":7`) || r.tokens() <= continued.tokens() {
+		t.Errorf("a waiting run with budget: %+v", r)
+	}
+	if seen := c.model.historyFor("buy flour for continued"); !strings.Contains(seen, `"paid":true`) || !strings.Contains(seen, `"sacks":7`) {
+		t.Errorf("the model received %s", seen)
+	}
+	if !slices.EqualFunc(r.ToolCalls, []string{"payByKey", "stock"}, func(call struct{ Name, Status string }, name string) bool {
+		return call.Name == name && call.Status == "completed"
+	}) {
+		t.Errorf("the calls are %+v", r.ToolCalls)
+	}
+	b.buy(t, "continued").replayed(t)
+
+	// Both runs together are the usage of the agent, in its budgets and in its report.
+	spent = exhausted.tokens() + r.tokens()
+	cost := exhausted.Usage.CostMicros + r.Usage.CostMicros
+	for metric, want := range map[string]int64{"tokens": spent, "costMicros": cost, "runs": 2} {
+		if got := b.used(t, metric); got != want || want == 0 {
+			t.Errorf("%s: %d are used, want %d", metric, got, want)
+		}
+	}
+	var report struct {
+		Totals struct{ Runs, InputTokens, OutputTokens, CostMicros int64 }
+	}
+	got := b.get(t.Context(), "/api/usage?agentId="+b.agent).want(t, http.StatusOK)
+	got.into(t, &report)
+	if report.Totals.Runs != 2 || report.Totals.InputTokens+report.Totals.OutputTokens != spent || report.Totals.CostMicros != cost {
+		t.Errorf("want 2 runs, %d tokens and a cost of %d: %s", spent, cost, got.body)
+	}
+	for _, name := range []string{"exhausted", "continued"} {
+		if effects, _ := receiver.of(name); len(effects) != 1 {
+			t.Errorf("%s: %d effects", name, len(effects))
+		}
+	}
+	if n := c.model.count("buy flour for continued"); n != 2 {
+		t.Errorf("%d model calls, want 2", n)
+	}
+}
