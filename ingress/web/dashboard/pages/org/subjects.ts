@@ -2,7 +2,7 @@
 import { useCallback, useState } from "preact/hooks";
 import { get } from "../../api";
 import { useQuery } from "../../query";
-import type { Agent, Automation, Key, List, Template } from "../../types";
+import type { Agent, Automation, Key, List } from "../../types";
 
 export type Subject = "agent" | "key" | "automation";
 
@@ -10,10 +10,7 @@ export interface Subjects {
   agents: Agent[];
   keys: Key[];
   automations: string[];
-  /**
-   * Returns the name, or the id of a subject that was deleted or is not loaded. Runs of templates
-   * count as runs of an agent with the template's id.
-   */
+  /** Returns the name, or the id of a subject that was deleted or is not loaded. */
   nameOf: (kind: Subject, id: string) => string;
   /** Reports whether a subject is loaded and can be selected. */
   has: (kind: Subject, id: string) => boolean;
@@ -33,9 +30,8 @@ export function useSubjects(): Subjects {
   const keys = useKind<Key>("key", wanted);
   const automations = useKind<Automation>("automation", wanted).map((a) => a.id);
   const want = useCallback((kind: Subject) => setWanted((before) => (before.has(kind) ? before : new Set([...before, kind]))), []);
-  const templates = useQuery("names of templates", (signal) => get<List<Template>>("/api/agents/templates", {}, signal)).data?.data ?? [];
   const nameOf = (kind: Subject, id: string): string => {
-    if (kind === "agent") return [...agents, ...templates].find((a) => a.id === id)?.name ?? id;
+    if (kind === "agent") return agents.find((a) => a.id === id)?.name ?? id;
     return kind === "key" ? (keys.find((k) => k.id === id)?.name ?? id) : id;
   };
   const has = (kind: Subject, id: string): boolean => kind === "automation" || (kind === "agent" ? agents : keys).some((one) => one.id === id);

@@ -5,7 +5,7 @@ import { useQuery } from "../../query";
 import * as texts from "../../texts/org";
 import { Words } from "../../texts/org";
 import { periods, wordFor } from "../../texts/values";
-import type { Usage, UsageGroup, UsagePoint } from "../../types";
+import type { List, Template, Usage, UsageGroup, UsagePoint } from "../../types";
 import { Button } from "../../ui/button";
 import { Curl } from "../../ui/curl";
 import { Select } from "../../ui/field";
@@ -62,9 +62,16 @@ export function UsageSection({ subjects }: { subjects: Subjects }) {
 function GroupName({ of: g, by, subjects, choose }: { of: UsageGroup; by: Subject; subjects: Subjects; choose: (id: string) => void }) {
   const { id } = g;
   if (id === null) return <span class="quiet">{g.others ? Words.others : words[by].none}</span>;
+  if (id.startsWith("tpl_")) return <TemplateName id={id} />;
   const name = subjects.nameOf(by, id);
   if (!subjects.has(by, id)) return <span>{name}</span>;
   return <Button look="bare" label={texts.onlyName(name)} onClick={() => choose(id)}>{name}</Button>;
+}
+
+/** Shows the name of a template. It loads the templates, which few usage pages need. */
+function TemplateName({ id }: { id: string }) {
+  const templates = useQuery("names of templates", (signal) => get<List<Template>>("/api/agents/templates", {}, signal));
+  return <span>{templates.data?.data.find((t) => t.id === id)?.name ?? id}</span>;
 }
 
 /** Lists usage per subject, with bars next to the figures. */
