@@ -58,7 +58,7 @@ var texts = map[string]string{
 	"setPasswordAndSignIn": "Set password and sign in",
 
 	// Texts of the template notice.html.
-	"openDashboard": `<a href="/dashboard">Open the dashboard</a> or <a href="/docs">read the documentation</a>`,
+	"openDashboard": `<a href="/dashboard">Open the dashboard</a> or <a href="/docs">read the documentation</a>.`,
 
 	// Texts of the template preview.html.
 	"widgetPreview": "Widget preview",

@@ -23,6 +23,7 @@ const (
 	NeedUser    Need = iota // a user or a key
 	NeedDemo                // a user, a key, or a visitor of the demo or a widget
 	NeedUpload              // a user, a key, or a visitor of a widget that accepts attachments
+	NeedVisitor             // a user, a key, or a visitor of a widget
 	NeedPublic              // anyone, but an invalid credential is rejected
 	NeedNobody              // no credential is read: sign-up and login
 	NeedKey                 // an API key in a request that does not come from a browser

@@ -12,18 +12,30 @@ import (
 // scripts of a page cannot change it.
 const headerOrigin = "Origin"
 
-// visitor identifies the widget visitor who sends req. Visitors may chat and read public resources.
-// They may also upload files if the widget accepts attachments. If visitor returns an error, the
-// identity contains only that the request has a widget token.
+// visitor identifies the widget visitor who sends req. Visitors may chat, cancel their runs and
+// read public resources. They may also upload files if the widget accepts attachments. If visitor
+// returns an error, the identity contains only that the request has a widget token.
 func (r *Resolver) visitor(req *http.Request, p presented, need Need) (Identity, error) {
 	ident, err := r.visiting(req, p, false)
-	if err == nil && need != NeedDemo && need != NeedPublic && (need != NeedUpload || !ident.Caller.Visitor.Attachments) {
+	if err == nil && !need.admits(ident.Caller.Visitor) {
 		err = WidgetRestricted()
 	}
 	if err != nil {
 		return Identity{Via: ViaWidget}, err
 	}
 	return ident, nil
+}
+
+// admits reports whether an endpoint with this need accepts a widget visitor.
+func (n Need) admits(visitor domain.Visitor) bool {
+	switch n {
+	case NeedDemo, NeedPublic, NeedVisitor:
+		return true
+	case NeedUpload:
+		return visitor.Attachments
+	default:
+		return false
+	}
 }
 
 // WidgetRestricted returns the error for endpoints that are closed to widget visitors.

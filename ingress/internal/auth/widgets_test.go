@@ -123,7 +123,7 @@ func TestWidgetTokensAllowOnlyPublicOperations(t *testing.T) {
 	l := newWidgetEnv(t)
 	token, expires := l.Widgets().NewToken(l.widget.AgentID, page, "id:ada")
 	for need, want := range map[Need]apierr.Code{
-		NeedDemo: "", NeedPublic: "", again: "", NeedUser: apierr.PermissionDenied, NeedNobody: apierr.PermissionDenied,
+		NeedDemo: "", NeedPublic: "", NeedVisitor: "", again: "", NeedUser: apierr.PermissionDenied, NeedNobody: apierr.PermissionDenied,
 		NeedPage: apierr.PermissionDenied, NeedKey: apierr.ServerToServerOnly,
 	} {
 		ident, err := l.resolve(t, need, token)

@@ -31,7 +31,7 @@ type Chapter struct {
 type Page struct {
 	Path     string // path after /docs/, such as "webhooks" or "guides/cron"
 	Title    string
-	Summary  string // first paragraph
+	Summary  template.HTML // first paragraph, without a sentence that introduces what follows
 	Body     template.HTML
 	Headings []Heading // headings of the second level
 	sections []section

@@ -59,7 +59,7 @@ func render(at string, source []byte) (*Page, error) {
 	}
 	page := &Page{Path: at, Title: plain(title, source)}
 	if first, ok := title.NextSibling().(*ast.Paragraph); ok {
-		page.Summary = plain(first, source)
+		page.Summary = summary(first, source)
 	}
 	relink(at, root)
 	page.divide(root, source)
@@ -76,6 +76,56 @@ func render(at string, source []byte) (*Page, error) {
 		"<pre>", `<pre tabindex="0">`).Replace(body.String())
 	page.Body = template.HTML(rendered) //nolint:gosec // rendered from this release's own pages, without HTML
 	return page, nil
+}
+
+// summary returns the text of a page's first paragraph, with its code. If the last sentence ends with
+// a colon, it introduces what follows in the page, so summary omits it.
+func summary(first *ast.Paragraph, source []byte) template.HTML {
+	text := plain(first, source)
+	length := len(text)
+	if strings.HasSuffix(text, ":") {
+		length = strings.LastIndex(text, ". ") + 1 // 0 if there is no other sentence
+	}
+
+	var out strings.Builder
+	ending := ""
+	if length == 0 {
+		length, ending = len(text)-1, "."
+	}
+	for _, s := range spans(first, source) {
+		shown := s.text[:min(len(s.text), length)]
+		length -= len(shown)
+		if s.code && shown != "" {
+			shown = "<code>" + template.HTMLEscapeString(shown) + "</code>"
+		} else {
+			shown = template.HTMLEscapeString(shown)
+		}
+		out.WriteString(shown)
+	}
+	return template.HTML(out.String() + ending) //nolint:gosec // escaped
+}
+
+// span is a part of a paragraph: code, or other text.
+type span struct {
+	text string
+	code bool
+}
+
+// spans returns the parts of a paragraph. Together, their texts are the text that plain returns.
+func spans(paragraph *ast.Paragraph, source []byte) (found []span) {
+	_ = ast.Walk(paragraph, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the function returns no error
+		switch {
+		case !entering || n == paragraph:
+			return ast.WalkContinue, nil
+		case n.Kind() == ast.KindCodeSpan:
+			found = append(found, span{plain(n, source), true})
+			return ast.WalkSkipChildren, nil
+		case n.Kind() == ast.KindText || n.Kind() == ast.KindString:
+			found = append(found, span{text: inline(n, source)})
+		}
+		return ast.WalkContinue, nil
+	})
+	return found
 }
 
 // relink changes links between files to links between pages of the service. Links to other files
@@ -144,16 +194,9 @@ func plain(n ast.Node, source []byte) string {
 	var out strings.Builder
 	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the function returns no error
 		switch n := n.(type) {
-		case *ast.Text:
+		case *ast.Text, *ast.String:
 			if entering {
-				out.Write(n.Value(source))
-				if n.SoftLineBreak() || n.HardLineBreak() {
-					out.WriteByte(' ')
-				}
-			}
-		case *ast.String:
-			if entering {
-				out.Write(n.Value)
+				out.WriteString(inline(n, source))
 			}
 		case *ast.FencedCodeBlock, *ast.CodeBlock:
 			return ast.WalkSkipChildren, nil // the search ignores code, because an excerpt of code would not help readers
@@ -165,4 +208,19 @@ func plain(n ast.Node, source []byte) string {
 		return ast.WalkContinue, nil
 	})
 	return strings.TrimSpace(out.String())
+}
+
+// inline returns the text of a node without children. A line break becomes a space.
+func inline(n ast.Node, source []byte) string {
+	switch n := n.(type) {
+	case *ast.Text:
+		if n.SoftLineBreak() || n.HardLineBreak() {
+			return string(n.Value(source)) + " "
+		}
+		return string(n.Value(source))
+	case *ast.String:
+		return string(n.Value)
+	default:
+		return ""
+	}
 }

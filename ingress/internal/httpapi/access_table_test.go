@@ -12,6 +12,7 @@ const (
 	forPublic  = "public"  // everyone; every credential gets 200 unless it is malformed
 	forDemo    = "demo"    // callers with a credential, and demo visitors
 	forCaller  = "caller"  // people and keys
+	forVisitor = "visitor" // people, keys and visitors of widgets
 	forPerson  = "person"  // people and their keys, but no organization keys
 	forSession = "session" // login sessions: cookie and bearer
 	forSystem  = "system"  // API keys, but no browser
@@ -147,7 +148,7 @@ var accessTable = []accessRow{
 	{"GET", "/api/runs", "id=$ended&format=ai-sdk", "", forCaller, "member", 200, false},
 	{"GET", "/api/runs", "id=$ended&stream=1&format=ag-ui", "", forCaller, "member", 200, false},
 	{"GET", "/api/runs", "id=$ended&wait=1", "", forCaller, "member", 200, false},
-	{"POST", "/api/runs", "action=cancel&id=$run", "", forCaller, "member", 200, false},
+	{"POST", "/api/runs", "action=cancel&id=$run", "", forVisitor, "member", 200, false},
 	{"GET", "/api/runs", "status=requires_action", "", forCaller, "member", 200, false},
 	{"GET", "/api/runs", "timeline=1&id=$ended", "", forCaller, "member", 200, false},
 	{"GET", "/api/runs", "q=$word&triggerType=chat&from=2026-01-01T00:00:00Z&to=2100-01-01T00:00:00Z", "", forCaller, "member", 200, false},

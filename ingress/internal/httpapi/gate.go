@@ -190,7 +190,7 @@ func checkAccess(c *gin.Context, r httpx.Route) error { //nolint:cyclop // a lis
 		}
 	case who.Kind == "": // anonymous, on a public route
 	case who.Visitor.ID != "" && r.Need != auth.NeedDemo: // on these routes, the token determines the agent
-	case who.Visitor.ID != "":
+	case who.Visitor.ID != "": // visitors may only use their own agent, which the token names
 		if q := httpx.Query(c); len(q["id"]) != 1 || q["id"][0] != who.Visitor.AgentID || len(q["template"]) > 0 {
 			return auth.WidgetRestricted()
 		}

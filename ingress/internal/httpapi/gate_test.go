@@ -300,7 +300,7 @@ func TestEveryRouteIsGated(t *testing.T) {
 		}
 		a := w.do(r.Method, target, `{}`)
 		switch r.Need {
-		case auth.NeedUser, auth.NeedDemo, auth.NeedUpload, auth.NeedVoice:
+		case auth.NeedUser, auth.NeedDemo, auth.NeedUpload, auth.NeedVisitor, auth.NeedVoice:
 			a.want(t, r.Method+" "+target, 401, "unauthenticated")
 		case auth.NeedKey, auth.NeedUserKey:
 			a.want(t, r.Method+" "+target, 401, "api_key_required")

@@ -546,7 +546,7 @@ func (m *matrix) targets(r *accessRow, c *credential) []target {
 	if c.page != "" { // the page's origin does not affect ids
 		missing = missing[:2]
 	}
-	list := asField(r, append([]target{{"own", m.own(r, name, c), "ok"}}, missing...))
+	list := asField(r, append([]target{m.ownTarget(r, name, c)}, missing...))
 	if r.who == forVoice && c.page == foreignPage { // the error must not reveal which widgets list the origin of the page
 		list[0].outcome = "403 permission_denied"
 	}
@@ -667,7 +667,7 @@ func (m *matrix) check(t *testing.T, r *accessRow, c *credential, at target, wan
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	route, shown := r.method+" "+r.path, got.shown()
+	route, shown := r.method+" "+r.path+" "+got.sharedWith(), got.shown()
 	if first, known := m.notFound[route]; known && first != shown {
 		t.Errorf("%s: this refusal differs from others\n%s\nwant\n%s", what, shown, first)
 	}

@@ -79,6 +79,11 @@ func TestFirstStepsAreTickedOff(t *testing.T) {
 		}
 	}
 	steps("(chat) (document) (key) (schedule) (embed)")
+	seeding, seedID := a.newKey(h, p, domain.KeyScopeUser)
+	a.ok("POST", "/api/knowledge", `{"name":"shop.md","content":"An example.","metadata":{"example":"true"}}`, seeding, h.header)
+	steps("(chat) (document) (key) (schedule) (embed)") // they come with the service
+	rotated := a.ok("POST", "/api/keys?action=rotate&id="+seedID, "", p.auth, h.header).text(t, "id")
+	steps("(chat) (document) (key) (schedule) (embed)")
 	agentID := a.newAgent(h)
 	a.newChat(h, agentID, "s", p.auth, h.header)
 	steps("chat (document) (key) (schedule) (embed)")
@@ -96,6 +101,7 @@ func TestFirstStepsAreTickedOff(t *testing.T) {
 	steps("chat document key schedule embed")
 	a.ok("DELETE", "/api/keys?id="+keyID, "", p.auth, h.header)
 	steps("chat document (key) schedule embed")
+	a.ok("DELETE", "/api/keys?id="+rotated, "", p.auth, h.header)
 
 	if got := a.home(guest.auth, h.header); got.done() != "(chat)" {
 		t.Errorf("a member's steps: %s", got.done())

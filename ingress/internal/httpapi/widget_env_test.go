@@ -100,15 +100,25 @@ func (s *orgPair) visiting() []credential {
 }
 
 // visitorsOutcome returns the expected result of a widget token at a row of the access table. The
-// token is valid for public routes and for the chat of one agent. No row is for this agent.
+// token is valid for public routes, for the chat of one agent, and for cancelling runs. No row is
+// for this agent.
 func (c *credential) visitorsOutcome(r *accessRow) string {
 	switch {
 	case c.refused != "":
 		return c.refused
-	case r.who == forPublic && c.page != foreignPage && !strings.Contains(c.name, "another page"):
+	case (r.who == forPublic && c.page != foreignPage || r.who == forVisitor) && !strings.Contains(c.name, "another page"):
 		return "ok"
 	}
 	return "403 permission_denied"
+}
+
+// ownTarget returns an id that belongs to the caller. Visitors have no runs, so they get the id of a
+// member's run, which they must not find.
+func (m *matrix) ownTarget(r *accessRow, name string, c *credential) target {
+	if c.via == "widget" && name == "run" {
+		return target{"a member's", m.others(r, name), "404 not_found"}
+	}
+	return target{"own", m.own(r, name, c), "ok"}
 }
 
 // pagesOutcome returns the expected result of a request to a route that ignores credentials and

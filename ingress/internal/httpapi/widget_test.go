@@ -85,6 +85,35 @@ func TestAVisitorSeesThatARunWaitsAndNotForWhat(t *testing.T) {
 	}
 }
 
+// A visitor can cancel only runs of the token's agent that the same visitor has started.
+func TestAVisitorCancelsARun(t *testing.T) {
+	t.Parallel()
+	a := newRunEnv(t)
+	h := a.newTestOrg("red")
+	agentID, sibling := a.newWidgetAgent(h, widgetPage), a.newWidgetAgent(h, widgetPage)
+	ada := a.guest(agentID, signed(agentID, "ada"))
+	runID := a.says(ada, "s", "hi").want(t, "message", 202, "").text(t, "id")
+
+	cancel := func(g guest, more string) answer {
+		return a.from("POST", "/api/runs?id="+runID+"&action="+more, "", g.headers...)
+	}
+	for name, other := range map[string]guest{
+		"another visitor": a.guest(agentID, signed(agentID, "bob")), "the same name with another agent": a.guest(sibling, signed(sibling, "ada")),
+	} {
+		cancel(other, "cancel").want(t, name, 404, "not_found")
+	}
+	cancel(ada, "approve&toolCallId=c").want(t, "a decision", 403, "permission_denied")
+	if run := a.ok("GET", "/api/runs?id="+runID, "", h.owner.auth); run.text(t, "status") == "cancelled" {
+		t.Error("a request that was refused cancelled the run")
+	}
+
+	got := cancel(ada, "cancel").want(t, "the visitor's own run", 200, "")
+	if got.text(t, "status") != "cancelled" || got.sharedWith() != widgetPage || !strings.HasPrefix(got.header.Get(httpx.HeaderLimit), `"widget-`) {
+		t.Errorf("answered %v %s", got.header, got.body)
+	}
+	cancel(ada, "cancel").want(t, "again", 200, "")
+}
+
 // Visitors cannot change the form of the agent's answers, in any format of a chat. The agent's own
 // schema applies to their messages.
 func TestVisitorsCannotChangeTheOutput(t *testing.T) {

@@ -375,7 +375,7 @@ export const tests: Test[] = [
       equal(turns[1] && withRun(turns[1], undefined), turns[1]);
       const file = { fileId: "file_1", name: "a.png", mediaType: "image/png", bytes: 3 };
       const [only] = turnsOf([{ ...message("user", "", "run_1", "completed"), attachments: [file] }], new Map([["run_1", run()]]));
-      equal([only?.attachments, titleOf(only?.message ?? "?", only?.attachments), titleOf("hello", [file])], [[file], "a.png", "hello"], "a message without text is named after its files");
+      equal([only?.attachments, titleOf(only?.message ?? "?", only?.attachments), titleOf("hello", [file]), titleOf("```python\nimport time\n```\n"), titleOf("```")], [[file], "a.png", "hello", "import time", "```"], "a message without text is named after its files");
     },
   },
   {

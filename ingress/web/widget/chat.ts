@@ -13,6 +13,7 @@ export type Tell = (name: "message" | "answer" | "error", detail: Record<string,
 
 /** The fields of an event that the widget reads. Visitors receive few other fields. */
 interface Told {
+  runId: string;
   text?: string;
   citation?: Citation;
   toolCall?: { name?: string };
@@ -33,6 +34,7 @@ export class Chat {
   private transcript: Transcript;
   private stop = new AbortController();
   private busy = false;
+  private cancelled = false;
   private kept = 0;
 
   constructor(
@@ -69,6 +71,13 @@ export class Chat {
     this.tell("message", { text });
     void this.follow(pending);
     return true;
+  }
+
+  /** Cancels the run of the pending answer, as soon as its id is known. */
+  cancel(): void {
+    this.cancelled = true;
+    const run = this.transcript.pending?.run;
+    if (run) this.service.cancel(run).catch(() => this.view.status(this.texts.say("unreachable")));
   }
 
   /** Starts a new session, and deletes the old transcript from the browser. */
@@ -108,6 +117,7 @@ export class Chat {
     const { signal } = this.stop;
 
     const answer = new Answer(this.texts);
+    this.cancelled = false;
     this.set(true);
     this.view.status(this.texts.say("thinking"));
     const grow = this.view.growing(answer.node, () => answer.show(pending.answer, pending.citations, true));
@@ -136,6 +146,10 @@ export class Chat {
   private take(event: ServerEvent, pending: Pending): boolean {
     const told = JSON.parse(event.data) as Told;
     pending.lastEventId = event.id;
+    if (pending.run !== told.runId) {
+      pending.run = told.runId;
+      if (this.cancelled) this.cancel();
+    }
     switch (event.event) {
       case "message.delta":
         pending.answer += told.text ?? "";

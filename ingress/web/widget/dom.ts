@@ -28,6 +28,7 @@ const drawn = {
   chat: "M5 5h14a2 2 0 0 1 2 2v8a2 2 0 0 1-2 2h-7l-5 4v-4H5a2 2 0 0 1-2-2V7a2 2 0 0 1 2-2z",
   close: "M6 6l12 12M18 6L6 18",
   send: "M12 19V5M6 11l6-6 6 6",
+  stop: "M6 6h12v12H6z",
 };
 
 export const icon = (name: keyof typeof drawn): Node => picture(drawn[name]);

@@ -160,6 +160,7 @@ export class AgentChat extends HTMLElement {
       {
         send: (text, files) => this.send(text, files),
         renew: () => this.chat?.renew(),
+        stop: () => this.chat?.cancel(),
         opened: (open) => {
           passing.set("open", open);
           emit(open ? "open" : "close", { agent });

@@ -12,9 +12,13 @@ export interface Entry {
   /** Why there is no answer, or only a part of one. */
   note?: string;
 }
-/** A pending answer: the idempotency key of its run, and the id of the last event read. */
+/**
+ * A pending answer: the idempotency key of its run, the run's id once the service has accepted the
+ * message, and the id of the last event read.
+ */
 export interface Pending {
   key: string;
+  run?: string;
   text: string;
   files: Attached[];
   answer: string;

@@ -101,6 +101,12 @@ export class Service {
     return { url: `${this.base}api/files?${new URLSearchParams({ sessionId: session, name })}`, headers: await this.identify() };
   }
 
+  /** Cancels a run of the visitor. The stream of its answer then ends. */
+  async cancel(run: string): Promise<void> {
+    const answer = await fetch(`${this.base}api/runs?action=cancel&id=${run}`, { method: "POST", headers: await this.identify() });
+    if (!answer.ok) throw await problem(answer);
+  }
+
   /** Yields the events of the answer to a message. The same key always returns the same run. */
   chat(session: string, pending: Pending, signal: AbortSignal, connected: (up: boolean) => void): AsyncGenerator<ServerEvent> {
     const { key, text, files, lastEventId } = pending;

@@ -17,12 +17,13 @@ const table = {
   close: ["Close chat: {0}", "Chat schließen: {0}", "Cerrar el chat: {0}"],
   unread: [["{0} new message", "{0} new messages"], ["{0} neue Nachricht", "{0} neue Nachrichten"], ["{0} mensaje nuevo", "{0} mensajes nuevos"]],
   closePanel: ["Close chat", "Chat schließen", "Cerrar el chat"],
-  newSession: ["New session", "Neuer Chat", "Nuevo chat"],
+  newChat: ["New chat", "Neuer Chat", "Nuevo chat"],
 
   messages: ["Messages", "Nachrichten", "Mensajes"],
   message: ["Message", "Nachricht", "Mensaje"],
   write: ["Write a message", "Nachricht schreiben", "Escriba un mensaje"],
   send: ["Send", "Senden", "Enviar"],
+  stop: ["Stop", "Anhalten", "Detener"],
   you: ["You:", "Sie:", "Usted:"],
   attached: ["Attached files", "Angehängte Dateien", "Archivos adjuntos"],
   suggestions: ["Suggestions", "Vorschläge", "Sugerencias"],
@@ -44,11 +45,7 @@ const table = {
   using: ["Using {0}", "Verwendet {0}", "Usando {0}"],
 
   failed: ["No answer. Send your message again.", "Keine Antwort. Senden Sie die Nachricht noch einmal.", "No hay respuesta. Vuelva a enviar el mensaje."],
-  cancelled: [
-    "The answer was cancelled. Send your message again.",
-    "Die Antwort wurde abgebrochen. Senden Sie die Nachricht noch einmal.",
-    "La respuesta se canceló. Vuelva a enviar el mensaje.",
-  ],
+  cancelled: ["Answer stopped.", "Antwort angehalten.", "Respuesta detenida."],
   timedOut: [
     "The answer timed out. Send your message again.",
     "Die Antwort hat zu lange gedauert. Senden Sie die Nachricht noch einmal.",
@@ -83,12 +80,12 @@ const table = {
     "Este chat ya no está disponible aquí. Recargue la página.",
   ],
   badFile: [
-    "One of the files can't be used. Send your message without it, or attach it again.",
-    "Eine der Dateien kann nicht verwendet werden. Senden Sie die Nachricht ohne sie, oder hängen Sie sie erneut an.",
-    "Uno de los archivos no se puede usar. Envíe el mensaje sin él o adjúntelo de nuevo.",
+    "A file can't be used. Remove it, or attach it again.",
+    "Eine Datei kann nicht verwendet werden. Entfernen Sie sie, oder hängen Sie sie erneut an.",
+    "Un archivo no se puede usar. Quítelo o adjúntelo de nuevo.",
   ],
   refused: [
-    "This message can't be sent. Change it, or start a new session.",
+    "This message can't be sent. Change it, or start a new chat.",
     "Diese Nachricht kann nicht gesendet werden. Ändern Sie sie, oder beginnen Sie einen neuen Chat.",
     "Este mensaje no se puede enviar. Cámbielo o empiece un chat nuevo.",
   ],

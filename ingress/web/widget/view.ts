@@ -17,8 +17,16 @@ export interface Look {
 export interface Wishes {
   send: (text: string, files?: Attached[]) => boolean;
   renew: () => void;
+  /** Stops the pending answer. */
+  stop: () => void;
   opened: (open: boolean) => void;
 }
+
+/**
+ * Milliseconds after sending in which Stop is ignored. Stop replaces Send, so the second click of a
+ * double click on Send would stop the answer.
+ */
+const moment = 500;
 
 const narrow = matchMedia("(max-width: 480px)");
 
@@ -34,6 +42,7 @@ export class View {
   private readonly said = h("div", { class: "unseen", "aria-live": "polite" });
   private readonly button: HTMLButtonElement;
   private unread = 0;
+  private since = 0; // when the pending answer began, or 0
   private frame = 0;
   private pause: ReturnType<typeof setTimeout> | undefined;
 
@@ -46,9 +55,10 @@ export class View {
     this.field = h("textarea", {
       rows: 1, maxlength: 80000, "aria-label": texts.say("message"), placeholder: texts.say("write"), enterkeyhint: "send", // < 256 KiB
     });
-    this.button = h("button", { type: "submit", class: "send", "aria-label": texts.say("send") }, icon("send"));
+    this.button = h("button", { type: "submit", class: "send" });
+    this.wait(false);
     this.form = h("form", null, this.field, this.button);
-    const renew = h("button", { type: "button", class: "bare" }, texts.say("newSession"));
+    const renew = h("button", { type: "button", class: "bare" }, texts.say("newChat"));
     const head = h("header", null, h("h2", { id: "title" }, look.title), renew);
     const props = { class: look.inline ? "panel inline" : "panel", id: "panel", "aria-labelledby": "title", lang: texts.language };
     this.panel = h(look.inline ? "section" : "dialog", props, head, this.log, this.state, this.form, this.said);
@@ -61,7 +71,8 @@ export class View {
 
     this.form.onsubmit = (event) => {
       event.preventDefault();
-      this.submit();
+      if (this.since === 0) this.submit();
+      else if (performance.now() - this.since > moment) wishes.stop();
     };
 
     this.field.onkeydown = (event) => {
@@ -225,11 +236,14 @@ export class View {
     };
   }
 
-  /** Disables sending while an answer is pending. */
+  /** Replaces the button Send by Stop while an answer is pending. */
   wait(on: boolean): void {
     clearTimeout(this.pause);
     cancelAnimationFrame(this.frame);
-    this.button.setAttribute("aria-disabled", String(on));
+    this.since = on ? performance.now() : 0;
+    const name = on ? "stop" : "send";
+    this.button.setAttribute("aria-label", this.texts.say(name));
+    this.button.replaceChildren(icon(name));
     this.log.setAttribute("aria-busy", String(on));
   }
 

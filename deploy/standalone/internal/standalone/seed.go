@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"parley/shared/apierr"
+	"parley/shared/domain"
 	"parley/shared/secrets"
 	"parley/shared/store"
 	"parley/shared/store/accountdb"
@@ -204,7 +205,10 @@ func (s seeder) documents(ctx context.Context, key header) error {
 		if err != nil {
 			return fmt.Errorf("reading documents: %w", err)
 		}
-		document := map[string]any{"name": file.Name(), "content": string(content), "mimeType": "text/markdown"}
+		document := map[string]any{
+			"name": file.Name(), "content": string(content), "mimeType": "text/markdown",
+			"metadata": map[string]string{domain.MetadataExample: "true"},
+		}
 		err = s.call(ctx, http.MethodPost, "/api/knowledge", key, document, nil)
 		if why, is := errors.AsType[*refusal](err); is && why.status == http.StatusTooManyRequests {
 			return nil // the settings do not allow documents

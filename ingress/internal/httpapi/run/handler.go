@@ -106,6 +106,11 @@ func (h *Handler) Routes() []httpx.Route {
 			Handle: h.postRuns,
 		},
 		{
+			Method: "POST", Path: "/api/runs", Action: actionCancel, Need: auth.NeedVisitor, Role: member,
+			Find: run, Beside: httpx.Params{"toolCallId"}, NoBody: true,
+			Handle: h.postRuns,
+		},
+		{
 			Method: "POST", Path: "/api/runs", Action: "tool-results", Need: auth.NeedUser, Role: member,
 			Find: run, Handle: h.takeResults,
 		},

@@ -279,13 +279,17 @@ func (h *Handler) findRun(c *gin.Context, runID string) (rundb.StoredRun, error)
 	return run, err
 }
 
-// ReadRun is like findRun, but does not set the ids for the log line.
+// ReadRun is like findRun, but does not set the ids for the log line. For a widget visitor, it finds
+// only runs of the token's agent: two agents of an organization may have a visitor with the same id.
 func (h *Handler) ReadRun(c *gin.Context, runID string) (run rundb.StoredRun, err error) {
 	who := httpx.Caller(c)
 	err = findReadable(who, func(principal string) (err error) {
 		run, err = h.RunsDB.ShortRun(c.Request.Context(), who.OrganizationID, principal, runID)
 		return err
 	})
+	if err == nil && who.Visitor.ID != "" && (run.Run.AgentID == nil || *run.Run.AgentID != who.Visitor.AgentID) {
+		return rundb.StoredRun{}, httpx.NotFound()
+	}
 	return run, err
 }
 
@@ -399,7 +403,7 @@ func toolCall(c *gin.Context, found *httpx.Problems) string {
 	return callID
 }
 
-// CancelRun cancels a run that the caller may read.
+// CancelRun cancels a run that the caller may read, or a visitor's own run.
 func (h *Handler) CancelRun(c *gin.Context, runID string) (rundb.StoredRun, error) {
 	return h.actOnRun(c, runID, "", actionCancel)
 }
@@ -408,8 +412,13 @@ func (h *Handler) CancelRun(c *gin.Context, runID string) (rundb.StoredRun, erro
 // calls.
 func (h *Handler) actOnRun(c *gin.Context, runID, callID string, decision domain.Decision) (rundb.StoredRun, error) {
 	ctx, who := c.Request.Context(), httpx.Caller(c)
-	var run rundb.StoredRun
+	if who.Visitor.ID != "" {
+		if run, err := h.ReadRun(c, runID); err != nil {
+			return run, err
+		}
+	}
 
+	var run rundb.StoredRun
 	err := findReadable(who, func(principal string) (err error) {
 		if decision == actionCancel {
 			run, err = h.Dispatch.Cancel(ctx, who.OrganizationID, principal, runID)

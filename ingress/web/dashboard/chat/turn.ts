@@ -73,9 +73,13 @@ export const underWay = (turn: Turn): boolean => !ended(turn.status) && turn.pro
 export const waitsForClient = (of: { requiredAction?: RequiredAction | null }): boolean => of.requiredAction?.kind === "client_tools";
 
 /**
- * Returns the title of a message in a list: its text or, without text, the names of its files.
+ * Returns the title of a message in a list: its text without the fences of code blocks or, without
+ * text, the names of its files.
  */
-export const titleOf = (message: string, attachments: Attachment[] = []): string => message.trim() || attachments.map((a) => a.name).join(", ");
+export function titleOf(message: string, attachments: Attachment[] = []): string {
+  const text = message.trim();
+  return text.replace(/^ *(```|~~~).*$/gm, "").trim() || text || attachments.map((a) => a.name).join(", ");
+}
 
 export function newTurn(message: string, key: string | null, createdAt = new Date().toISOString()): Turn {
   return {

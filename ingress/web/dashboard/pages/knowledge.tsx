@@ -84,7 +84,7 @@ function Documents({ list, onShow }: { list: Document[]; onShow: (id: string) =>
   return (
     <Table caption={Words.documents} rows={list} id={(d) => d.id} columns={[
       { head: Words.name, cell: (d) => <button type="button" class="name-button" onClick={() => onShow(d.id)}>{d.name}</button> },
-      { head: Words.status, cell: (d) => <Standing of={d} /> },
+      { head: Words.status, cell: (d) => <div class="document-status"><Standing of={d} /></div> },
       { head: Words.size, end: true, tight: true, cell: (d) => (d.bytes === 0 ? "–" : size(d.bytes)) },
       { head: Words.pages, end: true, tight: true, cell: (d) => (d.pages === null ? "–" : count(d.pages)) },
       { head: Words.passages, end: true, tight: true, cell: (d) => count(d.chunks) },

@@ -23,7 +23,7 @@ export function Needs({ of: o, stale }: { of: Overview; stale: boolean }) {
           )}
           {o.webhooks.map((h) => (
             <Need key={h.id} href={"/dashboard/automations/" + encodeURIComponent(h.id)} words={texts.webhookLastDeliveryWas(h.name, wordFor(statuses, h.status))}>
-              {h.error?.message} <Time at={h.receivedAt} />
+              {h.error && h.error.message + " · "}<Time at={h.receivedAt} />
             </Need>
           ))}
           {o.notifications.map((e) => (
