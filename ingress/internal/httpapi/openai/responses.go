@@ -121,7 +121,7 @@ func (h *Handler) continueFrom(ctx context.Context, s *dispatch.Submission, runI
 
 	// Missing and unsuitable runs result in the same error, so that the caller learns nothing about
 	// runs of others.
-	if missing || run.Erased || run.Run.Trigger.Type != domain.TriggerChat || run.Target() != s.Target() {
+	if missing || run.Erased || !run.Run.Trigger.IsChat() || run.Target() != s.Target() {
 		return apierr.Invalid("previous_response_id", openaiapi.CodeNoPrevious, openaiapi.NoPrevious)
 	}
 	if !answers {
@@ -218,7 +218,7 @@ func (h *Handler) findResponse(c *gin.Context) (rundb.StoredRun, error) {
 	switch {
 	case err != nil:
 		return rundb.StoredRun{}, err
-	case run.Run.Trigger.Type != domain.TriggerChat: // only chat runs are responses; the error does not reveal that the id exists
+	case !run.Run.Trigger.IsChat(): // only chat runs are responses; the error does not reveal that the id exists
 		return rundb.StoredRun{}, missing
 	}
 

@@ -87,6 +87,9 @@ func (h *Handler) chatSubmission(c *gin.Context) (*dispatch.Submission, *uistrea
 	if who.Kind == domain.CallerDemo {
 		s.Retention = demoRetention
 	}
+	if who.Visitor.ID != "" {
+		s.TriggerType = domain.TriggerWidget
+	}
 
 	if s.Options.Settings != nil && visits(who) {
 		found.Add(string(s.Options.Settings.Names()[0]), httpx.CodeInvalidValue, "visitors cannot change model settings")
