@@ -48,7 +48,7 @@ export function Contents({ of: d, passage }: { of: Document; passage?: CitedPass
       <div class="row between">
         <h3>{texts.partPageOfLast(paged ? Words.page : Words.passage, page, last)}</h3>
         <div class="actions">
-          <Button onClick={() => setPage(page - 1)} disabled={page <= 1}>{Words.back}</Button>
+          <Button onClick={() => setPage(page - 1)} disabled={page <= 1}>{Words.previous}</Button>
           <Button onClick={() => setPage(page + 1)} disabled={page >= last}>{Words.next}</Button>
         </div>
       </div>
@@ -111,15 +111,15 @@ function Sheet({ picture, name, quote, passages }: { picture: PagePicture; name:
   useEffect(() => first.current?.scrollIntoView({ block: "center", inline: "center" }), [marks, large]);
   return (
     <div class="stack">
+      <div class="row between">
+        <p class="hint">{quote === "" ? "" : marks.length > 0 ? Words.citedWordsAreMarked : Words.citedWordsCouldNotBeFound}</p>
+        <Button pressed={large} onClick={() => setLarge(!large)}>{Words.enlarge}</Button>
+      </div>
       <div class="page-frame" tabIndex={0} role="region" aria-label={name}>
         <div class={"page-sheet" + (large ? " large" : "")} style={{ aspectRatio: `${picture.width} / ${picture.height}` }}>
           {url !== null && <img src={url} alt={name} />}
           {marks.map((box, i) => <span key={i} ref={i === 0 ? first : undefined} class="page-mark" aria-hidden="true" style={within(box, picture)} />)}
         </div>
-      </div>
-      <div class="row between">
-        <p class="hint">{quote === "" ? "" : marks.length > 0 ? Words.citedWordsAreMarked : Words.citedWordsCouldNotBeFound}</p>
-        <Button pressed={large} onClick={() => setLarge(!large)}>{Words.enlarge}</Button>
       </div>
     </div>
   );
