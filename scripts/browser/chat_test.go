@@ -137,9 +137,9 @@ func TestTwoTabs(t *testing.T) {
 	other.visitURL(address)
 	other.in("article", "Message: one").sees("echo: one")
 
-	p.fill("Message", "two "+numbered(400))
+	p.fill("Message", "two slowly "+numbered(400))
 	p.press("Enter")
-	other.in("article", "Message: two…").sees("echo: two w1 w2 w3")
+	other.in("article", "Message: two…").sees("echo: two slowly w1 w2 w3")
 	other.click("button", "Stop the run")
 	p.sees("The run was cancelled")
 
@@ -155,7 +155,7 @@ func TestTwoTabs(t *testing.T) {
 			t.Fatal(err)
 		}
 		end := 0
-		for _, answer := range []string{"echo: one", "echo: two w1 w2 w3", "echo: three", "echo: four"} {
+		for _, answer := range []string{"echo: one", "echo: two slowly w1 w2 w3", "echo: three", "echo: four"} {
 			if at := strings.Index(shown, answer); at < end || strings.Count(shown, answer) != 1 {
 				t.Errorf("%q is at %d of the messages, want it once and after %d: %s", answer, at, end, shown)
 			} else {

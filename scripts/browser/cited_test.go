@@ -148,7 +148,15 @@ func TestDocumentPages(t *testing.T) {
 	dialog.sees("The cited words are marked.")
 	p.settled()
 	p.marks(t)
+	var hint float64
+	p.js(&hint, `() => document.querySelector(".page-frame").getBoundingClientRect().top - document.querySelector("dialog .hint").getBoundingClientRect().bottom`)
+	if hint < 0 {
+		t.Errorf("the hint about the marked words ends %.0f pixels below the top of the page", -hint)
+	}
 	p.inspect("cited-page")
+	dialog.click("button", "Previous")
+	dialog.is("image", "Page 2 of handbook.pdf")
+	dialog.click("button", "Next")
 	dialog.click("button", "Next")
 	dialog.is("image", "Page 4 of handbook.pdf")
 	dialog.seesNot("The cited words")

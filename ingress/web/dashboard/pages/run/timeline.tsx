@@ -105,7 +105,7 @@ const lastWords = 0.85; // share of the width; labels that begin further to the 
  * Returns the labels of the ticks, with their position as CSS. A label begins at its tick, and near the
  * end of the axis it ends there. Ticks whose labels would touch another label are omitted.
  */
-function labelled({ ticks }: Scale, narrow: boolean) {
+export function labelled({ ticks }: Pick<Scale, "ticks">, narrow: boolean) {
   const moments = momentsOf(ticks.map((tick) => tick.ms));
   let free = 0;
   return ticks.flatMap(({ at }, i) => {
