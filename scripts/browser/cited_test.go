@@ -149,9 +149,13 @@ func TestDocumentPages(t *testing.T) {
 	p.settled()
 	p.marks(t)
 	var hint float64
-	p.js(&hint, `() => document.querySelector(".page-frame").getBoundingClientRect().top - document.querySelector("dialog .hint").getBoundingClientRect().bottom`)
+	p.js(&hint, `() => {
+		const shown = (element) => element.getBoundingClientRect();
+		const [head, hint, frame] = [".dialog-head", "dialog .hint", ".page-frame"].map((at) => shown(document.querySelector(at)));
+		return Math.min(hint.top - head.bottom, frame.top - hint.bottom, innerHeight - frame.bottom);
+	}`)
 	if hint < 0 {
-		t.Errorf("the hint about the marked words ends %.0f pixels below the top of the page", -hint)
+		t.Errorf("the page, or the hint about the marked words above it, is %.0f pixels outside the window", -hint)
 	}
 	p.inspect("cited-page")
 	dialog.click("button", "Previous")

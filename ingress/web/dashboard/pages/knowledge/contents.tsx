@@ -108,7 +108,12 @@ function Sheet({ picture, name, quote, passages }: { picture: PagePicture; name:
     return found.length > 0 ? found : passageMarks(passages, quote);
   }, [picture, quote, passages]);
   const first = useRef<HTMLSpanElement>(null);
-  useEffect(() => first.current?.scrollIntoView({ block: "center", inline: "center" }), [marks, large]);
+  useEffect(() => {
+    const [mark, frame] = [first.current, first.current?.closest(".page-frame")];
+    if (!mark || !frame) return;
+    frame.scrollTo(mark.offsetLeft - frame.clientWidth / 2, mark.offsetTop - frame.clientHeight / 2); // scrolls the page in its frame, and not the buttons above it
+    mark.scrollIntoView({ block: "nearest" });
+  }, [marks, large]);
   return (
     <div class="stack">
       <div class="row between">

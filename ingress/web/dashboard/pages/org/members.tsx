@@ -45,7 +45,7 @@ export function Members() {
   return (
     <Section title={Words.members} intro={Words.allMembersSeeAgents}
       actions={owner && <Button onClick={() => setAdding(true)} icon="plus">{Words.inviteAMember}</Button>}>
-      <Loaded query={members} room="7rem">{(list) => (
+      <Loaded query={members} room="8.5rem">{(list) => (
         <div class="stack tight">
           <Table caption={Words.members} rows={list} id={(m) => m.id} columns={[
             { head: Words.person, cell: (m) => <span class="person"><span>{m.name ?? m.email}</span>{m.name !== null && <span class="small quiet">{m.email}</span>}</span> },
