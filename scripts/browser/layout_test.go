@@ -137,6 +137,11 @@ func TestRowsOpen(t *testing.T) {
 	p.visit("/dashboard/agents")
 	row := p.in("row", "Clerk…")
 	row.is("link", "Settings of Clerk")
+	var line string
+	p.js(&line, `() => getComputedStyle(document.querySelector("th a")).textDecorationLine`)
+	if line != "underline" {
+		t.Errorf("the link to an agent has the decoration %q, want underline", line)
+	}
 	row.clickText("offline/echo")
 	p.arrives("/dashboard/agents/" + agent)
 	p.visit("/dashboard/knowledge")

@@ -133,8 +133,14 @@ type Trigger struct {
 	AutomationID *string `json:"automationId"`
 }
 
-// TriggerChat is the trigger type of chat runs.
-const TriggerChat = "chat"
+// The trigger types of chat runs.
+const (
+	TriggerChat   = "chat"
+	TriggerWidget = "widget" // a visitor of an agent's widget sent the message
+)
+
+// IsChat reports whether the run answers a message of a chat.
+func (t Trigger) IsChat() bool { return t.Type == TriggerChat || t.Type == TriggerWidget }
 
 // Output is the agent's answer.
 type Output struct {

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -19,12 +20,12 @@ import (
 // source, but do not help a sender to guess a secret.
 var (
 	ErrUnsigned  = errors.New("the delivery has no signature")
-	ErrNoToken   = errors.New("the delivery has no token in the hook's header")
+	ErrNoToken   = errors.New("the delivery has no token in the webhook's header")
 	ErrDoubled   = errors.New("a signature header was sent more than once")
 	ErrMalformed = errors.New("a signature header is malformed")
 	ErrStale     = errors.New("the time of the signature differs from the current time by more than five minutes")
-	ErrSignature = errors.New("the signature does not match the body and the hook's secret")
-	ErrToken     = errors.New("the token does not match the hook's secret")
+	ErrSignature = errors.New("the signature does not match the body and the webhook's secret")
+	ErrToken     = errors.New("the token does not match the webhook's secret")
 )
 
 const (
@@ -107,7 +108,7 @@ func presented(source domain.HookSource, signatureHeader string, header http.Hea
 		// The source sends the secret itself, so there is no signature.
 		token, err := one(header, signatureHeader)
 		if errors.Is(err, ErrUnsigned) {
-			err = ErrNoToken
+			err = fmt.Errorf("%w %s", ErrNoToken, signatureHeader)
 		}
 		return signed{token: token}, err
 	}

@@ -1,4 +1,5 @@
 import { h, render } from "preact";
+import { ApiError } from "./api";
 import type { ServerEvent } from "../kit/sse";
 import { equal, ok, type Test } from "../kit/check";
 import { Answer } from "./answer/answer";
@@ -100,6 +101,8 @@ const until = (session: ChatSession, wanted: () => boolean): Promise<void> => ne
   look();
 });
 
+const time = (second: number): string => new Date(Date.UTC(2026, 10, 21, 9, 0, second)).toISOString();
+
 const only = (session: ChatSession): Turn => {
   equal(session.turns.length, 1, "one turn is shown");
   return session.turns[0] ?? newTurn("", null);
@@ -111,6 +114,27 @@ const only = (session: ChatSession): Turn => {
 const turnAfter = (runId: string | null, previousRunId?: string | null): Turn => ({ ...newTurn("m", runId), runId, previousRunId });
 
 export const tests: Test[] = [
+  {
+    name: "messages from another window are added in order, and none are missing between those shown",
+    run: () => withService(async (service, session) => {
+      const asked = (n: number): Message => ({ id: `m_${n}`, role: "user", content: `${n}`, runId: `run_${n}`, previousRunId: null, createdAt: time(n), status: "completed" });
+      const refresh = async (numbers: number[], hasMore: boolean) => {
+        service.runs = numbers.map((n) => run({ id: `run_${n}`, toolCalls: [], createdAt: time(n) }));
+        const done = session.refresh();
+        await service.answer("/api/sessions", Response.json({ messages: numbers.map(asked), hasMore, nextCursor: "older" }));
+        await done;
+        return [session.turns.map((t) => t.runId?.slice(4) ?? t.message).join(" "), session.hasMore];
+      };
+      session.turns = [{ ...turnAfter("run_2", null), createdAt: time(2), status: "completed" }];
+      equal(await refresh([1, 2, 3], false), ["1 2 3", false]);
+      session.turns.push({ ...newTurn("refused", "k", time(0)), problem: new ApiError(429, "rate_limited", "") });
+      equal(await refresh([2, 3, 4], true), ["1 2 3 4 refused", false]);
+      equal(await refresh([8, 9], true), ["8 9 refused", true]);
+      const before = service.asked.length;
+      await session.refresh();
+      equal(service.asked.slice(before), ["GET /api/runs"], "known runs need no messages");
+    }),
+  },
   {
     name: "a message names its attachments, and a turn keeps those of its run",
     run() {

@@ -196,7 +196,7 @@ func TestBannerSaysWhatCanBeDone(t *testing.T) {
 		{Name: "voice", State: "espeak-ng, pocketsphinx", Ok: true},
 		{Name: "voice", State: "espeak-ng, openai/x", Ok: true},
 		{Name: "voice", State: "off"},
-	})
+	}, hintsFor(&config.Workers{}).voice)
 
 	var out strings.Builder
 	if err := bannerText.Execute(&out, map[string]any{"Busy": "", "Can": lines, "Search": "wikipedia"}); err != nil {

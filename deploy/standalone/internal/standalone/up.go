@@ -139,7 +139,7 @@ func (u *Up) assemble(
 			store: srv.Store, baseURL: localURL(listener.Addr()), publicURL: u.PublicURL,
 			file: filepath.Join(dir, "credentials.json"),
 		},
-		model: w.DefaultModel(), search: u.SearchEngine(), dataDir: dir,
+		model: w.DefaultModel(), hints: hintsFor(&u.Workers), search: u.SearchEngine(), dataDir: dir,
 		can: w.Capabilities(), //nolint:contextcheck // its checks have their own timeouts
 	}, nil
 }

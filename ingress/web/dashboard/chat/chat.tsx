@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { inDemo } from "../api";
+import { useLive } from "../live";
 import { setQuery } from "../router";
 import * as texts from "../texts/chat";
 import { Words } from "../texts/chat";
@@ -89,6 +90,7 @@ function useSession(target: Target, id: string, begun: boolean): ChatSession {
       session.close();
     };
   }, [session]);
+  useLive("runs", () => void session.refresh().catch(() => {})); // after a failure, the next change repeats it
   return session;
 }
 

@@ -32,6 +32,7 @@ export class ChatSession extends EventTarget {
   /** When the newest message was sent, in milliseconds since 1970. */
   sentAt = 0;
   private cursor: string | null = null;
+  private readonly others = new Set<string>(); // runs that refresh has read
   private readonly streams = new Map<string, AbortController>();
   private drawing: ReturnType<typeof setTimeout> | undefined;
   private closed = false;
@@ -151,18 +152,53 @@ export class ChatSession extends EventTarget {
     }
   }
 
-  private async read(cursor: string | null): Promise<Turn[]> {
-    const [said, runs] = await Promise.all([
-      get<SessionMessages>("/api/sessions", { id: this.id, ...ofSession(this.target), limit: page, cursor }),
-      // The cost and duration of the newest runs. An older turn has only a link to its run's page,
-      // which shows them.
-      cursor === null ? get<List<RunSummary>>("/api/runs", { sessionId: this.id, limit: page }) : null,
-    ]);
+  /** Adds the messages that were sent to the session from elsewhere, and follows their runs. */
+  async refresh(): Promise<void> {
+    if (this.closed || this.loading || this.turns.length === 0) return;
+    const runs = await this.runs();
+    // A message that is being sent may be one of the runs. The end of its run is another change.
+    if (this.closed || this.turns.some((t) => t.runId === null && underWay(t))) return;
+    const known = (id: string | null) => this.turns.some((t) => t.runId === id);
+    if (runs.every((run) => known(run.id) || this.others.has(run.id))) return;
 
-    this.hasMore = said.hasMore;
-    this.cursor = said.nextCursor;
-    void this.readCalls(runs?.data ?? []);
-    return turnsOf(said.messages, new Map(runs?.data.map((run) => [run.id, run])));
+    const said = await this.messages(null);
+    if (this.closed) return;
+    for (const { id } of runs) this.others.add(id); // not read again if they belong to another session of the same name
+    const turns = turnsOf(said.messages, new Map(runs.map((run) => [run.id, run])));
+    const fresh = turns.filter((t) => !known(t.runId));
+    if (said.hasMore && fresh.length === turns.length) {
+      // Messages are missing between the turns shown and the new ones.
+      this.turns = this.turns.filter((t) => t.runId === null);
+      this.noteMore(said);
+    }
+    const sent = this.turns.filter((t) => t.runId === null);
+    const accepted = [...this.turns.filter((t) => t.runId !== null), ...fresh];
+    this.turns = [...accepted.sort((a, b) => Date.parse(a.createdAt) - Date.parse(b.createdAt)), ...sent];
+    for (const turn of fresh.filter(underWay)) void this.follow(turn);
+    void this.readCalls(runs.filter((run) => fresh.some((t) => t.runId === run.id)));
+    this.draw();
+  }
+
+  private messages(cursor: string | null): Promise<SessionMessages> {
+    return get<SessionMessages>("/api/sessions", { id: this.id, ...ofSession(this.target), limit: page, cursor });
+  }
+
+  /** Reads the newest runs, with their cost and duration. */
+  private async runs(): Promise<RunSummary[]> {
+    return (await get<List<RunSummary>>("/api/runs", { sessionId: this.id, limit: page })).data;
+  }
+
+  private noteMore({ hasMore, nextCursor }: SessionMessages): void {
+    this.hasMore = hasMore;
+    this.cursor = nextCursor;
+  }
+
+  private async read(cursor: string | null): Promise<Turn[]> {
+    // An older turn has only a link to its run's page, which shows the cost and the duration.
+    const [said, runs] = await Promise.all([this.messages(cursor), cursor === null ? this.runs() : []]);
+    this.noteMore(said);
+    void this.readCalls(runs);
+    return turnsOf(said.messages, new Map(runs.map((run) => [run.id, run])));
   }
 
   /**

@@ -82,9 +82,11 @@ function RunParts({ run, followed, names }: { run: Run; followed: Followed; name
         <div class="run-halves">
           <div class="stack">
             <Section title={Words.message}>
-              {(asked?.message !== "" || !run.attachments) && <div class="asked-text">{asked?.message ?? " "}</div>}
-              <SentAttachments list={run.attachments ?? []} readable />
-              {asked?.data !== undefined && <Snippet text={JSON.stringify(asked.data, null, 2)} label={Words.dataOfMessage} />}
+              <div class="stack tight">
+                {(asked?.message !== "" || !run.attachments) && <div class="asked-text">{asked?.message ?? " "}</div>}
+                <SentAttachments list={run.attachments ?? []} readable />
+                {asked?.data !== undefined && <Snippet text={JSON.stringify(asked.data, null, 2)} label={Words.dataOfMessage} />}
+              </div>
             </Section>
             <div ref={answer} tabIndex={-1} class="run-outcome"><Outcome run={run} text={followed.text} /></div>
           </div>

@@ -45,7 +45,7 @@ export function Section({ title, children, intro, actions }: { title: string; in
 const tones: Record<string, "good" | "busy" | "warn" | "bad" | ""> = {
   completed: "good", ready: "good", running: "busy", processing: "busy", queued: "", requires_action: "warn", waiting: "warn", waits_for_client: "busy",
   failed: "bad", timed_out: "bad", lost: "bad", cancelled: "",
-  accepted: "good", coalesced: "good", delivered: "good", enabled: "good", filtered: "", answered: "", pending: "busy", refused: "bad", rejected: "bad", disabled: "warn", wrong_signature: "bad",
+  accepted: "good", coalesced: "good", delivered: "good", enabled: "good", filtered: "", answered: "", pending: "busy", refused: "bad", rejected: "bad", disabled: "warn",
 };
 
 /** Shows the status of a run, a document or a part of a run. */

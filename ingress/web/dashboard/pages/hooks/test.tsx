@@ -68,5 +68,5 @@ function Test({ hook, onClose }: { hook: Hook; onClose: () => void }) {
 const outcome: Record<Received["status"], string> = {
   accepted: Words.agentRuns, coalesced: Words.itWaitsToBeCoalesced, filtered: Words.filterExcludesItSoNothing,
   answered: Words.serviceRespondedAsItDoesToSenders, refused: Words.noRunStartsSee,
-  rejected: Words.signatureIsNotValid,
+  rejected: Words.deliveryWasRejected,
 };

@@ -48,7 +48,7 @@ export function Contents({ of: d, passage }: { of: Document; passage?: CitedPass
       <div class="row between">
         <h3>{texts.partPageOfLast(paged ? Words.page : Words.passage, page, last)}</h3>
         <div class="actions">
-          <Button onClick={() => setPage(page - 1)} disabled={page <= 1}>{Words.back}</Button>
+          <Button onClick={() => setPage(page - 1)} disabled={page <= 1}>{Words.previous}</Button>
           <Button onClick={() => setPage(page + 1)} disabled={page >= last}>{Words.next}</Button>
         </div>
       </div>
@@ -108,18 +108,23 @@ function Sheet({ picture, name, quote, passages }: { picture: PagePicture; name:
     return found.length > 0 ? found : passageMarks(passages, quote);
   }, [picture, quote, passages]);
   const first = useRef<HTMLSpanElement>(null);
-  useEffect(() => first.current?.scrollIntoView({ block: "center", inline: "center" }), [marks, large]);
+  useEffect(() => {
+    const [mark, frame] = [first.current, first.current?.closest(".page-frame")];
+    if (!mark || !frame) return;
+    frame.scrollTo(mark.offsetLeft - frame.clientWidth / 2, mark.offsetTop - frame.clientHeight / 2); // scrolls the page in its frame, and not the buttons above it
+    mark.scrollIntoView({ block: "nearest" });
+  }, [marks, large]);
   return (
     <div class="stack">
+      <div class="row between">
+        <p class="hint">{quote === "" ? "" : marks.length > 0 ? Words.citedWordsAreMarked : Words.citedWordsCouldNotBeFound}</p>
+        <Button pressed={large} onClick={() => setLarge(!large)}>{Words.enlarge}</Button>
+      </div>
       <div class="page-frame" tabIndex={0} role="region" aria-label={name}>
         <div class={"page-sheet" + (large ? " large" : "")} style={{ aspectRatio: `${picture.width} / ${picture.height}` }}>
           {url !== null && <img src={url} alt={name} />}
           {marks.map((box, i) => <span key={i} ref={i === 0 ? first : undefined} class="page-mark" aria-hidden="true" style={within(box, picture)} />)}
         </div>
-      </div>
-      <div class="row between">
-        <p class="hint">{quote === "" ? "" : marks.length > 0 ? Words.citedWordsAreMarked : Words.citedWordsCouldNotBeFound}</p>
-        <Button pressed={large} onClick={() => setLarge(!large)}>{Words.enlarge}</Button>
       </div>
     </div>
   );

@@ -98,10 +98,7 @@ export function Filters(props: FiltersProps) {
       <search class="run-filters" aria-label={Words.filterRuns}>
         <SearchWords filter={props.filter} />
         <Main {...props} />
-        <details class="fold" open>
-          <summary>{Words.moreFilters}</summary>
-          <div class="run-filters"><Others {...props} /></div>
-        </details>
+        <MoreFilters {...props} />
       </search>
     );
   }
@@ -143,6 +140,22 @@ function Main({ filter, names }: FiltersProps) {
       <Select label={Words.status} value={filter.waitsFor || filter.status} options={statuses} onChange={choose} />
       <Select label={Words.agent} value={filter.agent} options={choices} onChange={(agent) => setQuery({ agent })} hint={error && Words.couldntLoadAgents} />
     </>
+  );
+}
+
+/** Opens when one of its filters is set. Clearing the filter does not close it. */
+function MoreFilters(props: FiltersProps) {
+  const { from, to, trigger, automation, session } = props.filter;
+  const set = [from, to, trigger, automation, session].some((value) => value !== "");
+  const [open, setOpen] = useState(set);
+  useEffect(() => {
+    if (set) setOpen(true);
+  }, [set]);
+  return (
+    <details class="fold" open={open} onToggle={(e) => setOpen(e.currentTarget.open)}>
+      <summary>{Words.moreFilters}</summary>
+      <div class="run-filters"><Others {...props} /></div>
+    </details>
   );
 }
 

@@ -1,4 +1,5 @@
 // The names of agents and templates, for pages that only have their ids.
+import { useState } from "preact/hooks";
 import { get, type ApiError } from "../../api";
 import { useQuery } from "../../query";
 import type { Agent, List, Template } from "../../types";
@@ -35,9 +36,11 @@ export function useAgents(): Agents {
   return { agents: agents.data ?? [], loaded: agents.data !== undefined || agents.error !== undefined, error: agents.data ? undefined : agents.error, reload: agents.reload };
 }
 
+/** Loads the names of agents, and those of templates once one of them is shown. */
 export function useNames(): Names {
   const agents = useAgents();
-  const templates = useQuery("names of templates", (signal) => get<List<Template>>("/api/agents/templates", {}, signal));
+  const [shown, setShown] = useState(false);
+  const templates = useQuery(shown ? "names of templates" : null, (signal) => get<List<Template>>("/api/agents/templates", {}, signal));
   const known = new Map<string, string>();
   for (const agent of agents.agents) known.set(agent.id, agent.name);
   for (const template of templates.data?.data ?? []) known.set(template.id, template.name);
@@ -45,7 +48,10 @@ export function useNames(): Names {
     ...agents,
     of: (entry) => {
       const id = entry.agentId ?? entry.templateId ?? "";
-      return known.get(id) ?? (agents.loaded ? id : "…");
+      const template = id.startsWith("tpl_");
+      if (template) setShown(true);
+      const loaded = template ? templates.data || templates.error : agents.loaded;
+      return known.get(id) ?? (loaded ? id : "…");
     },
   };
 }

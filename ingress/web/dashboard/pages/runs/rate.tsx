@@ -55,7 +55,7 @@ function Rate({ filter }: { filter: Filter }) {
         const format = u.interval === "hour" ? hours : dates;
         const points = u.data.filter((p) => !(Date.parse(p.startsAt) >= Date.parse(filter.to)));
         return (
-          <Bars title={texts.runsPerInterval(wordFor(periods, u.interval))} unit={others ? Words.utcBeforeOtherFilters : Words.utc} empty={Words.noRunsInThisTime}
+          <Bars title={texts.runsPerInterval(wordFor(periods, u.interval))} unit={others ? Words.utcSomeFiltersDontApply : Words.utc} empty={Words.noRunsInThisTime}
             points={points.map((p) => ({ label: format.format(new Date(p.startsAt)), parts: [
               { name: "completed", value: p.completed },
               { name: "failed", value: p.failed + p.timedOut },
