@@ -1116,7 +1116,7 @@ type RunWarning struct {
 
 // What started the run.
 type Trigger struct {
-	// `chat`, `widget` for a message of a visitor of the widget, or the value of `x-trigger-type`.
+	// `chat`, or the value of `x-trigger-type`.
 	Type string `json:"type"`
 	// The value of `x-automation-id`.
 	AutomationID *string `json:"automationId"`

@@ -133,14 +133,8 @@ type Trigger struct {
 	AutomationID *string `json:"automationId"`
 }
 
-// The trigger types of chat runs.
-const (
-	TriggerChat   = "chat"
-	TriggerWidget = "widget" // a visitor of an agent's widget sent the message
-)
-
-// IsChat reports whether the run answers a message of a chat.
-func (t Trigger) IsChat() bool { return t.Type == TriggerChat || t.Type == TriggerWidget }
+// TriggerChat is the trigger type of chat runs.
+const TriggerChat = "chat"
 
 // Output is the agent's answer.
 type Output struct {

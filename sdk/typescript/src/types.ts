@@ -1409,9 +1409,7 @@ export interface RunWarning {
 
 /** What started the run. */
 export interface Trigger {
-  /**
-   * `chat`, `widget` for a message of a visitor of the widget, or the value of `x-trigger-type`.
-   */
+  /** `chat`, or the value of `x-trigger-type`. */
   type: string;
   /** The value of `x-automation-id`. */
   automationId: string | null;
@@ -4393,7 +4391,7 @@ export interface GetRunsQuery {
   sessionId?: string;
   /** Only runs of this automation. */
   automationId?: string;
-  /** Only runs with this trigger, such as `chat`, `widget` or `schedule`. */
+  /** Only runs with this trigger, such as `chat` or `schedule`. */
   triggerType?: string;
   /** Only runs in this state. */
   status?: RunStatus;

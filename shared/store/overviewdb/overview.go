@@ -88,7 +88,7 @@ func readSteps(ctx context.Context, tx *sqlx.Tx, r Reader, view *domain.Overview
 		EXISTS (SELECT FROM runs r WHERE r.org_id = $1 AND r.automation_id IS NOT NULL)
 		  OR EXISTS (SELECT FROM past_automations p WHERE p.org_id = $1)
 		  OR EXISTS (SELECT FROM (SELECT r.trigger_type FROM runs r WHERE r.org_id = $1 ORDER BY r.id DESC LIMIT $3) newest
-		    WHERE newest.trigger_type NOT IN ('chat', 'widget', 'api')) AS schedule,
+		    WHERE newest.trigger_type NOT IN ('chat', 'api')) AS schedule,
 		EXISTS (SELECT FROM agents a WHERE a.org_id = $1 AND a.deleted_at IS NULL AND a.widget ->> 'enabled' = 'true'
 		  AND jsonb_array_length(a.widget -> 'allowedOrigins') > 0) AS embed`,
 		r.OrganizationID, r.UserID, newestRuns, domain.MetadataExample)

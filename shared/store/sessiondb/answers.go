@@ -32,8 +32,8 @@ func (s *Store) Answers(ctx context.Context, org, principal string, runIDs []str
 			FROM (SELECT r.id, coalesce(r.agent_id, r.template_id) AS target_id, r.session_id,
 			    coalesce(nullif(coalesce(h.text, r.answer), ''), $4) AS text
 			  FROM runs r LEFT JOIN heard h ON h.run_id = r.id
-			  WHERE r.org_id = $1 AND r.principal = $2 AND r.id = ANY ($3) AND r.trigger_type IN ('chat', 'widget')
-			    AND`+rundb.RunLive+`AND`+NotErased+` AND left(r.input::text, length($6)) <> $6) a`,
+			  WHERE r.org_id = $1 AND r.principal = $2 AND r.id = ANY ($3) AND r.trigger_type = 'chat' AND`+rundb.RunLive+`AND`+NotErased+`
+			    AND left(r.input::text, length($6)) <> $6) a`,
 			org, principal, pq.Array(runIDs), notPlayed, bytes, domain.UnstoredInput)
 	})
 	if err != nil {

@@ -87,9 +87,6 @@ func (h *Handler) chatSubmission(c *gin.Context) (*dispatch.Submission, *uistrea
 	if who.Kind == domain.CallerDemo {
 		s.Retention = demoRetention
 	}
-	if who.Visitor.ID != "" {
-		s.TriggerType = domain.TriggerWidget
-	}
 
 	if visits(who) {
 		refuseOptions(found, &s.Options)

@@ -125,7 +125,7 @@ func (h *Handler) streamRun(c *gin.Context, runID string, asked *uistream.Reader
 		return
 	}
 
-	if run.Run.Trigger.IsChat() {
+	if run.Run.Trigger.Type == domain.TriggerChat {
 		h.streamFormatted(c, reader, h.Readers.Resume(run), asked)
 		return
 	}

@@ -11,11 +11,11 @@ export const statuses: Record<string, string> = {
   completed: "completed", failed: "failed", cancelled: "cancelled", timed_out: "timed out",
   pending: "pending", waiting: "waiting", lost: "lost", processing: "processing", ready: "ready",
   accepted: "accepted", coalesced: "coalesced", filtered: "filtered", answered: "answered", refused: "refused", rejected: "rejected",
-  delivered: "delivered", enabled: "enabled", disabled: "disabled",
+  delivered: "delivered", enabled: "enabled", disabled: "disabled", wrong_signature: "wrong signature",
 };
 
 /** The usual types of triggers. Callers may send others. */
-export const triggers: Record<string, string> = { chat: "chat", widget: "widget", schedule: "schedule", webhook: "webhook", api: "API" };
+export const triggers: Record<string, string> = { chat: "chat", schedule: "schedule", webhook: "webhook", api: "API" };
 
 /** The periods of plots and budgets. */
 export const periods: Record<string, string> = { hour: "hour", day: "day", month: "month" };

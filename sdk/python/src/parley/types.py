@@ -2198,9 +2198,7 @@ class Trigger(TypedDict):
     """What started the run."""
 
     type: str
-    """`chat`, `widget` for a message of a visitor of the widget, or the value of
-    `x-trigger-type`.
-    """
+    """`chat`, or the value of `x-trigger-type`."""
 
     automationId: str | None
     """The value of `x-automation-id`."""
@@ -5771,7 +5769,7 @@ GetRunsQuery = TypedDict(
         "sessionId": NotRequired[str],
         # Only runs of this automation.
         "automationId": NotRequired[str],
-        # Only runs with this trigger, such as `chat`, `widget` or `schedule`.
+        # Only runs with this trigger, such as `chat` or `schedule`.
         "triggerType": NotRequired[str],
         # Only runs in this state.
         "status": NotRequired[RunStatus],
