@@ -11,7 +11,7 @@ export const statuses: Record<string, string> = {
   completed: "completed", failed: "failed", cancelled: "cancelled", timed_out: "timed out",
   pending: "pending", waiting: "waiting", lost: "lost", processing: "processing", ready: "ready",
   accepted: "accepted", coalesced: "coalesced", filtered: "filtered", answered: "answered", refused: "refused", rejected: "rejected",
-  delivered: "delivered", enabled: "enabled", disabled: "disabled", wrong_signature: "wrong signature",
+  delivered: "delivered", enabled: "enabled", disabled: "disabled",
 };
 
 /** The usual types of triggers. Callers may send others. */
