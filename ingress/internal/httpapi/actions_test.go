@@ -237,7 +237,8 @@ func TestActionsNeedTheirMethod(t *testing.T) {
 		"GET /api/agents?action=preview&id=" + agentID: "the action preview requires the method POST",
 		"GET /api/agents?action=chat&id=" + agentID:    "the action chat requires the method POST",
 		"HEAD /api/runs?action=cancel":                 "",
-		"GET /api/runs?action=cancel":                  "the actions of this path require the method POST",
+		"GET /api/runs?action=cancel":                  "the action cancel requires the method POST",
+		"GET /api/runs?action=approve":                 "the actions of this path require the method POST",
 		"DELETE /api/keys?action=rotate&id=" + h.keyID: "the action rotate requires the method POST",
 	} {
 		method, path, _ := strings.Cut(request, " ")
