@@ -60,7 +60,7 @@ var functions = template.FuncMap{
 	"credential": credential, "spans": openapi.ParseSpans, "bundled": bundled, "slug": slug, "text": textOf, "tries": tries,
 }
 
-// slug returns the anchor of a chapter.
+// slug returns the URL fragment that leads to a chapter with the given title.
 func slug(title string) string { return strings.ToLower(title) }
 
 // tries reports whether the console of the API reference can send requests of an operation. This is

@@ -79,7 +79,7 @@ type tee struct {
 	c *connection
 }
 
-// Write records b.
+// Write appends b to the body received so far.
 func (w tee) Write(b []byte) (int, error) {
 	w.c.mu.Lock()
 	defer w.c.mu.Unlock()
@@ -152,7 +152,7 @@ func (a *runEnv) isCancelled(runID string, within time.Duration) {
 	}
 }
 
-// pass waits for the duration d.
+// pass waits until the duration d has passed.
 func pass(t *testing.T, d time.Duration) {
 	t.Helper()
 	over := time.Now().Add(d)

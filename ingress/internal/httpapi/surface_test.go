@@ -237,8 +237,8 @@ func TestEveryBodyIsReadStrictly(t *testing.T) {
 }
 
 // checkOpen checks the response to a body in another protocol's format. In such a response, an
-// error contains only the field. An unknown field is ignored. If it stands for a misspelled
-// required field, the required field is missing.
+// error names the field, without a code for the problem. An unknown field is ignored. If it stands
+// for a misspelled required field, the required field is missing.
 func (r bodyRow) checkOpen(wrong, code string, got answer) {
 	r.t.Helper()
 	named := strings.HasPrefix(got.problems(r.t), "invalid_request ")

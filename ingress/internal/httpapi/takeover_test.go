@@ -60,8 +60,8 @@ func TestAddingNeverMakesMembers(t *testing.T) {
 }
 
 // TestLinksTakeAddressesOver signs up a squatter with another person's email address. The real
-// person joins with the invitation's link and receives none of the squatter's data. The squatter,
-// who may have acted in good faith, keeps the account's resources.
+// person joins with the invitation's link and receives none of the squatter's data. The squatter
+// may have acted in good faith, and keeps what the account contains.
 func TestLinksTakeAddressesOver(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)

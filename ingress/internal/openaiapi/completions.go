@@ -201,7 +201,7 @@ func finishReason(run *domain.Run) string {
 // completionID returns the id of the completion that a run produces.
 func completionID(runID string) string { return "chatcmpl-" + id.Suffix(runID) }
 
-// tokenCounts converts a run's usage.
+// tokenCounts converts the token usage of a run to the form of chat completions.
 func tokenCounts(u domain.Usage) TokenCounts {
 	return TokenCounts{u.InputTokens, u.OutputTokens, u.InputTokens + u.OutputTokens}
 }

@@ -80,8 +80,7 @@ func (s *CompletionStream) Append(b []byte, e domain.Event) (out []byte, ended b
 	return out, s.ended, nil
 }
 
-// Cut appends an error to b. The error tells the client that the stream ends although the run
-// continues.
+// Cut appends an error to b. The error says that the stream ends although the run continues.
 func (s *CompletionStream) Cut(b []byte) []byte { return s.fail(b, interruptedError(s.runID)) }
 
 // take encodes an event. It ignores types of events that have no counterpart in the protocol.

@@ -135,7 +135,7 @@ func (r *EmbeddingRequest) Embeddings(model string, vectors [][]byte, tokens int
 	return append(out, '}', '}')
 }
 
-// appendText appends a text as JSON.
+// appendText appends a text as a JSON string.
 func appendText(out []byte, text string) []byte {
 	raw, err := json.Marshal(text)
 	if err != nil {

@@ -79,7 +79,7 @@ type ResponseAsk struct {
 
 	Model     string
 	SessionID string // id of the session that the request names; empty: none
-	Previous  string // run of the previous response, whose session is continued; empty: none
+	Previous  string // run of the previous response; the new run continues its session; empty: none
 	Stream    bool
 	Echo      ResponseEcho
 	Settings  *domain.RunSettings       // model settings; nil: none

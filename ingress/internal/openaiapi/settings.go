@@ -7,7 +7,7 @@ import (
 	"parley/shared/domain"
 )
 
-// CompletionSettings are the model settings in a request for a chat completion.
+// CompletionSettings contains the model settings in a request for a chat completion.
 type CompletionSettings struct {
 	Temperature         *float64 `json:"temperature"`
 	TopP                *float64 `json:"top_p"`

@@ -18,7 +18,7 @@ type talk struct {
 	rounds    []domain.CallRound
 	answers   []Said
 
-	field   string         // path of the first call in the last round
+	field   string         // path of the first call in the last round, for errors
 	open    map[string]int // calls of the last round that have no result yet, by id
 	closed  int            // number of results in the last round
 	results []Result       // results of calls that the request does not contain
@@ -115,7 +115,7 @@ func (t *talk) finish() (message string, history []domain.Exchange, ok bool) {
 		t.done = append(t.done, domain.Exchange{Rounds: t.rounds})
 	}
 	if message = oneText(t.questions); len(t.results) > 0 {
-		message = cmp.Or(message, AttachedText) // an empty message would otherwise look like a missing one
+		message = cmp.Or(message, AttachedText) // an empty message would look like a missing one
 	}
 	return message, t.done, true
 }

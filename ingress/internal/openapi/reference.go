@@ -177,7 +177,7 @@ func newResponse(status string, response object) Response {
 	for media, content := range response.At("content").Members() {
 		out.Media = append(out.Media, media)
 		schema := content.At("schema")
-		// An error response has the schema of problems, restricted to certain codes.
+		// The schema of an error response is that of problems, restricted to certain codes.
 		if constraint := schema.Objects("allOf"); len(constraint) == 2 {
 			out.Codes = append(out.Codes, constraint[1].At("properties", "code").Texts("enum")...)
 		} else if len(out.Type) == 0 && media != "text/event-stream" {
@@ -212,7 +212,7 @@ func newSchema(name string, schema object) Schema {
 	out := Schema{Name: name, Anchor: "schema-" + name, Description: ParseSpans(schema.Text("description")), Words: Words(name)}
 	out.Fields = fields(schema, "")
 	if len(out.Words) > 0 && out.Words[0].Name == "" {
-		out.Words = nil // a choice of schemas is not an enumeration
+		out.Words = nil // a schema that lists alternative schemas is not an enumeration
 	}
 	if len(out.Fields) == 0 && len(out.Words) == 0 {
 		out.Type = typeName(schema)

@@ -254,8 +254,8 @@ func TestTooManyOperationsMustBeNamed(t *testing.T) {
 	}
 }
 
-// A document within all size limits may still expand endlessly. It is rejected quickly, and the
-// error states the reason.
+// The schemas of a document within all size limits may still expand to an enormous size. Such a
+// document is rejected quickly, and the error states the reason.
 func TestWorkIsBounded(t *testing.T) {
 	t.Parallel()
 	var schemas, paths []string

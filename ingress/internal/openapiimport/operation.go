@@ -43,7 +43,7 @@ func (d *document) operations() []operation {
 	var all []operation
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
 		if !strings.HasPrefix(path, "/") {
-			continue // a specification extension instead of a method
+			continue // not a path, such as the name of an extension
 		}
 		item, err := d.object(paths[path])
 		if err != nil {

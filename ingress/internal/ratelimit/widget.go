@@ -10,9 +10,9 @@ import (
 
 // Widget contains the limits for widget visitors in requests per minute; 0 refuses all requests.
 type Widget struct {
-	Visitor int // requests of each visitor of an agent
-	Address int // requests from each client address, including requests for tokens
-	Agent   int // new runs of each agent; the number of new tokens has a separate limit of the same size
+	Visitor int // limit on the requests of each visitor of an agent
+	Address int // limit on the requests from each client address, including those for tokens
+	Agent   int // limit on the new runs of each agent, and separately on its new tokens
 }
 
 // widgets counts each request of a visitor in several tiers. A client that invents many visitor ids

@@ -47,7 +47,7 @@ func RunFor(stored *rundb.StoredRun) Run {
 // SessionFor returns the name of a session in a Watch. key identifies the session in the store.
 func SessionFor(key []byte) string { return string(key) }
 
-// Events is a source of a run's events.
+// Events is a source from which a Reading gets the events of a run.
 type Events interface {
 	Next(ctx context.Context, until time.Time) ([]domain.Event, error)
 }

@@ -27,7 +27,7 @@ const (
 	maxShownSent = 256 << 10 // maximum size of a shown text in a message, in bytes
 )
 
-// Bus delivers messages to the Watch of every ingress.
+// Bus delivers a message to the Watches of all ingresses.
 type Bus interface {
 	PublishReaders(body []byte) error
 	OnReaders(f func(body []byte)) (stop func(), err error)
@@ -56,10 +56,10 @@ type Watch struct {
 
 	mu       sync.Mutex
 	left     map[string]*leftRun
-	counts   map[string]int // number of the runs in left, by organization
-	sizes    map[string]int // bytes of the shown texts in left, by organization
-	bytes    int            // bytes of all shown texts in left
-	full     bool           // whether a limit was reached; reset when left is empty
+	counts   map[string]int // number of runs in the map left, by organization
+	sizes    map[string]int // bytes of the shown texts in the map left, by organization
+	bytes    int            // bytes of all shown texts in the map left
+	full     bool           // whether a limit was reached; reset when the map left is empty
 	calls    map[string]*Reading
 	next     memory[waiting] // messages that wait for an earlier run, by session
 	attempts memory[attempt] // attempts whose clients have left, by request

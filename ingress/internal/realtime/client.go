@@ -13,8 +13,8 @@ const (
 	maxBroken  = 20  // maximum number of consecutive messages that are not valid events
 )
 
-// handlers maps the types of client events to their handlers. The type append is missing, because
-// it is handled separately.
+// handlers maps the types of client events to their handlers. Events with audio are missing,
+// because Client handles them separately.
 var handlers = map[string]func(*Conversation, *effects, time.Time, *request){
 	"session.update":             updateSession,
 	"input_audio_buffer.commit":  commitBuffer,

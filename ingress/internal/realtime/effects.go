@@ -8,7 +8,7 @@ import (
 	"parley/shared/domain"
 )
 
-// Settings are the initial settings of a connection.
+// Settings contains the initial settings of a connection.
 type Settings struct {
 	SessionID    string
 	Model        string          // agent or template
@@ -50,7 +50,8 @@ type Turn struct {
 }
 
 // Ended names an answer whose further events are not needed. It is returned for every answer whose
-// run was accepted (see Begun). It is returned again if the client corrects how much was played.
+// run was accepted (see Begun). It is returned again if the client later corrects how much of the
+// answer was played.
 type Ended struct {
 	Answer string
 	RunID  string

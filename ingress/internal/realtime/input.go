@@ -76,7 +76,7 @@ func (in *input) buffered(listening bool) int64 {
 	switch {
 	case in.speech != nil:
 		return max(in.speech.from, in.start)
-	// The samples that the worker no longer needs contain no uncommitted speech.
+	// There is no uncommitted speech in the samples that the worker no longer needs.
 	case listening:
 		return max(in.start, min(in.needs, in.end))
 	default:

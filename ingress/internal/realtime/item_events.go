@@ -155,8 +155,8 @@ func retrieveItem(c *Conversation, e *effects, _ time.Time, r *request) {
 	}
 }
 
-// kept reports whether the stored session contains the item, either as an answer or as the input of
-// a run.
+// kept reports whether the item is stored in the session, either as an answer or as the input of a
+// run.
 func (i *item) kept() bool { return i.answer != nil || i.taken && !i.refused && i.said() != "" }
 
 // deleteItem deletes an item. Items that were passed to a run belong to the stored session and cannot be deleted.

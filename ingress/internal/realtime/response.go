@@ -21,8 +21,8 @@ type answer struct {
 	begun    bool                   // whether the run was accepted
 	dropped  string                 // why the answer was cancelled before its run was accepted
 	opened   bool                   // whether the start of the message was sent
-	last     bool                   // whether the text is complete
-	final    *domain.Run            // the finished run; nil before that
+	last     bool                   // whether the text of the answer is complete
+	final    *domain.Run            // the run after it has finished; nil before that
 	waits    *domain.RequiredAction // the decision of a person for which the run waits
 	stopped  bool                   // whether the rest of the audio must not be played
 	whole    bool                   // whether the whole text was spoken

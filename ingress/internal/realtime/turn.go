@@ -44,7 +44,8 @@ func (c *Conversation) next(e *effects, now time.Time) {
 	}
 }
 
-// begin submits a turn. If there is no turn to submit, it rejects the client's request.
+// begin submits a turn to the caller, which starts its run. If there is no turn to submit, begin
+// rejects the client's request for a response.
 func (c *Conversation) begin(e *effects, now time.Time, asked *ask, reported bool) {
 	c.due = false
 

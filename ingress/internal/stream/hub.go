@@ -85,7 +85,7 @@ func (h *Hub) Drain() {
 	}
 }
 
-// readLogs reads several logs in one statement. The group h.reads calls it.
+// readLogs reads the logs of one batch in one statement. The batches are formed by h.reads.
 func (h *Hub) readLogs(ctx context.Context, reqs []executiondb.EventLogRequest) ([]*executiondb.EventLog, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()

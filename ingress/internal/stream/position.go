@@ -33,7 +33,7 @@ func (p *position) receive(message []byte) (events []domain.Event, gap bool, err
 	}
 
 	if chunk.Fence < p.last.Fence {
-		return nil, false, nil // the message belongs to an attempt that was abandoned
+		return nil, false, nil // the message is from an attempt that was abandoned
 	}
 
 	// The message may repeat events that the reader has already read from the log.

@@ -72,7 +72,7 @@ func (e *Encoder) digest(event domain.Event) ([]any, error) {
 	return e.tell(event, t), nil
 }
 
-// tell returns the pieces of the stream for an event.
+// tell returns the pieces of the stream that represent an event.
 func (e *Encoder) tell(event domain.Event, t eventData) []any {
 	switch event.Type {
 	case domain.EventRunCreated:

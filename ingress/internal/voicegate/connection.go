@@ -49,7 +49,7 @@ type connection struct {
 	held    bool
 	look    *time.Timer     // signals the next lookAround
 	drain   <-chan struct{} // closed when the gate begins to drain; then replaced by one that is closed when all connections must end
-	leaving bool            // whether the gate drains
+	leaving bool            // whether the gate has begun to drain
 	events  bucket          // rate of events other than audio
 	appends bucket          // rate of audio events
 

@@ -20,7 +20,7 @@ type end struct {
 	reason        string
 	code, message string // code and message of the error event; "": no event
 	how           realtime.Close
-	alone         bool // whether queued events are dropped, because sending them would take too long or is not allowed
+	alone         bool // whether queued events are dropped, because sending them takes too long or is not allowed
 }
 
 // closing returns a close frame. A close frame has room for 123 bytes of reason.

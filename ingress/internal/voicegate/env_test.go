@@ -48,8 +48,8 @@ type testEnv struct {
 	metrics *prometheus.Registry
 	holds   atomic.Bool
 	deaf    atomic.Bool      // whether new voice sessions report no progress of the worker
-	served  chan error       // results of the calls of Serve
-	lines   chan *workerLine // voice sessions that were opened with workers
+	served  chan error       // receives the results of the calls of Serve
+	lines   chan *workerLine // receives the voice sessions that are opened with workers
 }
 
 type syncBuffer struct {

@@ -17,7 +17,7 @@ import (
 	"parley/shared/domain"
 )
 
-// Runs starts runs for the turns of a connection.
+// Runs is the interface through which a connection starts the runs of its turns.
 type Runs interface {
 	Begin(ctx context.Context, turn realtime.Turn) (Run, error)
 	Cancel(ctx context.Context, runID string) error
@@ -32,12 +32,12 @@ type Run interface {
 	Close()
 }
 
-// Lines opens sessions with voice workers.
+// Lines is the interface through which a connection opens sessions with voice workers.
 type Lines interface {
 	Open(ctx context.Context, capability string, body []byte) (*bus.VoiceLine, error)
 }
 
-// Signer signs the capabilities of voice sessions.
+// Signer signs the capabilities that authorize voice sessions.
 type Signer interface {
 	Sign(claims, body []byte) string
 }
@@ -196,8 +196,8 @@ func (g *Gate) Serve(w http.ResponseWriter, r *http.Request, a Admission) error 
 		return err
 	}
 
-	// The library closes a connection whose context ends. Deadlines are therefore set on the
-	// hijacked connection instead.
+	// The library closes a connection when the context of a call ends. Instead of contexts with
+	// deadlines, the gate therefore sets deadlines on the hijacked connection.
 	taken, from := &hijacked{ResponseWriter: w}, newReader(now)
 	socket, err := websocket.Accept(taken, r, &websocket.AcceptOptions{
 		Subprotocols:    []string{"realtime"},

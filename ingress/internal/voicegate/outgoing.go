@@ -35,7 +35,7 @@ type outgoing struct {
 	wake      chan struct{}   // signals that the queue has a new event
 	announced chan struct{}   // signals that written has new entries
 	slow      bool            // whether a write has timed out; valid after done is closed
-	done      chan struct{}   // closed when nothing more will be written
+	done      chan struct{}   // closed when no further event will be written
 }
 
 // newOutgoing returns an empty queue. The method write must be called to write it.

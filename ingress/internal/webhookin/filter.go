@@ -34,7 +34,7 @@ type condition struct {
 	piece
 	op     string
 	values []scalar // the values to compare with: one, or those of a list
-	wanted bool     // operand of the operation exists: whether the value must exist
+	wanted bool     // operand of the operation "exists": whether the value must exist
 }
 
 // scalar is a JSON value that is neither an object nor a list. The zero value is null, which also
@@ -153,7 +153,8 @@ func (c *condition) holds(f *placeholderValues) bool {
 		return c.contained(f, raw)
 	}
 
-	// An object or a list is equal to no value. It therefore fails eq and in, and satisfies ne.
+	// An object or a list is equal to no value. It therefore fails the operations "eq" and "in",
+	// and satisfies "ne".
 	value, simple := readScalar(raw)
 	among := simple && slices.ContainsFunc(c.values, value.equal)
 	switch c.op {
@@ -162,7 +163,7 @@ func (c *condition) holds(f *placeholderValues) bool {
 	case opNe:
 		return !among
 	}
-	return (simple && value.kind == 0) != c.wanted // the operation is exists
+	return (simple && value.kind == 0) != c.wanted // the operation is "exists"
 }
 
 // contained reports whether a text contains the value of the condition as a part, or a list

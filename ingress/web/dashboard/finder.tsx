@@ -1,4 +1,5 @@
-// The finder, which leads to pages, agents, templates, documents and runs, and the list of shortcuts.
+// The list of shortcuts, and the finder, a search that leads to pages, agents, templates, documents
+// and runs.
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { signOut } from "./account";
 import { get } from "./api";

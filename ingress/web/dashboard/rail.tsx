@@ -34,7 +34,7 @@ export const links: Link[] = [
 /** The navigation of a signed-in person. */
 export function Rail({ path, session }: { path: string; session: Session | null }) {
   const waiting = useCurrentOverview().data?.approvals ?? 0;
-  const [open, setOpen] = useState(false); // used only on a phone: a wide window always shows the navigation
+  const [open, setOpen] = useState(false); // whether the menu is open on a phone; wide windows always show it
   useEffect(() => setOpen(false), [path]);
   useEffect(() => {
     if (!open) return;

@@ -313,7 +313,7 @@ class Reader {
 const closesAny = (line: string): boolean => /^ {0,3}(?:```|~~~)/.test(line);
 
 /**
- * Returns the part of an unfinished text that is shown. It omits the last line if that contains
+ * Returns the part of an unfinished text that can be shown. It omits the last line if that contains
  * only markers.
  */
 function settled(text: string): string {

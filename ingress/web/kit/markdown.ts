@@ -22,8 +22,8 @@ export interface Citation {
 
 export type Child<N> = N | string | Child<N>[];
 /**
- * Creates a node: Preact's h, or a function that creates elements. Properties have their HTML
- * names. Boolean attributes have boolean values.
+ * The function that creates a node. It is Preact's h, or a function that creates elements.
+ * Properties have their HTML names. Boolean attributes have boolean values.
  */
 export type Make<N> = (tag: string, props: Record<string, string | number | boolean> | null, ...children: Child<N>[]) => N;
 
@@ -147,7 +147,7 @@ class Writer<N> {
     });
   }
 
-  /** Renders a list after its finished items. */
+  /** Renders the rest of a list, after the items that are already finished. */
   list(block: List, before: N[] = []): N {
     const { start } = block;
     const items = before.concat(this.items(block));
@@ -168,7 +168,7 @@ class Writer<N> {
     return rows.map((cells) => this.row("td", cells, align));
   }
 
-  /** Renders a table after its finished rows. */
+  /** Renders the rest of a table, after the rows that are already finished. */
   table(block: Table, top: N = this.top(block), before: N[] = []): N {
     const { h } = this.o;
     const table = h("table", null, [top, h("tbody", null, before.concat(this.rows(block)))]);

@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// AnswerTime is the time limit for storing an upload and responding to it, after its last byte.
+	// AnswerTime is the time limit for storing an upload and responding to it. It begins after the
+	// last byte of the upload.
 	AnswerTime  = time.Minute
 	extendEvery = 64 << 10 // bytes between two extensions of the deadline
 	// AnyBytes is the value of Upload.Allowed that permits any number of bytes.
@@ -97,8 +98,8 @@ func (r *Upload) advance() error {
 	return nil
 }
 
-// Complete records that the body is complete. AnswerTime then remains for storing the body and
-// responding.
+// Complete records that the whole body was received. AnswerTime then remains for storing the body
+// and responding.
 func (r *Upload) Complete() {
 	r.From.setDeadline(AnswerTime)
 	if r.From.all.UntilWhole {

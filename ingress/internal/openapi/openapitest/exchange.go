@@ -147,7 +147,8 @@ func IsPage(path string) bool {
 	return path == "/" || slices.ContainsFunc(pages, func(page string) bool { return strings.HasPrefix(path, page) })
 }
 
-// isMissingPage reports whether the response is the HTML page for a URL that does not exist.
+// isMissingPage reports whether the response is the HTML page that browsers get for a URL without a
+// page.
 func isMissingPage(e Exchange) bool {
 	return e.Status == http.StatusNotFound && strings.Contains(e.RequestHeader.Get("Accept"), "text/html") &&
 		strings.HasPrefix(e.Header.Get("Content-Type"), "text/html") && !strings.HasPrefix(e.URL.Path, "/api/")

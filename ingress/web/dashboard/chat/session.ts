@@ -360,8 +360,9 @@ export class ChatSession extends EventTarget {
 }
 
 /**
- * Whether the message was certainly not accepted. After any other error, the message may have been
- * accepted. In that case a reload sends it again with the same key.
+ * Reports whether an error means that the service has certainly not accepted the message. After any
+ * other error, the message may have been accepted. In that case a reload sends it again with the
+ * same key.
  */
 const definite = (problem: ApiError): boolean => (problem.status >= 400 && problem.status < 500) || problem.code === "overloaded";
 

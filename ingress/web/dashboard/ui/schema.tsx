@@ -18,7 +18,7 @@ const example = `{
 export function SchemaEditor({ value, onChange, fault, hint, agent }: {
   value: string; onChange: (value: string) => void; fault: string | undefined; hint: string; agent: Agent | undefined;
 }) {
-  const [message, setMessage] = useState(""); // kept while the field of the schema is empty
+  const [message, setMessage] = useState(""); // the test message, kept while the schema is empty
   const blank = value.trim() === "";
   const wrong = (blank ? "" : jsonFault(value)) || fault || undefined;
   return (

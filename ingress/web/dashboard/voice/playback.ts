@@ -86,7 +86,7 @@ export class Playback {
     return done;
   }
 
-  /** Stops immediately, and returns the played part of the current answer. */
+  /** Stops the playback immediately. Returns the played part of the current answer. */
   stop(): Played | null {
     const [first] = this.pieces;
     if (this.flowing && first) {

@@ -1,4 +1,5 @@
-// The notices on the home page: runs that wait for a decision, and parts of the service that fail.
+// The notices on the home page, about runs that wait for a decision and about parts of the service
+// that fail.
 import type { ComponentChildren } from "preact";
 import * as texts from "../../texts/home";
 import { Words } from "../../texts/home";

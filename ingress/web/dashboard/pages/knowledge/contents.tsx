@@ -136,7 +136,10 @@ function within(box: Box, { width, height }: PagePicture) {
   return { left: part(box[0], width), top: part(box[1], height), width: part(box[2] - box[0], width), height: part(box[3] - box[1], height) };
 }
 
-/** Returns the box of the passage that contains the quote, for a scanned page, which has no words. */
+/**
+ * Returns the box of the passage that contains the quote. It is used for scanned pages, for which
+ * the positions of words are unknown.
+ */
 const passageMarks = (passages: Found[] | undefined, quote: string): Box[] =>
   (passages ?? []).flatMap((p) => (p.box && place(p.text, quote) !== null ? [p.box] : [])).slice(0, 1);
 

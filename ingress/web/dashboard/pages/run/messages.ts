@@ -1,4 +1,4 @@
-// The messages that the model received in a turn, if the service stores them.
+// The messages that the model received in a turn, as far as the service stores them.
 import * as texts from "../../texts/run";
 import { Words } from "../../texts/run";
 import type { Span, Timeline, ToolCall } from "../../types";

@@ -9,7 +9,9 @@ const most = 500; // maximum number of agents whose names are loaded
 interface Agents {
   agents: Agent[];
   loaded: boolean;
-  /** Set if the agents could not be loaded. In that case the list of names is incomplete. */
+  /**
+   * The error with which loading the agents failed. If it is set, the list of names is incomplete.
+   */
   error: ApiError | undefined;
   reload: () => void;
 }

@@ -18,7 +18,9 @@ export function useTick(on: boolean): void {
   }, [on]);
 }
 
-/** Shows the time from one point in time to another, or until now if to is null. */
+/**
+ * Shows the duration between two times. If the second time is null, shows the duration until now.
+ */
 function Elapsed({ from, to }: { from: string | null; to: string | null }) {
   useTick(from !== null && to === null);
   if (from === null) return <span class="quiet">–</span>;
