@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -32,8 +33,9 @@ type boughtRun struct {
 	Status         string `json:"status"`
 	Message        string `json:"message"`
 	RequiredAction *struct {
-		Kind  string `json:"kind"`
-		Calls []struct {
+		Kind      string    `json:"kind"`
+		ExpiresAt time.Time `json:"expiresAt"`
+		Calls     []struct {
 			ToolCallID string `json:"toolCallId"`
 			Name       string `json:"name"`
 		} `json:"calls"`
@@ -182,5 +184,120 @@ func TestBudgetsOfClientTools(t *testing.T) {
 	}
 	if n := c.model.count("buy flour for continued"); n != 2 {
 		t.Errorf("%d model calls, want 2", n)
+	}
+}
+
+// asksTwice is the script of a model that calls the client's tool until two results have arrived,
+// and then repeats the results.
+func asksTwice(req openaistub.Request) (openaistub.Reply, bool) {
+	if !strings.HasPrefix(req.Prompt(), "ask twice") {
+		return openaistub.Reply{}, false
+	}
+	var results []string
+	for _, m := range req.Messages {
+		if m.Role == "tool" {
+			results = append(results, m.Content)
+		}
+	}
+	if len(results) < 2 {
+		return openaistub.Reply{ToolCalls: []openaistub.ToolCall{{ID: "call_stock", Name: "stock", Arguments: `{}`}}}, true
+	}
+	return openaistub.Reply{Text: strings.Join(results, " and ")}, true
+}
+
+// TestWaitsForClientTools checks what the documentation says about runs that wait for tools of the
+// client. The worker has one slot.
+func TestWaitsForClientTools(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "WORKER_CONCURRENCY=1")
+	c.model.follow(asksTwice)
+	in := c.ingress(t)
+	c.worker(t)
+	owner := signUp(t, in.url)
+	tools := []any{map[string]any{"name": "stock"}}
+	post := func(session, message string, more map[string]any) answer {
+		body := map[string]any{"sessionId": session, "message": message}
+		maps.Copy(body, more)
+		return send(t.Context(), http.MethodPost, in.url+"/api/agents?action=chat&id="+owner.agent,
+			map[string]string{"x-api-key": owner.key, "Prefer": "respond-async"}, body)
+	}
+	var r boughtRun
+	waits := func(id string) (callID string) {
+		t.Helper()
+		lookEach(t, 200*time.Millisecond, 30*time.Second, "run "+id+" waits for the client", func() bool {
+			r = boughtRun{}
+			owner.get(t.Context(), "/api/runs?id="+id).want(t, http.StatusOK).into(t, &r)
+			return r.RequiredAction != nil
+		})
+		return r.RequiredAction.Calls[0].ToolCallID
+	}
+	results := func(id, callID string, output any, failed bool) answer {
+		return owner.send(t, http.MethodPost, in.url+"/api/runs?action=tool-results&id="+id, map[string]any{
+			"results": []any{map[string]any{"toolCallId": callID, "output": output, "isError": failed}},
+		})
+	}
+
+	// A waiting run uses no worker: the only slot is free for another session. Later messages of
+	// its own session wait.
+	id := post("s", "ask twice", map[string]any{"tools": tools}).want(t, http.StatusAccepted).run(t).ID
+	first := waits(id)
+	if left := time.Until(r.RequiredAction.ExpiresAt); left < 23*time.Hour || left > 24*time.Hour {
+		t.Errorf("%s are left for the results, want 24 hours", left)
+	}
+	later := post("s", "later", nil).want(t, http.StatusAccepted).run(t).ID
+	other := post("other", "other", nil).want(t, http.StatusAccepted).run(t).ID
+	owner.result(t, other, 30*time.Second).completed(t, echoed("other"), 1)
+	if n := c.model.count("later"); n != 0 {
+		t.Errorf("a later message of the session did not wait: %d model calls", n)
+	}
+
+	// The same results may be repeated. Other results, and results that the run does not wait for,
+	// are rejected.
+	results(id, "call_unknown", 7, false).refused(t, http.StatusBadRequest, "invalid_request")
+	for range 2 {
+		results(id, first, "sold out", true).want(t, http.StatusOK)
+	}
+	results(id, first, "sold out", false).refused(t, http.StatusConflict, "version_conflict")
+	second := first
+	for second == first { // until the run calls the tool again
+		second = waits(id)
+	}
+	results(id, second, map[string]any{"sacks": 7}, false).want(t, http.StatusOK)
+	r = boughtRun{}
+	owner.result(t, id, 30*time.Second).into(t, &r)
+	if want := `"failed":true,"output":"sold out"`; r.Status != "completed" || !strings.Contains(r.Message, want) || !strings.Contains(r.Message, `"sacks":7`) {
+		t.Errorf("the model received no failure and no result: %+v", r)
+	}
+	owner.result(t, later, 30*time.Second).completed(t, echoed("later"), 1)
+
+	// The events of such a run can have another format if the request has Parley's own.
+	events := make(chan answer, 1)
+	go func() {
+		events <- send(t.Context(), http.MethodPost, in.url+"/api/agents?action=chat&format=ai-sdk&id="+owner.agent,
+			map[string]string{"x-api-key": owner.key}, map[string]any{"sessionId": "sdk", "message": "ask twice", "tools": tools})
+	}()
+	var list struct{ Data []boughtRun }
+	lookEach(t, 100*time.Millisecond, 30*time.Second, "a streamed run waits for the client", func() bool {
+		owner.get(t.Context(), "/api/runs?waitsFor=client").want(t, http.StatusOK).into(t, &list)
+		return len(list.Data) == 1
+	})
+	first = waits(list.Data[0].ID)
+	results(list.Data[0].ID, first, 1, false).want(t, http.StatusOK)
+	for second = first; second == first; {
+		second = waits(list.Data[0].ID)
+	}
+	results(list.Data[0].ID, second, 2, false).want(t, http.StatusOK)
+	streamed := string(awaitAnswer(t, events, 30*time.Second).want(t, http.StatusOK).body)
+	if strings.Count(streamed, `"type":"data-required-action"`) != 2 || !strings.Contains(streamed, `"kind":"client_tools"`) ||
+		!strings.Contains(streamed, `"type":"finish"`) {
+		t.Errorf("the stream is %s", streamed)
+	}
+
+	trigger := owner.send(t, http.MethodPost, in.url+"/api/internal/run-automation",
+		map[string]any{"target": owner.agent, "input": map[string]any{"message": "ask twice"}, "tools": tools})
+	r = boughtRun{}
+	trigger.want(t, http.StatusAccepted).into(t, &r)
+	if r.Status != "requires_action" || r.RequiredAction.Kind != "client_tools" {
+		t.Errorf("a trigger: %s", trigger.body)
 	}
 }

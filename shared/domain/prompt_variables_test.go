@@ -204,7 +204,10 @@ func referenceValue(name string, values domain.PromptValues) (string, bool) {
 	decoder, encoder := json.NewDecoder(bytes.NewReader(at)), json.NewEncoder(&out)
 	decoder.UseNumber()
 	encoder.SetEscapeHTML(false)
-	if decoder.Decode(&value) != nil || encoder.Encode(value) != nil {
+	if err := decoder.Decode(&value); err != nil {
+		return "", true
+	}
+	if err := encoder.Encode(value); err != nil {
 		return "", true
 	}
 	return strings.TrimSuffix(out.String(), "\n"), true

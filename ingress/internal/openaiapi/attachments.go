@@ -117,7 +117,7 @@ func names(conjunction string, members ...string) string {
 // that the attachment already has. If there is not exactly one valid source, Given records an error
 // and returns false. The error names the members that the part may have.
 func (a Attached) Given(data, address string, part Members, wrong Wrong) (Attached, bool) {
-	member := part.At + "." + part.Data
+	dataAt := part.At + "." + part.Data
 	switch {
 	case a.FileID != "" && data == "" && address == "":
 		return a, true
@@ -125,24 +125,28 @@ func (a Attached) Given(data, address string, part Members, wrong Wrong) (Attach
 		wrong(part.At, codeInvalidValue, "must have only one of %s", names("and", part.Data, part.URL, part.FileID))
 		return a, false
 	case address != "":
-		member = part.At + "." + part.URL
-		a.URL = address
+		return a.fetched(address, part.At+"."+part.URL, wrong)
 	case strings.HasPrefix(data, "https://"), strings.HasPrefix(data, "http://"):
-		a.URL = data
+		return a.fetched(data, dataAt, wrong)
 	case data == "" && part.URL+part.FileID != "":
-		wrong(member, codeRequired, "is required, unless the part has %s", names("or", part.URL, part.FileID))
+		wrong(dataAt, codeRequired, "is required, unless the part has %s", names("or", part.URL, part.FileID))
 		return a, false
 	case data == "":
-		wrong(member, codeRequired, "is required for a part of this type")
+		wrong(dataAt, codeRequired, "is required for a part of this type")
 		return a, false
 	default:
-		return a.decode(data, member, wrong)
+		return a.decode(data, dataAt, wrong)
 	}
-	if u, err := url.Parse(a.URL); err != nil || u.Hostname() == "" || u.User != nil || len(a.URL) > maxAttachedURL ||
-		u.Scheme != "https" && u.Scheme != "http" {
-		wrong(member, codeInvalidValue, "must be a URL that begins with https:// or http://, without a user name")
+}
+
+// fetched returns the attachment with a URL. field is the member with the URL, for an error.
+func (a Attached) fetched(address, field string, wrong Wrong) (Attached, bool) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil || len(address) > maxAttachedURL {
+		wrong(field, codeInvalidValue, "must be a URL that begins with https:// or http://, without a user name")
 		return a, false
 	}
+	a.URL = address
 	return a, true
 }
 
