@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"parley/shared/domain"
+	"parley/shared/failpoint"
 	"parley/shared/store/executiondb"
 	"parley/shared/store/queuedb"
 	"parley/shared/store/rundb"
@@ -38,6 +39,7 @@ func (d *Dispatcher) decided(ctx context.Context, org string, decided executiond
 	if err != nil {
 		return rundb.StoredRun{}, refusal(err)
 	}
+	failpoint.Here(failpoint.DecideAfter)
 
 	// A repeated decision neither finishes nor resumes the run. It is published as a change
 	// nevertheless, which is harmless.
