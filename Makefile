@@ -2,15 +2,16 @@
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-# The modules of go.work. `make test` runs them together, lint and modules one by one.
+# The modules of go.work. `make test` runs them together; `make lint` and `make modules` handle them
+# one by one.
 MODULES := $(shell sed -nE 's,^(use)?[[:space:]]*\./([^[:space:]]+).*,\2,p' go.work)
 $(if $(MODULES),,$(error go.work names no module))
-# Also checked: our own tool, which is outside of go.work because of its dependencies.
+# The modules that lint checks. tools/manifests is outside of go.work because of its dependencies.
 CHECKED := $(MODULES) tools/manifests
 
 export PATH := $(PATH):/usr/local/go/bin
-# Binaries contain no commit, because git refuses to read a clone of another user, and the build would fail. They contain
-# no paths, so that clones share the build cache.
+# Binaries contain no commit: git refuses to read a clone that belongs to another user, and the
+# build would fail. Binaries contain no paths, so that all clones can share the build cache.
 export GOFLAGS := $(strip $(filter-out -buildvcs=% -trimpath,$(shell PATH="$$PATH:/usr/local/go/bin" go env GOFLAGS 2>/dev/null)) -buildvcs=false -trimpath)
 # The nats-server that tests start and kill.
 export PARLEY_NATS_SERVER := $(CURDIR)/bin/nats-server

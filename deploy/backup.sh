@@ -24,9 +24,9 @@ else
 fi
 trap 'rm -f "$unfinished"' EXIT
 
-# pg_dump reads all data in one snapshot. Only migrations and the backup block each other. The
-# backup omits the data of unlogged tables (the counters of rate limits), which PostgreSQL empties
-# after a crash anyway.
+# pg_dump reads all data in one snapshot. Meanwhile, the service can read and write. Only migrations
+# and the backup wait for each other. The backup omits the data of unlogged tables (the counters of
+# rate limits), which PostgreSQL empties after a crash anyway.
 pg pg_dump --format=custom --no-unlogged-table-data --lock-wait-timeout=60s --dbname="$url" </dev/null >"$unfinished" ||
 	fail 'pg_dump failed; a login that is subject to row-level security cannot take a backup: see docs/operations.md'
 tables=$(pg pg_restore --list <"$unfinished" | grep -c ' TABLE DATA ') || fail 'the output of pg_dump is not readable'

@@ -21,8 +21,8 @@ locate() {
 }
 
 # locate_running sets url to the private server of a running `parley up`. The server's socket is in
-# the data directory. If that path is too long for a socket, a link in the data directory points to
-# the socket's directory.
+# the data directory. If the path of the socket would be too long, the socket is in another
+# directory, to which a link in the data directory points.
 locate_running() {
 	local socket
 	socket=$(cat "$DATA_DIR/postgres/socket" 2>/dev/null) || socket=$(cd "$DATA_DIR/postgres/data" 2>/dev/null && pwd) ||

@@ -79,8 +79,8 @@ curl -sS "$base/api/knowledge?query=lamp" -H "x-api-key: $key" | want 'a search'
 curl -sS "$base/dashboard/" -L | want 'the dashboard' '<html'
 curl -sS "$base/docs" -L | want 'the documentation' '<html'
 
-# running prints the IDs of the running containers. The container of migrate has exited and is not
-# among them.
+# running prints the IDs of the running containers. They do not include the container of migrate,
+# which has exited.
 running() { docker inspect -f '{{if .State.Running}}{{.Id}}{{end}}' $(dc ps -q) | grep .; }
 
 # --- no container runs as root
@@ -107,8 +107,8 @@ trigger() {
 	done
 	echo "LOST $1: $status $(head -c 300 "$work/$1" 2>/dev/null)"
 }
-# crash ID kills the first process of a container, as a crash would; the engine then restarts the
-# container. If crash is not permitted to kill the process, it kills and starts the container.
+# crash ID kills the first process of a container, as a crash would. The engine then restarts the
+# container. If crash may not kill the process, it uses `docker kill` and then starts the container.
 crash() {
 	local pid
 	pid=$(docker inspect -f '{{.State.Pid}}' "$1")

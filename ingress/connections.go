@@ -30,10 +30,10 @@ type addressLimit struct {
 
 	proxies auth.Proxies
 	limit   int
-	answers chan struct{} // one element for each 429 response in progress; the capacity is the constant refusals
+	answers chan struct{} // one element for each 429 response in progress; the capacity is refusals
 
 	mu   sync.Mutex
-	open map[string]int // number of open connections by client address (/64 network for IPv6)
+	open map[string]int // number of open connections by client address; IPv6 addresses are counted by /64 network
 }
 
 // limitConnections returns a listener that limits the open connections of each client address. A
@@ -69,7 +69,7 @@ func (l *addressLimit) Accept() (net.Conn, error) {
 }
 
 // client returns the name under which a connection's client is counted. counted is false for
-// trusted proxies, which have no limit.
+// connections of trusted proxies, which are not limited.
 func (l *addressLimit) client(conn *net.TCPConn) (name string, counted bool) {
 	at, err := netip.ParseAddrPort(conn.RemoteAddr().String())
 	if err != nil {
@@ -100,8 +100,9 @@ func (l *addressLimit) leave(client string) {
 	}
 }
 
-// refuse responds with 429 and closes the connection. It first reads what the client has sent:
-// closing a connection with unread bytes resets it, and the client may not receive the response.
+// refuse responds with 429 and closes the connection. Before it closes the connection, it reads
+// what the client has sent. Otherwise the unread bytes would reset the connection, and the client
+// might not receive the response.
 func (l *addressLimit) refuse(conn *net.TCPConn) {
 	select {
 	case l.answers <- struct{}{}:
@@ -117,7 +118,7 @@ func (l *addressLimit) refuse(conn *net.TCPConn) {
 	}()
 }
 
-// writeRefusal writes a response without an HTTP server, which would need more memory for each
+// writeRefusal writes the response directly, because an HTTP server would need more memory for each
 // connection.
 func writeRefusal(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/problem+json\r\nContent-Length: %d\r\n"+

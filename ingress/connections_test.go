@@ -31,8 +31,8 @@ func health(t *testing.T, conn net.Conn) (status int, body string) {
 	return res.StatusCode, string(raw)
 }
 
-// Each client address may hold only a limited number of connections. Further connections of that
-// address are refused, while other addresses can still connect.
+// Each client address may have only a limited number of open connections. Further connections of
+// that address are refused, while other addresses can still connect.
 func TestConnectionsAreBoundedByAddress(t *testing.T) {
 	t.Parallel()
 	const limit = 6

@@ -36,7 +36,7 @@ type testEnv struct {
 	token string // login token of the organization's owner
 	org   string
 	key   string // API key of the organization
-	agent string // ID of an agent that users and systems may call
+	agent string // ID of an agent that users and systems may call; see domain.CallerKind
 }
 
 func defaults() ingress.Config {
@@ -264,7 +264,7 @@ func (r *testEnv) answer(ctx context.Context, d *bus.JobMessage) {
 	if err != nil {
 		r.Errorf("rendering: %v", err)
 	}
-	ending.EndN = 3 // the last event has the number 3, after the start (1) and the answer (2)
+	ending.EndN = 3 // the events are the start (1), the answer (2) and the end (3)
 	finished, err := r.store.Executions.Finish(ctx, []executiondb.Outcome{ending})
 	if err != nil {
 		r.Errorf("finishing: %v", err)

@@ -13,16 +13,18 @@ import (
 	"parley/shared/testkit"
 )
 
-// soon is the maximum time that a change may take to reach a watcher: one second, doubled for a busy machine.
+// soon is the maximum time that a change may take to reach a watcher: one second, doubled for a
+// busy machine.
 const soon = 2 * time.Second
 
-// quietTime is longer than the maximum delay before a change is published to watchers.
+// quietTime is how long a test waits to see that no change is published. It is longer than the
+// maximum delay of a change.
 const quietTime = 1500 * time.Millisecond
 
 // watcher is a client that reads the stream of an organization's changes.
 type watcher struct {
 	*follower
-	heard chan string // events in order of arrival; closed when the stream ends
+	heard chan string // types of the received events, in order; closed when the stream ends
 }
 
 // watch opens the stream of an organization's changes and returns once it is ready.
@@ -49,8 +51,8 @@ func (r *testEnv) watch(headers head) *watcher {
 	return w
 }
 
-// expect reads one event of each kind, in any order, within the given time. Any other event fails
-// the test.
+// expect reads one event of each kind, in any order, within the given time. It fails the test if it
+// reads any other event.
 func (w *watcher) expect(within time.Duration, kinds ...string) {
 	w.Helper()
 	late := time.After(testkit.Within(within))
@@ -139,8 +141,8 @@ func TestWatchersReceiveChangesOfRunsAndDocuments(t *testing.T) {
 		r.call("DELETE", "/api/sessions?id="+h.claim.SessionID+"&agentId="+r.agent, r.asKey(), "").want(200)
 	}, "runs")
 
-	// The watcher of the other organization has received no event of the first organization: its
-	// first event is that of the following upload.
+	// The watcher of the other organization received no event of the first organization: the first
+	// event that it receives is about this upload.
 	r.call("POST", "/api/knowledge", grace, `{"name":"a.txt","content":"some text"}`).want(202)
 	stranger.expect(soon, "documents")
 	r.bus.Changed(domain.ChangedRuns, elsewhere)
@@ -169,7 +171,7 @@ func TestChangeStreamsEnd(t *testing.T) {
 	if got, ok := <-f.heard; ok {
 		t.Errorf("the stream of a revoked key sent %q", got)
 	}
-	if took := time.Since(revoked); took > 15*time.Second {
+	if took := time.Since(revoked); took > testkit.Within(15*time.Second) {
 		t.Errorf("the stream ended after %s", took)
 	}
 

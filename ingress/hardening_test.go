@@ -19,7 +19,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// wire is a raw connection to an ingress, over which a test sends bytes.
+// wire is a raw connection from a test to an ingress.
 type wire struct {
 	net.Conn
 	t      *testing.T
@@ -36,7 +36,7 @@ func (r *testEnv) dial(t *testing.T) *wire {
 	return &wire{Conn: conn, t: t, reader: bufio.NewReader(conn)}
 }
 
-// write sends bytes. It ignores errors, because the server may have closed the connection.
+// write sends bytes. It ignores the errors that occur if the server has closed the connection.
 func (w *wire) write(text string) {
 	w.t.Helper()
 	if _, err := io.WriteString(w.Conn, text); err != nil && !errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ECONNRESET) {
@@ -44,15 +44,15 @@ func (w *wire) write(text string) {
 	}
 }
 
-// responses returns the statuses of the responses that the server sends. due is the expected number
-// of responses, and responses waits up to 10 s for each. If end is set, it also waits until the
-// server has closed the connection.
+// responses returns the statuses of the responses that the server sends. It waits up to 10 s for
+// each of the due responses, and then a moment for further responses. If end is set, it waits until
+// the server has closed the connection.
 func (w *wire) responses(due int, end bool) (statuses []int, closed bool) {
 	w.t.Helper()
 	for {
 		wait := quiet
 		if end || len(statuses) < due {
-			wait = 10 * time.Second
+			wait = time.Minute
 		}
 		if err := w.SetReadDeadline(time.Now().Add(wait)); err != nil {
 			w.t.Fatal(err)
@@ -70,7 +70,6 @@ func (w *wire) responses(due int, end bool) (statuses []int, closed bool) {
 	}
 }
 
-// hardened is a test environment with default settings.
 func hardened(t *testing.T) *testEnv {
 	t.Helper()
 	return newTestEnv(t, defaults())
@@ -78,10 +77,10 @@ func hardened(t *testing.T) *testEnv {
 
 const quiet = 300 * time.Millisecond // longer than a server on loopback takes to respond on an idle machine
 
-// Requests that two parsers could split differently are rejected and their connection is closed, or
-// they are parsed in the only way that RFC 9112 allows. The connection is closed after every
-// chunked request: RFC 9112 requires that for a request that also has a Content-Length, but
-// net/http does not report whether it has one.
+// A proxy and the service could disagree on where such a request ends. The service either rejects
+// the request and closes the connection, or parses it in the only way that RFC 9112 allows. It
+// closes the connection after every chunked request. RFC 9112 requires this if the request also has
+// a Content-Length, which net/http does not report.
 func TestSmuggling(t *testing.T) {
 	t.Parallel()
 	r := hardened(t)
@@ -185,7 +184,7 @@ func TestSmuggling(t *testing.T) {
 func TestHeaderCap(t *testing.T) {
 	t.Parallel()
 	r := hardened(t)
-	const room = 40 << 10 // more than the limit and the bytes that net/http adds to it
+	const room = 40 << 10 // more than the limit, including the bytes that net/http adds to it
 	for name, c := range map[string]struct {
 		sent string
 		want []int
@@ -209,7 +208,7 @@ func TestHeaderCap(t *testing.T) {
 	}
 }
 
-// A connection whose headers are incomplete after 5 s is closed.
+// If the headers of a request are incomplete after 5 s, the connection is closed.
 func TestSlowHeaders(t *testing.T) {
 	t.Parallel()
 	r := hardened(t)
@@ -266,8 +265,8 @@ func TestSlowClientsDoNotDelayOthers(t *testing.T) {
 	}
 }
 
-// A body is limited to 262,144 bytes with and without a Content-Length. A client that keeps sending
-// does not occupy the server.
+// A body is limited to 262,144 bytes, with and without a Content-Length. The connection is closed
+// even if the client continues to send.
 func TestBodyCap(t *testing.T) {
 	t.Parallel()
 	r := hardened(t)

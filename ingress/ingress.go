@@ -44,20 +44,21 @@ import (
 const (
 	// headerTimeout is the time in which a client must send the headers.
 	headerTimeout = 5 * time.Second
-	// streamPause is the pause between two attempts to create the job stream.
+	// streamPause is the pause between two attempts to create the job stream, which contains the
+	// job messages in NATS.
 	streamPause = time.Second
-	// bodyTimeout is the time in which a client must send the whole request.
+	// bodyTimeout is the time in which a client must send a whole request.
 	bodyTimeout = 30 * time.Second
-	// idleTimeout is the time for which an idle connection is kept open.
+	// idleTimeout is the time after which an idle connection is closed.
 	idleTimeout = 2 * time.Minute
 	// maxHeader is the maximum size of all headers of a request, in bytes.
 	maxHeader = 32 << 10
-	// drainTimeout is the time for requests in progress to finish.
+	// drainTimeout is the time that requests in progress have to finish when the ingress stops.
 	drainTimeout = 25 * time.Second
-	stopTimeout  = 30 * time.Second // time to stop all parts of the ingress, after the grace period
-	voiceDrain   = 14 * time.Second // time for spoken answers to finish; the voice gate takes longer to close
-	// writeTimeout is the time within which a response must be written, including the longest wait.
-	// Streams set their own deadlines.
+	stopTimeout  = 30 * time.Second // time for all parts of the ingress to stop, after the grace period
+	voiceDrain   = 14 * time.Second // time for spoken answers to finish; closing the voice gate takes longer
+	// writeTimeout is the time in which a response must be written. It includes the longest wait
+	// for a run. Streams set their own deadlines.
 	writeTimeout = 90 * time.Second
 )
 
@@ -69,8 +70,8 @@ type Config struct {
 	config.Outbound
 	config.Ingress
 
-	// OpenAIBaseURL is the workers' setting OPENAI_BASE_URL. If it is set, agents may have settings
-	// that OpenAI's own models do not accept.
+	// OpenAIBaseURL is the setting OPENAI_BASE_URL, which workers also have. If it is set, agents
+	// may have model settings that OpenAI's own models do not accept.
 	OpenAIBaseURL string
 }
 
@@ -81,7 +82,8 @@ type Deps struct {
 	Log   zerolog.Logger
 	// Tracer begins the traces of requests; nil: no traces.
 	Tracer *tracing.Tracer
-	// Metrics contains metrics that /metrics shows in addition to those of requests; nil: none.
+	// Metrics contains metrics that /metrics shows in addition to the metrics of requests; nil:
+	// none.
 	Metrics *prometheus.Registry
 	// Listener, if not nil, is used instead of Host and Port.
 	Listener net.Listener
@@ -210,7 +212,7 @@ func openSecrets(cfg Config, box *secrets.Box, deps Deps) (*sealed.Watch, error)
 	return watch, nil
 }
 
-// keys derives the keys for sealing and for signing from key, the value of SECRETS_KEY.
+// keys derives the keys for encryption and for signatures from key, the value of SECRETS_KEY.
 func keys(key string) (*secrets.Box, *secrets.Signer, error) {
 	box, err := secrets.NewBox(key)
 	if err != nil {
@@ -253,7 +255,8 @@ func (i *Ingress) openVoice(signer *secrets.Signer) (err error) {
 	return err
 }
 
-// publicURL returns the configured public URL, or the URL of the listener if none is configured.
+// publicURL returns the configured public URL. If none is configured, it returns the URL of the
+// listener.
 func publicURL(cfg Config, listener net.Listener) string {
 	switch {
 	case cfg.PublicURL != "":
@@ -266,8 +269,8 @@ func publicURL(cfg Config, listener net.Listener) string {
 }
 
 // Run serves until ctx ends. Then it reports not ready, and continues to serve for the grace
-// period. Afterwards, waiting requests get the current state of their runs as a response, and
-// requests in progress finish.
+// period. Then it drains: requests that wait for a run get the run's current state as the response,
+// and other requests finish.
 func (i *Ingress) Run(ctx context.Context) error {
 	defer i.searches.Close()
 	defer i.lines.Close()
@@ -328,8 +331,8 @@ func (i *Ingress) makeStream(ctx context.Context) error {
 	return err
 }
 
-// ensureStream repeats the creation of the job stream until it succeeds. err is the error of the
-// previous attempt.
+// ensureStream tries to create the job stream until it succeeds, and then waits until ctx ends. err
+// is the result of the previous attempt; if it is nil, the stream exists.
 func (i *Ingress) ensureStream(ctx context.Context, err error) error {
 	for err != nil {
 		if ended := lifecycle.Sleep(ctx, streamPause); ended != nil {
@@ -354,21 +357,22 @@ func (i *Ingress) serve(ctx context.Context, server *http.Server, listener net.L
 	if err := grace(failed, i.cfg.StopGrace); err != nil {
 		return err
 	}
-	// Waiting requests get their response now, so that Shutdown does not wait for them.
+	// Respond now to requests that wait for runs or events, so that Shutdown does not wait for
+	// them.
 	i.dispatch.Drain()
 	i.streams.Drain()
 	i.changes.Drain()
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
-	defer i.drainVoice(drain)() // Shutdown does not wait for hijacked connections, such as WebSockets
+	defer i.drainVoice(drain)() // waits for voice connections, which Shutdown ignores because their connections are hijacked
 	if err := server.Shutdown(drain); err != nil {
 		return errors.Join(fmt.Errorf("draining HTTP: %w", err), server.Close())
 	}
 	return nil
 }
 
-// grace waits for d, so that proxies and clients can notice that the ingress is not ready. It
-// returns an error if serving fails in the meantime.
+// grace waits for d while the server still serves, so that proxies and clients can notice that the
+// ingress is not ready. It returns an error if the server fails in the meantime.
 func grace(failed <-chan error, d time.Duration) error {
 	over := time.NewTimer(d)
 	defer over.Stop()
@@ -380,7 +384,8 @@ func grace(failed <-chan error, d time.Duration) error {
 	}
 }
 
-// drainVoice ends voice connections while requests drain. wait blocks until these connections have ended.
+// drainVoice begins to end all voice connections. The function wait blocks until they have ended or
+// ctx ends.
 func (i *Ingress) drainVoice(ctx context.Context) (wait func()) {
 	spoken := make(chan struct{})
 	go func() {

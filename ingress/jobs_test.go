@@ -8,14 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"parley/shared/testkit"
 )
 
-// smallNATS runs a NATS server whose streams together may have at most size bytes. resize restarts
-// the server with another limit.
+// smallNATS runs a NATS server whose streams together may have at most size bytes. The returned
+// function resize restarts the server with another limit.
 func smallNATS(t *testing.T, size string) (server *testkit.NATSServer, resize func(size string)) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "little.conf")
@@ -60,7 +59,7 @@ func (r *testEnv) wantJobs(when string, work bool) {
 	r.Fatalf("%s: %d %s, want %d with jobs %s, and metrics with %q:\n%s", when, ready.status, ready.body, status, result, want, dependencies(metrics.body))
 }
 
-// dependencies returns the lines of the metrics that report whether the dependencies are up.
+// dependencies returns the lines in /metrics that report which dependencies are up.
 func dependencies(metrics string) string {
 	var out []string
 	for line := range strings.SplitSeq(metrics, "\n") {
@@ -71,12 +70,13 @@ func dependencies(metrics string) string {
 	return strings.Join(out, "\n")
 }
 
-// A NATS server whose store is full responds but accepts no jobs, which /readyz and the metrics
-// report. When there is space again, they report the recovery without a restart of the ingress.
+// If the store of a NATS server is full, the server responds but accepts no jobs, and /readyz and
+// the metrics report this. When the store has space again, they report the recovery without a
+// restart of the ingress.
 func TestAFullJobStoreIsReported(t *testing.T) {
 	t.Parallel()
 	server, _ := smallNATS(t, "24M")
-	js := jetStream(t, server.URL) // a second stream, which fills the store without reserving space
+	js := jetStream(t, server.URL) // another stream, which fills the store without reserving space
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "OTHERS", Subjects: []string{"others"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestAFullJobStoreIsReported(t *testing.T) {
 	r.wantJobs("with space again", true)
 }
 
-// A NATS server with less space than the smallest job stream reserves responds but has no job
+// A NATS server that has less space than the smallest job stream needs responds, but has no job
 // stream. After a restart of NATS with more space, the ingress creates the stream without being
 // restarted.
 func TestABusTooSmallForTheJobStreamIsReported(t *testing.T) {
@@ -114,7 +114,7 @@ func TestABusTooSmallForTheJobStreamIsReported(t *testing.T) {
 	r.wantJobs("with 4 MiB", false)
 
 	resize("32M")
-	for end := time.Now().Add(30 * time.Second); ; { // the sweeper also calls EnsureStream every few seconds
+	for end := time.Now().Add(30 * time.Second); ; { // calls EnsureStream again and again, as the sweeper does
 		_, err := r.bus.EnsureStream(t.Context())
 		if err == nil {
 			break
@@ -128,14 +128,6 @@ func TestABusTooSmallForTheJobStreamIsReported(t *testing.T) {
 
 func jetStream(t *testing.T, url string) jetstream.JetStream {
 	t.Helper()
-	nc, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := testkit.JetStream(t, url)
 	return js
 }

@@ -8,14 +8,14 @@ import (
 	"parley/shared/testkit"
 )
 
-// An ingress that starts before NATS creates the job stream as soon as NATS responds. It needs no
-// worker for that.
+// An ingress that starts before NATS creates the job stream as soon as NATS responds, even if there
+// is no worker.
 func TestTheJobStreamIsCreatedOnceNATSStarts(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATSProcess(t, "")
 	server.Kill9()
 	r := newTestEnvOn(t, defaults(), server.URL)
-	<-time.After(7 * time.Second) // longer than one attempt to connect takes
+	<-time.After(7 * time.Second) // longer than an attempt to connect
 	server.Restart()
 	deadline := time.Now().Add(testkit.Within(20 * time.Second))
 	for r.call("GET", "/readyz", nil, "").status != http.StatusOK {

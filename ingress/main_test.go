@@ -5,6 +5,14 @@ import (
 	"testing"
 
 	"parley/ingress/internal/openapi/openapitest"
+	"parley/shared/testkit"
 )
 
-func TestMain(m *testing.M) { os.Exit(openapitest.Main(m, "ingress")) }
+// sideBySide is the default number of parallel tests. It exceeds the number of cores, because the
+// tests mostly wait for timeouts. The flag -parallel overrides it.
+const sideBySide = 6
+
+func TestMain(m *testing.M) {
+	testkit.SideBySide(sideBySide)
+	os.Exit(openapitest.Main(m, "ingress"))
+}

@@ -13,8 +13,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// park parks the run until a person approves a tool call, in the same way as a worker. It saves the
-// state and, unless silent is set, publishes it.
+// park parks the run until a person approves a tool call, in the same way as a worker. It stores
+// the state of the run and, unless silent is set, publishes that state.
 func (h *scriptedWorker) park(callID string, silent bool) {
 	h.Helper()
 	input := json.RawMessage(`{"text":"hi"}`)
@@ -49,7 +49,7 @@ func (r *testEnv) decide(runID, action, callID string) domain.Run {
 	return r.call("POST", "/api/runs?id="+runID+"&action="+action+"&toolCallId="+callID, r.asKey(), "").run(200)
 }
 
-// inBackground sends a request in the background. The channel receives its response.
+// inBackground sends a request in another goroutine. The returned channel receives the response.
 func (r *testEnv) inBackground(method, path string, headers head, body string) chan answer {
 	out := make(chan answer, 1)
 	go func() { out <- r.call(method, path, headers, body) }()
@@ -58,8 +58,9 @@ func (r *testEnv) inBackground(method, path string, headers head, body string) c
 
 const waiting = `{"sessionId":"s","message":"hi"}`
 
-// A request that waits for a run gets a response when the run begins to wait for a person. The wait
-// is ended by the worker's reply, by its notice or, if both are lost, by the poll.
+// A request that waits for a run gets a response when the run begins to wait for a person. The
+// worker's reply ends the wait. If the reply is lost, the worker's notification does, and if both
+// are lost, the next poll of the database.
 func TestAWaitEndsWhenItsRunRequiresAnAction(t *testing.T) {
 	t.Parallel()
 	for name, silent := range map[string]bool{"published": false, "not published": true} {
@@ -74,8 +75,8 @@ func TestAWaitEndsWhenItsRunRequiresAnAction(t *testing.T) {
 			r.awaitRequests(3)
 			h.park("call_1", silent)
 			began := time.Now()
-			// The long poll may read the run only after it was parked, and then waits for the next
-			// change. The test therefore checks it last and does not measure its duration. The
+			// A long poll that reads the run for the first time after it was parked waits for the
+			// next change. The test therefore checks it last and does not measure its duration. The
 			// tests of package dispatch cover long polls without this race.
 			for _, c := range []struct {
 				what   string
@@ -133,7 +134,7 @@ func TestALongPollWaitsForTheNextChange(t *testing.T) {
 	}
 }
 
-// awaitRequests waits until n requests are in progress, in addition to its own request for the
+// awaitRequests waits until n requests are in progress, not counting its own request for the
 // metrics.
 func (r *testEnv) awaitRequests(n int) {
 	r.Helper()
@@ -145,7 +146,7 @@ func (r *testEnv) awaitRequests(n int) {
 	}
 }
 
-// If a decision finishes a run, waiting requests and streams report that result like any other.
+// If a decision finishes a run, waiting requests and streams get that result like any other.
 func TestAbandoningARunAnswersWaitingRequests(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
@@ -199,7 +200,7 @@ func TestAStreamContinuesAfterADecision(t *testing.T) {
 	if err := json.Unmarshal([]byte(asked.data), &data); err != nil || data.RunID != runID || data.RequiredAction.ToolCallID != "call_1" {
 		t.Errorf("the event is %s, %v", asked.data, err)
 	}
-	// While the run waits, clients can read its log and follow it.
+	// While the run waits for the decision, clients can read its log and follow it.
 	cut := r.events(second, runID, "")
 	parked := []frame{}
 	for range 4 {

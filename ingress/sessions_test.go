@@ -66,8 +66,8 @@ func TestSessionsContainTheirMessages(t *testing.T) {
 	ada := r.asPerson()
 	first := r.chat("id="+r.agent, "one", ada)
 	r.chat("id="+r.agent, "two", ada)
-	r.chat("id="+r.newAgent(`"user"`), "three", ada) // the same session name with another agent
-	r.chat("id="+r.agent, "four", r.asKey())         // the same session name from another caller
+	r.chat("id="+r.newAgent(`"user"`), "three", ada) // the same session id with another agent
+	r.chat("id="+r.agent, "four", r.asKey())         // the same session id from another caller
 	r.call("POST", runPath, r.asKey(), trigger(r.agent, `,"sessionId":"nightly"`)).want(200)
 	const all = "nightly@ag/system:1 s@ag/key:1 s@ag/usr:1 s@ag/usr:2"
 	if got := r.sessions("", ada); got != all {
@@ -139,7 +139,7 @@ func TestErasingASessionAnswersWaitingRequests(t *testing.T) {
 		go func() { answered <- r.call(method, path, headers, body) }()
 	}
 	run := r.call("POST", chat, r.asPerson("Idempotency-Key", "k", "Prefer", "respond-async"), body).run(202)
-	ask("POST", chat, keyed, body)                      // attaches to the existing run
+	ask("POST", chat, keyed, body)                      // joins the existing run, because of its idempotency key
 	ask("POST", chat, ada, body)                        // starts another run
 	ask("GET", "/api/runs?wait=10&id="+run.ID, ada, "") // polls the run
 	for !strings.Contains(r.call("GET", "/metrics", nil, "").want(200).body, "requests_in_flight 4") {

@@ -81,7 +81,7 @@ func (r *testEnv) withTemplates() {
 	}
 }
 
-// row reads one value from the database.
+// row returns the result of a query for one value.
 func (r *testEnv) row(value any, query string, args ...any) {
 	r.Helper()
 	if err := testkit.SQL(r.T, r.dsn).QueryRowContext(r.Context(), query, args...).Scan(value); err != nil {
@@ -89,7 +89,7 @@ func (r *testEnv) row(value any, query string, args ...any) {
 	}
 }
 
-// asked returns the input that a worker would read for a run.
+// asked returns the input of a run, as a worker would read it.
 func (r *testEnv) asked(runID string) domain.Input {
 	r.Helper()
 	var raw string
@@ -127,8 +127,8 @@ func TestACompletionIsARun(t *testing.T) {
 	}
 }
 
-// Without a session name, the request contains all messages. With a session name, the earlier
-// messages come from the stored session.
+// A request without a session id contains all messages. For a request with a session id, the
+// earlier messages come from the stored session.
 func TestWhatACompletionAsks(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
@@ -278,7 +278,7 @@ func TestACompletionIsIdempotent(t *testing.T) {
 		}
 		got.v1(422, "invalid_request_error idempotency_key_reused null")
 	}
-	// Each agent has separate idempotency keys, and they are separate from the keys of chats.
+	// The idempotency keys of each agent are separate, and so are those of chats.
 	if other := r.call("POST", completionsPath, key, strings.Replace(body, r.agent, r.newAgent(`"user"`), 1)).want(200); other.body == first.body {
 		t.Error("an idempotency key matched a run of another agent")
 	}
@@ -431,7 +431,7 @@ func TestACompletionIsStreamed(t *testing.T) {
 		if f.res.Header.Get("X-Parley-Run-Id") != h.bell.RunID {
 			t.Errorf("%s: headers %v", name, f.res.Header)
 		}
-		first, _ := f.next() // the stream is open before the worker publishes events
+		first, _ := f.next() // the stream is open before the worker publishes an event
 		tt.tell(h)
 		got := first.raw + raw(f.all())
 		if joined := strings.Join(chunks(t, got), " "); joined != tt.want {

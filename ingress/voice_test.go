@@ -13,6 +13,7 @@ import (
 
 	"parley/shared/bus"
 	"parley/shared/contract"
+	"parley/shared/testkit"
 )
 
 const inWriting = `{"type":"session.update","session":{"type":"realtime","output_modalities":["text"]}}`
@@ -51,7 +52,7 @@ func (r *testEnv) serveVoice() {
 	r.Cleanup(func() { stop(context.WithoutCancel(r.Context())) })
 }
 
-// voice is a voice connection of a client.
+// voice is the client's side of a voice connection.
 type voice struct {
 	*testEnv
 	socket *websocket.Conn
@@ -99,7 +100,7 @@ type event struct {
 	} `json:"response"`
 }
 
-// until reads events up to the next one of this kind, and returns that event.
+// until reads events up to the next one of the given kind, and returns that event.
 func (v *voice) until(kind string) event {
 	v.Helper()
 	ctx, cancel := context.WithTimeout(v.Context(), 20*time.Second)
@@ -119,8 +120,8 @@ func (v *voice) until(kind string) event {
 	}
 }
 
-// ends checks that an error event with this code arrives, followed by a close frame with this
-// status.
+// ends checks that an error event with the given code arrives, followed by a close frame with the
+// given status.
 func (v *voice) ends(code string, status websocket.StatusCode) {
 	v.Helper()
 	if got := v.until("error").Error.Code; got != code {
@@ -145,7 +146,7 @@ func TestVoiceDurationAndIdleTimeLimits(t *testing.T) {
 	one, other := r.openVoice(long), r.openVoice(idle)
 	one.ends("session_expired", websocket.StatusNormalClosure)
 	other.ends("session_idle", websocket.StatusNormalClosure)
-	if took := time.Since(began); took < 3*time.Second || took > 60*time.Second {
+	if took := time.Since(began); took < 3*time.Second || took > testkit.Within(60*time.Second) {
 		t.Errorf("the sessions lasted %s", took)
 	}
 }

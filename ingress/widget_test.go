@@ -31,8 +31,8 @@ func (r *testEnv) visitor(token string) head {
 	return head{"Authorization": "Bearer " + token, "Origin": widgetPage, "Idempotency-Key": "k"}
 }
 
-// widgetToken returns a token that is valid for the given time, encrypted as the ingresses of the
-// environment do.
+// widgetToken returns a token that is valid for the given time. The ingresses of the environment
+// can decrypt it.
 func (r *testEnv) widgetToken(life time.Duration) string {
 	r.Helper()
 	box, err := secrets.NewBox(strings.Repeat("ab", 32))
@@ -57,7 +57,7 @@ func TestAVisitorsAnswerIsStreamedAndResumed(t *testing.T) {
 	h.say("one ")
 	seen := f.until("message.delta")
 	h.checkpoint()
-	f.leave() // simulates a reload of the page, whose requests reach the other ingress
+	f.leave() // simulates a reload of the page; the new request reaches the other ingress
 	visitor["Last-Event-ID"] = seen.id
 	again := r.follow("POST", other+r.chatPath(), visitor, streamed)
 	again.isStream()
@@ -69,8 +69,9 @@ func TestAVisitorsAnswerIsStreamedAndResumed(t *testing.T) {
 	again.until("run.completed")
 }
 
-// Visitors never receive the inputs and outputs of tools, costs or details of errors, neither live
-// nor in replays, with or without a stream. Members of the organization receive all of them.
+// Visitors never receive the inputs and outputs of tools, costs or details of errors, neither in
+// live responses nor in replays, and neither with nor without a stream. Members of the organization
+// receive all of them.
 func TestVisitorsDoNotSeeToolData(t *testing.T) {
 	t.Parallel()
 	const canary = "ceo@corp.example"
@@ -153,7 +154,7 @@ func TestVisitorsStreamsEndWithTheWidget(t *testing.T) {
 	elsewhere.isStream()
 	short["Prefer"] = "respond-async"
 	for began := time.Now(); r.call("POST", r.chatPath(), short, `{"sessionId":"s","message":"hi"}`).status != 401; { // until the token expires
-		if time.Since(began) > 20*time.Second {
+		if testkit.Late(began, 20*time.Second) {
 			t.Fatal("the token does not expire")
 		}
 	}

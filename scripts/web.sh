@@ -7,7 +7,8 @@
 set -eu
 cd "${0%/*}/.."
 top=$PWD out=${TMPDIR:-/tmp}/parley-web.$$
-trap 'rm -rf "$out"' EXIT
+widget=$out.widget
+trap 'rm -rf "$out" "$widget"' EXIT
 cd ingress/web
 export NODE_PATH=$PWD/third_party
 
@@ -15,10 +16,17 @@ bundle() { "$top/bin/esbuild" --log-level=warning --bundle --minify --target=es2
 
 bundle --format=esm --splitting --jsx=automatic --jsx-import-source=preact --entry-names='[name]-[hash]' --chunk-names='[name]-[hash]' \
 	--outdir="$out" dashboard=dashboard/main.tsx dashboard-style=style/dashboard.css site-style=style/site.css docs-style=style/docs.css \
-	docs-console=reference/console.ts
+	docs-console=reference/console.ts docs-copy=reference/copy.ts
+# The scripts of the widget contain its style sheets as texts, which esbuild does not minify. They are
+# minified in a copy of the sources.
+mkdir "$widget"
+cp -R widget kit tsconfig.json "$widget"
+cd "$widget" # names with a hash depend on the paths of the sources
+bundle --allow-overwrite --outdir=widget widget/style.css widget/files.css
 bundle --format=iife --loader:.css=text --outfile="$out/widget.js" widget/main.ts
 bundle --format=esm --loader:.css=text --outfile="$out/widget-files.js" widget/files.ts
 bundle --format=esm --loader:.css=text --entry-names='[name]-[hash]' --outdir="$out" widget-preview=widget/preview.ts
+cd "$top/ingress/web"
 # The audio worklet, the highlighter and the widget's preview are separate files, so that only those
 # pages load them that use them. The theme of the documentation is not a module, because browsers run
 # modules after the first paint.

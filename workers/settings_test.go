@@ -6,37 +6,17 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"parley/shared/config"
-	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/shared/id"
-	"parley/shared/store/queuedb"
 	"parley/shared/testkit/openaistub"
 )
 
 // startInput starts a run with the given input and returns the run's id.
 func (r *testEnv) startInput(agent, session string, input domain.Input) string {
 	r.Helper()
-	raw, err := json.Marshal(input)
-	if err != nil {
-		r.Fatal(err)
-	}
-	run := queuedb.NewRun{
-		ID: id.New(id.Run), OrganizationID: r.org, AgentID: agent, CallerKind: domain.CallerSystem, Principal: "system",
-		SessionID: session, SessionKey: contract.Hash(agent, session), TriggerType: "api", Input: raw, Lane: domain.LaneAutomation,
-		ReplyTo: r.inbox, Retention: time.Hour, Deadline: r.deadline,
-	}
-	run.Dedupe = contract.Dedupe(r.org, contract.EndpointAutomation, run.ID)
-	out, err := r.store.Queue.Accept(r.Context(), []queuedb.NewRun{run})
-	if err != nil || out[0].Err != nil {
-		r.Fatalf("accepting: %v, %v", err, out)
-	}
-	if out[0].Job != nil {
-		r.bus.PublishJobs(*out[0].Job)
-	}
-	return run.ID
+	return r.startRun(id.New(id.Run), agent, "system", session, input)
 }
 
 // agentOf creates an agent with the given configuration in the organization of the test, and

@@ -18,11 +18,11 @@ type Asset struct {
 	Type string // media type
 	ETag string
 	Body []byte
-	Gzip []byte // Body, compressed
+	Gzip []byte // compressed Body
 }
 
-// WidgetScript is the name of the script that other sites load. It loads WidgetFiles, the module for
-// attachments, when it is needed.
+// WidgetScript is the name of the script that other sites load. The script loads the module
+// WidgetFiles when a chat that accepts attachments is opened.
 const (
 	WidgetScript = "widget.js"
 	WidgetFiles  = "widget-files.js"
@@ -69,7 +69,7 @@ func NewAsset(contentType string, body []byte) (Asset, error) {
 	return Asset{Type: contentType, ETag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`, Body: body, Gzip: compressed}, nil
 }
 
-// compress compresses a body as well as possible, because that is done only once.
+// compress compresses a body at the highest level, because each body is compressed only once.
 func compress(body []byte) ([]byte, error) {
 	var out bytes.Buffer
 	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
@@ -85,7 +85,8 @@ func compress(body []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// bundled returns the path of the bundle with a name and an extension. Exactly one must exist.
+// bundled returns the path of the bundle with a name and an extension. It returns an error unless
+// there is exactly one.
 func bundled(name, extension string) (string, error) {
 	entries, err := fs.Glob(bundles, "dist/"+name+"-*"+extension)
 	if err != nil {
@@ -95,7 +96,7 @@ func bundled(name, extension string) (string, error) {
 	for _, entry := range entries {
 		hash := strings.TrimSuffix(strings.TrimPrefix(path.Base(entry), name+"-"), extension)
 		if strings.Contains(hash, "-") {
-			continue // belongs to another bundle, whose name starts with the same name
+			continue // a bundle with a longer name that begins with this name
 		}
 		if found != "" {
 			return "", fmt.Errorf("two bundles %s%s; run make web", name, extension)

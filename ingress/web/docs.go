@@ -29,7 +29,7 @@ type Guides struct {
 	Results        []guides.Result
 }
 
-// At returns the path of the page that is shown.
+// At returns the path of the page, by which the navigation marks the current page.
 func (g Guides) At() string {
 	if g.Page == nil {
 		return ""
@@ -55,16 +55,16 @@ var documents embed.FS
 
 var llms = text.Must(text.ParseFS(documents, "pages/llms.txt"))
 
-// functions are the functions that templates can call.
+// functions are the functions that templates may call.
 var functions = template.FuncMap{
 	"credential": credential, "spans": openapi.ParseSpans, "bundled": bundled, "slug": slug, "text": textOf, "tries": tries,
 }
 
-// slug returns the anchor of a chapter.
+// slug returns the URL fragment that leads to a chapter with the given title.
 func slug(title string) string { return strings.ToLower(title) }
 
-// tries reports whether a browser may send requests of an operation. It can send them with a
-// session, or without a credential, for example in demo mode.
+// tries reports whether the console of the API reference can send requests of an operation. This is
+// the case if a login session or the demo suffices, or if no credential is needed.
 func tries(credentials []string) bool {
 	return len(credentials) == 0 || slices.Contains(credentials, "sessionCookie") || slices.Contains(credentials, "demo")
 }

@@ -15,7 +15,7 @@ var (
 )
 
 // TestDocsPages checks that the pages of the documentation load nothing, run nothing and escape
-// their data. Links to fragments must have targets.
+// their data. The fragments in links must exist.
 func TestDocsPages(t *testing.T) {
 	t.Parallel()
 	evil := `<script>alert(1)</script>`

@@ -12,8 +12,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the dashboard's table of model settings")
 
-// The dashboard has a copy of the service's table of the settings that models accept. The copy must
-// be in sync.
+// The dashboard contains a copy of the table of the settings that models accept. It must be equal
+// to the service's table.
 func TestTheDashboardHasTheTableOfModelSettings(t *testing.T) {
 	t.Parallel()
 	const file = "dashboard/pages/agent/modelsupport.ts"

@@ -5,8 +5,8 @@ import (
 	"html/template"
 )
 
-// texts are the texts of the pages without scripts, as HTML. Values are escaped and replace the
-// formatting verbs of a text.
+// texts contains the texts of the pages without scripts, as HTML. The formatting verbs in a text
+// are replaced by escaped values.
 var texts = map[string]string{
 	// Texts of the template frame.html.
 	"brand":        "Parley",
@@ -58,7 +58,7 @@ var texts = map[string]string{
 	"setPasswordAndSignIn": "Set password and sign in",
 
 	// Texts of the template notice.html.
-	"openDashboard": `<a href="/dashboard">Open the dashboard</a> or <a href="/docs">read the documentation</a>`,
+	"openDashboard": `<a href="/dashboard">Open the dashboard</a> or <a href="/docs">read the documentation</a>.`,
 
 	// Texts of the template preview.html.
 	"widgetPreview": "Widget preview",
@@ -73,7 +73,7 @@ var texts = map[string]string{
 		`of the dashboard.`,
 }
 
-// textOf returns a text with its values, which are escaped unless they are HTML.
+// textOf returns a text with its values filled in. Values are escaped unless they are HTML.
 func textOf(name string, values ...any) (template.HTML, error) {
 	format, ok := texts[name]
 	if !ok {

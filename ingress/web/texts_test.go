@@ -39,9 +39,9 @@ func strayTexts(page string) []string {
 	return found
 }
 
-// TestTextsOfPagesStandInTheTable checks that the pages around the dashboard contain no text of
-// their own, and that they use each text of the table. The test omits the pages of the
-// documentation, whose texts are not in the table.
+// TestTextsOfPagesStandInTheTable checks that the pages contain no text that is missing from the
+// table, and that they use each text of the table. It omits the pages of the documentation, whose
+// texts are not in the table.
 func TestTextsOfPagesStandInTheTable(t *testing.T) {
 	t.Parallel()
 	used := ""
@@ -62,7 +62,7 @@ func TestTextsOfPagesStandInTheTable(t *testing.T) {
 	}
 }
 
-// TestStrayTextsOfPages checks which parts of a page count as texts.
+// TestStrayTextsOfPages checks which parts of a page strayTexts regards as texts.
 func TestStrayTextsOfPages(t *testing.T) {
 	t.Parallel()
 	const page = `{{define "head"}}<p class="hint" title="Now">{{text "or"}} never</p>{{template "head" "Sign in"}}` +

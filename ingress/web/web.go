@@ -13,19 +13,19 @@ import (
 const ContentSecurityPolicy = "default-src 'none'; style-src 'self'; img-src 'self'; " +
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
-// DashboardSecurityPolicy is the policy for the dashboard. It allows scripts from this host and requests to this host, and
-// forbids turning text into HTML.
+// DashboardSecurityPolicy is the policy for the dashboard. It allows scripts from this host and
+// requests to this host, and forbids scripts to turn text into HTML.
 const DashboardSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 // Login is the data for the login page.
 type Login struct {
-	Problem string // why signing in failed, or empty
+	Problem string // why signing in failed; empty: it did not
 	Email   string // the email address as typed
-	Next    string // the path of the requested page, or empty for the dashboard's first page
+	Next    string // path of the page to open after signing in; empty: the dashboard's first page
 
-	OpenID   bool // offers to sign in with the organization's identity provider
-	TakeOver bool // offers to take over the email address by signing in with that provider
+	OpenID   bool // whether the page offers to sign in with the organization's identity provider
+	TakeOver bool // whether the page offers to take over the email address by signing in with the identity provider
 }
 
 // Signup is the data for the page that creates an account.
@@ -35,7 +35,7 @@ type Signup struct{ Problem, Name, Email, Next string }
 type Accept struct {
 	Token               string
 	Organization, Email string
-	As                  string // the role with its article, for example "a member"
+	As                  string // the role with its indefinite article, for example "a member"
 	SignedIn            bool
 	Problem             string
 }

@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// inline matches content that the pages' Content-Security-Policy would block.
+// inline matches parts of a page that the pages' Content-Security-Policy would block.
 var inline = regexp.MustCompile(`(?i)<script>|<script [^>]*>[^<]|<style|\sstyle=|\son[a-z]+=|javascript:|\ssrc="[^/]|\ssrc="//|href="(https?:)?//`)
 
 func TestPages(t *testing.T) {
@@ -51,7 +51,7 @@ func TestPages(t *testing.T) {
 		}
 		for _, part := range []string{"<!doctype html>", `lang="en"`, "viewport", "<main", "</html>"} {
 			if part == "<main" && name == "dashboard" {
-				continue // the script creates this element
+				continue // the script of the page creates this element
 			}
 			if !bytes.Contains(page, []byte(part)) {
 				t.Errorf("%s lacks %s", name, part)
@@ -75,7 +75,7 @@ func TestAssets(t *testing.T) {
 			t.Errorf("missing %s; run make web", name)
 		}
 	}
-	for _, bundle := range [][2]string{{"dashboard", ".js"}, {"dashboard-style", ".css"}, {"site-style", ".css"}, {"docs-style", ".css"}, {"docs-theme", ".js"}, {"voice-worklet", ".js"}, {"highlight", ".js"}, {"widget-preview", ".js"}} {
+	for _, bundle := range [][2]string{{"dashboard", ".js"}, {"dashboard-style", ".css"}, {"site-style", ".css"}, {"docs-style", ".css"}, {"docs-theme", ".js"}, {"docs-copy", ".js"}, {"docs-console", ".js"}, {"voice-worklet", ".js"}, {"highlight", ".js"}, {"widget-preview", ".js"}} {
 		name, err := bundled(bundle[0], bundle[1])
 		if _, there := assets[strings.TrimPrefix(name, "/assets/")]; err != nil || !there {
 			t.Errorf("bundle %v: %q, %v", bundle, name, err)
@@ -136,7 +136,7 @@ func TestModulesImportInOneDirection(t *testing.T) {
 		}
 		return ""
 	}
-	seen := map[string]int{} // 1: in progress, 2: done
+	seen := map[string]int{} // state of a module by path; 1: in progress, 2: done
 	var visit func(name string, way []string)
 	visit = func(name string, way []string) {
 		way = append(way, name)

@@ -1,6 +1,8 @@
 package browser
 
 import (
+	"errors"
+	"math"
 	"net/http"
 	"testing"
 )
@@ -47,6 +49,44 @@ func TestAgentSettings(t *testing.T) {
 	if now.Name != "Mine" || now.Description != "Somebody else's" {
 		t.Errorf("saved: %+v", now)
 	}
+}
+
+// TestSettingsIndex uses the list of sections beside an agent's settings. It marks the chosen section,
+// and does not move from under the pointer.
+func TestSettingsIndex(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	agent := a.agent(t, "Long", map[string]any{"model": "offline/echo"})
+	p := open(t).signIn(a)
+	p.visit("/dashboard/agents/" + agent + "/settings")
+	index := p.in("navigation", "Settings")
+	place := func(name string) (at struct{ Top, Scrolled float64 }) {
+		p.until("reading the place of "+name, func() error {
+			return index.in("link", name).ask(&at, `function () { return { Top: this.getBoundingClientRect().top, Scrolled: scrollY } }`)
+		})
+		return at
+	}
+	current := func(want string) {
+		p.until("the current section is "+want, func() error {
+			var got string
+			err := index.ask(&got, `function () { return this.querySelector("[aria-current]")?.textContent ?? "" }`)
+			if err == nil && got != want {
+				err = errors.New(got)
+			}
+			return err
+		})
+	}
+	p.is("textbox", "Name")
+	current("Basics")
+	for _, name := range []string{"Model", "Connections", "Delete"} {
+		before := place(name)
+		index.click("link", name)
+		current(name)
+		if after := place(name); after.Scrolled == 0 || math.Abs(after.Top-before.Top) > 1 {
+			t.Errorf("%s: the link moves from %v to %v", name, before, after)
+		}
+	}
+	p.inspect("settings-index")
 }
 
 // TestSuggestedQuestions saves suggested questions and starts a chat with one of them.

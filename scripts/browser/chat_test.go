@@ -120,6 +120,51 @@ func TestAnswerStreams(t *testing.T) {
 	p.sees("The run was cancelled")
 }
 
+// TestTwoTabs opens a session in two windows. Each shows the messages that the other sends, in order
+// and once, and can stop the other's run.
+func TestTwoTabs(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	agent := a.agent(t, "Slow", map[string]any{"model": slowModel})
+	p, other := open(t).signIn(a), open(t).signIn(a)
+	p.visit("/dashboard/agents/" + agent)
+	p.fill("Message", "one")
+	p.press("Enter")
+	p.in("article", "Message: one").sees("echo: one")
+
+	var address string
+	p.js(&address, `() => location.href`)
+	other.visitURL(address)
+	other.in("article", "Message: one").sees("echo: one")
+
+	p.fill("Message", "two slowly "+numbered(400))
+	p.press("Enter")
+	other.in("article", "Message: two…").sees("echo: two slowly w1 w2 w3")
+	other.click("button", "Stop the run")
+	p.sees("The run was cancelled")
+
+	other.fill("Message", "three")
+	other.press("Enter")
+	p.in("article", "Message: three").sees("echo: three")
+	p.fill("Message", "four")
+	p.press("Enter")
+	for _, at := range []*page{p, other} {
+		at.in("article", "Message: four").is("link", "Run details")
+		shown, err := at.in("log", "Messages").text()
+		if err != nil {
+			t.Fatal(err)
+		}
+		end := 0
+		for _, answer := range []string{"echo: one", "echo: two slowly w1 w2 w3", "echo: three", "echo: four"} {
+			if at := strings.Index(shown, answer); at < end || strings.Count(shown, answer) != 1 {
+				t.Errorf("%q is at %d of the messages, want it once and after %d: %s", answer, at, end, shown)
+			} else {
+				end = at
+			}
+		}
+	}
+}
+
 // TestRefusedMessage sends a message that the service rejects because the budget is used up. The
 // input field keeps the message, even after a reload.
 func TestRefusedMessage(t *testing.T) {

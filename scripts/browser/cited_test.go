@@ -148,7 +148,19 @@ func TestDocumentPages(t *testing.T) {
 	dialog.sees("The cited words are marked.")
 	p.settled()
 	p.marks(t)
+	var hint float64
+	p.js(&hint, `() => {
+		const shown = (element) => element.getBoundingClientRect();
+		const [head, hint, frame] = [".dialog-head", "dialog .hint", ".page-frame"].map((at) => shown(document.querySelector(at)));
+		return Math.min(hint.top - head.bottom, frame.top - hint.bottom, innerHeight - frame.bottom);
+	}`)
+	if hint < 0 {
+		t.Errorf("the page, or the hint about the marked words above it, is %.0f pixels outside the window", -hint)
+	}
 	p.inspect("cited-page")
+	dialog.click("button", "Previous")
+	dialog.is("image", "Page 2 of handbook.pdf")
+	dialog.click("button", "Next")
 	dialog.click("button", "Next")
 	dialog.is("image", "Page 4 of handbook.pdf")
 	dialog.seesNot("The cited words")

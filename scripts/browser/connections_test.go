@@ -8,6 +8,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"parley/shared/testkit/modelstub"
 	"parley/shared/testkit/openaistub"
 )
 
@@ -27,7 +28,7 @@ func locked(model http.Handler) http.Handler {
 	other := openaistub.New()
 	other.RequireKey("another key")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := bodyOf(r)
+		body, err := modelstub.ReadBody(r)
 		switch {
 		case err != nil: // the request is incomplete
 		case strings.Contains(body, `"model":"locked"`):

@@ -1,7 +1,6 @@
 package browser
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,13 +13,12 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 
 	"parley/scripts/internal/quickstart"
-	"parley/shared/lifecycle"
 	"parley/shared/testkit"
+	"parley/shared/testkit/modelstub"
 	"parley/shared/testkit/openaistub"
 )
 
@@ -29,7 +27,7 @@ type testEnv struct {
 	mu      sync.Mutex
 	up      bool
 	dir     string
-	parley  *lifecycle.Child
+	parley  *quickstart.Service
 	model   *openaistub.Server // the model "openai/stub"
 	outside *outside
 	servers []*httptest.Server
@@ -79,7 +77,7 @@ func withTestEnv(t *testing.T) *testEnv {
 
 func (s *testEnv) startOutside() {
 	s.model, s.outside = openaistub.New(), &outside{desk: desk()}
-	model, others := httptest.NewServer(locked(paused(s.model))), httptest.NewServer(s.outside)
+	model, others := httptest.NewServer(locked(modelstub.Slow(s.model, pause))), httptest.NewServer(s.outside)
 	s.servers = append(s.servers, model, others)
 	s.outside.url = others.URL
 	s.outside.host = strings.TrimPrefix(others.URL, "http://")
@@ -87,17 +85,9 @@ func (s *testEnv) startOutside() {
 
 // startParley starts `parley up` with settings for the tests, and returns when the service is
 // ready.
-func (s *testEnv) startParley(t *testing.T, program string) error {
+func (s *testEnv) startParley(t *testing.T, program string) (err error) {
 	t.Helper()
-	log, err := os.Create(filepath.Join(s.dir, "output"))
-	if err != nil {
-		return fmt.Errorf("creating parley's log: %w", err)
-	}
-	defer log.Close()
-
-	data := filepath.Join(s.dir, "data")
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, "up")
-	cmd.Env = append(append(os.Environ(), quickstart.Environment(data, testkit.FreePort(t))...),
+	s.parley, err = quickstart.Start(t, program, s.dir,
 		"OPENAI_BASE_URL="+s.servers[0].URL+"/v1", "OPENAI_API_KEY=stub", "DEFAULT_MODEL=offline",
 		fmt.Sprintf("ANTHROPIC_BASE_URL=http://127.0.0.1:%d", testkit.FreePort(t)), "ANTHROPIC_API_KEY=stub", // unreachable
 		"TRANSCRIPTION_MODEL=openai/ear", "AUDIO_BASE_URL="+s.outside.url+"/v1", "AUDIO_API_KEY=ear", "SPEECH_MODEL=offline/espeak-ng",
@@ -105,25 +95,12 @@ func (s *testEnv) startParley(t *testing.T, program string) error {
 		"TRUSTED_PROXIES=127.0.0.0/8", "LIMIT_USER=3000", // each page sends a client address of its own
 		"LIMIT_WIDGET_ADDRESS=600", // pages on other origins send no client address, so their visitors share one
 		"SIGNUPS_PER_ADDRESS=0", "MODEL_PRICES="+slowModel+"=100/200")
-
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if s.parley, err = lifecycle.StartChild(cmd, syscall.SIGKILL); err != nil {
-		return fmt.Errorf("starting parley: %w", err)
-	}
-
-	ready := func() bool { return s.parley.Ended() || bytes.Contains(s.output(), []byte(quickstart.BannerEnd)) }
-	if !polled(t, time.Minute, ready) || s.parley.Ended() {
-		return fmt.Errorf("parley is not ready: %w\n%s", s.parley.Err(), s.output())
-	}
-
-	creds, err := quickstart.ReadCredentials(data)
 	if err != nil {
 		return err
 	}
 
-	s.url = creds.BaseURL
-	s.host = strings.TrimPrefix(creds.BaseURL, "http://")
+	s.url = s.parley.BaseURL
+	s.host = strings.TrimPrefix(s.parley.BaseURL, "http://")
 	return nil
 }
 
@@ -169,15 +146,6 @@ func roomInMemory() bool {
 	return err == nil && shared.Bavail*uint64(max(0, shared.Bsize)) > 1<<30
 }
 
-// output returns parley's output.
-func (s *testEnv) output() []byte {
-	raw, err := os.ReadFile(filepath.Join(s.dir, "output"))
-	if err != nil {
-		return []byte(err.Error())
-	}
-	return raw
-}
-
 // address returns a client address that no other page uses. Rate limits apply per address, so tests
 // with separate addresses do not exhaust each other's limits.
 func (s *testEnv) address() string {
@@ -194,7 +162,7 @@ func (s *testEnv) end(failed bool) error {
 		s.close()
 	}
 
-	err := s.endParley()
+	err := s.parley.Stop()
 	for _, server := range s.servers {
 		server.CloseClientConnections()
 		server.Close()
@@ -203,43 +171,11 @@ func (s *testEnv) end(failed bool) error {
 	if s.dir == "" {
 		return err
 	}
-	if failed || err != nil {
-		fmt.Fprintf(os.Stderr, "parley complained:\n%s", complaints(s.output()))
+	if s.parley != nil && (failed || err != nil) {
+		fmt.Fprintf(os.Stderr, "parley complained:\n%s", s.parley.Complaints())
 		if raw, err := os.ReadFile(filepath.Join(s.dir, "browser")); err == nil && os.Getenv("BROWSER_LOG") != "" {
 			_ = os.WriteFile(os.Getenv("BROWSER_LOG"), raw, 0o600)
 		}
 	}
 	return errors.Join(err, os.RemoveAll(s.dir))
-}
-
-// endParley stops the service. It kills the service and returns an error if the service does not
-// end within 30 s.
-func (s *testEnv) endParley() error {
-	if s.parley == nil {
-		return nil
-	}
-	if err := s.parley.Signal(syscall.SIGTERM); err != nil {
-		return fmt.Errorf("ending parley: %w", err)
-	}
-
-	select {
-	case <-s.parley.Done():
-	case <-time.After(30 * time.Second):
-		_ = s.parley.Signal(syscall.SIGKILL) // also ends the service's PostgreSQL
-		<-s.parley.Done()
-		return errors.New("parley did not end within 30 s")
-	}
-	return s.parley.Err()
-}
-
-// complaints returns the last warnings and errors in a log.
-func complaints(log []byte) string {
-	var lines []string
-	for line := range strings.Lines(string(log)) {
-		if strings.Contains(line, `"level":"error"`) || strings.Contains(line, `"level":"warn"`) || strings.Contains(line, "panic") {
-			lines = append(lines, line)
-		}
-	}
-	const limit = 40
-	return strings.Join(lines[max(0, len(lines)-limit):], "")
 }

@@ -87,7 +87,7 @@ func TestShortcuts(t *testing.T) {
 	a.agent(t, "Reporter", map[string]any{"model": "offline/echo"})
 	p := open(t).signIn(a)
 	p.visit("/dashboard/runs")
-	p.is("searchbox", "Automation")
+	p.is("searchbox", "Search")
 	p.press("/")
 	p.focusIs("searchbox", "")
 	p.press("?")

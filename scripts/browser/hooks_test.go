@@ -39,28 +39,34 @@ func TestWebhook(t *testing.T) {
 	p.fill("Name", "Orders")
 	p.inspect("new-hook")
 	p.click("button", "Create webhook")
-	made := p.in("dialog", "Set up Orders at the sender")
+	made := p.in("dialog", "Set up “Orders” at the sender")
 	made.sees("in the header X-Signature of each delivery")
 	secret := made.in("region", "the secret").snippet()
+	if out := delivered(t, made.in("region", "a command that sends a delivery").snippet(), ""); !strings.Contains(out, `"accepted"`) {
+		t.Fatalf("response to the command with the secret: %s", out)
+	}
 	made.click("button", "Done")
 	p.is("heading", "Orders")
 	p.inspect("hook-setup")
 	command := p.in("region", "a command that sends a delivery").snippet()
-	for range 2 {
-		if out := delivered(t, command, secret); !strings.Contains(out, `"accepted"`) {
-			t.Fatalf("%s\noutput = %s", command, out)
-		}
+	if out := delivered(t, command, secret); !strings.Contains(out, `"accepted"`) {
+		t.Fatalf("%s\noutput = %s", command, out)
 	}
 
 	if out := delivered(t, command, "another"); !strings.Contains(out, `"unauthenticated"`) {
 		t.Fatalf("response to a delivery with another secret: %s", out)
 	}
 
+	const reason = "the signature does not match the body and the webhook's secret"
 	p.sees("The newest delivery was rejected") // shown on the page where the secret is set
+	p.sees(": " + reason + "; sent from ")
+	p.inspect("hook-rejected")
 	p.click("link", "Deliveries")
-	p.in("row", "…, delivery rejected:…").sees("the signature does not match")
+	rejection := p.in("row", "…, rejected: "+reason+"…")
+	rejection.sees(reason)
+	rejection.seesNot("rejected:verified") // the log's own id
 	p.in("navigation", "Pages").click("link", "Automations")
-	p.in("row", "Orders…").sees("wrong signature")
+	p.in("row", "Orders…").sees("rejected")
 	p.in("row", "Orders…").clickText("Signed (HMAC)") // a click anywhere in a row opens the row's hook
 	p.is("heading", "Orders")
 	row := p.in("row", "…, delivery sha256:…")
@@ -76,6 +82,14 @@ func TestWebhook(t *testing.T) {
 	p.first("link", "Open run").hit()
 	p.sees("echo: Order ⟦ord_1042⟧ of ⟦Kim Larsen⟧")
 	end()
+	var gap float64
+	p.js(&gap, `() => {
+		const text = document.querySelector(".asked-text");
+		return text.nextElementSibling.getBoundingClientRect().top - text.getBoundingClientRect().bottom;
+	}`)
+	if gap < 8 {
+		t.Errorf("the message is %.0f pixels above its data, want at least 8", gap)
+	}
 }
 
 // TestWebhookSettings filters, tests, disables and deletes a hook.
@@ -113,12 +127,12 @@ func TestWebhookSettings(t *testing.T) {
 	p.press("Escape")
 
 	p.click("button", "Disable")
-	p.in("dialog", "Disable Issues?").click("button", "Disable")
+	p.in("dialog", "Disable “Issues”?").click("button", "Disable")
 	p.sees("This webhook is disabled")
 	p.click("button", "Enable")
 	p.is("button", "Disable") // waits until the buttons have moved
 	p.click("button", "Delete")
-	p.in("dialog", "Delete Issues?").click("button", "Delete")
+	p.in("dialog", "Delete “Issues”?").click("button", "Delete")
 	p.arrives("/dashboard/automations")
 	p.sees("No webhooks yet")
 }
@@ -154,7 +168,7 @@ func TestWebhookSchema(t *testing.T) {
 	p.sees("only automations may run this agent")
 	p.choose("Agent", "Cashier")
 	p.click("button", "Create webhook")
-	p.in("dialog", "Set up Orders at the sender").click("button", "Done")
+	p.in("dialog", "Set up “Orders” at the sender").click("button", "Done")
 
 	var hooks struct {
 		Data []struct {

@@ -37,6 +37,15 @@ func TestOwnInvitations(t *testing.T) {
 
 	host.agent(t, "Shared agent", map[string]any{"model": "offline/echo"})
 
+	alone := open(t).signIn(host)
+	alone.visit("/dashboard/org")
+	alone.sees("You are the only owner. To leave, first make another member an owner.")
+	var disabled bool
+	alone.js(&disabled, `() => [...document.querySelectorAll("button")].find((b) => b.ariaLabel?.startsWith("Leave: ")).disabled`)
+	if !disabled {
+		t.Error("the only owner can press Leave")
+	}
+
 	unproven := open(t).signIn(guest)
 	unproven.visit("/dashboard/org")
 	unproven.sees("open the link that you received")
@@ -53,8 +62,8 @@ func TestOwnInvitations(t *testing.T) {
 	p.is("button", "Accept the invitation from Host")
 	p.inspect("org-invited")
 	p.click("button", "Decline the invitation from Other")
-	p.in("dialog", "Decline the invitation from Other?").click("button", "Decline")
-	p.sees("You declined the invitation from Other.")
+	p.in("dialog", "Decline the invitation from “Other”?").click("button", "Decline")
+	p.sees("You declined the invitation from “Other”.")
 	p.click("button", "Accept the invitation from Host")
 	p.arrives("/dashboard")
 	p.click("link", "Agents")

@@ -1,6 +1,8 @@
 package browser
 
 import (
+	"errors"
+	"net/http"
 	"os"
 	"os/exec"
 	"strings"
@@ -29,16 +31,33 @@ func TestKeyRunsTheCommandsShown(t *testing.T) {
 	dialog.fill("Name", "Nightly reports")
 	p.inspect("new-key")
 	dialog.click("button", "Create key")
-	made := p.in("dialog", "Copy the API key Nightly reports now")
+	made := p.in("dialog", "Copy the API key “Nightly reports” now")
 	key := made.in("region", "the new key").snippet()
 	lists := made.in("region", "a command that lists the agents").snippet()
 	if out := pasted(t, lists, ""); !strings.Contains(out, agent) {
 		t.Fatalf("%s\noutput = %s", lists, out)
 	}
 
+	eventually(t, patience(), "the use of the key is recorded", func() bool {
+		var keys struct {
+			Data []struct {
+				Name       string
+				LastUsedAt *string
+			}
+		}
+		a.call(t, http.MethodGet, "/api/keys", nil, &keys)
+		return keys.Data[0].Name == "Nightly reports" && keys.Data[0].LastUsedAt != nil
+	})
 	made.click("button", "I have saved it")
 	row := p.in("row", "Nightly reports…")
 	row.seesNot(key)
+	p.until("the row shows when the key was used", func() error {
+		shown, err := row.text()
+		if err == nil && strings.Count(shown, "never") != 1 { // the key never expires
+			err = errors.New(shown)
+		}
+		return err
+	})
 
 	completes := func(command string) {
 		if out := pasted(t, command, key); !strings.Contains(out, `"completed"`) {
@@ -62,9 +81,9 @@ func TestKeyRunsTheCommandsShown(t *testing.T) {
 
 	p.visit("/dashboard/org")
 	row.click("button", "Revoke Nightly reports")
-	p.in("dialog", "Revoke Nightly reports?").click("button", "Revoke")
+	p.in("dialog", "Revoke “Nightly reports”?").click("button", "Revoke")
 	p.isNot("row", "Nightly reports…")
-	eventually(t, patience(), "the key is rejected", func() bool { return strings.Contains(pasted(t, lists, ""), `"unauthenticated"`) })
+	eventually(t, patience, "the key is rejected", func() bool { return strings.Contains(pasted(t, lists, ""), `"unauthenticated"`) })
 }
 
 // snippet returns the text of an area that has a button to copy it.

@@ -26,7 +26,7 @@ func TestKnowledge(t *testing.T) {
 	dialog.sees("in English")
 	p.inspect("document")
 	dialog.click("button", "Delete")
-	p.in("dialog", "Delete opening hours.md?").click("button", "Delete")
+	p.in("dialog", "Delete “opening hours.md”?").click("button", "Delete")
 	p.sees("No documents yet")
 
 	// Add a text.

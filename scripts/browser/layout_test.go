@@ -3,6 +3,7 @@ package browser
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"testing"
 )
@@ -136,6 +137,11 @@ func TestRowsOpen(t *testing.T) {
 	p.visit("/dashboard/agents")
 	row := p.in("row", "Clerk…")
 	row.is("link", "Settings of Clerk")
+	var line string
+	p.js(&line, `() => getComputedStyle(document.querySelector("th a")).textDecorationLine`)
+	if line != "underline" {
+		t.Errorf("the link to an agent has the decoration %q, want underline", line)
+	}
 	row.clickText("offline/echo")
 	p.arrives("/dashboard/agents/" + agent)
 	p.visit("/dashboard/knowledge")
@@ -183,4 +189,27 @@ func TestEmptyCharts(t *testing.T) {
 		t.Errorf("the axes have %d labels, want at least 6", labels)
 	}
 	p.inspect("usage-empty")
+}
+
+// TestUsageByAgent selects an agent in the list of usage per agent. A template has its name there,
+// and cannot be selected, because the filter accepts only agents.
+func TestUsageByAgent(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	agent := a.agent(t, "Shop", map[string]any{"model": "offline/echo"})
+	a.chat(t, agent, "s", "Hello")
+	var answered run
+	a.call(t, http.MethodPost, "/api/agents?action=chat&template=tpl_support", map[string]any{"sessionId": "t", "message": "Hello"}, &answered)
+
+	p := open(t).signIn(a)
+	p.visit("/dashboard/org/usage")
+	usage := p.in("table", "Usage…")
+	usage.sees("Customer support")
+	if usage.has("button", "Only Customer support") {
+		t.Error("a template can be selected")
+	}
+	usage.click("button", "Only Shop")
+	p.isNot("table", "Usage…")
+	p.isNot("alert", "…")
+	p.holds("Agent", agent)
 }

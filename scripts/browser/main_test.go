@@ -1,7 +1,6 @@
 package browser
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -15,7 +14,6 @@ import (
 const sideBySide = 3
 
 func TestMain(m *testing.M) {
-	flag.Parse()
 	testkit.SideBySide(sideBySide)
 	code := m.Run()
 	if err := writeJourneys(os.Stdout); err != nil {
@@ -30,7 +28,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is the maximum time that a test waits for something to appear on a page.
-func patience() time.Duration { return testkit.Within(15 * time.Second) }
+const patience = 15 * time.Second
 
 // patienceOfRequests is the timeout of an API request, which may wait for a run to finish.
 const patienceOfRequests = 60 * time.Second
@@ -48,20 +46,18 @@ func eventually(t *testing.T, within time.Duration, what string, done func() boo
 // first. The intervals increase, because polling a browser uses a lot of CPU time.
 func polled(t *testing.T, within time.Duration, done func() bool) bool {
 	t.Helper()
-	over := time.NewTimer(within)
-	defer over.Stop()
-
-	pause := 20 * time.Millisecond
+	began, pause := time.Now(), 20*time.Millisecond
 	next := time.NewTimer(pause)
 	defer next.Stop()
 
 	for !done() {
+		if testkit.Late(began, within) {
+			return false
+		}
 		select {
 		case <-next.C:
 			pause = min(pause*3/2, 150*time.Millisecond)
 			next.Reset(pause)
-		case <-over.C:
-			return false
 		case <-t.Context().Done():
 			return false
 		}

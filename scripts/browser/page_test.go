@@ -186,7 +186,7 @@ func (p *page) arrives(path string) {
 func (p *page) until(what string, holds func() error) {
 	p.t.Helper()
 	var objection error
-	if !polled(p.t, patience(), func() bool { objection = holds(); return objection == nil }) {
+	if !polled(p.t, patience, func() bool { objection = holds(); return objection == nil }) {
 		p.t.Fatalf("%s: %v", what, objection)
 	}
 }

@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"strings"
 	"testing"
 
 	cdppage "github.com/chromedp/cdproto/page"
@@ -71,4 +72,34 @@ func TestDocumentationFollowsTheme(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestGuideCopiesCode copies the first code of a guide. If the browser blocks copying, the code is
+// selected. The page leads back to the dashboard.
+func TestGuideCopiesCode(t *testing.T) {
+	t.Parallel()
+	p := open(t).signIn(signUp(t))
+	p.visit("/docs/quickstart")
+	const stub = `new Promise((done) => { navigator.clipboard.writeText = async (text) => { globalThis.copied = text; }; done(true); })`
+	promised[bool](p, stub)
+	p.first("button", "Copy").hit()
+	p.is("button", "Copied")
+	shown := promised[string](p, `Promise.resolve(document.querySelector("main pre code").textContent.trimEnd())`)
+	if copied := promised[string](p, `Promise.resolve(globalThis.copied ?? "")`); copied != shown || !strings.Contains(copied, "PARLEY_API_KEY") {
+		t.Errorf("copied %q, want %q", copied, shown)
+	}
+
+	promised[bool](p, `new Promise((done) => { navigator.clipboard.writeText = async () => { throw new Error("blocked"); }; done(true); })`)
+	p.first("button", "Cop…").hit() // its text may still be "Copied"
+	p.is("button", "Selected. Press Ctrl+C.")
+	if selected := promised[string](p, `Promise.resolve(getSelection().toString().trimEnd())`); selected != shown {
+		t.Errorf("selected %q, want %q", selected, shown)
+	}
+
+	for _, path := range []string{"/docs", "/docs/api", "/docs/errors", "/docs/quickstart"} {
+		p.visit(path)
+		p.is("link", "Dashboard")
+	}
+	p.click("link", "Dashboard")
+	p.is("heading", "Home")
 }

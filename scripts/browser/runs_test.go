@@ -43,6 +43,7 @@ func TestRunsFound(t *testing.T) {
 	p.sees("Write the report about lighthouses") // the run's question, shown beside its answer
 	p.sees("echo: Write the report about lighthouses")
 	p.sees("Runs per hour")
+	p.isNot("combobox", "Trigger") // it is among the filters that are opened on demand
 	p.inspect("runs-filters")
 
 	p.fill("Search", "LIGHTHOUSE")
@@ -54,11 +55,13 @@ func TestRunsFound(t *testing.T) {
 	end()
 	p.visit("/dashboard/runs?q=LIGHTHOUSE")
 	p.sees("echo: Write the report about lighthouses")
+	p.clickText("More filters")
 	p.choose("Trigger", "chat")
 	p.sees("No runs match these filters")
 	p.choose("Trigger", "schedule")
 	p.sees("echo: Write the report about lighthouses")
 	p.reload() // keeps the filters, because they are in the URL
+	p.holds("Trigger", "schedule")
 	p.sees("echo: Write the report about lighthouses")
 	p.isNot("row", "…How tall…")
 	p.click("button", "Clear filters")

@@ -274,7 +274,7 @@ func TestSpeakEnd(t *testing.T) {
 	turn.seesNot("carry an umbrella")
 
 	// The page shows the interruption immediately, but the service stores it a moment later.
-	eventually(t, patience(), "the service has stored the interruption", func() bool {
+	eventually(t, patience, "the service has stored the interruption", func() bool {
 		var list struct {
 			Data []struct {
 				ID string `json:"id"`
@@ -304,11 +304,11 @@ func TestSpeakNotEnabled(t *testing.T) {
 	p := open(t).signIn(a)
 	p.visit("/dashboard/agents/" + agent)
 	p.click("button", "Speak: voice is off")
-	dialog := p.in("dialog", "Switch on voice for Mute agent?")
+	dialog := p.in("dialog", "Switch on voice for “Mute agent”?")
 	dialog.is("link", "Open tools")
 	p.inspect("speak-enable")
 	dialog.click("button", "Enable and speak")
-	p.isNot("dialog", "Switch on voice for Mute agent?")
+	p.isNot("dialog", "Switch on voice for “Mute agent”?")
 	p.in("region", "Speaking").is("alert", "") // this browser has no microphone
 	p.is("button", "Continue by text")
 	var now struct {

@@ -126,14 +126,15 @@ func TestWidgetFilesThatCannotBeSent(t *testing.T) {
 	// A visitor can send a file without a message.
 	chat.upload(file(t, "alone.txt", "A note without a message."))
 	chat.is("button", "Remove alone.txt")
+	chat.isNot("progressbar", "…") // the file is stored
 	chat.click("button", "Send")
 	chat.in("log", "Messages").sees("alone.txt")
 	chat.isNot("button", "Remove alone.txt")
 
-	// Attached files that were not sent are removed when the visitor starts a new session.
+	// Attached files that were not sent are removed when the visitor starts a new chat.
 	chat.upload(file(t, "other.txt", "Another note."))
 	chat.is("button", "Remove other.txt")
-	chat.click("button", "New session")
+	chat.click("button", "New chat")
 	chat.isNot("button", "Remove other.txt")
 
 	more := make([]string, 11)
@@ -177,7 +178,7 @@ func TestWidgetSuggestions(t *testing.T) {
 	p.reload()
 	chat.in("log", "Messages").sees("echo: Which lamp dims without a switch?")
 	chat.isNot("list", "Suggestions")
-	chat.click("button", "New session")
+	chat.click("button", "New chat")
 	suggested.is("button", "<b>Returns</b>")
 	if chat.has("button", "Attach files") {
 		t.Error("the chat attaches files although the agent takes none")

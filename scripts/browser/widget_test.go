@@ -114,6 +114,45 @@ func TestWidgetElsewhere(t *testing.T) {
 	}
 }
 
+// TestWidgetStop stops an answer. Its run is cancelled, and the text so far stays. The next message
+// gets an answer.
+func TestWidgetStop(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	origin, holds := widgetPage(t, a.s)
+	agent := a.agent(t, "Shop", map[string]any{"model": slowModel, "widget": map[string]any{"enabled": true, "allowedOrigins": []string{origin}}})
+	holds(agent)
+	p := open(t).withoutAddress()
+	p.watch.talksTo(strings.TrimPrefix(origin, "http://"))
+	p.visitURL(origin)
+	p.click("button", "Open chat: Shop")
+	chat := p.in("dialog", "Shop")
+	chat.fill("Message", "slowly "+numbered(2000))
+	chat.click("button", "Send")
+	chat.sees("echo: slowly w1 w2 w3 w4 w5 w6 w7 w8") // a click immediately after Send counts as a part of a double click
+	p.inspect("widget-stop")
+	chat.click("button", "Stop")
+	chat.sees("Answer stopped.")
+	chat.is("button", "Send")
+	shown, err := chat.in("log", "Messages").text()
+	if err != nil || !strings.Contains(shown, "echo: slowly w1 w2 w3") {
+		t.Errorf("the text so far does not stay: %s, %v", shown, err)
+	}
+	var runs struct {
+		Data []struct{ Status string }
+	}
+	a.call(t, http.MethodGet, "/api/runs?agentId="+agent, nil, &runs)
+	if len(runs.Data) != 1 || runs.Data[0].Status != "cancelled" {
+		t.Errorf("the agent's runs are %+v, want a cancelled run", runs.Data)
+	}
+
+	chat.fill("Message", "again")
+	chat.click("button", "Send")
+	chat.sees("echo: again")
+	p.reload()
+	chat.sees("Answer stopped.")
+}
+
 // TestWidgetIsSmall checks the script's compressed size.
 func TestWidgetIsSmall(t *testing.T) {
 	t.Parallel()

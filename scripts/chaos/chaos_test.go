@@ -385,6 +385,7 @@ func (r *trial) report(t *testing.T, v *verdict) {
 var always = []string{
 	"accepted runs", "runs in the database", "ends in time", "keys with one run", "answers that name their key's run", "answers compared",
 	"terminal rows watched", "bills paid, none", "bills paid, idempotent", "bills paid, unsafe", "bills whose run says that they were paid",
+	"completed runs with calls of both kinds of tools", "results of clients that were taken",
 	"turns that follow another", "model calls of turns", "requests answered", "requests whose connection broke", "accepted runs that completed",
 }
 
@@ -398,7 +399,7 @@ func (r *trial) keep(t *testing.T) string {
 
 	e := &r.past.all
 	raw, err := json.MarshalIndent(map[string]any{
-		"requests": e.Requests, "rows": e.Rows, "open": e.Open, "seen": e.Seen, "effects": e.Effects, "decisions": e.Decisions, "turns": e.Turns,
+		"requests": e.Requests, "rows": e.Rows, "open": e.Open, "seen": e.Seen, "effects": e.Effects, "decisions": e.Decisions, "results": e.Results, "turns": e.Turns,
 		"samples": e.Samples, "interrupted": e.Interrupted, "ends": e.Ends,
 	}, "", " ")
 	if err != nil {

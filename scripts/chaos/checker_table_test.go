@@ -137,6 +137,30 @@ func TestCheckerFindsEachViolation(t *testing.T) {
 			e.Effects = e.Effects[:2]
 			e.Decisions = []decision{{Run: "run_5", Bill: "bill-3", Said: "happened"}}
 		}},
+		"a client's call before the agent's call": {"clients' calls after own ones", nil, func(e *evidence) {
+			mixed(e, rateTool+" completed", "idempotent completed")
+		}},
+		"a client's call made twice": {"clients' calls after own ones", nil, func(e *evidence) {
+			mixed(e, "idempotent completed", rateTool+" completed", rateTool+" completed")
+		}},
+		"a failed call of a client": {"clients' calls after own ones", nil, func(e *evidence) {
+			mixed(e, "idempotent completed", rateTool+" failed")
+		}},
+		"a result that no client sent": {"clients' calls after own ones", nil, func(e *evidence) {
+			mixed(e, "idempotent completed", rateTool+" completed")
+			e.Results = nil
+		}},
+		"a client's result that the model does not have": {"clients' calls after own ones", nil, func(e *evidence) {
+			r := mixed(e, "idempotent completed", rateTool+" completed")
+			r.Result = strings.ReplaceAll(r.Result, rateMark, "")
+		}},
+		"refused results of a completed run": {"honest refusals of results", nil, func(e *evidence) {
+			mixed(e, "idempotent completed", rateTool+" completed")
+			e.Results = append(e.Results, clientResults{Run: "run_m", Status: 409})
+		}},
+		"a response 500 to results": {"honest refusals of results", nil, func(e *evidence) {
+			e.Results = append(e.Results, clientResults{Run: "run_x", Status: 500})
+		}},
 		"a turn that begins before the previous turn ends": {"session order", nil, func(e *evidence) {
 			e.Rows[2].Started = e.Rows[1].Finished.Add(-time.Millisecond)
 		}},
@@ -195,6 +219,17 @@ func TestCheckerExcuses(t *testing.T) {
 		"a run that waited for a person": func(e *evidence) {
 			e.Rows[5].Finished = at(200)
 			e.Decisions = []decision{{Run: "run_5", Bill: "bill-3", Said: "happened", At: at(190)}}
+		},
+		"a run that waited for its client": func(e *evidence) {
+			mixed(e, "idempotent completed", rateTool+" completed").Finished = at(200)
+			e.Results[0].Done = at(190)
+		},
+		"a client's call before the repetition of the agent's call": func(e *evidence) {
+			mixed(e, "idempotent failed", rateTool+" completed", "idempotent completed")
+		},
+		"refused results of a failed run": func(e *evidence) {
+			mixed(e, "idempotent completed").Status = "failed"
+			e.Results[0].Status = 409
 		},
 		"a request through a frozen ingress": func(e *evidence) {
 			e.Requests[0].Done = e.Requests[0].Sent.Add(65 * time.Second)
@@ -258,6 +293,23 @@ func replaceText(e *evidence, n int, text string) {
 			e.Requests[i].Body = e.Rows[n].Result
 		}
 	}
+}
+
+// mixed adds a completed run with the given calls of tools, of which the client executed some, and
+// the client's results. It returns the run, which the caller may change.
+func mixed(e *evidence, calls ...string) *row {
+	r := run("run_m", "completed")
+	r.Message = "pay idempotent bill-9 " + withRate
+	var list []string
+	for _, call := range calls {
+		name, status, _ := strings.Cut(call, " ")
+		list = append(list, fmt.Sprintf(`{"name":%q,"status":%q}`, name, status))
+	}
+	r.Result = `{"id":"run_m","toolCalls":[` + strings.Join(list, ",") + `],"message":"done: {` + paidMark + `}{` + rateMark + `}"}`
+	e.Rows = append(e.Rows, r)
+	e.Effects = append(e.Effects, effect{Bill: "bill-9", Tool: "idempotent", Key: "effect-9"})
+	e.Results = append(e.Results, clientResults{Run: r.ID, Status: 200})
+	return &e.Rows[len(e.Rows)-1]
 }
 
 func run(id, status string) row { return row{ID: id, Status: status, Created: at(0), Finished: at(1)} }

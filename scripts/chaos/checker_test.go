@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -40,6 +41,8 @@ var rules = map[string]func(*evidence, func(format string, args ...any), func(wh
 	"terminal rows never change":    checkUnchanged,
 	"effects at most once":          checkEffects,
 	"no effect is lost":             checkPaid,
+	"clients' calls after own ones": checkRates,
+	"honest refusals of results":    checkResults,
 	"session order":                 checkOrder,
 	"sessions remember their turns": checkTurns,
 	"no stuck waiter":               checkWaiters,
@@ -99,12 +102,17 @@ func checkLate(e *evidence, wrong func(string, ...any), checked func(string)) {
 	for _, d := range e.Decisions {
 		asked[d.Run] = d.At
 	}
+	for _, r := range e.Results {
+		if r.Done.After(asked[r.Run]) {
+			asked[r.Run] = r.Done
+		}
+	}
 
 	for _, r := range e.Rows {
 		if !terminal(r.Status) {
 			continue
 		}
-		// The time that the run waited for a person does not count.
+		// The time that the run waited for a person or its client does not count.
 		from := r.Created
 		if at := asked[r.ID]; at.After(from) {
 			from = at
@@ -280,6 +288,65 @@ func checkPaid(e *evidence, wrong func(string, ...any), checked func(string)) {
 		}
 		if !paid[bill.name] {
 			wrong("run %s says that bill %s was paid, but the ledger has no payment", r.ID, bill.name)
+		}
+	}
+}
+
+// checkRates checks the completed runs whose first turn calls a tool of the client and a tool of the
+// agent. Such a run has one call of the client's tool, after the first call of the agent's tool, and
+// its model has received the client's result.
+func checkRates(e *evidence, wrong func(string, ...any), checked func(string)) {
+	sent := map[string]bool{}
+	for _, r := range e.Results {
+		sent[r.Run] = true
+	}
+
+	for _, r := range e.Rows {
+		bill, known := billFor(r.Message)
+		if !known || !strings.HasSuffix(r.Message, withRate) || r.Status != "completed" {
+			continue
+		}
+		checked("completed runs with calls of both kinds of tools")
+		var result struct {
+			ToolCalls []struct {
+				Name   string `json:"name"`
+				Status string `json:"status"`
+			} `json:"toolCalls"`
+		}
+		if err := json.Unmarshal([]byte(r.Result), &result); err != nil {
+			wrong("run %s has a result that is not JSON: %v", r.ID, err)
+			continue
+		}
+		var calls []string
+		rates := 0
+		for _, call := range result.ToolCalls {
+			calls = append(calls, call.Name+" "+call.Status)
+			if call.Name == rateTool {
+				rates++
+			}
+		}
+		if len(calls) < 2 || rates != 1 || result.ToolCalls[0].Name != bill.tool || calls[1] != rateTool+" completed" {
+			wrong("run %s has the calls %q", r.ID, calls)
+		}
+		if !sent[r.ID] || !strings.Contains(r.Result, rateMark) {
+			wrong("run %s completed without its client's result: %s", r.ID, r.Result)
+		}
+	}
+}
+
+// checkResults checks the responses to results of clients. A run that failed or timed out no longer
+// takes results.
+func checkResults(e *evidence, wrong func(string, ...any), checked func(string)) {
+	rows := e.rowsByID()
+	for _, r := range e.Results {
+		switch r.Status {
+		case 0, 429, 503:
+		case 200:
+			checked("results of clients that were taken")
+		default:
+			if rows[r.Run].Status == "completed" || r.Status >= 500 {
+				wrong("results for run %s got status %d: %s", r.Run, r.Status, r.Problem)
+			}
 		}
 	}
 }

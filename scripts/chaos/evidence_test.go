@@ -13,6 +13,7 @@ type evidence struct {
 	Seen        map[string]string // fingerprints of rows when their runs were first seen finished, by run ID
 	Effects     []effect          // requests that the ledger received
 	Decisions   []decision        // decisions that the person made about waiting runs
+	Results     []clientResults   // results of the clients' tools
 	Turns       []turn            // turns of sessions, as the model received them
 	Samples     []sample          // resource usage of the processes
 	Interrupted []interruption    // faults of parts or links that ended no process
@@ -35,7 +36,8 @@ type request struct {
 	Problem    string // reason why there is no response
 	Run        string
 	RunStatus  string
-	Body       string // body of a response that contains a finished run
+	Calls      []string // ids of the calls that the run's client must execute
+	Body       string   // body of a response that contains a finished run
 	RetryAfter bool
 	Replayed   bool
 }
@@ -69,6 +71,14 @@ type effect struct {
 type decision struct {
 	Run, Bill, Said string
 	At              time.Time
+}
+
+// clientResults is a request with the results of a client's tool, and its outcome.
+type clientResults struct {
+	Run        string
+	Status     int // status of the response; 0: the connection broke
+	Problem    string
+	Sent, Done time.Time
 }
 
 // turn is one turn of a session, as the model received it.

@@ -43,6 +43,7 @@ type asked struct {
 	session string
 	message string
 	early   bool // whether a 202 response suffices
+	rates   bool // whether the client has the tool rate, which the model calls together with the agent's tool
 }
 
 // full returns the key prefixed with organization and endpoint, such as "one/automation/key-7".
@@ -80,8 +81,8 @@ func (l *load) run(ctx context.Context, clients int, until <-chan struct{}) {
 // kinds lists the clients' activities in the order in which they are chosen. Every activity uses
 // each account with the same key.
 var kinds = []string{
-	"pay none", "pay unsafe", "pay idempotent", "repeated", "turn", "plain", "no key", "pay unsafe", "left", "chat", "plain", "pay none",
-	"repeated", "pay idempotent", "pay unsafe", "turn", "repeated", "plain", "no key", "pay idempotent",
+	"pay none", "pay unsafe", "pay idempotent", "repeated", "rate", "turn", "plain", "no key", "pay unsafe", "left", "chat", "plain", "pay none",
+	"repeated", "pay idempotent", "rate", "pay unsafe", "turn", "repeated", "plain", "no key", "pay idempotent",
 }
 
 // one performs the next activity of a client.
@@ -105,6 +106,10 @@ func (l *load) one(ctx context.Context, random *rand.Rand) {
 	case "no key":
 		a.key, a.early = "", true
 		l.follow(ctx, a, via)
+	case "rate":
+		a.chat, a.rates, a.session = true, true, fmt.Sprintf("rate-%d", n)
+		a.message = fmt.Sprintf("pay idempotent bill-%d %s", n, withRate)
+		l.until(ctx, a, via)
 	case "left":
 		l.leave(ctx, a, via)
 		l.again.Store(n, a)
@@ -177,8 +182,31 @@ func (l *load) until(ctx context.Context, a asked, via int) request {
 		if ctx.Err() != nil || got.accepted() && (a.early || terminal(got.RunStatus)) {
 			return got
 		}
+		if len(got.Calls) > 0 {
+			l.sendRates(ctx, a, got, via+1)
+		}
 		wait(ctx, retryPause)
 	}
+}
+
+// sendRates sends the results of the client's tool for which a run waits. If the response is lost,
+// until sends the same results again.
+func (l *load) sendRates(ctx context.Context, a asked, waiting request, via int) {
+	var results []any
+	for _, id := range waiting.Calls {
+		results = append(results, map[string]any{"toolCallId": id, "output": map[string]any{"rate": 3}})
+	}
+	url := l.urls[via%len(l.urls)] + "/api/runs?action=tool-results&id=" + waiting.Run
+
+	sent := time.Now()
+	status, _, raw, err := send(ctx, http.MethodPost, url, map[string]string{"x-api-key": a.account.key}, map[string]any{"results": results})
+	problem := string(raw)
+	if err != nil {
+		problem = err.Error()
+	}
+	l.past.note(func(all *evidence) {
+		all.Results = append(all.Results, clientResults{Run: waiting.Run, Status: status, Problem: problem, Sent: sent, Done: time.Now()})
+	})
 }
 
 func (l *load) post(ctx context.Context, a asked, via int) request {
@@ -193,6 +221,9 @@ func (l *load) post(ctx context.Context, a asked, via int) request {
 		url += "/api/agents?action=chat&id=" + a.account.agent
 		header["Idempotency-Key"] = a.key
 		body = map[string]any{"sessionId": a.session, "message": a.message}
+		if a.rates {
+			body["tools"] = []any{map[string]any{"name": rateTool}}
+		}
 	} else {
 		url += "/api/internal/run-automation"
 		header["x-trigger-type"], header["x-automation-id"] = "schedule", "chaos"
@@ -236,14 +267,22 @@ func (l *load) send(ctx context.Context, a asked, via int, method, url string, h
 		r.Status, r.Problem, r.RetryAfter = status, string(raw), got.Get("Retry-After") != ""
 	default:
 		var run struct {
-			ID     string `json:"id"`
-			Status string `json:"status"`
+			ID             string `json:"id"`
+			Status         string `json:"status"`
+			RequiredAction struct {
+				Calls []struct {
+					ToolCallID string `json:"toolCallId"`
+				} `json:"calls"`
+			} `json:"requiredAction"`
 		}
 		if err := json.Unmarshal(raw, &run); err != nil || run.ID == "" {
 			r.Status, r.Problem = 999, "no run: "+string(raw)
 			break
 		}
 		r.Status, r.Run, r.RunStatus, r.Replayed = status, run.ID, run.Status, got.Get("Idempotency-Replayed") == "true"
+		for _, call := range run.RequiredAction.Calls {
+			r.Calls = append(r.Calls, call.ToolCallID)
+		}
 		if terminal(run.Status) && method == http.MethodPost {
 			r.Body = string(raw)
 		}

@@ -33,6 +33,15 @@ func billFor(message string) (bill, bool) {
 	return b, n == 2
 }
 
+// withRate is the end of a message that requests a payment and a call of the client's tool rateTool
+// in the same turn. rateMark is a text that the run's answer contains if the model has received the
+// result of the client's tool.
+const (
+	withRate = "with rate"
+	rateTool = "rate"
+	rateMark = `\"rate\":3`
+)
+
 // turnFor parses the message of a session's turn, such as "turn session-7 2".
 func turnFor(message string) (session string, n int, known bool) {
 	found, _ := fmt.Sscanf(message, "turn %s %d", &session, &n)
@@ -63,7 +72,9 @@ func newModel(t *testing.T, past *history) *model {
 func (m *model) answer(req openaistub.Request) (openaistub.Reply, bool) {
 	prompt := req.Prompt()
 	delay := time.Duration(len(req.Body)*7919%400) * time.Millisecond // varied, but the same for equal requests
-	if b, known := billFor(prompt); known {
+	if b, known := billFor(prompt); known && strings.HasSuffix(prompt, withRate) {
+		return payWithRate(req, b, delay), true
+	} else if known {
 		last := req.Messages[len(req.Messages)-1]
 		if last.Role == "tool" && !strings.Contains(last.Content, "not available") {
 			return openaistub.Reply{Text: "done: " + last.Content, Delay: delay}, true
@@ -89,6 +100,29 @@ func (m *model) answer(req openaistub.Request) (openaistub.Reply, bool) {
 	shown.Before = shown.Before[:len(shown.Before)-1] // without the last message, which is this turn's own
 	m.past.note(func(all *evidence) { all.Turns = append(all.Turns, shown) })
 	return openaistub.Reply{Text: "answered " + strconv.Itoa(n), Delay: delay}, true
+}
+
+// payWithRate answers a message that requests a payment and the client's tool. The first turn calls
+// both tools, and names the client's tool first. If the agent's tool was not available, a further
+// turn calls it again.
+func payWithRate(req openaistub.Request, b bill, delay time.Duration) openaistub.Reply {
+	pay := openaistub.ToolCall{ID: "call_pay", Name: b.tool, Arguments: fmt.Sprintf(`{"bill":%q}`, b.name)}
+	results, paid := "", false // results of the calls after the message
+	for _, m := range req.Messages {
+		if m.Role != "tool" {
+			continue
+		}
+		results += m.Content
+		paid = paid || strings.Contains(m.Content, "paid")
+	}
+	switch {
+	case results == "":
+		return openaistub.Reply{ToolCalls: []openaistub.ToolCall{{ID: "call_rate", Name: rateTool, Arguments: "{}"}, pay}, Delay: delay}
+	case !paid:
+		return openaistub.Reply{ToolCalls: []openaistub.ToolCall{pay}, Delay: delay}
+	default:
+		return openaistub.Reply{Text: "done: " + results, Delay: delay}
+	}
 }
 
 // ledger receives the side effects of tools and counts them. It is never killed.
@@ -263,6 +297,7 @@ func (p *person) look(ctx context.Context, a account, url string) {
 		Data []struct {
 			ID             string `json:"id"`
 			RequiredAction *struct {
+				Kind       string `json:"kind"`
 				ToolCallID string `json:"toolCallId"`
 				Input      struct {
 					Bill string `json:"bill"`
@@ -275,7 +310,7 @@ func (p *person) look(ctx context.Context, a account, url string) {
 	}
 
 	for _, run := range list.Data {
-		if run.RequiredAction == nil {
+		if run.RequiredAction == nil || run.RequiredAction.Kind == "client_tools" { // the client sends the results itself
 			continue
 		}
 		name, said := run.RequiredAction.Input.Bill, "resend"

@@ -1,25 +1,20 @@
 package clients
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"parley/scripts/internal/faultproxy"
 	"parley/scripts/internal/quickstart"
-	"parley/shared/lifecycle"
 	"parley/shared/testkit"
+	"parley/shared/testkit/modelstub"
 	"parley/shared/testkit/openaistub"
 )
 
@@ -28,16 +23,18 @@ type testEnv struct {
 	mu      sync.Mutex
 	up      bool
 	dir     string
-	parley  *lifecycle.Child
+	parley  *quickstart.Service
 	servers []*httptest.Server
 
 	model  *openaistub.Server // the model "openai/stub"
 	ledger *ledger
-	creds  quickstart.Credentials
 	owner  string // session token of the user who owns the tests' organizations; empty until needed
 }
 
 var theEnv testEnv
+
+// pause is a slow model's pause after each piece of its answer.
+const pause = 20 * time.Millisecond
 
 // withTestEnv returns the running service. The first call starts it.
 func withTestEnv(t *testing.T) *testEnv {
@@ -55,7 +52,7 @@ func withTestEnv(t *testing.T) *testEnv {
 	services := http.NewServeMux()
 	services.Handle("/", s.ledger)
 	services.Handle("/mcp", shop())
-	model, book := httptest.NewServer(refusing(paused(s.model))), httptest.NewServer(services)
+	model, book := httptest.NewServer(refusing(modelstub.Slow(s.model, pause))), httptest.NewServer(services)
 	s.servers = append(s.servers, model, book)
 	s.ledger.url = book.URL
 	if err := s.startParley(t, program, model.URL); err != nil {
@@ -82,34 +79,13 @@ func (s *testEnv) place(t *testing.T) {
 
 // startParley starts `parley up` with settings for the tests, and returns when the service is
 // ready.
-func (s *testEnv) startParley(t *testing.T, program, model string) error {
+func (s *testEnv) startParley(t *testing.T, program, model string) (err error) {
 	t.Helper()
-	log, err := os.Create(filepath.Join(s.dir, "output"))
-	if err != nil {
-		return fmt.Errorf("creating parley's log: %w", err)
-	}
-	defer log.Close()
-
-	data := filepath.Join(s.dir, "data")
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, "up")
-	cmd.Env = append(append(os.Environ(), quickstart.Environment(data, testkit.FreePort(t))...),
+	s.parley, err = quickstart.Start(t, program, s.dir,
 		"OPENAI_BASE_URL="+model+"/v1", "OPENAI_API_KEY=stub", "DEFAULT_MODEL=offline",
 		"TRANSCRIPTION_MODEL=offline/pocketsphinx", "SPEECH_MODEL=offline/espeak-ng", // the stub does not transcribe or speak
 		"OUTBOUND_ALLOW="+strings.TrimPrefix(s.ledger.url, "http://"), "LIMIT_DEMO=6000", "LIMIT_USER=50000", "LIMIT_SYSTEM=60000",
 		"ORGANIZATIONS_PER_USER=0", "MEMBERSHIPS_PER_USER=0") // one user owns all tests' organizations
-
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if s.parley, err = lifecycle.StartChild(cmd, syscall.SIGKILL); err != nil {
-		return fmt.Errorf("starting parley: %w", err)
-	}
-
-	ready := func() bool { return s.parley.Ended() || bytes.Contains(s.output(), []byte(quickstart.BannerEnd)) }
-	if !polled(t, time.Minute, ready) || s.parley.Ended() {
-		return fmt.Errorf("parley is not ready: %w\n%s", s.parley.Err(), s.output())
-	}
-
-	s.creds, err = quickstart.ReadCredentials(data)
 	return err
 }
 
@@ -118,8 +94,8 @@ func (s *testEnv) startParley(t *testing.T, program, model string) error {
 // s.env("PARLEY_BASE_URL=" + door.URL).
 func (s *testEnv) env(extra ...string) []string {
 	return append([]string{
-		"PARLEY_BASE_URL=" + s.creds.BaseURL, "PARLEY_API_KEY=" + s.creds.APIKey,
-		"AGENT_ID=" + s.creds.AgentID, "ORGANIZATION_ID=" + s.creds.OrganizationID,
+		"PARLEY_BASE_URL=" + s.parley.BaseURL, "PARLEY_API_KEY=" + s.parley.APIKey,
+		"AGENT_ID=" + s.parley.AgentID, "ORGANIZATION_ID=" + s.parley.OrganizationID,
 	}, extra...)
 }
 
@@ -127,16 +103,7 @@ func (s *testEnv) env(extra ...string) []string {
 // clients use s.faults(t).DropFirst().URL as their base URL.
 func (s *testEnv) faults(t *testing.T) *faultproxy.Proxy {
 	t.Helper()
-	return faultproxy.Start(t, s.creds.BaseURL)
-}
-
-// output returns parley's output.
-func (s *testEnv) output() []byte {
-	raw, err := os.ReadFile(filepath.Join(s.dir, "output"))
-	if err != nil {
-		return []byte(err.Error())
-	}
-	return raw
+	return faultproxy.Start(t, s.parley.BaseURL)
 }
 
 // end stops the service and the servers that it uses. If a test of the package failed, end prints
@@ -145,7 +112,7 @@ func (s *testEnv) end(langChainError bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	err := s.endParley()
+	err := s.parley.Stop()
 	for _, server := range s.servers {
 		server.CloseClientConnections()
 		server.Close()
@@ -155,73 +122,7 @@ func (s *testEnv) end(langChainError bool) error {
 		return err
 	}
 	if s.parley != nil && (langChainError || err != nil) {
-		fmt.Fprintf(os.Stderr, "parley complained:\n%s", complaints(s.output()))
+		fmt.Fprintf(os.Stderr, "parley complained:\n%s", s.parley.Complaints())
 	}
 	return errors.Join(err, os.RemoveAll(s.dir))
-}
-
-// endParley stops the service. It kills the service and returns an error if the service does not
-// end within 30 s.
-func (s *testEnv) endParley() error {
-	if s.parley == nil {
-		return nil
-	}
-	if err := s.parley.Signal(syscall.SIGTERM); err != nil {
-		return fmt.Errorf("ending parley: %w", err)
-	}
-
-	select {
-	case <-s.parley.Done():
-	case <-time.After(30 * time.Second):
-		_ = s.parley.Signal(syscall.SIGKILL) // also ends the service's PostgreSQL
-		<-s.parley.Done()
-		return errors.New("parley did not end within 30 s")
-	}
-	return s.parley.Err()
-}
-
-// complaints returns the last warnings and errors in a log.
-func complaints(log []byte) string {
-	var lines []string
-	for line := range strings.Lines(string(log)) {
-		if strings.Contains(line, `"level":"error"`) || strings.Contains(line, `"level":"warn"`) || strings.Contains(line, "panic") {
-			lines = append(lines, line)
-		}
-	}
-	const limit = 40
-	return strings.Join(lines[max(0, len(lines)-limit):], "")
-}
-
-// pause is a slow model's pause after each piece of its answer.
-const pause = 20 * time.Millisecond
-
-// paused wraps a stub model. It pauses after each piece of an answer if the prompt contains the
-// word "slowly".
-func paused(model *openaistub.Server) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := readAll(r)
-		if err != nil {
-			return // the request is incomplete
-		}
-		if strings.Contains(body, "slowly") {
-			w = &pausing{w, r.Context()}
-		}
-		model.ServeHTTP(w, r)
-	})
-}
-
-// pausing pauses after each flushed piece.
-type pausing struct {
-	http.ResponseWriter
-
-	ctx context.Context //nolint:containedctx // of the request
-}
-
-// Flush sends a piece and pauses.
-func (w *pausing) Flush() {
-	_ = http.NewResponseController(w.ResponseWriter).Flush() // the client may have disconnected
-	select {
-	case <-time.After(pause):
-	case <-w.ctx.Done():
-	}
 }

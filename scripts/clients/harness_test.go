@@ -33,7 +33,7 @@ func TestNode(t *testing.T) {
 	s := withTestEnv(t)
 	var seen map[string]string
 	decode(t, []byte(s.node(t, "environment.mjs", "EXTRA=yes")), &seen)
-	if seen["PARLEY_BASE_URL"] != s.creds.BaseURL || seen["AGENT_ID"] != s.creds.AgentID || seen["EXTRA"] != "yes" || seen["openai"] != "6.30.1" || seen["agent"] != s.creds.AgentID {
+	if seen["PARLEY_BASE_URL"] != s.parley.BaseURL || seen["AGENT_ID"] != s.parley.AgentID || seen["EXTRA"] != "yes" || seen["openai"] != "6.30.1" || seen["agent"] != s.parley.AgentID {
 		t.Errorf("%v", seen)
 	}
 }
@@ -44,7 +44,7 @@ func TestPython(t *testing.T) {
 	python := needsPython(t)
 	s := withTestEnv(t)
 	printed := s.python(t, python, t.TempDir(), []string{"EXTRA=yes"}, "-c", "import os, setuptools, wheel; print(os.environ['AGENT_ID'], os.environ['EXTRA'])")
-	if strings.TrimSpace(printed) != s.creds.AgentID+" yes" {
+	if strings.TrimSpace(printed) != s.parley.AgentID+" yes" {
 		t.Errorf("%q", printed)
 	}
 }

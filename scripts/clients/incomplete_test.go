@@ -31,7 +31,7 @@ func (s *testEnv) cuts(t *testing.T) (agentID string) {
 func TestOpenAIGoIncompleteAnswers(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)
-	client := s.goClient(s.creds.BaseURL)
+	client := s.goClient(s.parley.BaseURL)
 
 	whole, err := client.Chat.Completions.New(t.Context(), chatFor(s.cuts(t), longMessage))
 	if err != nil {
@@ -77,7 +77,7 @@ func TestOpenAIGoIncompleteAnswers(t *testing.T) {
 func TestOpenAIGoFilteredAnswers(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)
-	client, agent := s.goClient(s.creds.BaseURL), s.agent(t, map[string]any{"model": "openai/stub"})
+	client, agent := s.goClient(s.parley.BaseURL), s.agent(t, map[string]any{"model": "openai/stub"})
 	s.call(t, http.MethodPut, "/api/agents?id="+agent, map[string]any{"description": "changed"}, nil)
 	const message, shown = "fault content_filter: one two three four", "echo: one two"
 

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"parley/shared/testkit/modelstub"
 )
 
 // ledger is an HTTP server that agents' tools call. It records each booking and its idempotency
@@ -30,7 +32,7 @@ func newLedger() *ledger { return &ledger{} }
 
 // ServeHTTP records a booking.
 func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := readAll(r)
+	body, err := modelstub.ReadBody(r)
 	if err != nil {
 		return // an incomplete request has no effect
 	}
@@ -108,13 +110,13 @@ func (s *testEnv) agent(t *testing.T, fields map[string]any) (id string) {
 // call sends an API request with the environment's key. It must succeed.
 func (s *testEnv) call(t *testing.T, method, path string, body, into any) {
 	t.Helper()
-	s.callAs(t, http.Header{"X-Api-Key": {s.creds.APIKey}}, method, path, body, into)
+	s.callAs(t, http.Header{"X-Api-Key": {s.parley.APIKey}}, method, path, body, into)
 }
 
 // callAs is like call with other credentials.
 func (s *testEnv) callAs(t *testing.T, who http.Header, method, path string, body, into any) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, s.creds.BaseURL+path, bytes.NewReader(encoded(t, body)))
+	req, err := http.NewRequestWithContext(t.Context(), method, s.parley.BaseURL+path, bytes.NewReader(encoded(t, body)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,6 @@ import (
 const sideBySide = 4
 
 func TestMain(m *testing.M) {
-	flag.Parse()
 	testkit.SideBySide(sideBySide)
 	code := m.Run()
 	if err := theEnv.end(code != 0); err != nil {
@@ -55,17 +54,16 @@ func eventually(t *testing.T, within time.Duration, what string, done func() boo
 // first.
 func polled(t *testing.T, within time.Duration, done func() bool) bool {
 	t.Helper()
-	over := time.NewTimer(within)
-	defer over.Stop()
-
+	began := time.Now()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 
 	for !done() {
+		if testkit.Late(began, within) {
+			return false
+		}
 		select {
 		case <-tick.C:
-		case <-over.C:
-			return false
 		case <-t.Context().Done():
 			return false
 		}

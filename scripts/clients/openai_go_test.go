@@ -14,14 +14,13 @@ import (
 	"github.com/openai/openai-go/v3/packages/ssestream"
 	"github.com/openai/openai-go/v3/responses"
 
-	"parley/shared/testkit"
 )
 
 const openAIGo = "`openai-go`"
 
 // goClient returns OpenAI's Go client for a base URL.
 func (s *testEnv) goClient(base string, more ...option.RequestOption) openai.Client {
-	options := []option.RequestOption{option.WithAPIKey(s.creds.APIKey), option.WithBaseURL(base + "/v1/"), option.WithMaxRetries(2)}
+	options := []option.RequestOption{option.WithAPIKey(s.parley.APIKey), option.WithBaseURL(base + "/v1/"), option.WithMaxRetries(2)}
 	return openai.NewClient(append(options, more...)...)
 }
 
@@ -56,7 +55,7 @@ func refusal(t *testing.T, err error) *openai.Error {
 func TestOpenAIGoModels(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)
-	client := s.goClient(s.creds.BaseURL)
+	client := s.goClient(s.parley.BaseURL)
 	echo := s.agent(t, map[string]any{"model": "offline/echo"})
 	list := client.Models.ListAutoPaging(t.Context())
 	var found bool
@@ -69,7 +68,7 @@ func TestOpenAIGoModels(t *testing.T) {
 	}
 
 	model, err := client.Models.Get(t.Context(), echo)
-	if err != nil || model.ID != echo || model.OwnedBy != s.creds.OrganizationID || model.Created == 0 {
+	if err != nil || model.ID != echo || model.OwnedBy != s.parley.OrganizationID || model.Created == 0 {
 		t.Errorf("%+v, %v", model, err)
 	}
 }
@@ -78,7 +77,7 @@ func TestOpenAIGoModels(t *testing.T) {
 func TestOpenAIGoChat(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)
-	client := s.goClient(s.creds.BaseURL)
+	client := s.goClient(s.parley.BaseURL)
 	echo := s.agent(t, map[string]any{"model": "offline/echo"})
 	whole, err := client.Chat.Completions.New(t.Context(), chatFor(echo, "Hello."))
 	if err != nil {
@@ -114,7 +113,7 @@ func TestOpenAIGoChat(t *testing.T) {
 func TestOpenAIGoResponses(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)
-	client := s.goClient(s.creds.BaseURL)
+	client := s.goClient(s.parley.BaseURL)
 	echo := s.agent(t, map[string]any{"model": "offline/echo"})
 	first, err := client.Responses.New(t.Context(), responseFor(echo, "Hello."))
 	if err != nil {
@@ -135,8 +134,8 @@ func TestOpenAIGoResponses(t *testing.T) {
 	if last.OutputText() != "echo: Again." || last.PreviousResponseID != first.ID || !slices.IsSortedFunc(events, bySequence) {
 		t.Errorf("%s", last.RawJSON())
 	}
-	told := must[*responses.Response](t)(client.Responses.New(t.Context(), responseFor(s.creds.AgentID, "My code word is heron.")))
-	question := responseFor(s.creds.AgentID, "What is my code word?")
+	told := must[*responses.Response](t)(client.Responses.New(t.Context(), responseFor(s.parley.AgentID, "My code word is heron.")))
+	question := responseFor(s.parley.AgentID, "What is my code word?")
 	question.PreviousResponseID = openai.String(told.ID)
 	if answer := must[*responses.Response](t)(client.Responses.New(t.Context(), question)).OutputText(); !strings.Contains(answer, "heron") {
 		t.Errorf("the second answer is %q", answer)
@@ -152,7 +151,7 @@ func TestOpenAIGoResponses(t *testing.T) {
 		t.Fatalf("%+v, %v", begun, err)
 	}
 
-	eventually(t, patience(), "the response is complete", func() bool {
+	eventually(t, 2*time.Minute, "the response is complete", func() bool {
 		now, err := client.Responses.Get(t.Context(), begun.ID, responses.ResponseGetParams{})
 		return err == nil && now.Status == responses.ResponseStatusCompleted && now.OutputText() == "echo: Later."
 	})
@@ -166,8 +165,8 @@ func bySequence(a, b responses.ResponseStreamEventUnion) int {
 func TestOpenAIGoItems(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)
-	client := s.goClient(s.creds.BaseURL)
-	computed, err := client.Responses.New(t.Context(), responseFor(s.creds.AgentID, "What is 19 * 23? Compute it with Python."))
+	client := s.goClient(s.parley.BaseURL)
+	computed, err := client.Responses.New(t.Context(), responseFor(s.parley.AgentID, "What is 19 * 23? Compute it with Python."))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +282,7 @@ func TestOpenAIGoRetries(t *testing.T) {
 func TestOpenAIGoLimits(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)
-	client := s.goClient(s.creds.BaseURL)
+	client := s.goClient(s.parley.BaseURL)
 	_, approval := client.Responses.New(t.Context(), responseFor(s.asks(t), booksFor("OPENAI-GO-4")))
 	for _, tc := range []struct {
 		err         error
@@ -306,7 +305,7 @@ func TestOpenAIGoLimits(t *testing.T) {
 func TestOpenAIGoTools(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)
-	client, agent := s.goClient(s.creds.BaseURL), s.agent(t, map[string]any{"model": "offline"})
+	client, agent := s.goClient(s.parley.BaseURL), s.agent(t, map[string]any{"model": "offline"})
 	request := responseFor(agent, "Call weather with city: Bern")
 	request.Tools = []responses.ToolUnionParam{responses.ToolParamOfFunction("weather", map[string]any{
 		"type": "object", "properties": map[string]any{"city": map[string]any{"type": "string"}}, "required": []string{"city"},
@@ -332,7 +331,7 @@ func TestOpenAIGoTools(t *testing.T) {
 func TestOpenAIGoImages(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)
-	client := s.goClient(s.creds.BaseURL)
+	client := s.goClient(s.parley.BaseURL)
 	request := openai.ChatCompletionNewParams{
 		Model: s.agent(t, map[string]any{"model": "offline"}),
 		Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage([]openai.ChatCompletionContentPartUnionParam{
@@ -352,7 +351,7 @@ func TestOpenAIGoImages(t *testing.T) {
 func TestOpenAIGoStructured(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)
-	client, message := s.goClient(s.creds.BaseURL), "a lamp of 7 watts"
+	client, message := s.goClient(s.parley.BaseURL), "a lamp of 7 watts"
 	schema := map[string]any{
 		"type": "object", "properties": map[string]any{"watts": map[string]any{"type": "integer"}}, "required": []string{"watts"},
 		"additionalProperties": false,
@@ -388,7 +387,7 @@ func TestOpenAIGoStructured(t *testing.T) {
 func TestOpenAIGoStop(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)
-	client := s.goClient(s.creds.BaseURL)
+	client := s.goClient(s.parley.BaseURL)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	stub := s.agent(t, map[string]any{"model": "openai/stub"})
@@ -402,7 +401,7 @@ func TestOpenAIGoStop(t *testing.T) {
 	_ = stream.Close() // it was cancelled
 
 	var runs struct{ Data []struct{ Status string } }
-	eventually(t, testkit.Within(20*time.Second), "the run is cancelled", func() bool {
+	eventually(t, 20*time.Second, "the run is cancelled", func() bool {
 		s.call(t, http.MethodGet, "/api/runs?agentId="+stub, nil, &runs)
 		return len(runs.Data) == 1 && runs.Data[0].Status == "cancelled"
 	})

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"parley/scripts/internal/faultproxy"
-	"parley/shared/testkit"
 )
 
 // openAIAgents creates the agents for the tests of OpenAI's clients. It returns the environment
@@ -53,7 +52,7 @@ func (s *testEnv) searchable(t *testing.T, content string) (documentID string) {
 	t.Helper()
 	var document struct{ ID, Status string }
 	s.call(t, http.MethodPost, "/api/knowledge", map[string]any{"name": t.Name() + ".txt", "content": content, "mimeType": "text/plain"}, &document)
-	eventually(t, testkit.Within(30*time.Second), "the document can be searched", func() bool {
+	eventually(t, 30*time.Second, "the document can be searched", func() bool {
 		s.call(t, http.MethodGet, "/api/knowledge?id="+document.ID, nil, &document)
 		return document.Status == "ready"
 	})

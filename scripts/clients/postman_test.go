@@ -87,7 +87,7 @@ func writeCollection(t *testing.T, s *testEnv, from, to string) {
 
 	var collection map[string]any
 	decode(t, raw, &collection)
-	set := map[string]string{"agentId": s.agent(t, nil), "organizationId": s.creds.OrganizationID}
+	set := map[string]string{"agentId": s.agent(t, nil), "organizationId": s.parley.OrganizationID}
 	for _, v := range collection["variable"].([]any) {
 		variable := v.(map[string]any)
 		if value, ok := set[variable["key"].(string)]; ok {

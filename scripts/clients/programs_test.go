@@ -8,8 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -287,13 +285,6 @@ func copyFiles(t *testing.T, from, to string) {
 			t.Fatal(err)
 		}
 	}
-}
-
-// readAll reads a request's body, and restores the body so that it can be read again.
-func readAll(r *http.Request) (string, error) {
-	raw, err := io.ReadAll(r.Body)
-	r.Body = io.NopCloser(bytes.NewReader(raw))
-	return string(raw), err
 }
 
 func encoded(t *testing.T, v any) []byte {

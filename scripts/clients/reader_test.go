@@ -53,7 +53,7 @@ func newReader(t *testing.T, root string) *reader {
 	t.Helper()
 	s := withTestEnv(t)
 	r := &reader{
-		testEnv: s, root: root, dir: t.TempDir(), address: strings.TrimPrefix(s.creds.BaseURL, "http://"), port: testkit.FreePort(t),
+		testEnv: s, root: root, dir: t.TempDir(), address: strings.TrimPrefix(s.parley.BaseURL, "http://"), port: testkit.FreePort(t),
 		receiver: testkit.FreePort(t),
 		saved:    map[string]string{},
 	}
@@ -263,7 +263,7 @@ func (r *reader) endAll(t *testing.T) {
 			continue
 		}
 		_ = syscall.Kill(-pid, syscall.SIGTERM) // most process groups have already ended
-		if !polled(t, testkit.Within(20*time.Second), func() bool { return syscall.Kill(-pid, 0) != nil }) {
+		if !polled(t, 20*time.Second, func() bool { return syscall.Kill(-pid, 0) != nil }) {
 			_ = syscall.Kill(-pid, syscall.SIGKILL)
 		}
 	}

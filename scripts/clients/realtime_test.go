@@ -39,7 +39,7 @@ func needsSpeech(t *testing.T) {
 // only wss URLs. ca is the path of the proxy's certificate.
 func (s *testEnv) secure(t *testing.T) (address, ca string) {
 	t.Helper()
-	target, err := url.Parse(s.creds.BaseURL)
+	target, err := url.Parse(s.parley.BaseURL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestRealtime(t *testing.T) {
 		}
 	}
 
-	if problems := complaints(s.output()); strings.Contains(problems, "panic") {
+	if problems := s.parley.Complaints(); strings.Contains(problems, "panic") {
 		t.Error(problems)
 	}
 }

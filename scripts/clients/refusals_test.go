@@ -11,13 +11,14 @@ import (
 	"time"
 
 	"parley/shared/testkit"
+	"parley/shared/testkit/modelstub"
 )
 
 // refusing wraps a model provider. It rejects a request whose last message begins with "refuse ".
 // The error's message is the text of this message.
 func refusing(model http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := readAll(r)
+		body, err := modelstub.ReadBody(r)
 		if err != nil {
 			return // the request is incomplete
 		}
@@ -89,7 +90,7 @@ func TestRefusals(t *testing.T) {
 	}
 
 	logged := false
-	for line := range bytes.Lines(s.output()) {
+	for line := range bytes.Lines(s.parley.Output()) {
 		if bytes.Contains(line, []byte(got.Rejected)) && bytes.Contains(line, []byte("attempt failed")) {
 			logged = bytes.Contains(line, []byte(`"provider_status":400`)) && !bytes.Contains(line, []byte("max_tokens"))
 		}

@@ -12,7 +12,7 @@ import (
 // goSDK returns a client for a base URL, with the environment's key.
 func (s *testEnv) goSDK(t *testing.T, url string) *parley.Client {
 	t.Helper()
-	client, err := parley.New(parley.Options{BaseURL: url, Key: s.creds.APIKey})
+	client, err := parley.New(parley.Options{BaseURL: url, Key: s.parley.APIKey})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,6 +35,6 @@ func (s *testEnv) tenant(t *testing.T) quickstart.Credentials {
 	}, &agent)
 
 	return quickstart.Credentials{
-		BaseURL: s.creds.BaseURL, APIKey: key.Key, OrganizationID: organization.ID, AgentID: agent.ID, LoginURL: s.creds.LoginURL,
+		BaseURL: s.parley.BaseURL, APIKey: key.Key, OrganizationID: organization.ID, AgentID: agent.ID, LoginURL: s.parley.LoginURL,
 	}
 }

@@ -32,7 +32,7 @@ func TestToolAgents(t *testing.T) {
 	var got struct{ Parts, Calls int }
 	decode(t, []byte(s.node(t, "toolagents.mjs", "AGENT_ID="+s.books(t, nil),
 		"OFFLINE_ID="+s.agent(t, map[string]any{"model": "offline"}))), &got)
-	if got.Parts != 4 || got.Calls != 5 {
+	if got.Parts != 5 || got.Calls != 7 {
 		t.Errorf("%+v", got)
 	}
 	for _, bill := range []string{"AGENTS-1", "AGENTS-2", "AGENTS-3", "AGENTS-4"} {

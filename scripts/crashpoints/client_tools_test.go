@@ -14,20 +14,81 @@ import (
 	"parley/shared/testkit"
 )
 
-// ratesRows are faults during a run that calls a tool of its client. Some runs also call a tool of
-// the agent.
+// ratesRows are faults during a run that calls a tool of its client. Most runs call a tool of the
+// agent in the same turn. Such a run passes some points twice: EffectAfter for both calls, ToolBefore
+// and ToolAfter for both results, and PublishJobAfter, ClaimBefore and ClaimAfter again after the
+// client has sent its result.
 var ratesRows = []row{
+	{name: "before the insert", tool: byKey, strikes: []strike{{ingress, failpoint.AcceptBefore, "kill"}}},
+	{name: "after the commit, before the job message", tool: byKey, strikes: []strike{{ingress, failpoint.AcceptAfter, "kill"}}},
+	{name: "after the job message", tool: byKey, strikes: []strike{{ingress, failpoint.PublishJobAfter, "kill:100ms"}}},
+	{name: "before the claim", tool: byKey, strikes: []strike{{agent, failpoint.ClaimBefore, "kill"}}},
+	{name: "after the claim", tool: byKey, strikes: []strike{{agent, failpoint.ClaimAfter, "kill"}}},
+	{name: "before the model turn is journaled", tool: byKey, strikes: []strike{{agent, failpoint.TurnBefore, "kill"}}},
 	{name: "after the model turn", tool: byKey, strikes: []strike{{agent, failpoint.TurnAfter, "kill"}}},
+	{name: "between effect row and send", tool: byKey, strikes: []strike{{agent, failpoint.EffectAfter, "kill"}}},
+	{name: "tool worker dies before the effect is marked as sending", tool: byKey, strikes: []strike{{tool, failpoint.SendBefore, "kill"}}},
+	{name: "tool worker dies before the send", tool: byKey, strikes: []strike{{tool, failpoint.SendAfter, "kill"}}},
+	{name: "tool worker dies before the outcome is stored", tool: byKey, strikes: []strike{{tool, failpoint.OutcomeBefore, "kill"}}},
+	{name: "after the outcome is stored", tool: byKey, strikes: []strike{{tool, failpoint.OutcomeAfter, "kill"}}},
 	{name: "before the agent's call is journaled", tool: byKey, strikes: []strike{{agent, failpoint.ToolBefore, "kill"}}},
 	{name: "after the agent's call", tool: byKey, strikes: []strike{{agent, failpoint.ToolAfter, "kill"}}, short: true},
-	{name: "after the client's call is in the ledger", strikes: []strike{{agent, failpoint.EffectAfter, "kill"}}, short: true},
+	{name: "after the only call, of the client, is in the ledger", strikes: []strike{{agent, failpoint.EffectAfter, "kill"}}, short: true},
+	{name: "after the client's call is in the ledger", tool: byKey, strikes: []strike{{agent, failpoint.EffectAfter, "kill@2"}}},
 	{name: "a run waits for its client, without a notification", tool: byKey, strikes: []strike{{agent, failpoint.ParkAfter, "kill"}}},
-	{name: "before the client's result is journaled", strikes: []strike{{agent, failpoint.ToolBefore, "kill"}}},
-	{name: "after the client's result", strikes: []strike{{agent, failpoint.ToolAfter, "kill"}}},
+	{name: "after the client's result, without a job message", tool: byKey, strikes: []strike{{ingress, failpoint.DecideAfter, "kill"}}},
+	{
+		name: "after the job message for the client's result", tool: byKey,
+		strikes: []strike{{ingress, failpoint.PublishJobAfter, "kill:100ms@2"}},
+	},
+	{name: "before the claim with the client's result", tool: byKey, strikes: []strike{{agent, failpoint.ClaimBefore, "kill@2"}}},
+	{name: "after the claim with the client's result", tool: byKey, strikes: []strike{{agent, failpoint.ClaimAfter, "kill@2"}}},
+	{name: "before the only result, of the client, is journaled", strikes: []strike{{agent, failpoint.ToolBefore, "kill"}}},
+	{name: "before the client's result is journaled", tool: byKey, strikes: []strike{{agent, failpoint.ToolBefore, "kill@2"}}},
+	{name: "after the only result, of the client", strikes: []strike{{agent, failpoint.ToolAfter, "kill"}}},
+	{name: "after the client's result", tool: byKey, strikes: []strike{{agent, failpoint.ToolAfter, "kill@2"}}},
 	{name: "before the final commit", tool: byKey, strikes: []strike{{agent, failpoint.FinishBefore, "kill"}}},
+	{name: "after the final commit, before the done event", tool: byKey, strikes: []strike{{agent, failpoint.FinishAfter, "kill"}}},
+	{name: "after the done event, before the acknowledgement", tool: byKey, strikes: []strike{{agent, failpoint.DoneAfter, "kill:100ms"}}},
 	{name: "ingress dies before it returns the answer", tool: byKey, strikes: []strike{{ingress, failpoint.AnswerBefore, "kill"}}},
+	{name: "a run is requeued, its job message lost", tool: byKey, strikes: []strike{
+		{tool, failpoint.SendAfter, "kill"}, {agent, failpoint.PutBackAfter, "kill"},
+	}},
+	{name: "sweeper dies after requeueing a run with the client's result", tool: byKey, strikes: []strike{
+		{agent, failpoint.ClaimAfter, "kill@2"}, {sweep, failpoint.RequeueAfter, "kill"},
+	}},
+	{name: "sweeper dies after dispatching a run with the client's result", tool: byKey, strikes: []strike{
+		{agent, failpoint.ClaimAfter, "kill@2"}, {sweep, failpoint.DispatchAfter, "kill"},
+	}},
+	{name: "sweeper dies before publishing the job for the client's result again", tool: byKey, strikes: []strike{
+		{agent, failpoint.ClaimBefore, "kill@2"}, {sweep, failpoint.RedispatchAfter, "kill"},
+	}},
 	{name: "zombie with the client's call in the ledger", strikes: []strike{{agent, failpoint.EffectAfter, "stop"}}},
+	{name: "zombie with both calls in the ledger", tool: byKey, strikes: []strike{{agent, failpoint.EffectAfter, "stop@2"}}},
 	{name: "zombie with the agent's result", tool: byKey, strikes: []strike{{agent, failpoint.ToolBefore, "stop"}}},
+	{name: "zombie with the client's result", tool: byKey, strikes: []strike{{agent, failpoint.ToolBefore, "stop@2"}}},
+	{name: "zombie with the answer", tool: byKey, strikes: []strike{{agent, failpoint.FinishBefore, "stop"}}},
+}
+
+// slotPoints are the points at which a finished run frees its slot. The tools of the run make no
+// difference there, so only TestRows has faults at these points.
+var slotPoints = map[string]bool{string(failpoint.HandOverBefore): true, string(failpoint.HandOverAfter): true}
+
+// TestEveryPointHasAMixedTurn checks that a run which calls tools of both kinds in one turn has a
+// fault at every failpoint.
+func TestEveryPointHasAMixedTurn(t *testing.T) {
+	t.Parallel()
+	struck := map[string]bool{}
+	for _, r := range ratesRows {
+		for _, s := range r.strikes {
+			struck[string(s.at)] = struck[string(s.at)] || r.tool != ""
+		}
+	}
+	for name, value := range constants(t) {
+		if !struck[value] && !slotPoints[value] {
+			t.Errorf("no row with both tools has a fault at %s", name)
+		}
+	}
 }
 
 // Under faults, a turn calls both a tool of the client and a tool of the agent. The agent's tool is
@@ -46,9 +107,13 @@ func TestToolsOfTheClient(t *testing.T) {
 			}
 			b := newTestEnv(t, o)
 			calls := b.beginUntil(r.strikes[0], call{name: "struck", tool: r.tool, chat: true, rates: true})
-			zombies := b.replaceStruck(r.strikes, func() {
-				calls = append(calls, b.begin(call{name: "beside", tool: r.tool, chat: true, rates: true}))
-			})
+			beside := func() { calls = append(calls, b.begin(call{name: "beside", tool: r.tool, chat: true, rates: true})) }
+			during, after := beside, func() {}
+			if r.strikes[0].role == tool { // without a tool worker, the call of the agent's tool would fail
+				during, after = after, beside
+			}
+			zombies := b.replaceStruck(r.strikes, during)
+			after()
 			all := b.settleAll(func() []settled { return b.resume(zombies) }, calls...)
 
 			want := []string{r.tool, rate}
@@ -65,9 +130,9 @@ func TestToolsOfTheClient(t *testing.T) {
 					t.Errorf("%s: a person decided %d times", s.name, s.asked)
 				}
 			}
-			struck, beside := all[len(calls)-2], all[len(calls)-1]
-			if !maps.Equal(struck.Usage, beside.Usage) {
-				t.Errorf("the usage is %v, and without a fault %v", struck.Usage, beside.Usage)
+			struck, other := all[len(calls)-2], all[len(calls)-1]
+			if !maps.Equal(struck.Usage, other.Usage) {
+				t.Errorf("the usage is %v, and without a fault %v", struck.Usage, other.Usage)
 			}
 		})
 	}

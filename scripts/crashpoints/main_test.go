@@ -1,7 +1,6 @@
 package crashpoints
 
 import (
-	"flag"
 	"os"
 	"testing"
 
@@ -13,7 +12,6 @@ import (
 const sideBySide = 16
 
 func TestMain(m *testing.M) {
-	flag.Parse()
 	testkit.SideBySide(sideBySide)
 	os.Exit(m.Run())
 }

@@ -8,11 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
 	"parley/shared/contract"
 	"parley/shared/failpoint"
+	"parley/shared/testkit"
 )
 
 // lanes is the number of environments for the pairs. Each environment runs one pair after another.
@@ -222,16 +220,7 @@ func (b *sharedEnv) replaceDead(at place, armed string) {
 // would redeliver the messages that dead workers received.
 func (b *testEnv) dropJobMessages() {
 	b.Helper()
-	nc, err := nats.Connect(b.bus.URL, nats.Timeout(20*time.Second))
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer nc.Close()
-
-	js, err := jetstream.New(nc)
-	if err != nil {
-		b.Fatal(err)
-	}
+	js := testkit.JetStream(b, b.bus.URL)
 
 	stream, err := js.Stream(b.Context(), contract.StreamJobs)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -46,7 +47,7 @@ func read(t *testing.T, path string) []byte {
 	return content
 }
 
-// TestEveryPointIsOfUse checks that the product and the table of rows use every failpoint.
+// TestEveryPointIsOfUse checks that the product and the tables of rows use every failpoint.
 func TestEveryPointIsOfUse(t *testing.T) {
 	t.Parallel()
 	called := map[string]bool{}
@@ -68,7 +69,7 @@ func TestEveryPointIsOfUse(t *testing.T) {
 	}
 
 	struck := map[string]bool{}
-	for _, r := range rows {
+	for _, r := range slices.Concat(rows, ratesRows) {
 		for _, s := range r.strikes {
 			struck[string(s.at)] = true
 		}

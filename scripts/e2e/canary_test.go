@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"parley/shared/testkit"
 )
 
 // busMessage is one NATS message.
@@ -23,14 +25,9 @@ type wiretap struct {
 // tap subscribes a wiretap to all subjects of a cluster's bus.
 func tap(t *testing.T, c *cluster) *wiretap {
 	t.Helper()
-	nc, err := nats.Connect(c.nats.URL, nats.Timeout(20*time.Second))
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	t.Cleanup(nc.Close)
+	nc := testkit.NATSConn(t, c.nats.URL)
 	w := &wiretap{}
-	_, err = nc.Subscribe(">", func(m *nats.Msg) {
+	_, err := nc.Subscribe(">", func(m *nats.Msg) {
 		text := string(m.Data)
 		for name, values := range m.Header {
 			text += "\n" + name + ": " + strings.Join(values, ", ")

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"parley/shared/testkit"
 )
 
 // requestTimeout is the timeout of a request. It exceeds the service's maximum wait by the delay of
@@ -283,7 +285,7 @@ func (a account) result(t *testing.T, id string, within time.Duration) answer {
 // awaitAnswer waits for the response to a started request. It fails the test after a timeout.
 func awaitAnswer(t *testing.T, answers <-chan answer, within time.Duration) answer {
 	t.Helper()
-	over := time.NewTimer(within)
+	over := time.NewTimer(testkit.Within(within))
 	defer over.Stop()
 	select {
 	case got := <-answers:

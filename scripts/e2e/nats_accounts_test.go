@@ -215,11 +215,7 @@ func TestBusUsersHaveLeastRights(t *testing.T) {
 					unheard = append(unheard, "_INBOX."+other+".>")
 				}
 			}
-			nc, err := nats.Connect(busURL(user, bus), nats.Timeout(20*time.Second), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(nc.Close)
+			nc := testkit.NATSConn(t, busURL(user, bus), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 			for _, subject := range slices.Concat(none, own.publish) {
 				refused(t, nc, subject, nc.Publish(subject, nil))
 			}

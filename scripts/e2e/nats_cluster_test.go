@@ -80,7 +80,7 @@ func (f *threefold) check(t *testing.T) {
 		if made[tr.message] != 1 {
 			t.Errorf("%s: %d model calls", tr.message, made[tr.message])
 		}
-		if p.took > natsPause {
+		if p.took > testkit.Scaled(natsPause) {
 			t.Errorf("%s got its response after %s", tr.message, p.took)
 		}
 	}
@@ -159,16 +159,7 @@ func busCluster(t *testing.T) (servers []*testkit.NATSServer) {
 // leads waits until the stream has three replicas, and returns its leader.
 func leads(t *testing.T, servers []*testkit.NATSServer) (leader int) {
 	t.Helper()
-	nc, err := nats.Connect(busURL("operator", servers...), nats.Timeout(20*time.Second), nats.CustomInboxPrefix("_INBOX.operator"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := testkit.JetStream(t, busURL("operator", servers...), nats.CustomInboxPrefix("_INBOX.operator"))
 
 	eventually(t, 30*time.Second, "the stream is on three servers", func() bool {
 		stream, err := js.Stream(t.Context(), contract.StreamJobs)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"parley/shared/testkit"
 )
 
 // lease is the duration of a worker's lease on a run. Another worker takes over a dead worker's run
@@ -74,7 +76,7 @@ func (a account) wantLostAttempt(t *testing.T, id string, killed time.Time) {
 	}
 	// The lost attempt ends when a sweeper finds its lease expired. So it lasts for up to a lease
 	// and a sweeper's interval after the kill.
-	if !lost.StartedAt.Before(killed) || !lost.FinishedAt.After(killed) || lost.FinishedAt.After(killed.Add(lease+15*time.Second)) ||
+	if !lost.StartedAt.Before(killed) || !lost.FinishedAt.After(killed) || lost.FinishedAt.After(killed.Add(lease+testkit.Within(15*time.Second))) ||
 		kept.StartedAt.Before(lost.FinishedAt) || kept.FinishedAt.Sub(kept.StartedAt) > lease {
 		t.Fatalf("the worker was killed at %s: %s", killed.UTC(), got.body)
 	}

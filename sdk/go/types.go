@@ -1307,7 +1307,7 @@ type RunErrorCode string
 
 // The values of RunErrorCode.
 const (
-	// The model does not exist here, or its provider is not configured.
+	// The model does not exist in this service, or its provider is not configured.
 	RunErrorCodeModelNotAvailable RunErrorCode = "model_not_available"
 	// The provider failed or was unreachable until the run's deadline.
 	RunErrorCodeModelUnavailable RunErrorCode = "model_unavailable"
@@ -1315,13 +1315,15 @@ const (
 	RunErrorCodeModelRateLimited RunErrorCode = "model_rate_limited"
 	// The model did not respond before the run's deadline.
 	RunErrorCodeModelTimeout RunErrorCode = "model_timeout"
-	// The model's answer was interrupted in several attempts in a row, or within a tool call.
+	// The model's answer broke off in several attempts in a row, or the output limit cut off a tool
+	// call or the JSON of the answer.
 	RunErrorCodeModelTruncated RunErrorCode = "model_truncated"
 	// The provider rejected the request or the credentials, or returned an unusable response.
 	RunErrorCodeModelRejected RunErrorCode = "model_rejected"
 	// The service's account at the provider has no credit or quota left.
 	RunErrorCodeModelQuotaExceeded RunErrorCode = "model_quota_exceeded"
-	// The prompt exceeds the model's context. The message contains both sizes.
+	// The prompt exceeds the model's context. The message contains the sizes of the prompt and of the
+	// context.
 	RunErrorCodeContextTooLong RunErrorCode = "context_too_long"
 	// The run made too many model calls.
 	RunErrorCodeTurnLimit RunErrorCode = "turn_limit"
@@ -1336,8 +1338,11 @@ const (
 	RunErrorCodeByteLimit RunErrorCode = "byte_limit"
 	// The run made too many tool calls.
 	RunErrorCodeToolCallLimit RunErrorCode = "tool_call_limit"
-	// The answer does not match the output schema, also after one correction. `errors` has the paths.
+	// The answer does not match the output schema, even after one correction. `errors` has the paths.
 	RunErrorCodeOutputInvalid RunErrorCode = "output_invalid"
+	// An attachment cannot be used: the document cannot be read, the image is damaged, or the file no
+	// longer exists. The message names the file.
+	RunErrorCodeAttachmentUnreadable RunErrorCode = "attachment_unreadable"
 	// Too many runs of the organization are waiting for a person's decision or for results of their
 	// clients.
 	RunErrorCodeActionLimit RunErrorCode = "action_limit"
@@ -2076,12 +2081,12 @@ const (
 	ErrorCodeUnauthenticated ErrorCode = "unauthenticated"
 	// run-automation and MCP accept API keys only.
 	ErrorCodeAPIKeyRequired ErrorCode = "api_key_required"
-	// The caller's role or membership does not allow this, a page of another origin sent the request,
-	// or the agent has no widget that allows the page's origin.
+	// The caller's role or membership does not allow the request, a page of another origin sent the
+	// request, or the agent has no widget that allows the page's origin.
 	ErrorCodePermissionDenied ErrorCode = "permission_denied"
 	// The agent's `allowedCallers` does not include this kind of caller.
 	ErrorCodeCallerNotAllowed ErrorCode = "caller_not_allowed"
-	// Demo mode only allows listing templates and chatting with them.
+	// The demo permits only listing templates and chatting with them.
 	ErrorCodeDemoRestricted ErrorCode = "demo_restricted"
 	// A browser called run-automation.
 	ErrorCodeServerToServerOnly ErrorCode = "server_to_server_only"
@@ -2093,13 +2098,11 @@ const (
 	// The path does not support the method; the header `Allow` lists the supported methods.
 	ErrorCodeMethodNotAllowed ErrorCode = "method_not_allowed"
 	// The agent has changed since it was read, or a different decision was already made on the run's
-	// action: read the agent or run again.
+	// action: read the agent, or the run, again.
 	ErrorCodeVersionConflict ErrorCode = "version_conflict"
 	// Such a resource already exists, a limit is reached, the resource is being deleted, or the hook
 	// is disabled. `detail` says which.
 	ErrorCodeConflict ErrorCode = "conflict"
-	// `If-Match` does not match the current version: read the resource again.
-	ErrorCodePreconditionFailed ErrorCode = "precondition_failed"
 	// An account with this email address already exists.
 	ErrorCodeEmailTaken ErrorCode = "email_taken"
 	// An organization must have at least one owner.
@@ -2111,6 +2114,8 @@ const (
 	ErrorCodeDocumentExists ErrorCode = "document_exists"
 	// The run, or the run of this idempotency key, was erased by its organization.
 	ErrorCodeErased ErrorCode = "erased"
+	// `If-Match` does not match the current version: read the resource again.
+	ErrorCodePreconditionFailed ErrorCode = "precondition_failed"
 	// The body exceeds this endpoint's limit.
 	ErrorCodePayloadTooLarge ErrorCode = "payload_too_large"
 	// The body's type is not supported. A body must be `application/json`, in UTF-8 and not

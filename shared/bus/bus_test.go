@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/rs/zerolog"
 
 	"parley/shared/bus"
@@ -110,11 +109,7 @@ func TestFetchFindsAStreamThatWasDeleted(t *testing.T) {
 	b := dial(t, url)
 	lane := b.Lane(domain.LaneChat)
 	fetch(t, lane, 1)
-	nc, err := nats.Connect(url, nats.Timeout(20*time.Second))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
+	nc := testkit.NATSConn(t, url)
 	js, err := nc.JetStream()
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +148,7 @@ func TestNoticesReachTheirSubscribers(t *testing.T) {
 	}
 	worker.Done("run_1", inbox, []byte("result"))
 	ingress.Cancelled("run_2")
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for range 3 {
 		select {

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"parley/shared/bus"
 	"parley/shared/domain"
 	"parley/shared/testkit"
@@ -152,11 +150,7 @@ func TestDroppedChangesAreReportedAsMissed(t *testing.T) {
 	if err := watch.Follow("org_a"); err != nil {
 		t.Fatal(err)
 	}
-	raw, err := nats.Connect(server, nats.Timeout(20*time.Second))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(raw.Close)
+	raw := testkit.NATSConn(t, server)
 	for range 10_000 { // more messages than its buffer holds
 		if err := raw.Publish("changes.runs.org_a", nil); err != nil {
 			t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"parley/shared/contract"
@@ -84,15 +83,7 @@ func TestServerWithoutJetStream(t *testing.T) {
 
 func openStream(t *testing.T, url string) jetstream.Stream {
 	t.Helper()
-	nc, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := testkit.JetStream(t, url)
 	stream, err := js.Stream(t.Context(), contract.StreamJobs)
 	if err != nil {
 		t.Fatal(err)

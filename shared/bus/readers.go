@@ -13,7 +13,7 @@ import (
 // message is then not sent later.
 func (b *Bus) PublishReaders(body []byte) error {
 	if err := b.nc.Publish(contract.SubjectReaders, body); err != nil {
-		return fmt.Errorf("publishing the readers of run events: %w", err)
+		return fmt.Errorf("publishing reader counts: %w", err)
 	}
 	return nil
 }

@@ -332,10 +332,14 @@ func TestALaggingReaderLosesItsLineAlone(t *testing.T) {
 			echoes(ctx, name, line)
 			return
 		}
-		size := map[string]int{"frames": 2, "bytes": 2 * contract.MaxVoiceFrame}[name]
-		for ctx.Err() == nil {
+		frames, size := 3000, 2 // three times as much as is kept for a reader
+		if name == "bytes" {
+			frames, size = 250, 2*contract.MaxVoiceFrame
+		}
+		for range frames {
 			_ = line.Audio(contract.VoiceAudio{PCM: make([]byte, size)})
 		}
+		<-ctx.Done()
 		ended <- struct{}{}
 	})
 	c := voiceCaller(t, url)
@@ -489,10 +493,6 @@ func TestAStoppingVoiceWorkerLetsItsLinesGo(t *testing.T) {
 // raw returns a connection for messages that neither workers nor ingresses of Parley send.
 func raw(t *testing.T, url string) *nats.Conn {
 	t.Helper()
-	nc, err := nats.Connect(url, nats.Timeout(20*time.Second))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
+	nc := testkit.NATSConn(t, url)
 	return nc
 }

@@ -43,8 +43,12 @@ const (
 	// ToolAfter is in an agent worker: the tool's result is in the journal, but the model does not
 	// have it.
 	ToolAfter Point = "tool.after"
-	// ParkAfter is in an agent worker: the run waits for a person, but no notice is published.
+	// ParkAfter is in an agent worker: the run waits for a person or its client, but no notice is
+	// published.
 	ParkAfter Point = "park.after"
+	// DecideAfter is in an ingress: a decision, or the results of the client's tools, are committed,
+	// but the waiting run has no slot.
+	DecideAfter Point = "decide.after"
 	// FinishBefore is in an agent worker: it has a run's result, but no part of the result is
 	// written.
 	FinishBefore Point = "finish.before"

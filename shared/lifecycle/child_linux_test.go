@@ -20,7 +20,7 @@ func TestChildDiesWithItsParent(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = p.Wait()
-	over := time.After(10 * time.Second)
+	over := time.After(time.Minute)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for alive(pid) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/shared/testkit"
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/store/budgetdb"
@@ -54,7 +55,7 @@ func TestASlowPrepareDelaysNoOtherStatement(t *testing.T) {
 		slow <- err
 	}()
 	b.until(`SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`)
-	quick, done := context.WithTimeout(t.Context(), 3*time.Second) // without concurrent preparation, this statement would wait 5 s
+	quick, done := context.WithTimeout(t.Context(), testkit.Scaled(3*time.Second)) // without concurrent preparation, this statement would wait 5 s
 	defer done()
 	if _, err := b.s.Runs.RunsByKey(quick, []rundb.KeyRef{{OrganizationID: b.org, Hash: []byte("x")}}); err != nil {
 		t.Errorf("another statement: %v", err)

@@ -3,6 +3,10 @@ package testkit
 import (
 	"database/sql"
 	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // SQL opens a database as the user in dsn, until the end of the test. In URLs from Postgres and
@@ -16,4 +20,25 @@ func SQL(tb testing.TB, dsn string) *sql.DB {
 	db.SetMaxOpenConns(4)
 	tb.Cleanup(func() { _ = db.Close() }) // the database is dropped anyway
 	return db
+}
+
+// NATSConn connects to a NATS server until the end of the test.
+func NATSConn(tb testing.TB, url string, options ...nats.Option) *nats.Conn {
+	tb.Helper()
+	nc, err := nats.Connect(url, append([]nats.Option{nats.Timeout(20 * time.Second)}, options...)...)
+	if err != nil {
+		tb.Fatalf("testkit: connecting to NATS: %v", err)
+	}
+	tb.Cleanup(nc.Close)
+	return nc
+}
+
+// JetStream connects to a NATS server until the end of the test.
+func JetStream(tb testing.TB, url string, options ...nats.Option) jetstream.JetStream {
+	tb.Helper()
+	js, err := jetstream.New(NATSConn(tb, url, options...))
+	if err != nil {
+		tb.Fatalf("testkit: opening JetStream: %v", err)
+	}
+	return js
 }

@@ -63,7 +63,7 @@ func TestAKilledPostgresStopsCompletely(t *testing.T) {
 	}
 	server.Kill9()
 	lives := func(pid int) bool { return !slices.Contains([]string{"", "Z"}, stateFor(pid)) } // a zombie executes nothing
-	if gone := await(t, 10*time.Second, func() bool { return !slices.ContainsFunc(processes, lives) }); !gone {
+	if gone := await(t, time.Minute, func() bool { return !slices.ContainsFunc(processes, lives) }); !gone {
 		t.Errorf("some of the processes %v still run", processes)
 	}
 }
@@ -81,7 +81,7 @@ func TestNATSProcess(t *testing.T) {
 	server.Kill9()
 	server.Restart()
 	var stream jetstream.Stream
-	back := await(t, 20*time.Second, func() (ok bool) {
+	back := await(t, time.Minute, func() (ok bool) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		var err error
@@ -225,7 +225,7 @@ func TestProxyCuts(t *testing.T) {
 			proxy := Proxy(t, echo(t))
 			conn, lines := dial(t, proxy.Addr())
 			send(t, conn, "one")
-			if got := receive(t, conn, lines, 5*time.Second); got != "one" {
+			if got := receive(t, conn, lines, time.Minute); got != "one" {
 				t.Fatalf("got %q", got)
 			}
 			cut(proxy)
@@ -239,10 +239,10 @@ func TestProxyCuts(t *testing.T) {
 				t.Fatalf("got %q through a cut", got)
 			}
 			proxy.Restore()
-			if got := receive(t, conn, lines, 5*time.Second); got != "two" {
+			if got := receive(t, conn, lines, time.Minute); got != "two" {
 				t.Fatalf("got %q", got)
 			}
-			if got := receive(t, later, laterLines, 5*time.Second); got != "three" {
+			if got := receive(t, later, laterLines, time.Minute); got != "three" {
 				t.Fatalf("got %q", got)
 			}
 		})
@@ -255,16 +255,16 @@ func TestProxyDelays(t *testing.T) {
 	proxy.Delay(100 * time.Millisecond)
 	conn, lines := dial(t, proxy.Addr())
 	began := time.Now()
-	const many = 100 // number of pieces; if they were delayed one after the other, they would take 20 s
+	const many = 1000 // number of pieces; if they were delayed one after the other, they would take 200 s
 	for range many {
 		send(t, conn, "line")
 	}
 	for range many {
-		if got := receive(t, conn, lines, 5*time.Second); got != "line" {
+		if got := receive(t, conn, lines, time.Minute); got != "line" {
 			t.Fatalf("got %q", got)
 		}
 	}
-	if took := time.Since(began); took < 200*time.Millisecond || took > 10*time.Second {
+	if took := time.Since(began); took < 200*time.Millisecond || took > 100*time.Second {
 		t.Fatalf("took %s for a delay of twice 100ms", took)
 	}
 }
@@ -274,14 +274,14 @@ func TestProxyResets(t *testing.T) {
 	proxy := Proxy(t, echo(t))
 	conn, lines := dial(t, proxy.Addr())
 	send(t, conn, "one")
-	receive(t, conn, lines, 5*time.Second)
+	receive(t, conn, lines, time.Minute)
 	proxy.Reset()
 	if _, err := lines.ReadString('\n'); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatalf("after a reset: %v", err)
 	}
 	conn, lines = dial(t, proxy.Addr())
 	send(t, conn, "two")
-	if got := receive(t, conn, lines, 5*time.Second); got != "two" {
+	if got := receive(t, conn, lines, time.Minute); got != "two" {
 		t.Fatalf("got %q", got)
 	}
 }
@@ -302,7 +302,7 @@ func TestProxyHandsOnTheEnd(t *testing.T) {
 		return // reset before it was accepted
 	}
 	defer refused.Close()
-	if err := refused.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+	if err := refused.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := refused.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {

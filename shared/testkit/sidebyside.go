@@ -6,8 +6,11 @@ import (
 )
 
 // SideBySide sets the maximum number of parallel tests in this process, unless -parallel is set.
-// Call it in a TestMain after flag.Parse.
+// Call it in a TestMain. It parses the flags if they are not parsed yet.
 func SideBySide(n int) {
+	if !flag.Parsed() {
+		flag.Parse() //nolint:revive // only TestMain calls SideBySide
+	}
 	chosen := false
 	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
 	if chosen {

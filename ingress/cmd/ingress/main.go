@@ -16,8 +16,8 @@ import (
 	"parley/shared/telemetry/tracing"
 )
 
-// databaseConns is the maximum number of database connections of one ingress process. Few are
-// needed, because concurrent requests share statements.
+// databaseConns is the maximum number of database connections of one ingress process. Few
+// connections suffice, because one statement serves many concurrent requests.
 const databaseConns = 16
 
 // flags are the settings of the command.
@@ -48,8 +48,8 @@ func main() {
 	}
 }
 
-// run connects to the servers and serves until ctx ends. With the flag --probe it only sends one
-// request to a running ingress.
+// run connects to the servers and serves until ctx ends. With the flag --probe it does not serve:
+// it sends one request to a running ingress.
 func run(ctx context.Context, f flags) error {
 	if f.Probe != "" {
 		return lifecycle.Probe(ctx, f.Probe)

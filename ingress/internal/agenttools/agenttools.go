@@ -17,26 +17,27 @@ import (
 // KeyName is the field of a tool call's _meta that contains the idempotency key.
 const KeyName = "parley/idempotencyKey"
 
-// instructions tell a client's model how to use the tools.
+// instructions explain the tools to the client's model.
 const instructions = "Each tool is an agent of the organization that the API key belongs to. Send it a message as you would send " +
 	"one to a colleague. To continue a conversation, send the sessionId of the earlier answer."
 
-// The MCP methods that this package handles. The SDK handles all other methods.
+// The MCP methods that this package handles itself. The SDK handles all others.
 const (
 	methodList   = "tools/list"
 	methodCall   = "tools/call"
 	methodListen = "subscriptions/listen"
 )
 
-// JSON-RPC error codes for messages that are rejected as a whole.
+// JSON-RPC error codes for messages that are rejected before any method is called.
 const (
 	CodeParseError     = jsonrpc.CodeParseError
 	CodeInvalidRequest = jsonrpc.CodeInvalidRequest
 	CodeMethodNotFound = jsonrpc.CodeMethodNotFound
 )
 
-// CodeFor returns the JSON-RPC code for a message that the SDK rejects in plain text. It returns
-// false if the rejection concerns the HTTP request, such as its Accept header.
+// CodeFor returns the JSON-RPC code for a message that the SDK has rejected with a plain text
+// response. It returns false if the SDK has rejected the HTTP request, for example because of its
+// Accept header.
 func CodeFor(refusal string) (code int, ok bool) {
 	switch {
 	case strings.HasPrefix(refusal, "JSON RPC not handled"):
@@ -63,15 +64,15 @@ type Agents interface {
 	// Schemas returns the JSON Schemas of the agents' answers, by agent id. An agent that answers
 	// in plain text has no schema.
 	Schemas(ctx context.Context) (map[string]json.RawMessage, error)
-	// Run returns the run once it has finished or waits for a person. Until then it reports
-	// progress through the callback.
+	// Run executes a call and returns its run when the run has finished or waits for a person.
+	// Until then it passes descriptions of the progress to the callback.
 	Run(ctx context.Context, call Call, progress func(message string)) (*domain.Run, error)
 }
 
 // Server handles MCP requests. It is safe for concurrent use.
 type Server struct{ handler http.Handler }
 
-// agentsKey is the context key of a request's agents.
+// agentsKey is the key of a request's Agents in its context.
 type agentsKey struct{}
 
 // New returns a server that reports version as the version of the service.
@@ -93,8 +94,8 @@ func (s *Server) Serve(w http.ResponseWriter, req *http.Request, agents Agents) 
 	s.handler.ServeHTTP(w, req.WithContext(context.WithValue(req.Context(), agentsKey{}, agents)))
 }
 
-// answer is the middleware that handles the methods for tools. The list of tools depends on the
-// caller, although all callers share one SDK server.
+// answer is the middleware that handles the methods for tools. It takes the caller's agents from
+// the context, because all callers share one SDK server.
 func answer(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		agents, ok := ctx.Value(agentsKey{}).(Agents)
@@ -105,7 +106,7 @@ func answer(next mcp.MethodHandler) mcp.MethodHandler {
 			if call, ok := req.(*mcp.CallToolRequest); ok && call.Params != nil {
 				return run(ctx, agents, call)
 			}
-		case method == methodListen: // rejected, because the stream would stay open without any message
+		case method == methodListen: // rejected, because the client would get a stream without messages
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "subscriptions are not supported"}
 		}
 		return next(ctx, method, req)
@@ -164,12 +165,13 @@ func progressFor(ctx context.Context, req *mcp.CallToolRequest) func(string) {
 	told := 0.0
 	return func(message string) {
 		told++
-		// An error does not matter here, because the result of the call follows in any case.
+		// An error is ignored, because the client gets the result of the call in any case.
 		_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: told, Message: message})
 	}
 }
 
-// protocolError converts a coded error to a JSON-RPC error, and any other error to a generic one.
+// protocolError converts an API error to a JSON-RPC error with its text, and any other error to an
+// internal error.
 func protocolError(err error) error {
 	if coded, ok := errors.AsType[*apierr.Error](err); ok {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: errorText(coded)}
@@ -177,8 +179,8 @@ func protocolError(err error) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
 }
 
-// failure returns the result of a call that did not start a run. The result contains the error's
-// text for the calling model.
+// failure returns the result of a call that did not start a run. The result contains the text of
+// the error, for the model that made the call.
 func failure(err error) (mcp.Result, error) {
 	coded, ok := errors.AsType[*apierr.Error](err)
 	if !ok {
@@ -187,7 +189,7 @@ func failure(err error) (mcp.Result, error) {
 	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: errorText(coded)}}}, nil
 }
 
-// errorText returns the text of a coded error.
+// errorText returns the text of an API error, for the model that made the call.
 func errorText(e *apierr.Error) string {
 	if len(e.Fields) == 0 {
 		return string(e.Code) + ": " + e.Detail

@@ -12,8 +12,8 @@ const (
 )
 
 // toolNames returns the tool names of agents. A tool name consists of the agent's name, which the
-// model understands, and the last characters of the agent's id. These characters keep tool names
-// distinct and still identify an agent after it was renamed.
+// model understands, and the last characters of the agent's id. These characters make tool names
+// unique and identify an agent even after it was renamed.
 func toolNames(agents []Agent) []string {
 	names := make([]string, len(agents))
 	taken := map[string]bool{}
@@ -27,8 +27,9 @@ func toolNames(agents []Agent) []string {
 	return names
 }
 
-// find returns the agent with this tool name. If there is none, it returns the only agent whose id
-// ends as the tool name does. It returns false if there are several such agents.
+// find returns the agent with this tool name. If there is none, it returns the agent whose id ends
+// with the characters at the end of the tool name. It returns false unless there is exactly one
+// such agent.
 func find(agents []Agent, name string) (Agent, bool) {
 	for i, known := range toolNames(agents) {
 		if known == name {
@@ -42,20 +43,21 @@ func find(agents []Agent, name string) (Agent, bool) {
 		}
 	}
 
-	// If several agents match, choosing one could call the wrong agent.
+	// With several matching agents, a choice could be the wrong agent.
 	if len(found) != 1 {
 		return Agent{}, false
 	}
 	return found[0], true
 }
 
-// tail returns the end of an agent's id, which is its random part.
+// tail returns the last maxTail characters of an agent's id, which are random.
 func tail(agentID string) string {
 	suffix := id.Suffix(agentID)
 	return suffix[max(0, len(suffix)-maxTail):]
 }
 
-// slug reduces a name to the characters a-z, 0-9 and _.
+// slug reduces a name to the characters a-z, 0-9 and _. If no letter or digit remains, it returns
+// "agent".
 func slug(name string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(name) {

@@ -36,7 +36,7 @@ var inputSchema = json.RawMessage(`{
 }`)
 
 // outputSchema returns the schema of a tool's structured output, which accompanies the text of the
-// answer. data is the schema of the agent's answers, or nil if they are text.
+// answer. data is the schema of the agent's answers, or nil if the agent answers in text.
 func outputSchema(data json.RawMessage) json.RawMessage {
 	if data == nil {
 		return json.RawMessage(resultHead + resultRest)
@@ -44,8 +44,8 @@ func outputSchema(data json.RawMessage) json.RawMessage {
 	return json.RawMessage(resultHead + `"data": ` + string(schema.Embed(data, "#/properties/data")) + "," + resultRest)
 }
 
-// These constants are the beginning and the end of the schema of a structuredResult. The schema of
-// the agent's data is inserted between them.
+// These constants are the text before and after the schema of the agent's data in the schema of a
+// structuredResult.
 const (
 	resultHead = `{
 	"type": "object",
@@ -110,7 +110,7 @@ func resultFor(run *domain.Run) *mcp.CallToolResult {
 	return result
 }
 
-// texts returns the texts of a result for the calling model.
+// texts returns the texts of a tool result, for the model that made the call.
 func texts(run *domain.Run) []string {
 	switch {
 	case run.Status == domain.RunCompleted && run.Message != nil:
@@ -139,15 +139,15 @@ func incompleteText(why domain.FinishReason) string {
 	return "(The answer is incomplete: the model's provider withheld the rest.)"
 }
 
-// waitText returns a text that says that a run waits for a person, and where that person can
-// decide.
+// waitText returns a text for the model that says that the run waits for a person, and where that
+// person can decide.
 func waitText(runID string, action *domain.RequiredAction) string {
 	return fmt.Sprintf("The run %s waits for a person to decide about a call of the tool %s (%s). The person decides in the dashboard "+
 		"or with POST /api/runs?id=%[1]s&action=…&toolCallId=%s. After that, GET /api/runs?id=%[1]s returns the answer.",
 		runID, action.Name, strings.ReplaceAll(string(action.Kind), "_", " "), action.ToolCallID)
 }
 
-// ending returns the words that describe the final status of a run.
+// ending returns a phrase for the final status of a run.
 func ending(status domain.RunStatus) string {
 	switch status {
 	case domain.RunCancelled:

@@ -24,7 +24,7 @@ import (
 // maxName is the maximum length of a file's name in characters.
 const maxName = 255
 
-// Templates reads templates, to find the models of a submission's target.
+// Templates reads templates, whose models a submission may use.
 type Templates interface {
 	ByID(ctx context.Context, templateID string) (domain.Template, error)
 }
@@ -55,8 +55,8 @@ func New(deps Deps) *Files { return &Files{Deps: deps, fetcher: newFetcher(deps.
 // errUnsupported is the error for a content of a type that is not accepted.
 var errUnsupported = errors.New("is of an unsupported type; supported types are " + Supported)
 
-// Upload stores a content for an organization and adds it to its files. It returns an API error, or
-// the error of reading the content.
+// Upload stores a content and adds it to the files of the caller's organization. It returns an API
+// error, or the error of reading the content.
 func (f *Files) Upload(ctx context.Context, who domain.Caller, sessionID, name, declared string, content io.Reader) (domain.File, error) {
 	if who.Visitor.ID != "" {
 		if err := f.checkVisitor(ctx, who, sessionID); err != nil {
@@ -156,14 +156,13 @@ type fault string
 // Error returns the text of the fault.
 func (f fault) Error() string { return string(f) }
 
-// isFault reports whether an error is a fault of the content, as opposed to a failure of the
-// service.
+// isFault reports whether an error is a fault of the content, and not a failure of the service.
 func isFault(err error) bool {
 	return errors.As(err, new(fault)) || errors.Is(err, errUnsupported) ||
 		errors.Is(err, imageinfo.ErrDamaged) || errors.Is(err, imageinfo.ErrPixels) || errors.Is(err, imageinfo.ErrFormat)
 }
 
-// extensionFor maps media types to the extensions of files that were sent without a name.
+// extensionFor maps media types to the extensions that files without a name get.
 var extensionFor = map[string]string{
 	imageinfo.PNG: ".png", imageinfo.JPEG: ".jpg", imageinfo.WebP: ".webp", imageinfo.GIF: ".gif", pdfType: ".pdf",
 	"text/html": ".html", "text/markdown": ".md", "text/csv": ".csv", "application/json": ".json",
@@ -319,7 +318,8 @@ func (f *Files) owner(ctx context.Context, org string, file *blobdb.Attachable) 
 	return run.Principal, err
 }
 
-// checkModel rejects images if the model of the target is known not to accept images.
+// checkModel returns an error if a submission has an image and its model is known not to accept
+// images.
 func (f *Files) checkModel(ctx context.Context, s *dispatch.Submission, files []blobdb.NewAttachment) error {
 	at := -1
 	for i := range files {
@@ -361,7 +361,8 @@ func (f *Files) model(ctx context.Context, s *dispatch.Submission) (model string
 	return model, err
 }
 
-// uniqueNames changes repeated names, because the files of a run must have different names.
+// uniqueNames renames files that have the name of another file, because the names of a run's files
+// must be unique.
 func uniqueNames(files []blobdb.NewAttachment) {
 	taken := map[string]bool{}
 	for i := range files {

@@ -93,7 +93,8 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// The fetches of one organization never take all slots: some remain for other organizations.
+// The number of fetches per organization is limited, and the last slots remain for organizations
+// without a fetch.
 func TestFetchesAreBounded(t *testing.T) {
 	t.Parallel()
 	f := newFetcher(nil)

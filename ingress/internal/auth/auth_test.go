@@ -124,8 +124,9 @@ func TestPasswords(t *testing.T) {
 	}
 }
 
-// TestPasswordsAreBounded sends many callers to a hasher with one slot. One caller hashes at a
-// time, waitersPerSlot callers wait, and all others are rejected immediately.
+// TestPasswordsAreBounded lets many callers wait for a single slot, which is occupied at first.
+// Then waitersPerSlot callers wait, and all others are rejected immediately. When the slot becomes
+// free, the waiting callers take it one after the other.
 func TestPasswordsAreBounded(t *testing.T) {
 	t.Parallel()
 	const callers = 200

@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	remember    = 4 * time.Second // how long an entry is cached: a revocation takes effect within 5 s, even if a read is slow
+	remember    = 4 * time.Second // how long an entry is cached; with the time of a slow read, a revocation takes effect within 5 s
 	lookupTime  = 3 * time.Second // timeout for reading a batch of credentials
 	lookupBatch = 256             // credentials read in one query
 	lookupQueue = 8192            // maximum number of requests that wait for a read; further requests are refused
 	cacheSize   = 100_000         // maximum number of entries
 )
 
-// cache caches credentials and similar values, and also their absence. One query reads the missing
-// entries of many requests. Many rarely used credentials therefore cost little more than one that
-// is used often.
+// cache caches credentials and similar values. It also caches that a value does not exist. One
+// query reads the missing entries for many requests, so the number of different credentials hardly
+// affects the cost.
 type cache[K comparable, V any] struct {
 	now    func() time.Time
 	absent time.Duration // how long absence is cached
@@ -33,20 +33,21 @@ type cache[K comparable, V any] struct {
 	entries map[K]entry[V]
 }
 
-// entry is a cached value, or the cached absence of a value. It is valid until the given time.
+// entry is the cached result of reading a value. It is valid until the time in the field until.
 type entry[V any] struct {
 	found *V // nil if the value is absent
 	until time.Time
 }
 
 // newCache returns a cache that reads missing values in batches with read. The map that read
-// returns is keyed by strings, which the function name derives from the keys of the cache.
+// returns contains the values by name, and the function name returns the name of a key of the
+// cache.
 func newCache[K comparable, V any](
 	now func() time.Time, absent time.Duration, read func(context.Context, []K) (map[string]*V, error), name func(K) string,
 ) *cache[K, V] {
 	c := &cache[K, V]{now: now, absent: absent, entries: map[K]entry[V]{}}
 	c.group = batch.New(lookupBatch, lookupQueue, func(ctx context.Context, keys []K) ([]entry[V], error) {
-		began := c.now() // taken before the read, because a change after the read begins may be missed
+		began := c.now() // the time before the read, because the read may miss a change that is made while it runs
 		ctx, cancel := context.WithTimeout(ctx, lookupTime)
 		defer cancel()
 
@@ -69,8 +70,8 @@ func newCache[K comparable, V any](
 	return c
 }
 
-// get returns the entry of a key. The entry's field found is nil if the value is absent. Errors are
-// coded.
+// get returns the entry of a key. The entry's field found is nil if the value is absent. Errors
+// have a code; see package apierr.
 func (c *cache[K, V]) get(ctx context.Context, key K, now time.Time) (entry[V], error) {
 	// Most requests are answered from the map. A read lock lets them proceed in parallel.
 	c.mu.RLock()
@@ -95,14 +96,14 @@ func (c *cache[K, V]) get(ctx context.Context, key K, now time.Time) (entry[V], 
 	return e, nil
 }
 
-// busy returns the error for a request that would have to wait too long for a read.
+// busy returns the error for a request that cannot wait because too many others wait.
 func busy(err error) error {
 	e := apierr.Wrap(apierr.Overloaded, err, "too many requests are waiting for authentication; try again shortly")
 	e.RetryAfter = time.Second
 	return e
 }
 
-// put caches entries. found has one entry for each key, in the same order.
+// put caches found, which contains one entry for each key in the same order.
 func (c *cache[K, V]) put(keys []K, found []entry[V]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -116,11 +117,11 @@ func (c *cache[K, V]) put(keys []K, found []entry[V]) {
 	}
 }
 
-// shrink drops expired entries, and a tenth of the rest if too many remain. A flood of random
-// credentials therefore costs database reads, but no additional memory.
+// shrink drops expired entries, and a tenth of the rest if too many remain. Requests with many
+// random credentials therefore cause database reads, but do not increase the memory.
 func (c *cache[K, V]) shrink() {
-	// A tenth of the entries is dropped at once, so that the next entries fit without another call
-	// of shrink. The order of a map is random, and so are the dropped entries.
+	// A whole tenth is dropped, so that shrink is rarely called. Go iterates over maps in random
+	// order, so the dropped entries are random.
 	now, spare := c.now(), cacheSize/10
 	for key, e := range c.entries {
 		if !now.Before(e.until) {
@@ -142,7 +143,7 @@ func (c *cache[K, V]) forget(key K) {
 	delete(c.entries, key)
 }
 
-// forgetWhere drops the entries for which meant returns true. It scans all entries, which can take
+// forgetWhere drops the entries whose values meant selects. It scans all entries, which can take
 // milliseconds. Call it only for rare changes.
 func (c *cache[K, V]) forgetWhere(meant func(*V) bool) {
 	c.mu.Lock()

@@ -21,8 +21,8 @@ type ClientSecret struct {
 	Expires   time.Time
 }
 
-// sealedSecret is the encrypted content of a client secret. It identifies the credential that
-// created it by id and hash, neither of which can be used as a credential.
+// sealedSecret is the encrypted content of a client secret. It contains an id and a hash that
+// identify the credential with which it was created. Neither can be used as a credential.
 type sealedSecret struct {
 	KeyID     string          `json:"k,omitempty"` // the API key that created it, if any
 	Hash      []byte          `json:"h"`           // SHA-256 of that key, or of the login session's token
@@ -34,8 +34,9 @@ type sealedSecret struct {
 	Expires   int64           `json:"x"` // Unix time
 }
 
-// NewClientSecret returns a client secret for purpose. It is valid as long as the maker's
-// credential, but not after purpose.Expires. Errors are coded.
+// NewClientSecret returns a client secret for purpose. It is valid until purpose.Expires or until
+// the maker's credential becomes invalid, whichever is earlier. Errors have a code; see package
+// apierr.
 func (r *Resolver) NewClientSecret(ctx context.Context, maker Identity, purpose ClientSecret) (string, error) {
 	s := sealedSecret{
 		KeyID: maker.Caller.KeyID, Org: maker.Caller.OrganizationID, Model: purpose.Model, SessionID: purpose.SessionID, Named: purpose.Named,
@@ -67,9 +68,10 @@ func (r *Resolver) NewClientSecret(ctx context.Context, maker Identity, purpose 
 	return r.widgets.box.SealClientSecret(plain), nil
 }
 
-// secret checks a client secret. If before is set, an expired secret is accepted, because it was
-// valid when the connection was established. The holder of the secret acts as its maker, with the
-// maker's current rights, in the organization in which the secret was created.
+// secret checks a client secret. If before is set, it accepts an expired secret: the connection
+// already exists, and the secret was valid when it was established. The holder of the secret acts
+// as its maker, with the maker's current rights, in the organization in which the secret was
+// created.
 func (r *Resolver) secret(ctx context.Context, p presented, before bool) (Identity, error) {
 	var s sealedSecret
 	if r.widgets == nil {
@@ -92,7 +94,7 @@ func (r *Resolver) secret(ctx context.Context, p presented, before bool) (Identi
 		return Identity{}, err
 	}
 
-	// The caller has the current rights of the maker's credential, and loses them with it.
+	// The caller has the current rights of the maker's credential.
 	ident := Identity{Until: found.until, Via: ViaSecret, Caller: domain.Caller{
 		Kind: domain.CallerUser, UserID: found.found.UserID, KeyID: found.found.KeyID, Lineage: found.found.Lineage,
 		Credential: found.found.Label,

@@ -9,7 +9,7 @@
 // credentials are rejected. Credentials are read from the database in batches and cached for 4 s. A
 // request usually needs no query, and a revocation takes effect everywhere within 5 s.
 //
-// A widget token is sealed and not stored. It contains the agent, the origin and the visitor to
-// which it is bound. Whether the agent's widget still lists the origin is looked up at each use and
-// cached.
+// A widget token is encrypted and not stored. It contains the agent, the origin and the visitor for
+// which it is valid. At each use, a cached lookup checks that the agent's widget still lists the
+// origin.
 package auth

@@ -29,8 +29,8 @@ func headersFor(key, authorization, cookie, organization, tenant string) *http.R
 	return req
 }
 
-// FuzzRead checks that read returns at most one credential, which has only visible characters, or a
-// coded error.
+// FuzzRead checks that read returns an error with a code, or at most one credential, which consists
+// of visible characters.
 func FuzzRead(f *testing.F) {
 	for _, value := range seedHeaders {
 		f.Add(value, "-", "-", "-", "-")
@@ -102,8 +102,8 @@ func FuzzClientAddr(f *testing.F) {
 	})
 }
 
-// FuzzCredentials checks that every text that is recognized as a credential is of one type and has
-// only visible characters.
+// FuzzCredentials checks that no text is recognized as credentials of two types, and that
+// credentials consist of visible characters.
 func FuzzCredentials(f *testing.F) {
 	key := secrets.NewAPIKey()
 	for _, text := range append(seedHeaders, key.Key, secrets.NewSessionToken(), secrets.NewLinkToken(), key.Key+"0", key.Key[1:], strings.ToUpper(key.Key)) {

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/crypto/argon2"
 )
 
-// PasswordCost is the cost of a hash: about 25 ms and 19 MiB, as OWASP recommends for argon2id with
-// one lane.
+// PasswordCost is the cost of a hash: about 25 ms and 19 MiB, which OWASP recommends for argon2id
+// with one thread.
 var PasswordCost = argon2id.Params{Memory: 19 * 1024, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 
 const (
@@ -35,9 +35,9 @@ var errPasswordsBusy = errors.New("too many simultaneous password checks")
 // long.
 type Passwords struct {
 	cost    argon2id.Params
-	slots   chan struct{} // contains an element for each hash in progress
+	slots   chan struct{} // one element for each hash in progress
 	waiting atomic.Int32  // requests that wait for a slot
-	dummy   string        // scheme used to compute a hash if no account has the email address
+	dummy   string        // scheme for the hash that is computed if no account has the email address
 }
 
 // NewPasswords returns Passwords that compute as many hashes at a time as there are slots. If slots
@@ -47,25 +47,26 @@ func NewPasswords(slots int, cost argon2id.Params) *Passwords {
 		slots = runtime.GOMAXPROCS(0)
 	}
 
-	// The dummy scheme has the current cost, so that it takes as long as a real one.
+	// The dummy scheme has the current cost, so that hashing takes as long as with the scheme of an
+	// account.
 	p := &Passwords{cost: cost, slots: make(chan struct{}, slots)}
 	p.dummy = p.newScheme()
 	return p
 }
 
 // A stored password has the form $argon2id$v=…$m=…,t=…,p=…$SALT$KEY. Its scheme is the part before
-// the last $. All accounts that have or had the same email address share a scheme, so that a login
-// computes one key for all of them.
+// the last $. Several accounts may have or have had the same email address. Their passwords share a
+// scheme, so that a login computes only one key for all of them.
 
 // Hash returns the text to store for a password. It hashes the normalized form of the password. It
-// uses the first given scheme that has the current cost, or a new scheme if none has.
+// uses the first of the schemes that has the current cost. If there is none, it uses a new scheme.
 func (p *Passwords) Hash(ctx context.Context, password string, schemes []string) (string, error) {
 	password, err := NormalizePassword(password)
 	if err != nil {
 		return "", err
 	}
 
-	// Hashing is the expensive part, so only it needs a slot.
+	// Only hashing needs a slot, because it is the expensive part.
 	leave, err := p.enter(ctx)
 	if err != nil {
 		return "", err
@@ -78,8 +79,8 @@ func (p *Passwords) Hash(ctx context.Context, password string, schemes []string)
 }
 
 // Hashes returns the texts that may be stored for a password under the given schemes, both for the
-// password's normalized form and for the form as typed. Without schemes it returns no texts but
-// takes the same time. The response time therefore does not reveal which email addresses have
+// password's normalized form and for the form as typed. Without schemes it returns nil but takes as
+// long as with one scheme, so that the response time does not reveal which email addresses have
 // accounts.
 func (p *Passwords) Hashes(ctx context.Context, password string, schemes []string) (hashes []string, err error) {
 	leave, err := p.enter(ctx)
@@ -120,7 +121,7 @@ func (p *Passwords) newScheme() string {
 	return p.prefix() + base64.RawStdEncoding.EncodeToString(salt)
 }
 
-// hash returns the text of a password under a scheme.
+// hash hashes a password under a scheme. It returns the text to store.
 func hash(scheme, password string) (string, error) {
 	// The library only decodes complete hashes, so a key of zeros is appended to the scheme.
 	noKey := base64.RawStdEncoding.EncodeToString(make([]byte, PasswordCost.KeyLength))
@@ -142,7 +143,7 @@ func (p *Passwords) enter(ctx context.Context) (leave func(), err error) {
 	default:
 	}
 
-	// A longer queue would only delay the rejection of its last requests.
+	// If more requests waited, the last ones would be rejected in any case, only later.
 	if int(p.waiting.Add(1)) > waitersPerSlot*cap(p.slots) {
 		p.waiting.Add(-1)
 		return nil, busy(errPasswordsBusy)

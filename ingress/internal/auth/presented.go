@@ -9,10 +9,10 @@ import (
 	"parley/shared/secrets"
 )
 
-// Via says how a request presented its credential.
+// Via is the way in which a request presented its credential.
 type Via string
 
-// These constants are the ways to present a credential.
+// The ways in which a request can present its credential.
 const (
 	ViaNothing Via = ""
 	ViaCookie  Via = "cookie"
@@ -25,7 +25,7 @@ const (
 // CookieName is the name of the session cookie.
 const CookieName = "parley_session"
 
-// These constants are the headers that identify the caller, in the canonical form of net/http.
+// The headers that identify the caller, in the canonical form of net/http.
 const (
 	headerKey           = "X-Api-Key"
 	headerAuthorization = "Authorization"
@@ -34,8 +34,8 @@ const (
 	headerTenant = "X-Tenant-Id"
 )
 
-// presented contains what a request claims, before verification: at most one credential, an
-// organization, and demo mode.
+// presented contains what a request presents, not verified yet: at most one credential, the name of
+// an organization, and whether the request is in demo mode.
 type presented struct {
 	via   Via
 	token string
@@ -44,7 +44,7 @@ type presented struct {
 }
 
 // read extracts the credentials of a request. It reads the session cookie only if cookies is set. A
-// malformed credential is an error. It is never treated as missing.
+// malformed credential is an error and is never ignored.
 func read(req *http.Request, cookies bool) (presented, error) {
 	var p presented
 
@@ -99,7 +99,7 @@ func explicit(req *http.Request) (key, bearer string, err error) {
 	return key, "", nil
 }
 
-// bearing returns the kind of a bearer token, which it recognizes by the token's prefix.
+// bearing returns the kind of a bearer token according to the token's prefix.
 func bearing(token string) Via {
 	switch {
 	case secrets.IsAPIKey(token):
@@ -112,10 +112,10 @@ func bearing(token string) Via {
 }
 
 // single returns the value of a header that may occur at most once, or "" if it is absent. It
-// rejects values that are empty, repeated, joined by commas or contain spaces, because two proxies
-// might interpret them differently.
+// returns an error if the header is repeated, or if its value is empty or contains a comma or a
+// space. Proxies might interpret such headers differently from the service.
 func single(req *http.Request, header, field string) (string, error) {
-	// The map is read directly, because Header.Get would ignore repeated headers.
+	// Read the map directly, because Header.Get ignores all but the first of repeated headers.
 	values, present := req.Header[header]
 	switch {
 	case !present:
@@ -184,7 +184,7 @@ func cookieToken(req *http.Request) (string, error) {
 }
 
 // SaysDemo reports whether a request has the demo header, even with an invalid value. Every request
-// with the header counts against the demo limit.
+// with this header counts against the rate limit of the demo.
 func SaysDemo(req *http.Request) bool {
 	for _, value := range req.Header[headerTenant] {
 		if strings.Contains(value, domain.DemoTenant) {

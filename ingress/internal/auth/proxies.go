@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Proxies are the IP addresses of proxies whose X-Forwarded-For and X-Forwarded-Proto headers are trusted.
+// Proxies are the IP addresses of proxies whose X-Forwarded-For and X-Forwarded-Proto headers are
+// trusted.
 type Proxies []netip.Prefix
 
 // Trust reports whether the address belongs to a trusted proxy.
@@ -30,14 +31,14 @@ func peer(req *http.Request) netip.Addr {
 }
 
 // OnThisMachine reports whether the client runs on this machine: the connection comes from
-// loopback, and neither a header nor the settings indicate a proxy.
+// loopback, and neither the headers nor the settings show that it comes through a proxy.
 func (p Proxies) OnThisMachine(req *http.Request) bool {
 	addr := peer(req)
 	if !addr.IsLoopback() || p.Trust(addr) {
 		return false
 	}
 
-	// A proxy on this machine connects from loopback, too, but adds one of these headers.
+	// A proxy on this machine also connects from loopback, but adds one of these headers.
 	for name := range req.Header {
 		if name == "Forwarded" || name == "Via" || name == "X-Real-Ip" || strings.HasPrefix(name, "X-Forwarded-") {
 			return false
@@ -47,15 +48,15 @@ func (p Proxies) OnThisMachine(req *http.Request) bool {
 }
 
 // ClientAddr returns the client's IP address: the rightmost address in X-Forwarded-For that does
-// not belong to a trusted proxy. The client may have forged the addresses to its left.
+// not belong to a trusted proxy. The client may have invented the addresses to the left of it.
 func (p Proxies) ClientAddr(req *http.Request) netip.Addr {
 	addr := peer(req)
 	if !p.Trust(addr) {
 		return addr
 	}
 
-	// Each proxy appends the address of its peer. The list is therefore read from the right, until
-	// an address is not that of a trusted proxy.
+	// Each proxy appends the address from which it received the request. Therefore read the list
+	// from the right, until an address does not belong to a trusted proxy.
 	hops := strings.Split(strings.Join(req.Header["X-Forwarded-For"], ","), ",")
 	for i := len(hops) - 1; i >= 0 && p.Trust(addr); i-- {
 		hop, ok := parseHop(strings.TrimSpace(hops[i]))
@@ -92,8 +93,8 @@ func (p Proxies) Secure(req *http.Request) bool {
 	return len(proto) == 1 && strings.EqualFold(proto[0], "https") && p.Trust(peer(req))
 }
 
-// ClientName returns the name under which a client's requests are counted. For IPv6 it is the /64
-// network, which usually belongs to a single customer.
+// ClientName returns the name under which the requests from an address are counted: the address, or
+// its /64 network for IPv6, which usually belongs to a single customer.
 func ClientName(addr netip.Addr) string {
 	if !addr.IsValid() {
 		return "local"

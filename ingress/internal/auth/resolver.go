@@ -18,20 +18,20 @@ import (
 // Need says which callers an endpoint accepts.
 type Need int
 
-// These constants are the requirements that an endpoint can have.
+// The callers that an endpoint may accept.
 const (
 	NeedUser    Need = iota // a user or a key
 	NeedDemo                // a user, a key, or a visitor of the demo or a widget
 	NeedUpload              // a user, a key, or a visitor of a widget that accepts attachments
+	NeedVisitor             // a user, a key, or a visitor of a widget
 	NeedPublic              // anyone, but an invalid credential is rejected
 	NeedNobody              // no credential is read: sign-up and login
-	NeedKey                 // an API key, sent by a system and not by a browser
+	NeedKey                 // an API key in a request that does not come from a browser
 	NeedUserKey             // an API key that acts for its user
-	NeedPage                // no credential is read, as with NeedNobody, but the Origin header of the request is checked
+	NeedPage                // no credential, as with NeedNobody, but the Origin header of the request is checked
 	NeedVoice               // a user or a key without a cookie, or the holder of a client secret
 )
 
-// ofKeys reports whether n requires an API key.
 func (n Need) ofKeys() bool { return n == NeedKey || n == NeedUserKey }
 
 // Lookup reads credentials. The store implements it.
@@ -52,7 +52,8 @@ type Resolver struct {
 }
 
 // New returns a resolver that reads credentials from l and checks widget tokens with w. If w is
-// nil, it rejects all widget tokens. It trusts only the given proxies to forward client addresses.
+// nil, it rejects all widget tokens. It takes client addresses from forwarding headers only if they
+// come from the given proxies.
 func New(l Lookup, w *Widgets, proxies Proxies) *Resolver {
 	r := &Resolver{proxies: proxies, now: time.Now, widgets: w}
 	now := func() time.Time { return r.now() }
@@ -68,7 +69,7 @@ func New(l Lookup, w *Widgets, proxies Proxies) *Resolver {
 	return r
 }
 
-// Run reads credentials and records when they are used, until ctx ends.
+// Run reads credentials and stores when they were last used, until ctx ends.
 func (r *Resolver) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { r.keys.group.Run(ctx) })
@@ -82,8 +83,9 @@ func (r *Resolver) Run(ctx context.Context) {
 
 // Identity is an identified caller. Via says how the caller presented the credential. Token is the
 // token of a login session, and otherwise empty. Organizations lists the organizations in which the
-// credential is valid, oldest membership first. If Until is set, work that continues after this
-// time must resolve the caller again, because the credential may have been changed or revoked.
+// credential is valid, oldest membership first. The credential may be changed or revoked, so
+// requests that last longer than Until must resolve the caller again. A zero Until means that this
+// is not necessary.
 type Identity struct {
 	Until         time.Time
 	Caller        domain.Caller
@@ -93,25 +95,25 @@ type Identity struct {
 	Secret        *ClientSecret // the client secret that the request presented; nil: none
 }
 
-// Resolve identifies the sender of a request to an endpoint with the given need. Its errors are
-// coded.
+// Resolve identifies the sender of a request to an endpoint with the given need. Its errors have a
+// code; see package apierr.
 func (r *Resolver) Resolve(req *http.Request, need Need) (Identity, error) {
 	ident, err := r.resolve(req, need)
-	if need == NeedKey && fromBrowser(req) { // browsers are rejected with any credential; the identity only selects the rate limit to report
+	if need == NeedKey && fromBrowser(req) { // the identity is returned too, because it selects the rate limit that the response reports
 		return ident, apierr.New(apierr.ServerToServerOnly, "this endpoint does not accept requests from browsers")
 	}
 	return ident, err
 }
 
-// resolve is Resolve without the check for browsers. The order of the cases determines the error
-// for a request that has several faults.
+// resolve is Resolve without the check for browsers. If a request has several faults, the order of
+// the cases determines which error it gets.
 func (r *Resolver) resolve(req *http.Request, need Need) (Identity, error) {
 	if need == NeedVoice {
 		return r.voice(req, false)
 	}
 	anybody := need == NeedNobody || need == NeedPage
 
-	// Sign-up and login ignore a cookie, which may be left over from an earlier login.
+	// Sign-up and login ignore the cookie of an earlier login.
 	p, err := read(req, !anybody)
 	if err != nil {
 		return Identity{}, err
@@ -140,13 +142,14 @@ func fromBrowser(req *http.Request) bool {
 	return origin || fetch
 }
 
-// keyRequired returns the error for a request without an API key to an endpoint that accepts only keys.
+// keyRequired returns the error for a request without an API key to an endpoint that accepts only
+// keys.
 func keyRequired() error {
 	return apierr.New(apierr.APIKeyRequired, "this endpoint accepts only an API key, in x-api-key or as a bearer token")
 }
 
-// noKey returns the error for a request without an API key to an endpoint that requires one. It
-// treats an unknown bearer token as a wrong key.
+// noKey returns the error for a request that presents another credential to an endpoint that
+// requires an API key. For an unknown bearer token, the error says that it is not an API key.
 func noKey(p presented) error {
 	if p.via == ViaBearer && !secrets.IsSessionToken(p.token) {
 		return apierr.New(apierr.APIKeyRequired, "the bearer token is not a Parley API key; Parley keys begin with ak_")
@@ -167,7 +170,8 @@ func nobody(need Need) (Identity, error) {
 	}
 }
 
-// demo returns the identity of a demo visitor, or demo_restricted for endpoints that are closed to the demo.
+// demo returns the identity of a demo visitor, or demo_restricted for endpoints that are closed to
+// the demo.
 func (r *Resolver) demo(req *http.Request, need Need) (Identity, error) {
 	if need != NeedDemo && need != NeedPublic {
 		return Identity{}, DemoRestricted()
@@ -179,7 +183,7 @@ func (r *Resolver) demo(req *http.Request, need Need) (Identity, error) {
 	}}, nil
 }
 
-// DemoRestricted returns the error for endpoints that are closed to demo visitors.
+// DemoRestricted returns the error for a demo visitor at an endpoint that is closed to the demo.
 func DemoRestricted() error {
 	return apierr.New(apierr.DemoRestricted, "demo mode only allows listing templates and chatting with them")
 }
@@ -192,8 +196,8 @@ func (r *Resolver) known(ctx context.Context, p presented, need Need) (Identity,
 		return Identity{}, err
 	}
 
-	// The kind of caller depends on the endpoint and not on the credential, because the same key
-	// may start both chats and automations.
+	// The kind of the caller depends on the endpoint and not on the credential, because the same
+	// API key may start chats and automations.
 	cred := found.found
 	ident := Identity{Until: found.until, Via: p.via, Organizations: cred.Memberships}
 	ident.Caller = domain.Caller{Kind: domain.CallerUser, UserID: cred.UserID, KeyID: cred.KeyID, Lineage: cred.Lineage}
@@ -235,7 +239,8 @@ func (r *Resolver) credential(ctx context.Context, p presented) (found entry[acc
 	return r.lasting(found, hashed(p.token))
 }
 
-// lasting returns the cached entry if its hash matches sum and the credential is still valid.
+// lasting returns found if the hash of its credential is sum and the credential has not expired.
+// Otherwise it returns unauthenticated.
 func (r *Resolver) lasting(found entry[accountdb.Credential], sum [32]byte) (entry[accountdb.Credential], error) {
 	// The comparison takes constant time, so that its duration reveals nothing about the stored
 	// hash.
@@ -256,12 +261,12 @@ func (r *Resolver) lasting(found entry[accountdb.Credential], sum [32]byte) (ent
 // hook.
 func (r *Resolver) Used(keyID string) { r.touches.note(keyID, r.now()) }
 
-// ended returns the error for an invalid credential. It does not reveal whether the credential is
-// unknown, revoked or expired.
+// ended returns the error for a credential that is not valid. It does not reveal whether the
+// credential is unknown, revoked or expired.
 func ended() error { return unauthenticated("the credential is unknown, revoked or expired") }
 
-// malformed describes the expected form of a credential. Clients that were configured for another
-// service often send that service's key.
+// malformed returns the error for a credential of the wrong form. It describes the right form,
+// because clients often send the key of another service for which they were configured.
 func malformed(p presented) error {
 	switch {
 	case p.via == ViaCookie:
@@ -280,10 +285,10 @@ func malformed(p presented) error {
 // unauthenticated returns an error with the code unauthenticated.
 func unauthenticated(detail string) error { return apierr.New(apierr.Unauthenticated, "%s", detail) }
 
-// organization returns the organization in which a request acts. A key of an organization acts in
-// that organization. A user's key acts in the organization that the header names. A login session
-// also acts in the organization that the header names. Without the header, it acts in the
-// organization of the user's oldest membership.
+// organization returns the organization in which a request acts. An organization's key acts in its
+// organization. A user's key acts in the organization that the header x-organization-id names. So
+// does a login session; without the header, it acts in the organization of the user's oldest
+// membership.
 func organization(cred *accountdb.Credential, p presented) (accountdb.Standing, error) {
 	// A key that belongs to an organization has the rights of an administrator there.
 	if cred.OrganizationID != "" {
@@ -317,7 +322,8 @@ func (r *Resolver) DemoClient(req *http.Request) string { return ClientName(r.pr
 // ClientAddr returns the address of the client that sends a request.
 func (r *Resolver) ClientAddr(req *http.Request) netip.Addr { return r.proxies.ClientAddr(req) }
 
-// ForgetKey drops a key from the cache, so that its revocation takes effect on this process immediately.
+// ForgetKey drops a key from the cache, so that this process immediately notices that the key was
+// revoked.
 func (r *Resolver) ForgetKey(keyID string) { r.keys.forget(keyID) }
 
 // ForgetToken drops the token of a login session from the cache.
@@ -330,10 +336,10 @@ func (r *Resolver) ForgetLogin(hash []byte) {
 	}
 }
 
-// ForgetUser drops all login sessions and keys of a user from the cache, after the user's rights
-// have changed.
+// ForgetUser drops all login sessions and keys of a user from the cache. It is called after the
+// user's rights have changed.
 func (r *Resolver) ForgetUser(userID string) {
-	// A user may have many credentials. The caches are not indexed by user, so they are searched.
+	// The caches are not indexed by user, so all of their entries are searched.
 	theirs := func(cred *accountdb.Credential) bool { return cred.UserID == userID }
 	r.keys.forgetWhere(theirs)
 	r.logins.forgetWhere(theirs)

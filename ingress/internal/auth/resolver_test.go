@@ -220,7 +220,7 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// Clients may send the keys of other services by mistake. The error shows the format of Parley's keys.
+// If a client sends the key of another service, the error describes the format of Parley's keys.
 func TestKeysOfOtherServicesAreRecognized(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t)
@@ -312,9 +312,9 @@ func TestForgettingTakesEffectImmediately(t *testing.T) {
 	}
 }
 
-// TestChangesTakeEffectElsewhereWithinFiveSeconds uses two resolvers with one database, as two
-// ingresses have. A change takes effect on the other resolver within 5 s, and immediately on a
-// resolver that forgets the user.
+// TestChangesTakeEffectElsewhereWithinFiveSeconds uses two resolvers with the same database, like
+// two ingress processes. A change takes effect within 5 s on a resolver that is not notified, and
+// immediately on a resolver that forgets the user.
 func TestChangesTakeEffectElsewhereWithinFiveSeconds(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t)

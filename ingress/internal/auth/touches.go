@@ -8,13 +8,13 @@ import (
 
 const (
 	touchEvery = time.Minute     // per credential
-	touchPause = time.Second     // pause during which uses are collected for one write
+	touchPause = time.Second     // time for which uses are collected before one write stores them
 	touchTime  = 3 * time.Second // timeout of one write
 	touchSize  = 100_000         // maximum number of credentials whose last use is cached
 )
 
-// touches records when API keys and login sessions were last used. It writes the records
-// independently of requests. If the database is unreachable, it drops them.
+// touches stores when API keys and login sessions were last used. It writes in the background, so
+// that requests do not wait. If the database is unreachable, the uses are not stored.
 type touches struct {
 	write func(context.Context, map[string]time.Time) error
 	wake  chan struct{}
@@ -24,8 +24,8 @@ type touches struct {
 	pending map[string]time.Time // uses that have not been written yet, by credential
 }
 
-// newTouches returns a touches that stores its records with write. The argument of write maps the
-// id of a credential to the time of its last use.
+// newTouches returns a touches that calls write to store uses. write receives the time of the last
+// use of each credential, by the credential's id.
 func newTouches(write func(context.Context, map[string]time.Time) error) *touches {
 	return &touches{
 		write: write, wake: make(chan struct{}, 1),
@@ -33,8 +33,8 @@ func newTouches(write func(context.Context, map[string]time.Time) error) *touche
 	}
 }
 
-// note records a use. It never blocks, and does nothing if a use of the credential was noted within
-// touchEvery.
+// note records that a credential was used. It never blocks. It does nothing if a use of the
+// credential was recorded in the last minute.
 func (t *touches) note(name string, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -42,19 +42,20 @@ func (t *touches) note(name string, now time.Time) {
 		return
 	}
 	if len(t.last) >= touchSize {
-		clear(t.last) // after clearing the map, each credential costs at most one extra write
+		clear(t.last) // each credential then costs at most one additional write
 	}
 
 	t.last[name], t.pending[name] = now, now
 
-	// During this pause, the uses of many requests accumulate, so that they need only one write.
+	// This signal wakes run, which waits for touchPause, so that one write stores the uses of many
+	// requests.
 	select {
 	case t.wake <- struct{}{}:
 	default:
 	}
 }
 
-// run writes records until ctx ends, and then writes the remaining ones.
+// run writes the recorded uses until ctx ends. At the end it writes the remaining ones.
 func (t *touches) run(ctx context.Context) {
 	for {
 		select {
@@ -71,7 +72,7 @@ func (t *touches) run(ctx context.Context) {
 	}
 }
 
-// flush writes the pending records. It drops them if the write fails.
+// flush writes the pending uses. If the write fails, they are lost.
 func (t *touches) flush(ctx context.Context) {
 	t.mu.Lock()
 	used := t.pending
@@ -83,5 +84,5 @@ func (t *touches) flush(ctx context.Context) {
 
 	ctx, cancel := context.WithTimeout(ctx, touchTime)
 	defer cancel()
-	_ = t.write(ctx, used) // if the write fails, the uses are lost; a later use is recorded after a minute
+	_ = t.write(ctx, used) // an error is ignored, because a later use of the credential will be recorded
 }

@@ -12,12 +12,12 @@ import (
 // scripts of a page cannot change it.
 const headerOrigin = "Origin"
 
-// visitor identifies the widget visitor who sends req. Visitors may chat and read public resources.
-// They may also upload files if the widget accepts attachments. If visitor returns an error, the
-// identity says only that a widget token was presented.
+// visitor identifies the widget visitor who sends req. Visitors may chat, cancel their runs and
+// read public resources. They may also upload files if the widget accepts attachments. If visitor
+// returns an error, the identity contains only that the request has a widget token.
 func (r *Resolver) visitor(req *http.Request, p presented, need Need) (Identity, error) {
 	ident, err := r.visiting(req, p, false)
-	if err == nil && need != NeedDemo && need != NeedPublic && (need != NeedUpload || !ident.Caller.Visitor.Attachments) {
+	if err == nil && !need.admits(ident.Caller.Visitor) {
 		err = WidgetRestricted()
 	}
 	if err != nil {
@@ -26,13 +26,25 @@ func (r *Resolver) visitor(req *http.Request, p presented, need Need) (Identity,
 	return ident, nil
 }
 
+// admits reports whether an endpoint with this need accepts a widget visitor.
+func (n Need) admits(visitor domain.Visitor) bool {
+	switch n {
+	case NeedDemo, NeedPublic, NeedVisitor:
+		return true
+	case NeedUpload:
+		return visitor.Attachments
+	default:
+		return false
+	}
+}
+
 // WidgetRestricted returns the error for endpoints that are closed to widget visitors.
 func WidgetRestricted() error {
 	return apierr.New(apierr.PermissionDenied, "a widget token is valid only for chatting with its agent")
 }
 
-// visiting checks a widget token and the page that uses it. If before is set, an expired token is
-// accepted, because it was valid when the request was accepted.
+// visiting checks a widget token and the page that uses it. If before is set, it accepts an expired
+// token: the request was accepted earlier, and the token was valid then.
 func (r *Resolver) visiting(req *http.Request, p presented, before bool) (Identity, error) {
 	if r.widgets == nil {
 		return Identity{}, unauthenticated("the widget token is malformed")
@@ -53,8 +65,7 @@ func (r *Resolver) visiting(req *http.Request, p presented, before bool) (Identi
 		return Identity{}, denied
 	}
 
-	// The token alone is not sufficient, because the widget may have been disabled since the token
-	// was created.
+	// Check the widget, too, because it may have been disabled since the token was created.
 	found, err := r.widgets.embedded(req.Context(), token.Agent, token.Origin)
 	if err != nil {
 		return Identity{}, err
@@ -75,9 +86,9 @@ func (r *Resolver) visiting(req *http.Request, p presented, before bool) (Identi
 	}}, nil
 }
 
-// Again resolves the caller of an accepted request again while the response is in progress. A
-// widget token that has expired meanwhile stays valid for this request as long as the agent's
-// widget is enabled.
+// Again checks the caller's credential again while the service responds to an accepted request. A
+// widget token that has expired in the meantime is still accepted, provided that the agent's widget
+// is enabled.
 func (r *Resolver) Again(req *http.Request) (Identity, error) {
 	p, err := read(req, true)
 	if err == nil && p.via == ViaWidget {

@@ -16,13 +16,15 @@ const (
 	nameProtocol   = "Sec-WebSocket-Protocol"
 )
 
-// These are the subprotocols that clients of OpenAI's Realtime API offer in addition to "realtime".
+// Prefixes of the subprotocols in which clients of OpenAI's Realtime API send a credential and an
+// organization.
 const (
 	protocolKey          = "openai-insecure-api-key."
 	protocolOrganization = "openai-organization."
 )
 
-// Protocols returns the subprotocols that a WebSocket request offers. Its errors are coded.
+// Protocols returns the subprotocols that a WebSocket request offers. Its errors have a code; see
+// package apierr.
 func Protocols(req *http.Request) ([]string, error) {
 	var out []string
 	for _, line := range req.Header[headerProtocol] {
@@ -37,8 +39,8 @@ func Protocols(req *http.Request) ([]string, error) {
 	return out, nil
 }
 
-// readVoice extracts the credential of a WebSocket request. It ignores cookies, because browsers
-// send them with requests from the pages of any website.
+// readVoice extracts the credential of a WebSocket request. It ignores cookies, because a browser
+// sends the service's cookies with WebSocket requests from the pages of any website.
 func readVoice(req *http.Request) (presented, error) {
 	p, err := read(req, false)
 	if err != nil {
@@ -50,8 +52,7 @@ func readVoice(req *http.Request) (presented, error) {
 		return p, err
 	}
 
-	// Scripts of a page cannot set the headers of a WebSocket request, but they can choose its
-	// subprotocols.
+	// A page cannot set the headers of a WebSocket request, but it can choose the subprotocols.
 	for _, name := range offered {
 		if token, ok := strings.CutPrefix(name, protocolKey); ok {
 			switch {
@@ -73,8 +74,9 @@ func readVoice(req *http.Request) (presented, error) {
 	return p, nil
 }
 
-// VoiceAgain resolves the caller of an established voice connection again. A client secret that has
-// expired meanwhile stays valid for this connection as long as the maker's credential is valid.
+// VoiceAgain checks the caller's credential again during a voice connection. A client secret that
+// has expired in the meantime is still accepted, provided that the credential with which it was
+// created is valid.
 func (r *Resolver) VoiceAgain(req *http.Request) (Identity, error) { return r.voice(req, true) }
 
 // voice identifies the caller of a voice connection: a user, a key, or the holder of a client

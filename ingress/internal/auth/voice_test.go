@@ -14,7 +14,8 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// voiceEnv is a testEnv whose resolver accepts client secrets. The test controls its clock.
+// voiceEnv is a testEnv whose resolver accepts client secrets. Its clock shows the time that the
+// test has set.
 type voiceEnv struct {
 	*testEnv
 	box   *secrets.Box

@@ -25,7 +25,7 @@ const (
 	// WidgetTokenLife is the lifetime of a widget token.
 	WidgetTokenLife = 10 * time.Minute
 
-	unlisted = time.Second // how long the absence of a widget or an origin is cached; short, because people test a new widget immediately
+	unlisted = time.Second // how long the absence of a widget or origin is cached; short, because people test new widgets immediately
 )
 
 // WidgetLookup reads the widgets of agents of any organization. The store implements it.
@@ -34,8 +34,8 @@ type WidgetLookup interface {
 	WidgetOrigins(ctx context.Context, origins []string) (map[string]*agentdb.Origin, error)
 }
 
-// Widgets decides which pages may embed which agents, and creates the tokens of widget visitors.
-// Its caches are filled while the Resolver runs.
+// Widgets decides which pages may embed which agents, and creates the tokens of widget visitors. It
+// works only while the Run method of the Resolver is running.
 type Widgets struct {
 	box     *secrets.Box
 	secrets Opener
@@ -44,13 +44,13 @@ type Widgets struct {
 	origins *cache[string, agentdb.Origin] // origins that at least one widget allows
 }
 
-// Opener opens stored secrets, and reports secrets that cannot be opened with any key.
+// Opener decrypts stored secrets. It reports a secret that no key can decrypt.
 type Opener interface {
 	OpenText(kind sealdb.Kind, org, id, sealed string) (string, error)
 }
 
-// NewWidgets returns Widgets that read from l and seal tokens with box. opener opens identity
-// secrets.
+// NewWidgets returns Widgets that read from l and encrypt tokens with box. opener decrypts the
+// identity secrets of widgets.
 func NewWidgets(l WidgetLookup, box *secrets.Box, opener Opener) *Widgets {
 	w := &Widgets{box: box, secrets: opener, now: time.Now}
 	now := func() time.Time { return w.now() }
@@ -68,7 +68,7 @@ func (w *Widgets) run(ctx context.Context) {
 	wg.Wait()
 }
 
-// Embedded returns the widget of an agent if pages of the origin may embed it, else nil.
+// Embedded returns the widget of an agent if pages of the origin may embed it, and nil otherwise.
 func (w *Widgets) Embedded(ctx context.Context, agentID, origin string) (*agentdb.Widget, error) {
 	found, err := w.embedded(ctx, agentID, origin)
 	return found.found, err
@@ -77,7 +77,7 @@ func (w *Widgets) Embedded(ctx context.Context, agentID, origin string) (*agentd
 // embedded is like Embedded, and also returns the time until which the result is cached. The field
 // found is nil if pages of the origin may not embed the widget.
 func (w *Widgets) embedded(ctx context.Context, agentID, origin string) (entry[agentdb.Widget], error) {
-	// The cached widget contains all of its origins, so the origin needs no further query.
+	// The cached widget contains the list of its origins, so no further lookup is necessary.
 	found, err := w.agents.get(ctx, agentID, w.now())
 	if err == nil && found.found != nil && !slices.Contains(found.found.Origins, origin) {
 		found.found = nil
@@ -91,8 +91,8 @@ func (w *Widgets) Listed(ctx context.Context, origin string) (bool, error) {
 	return found.found != nil, err
 }
 
-// Forget drops an agent's widget and its origins from the cache, so that a change takes effect on
-// this process immediately.
+// Forget drops an agent's widget and the given origins from the caches, so that a change takes
+// effect immediately in this process.
 func (w *Widgets) Forget(agentID string, origins ...string) {
 	w.agents.forget(agentID)
 	for _, origin := range origins {
@@ -100,8 +100,8 @@ func (w *Widgets) Forget(agentID string, origins ...string) {
 	}
 }
 
-// pass is the content of a widget token. It does not contain the agent's organization, which is
-// looked up at each use.
+// pass is the content of a widget token. The agent's organization is not part of it, but is looked
+// up at each use.
 type pass struct {
 	Agent   string `json:"a"`
 	Origin  string `json:"o"`
@@ -127,28 +127,30 @@ func (w *Widgets) open(token string) (p pass, err error) {
 	return p, nil
 }
 
-// visitorName identifies a visitor. The browser stores it in encrypted form. If the website's
-// server named the visitor, visitorName contains that server's signature and is valid as long as
-// the signature is.
+// visitorName identifies a visitor. The visitor's browser stores it in encrypted form. If the
+// server of the website has named the visitor, it contains the server's signature, which must be
+// valid.
 type visitorName struct {
 	ID        string `json:"i"`
 	Signature string `json:"s,omitempty"`
 }
 
-// Signed is a visitor's name with the signature of the website's server. Signature is the
-// hexadecimal HMAC-SHA256 of "<agent id>\n<ID>" under the agent's identity secret.
+// Signed is the name that the server of a website gave to a visitor, and the server's signature.
+// Signature is the hexadecimal HMAC-SHA256 of "<agent id>\n<ID>" with the agent's identity secret
+// as the key.
 type Signed struct{ ID, Signature string }
 
-// NewVisitor returns a new anonymous visitor, and the name that the browser stores.
+// NewVisitor returns the id of a new anonymous visitor, and the encrypted name for the visitor's
+// browser to store.
 func (w *Widgets) NewVisitor(of *agentdb.Widget) (visitorID, name string) {
 	visitorID = domain.VisitorAnonymous + strings.ToLower(rand.Text())
 	return visitorID, w.seal(of, visitorName{ID: visitorID})
 }
 
-// Returning decrypts the visitor name that a browser has stored. ok is false if the name is
-// malformed, has expired, or belongs to another agent. fresh is the name that the browser must
-// store from now on. It differs from name if name was encrypted with an older key. Returning
-// returns an error if the agent's secret cannot be decrypted.
+// Returning decrypts a visitor's name that a browser has stored. ok is false if the name is
+// malformed, no longer valid, or for another agent. fresh is the encrypted name for the browser to
+// store from now on; it differs from name if name was encrypted with an older key. Returning
+// returns an error if the agent's identity secret cannot be decrypted.
 func (w *Widgets) Returning(of *agentdb.Widget, name string) (visitorID, fresh string, ok bool, err error) {
 	v, ok := w.readName(of, name)
 	switch {
@@ -179,12 +181,12 @@ func (w *Widgets) readName(of *agentdb.Widget, name string) (v visitorName, ok b
 	return v, true
 }
 
-// Identify checks a signed visitor name and returns the name that the browser stores. Its errors
-// are coded.
+// Identify checks the signature of a visitor's name. It returns the id of the visitor, and the
+// encrypted name for the browser to store.
 func (w *Widgets) Identify(of *agentdb.Widget, who Signed) (visitorID, name string, err error) {
 	wrong := apierr.New(apierr.PermissionDenied, "the visitor's signature is not valid for this agent")
 
-	// An agent without an identity secret accepts no signed names.
+	// If the agent has no identity secret, it accepts no signed names.
 	given, err := hex.DecodeString(who.Signature)
 	if err != nil || of.Secret == "" {
 		return "", "", wrong
@@ -203,16 +205,17 @@ func (w *Widgets) Identify(of *agentdb.Widget, who Signed) (visitorID, name stri
 	return domain.VisitorKnown + who.ID, w.seal(of, visitorName(who)), nil
 }
 
-// seal encrypts a name for storage in the browser. Only the widget of the same agent can decrypt
-// it.
+// seal encrypts a visitor's name for the browser to store. Only the widget of the same agent can
+// decrypt it.
 func (w *Widgets) seal(of *agentdb.Widget, v visitorName) string {
 	return w.box.SealVisitorToken(rendered(v), visitorContext(of))
 }
 
-// visitorContext returns the context that binds an encrypted name to its organization and agent.
+// visitorContext returns the encryption context of visitors' names, which contains the organization
+// and the agent.
 func visitorContext(of *agentdb.Widget) string { return of.OrganizationID + "|" + of.AgentID }
 
-// rendered returns the JSON of a token's content.
+// rendered returns the JSON form of a token's content.
 func rendered(v any) []byte {
 	out, err := json.Marshal(v)
 	if err != nil {

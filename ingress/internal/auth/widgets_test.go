@@ -62,7 +62,8 @@ func (f *fakeWidgets) WidgetOrigins(_ context.Context, origins []string) (map[st
 	return out, f.err
 }
 
-// widgetEnv is a resolver with the widget of one agent. The test controls its clock.
+// widgetEnv is a resolver with the widget of one agent. Its clock shows the time that the test has
+// set.
 type widgetEnv struct {
 	*Resolver
 	lookup *fakeWidgets
@@ -71,7 +72,8 @@ type widgetEnv struct {
 	clock  time.Time
 }
 
-// watchFor returns a sealed.Watch that decrypts stored secrets with box and discards its reports.
+// watchFor returns a sealed.Watch that decrypts stored secrets with box. Its reports of secrets
+// that cannot be decrypted are discarded.
 func watchFor(t *testing.T, box *secrets.Box) *sealed.Watch {
 	t.Helper()
 	watch, err := sealed.NewWatch(box, prometheus.NewRegistry(), zerolog.Nop())
@@ -121,7 +123,7 @@ func TestWidgetTokensAllowOnlyPublicOperations(t *testing.T) {
 	l := newWidgetEnv(t)
 	token, expires := l.Widgets().NewToken(l.widget.AgentID, page, "id:ada")
 	for need, want := range map[Need]apierr.Code{
-		NeedDemo: "", NeedPublic: "", again: "", NeedUser: apierr.PermissionDenied, NeedNobody: apierr.PermissionDenied,
+		NeedDemo: "", NeedPublic: "", NeedVisitor: "", again: "", NeedUser: apierr.PermissionDenied, NeedNobody: apierr.PermissionDenied,
 		NeedPage: apierr.PermissionDenied, NeedKey: apierr.ServerToServerOnly,
 	} {
 		ident, err := l.resolve(t, need, token)
@@ -195,8 +197,8 @@ func TestBadWidgetTokens(t *testing.T) {
 	}
 }
 
-// Widgets are cached for 4 s and their absence for 1 s. Therefore a change takes effect within 5 s,
-// and a new widget works within a second.
+// Widgets are cached for 4 s, and the absence of a widget for 1 s. Therefore a change takes effect
+// within 5 s, and a new widget works after at most a second.
 func TestWidgetsAreCachedBriefly(t *testing.T) {
 	t.Parallel()
 	l := newWidgetEnv(t)
@@ -241,7 +243,7 @@ func TestWidgetsAreCachedBriefly(t *testing.T) {
 		t.Error("the absence of a widget expired too soon")
 	}
 	l.clock = l.clock.Add(1)
-	want("listed again", page, true, 1) // works immediately, because the agent is still cached
+	want("listed again", page, true, 1) // only the origin is read again, because the widget is still cached
 	set()
 	w.Forget(l.widget.AgentID, page)
 	want("forgotten", page, false, 2)
@@ -281,7 +283,8 @@ func TestSignedVisitors(t *testing.T) {
 		}
 	}
 	for what, of := range map[string]*agentdb.Widget{"another agent's": &sibling, "another organization's": &foreign} {
-		// A sealed secret that was copied from another agent or organization cannot be decrypted.
+		// An encrypted secret cannot be decrypted after it was copied to another agent or
+		// organization.
 		if got, _, err := w.Identify(of, Signed{"4711", sign(of.AgentID + "\n4711")}); err == nil {
 			t.Errorf("%s secret opened: %q", what, got)
 		}

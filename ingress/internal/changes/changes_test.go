@@ -61,7 +61,7 @@ func (l *fakeBus) set(away bool, err error) {
 	l.away, l.err = away, err
 }
 
-// testHub is a hub that runs in fake time.
+// testHub is a hub and its bus, in a test with fake time.
 type testHub struct {
 	*testing.T
 	*Hub
@@ -85,7 +85,8 @@ func watching(t *testing.T, test func(b testHub)) {
 	})
 }
 
-// log returns the changes that a watcher receives within d. Each has its time in milliseconds.
+// log returns the kinds of changes that a watcher receives within d, each after its time in
+// milliseconds.
 func (w *Watcher) log(t testHub, d time.Duration) string {
 	t.Helper()
 	var out []string
@@ -136,8 +137,8 @@ func TestWatchersReceiveOnlyChangesOfTheirOrganization(t *testing.T) {
 				t.Errorf("%s: got %q, want %q", name, got, c.want)
 			}
 		}
-		t.f(bus.Change{Kind: domain.ChangedDocuments}) // without an organization, the change may concern any organization
-		t.f(bus.Change{OrganizationID: "org_b"})       // without a kind, the change may be of any kind
+		t.f(bus.Change{Kind: domain.ChangedDocuments}) // without an organization, the change concerns all organizations
+		t.f(bus.Change{OrganizationID: "org_b"})       // without a kind, the change concerns all kinds
 		if got := a.log(t, time.Second); got != "0 documents" {
 			t.Errorf("a change of an unknown organization = %q", got)
 		}

@@ -3,7 +3,8 @@
 //
 //	bus ──► Hub ──► one mark per watcher and kind ──► Next: at most one of a kind in half a second
 //
-// A watched organization costs one subscription, and a watcher costs a few marks and a timer,
-// however much changes. A mark stays until it is delivered, so the last of many changes is never
-// lost. After a lost connection or dropped messages, all kinds are marked.
+// Each watched organization costs one subscription, and each watcher a few marks and a timer,
+// however many changes there are. A mark stays set until its notice is delivered, so that the last
+// of many changes is never lost. If the connection to the bus was lost or messages were dropped,
+// all kinds are marked.
 package changes

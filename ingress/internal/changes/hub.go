@@ -32,7 +32,7 @@ type Hub struct {
 	watchers map[string]map[*Watcher]struct{} // watchers by organization
 }
 
-// New returns a hub. It receives nothing before Run.
+// New returns a hub. It receives changes while Run runs.
 func New(b Bus, log zerolog.Logger) *Hub {
 	h := &Hub{bus: b, log: log, drained: make(chan struct{}), watchers: map[string]map[*Watcher]struct{}{}}
 	h.drain = sync.OnceFunc(func() { close(h.drained) })
@@ -45,11 +45,11 @@ func (h *Hub) Run(ctx context.Context) error {
 	return nil
 }
 
-// Drain ends all watchers. Watchers that Watch returns afterwards end immediately.
+// Drain ends all watchers, including those that Watch returns later.
 func (h *Hub) Drain() { h.drain() }
 
-// Watch returns a watcher of an organization. It reports every change made after Watch returns. The
-// caller must close it.
+// Watch returns a watcher of an organization. The watcher reports every change made after Watch
+// returns. The caller must close it.
 func (h *Hub) Watch(ctx context.Context, org string) *Watcher {
 	// The subscription must be confirmed before Watch returns. Otherwise the caller could miss a
 	// change that follows its first read.
@@ -72,7 +72,8 @@ func (h *Hub) enter(w *Watcher) {
 	}
 }
 
-// leave removes a watcher. When the last watcher of an organization leaves, the subscription ends.
+// leave removes a watcher. If it was the last watcher of its organization, leave ends the
+// subscription.
 func (h *Hub) leave(w *Watcher) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -117,8 +118,7 @@ const all uint32 = 1<<kinds - 1
 // kinds is the number of kinds of changes.
 const kinds = 3
 
-// markFor returns the mark of a kind, or 0 for an unknown kind, which a later release may have
-// published.
+// markFor returns the mark of a kind, or 0 for a kind that this release does not know.
 func markFor(kind domain.ChangeKind) uint32 {
 	for n, known := range domain.ChangeKinds {
 		if known == kind {

@@ -14,7 +14,8 @@ const (
 	retryPace  = 5 * time.Second        // pause between checks of a subscription that is not confirmed
 )
 
-// ErrDrained ends the watchers of a stopping hub. Another process can watch instead.
+// ErrDrained is the error of a watcher whose hub is draining. The client can watch through another
+// process.
 var ErrDrained = errors.New("the service is stopping")
 
 // Watcher receives notices of an organization's changes. Only one goroutine may use it.
@@ -22,14 +23,14 @@ type Watcher struct {
 	hub    *Hub
 	org    string
 	wake   chan struct{}
-	marks  atomic.Uint32    // marks of the kinds to deliver; any goroutine may set them
+	marks  atomic.Uint32    // marks of the kinds of which a notice is due; any goroutine may set them
 	next   [kinds]time.Time // earliest time of the next notice of each kind
 	sure   bool             // whether the bus has confirmed the subscription
 	lookAt time.Time
 	timer  *time.Timer
 }
 
-// Close ends the watcher. Further calls do nothing.
+// Close ends the watcher. It may be called more than once.
 func (w *Watcher) Close() {
 	w.hub.leave(w)
 	if w.timer != nil {
@@ -47,7 +48,7 @@ func (w *Watcher) mark(marks uint32) {
 }
 
 // Next returns the kinds that have changed since the last call. If none has changed, it waits for a
-// change until the given time. It returns no kinds if none has changed by then.
+// change until the given time. If none has changed by then, it returns nil.
 func (w *Watcher) Next(ctx context.Context, until time.Time) ([]domain.ChangeKind, error) {
 	for {
 		now := time.Now()
@@ -65,8 +66,8 @@ func (w *Watcher) Next(ctx context.Context, until time.Time) ([]domain.ChangeKin
 	}
 }
 
-// take returns the marked kinds that may be delivered now. If there are none, wait is the time to
-// check again.
+// take returns the marked kinds that may be delivered now, and clears their marks. If there are
+// none, wait is the time at which to call take again.
 func (w *Watcher) take(now, until time.Time) (due []domain.ChangeKind, wait time.Time) {
 	// A kind whose last notice is too recent stays marked until noticePace has passed.
 	marks := w.marks.Load()
@@ -78,7 +79,7 @@ func (w *Watcher) take(now, until time.Time) (due []domain.ChangeKind, wait time
 				until = w.next[n]
 			}
 		default:
-			w.marks.And(^uint32(1 << n)) // the mark is cleared before the delivery, so a later change sets it again
+			w.marks.And(^uint32(1 << n)) // cleared before the delivery, so that a change during the delivery sets it again
 			w.next[n] = now.Add(noticePace)
 			due = append(due, kind)
 		}
@@ -86,9 +87,9 @@ func (w *Watcher) take(now, until time.Time) (due []domain.ChangeKind, wait time
 	return due, until
 }
 
-// listens marks all kinds every retryPace while the subscription is not confirmed or the connection
-// is lost, because changes may have been missed. It does not wake the watcher, because callers call
-// Next every few seconds anyway.
+// listens checks the subscription. While it is not confirmed, or the connection is lost, listens
+// marks all kinds every retryPace, because changes may have been missed. It does not wake the
+// watcher, because callers call Next every few seconds anyway.
 func (w *Watcher) listens(ctx context.Context, now time.Time) {
 	if now.Before(w.lookAt) {
 		return
@@ -96,7 +97,7 @@ func (w *Watcher) listens(ctx context.Context, now time.Time) {
 	w.lookAt = now.Add(retryPace)
 	switch {
 	case !w.hub.bus.Connected():
-		w.marks.Or(all) // changes may have been missed, so all kinds are delivered once the connection is restored
+		w.marks.Or(all)
 	case !w.sure:
 		w.flush(ctx)
 		w.marks.Or(all)
@@ -113,7 +114,7 @@ func (w *Watcher) flush(ctx context.Context) {
 	w.lookAt = time.Now().Add(retryPace)
 }
 
-// sleep waits for a mark, or until the given time.
+// sleep waits until a mark is set, until the given time, or until ctx or the hub ends.
 func (w *Watcher) sleep(ctx context.Context, until time.Time) error {
 	if w.timer == nil {
 		w.timer = time.NewTimer(time.Until(until))

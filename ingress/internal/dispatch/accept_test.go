@@ -37,9 +37,9 @@ func TestOnlyAcceptedRunsGetJobMessages(t *testing.T) {
 	}
 }
 
-// TestAttachingReadsTheRunAgain checks that a new waiter makes its run due for an immediate read.
-// Without this read, only the next poll would notice a run that finishes between the first read and
-// the subscription.
+// TestAttachingReadsTheRunAgain checks that a run is read again as soon as a request begins to wait
+// for it. Without this read, only the next poll would notice a run that has finished between its
+// first read and the subscription.
 func TestAttachingReadsTheRunAgain(t *testing.T) {
 	t.Parallel()
 	d := newTestEnv(t)

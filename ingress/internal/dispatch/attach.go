@@ -11,7 +11,8 @@ import (
 	"parley/shared/store/queuedb"
 )
 
-// Attachment is an attachment as the request contains it. Exactly one of FileID, URL and Data is set.
+// Attachment is an attachment as the request contains it. Exactly one of FileID, URL and Data is
+// set.
 type Attachment struct {
 	Field     string // field of the request, such as attachments[0]
 	Exact     bool   // if true, At returns Field as it is and appends no field of the attachment
@@ -22,7 +23,7 @@ type Attachment struct {
 	MediaType string // media type that the client declared; empty: unknown
 }
 
-// At returns the path of a field of the attachment, for an error.
+// At returns the path of a field of the attachment within the request, for an error message.
 func (a *Attachment) At(inner string) string {
 	if a.Exact || inner == "" {
 		return a.Field
@@ -32,12 +33,13 @@ func (a *Attachment) At(inner string) string {
 
 // Attacher stores the attachments of a request.
 type Attacher interface {
-	// Resolve checks and stores the attachments of a submission. Its errors name their fields.
+	// Resolve checks and stores the attachments of a submission. Its errors name the field of the
+	// request.
 	Resolve(ctx context.Context, s *Submission) ([]blobdb.NewAttachment, error)
 }
 
-// WithAttachments makes the Submitter store attachments with a. maxBytes is the limit on the total
-// bytes of an organization's files. If it is 0, there is no limit.
+// WithAttachments makes the Submitter accept attachments, which a stores. maxBytes is the maximum
+// total size of an organization's files; 0 means no limit.
 func (r *Submitter) WithAttachments(a Attacher, maxBytes int64) *Submitter {
 	r.attacher, r.maxFileBytes = a, maxBytes
 	return r
@@ -60,7 +62,7 @@ func SentAttachments(list []Attachment) []string {
 	return asked
 }
 
-// resolveAttachments stores the submission's attachments and adds them to Options.
+// resolveAttachments stores the submission's attachments and adds their descriptions to s.Options.
 func (r *Submitter) resolveAttachments(ctx context.Context, s *Submission) ([]blobdb.NewAttachment, error) {
 	if len(s.Attachments) == 0 {
 		return nil, nil
@@ -83,7 +85,7 @@ func (r *Submitter) resolveAttachments(ctx context.Context, s *Submission) ([]bl
 	return files, nil
 }
 
-// linkAttachments makes stored attachments files of a run that is about to be accepted.
+// linkAttachments links stored attachments to a run before the run is accepted.
 func (r *Submitter) linkAttachments(ctx context.Context, run *queuedb.NewRun, files []blobdb.NewAttachment) error {
 	if len(files) == 0 {
 		return nil

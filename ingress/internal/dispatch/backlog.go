@@ -9,54 +9,53 @@ import (
 )
 
 const (
-	// backlogEvery is the time for which a count of the queued runs is used.
+	// backlogEvery is the time between two counts of the queued runs.
 	backlogEvery = time.Second
 
-	// If the backlog may be full, the runs are counted again earlier than after backlogEvery. The
-	// pause between two counts is at least backlogLeast, and at least backlogPart times the
-	// duration of the last count.
+	// If the backlog may be full, the runs are counted earlier. The pause between two counts is at
+	// least backlogLeast, and at least backlogPart times as long as the last count took.
 	backlogLeast = 50 * time.Millisecond
 	backlogPart  = 10
 
 	backlogTime = 3 * time.Second // timeout of one count
 )
 
-// backlog refuses new runs while too many runs are queued, in total or in their organization. It
-// decides by the last count and by the number of runs that this process has admitted since. If
-// these together may have reached a limit, it counts again. Each ingress process counts
-// independently.
+// backlog refuses new runs while too many runs are queued, in total or in one organization. It
+// knows the number of queued runs at the last count, and how many runs this process has admitted
+// since. If the sum may have reached a limit, it counts again. Each ingress process has its own
+// backlog.
 type backlog struct {
 	count   func(ctx context.Context, maximum int) (map[string]int, error)
 	maximum int           // limit on the queued runs of all organizations
 	share   int           // limit on the queued runs of one organization
-	look    chan struct{} // requests a count from watch before its next tick
+	look    chan struct{} // requests an early count from watch
 
 	mu sync.Mutex
-	// These fields contain the numbers of queued runs. recount replaces them, so a run that a
-	// worker has claimed stops counting at the next recount.
+	// The fields below contain the numbers of queued runs. recount replaces all of them, so that
+	// runs that workers have claimed no longer count.
 	total         level
-	organizations map[string]*level // organizations that had queued runs at the last count or have had runs admitted since
+	organizations map[string]*level // organizations with queued runs at the last count, or with runs admitted since
 }
 
 // level is the number of queued runs at the last count and the number of runs admitted since then.
 type level struct{ counted, admitted int }
 
-// over reports whether the queue is full. It is full if the last count reached the maximum. It is
-// also full if the count and the runs admitted since then reach twice the maximum. The second limit
-// is higher, because workers have executed some of these runs since the count.
+// over reports whether the number of queued runs exceeds a limit: whether the last count has
+// reached maximum, or the sum of the count and of the runs admitted since has reached twice
+// maximum. The sum may be higher, because workers have claimed some of these runs in the meantime.
 func (l level) over(maximum int) bool {
 	return l.counted >= maximum || l.counted+l.admitted >= 2*maximum
 }
 
 // newBacklog returns a backlog that admits up to maximum queued runs, of which one organization may
-// have at most share. It counts nothing until watch runs.
+// have at most share. The runs are counted while watch runs.
 func newBacklog(count func(context.Context, int) (map[string]int, error), maximum, share int) *backlog {
 	return &backlog{count: count, maximum: maximum, share: share, look: make(chan struct{}, 1), organizations: map[string]*level{}}
 }
 
-// admit returns nil if a new run of the organization may be queued, or an error that says which
-// limit is reached. An organization's limit is its share, or the free part of the whole backlog if
-// that is smaller, so that other organizations can always queue runs.
+// admit returns nil if a new run of the organization may be queued. Otherwise it returns an error
+// that says which limit is reached. An organization's limit is its share or, if that is smaller,
+// the free part of the whole backlog, so that all organizations can always queue runs.
 func (b *backlog) admit(org string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -68,12 +67,11 @@ func (b *backlog) admit(org string) error {
 		b.organizations[org] = of
 	}
 
-	// If other organizations have filled most of the backlog, the share is reduced to the free
-	// part. It is never reduced to 0, because otherwise an organization without queued runs could
-	// start none.
+	// If most of the backlog is full, the share is reduced to the free part. It is never 0, because
+	// then an organization without queued runs could start none.
 	share := max(1, min(b.share, b.maximum-b.total.counted))
 
-	// One more run could reach a limit, so a newer count is requested.
+	// If one more run could reach a limit, request a new count.
 	full, over := b.total.over(b.maximum), of.over(share)
 	if full || over || b.total.counted+b.total.admitted+1 >= b.maximum || of.counted+of.admitted+1 >= share {
 		select {
@@ -82,7 +80,7 @@ func (b *backlog) admit(org string) error {
 		}
 	}
 
-	// Both errors have the same Retry-After. Only the text says whose limit is reached.
+	// Both errors have the same Retry-After; only their texts differ.
 	switch {
 	case full:
 		return overloaded(nil)
@@ -92,14 +90,14 @@ func (b *backlog) admit(org string) error {
 		return e
 	}
 
-	// A request that starts no run after all, such as a replay, is counted here too. The next count
-	// corrects the number.
+	// This also counts requests that turn out to start no run, such as replays. The next count of
+	// the queued runs corrects the number.
 	b.total.admitted++
 	of.admitted++
 	return nil
 }
 
-// watch counts every second, and earlier on request, until ctx ends.
+// watch counts the queued runs every second, and earlier on request, until ctx ends.
 func (b *backlog) watch(ctx context.Context) {
 	ticker := time.NewTicker(backlogEvery)
 	defer ticker.Stop()
@@ -114,7 +112,7 @@ func (b *backlog) watch(ctx context.Context) {
 		began := time.Now()
 		b.recount(ctx)
 
-		// The pause grows with the duration of the count, to limit the load of counting.
+		// The longer a count takes, the longer is the pause, to limit the load on the database.
 		rest := time.NewTimer(min(max(backlogLeast, backlogPart*time.Since(began)), backlogEvery))
 		select {
 		case <-ctx.Done():
@@ -130,7 +128,7 @@ func (b *backlog) recount(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, backlogTime)
 	defer cancel()
 
-	// The count stops at the maximum. A larger number would change no decision.
+	// The query stops counting at the maximum, because a larger number would change no decision.
 	counted, err := b.count(ctx, b.maximum)
 	if err != nil {
 		return
@@ -142,8 +140,8 @@ func (b *backlog) recount(ctx context.Context) {
 		total += n
 	}
 
-	// The new levels do not include the runs that were admitted during the query. The next count
-	// includes these runs.
+	// The new levels do not contain the runs that were admitted during the query. The next count
+	// contains them.
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.total, b.organizations = level{counted: total}, organizations

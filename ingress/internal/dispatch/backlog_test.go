@@ -12,7 +12,7 @@ import (
 	"parley/shared/apierr"
 )
 
-// queues replaces the store. It returns the number of queued runs of each organization.
+// queues stands in for the store. It maps organizations to their numbers of queued runs.
 type queues struct {
 	mu      sync.Mutex
 	runs    map[string]int
@@ -36,8 +36,8 @@ func (q *queues) set(org string, runs int, failing bool) {
 	q.runs[org], q.failing = runs, failing
 }
 
-// offer submits the given number of runs of an organization before the next count. It returns how
-// many are admitted.
+// offer submits the given number of runs of an organization without a count between them. It
+// returns how many were admitted.
 func (q *queues) offer(t *testing.T, b *backlog, org string, calls int) (admitted int) {
 	t.Helper()
 	for range calls {
@@ -110,7 +110,7 @@ func TestManyOrganizationsCannotFillTheBacklog(t *testing.T) {
 	})
 }
 
-// The backlog is counted as soon as it might be full, in addition to the count every second.
+// If the backlog might be full, its runs are counted at once, and not only every second.
 func TestBacklogIsCountedWhenItMightBeFull(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestBacklogIsCountedWhenItMightBeFull(t *testing.T) {
 	})
 }
 
-// While the count fails, at most twice the share of an organization is admitted.
+// While the count fails, at most twice as many runs of an organization are admitted as its share.
 func TestBacklogIsBoundedWhileItCannotBeCounted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

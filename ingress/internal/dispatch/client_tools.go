@@ -10,7 +10,8 @@ import (
 )
 
 // checkToolNames returns an error if a tool of the client has the same name as a tool of the agent.
-// The tools of MCP servers are not known yet. Their names are checked when the run starts.
+// The names of MCP servers' tools are checked later, when the run starts, because they are not
+// known here.
 func (r *Submitter) checkToolNames(ctx context.Context, s *Submission) error {
 	if s.Options.ClientTools == nil {
 		return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"parley/shared/domain"
+	"parley/shared/failpoint"
 	"parley/shared/store/executiondb"
 	"parley/shared/store/queuedb"
 	"parley/shared/store/rundb"
@@ -12,15 +13,15 @@ import (
 // Answer is a person's decision about the action that a run waits for.
 type Answer struct {
 	OrganizationID string
-	Principal      string // principal whose run it must be; "" allows any
+	Principal      string // the run must belong to this principal; "": to any
 	RunID          string
 	ToolCallID     string // id of the tool call that the decision is about
 	Decision       domain.Decision
 	By             string // the person who decides
 }
 
-// Decide applies a decision to a waiting run. A run that continues takes a slot like any other run.
-// If the decision finishes the run, Decide notifies the requests that wait for the run.
+// Decide applies a decision to a waiting run. If the run continues, it needs a slot like any other
+// run. If the decision finishes the run, Decide notifies the requests that wait for the run.
 func (d *Dispatcher) Decide(ctx context.Context, a Answer) (rundb.StoredRun, error) {
 	decided, err := d.store.Executions.Decide(ctx, a.OrganizationID, a.Principal, a.RunID, a.ToolCallID, a.Decision, a.By)
 	return d.decided(ctx, a.OrganizationID, decided, err)
@@ -33,14 +34,15 @@ func (d *Dispatcher) TakeResults(ctx context.Context, a Answer, results []domain
 	return d.decided(ctx, a.OrganizationID, decided, err)
 }
 
-// decided publishes the effect of a decision on its run.
+// decided publishes the result of a decision, and makes a run that continues wait for a slot.
 func (d *Dispatcher) decided(ctx context.Context, org string, decided executiondb.Decided, err error) (rundb.StoredRun, error) {
 	if err != nil {
 		return rundb.StoredRun{}, refusal(err)
 	}
+	failpoint.Here(failpoint.DecideAfter)
 
-	// A repeated decision neither finishes nor resumes the run. It is published as a change
-	// nevertheless, which is harmless.
+	// A decision that was made before has no effect on the run. Publishing a change nevertheless
+	// does no harm.
 	d.bus.Changed(domain.ChangedRuns, org)
 	d.notifyFinished(ctx, decided.Ended)
 	if decided.Resumed {

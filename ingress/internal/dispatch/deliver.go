@@ -12,8 +12,8 @@ import (
 	"parley/shared/telemetry/tracing"
 )
 
-// deliverWaiting is the maximum number of deliveries that wait to be accepted. The limit is low,
-// because each delivery keeps its body in memory.
+// deliverWaiting is the maximum number of deliveries to hooks that wait to be accepted. It is low,
+// because each waiting delivery keeps its body in memory.
 const deliverWaiting = 1024
 
 // These constants limit the part of the backlog that the runs of one organization's hooks may use,
@@ -23,16 +23,16 @@ const (
 	// hookRunsLeast.
 	hookRunsPart  = 10 // 10,000 by default
 	hookRunsLeast = 1000
-	// A count is valid for hookRunsCounted. The query may take up to hookRunsTime.
+	// The result of a count is used for hookRunsCounted. A count may take up to hookRunsTime.
 	hookRunsCounted = time.Second
 	hookRunsTime    = 3 * time.Second
-	hookRunsWait    = 10 * time.Second // Retry-After of the response to the sender of the delivery
+	hookRunsWait    = 10 * time.Second // Retry-After for a rejected delivery
 )
 
-// hookRuns caches which organizations have too many queued runs from hooks.
+// hookRuns caches whether organizations have reached the limit on queued runs from hooks.
 type hookRuns struct {
 	count   func(ctx context.Context, org string, maximum int) (int, error)
-	maximum int // limit on the queued runs that hooks of one organization have started
+	maximum int // maximum number of queued runs that the hooks of one organization have started
 
 	mu sync.Mutex
 	// known is keyed by organization.
@@ -40,7 +40,8 @@ type hookRuns struct {
 	swept time.Time // when expired entries were last removed from known
 }
 
-// hookRunsOf is the cached result for one organization. It is valid until the given time.
+// hookRunsOf is the cached result for one organization. It is valid until the time in the field
+// until.
 type hookRunsOf struct {
 	full  bool
 	until time.Time
@@ -52,8 +53,8 @@ func newHookRuns(count func(context.Context, string, int) (int, error), backlogM
 	return &hookRuns{count: count, maximum: max(backlogMax/hookRunsPart, hookRunsLeast), known: map[string]hookRunsOf{}}
 }
 
-// full reports whether an organization's hooks may start no more runs. While one request counts,
-// others use the cached value. They also use it if the count fails.
+// full reports whether an organization's hooks may start no more runs. At most one request counts
+// the runs at a time. Meanwhile, and if the count fails, other requests use the cached value.
 func (h *hookRuns) full(ctx context.Context, org string) bool {
 	full, fresh := h.recall(org)
 	if fresh {
@@ -62,8 +63,8 @@ func (h *hookRuns) full(ctx context.Context, org string) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hookRunsTime) // other requests use this query's result
 	defer cancel()
 
-	// After an error, the previous value stays valid for hookRunsTime. Otherwise each delivery
-	// would repeat the failing query.
+	// If the count has failed, the old value stays valid for hookRunsTime, so that not every
+	// delivery repeats the failing query.
 	n, err := h.count(ctx, org, h.maximum)
 	if err != nil {
 		return full
@@ -74,9 +75,9 @@ func (h *hookRuns) full(ctx context.Context, org string) bool {
 	return n >= h.maximum
 }
 
-// recall returns the cached value of an organization. If the value has expired, recall returns
-// fresh as false and extends the value's validity. Therefore only one caller counts, and others use
-// the old value meanwhile.
+// recall returns the cached value of an organization. If the value has expired, fresh is false, and
+// the caller must count. recall then extends the validity of the old value, so that other callers
+// use it during the count.
 func (h *hookRuns) recall(org string) (full, fresh bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -93,7 +94,7 @@ func (h *hookRuns) recall(org string) (full, fresh bool) {
 		return of.full, true
 	}
 
-	// The old value remains valid for as long as the new count may take.
+	// The old value stays valid for the maximum duration of a count.
 	h.known[org] = hookRunsOf{of.full, now.Add(hookRunsTime)}
 	return of.full, false
 }
@@ -107,8 +108,8 @@ func (h *hookRuns) recall(org string) (full, fresh bool) {
 func (d *Dispatcher) Deliver(ctx context.Context, delivery queuedb.NewDelivery) (queuedb.AcceptedDelivery, error) {
 	// A delivery that starts no run is not limited here: it adds nothing to the queue.
 	if delivery.Run != nil {
-		// A delivery may be a repetition whose run exists. It is answered with that run even if the
-		// queue is full. Otherwise the sender would repeat it again and again.
+		// If the delivery is a repetition and its run exists, respond with this run even if a limit
+		// is reached. Otherwise the sender would repeat the delivery again and again.
 		if d.byHooks.full(ctx, delivery.OrganizationID) {
 			return d.delivered(ctx, &delivery, tooManyByHooks())
 		}
@@ -119,14 +120,14 @@ func (d *Dispatcher) Deliver(ctx context.Context, delivery queuedb.NewDelivery) 
 	ctx, span := tracing.Child(ctx, tracing.Producer, "hook.deliver", "")
 	defer span.End()
 	if span.On() && delivery.Run != nil {
-		// The run is copied, because the caller may still use its own copy.
+		// Copy the run, because the caller may still use it.
 		run := *delivery.Run
 		run.Traceparent = tracing.Traceparent(ctx)
 		delivery.Run = &run
 	}
 
-	// An error of the batch and an error of the delivery are handled alike. In both cases nothing
-	// was stored for this delivery.
+	// Treat an error of the whole batch like an error of this delivery: in both cases the delivery
+	// was not stored.
 	accepted, err := whileLocked(ctx, func() (queuedb.AcceptedDelivery, error) {
 		accepted, err := d.arrived.Do(ctx, tracing.For(ctx, delivery))
 		if err == nil {
@@ -141,8 +142,8 @@ func (d *Dispatcher) Deliver(ctx context.Context, delivery queuedb.NewDelivery) 
 	return accepted, nil
 }
 
-// delivered returns the existing run of a repeated delivery. If the delivery is new, it returns the
-// error for an organization with too many queued runs.
+// delivered returns the existing run of a repeated delivery. If there is no such run, it returns
+// the error full.
 func (d *Dispatcher) delivered(ctx context.Context, delivery *queuedb.NewDelivery, full error) (queuedb.AcceptedDelivery, error) {
 	seen, err := d.store.Hooks.Delivery(ctx, delivery.OrganizationID, delivery.HookID, delivery.ID)
 	switch {
@@ -163,8 +164,8 @@ func tooManyByHooks() error {
 	return e
 }
 
-// deliver stores a batch of deliveries and publishes the jobs of their runs, as accept does. For a
-// delivery without a run, it publishes a change of the hook's log.
+// deliver stores a batch of deliveries and publishes the jobs of those runs that may start. For
+// every new delivery, it publishes a change.
 func (d *Dispatcher) deliver(ctx context.Context, rows []queuedb.NewDelivery) ([]queuedb.AcceptedDelivery, error) {
 	ctx, cancel := context.WithTimeout(ctx, acceptTimeout)
 	defer cancel()
@@ -173,8 +174,7 @@ func (d *Dispatcher) deliver(ctx context.Context, rows []queuedb.NewDelivery) ([
 		return nil, err
 	}
 
-	// Only new deliveries are published. A repetition was published when the delivery arrived
-	// first.
+	// Skip repetitions, which were published when the delivery first arrived.
 	var next []domain.Job
 	for i, a := range accepted {
 		if a.Err != nil || a.Existing {
@@ -183,8 +183,8 @@ func (d *Dispatcher) deliver(ctx context.Context, rows []queuedb.NewDelivery) ([
 		if a.Job != nil {
 			next = append(next, *a.Job)
 		} else if rows[i].Run != nil && rows[i].Collect == nil {
-			// The run waits for a slot. A delivery that is coalesced with others waits for a time
-			// instead, and the sweeper dispatches its run.
+			// The run waits for a slot. The run of a coalesced delivery (Collect is set) waits for
+			// its time instead; the sweeper dispatches it.
 			d.left.add(queuedb.Lane{OrganizationID: rows[i].OrganizationID, Lane: rows[i].Run.Lane})
 		}
 		d.bus.Changed(domain.ChangedRuns, rows[i].OrganizationID)

@@ -49,7 +49,7 @@ func (d *testEnv) delivery(hook, name string) queuedb.NewDelivery {
 	return queuedb.NewDelivery{HookID: hook, OrganizationID: d.org, ID: name, Status: domain.DeliveryAccepted, Run: &run}
 }
 
-// jobMessages waits until n runs have job messages, and returns these runs.
+// jobMessages receives the job messages of n runs and returns the ids of these runs.
 func (d *testEnv) jobMessages(n int) map[string]bool {
 	d.Helper()
 	out, lane := map[string]bool{}, d.bus.Lane(domain.LaneAutomation)
@@ -142,7 +142,7 @@ func TestQueuedRunsOfWebhooksAreLimited(t *testing.T) {
 	d := newTestEnv(t)
 	d.byHooks.maximum = 3
 	hook := d.hook()
-	for range 8 { // fills the dispatch limit of 8, so that later runs stay queued
+	for range 8 { // reaches the dispatch limit of 8 slots, so that later runs stay queued
 		d.submit()
 	}
 	before := 0

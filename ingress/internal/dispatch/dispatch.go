@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	batchMax      = 256  // maximum number of rows of one acceptance, lookup or cancellation
+	batchMax      = 256  // maximum number of rows that one statement accepts, reads or cancels
 	acceptWaiting = 8192 // maximum number of requests that wait to be accepted; further requests are refused
 	acceptTimeout = 10 * time.Second
 )
@@ -36,15 +36,15 @@ type Config struct {
 	Tracer        *tracing.Tracer // nil: no traces
 }
 
-// Dispatcher accepts runs and waits for their results. It is safe for concurrent use while Run
-// runs.
+// Dispatcher accepts runs and waits for their results. Its methods may be called concurrently while
+// its Run method runs.
 type Dispatcher struct {
 	cfg   Config
 	store *store.Store
 	bus   *bus.Bus
 	log   zerolog.Logger
 
-	inbox   string                                                                  // subject of the workers' replies to this process
+	inbox   string                                                                  // bus subject of the workers' replies to this process
 	lookups *batch.Group[rundb.KeyRef, *rundb.StoredRun]                            // reads runs by their idempotency keys
 	accepts *batch.Group[tracing.Of[queuedb.NewRun], queuedb.Accepted]              // inserts runs
 	arrived *batch.Group[tracing.Of[queuedb.NewDelivery], queuedb.AcceptedDelivery] // inserts deliveries to hooks and their runs
@@ -57,25 +57,26 @@ type Dispatcher struct {
 	drains  atomic.Bool   // whether Drain was called
 }
 
-// New returns a dispatcher. It accepts runs once Run has started.
+// New returns a dispatcher. It works while its Run method runs.
 func New(cfg Config, st *store.Store, b *bus.Bus, log zerolog.Logger) *Dispatcher {
 	d := &Dispatcher{cfg: cfg, store: st, bus: b, log: log, inbox: b.NewInbox(), drained: make(chan struct{}), seen: newSeen()}
 	d.waiting, d.byHooks = newWaiters(st, b, log), newHookRuns(st.Queue.HookRuns, cfg.BacklogMax)
 
-	// By default, four organizations with full queues are needed to fill the backlog.
+	// By default, no fewer than four organizations can fill the backlog.
 	share := cfg.OrgBacklogMax
 	if share == 0 {
 		share = max(1, cfg.BacklogMax/4)
 	}
 	d.backlog, d.left = newBacklog(st.Queue.Backlog, cfg.BacklogMax, share), newLeftovers()
 
-	// A lookup does not wait for a batch to fill, because it would delay its request.
+	// A lookup starts immediately with the requests that wait, because a larger batch would delay
+	// them.
 	d.lookups = batch.New(batchMax, acceptWaiting, d.lookup).Eager()
 
-	// Batches of runs and of deliveries are also limited in bytes, because their inputs are kept in
-	// memory and in one statement until the commit, and one input can have some megabytes. Two
-	// batches of deliveries run in parallel: the database executes one while this process handles
-	// the results of the other.
+	// The bytes of a batch of runs or deliveries are also limited: one input can have several
+	// megabytes, and all inputs of a batch are in one statement and in memory until the commit. Two
+	// batches of deliveries run in parallel, so that the database executes one while this process
+	// handles the results of the other.
 	d.accepts = batch.New(batchMax, acceptWaiting, tracing.Batched(cfg.Tracer, "run.accept batch", d.accept)).
 		Sized(executiondb.MaxBatchBytes, func(r tracing.Of[queuedb.NewRun]) int { return r.Request.Size() })
 	d.arrived = batch.New(batchMax, deliverWaiting, tracing.Batched(cfg.Tracer, "hook.deliver batch", d.deliver)).Parallel(2).
@@ -83,19 +84,19 @@ func New(cfg Config, st *store.Store, b *bus.Bus, log zerolog.Logger) *Dispatche
 	return d
 }
 
-// Run serves until ctx ends. Requests that are being accepted at that time still receive their
-// result.
+// Run runs the background work of the dispatcher until ctx ends. Requests whose runs are being
+// accepted at that time still get their results.
 func (d *Dispatcher) Run(ctx context.Context) error {
-	// The subscription must exist before a run is accepted, because the run names this inbox for
-	// its reply.
+	// Subscribe before any run is accepted, because workers send the replies for accepted runs to
+	// this inbox.
 	stop, err := d.bus.OnReplies(d.inbox, d.waiting.reply)
 	if err != nil {
 		return fmt.Errorf("receiving replies: %w", err)
 	}
 	defer stop()
 
-	// The batch groups finish their current batch after ctx has ended. Run waits for them, so that
-	// no request loses the result of a commit.
+	// After ctx has ended, the batch groups still finish their current batches. Wait for them, so
+	// that every request gets the result of its commit.
 	var loops sync.WaitGroup
 	for _, run := range []func(context.Context){d.lookups.Run, d.accepts.Run, d.arrived.Run, d.waiting.poll, d.dispatchLeftovers} {
 		loops.Go(func() { run(ctx) })
@@ -106,7 +107,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	return nil
 }
 
-// Drain ends all waits. Their requests are answered with the current state of their runs.
+// Drain ends all waits. The waiting requests then respond with the current state of their runs.
 func (d *Dispatcher) Drain() {
 	// Drain may be called more than once, but the channel can be closed only once.
 	if d.drains.CompareAndSwap(false, true) {
@@ -114,8 +115,8 @@ func (d *Dispatcher) Drain() {
 	}
 }
 
-// ByKey returns the run of an organization whose idempotency key has this hash, or nil. The keys of
-// expired runs can be used again.
+// ByKey returns the run of an organization whose idempotency key has this hash, or nil if there is
+// none. After a run has expired, its key can be used for another run.
 func (d *Dispatcher) ByKey(ctx context.Context, org string, hash []byte) (*rundb.StoredRun, error) {
 	run, err := d.lookups.Do(ctx, rundb.KeyRef{OrganizationID: org, Hash: hash})
 	if run != nil {
@@ -124,36 +125,38 @@ func (d *Dispatcher) ByKey(ctx context.Context, org string, hash []byte) (*rundb
 	return run, refusal(err)
 }
 
-// Seen reports whether this process has recently found a run whose idempotency key has this hash.
-// The result is only a hint: the key may be free again, and keys accepted by other processes are
-// unknown.
+// Seen reports whether this process has recently accepted or found a run whose idempotency key has
+// this hash. The result is only a hint, because the run may have expired, and other processes
+// accept runs, too.
 func (d *Dispatcher) Seen(hash []byte) bool { return d.seen.has(hash) }
 
-// lookup reads a batch of runs by their keys. The group lookups calls it.
+// lookup reads the runs of a batch of keys. The batch group d.lookups calls it.
 func (d *Dispatcher) lookup(ctx context.Context, keys []rundb.KeyRef) ([]*rundb.StoredRun, error) {
 	ctx, cancel := context.WithTimeout(ctx, acceptTimeout)
 	defer cancel()
 	return d.store.Runs.RunsByKey(ctx, keys)
 }
 
-// Submitted is an accepted run, or the existing run with the same idempotency key. The result of an
-// existing run may be Deferred, which means that it must be read separately.
+// Submitted is the run of a request: a run accepted for it, or an existing run. The large result of
+// an existing run may be missing and must then be read separately; see the field Deferred.
 type Submitted struct {
 	Run      rundb.StoredRun
-	Existing bool  // whether the run was found by its idempotency key instead of being accepted for this request
-	waits    bool  // whether the run was accepted for this request and waits for an earlier run of its session or for a slot
+	Existing bool  // whether the run existed before this request
+	waits    bool  // whether the run is new and waits for a slot or for an earlier run of its session
 	wait     *wait // the wait for the run's result; nil: none has begun
 }
 
-// Submit accepts a run and publishes its job. The caller must call Release with the result.
+// Submit accepts a run and publishes its job. If a run with the same idempotency key exists, Submit
+// returns that run instead. The caller must pass the result to Release.
 func (d *Dispatcher) Submit(ctx context.Context, run queuedb.NewRun) (*Submitted, error) {
-	// The check of the backlog comes first, because it needs no query.
+	// Check the backlog first, because that needs no query.
 	if err := d.backlog.admit(run.OrganizationID); err != nil {
 		return nil, err
 	}
 
 	run.ReplyTo = d.inbox
-	// The wait begins before the run exists, because the reply may arrive before this call returns.
+	// Begin the wait before the run exists, because the worker's reply may arrive before Submit
+	// returns.
 	w := d.waiting.add(rundb.RunRef{OrganizationID: run.OrganizationID, RunID: run.ID}, "")
 	ctx, span := tracing.Child(ctx, tracing.Producer, "run.accept", "")
 	defer span.End()
@@ -162,8 +165,8 @@ func (d *Dispatcher) Submit(ctx context.Context, run queuedb.NewRun) (*Submitted
 		span.Str("parley.run.id", run.ID)
 	}
 
-	// The batch accepts the run even if the client disconnects. Submit still waits for the result,
-	// because a run that no client reads may have to be cancelled.
+	// The run is accepted even if the client disconnects. Wait for the result in any case, because
+	// the caller may have to cancel a run that no client reads.
 	accepted, err := whileLocked(ctx, func() (queuedb.Accepted, error) {
 		accepted, err := d.accepts.Do(context.WithoutCancel(ctx), tracing.For(ctx, run))
 		if err == nil {
@@ -177,8 +180,8 @@ func (d *Dispatcher) Submit(ctx context.Context, run queuedb.NewRun) (*Submitted
 		return nil, refusal(err)
 	}
 
-	// The key is in use now, by this request's run or by an earlier one. A retry with this key will
-	// find the run with one lookup and will not be charged.
+	// A run with this key exists now. If a client repeats the request, the key is looked up first,
+	// and the client is not charged.
 	d.seen.add(run.KeyHash)
 	if accepted.Existing {
 		d.waiting.remove(w)
@@ -187,8 +190,8 @@ func (d *Dispatcher) Submit(ctx context.Context, run queuedb.NewRun) (*Submitted
 	return &Submitted{Run: accepted.Run, wait: w, waits: accepted.Job == nil}, nil
 }
 
-// accept inserts a batch of runs and publishes the jobs of those that may start. It does not use a
-// request's context, because a client that disconnects must not cancel its run.
+// accept inserts a batch of runs and publishes the jobs of those that may start. ctx is not the
+// context of a request, because a run must be accepted even if its client disconnects.
 func (d *Dispatcher) accept(ctx context.Context, rows []queuedb.NewRun) ([]queuedb.Accepted, error) {
 	ctx, cancel := context.WithTimeout(ctx, acceptTimeout)
 	defer cancel()
@@ -199,15 +202,16 @@ func (d *Dispatcher) accept(ctx context.Context, rows []queuedb.NewRun) ([]queue
 	}
 	failpoint.Here(failpoint.AcceptAfter)
 
-	// The jobs are published after the commit. Before the commit, a worker that received a job
-	// would find no run to claim.
+	// Publish the jobs only now, after the commit. Earlier, a worker that receives a job would find
+	// no run.
 	var next []domain.Job
 	for i, a := range accepted {
 		if a.Err != nil || a.Existing {
 			continue
 		}
 
-		// A run without a job waits for a slot, and a delayed run waits for its time.
+		// A run that waits for a slot has no job. Neither does a delayed run (Hold is set), which
+		// waits for its time.
 		if a.Job != nil {
 			next = append(next, *a.Job)
 		} else if rows[i].Hold == 0 {
@@ -219,24 +223,23 @@ func (d *Dispatcher) accept(ctx context.Context, rows []queuedb.NewRun) ([]queue
 	return accepted, nil
 }
 
-// Release ends the wait for a submitted run.
+// Release ends the wait for a run's result, if one has begun.
 func (d *Dispatcher) Release(s *Submitted) {
 	if s.wait != nil {
 		d.waiting.remove(s.wait)
 	}
 }
 
-// Result is the outcome of a wait. If Ended is set, Run is the finished run. Run may be incomplete:
-// it may contain only the result, only the size of the result, or only the fact that the run was
-// erased.
+// Result is the outcome of a wait. If Ended is set, Run is the finished run, of which it may
+// contain only a part: the result, the size of the result, or the fact that the run was erased.
 type Result struct {
 	Ended bool
 	Run   rundb.StoredRun
 }
 
-// Await waits until the run finishes, the run waits for a new decision by a person, or the limit
-// has passed. In the last case it returns a Result without Ended, and no error. The result is
-// shared with other requests that wait for the run.
+// Await waits until the run finishes or waits for another decision by a person, or until the limit
+// has passed. If the run has not finished, the field Ended of the Result is false. Requests that
+// wait for the same run share the Result.
 //
 // Thousands of requests wait here. Await returns a pointer, so that the stack of a waiting request
 // does not contain a Result, which is large.
@@ -248,14 +251,14 @@ func (d *Dispatcher) Await(ctx context.Context, s *Submitted, limit time.Duratio
 		return &Result{}, nil
 	}
 
-	// Only the process that accepted the run receives the worker's reply. Other processes subscribe
-	// to the done notice and poll the row.
+	// The worker's reply goes only to the process that accepted the run. For a run that this
+	// request has not accepted, subscribe to the notice that the run is done.
 	if s.wait == nil {
 		d.attach(ctx, s, limit)
 	}
 
-	// A wait ends with the run's result, after the limit, at shutdown, or when the client leaves.
-	// The run itself continues in any case.
+	// The wait ends with a result, after the limit, when the dispatcher drains, or when the client
+	// disconnects. None of these ends the run.
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
@@ -270,10 +273,10 @@ func (d *Dispatcher) Await(ctx context.Context, s *Submitted, limit time.Duratio
 	}
 }
 
-// ended returns the result of a run that had already finished when it was read.
+// ended returns the Result for a run that had already finished when it was read.
 func (s *Submitted) ended() *Result { return &Result{Ended: true, Run: s.Run} }
 
-// stoppedWaiting returns the error of a wait whose context has ended.
+// stoppedWaiting returns the error of a wait whose context, ctx, has ended.
 func stoppedWaiting(ctx context.Context) error { return fmt.Errorf("waiting for run: %w", ctx.Err()) }
 
 // attach begins a wait for a run that another request has accepted.
@@ -296,8 +299,8 @@ func (d *Dispatcher) Cancel(ctx context.Context, org, principal, runID string) (
 
 // CancelQueued cancels all queued runs of an agent.
 func (d *Dispatcher) CancelQueued(ctx context.Context, org, agentID string) error {
-	// Each statement cancels at most batchMax runs, so that it locks few rows at a time. Runs that
-	// another transaction has locked are skipped.
+	// Each statement cancels at most batchMax runs, so that it locks only a few rows. It skips runs
+	// that another transaction has locked.
 	for {
 		ended, err := d.store.Executions.CancelQueued(ctx, org, agentID, batchMax)
 		if err != nil {
@@ -310,15 +313,16 @@ func (d *Dispatcher) CancelQueued(ctx context.Context, org, agentID string) erro
 	}
 }
 
-// notifyFinished publishes that runs have finished, and dispatches waiting runs to the freed slots.
+// notifyFinished publishes that runs have finished, and dispatches waiting runs into the freed
+// slots.
 func (d *Dispatcher) notifyFinished(ctx context.Context, ended []executiondb.Ended) {
-	// The freed slots are added up by lane, so that one dispatch fills the slots of several runs.
+	// Add up the freed slots of each lane, so that one query dispatches runs into all of them.
 	freed := queuedb.FreedSlots{}
 	for _, e := range ended {
-		// The worker that executes the run, if any, cancels its attempt.
+		// If a worker is executing the run, this message makes it stop.
 		d.bus.Cancelled(e.RunID)
-		// The process that accepted the run receives the result itself. Other processes receive a
-		// notice and then read the row.
+		// The process that accepted the run gets the result in its inbox. Other processes get a
+		// notice and read the row.
 		d.bus.Done(e.RunID, e.ReplyTo, e.Result)
 		d.bus.Changed(domain.ChangedRuns, e.OrganizationID)
 		// A run that was never dispatched did not occupy a slot.
@@ -343,23 +347,23 @@ func (d *Dispatcher) dispatchNext(ctx context.Context, freed queuedb.FreedSlots)
 	d.bus.PublishJobs(next...)
 }
 
-// A request waits up to lockedTime for rows that another transaction has locked. Most locks last a
-// few milliseconds.
+// lockedTime is how long a request tries to get rows that another transaction has locked. Most
+// locks last a few milliseconds. The pause before a retry begins with lockedFirst and grows up to
+// maxLocked.
 const (
 	lockedTime  = 2 * time.Second
 	lockedFirst = 5 * time.Millisecond
 	maxLocked   = 320 * time.Millisecond
 )
 
-// whileLocked repeats do while another transaction has locked the request's rows. Other requests of
-// the same batch do not have to wait for these rows.
+// whileLocked repeats do while it fails because another transaction has locked the request's rows.
+// It waits between attempts, so that other requests of the same batch do not wait for these rows.
 func whileLocked[A any](ctx context.Context, do func() (A, error)) (A, error) {
 	end := time.Now().Add(lockedTime)
 	for wait := lockedFirst; ; wait = min(2*wait, maxLocked) {
 		answer, err := do()
 
-		// If the next attempt would begin after lockedTime, the caller receives the retryable error
-		// immediately.
+		// If there is no time for another attempt, return the error at once; the client may retry.
 		if !pg.IsLocked(err) || time.Now().Add(wait).After(end) {
 			return answer, err
 		}
@@ -373,8 +377,8 @@ func whileLocked[A any](ctx context.Context, do func() (A, error)) (A, error) {
 	}
 }
 
-// refusal returns the coded error for a service whose queue is full or whose database is
-// unreachable.
+// refusal converts an error that means that the queue is full, the service is stopping or the
+// database is unreachable to an API error. It returns any other error unchanged.
 func refusal(err error) error {
 	if errors.Is(err, batch.ErrFull) {
 		return overloaded(err)
@@ -387,13 +391,14 @@ func refusal(err error) error {
 	return pg.Unavailable(err)
 }
 
-// overloaded returns the retryable error for a full backlog. The error contains the cause for the
-// log.
+// overloaded returns the API error for a full backlog. The client may retry. The cause appears only
+// in the log.
 func overloaded(cause error) error {
 	e := apierr.Wrap(apierr.Overloaded, cause, "too many runs are queued; try again shortly")
 	e.RetryAfter = overloadedWait
 	return e
 }
 
-// overloadedWait is the Retry-After of refused runs. The backlog is counted again within this time.
+// overloadedWait is the Retry-After in responses that refuse a run. The queued runs are counted
+// again within this time.
 const overloadedWait = 2 * time.Second

@@ -10,12 +10,13 @@ import (
 	"parley/shared/domain"
 )
 
-// input returns the JSON of the run's input, a domain.Input. It escapes as few characters as
-// possible and writes no spaces between tokens. Escaped for HTML, a message of 2 MiB could take 12
-// MiB. Data is known to be valid JSON and is copied, because a JSON encoder would parse it again.
+// input returns the JSON of the run's input, a domain.Input. It escapes only the characters that
+// JSON requires: with escaping for HTML, a message of 2 MiB could take 12 MiB. It copies Data
+// without insignificant spaces. Data is valid JSON, and an encoder would parse it once more.
 func (s *Submission) input() ([]byte, error) {
-	// Most requests have only a message and data. Their input is written without an encoder. Lists
-	// of runs parse only the beginning of the input; see domain.ReadQuestion.
+	// Most requests have only a message and data, which are written without an encoder. The order
+	// of the fields matters, because lists of runs parse only the beginning of the input; see
+	// domain.ReadQuestion.
 	out := append(make([]byte, 0, len(s.Message)+len(s.Data)+64), '{')
 	if s.Unstored {
 		out = append(out, domain.UnstoredInput[1:]...)
@@ -37,8 +38,8 @@ func (s *Submission) input() ([]byte, error) {
 		return append(out, '}'), nil
 	}
 
-	// The other fields are rare, so an encoder writes them. Its output begins with an empty
-	// message, which is removed, because the message was written before.
+	// An encoder writes the other fields, which are rare. Remove the empty message at the beginning
+	// of its output, because the message is already written.
 	var rest bytes.Buffer
 	enc := json.NewEncoder(&rest)
 	enc.SetEscapeHTML(false)

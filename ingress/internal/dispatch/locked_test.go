@@ -22,8 +22,8 @@ func (d *testEnv) lockSession(session string) (release func()) {
 	return func() { d.Helper(); must(d.T, tx.Rollback()) }
 }
 
-// While a session is locked, its callers get the status 503. Callers of other organizations are
-// served without delay.
+// While a session is locked, requests for this session get the status 503. Requests of other
+// organizations are served without delay.
 func TestALockedSessionDelaysOnlyItsCallers(t *testing.T) {
 	t.Parallel()
 	d := newTestEnv(t)
@@ -75,7 +75,7 @@ func TestABriefLockIsWaitedFor(t *testing.T) {
 		}
 		accepted <- err
 	}()
-	for range 30 { // longer than a batch waits for the lock
+	for range 30 { // repeats the request for longer than one batch waits for the lock
 		s, err := d.Submit(t.Context(), d.run(""))
 		must(t, err)
 		d.Release(s)

@@ -7,12 +7,12 @@ import (
 	"parley/shared/domain"
 )
 
-// ReadRuns adapts the Dispatcher to package readers, which cancels runs that no client reads.
+// ReadRuns lets package readers, which cancels runs that no client reads, use a Dispatcher.
 type ReadRuns struct{ *Dispatcher }
 
 // Working reports whether a run is queued or running.
 func (r ReadRuns) Working(ctx context.Context, org, runID string) (bool, error) {
-	// A deleted run is not working, so package readers has nothing to cancel.
+	// A deleted run counts as not working, because there is nothing to cancel.
 	run, err := r.store.Runs.ShortRun(ctx, org, "", runID)
 	if apierr.CodeFor(err) == apierr.NotFound {
 		return false, nil
@@ -26,7 +26,8 @@ func (r ReadRuns) Cancel(ctx context.Context, org, runID string) error {
 	return err
 }
 
-// SaveShown stores the text that the client has shown as the run's answer in the session's history.
+// SaveShown stores the part of the answer that the client has shown. In the session's history, this
+// part takes the place of the answer.
 func (r ReadRuns) SaveShown(ctx context.Context, org, runID, text string) error {
 	err := r.store.Sessions.SavePlayback(ctx, org, runID, domain.Playback{Text: text})
 	if apierr.CodeFor(err) == apierr.NotFound { // the run was erased in the meantime
@@ -42,15 +43,15 @@ func (d *Dispatcher) Awaited(runID string) bool {
 	return d.waiting.runs[runID] != nil
 }
 
-// retried returns the run of an earlier attempt of the same request, if the client has announced
-// that it retries and the run was not cancelled. Otherwise it returns nil.
+// retried returns the run that an earlier attempt of this request has started. It returns nil if
+// the request is not announced as a retry, if there is no such run, or if that run was cancelled.
 func (r *Submitter) retried(ctx context.Context, s *Submission) (*Submitted, error) {
 	if s.Key != "" {
 		return nil, nil //nolint:nilnil // with an idempotency key, the key identifies the run
 	}
 
-	// The client chooses the value that identifies its attempts. Another organization could send
-	// the same value, and it must not receive this run.
+	// Clients choose the values that identify their attempts. If a client of another organization
+	// sends the same value, it must not get this run.
 	org, runID, ok := r.readers.Earlier(s.Attempt)
 	if !ok || org != s.Caller.OrganizationID {
 		return nil, nil //nolint:nilnil // no earlier attempt has a run

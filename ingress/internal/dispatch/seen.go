@@ -5,15 +5,17 @@ import (
 	"sync"
 )
 
-// maxSeen is the maximum number of keys in each of the two maps, which take about 1 MB in total.
+// maxSeen is the maximum number of keys in each of the two maps. Together, the maps take about 1
+// MB.
 const maxSeen = 1 << 15
 
-// seen remembers the idempotency keys that this process has recently found in use, by the first
-// bytes of their hashes. It is only a hint: the database decides whether a key is in use.
+// seen contains idempotency keys that were recently in use, as far as this process knows, by the
+// first eight bytes of their hashes. It is only a hint: the database decides whether a key is in
+// use.
 type seen struct {
 	mu sync.Mutex
-	// add inserts keys into newer. When newer is full, it replaces older, and the previous older is
-	// dropped.
+	// New keys are in newer. When newer is full, it becomes older, and the keys in the previous
+	// older are dropped.
 	newer, older map[uint64]struct{}
 }
 
@@ -28,14 +30,15 @@ func (s *seen) add(hash []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	// The older keys are dropped all together, so that the order of use need not be tracked.
+	// All older keys are dropped together, so that it is not necessary to record when each was
+	// used.
 	if len(s.newer) == maxSeen {
 		s.newer, s.older = map[uint64]struct{}{}, s.newer
 	}
 	s.newer[binary.BigEndian.Uint64(hash)] = struct{}{}
 }
 
-// has reports whether add was called with this hash recently. hash must not be nil.
+// has reports whether the key with this hash was added recently. hash must not be nil.
 func (s *seen) has(hash []byte) bool {
 	beginning := binary.BigEndian.Uint64(hash)
 	s.mu.Lock()

@@ -15,11 +15,11 @@ type SettingNames struct {
 	// Fields maps a setting to its name in the request. A setting that is not in the map keeps
 	// Parley's name.
 	Fields      map[domain.Setting]string
-	Unsupported string // error code for a setting that the agent or its model does not accept at all, with any value
+	Unsupported string // error code for a setting that the agent or its model does not accept with any value
 }
 
-// fault returns the problem of a setting, described with the names that the request's protocol
-// uses.
+// fault returns the field problem for a setting, with the name of the setting in the request's
+// protocol.
 func (n *SettingNames) fault(f domain.SettingFault) apierr.Field {
 	out := apierr.Field{Field: string(f.Setting), Code: codeInvalidValue, Message: f.Message}
 	if n == nil {
@@ -34,16 +34,16 @@ func (n *SettingNames) fault(f domain.SettingFault) apierr.Field {
 	return out
 }
 
-// checkSettings returns an error for a model setting that the agent does not let requests change,
-// or that one of its models does not accept. It reports no error if the agent does not exist,
-// because a later step does.
+// checkSettings checks the model settings of a request. It returns an error if the agent does not
+// let requests change one of them, or if one of its models does not accept one. If the agent does
+// not exist, it returns nil, because a later step reports that.
 func (r *Submitter) checkSettings(ctx context.Context, s *Submission) error {
 	asked := s.Options.Settings
 	if asked == nil {
 		return nil
 	}
 
-	// A template does not restrict settings, so only its model decides.
+	// Requests may change every setting of a template, so only its model limits them.
 	var agent domain.Agent
 	var err error
 	if s.AgentID != "" {
@@ -60,8 +60,8 @@ func (r *Submitter) checkSettings(ctx context.Context, s *Submission) error {
 		return err
 	}
 
-	// The settings that the agent does not let requests change are reported first. They are not
-	// checked against the model, so that each setting is reported once.
+	// First report the settings that the agent does not let requests change. The models do not
+	// matter for these settings, so that each setting is reported once.
 	var found []apierr.Field
 	changed := map[domain.Setting]bool{}
 	for _, name := range asked.Names() {
@@ -79,7 +79,7 @@ func (r *Submitter) checkSettings(ctx context.Context, s *Submission) error {
 		switch {
 		case changed[fault.Setting]:
 			found = append(found, s.SettingNames.fault(fault))
-		case changed[fault.With]: // the agent has this setting; the error names the conflicting setting of the request
+		case changed[fault.With]: // the setting of the agent conflicts with a setting of the request, which the error names
 			found = append(found, s.SettingNames.fault(domain.SettingFault{Setting: fault.With, Message: fault.WithMessage}))
 		}
 	}

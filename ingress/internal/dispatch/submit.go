@@ -30,36 +30,37 @@ type Submission struct {
 	SessionID    string // empty: a new session for this run
 	Message      string
 	Data         json.RawMessage   // further input, as JSON; nil: none
-	History      []domain.Exchange // messages before this one, if the request contains its conversation
+	History      []domain.Exchange // messages before Message, if the request contains them
 	Instructions string            // added to the agent's own instructions
-	Previous     *string           // id of the run that this run continues in its session; see queuedb.NewRun
-	Echo         json.RawMessage   // fields that responses repeat when the run is read; nil: none
+	Previous     *string           // id of the run in the session that this run continues; see queuedb.NewRun
+	Echo         json.RawMessage   // request fields that responses contain when the run is read later; nil: none
 	Options      domain.RunOptions // options of the request besides its message
 	SettingNames *SettingNames     // names of the model settings in the request's protocol; nil: Parley's own names
-	ToolField    string            // for errors: path from a tool to the object that contains the tool's name; empty: the tool itself
-	Attachments  []Attachment      // attachments of the request; acceptance stores them and adds them to Options
+	ToolField    string            // path from a tool to the object with the tool's name, for errors; empty: the tool itself
+	Attachments  []Attachment      // attachments of the request; they are stored before the run is accepted
 	Unstored     bool              // whether the run cannot be read as a response of OpenAI's protocol
 	Key          string            // idempotency key; empty: none
-	KeyScope     string            // scope of the key, in addition to organization and endpoint
+	KeyScope     string            // scope of the key within its organization and endpoint
 	TriggerType  string
 	AutomationID string          // name of the automation or hook that starts the run; empty: none
 	Traceparent  string          // W3C traceparent of the request
 	Retention    time.Duration   // how long the session is kept after the run; 0: until it is erased
-	Last         domain.EventID  // last event that the client has; Follow returns later events
-	Attempt      readers.Attempt // identifies the request if its client announces retries; not used with a key
+	Last         domain.EventID  // last event that the client has received; Follow returns later events
+	Attempt      readers.Attempt // identifies the request if its client announces retries; ignored if there is a key
 
-	// Before looks up further values that the run needs. It is called after the rate charge, so
-	// that a request over its rate limit causes no lookups. nil: nothing to look up.
+	// Before, if not nil, looks up further values that the run needs and changes the submission. It
+	// is called after the rate charge, so that requests over the rate limit cause no lookups.
 	Before    func(context.Context) error
 	beforeErr error    // result of the call of Before
-	Sent      []string // names of the values that Before looks up; part of the fingerprint
+	Sent      []string // parts of the request for which Before looks up values; part of the fingerprint
 	asked     []byte   // fingerprint computed before the call of Before
 }
 
 // Target returns the id of the agent or template.
 func (s *Submission) Target() string { return s.AgentID + s.TemplateID }
 
-// keyHash returns the hash that the database stores for the idempotency key, or nil without a key.
+// keyHash returns the hash under which the database stores the idempotency key, or nil if there is
+// no key.
 func (s *Submission) keyHash() []byte {
 	if s.Key == "" {
 		return nil
@@ -67,20 +68,20 @@ func (s *Submission) keyHash() []byte {
 	return contract.Hash(s.Caller.OrganizationID, string(s.Endpoint), s.KeyScope, s.Key)
 }
 
-// fingerprint distinguishes a retry from a different request with the same key. It covers the
-// request as it was sent. The values that Before looks up are excluded, because they can change
-// before the retry.
+// fingerprint returns a hash that distinguishes a repetition of the request from a different
+// request with the same key. It depends only on the request as it was sent, and not on the values
+// that Before looks up, because those can change until the repetition.
 func (s *Submission) fingerprint() []byte {
-	// After the call of Before, the submission may contain values that were looked up. In that
-	// case, the fingerprint that was computed earlier is returned.
+	// If Before was called, the submission may contain values that were looked up. Return the
+	// fingerprint that was computed before the call.
 	if s.asked != nil {
 		return s.asked
 	}
 
-	// Fields that a request does not use are not part of the fingerprint. Therefore a retry has the
-	// same fingerprint even if it reaches a newer release with more fields.
+	// The fingerprint contains only fields that the request uses. A repetition of the request thus
+	// has the same fingerprint even on a later release that has more fields.
 	asked := []string{s.Target(), s.SessionID, s.Message, string(contract.Canonical(s.Data))}
-	if len(s.History) > 0 || s.Instructions != "" { // fields that the first releases did not have
+	if len(s.History) > 0 || s.Instructions != "" { // the first releases did not have these fields
 		for _, e := range s.History {
 			asked = append(asked, e.Message, e.Answer)
 			asked = append(asked, sentRounds(e.Rounds)...)
@@ -102,7 +103,7 @@ func (s *Submission) fingerprint() []byte {
 	return contract.Hash(asked...)
 }
 
-// sentRounds returns a description of an exchange's rounds of tool calls, for the fingerprint.
+// sentRounds returns texts that describe rounds of tool calls, for the fingerprint.
 func sentRounds(rounds []domain.CallRound) (sent []string) {
 	for _, round := range rounds {
 		sent = append(sent, "round", round.Text)
@@ -117,15 +118,15 @@ func sentRounds(rounds []domain.CallRound) (sent []string) {
 // options returns the JSON of Options.
 func (s *Submission) options() []byte {
 	raw, err := json.Marshal(&s.Options)
-	if err != nil { // a schema is not valid JSON; requests are checked earlier, so this does not happen
+	if err != nil { // a schema is not valid JSON, which the checks of requests prevent
 		panic("dispatch: encoding run options: " + err.Error())
 	}
 	return raw
 }
 
-// NewRun returns the run to store, with a new id but without a fingerprint.
+// NewRun returns the run to store. It has a new id, and no fingerprint yet.
 func (s *Submission) NewRun(deadline time.Duration) (queuedb.NewRun, error) {
-	// The input is encoded first, because only this step can fail.
+	// Encode the input first, because no other step can fail.
 	input, err := s.input()
 	if err != nil {
 		return queuedb.NewRun{}, err
@@ -139,13 +140,14 @@ func (s *Submission) NewRun(deadline time.Duration) (queuedb.NewRun, error) {
 		KeyID: s.Caller.KeyID, Previous: s.Previous,
 	}
 
-	// A run without a session gets its own session. The session's id is derived from the run's id.
+	// If the request names no session, the run gets a new session, whose id is derived from the
+	// run's id.
 	if run.SessionID == "" {
 		run.SessionID, run.OwnSession = sessiondb.OwnSessionPrefix+id.Suffix(runID), true
 	}
 	run.SessionKey = contract.Hash(run.OrganizationID, s.Target(), s.Principal, run.SessionID)
 
-	// Without an idempotency key, the run's unique id takes the key's place, so that the run is
+	// Without an idempotency key, the run's id takes its place. The id is unique, so the run is
 	// never a duplicate.
 	unique := s.KeyScope + "\x00" + s.Key
 	if s.Key == "" {
@@ -155,12 +157,12 @@ func (s *Submission) NewRun(deadline time.Duration) (queuedb.NewRun, error) {
 	return run, nil
 }
 
-// Charge is the rate charge of a request that starts a run. A replay is not charged.
+// Charge is the rate charge of a request that starts a run. Replays are not charged.
 type Charge interface {
 	// Pay charges the request. It returns an error if the caller has exceeded a rate limit.
 	Pay() error
-	Refund()       // cancels the charge of Pay if the request turns out to be a replay
-	Returns() bool // whether Refund restores the rate limit exactly, as if Pay had not been called
+	Refund()       // cancels the charge of Pay, because the request was a replay
+	Returns() bool // whether Refund restores the rate limit exactly, as if Pay had never been called
 }
 
 // Consumed is the Charge of a request that has already been charged. Its methods do nothing.
@@ -181,7 +183,7 @@ type Submitter struct {
 	dispatch    *Dispatcher
 	streams     *stream.Hub
 	readers     *readers.Watch
-	runDeadline time.Duration // time from acceptance to the deadline of a run
+	runDeadline time.Duration // time from the acceptance of a run to its deadline
 
 	// Models contains the rules for the settings that each model accepts.
 	Models domain.ModelRules
@@ -197,8 +199,9 @@ func NewSubmitter(
 	return &Submitter{store: s, dispatch: d, streams: streams, readers: watch, runDeadline: runDeadline}
 }
 
-// Begin accepts a run for the submission. If a run with the same idempotency key exists, or a run
-// of an earlier attempt, Begin returns that run. The caller must release the result.
+// Begin accepts a run for the submission. If a run with the same idempotency key exists, or an
+// earlier attempt has started a run, Begin returns that run. Before it accepts a new run, it calls
+// accepting with the run's id. The caller must pass the result to Dispatcher.Release.
 func (r *Submitter) Begin(ctx context.Context, s *Submission, t Charge, accepting func(runID string)) (*Submitted, error) {
 	if sub, err := r.retried(ctx, s); sub != nil || err != nil {
 		return sub, err
@@ -206,15 +209,16 @@ func (r *Submitter) Begin(ctx context.Context, s *Submission, t Charge, acceptin
 	return r.findOrBegin(ctx, s, t, accepting)
 }
 
-// findOrBegin accepts a run, or returns the existing run with the idempotency key.
+// findOrBegin accepts a run, or returns the existing run with the submission's idempotency key.
 //
-// A replay must not be charged. Most keys are new, and the insert of the run detects a duplicate
-// key. Therefore findOrBegin looks the key up first only if the charge cannot be refunded in full,
-// or if this process has seen the key before. Otherwise it looks the key up if the request is
-// refused.
+// A replay must not be charged. Most keys are new, and inserting the run detects a key that is not.
+// To save queries, findOrBegin therefore charges the request and inserts the run first, and refunds
+// the charge of a replay. It looks up the key before that only if the charge could not be refunded
+// in full, or if this process has recently seen the key. It looks up the key after that if the
+// request was refused.
 func (r *Submitter) findOrBegin(ctx context.Context, s *Submission, t Charge, accepting func(runID string)) (*Submitted, error) {
-	// checked is set if the key needs no further lookup, because there is no key or because a
-	// lookup found no run.
+	// checked means that no (further) lookup is necessary: there is no key, or a lookup has found
+	// no run with it.
 	hash := s.keyHash()
 	checked := hash == nil
 
@@ -225,8 +229,7 @@ func (r *Submitter) findOrBegin(ctx context.Context, s *Submission, t Charge, ac
 		}
 	}
 
-	// A request over its rate limit starts no run. It may still be a replay, which is checked
-	// below.
+	// A request over its rate limit starts no run, but it may be a replay: see below.
 	refused := t.Pay()
 	sub, err := (*Submitted)(nil), refused
 	if refused == nil {
@@ -234,32 +237,32 @@ func (r *Submitter) findOrBegin(ctx context.Context, s *Submission, t Charge, ac
 	}
 	switch {
 	case err == nil && !sub.Existing:
-		// A new run was accepted, and its charge stays.
+		// A new run was accepted, so the charge stays.
 		return sub, nil
 	case err == nil:
-		// The insert has found an existing run with the key, so this request is a replay.
+		// The insert found a run with the key, so this request is a replay.
 		t.Refund()
 		return attach(s, &sub.Run)
 	case checked:
-		// An earlier lookup found no run with the key, so the error is final.
+		// The lookup before found no run with the key, so the error stands.
 		return nil, err
 	}
 
-	// The request was refused, or its acceptance failed. If a run with its key exists, that run is
-	// returned nevertheless, because a replay is not charged.
+	// The request was refused or the acceptance failed. If a run with the key exists, the request
+	// is a replay, and limits do not apply to it.
 	holder, held, holderErr := r.held(ctx, s, hash)
 	if !held && holderErr == nil {
 		return nil, err
 	}
 
-	// The charge is refunded only if it was taken.
+	// Refund the charge only if Pay has succeeded.
 	if refused == nil {
 		t.Refund()
 	}
 	return holder, holderErr
 }
 
-// held returns the run with the submission's key, if one exists.
+// held returns the run with the submission's key. If there is none, held is false.
 func (r *Submitter) held(ctx context.Context, s *Submission, hash []byte) (sub *Submitted, held bool, err error) {
 	run, err := r.dispatch.ByKey(ctx, s.Caller.OrganizationID, hash)
 	if err != nil || run == nil {
@@ -271,9 +274,9 @@ func (r *Submitter) held(ctx context.Context, s *Submission, hash []byte) (sub *
 
 // beginNew accepts a run for the submission, or returns the existing run with its key.
 func (r *Submitter) beginNew(ctx context.Context, s *Submission, accepting func(runID string)) (*Submitted, error) {
-	// If one of these checks fails, nothing has been stored. Prepare follows the check of the
-	// budget, because Prepare may read the database. Prepare precedes the other checks, because it
-	// may change the submission.
+	// All checks come before anything is stored. Prepare comes after the check of the budget,
+	// because it may be expensive, and before the other checks, because it may change the
+	// submission.
 	err := r.WithinBudget(ctx, s.Caller.OrganizationID, s.AgentID, s.Caller.KeyID, s.AutomationID)
 	if err != nil {
 		return nil, err
@@ -300,12 +303,12 @@ func (r *Submitter) beginNew(ctx context.Context, s *Submission, accepting func(
 		return nil, err
 	}
 
-	// The callback lets the caller subscribe to the run's events before the run exists, so that it
-	// misses none.
+	// In this callback, the caller can subscribe to the run's events before the run exists and thus
+	// miss none.
 	accepting(run.ID)
 	sub, err := r.dispatch.Submit(ctx, run)
-	// If another run is returned, the files must not stay linked to the new run's id. If unlinking
-	// fails, the sweeper removes the links later.
+	// If Submit has returned an existing run, the new run does not exist, so unlink the files from
+	// its id. If that fails, the sweeper removes the links later.
 	if err == nil && len(files) > 0 && sub.Run.Run.ID != run.ID {
 		_ = r.store.Blobs.UnlinkAttachments(ctx, run.OrganizationID, run.ID)
 	}
@@ -315,12 +318,10 @@ func (r *Submitter) beginNew(ctx context.Context, s *Submission, accepting func(
 	return sub, err
 }
 
-// next reports to package readers which runs of its session an accepted run waits for. A run that
-// continues no other run waits for none.
+// next reports to package readers which earlier run of the session an accepted run waits for.
 func (r *Submitter) next(run *queuedb.NewRun) {
-	// Without Previous, the run follows the session's last run. If Previous names a run, the new
-	// run belongs to that run's branch of the conversation. If Previous is empty, the new run
-	// begins a branch.
+	// If Previous is nil, the run continues the session's last run. If it names a run, the new run
+	// continues that run. If it is empty, the new run continues no run and waits for none.
 	switch session := readers.SessionFor(run.SessionKey); {
 	case run.Previous == nil:
 		r.readers.Next(run.OrganizationID, session, run.ID, "")
@@ -329,52 +330,53 @@ func (r *Submitter) next(run *queuedb.NewRun) {
 	}
 }
 
-// Prepare calls Before on the first call, and returns its error on every call.
+// Prepare calls Before at the first call. Every call returns the error of Before.
 func (s *Submission) Prepare(ctx context.Context) error {
 	if s.Before == nil {
 		return s.beforeErr
 	}
 
-	// Before is cleared, so that it is called only once even if the run turns out to exist.
+	// Clear Before, so that it is never called again.
 	before := s.Before
 	s.Before, s.asked = nil, s.fingerprint()
 	s.beforeErr = before(ctx)
 	return s.beforeErr
 }
 
-// attach returns the existing run with the key. It returns an error if the caller may not read the
-// run, for example after losing the admin role, or if the request differs.
+// attach returns run, the existing run with the submission's key, as the run of the submission. It
+// returns an error if the submission differs from the request that started the run. It also returns
+// an error if the caller may not read the run, for example after losing the admin role.
 func attach(s *Submission, run *rundb.StoredRun) (*Submitted, error) {
 	if !s.Caller.MayRead(run.Principal) {
 		return nil, apierr.New(apierr.PermissionDenied, "the run of this idempotency key belongs to another caller; use another key")
 	}
 
-	// The fingerprint of an erased run is not compared, because the caller gets ErasedKey in any
-	// case.
+	// If the run is erased, the request gets the error ErasedKey, whatever its fingerprint.
 	if !run.Erased && !bytes.Equal(run.Fingerprint, s.fingerprint()) {
 		return nil, apierr.New(apierr.IdempotencyKeyReused, "this idempotency key was already used for a different request")
 	}
 	return Attach(*run), nil
 }
 
-// ErasedKey returns the error for a key whose run was erased. For a run that a request names by its
-// id, see [ErasedRun].
+// ErasedKey returns the error for an idempotency key whose run was erased. For a run that a request
+// names by its id, see [ErasedRun].
 func ErasedKey() error {
 	return apierr.New(apierr.Erased, "the run of this idempotency key was erased by its organization")
 }
 
-// ExpiredKey returns the error for a key whose run expired while the request read it.
+// ExpiredKey returns the error for an idempotency key whose run has expired while the request was
+// reading it.
 func ExpiredKey() error {
 	e := apierr.New(apierr.Unavailable, "the run of this idempotency key has just expired; try again")
 	e.RetryAfter = time.Second
 	return e
 }
 
-// ReadResult returns the run object of a finished run. Before it reads a Deferred result, it waits
-// until memory can be reserved for the result. It returns ErasedKey if the run was erased.
+// ReadResult returns the JSON run object of a finished run. If the result is Deferred, it first
+// calls reserve, which waits until there is memory for the result, and then reads it. It returns
+// ErasedKey if the run was erased.
 func (r *Submitter) ReadResult(ctx context.Context, run *rundb.StoredRun, reserve stream.Reserve) ([]byte, error) {
-	// A batch of lookups omits large results. Their sizes are known, so memory is reserved before
-	// they are read.
+	// Lookups by key read only the sizes of large results.
 	if run.Deferred > 0 {
 		if err := reserve(run.Deferred); err != nil {
 			return nil, err
@@ -397,11 +399,12 @@ func (r *Submitter) ReadResult(ctx context.Context, run *rundb.StoredRun, reserv
 }
 
 // Follow returns the events of a submission's run. Before it reads the log of an existing run, it
-// waits until memory can be reserved. Once the run is known, Follow returns it even with an error.
+// calls reserve, which waits until there is memory. If an error occurs after the run was accepted
+// or found, Follow returns the run with the error.
 func (r *Submitter) Follow(ctx context.Context, s *Submission, t Charge, reserve stream.Reserve) (*stream.Reader, *rundb.StoredRun, error) {
 	var reader *stream.Reader // created before the run exists, so that it misses no event
 	sub, err := r.Begin(ctx, s, t, func(runID string) { reader = r.streams.Follow(runID) })
-	if reader != nil && (err != nil || sub.Existing) { // the reader is for a run that was not accepted
+	if reader != nil && (err != nil || sub.Existing) { // the reader is for a run that was not accepted in the end
 		reader.Close()
 	}
 	if err != nil {
@@ -412,7 +415,7 @@ func (r *Submitter) Follow(ctx context.Context, s *Submission, t Charge, reserve
 	switch {
 	case run.Erased:
 		return nil, run, ErasedKey()
-	case !sub.Existing: // the run was accepted, so the response must contain its id even if a later step fails
+	case !sub.Existing: // the run was accepted, and the response must name it even if a later step fails
 		reader.Begin(run, s.Last)
 		return reader, run, nil
 	}
@@ -420,8 +423,8 @@ func (r *Submitter) Follow(ctx context.Context, s *Submission, t Charge, reserve
 	return reader, run, err
 }
 
-// WithinBudget returns budget_exceeded if a budget that applies to the run is used up. keyID and
-// automationID may be empty.
+// WithinBudget returns budget_exceeded if a budget that applies to a run with these properties is
+// used up. keyID and automationID may be empty.
 func (r *Submitter) WithinBudget(ctx context.Context, org, agentID, keyID, automationID string) error {
 	if org == domain.DemoOrganization { // demo runs are limited by DEMO_DAILY_TOKENS instead
 		return nil
@@ -429,16 +432,16 @@ func (r *Submitter) WithinBudget(ctx context.Context, org, agentID, keyID, autom
 	return r.store.Budgets.WithinBudget(ctx, org, agentID, keyID, automationID)
 }
 
-// OrganizationScope is the scope of idempotency keys shared by all API keys of an organization.
+// OrganizationScope is the scope of idempotency keys that all API keys of an organization share.
 const OrganizationScope = ""
 
-// UnnamedRetention is the retention of runs whose requests name no session. No later request can
-// continue such a session.
+// UnnamedRetention is how long runs are kept whose requests name no session. No later request can
+// continue the session of such a run.
 const UnnamedRetention = 30 * 24 * time.Hour
 
-// AutomationScope returns the scope of an automation's idempotency key, in addition to organization
-// and endpoint. The scope of a user's key is that user. The scope of an organization's key is the
-// organization.
+// AutomationScope returns the scope of the idempotency keys that a caller uses for automations,
+// within the organization and the endpoint. All API keys of a user share a scope, and so do all API
+// keys of an organization.
 func AutomationScope(who domain.Caller) string {
 	if who.UserID == "" {
 		return OrganizationScope
@@ -446,8 +449,7 @@ func AutomationScope(who domain.Caller) string {
 	return "user:" + who.UserID
 }
 
-// NewAutomation returns the submission of a system, which calls run-automation or sends a delivery
-// to a hook.
+// NewAutomation returns the submission for a request to run-automation or a delivery to a hook.
 func NewAutomation(who domain.Caller, agentID string, retention time.Duration) Submission {
 	return Submission{
 		Endpoint: contract.EndpointAutomation, Lane: domain.LaneAutomation, Caller: who, Principal: domain.SystemPrincipal,
@@ -455,5 +457,5 @@ func NewAutomation(who domain.Caller, agentID string, retention time.Duration) S
 	}
 }
 
-// ErasedRun returns the error for a run that its organization has erased.
+// ErasedRun returns the error for a run, named by its id, that its organization has erased.
 func ErasedRun() error { return apierr.New(apierr.Erased, "this run was erased by its organization") }

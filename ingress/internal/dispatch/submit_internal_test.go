@@ -11,8 +11,8 @@ import (
 	"parley/shared/domain"
 )
 
-// For any request, the stored input is the JSON encoding of the request's input, without
-// insignificant spaces in its data.
+// The input that is stored for a request equals the output of encoding/json, with the insignificant
+// spaces in its data removed.
 func TestInputIsTheRequest(t *testing.T) {
 	t.Parallel()
 	history := []domain.Exchange{{Message: "a \"b\"", Answer: "<c>\n"}}

@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// topUpEvery is the minimum pause between two queries. Lanes of runs that are accepted during
+	// topUpEvery is the minimum pause between two queries for free slots. The runs accepted during
 	// the pause share the next query.
 	topUpEvery = 50 * time.Millisecond
 	topUpDuty  = 20 // minimum pause between two queries, as a multiple of the duration of the last query
 )
 
-// leftovers are the lanes with runs that were accepted but not dispatched. Usually such a run is
-// dispatched when an earlier run of its lane finishes. If the last running run of the lane finished
-// just before the acceptance, slots are free, but no later run finishes and dispatches the accepted
-// run.
+// leftovers contains the lanes of runs that were accepted but not dispatched, because their lanes
+// had no free slot. Usually such a run is dispatched when another run of its lane finishes. If the
+// last of these finished just before the run was accepted, no run is left to finish, so the lane
+// must be checked for free slots.
 type leftovers struct {
 	mu    sync.Mutex
 	lanes map[queuedb.Lane]bool
@@ -30,7 +30,7 @@ func newLeftovers() *leftovers {
 	return &leftovers{lanes: map[queuedb.Lane]bool{}, wake: make(chan struct{}, 1)}
 }
 
-// add marks a lane for the next query and wakes dispatchLeftovers. It never blocks.
+// add marks a lane to be checked, and wakes dispatchLeftovers. It never blocks.
 func (l *leftovers) add(lane queuedb.Lane) {
 	l.mu.Lock()
 	l.lanes[lane] = true
@@ -53,8 +53,7 @@ func (l *leftovers) take() []queuedb.Lane {
 	return lanes
 }
 
-// dispatchLeftovers dispatches the accepted runs of marked lanes that have free slots, until ctx
-// ends.
+// dispatchLeftovers dispatches the waiting runs of marked lanes into free slots, until ctx ends.
 func (d *Dispatcher) dispatchLeftovers(ctx context.Context) {
 	for {
 		select {
@@ -66,7 +65,7 @@ func (d *Dispatcher) dispatchLeftovers(ctx context.Context) {
 		began := time.Now()
 		d.topUp(ctx, d.left.take())
 
-		// Lanes added during the pause share the next query.
+		// Lanes that are marked during the pause share the next query.
 		rest := time.NewTimer(max(topUpEvery, topUpDuty*time.Since(began)))
 		select {
 		case <-ctx.Done():
@@ -77,10 +76,10 @@ func (d *Dispatcher) dispatchLeftovers(ctx context.Context) {
 	}
 }
 
-// topUp dispatches waiting runs of the given lanes that have free slots, and publishes their jobs.
+// topUp dispatches waiting runs of the given lanes into free slots, and publishes their jobs.
 func (d *Dispatcher) topUp(ctx context.Context, lanes []queuedb.Lane) {
-	// If the query fails after some lanes were dispatched, it returns the jobs of these lanes
-	// together with the error. These jobs are published in any case.
+	// TopUp may return jobs together with an error, if it failed after it had dispatched some runs.
+	// Publish these jobs in any case.
 	next, err := d.store.Queue.TopUp(ctx, lanes)
 	if err != nil {
 		d.log.Warn().Err(err).Msg("cannot dispatch queued runs; the sweeper will retry")

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// pollEvery is the interval of the poll. A request whose reply was lost waits up to twice this
-	// time after the run has finished.
+	// pollEvery is the interval of the poll. If the reply to a request is lost, the request waits
+	// for up to twice this time after its run has finished.
 	pollEvery = 2 * time.Second
 	pollMax   = 1000 // maximum number of runs read in one statement
 )
@@ -36,7 +36,7 @@ type waiters struct {
 	wake chan struct{}   // signals that due is not empty
 }
 
-// watched is a run with at least one waiting request.
+// watched is a run for which at least one request waits.
 type watched struct {
 	org string
 
@@ -49,11 +49,12 @@ type watched struct {
 // blocks.
 type wait struct {
 	runID  string
-	known  string // decision that the run was waiting for when the wait began
+	known  string // decision for which the run already waited when this wait began; see waitsFor
 	result chan *Result
 }
 
-// waitsFor returns a name of the decision that a run waits for, or "" if it waits for none.
+// waitsFor returns a text that identifies the decision for which a run waits, or "" if it waits for
+// none.
 func waitsFor(run domain.Run) string {
 	if run.RequiredAction == nil {
 		return ""
@@ -61,19 +62,20 @@ func waitsFor(run domain.Run) string {
 	return strings.Join(run.RequiredAction.CallIDs(), " ") + " " + run.RequiredAction.ExpiresAt.UTC().Format(time.RFC3339Nano)
 }
 
-// newWaiters returns an empty map of waits. The waits end only while poll runs.
+// newWaiters returns an empty set of waits. The poll method must run, because lost replies would
+// otherwise never be noticed.
 func newWaiters(st *store.Store, b *bus.Bus, log zerolog.Logger) *waiters {
 	return &waiters{store: st, bus: b, log: log, runs: map[string]*watched{}, due: map[string]bool{}, wake: make(chan struct{}, 1)}
 }
 
-// add begins a wait for a run. known is the decision that the caller already knows the run to wait
-// for, in the form that waitsFor returns. The caller must call remove.
+// add begins a wait for a run. known identifies the decision for which the run waits as far as the
+// caller knows; see waitsFor. The caller must call remove.
 func (ws *waiters) add(of rundb.RunRef, known string) *wait {
 	w := &wait{runID: of.RunID, known: known, result: make(chan *Result, 1)}
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 
-	// If several requests wait for the same run, they share one entry and one subscription.
+	// Requests that wait for the same run share one entry and one subscription.
 	run := ws.runs[of.RunID]
 	if run == nil {
 		run = &watched{org: of.OrganizationID, since: time.Now()}
@@ -83,13 +85,12 @@ func (ws *waiters) add(of rundb.RunRef, known string) *wait {
 	return w
 }
 
-// attach begins a wait for a run that another request has accepted. It first subscribes and then
-// reads the row, so that it cannot miss the end of the run.
+// attach begins a wait for a run that another request has accepted. It subscribes to the run's done
+// notice and then has the row read, so that it cannot miss the end of the run.
 func (ws *waiters) attach(ctx context.Context, of rundb.RunRef, known string) *wait {
 	w, runID := ws.add(of, known), of.RunID
 
-	// If the bus is unreachable, only the poll ends the wait. The poll is slower, but it depends
-	// only on the database.
+	// If the bus is unreachable, the poll ends the wait. It is slower but needs only the database.
 	stop, err := ws.bus.OnDone(ctx, runID, func() { ws.look(runID) })
 	if err != nil {
 		ws.log.Debug().Err(err).Str("run_id", runID).Msg("cannot subscribe to notifications of finished runs, polling instead")
@@ -100,13 +101,14 @@ func (ws *waiters) attach(ctx context.Context, of rundb.RunRef, known string) *w
 	return w
 }
 
-// keepStop keeps one subscription per run, and ends any further subscription.
+// keepStop stores stop, which ends a subscription to a run's done notice. If the run already has a
+// subscription or no waits, it ends the new one.
 func (ws *waiters) keepStop(runID string, stop func()) {
 	ws.mu.Lock()
 	run := ws.runs[runID]
 
-	// Two requests may subscribe to the same run simultaneously. The run's last wait may also end
-	// during the subscription. In both cases the new subscription is not needed.
+	// Another request may have subscribed to the same run, or the last wait may have ended in the
+	// meantime. In both cases the new subscription is not needed.
 	if run != nil && run.stop == nil {
 		run.stop, stop = stop, nil
 	}
@@ -116,8 +118,8 @@ func (ws *waiters) keepStop(runID string, stop func()) {
 	}
 }
 
-// remove ends a wait. The last wait of a run also ends the run's subscription. The lock is not held
-// then, because ending a subscription calls the bus.
+// remove ends a wait. If it was the last wait for its run, remove also ends the run's subscription.
+// It releases the lock first, because ending a subscription calls the bus.
 func (ws *waiters) remove(w *wait) {
 	ws.mu.Lock()
 	run := ws.runs[w.runID]
@@ -135,16 +137,16 @@ func (ws *waiters) remove(w *wait) {
 	}
 }
 
-// reply ends the waits for a run and passes them the rendered run object. An empty body means that
-// the object did not fit into a message or that the run waits for a person. In these cases the row
-// is read.
+// reply handles a worker's reply. body is the JSON run object of the finished run, which the waits
+// for the run get as their result. An empty body means that the object was too large for a message
+// or that the run waits for a person. In these cases the row is read.
 func (ws *waiters) reply(runID string, body []byte) {
 	if len(body) == 0 {
 		ws.look(runID)
 		return
 	}
 
-	// The rendered object is passed on unchanged, so it is not parsed here.
+	// The JSON is passed on as it is, without parsing it.
 	ended := rundb.StoredRun{Run: domain.Run{ID: runID}}
 	ended.SetResult(body)
 	ws.resolve(ended)
@@ -159,7 +161,7 @@ func (ws *waiters) resolve(ended rundb.StoredRun) {
 		return
 	}
 
-	// All waits share one Result, because a result can be large and the receivers do not modify it.
+	// All waits get the same Result, which can be large. Their requests do not modify it.
 	ended.OrganizationID = run.org
 	r := &Result{Ended: true, Run: ended}
 
@@ -173,7 +175,7 @@ func (ws *waiters) resolve(ended rundb.StoredRun) {
 }
 
 // parked ends the waits for a run that waits for a person's decision. Waits that began when the run
-// already waited for this decision continue.
+// was already waiting for this decision continue.
 func (ws *waiters) parked(run domain.Run) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -182,8 +184,8 @@ func (ws *waiters) parked(run domain.Run) {
 		return
 	}
 
-	// A request that began to wait when the run was parked already knows this action. It continues
-	// to wait for the next state.
+	// If the request knew this action when it began to wait, it waits for the next state of the
+	// run.
 	action := waitsFor(run)
 	for _, w := range watched.waits {
 		if w.known == action {
@@ -196,7 +198,7 @@ func (ws *waiters) parked(run domain.Run) {
 	}
 }
 
-// look makes the poll read a run immediately.
+// look makes the poll read the row of a run immediately.
 func (ws *waiters) look(runID string) {
 	ws.mu.Lock()
 	ws.due[runID] = true
@@ -207,8 +209,8 @@ func (ws *waiters) look(runID string) {
 	}
 }
 
-// poll reads the rows of runs that are due, and every few seconds the rows of all runs with older
-// waits.
+// poll reads the rows of runs as soon as look has marked them. Every pollEvery, it also reads the
+// rows of all runs with older waits.
 func (ws *waiters) poll(ctx context.Context) {
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
@@ -225,7 +227,8 @@ func (ws *waiters) poll(ctx context.Context) {
 }
 
 // takeDue returns the runs that look has marked, and clears the marks. If all is set, it also
-// returns the runs with waits older than pollEvery, whose replies may have been lost.
+// returns the runs for which requests have waited for longer than pollEvery, because their replies
+// may have been lost.
 func (ws *waiters) takeDue(all bool) []rundb.RunRef {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -237,7 +240,7 @@ func (ws *waiters) takeDue(all bool) []rundb.RunRef {
 		}
 	}
 
-	// Newer waits are omitted, because their replies may still arrive.
+	// Omit runs with newer waits, whose replies may still arrive.
 	if all {
 		old := time.Now().Add(-pollEvery)
 		for id, run := range ws.runs {

@@ -25,8 +25,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// testEnv is a dispatcher over a real database and bus, with an organization whose runs the test
-// executes.
+// testEnv is a dispatcher with a real database, a real bus and an organization. The test itself
+// executes the runs.
 type testEnv struct {
 	*testing.T
 	*Dispatcher
@@ -104,8 +104,8 @@ func (d *testEnv) run(session string) queuedb.NewRun {
 	return run
 }
 
-// park parks the run until a person approves the call. It notifies no waiter before notifyFinished
-// is called.
+// park parks the run until a person approves the call. Requests that wait for the run are not
+// notified until notifyFinished is called.
 func (d *testEnv) park(runID, callID string) (notifyFinished func()) {
 	d.Helper()
 	ctx := d.Context()
@@ -122,7 +122,7 @@ func (d *testEnv) park(runID, callID string) (notifyFinished func()) {
 	return func() { d.bus.Done(runID, d.inbox, nil) }
 }
 
-// read returns the run in the form that a request reads if it has not submitted the run.
+// read returns the run in the form that is read by requests that have not submitted it.
 func (d *testEnv) read(runID string) *Submitted {
 	d.Helper()
 	run, err := d.store.Runs.RunByID(d.Context(), d.org, "", runID)
@@ -130,7 +130,7 @@ func (d *testEnv) read(runID string) *Submitted {
 	return Attach(run)
 }
 
-// wait starts a wait for the run and returns once the dispatcher has registered it.
+// wait starts to wait for the run. It returns once the dispatcher has registered the wait.
 func (d *testEnv) wait(s *Submitted) chan Result {
 	d.Helper()
 	out, before, owner := make(chan Result, 1), d.count(s), s.wait != nil
@@ -164,7 +164,7 @@ func (d *testEnv) wantEnd(what string, got chan Result, ended bool) {
 	d.Helper()
 	began := time.Now()
 	r := <-got
-	if took := time.Since(began); took > 15*time.Second || r.Ended != ended {
+	if took := time.Since(began); took > testkit.Within(15*time.Second) || r.Ended != ended {
 		d.Errorf("%s ended after %s with %+v", what, took, r)
 	}
 }
@@ -261,8 +261,8 @@ func TestADecisionPublishesTheJob(t *testing.T) {
 	}
 }
 
-// A waiter that did not submit the run receives only the size of a large result. It reads the
-// result later, after it has reserved memory.
+// A request that did not submit the run gets only the size of a large result. It must reserve
+// memory and then read the result.
 func TestAwaitedLargeResultsAreDeferred(t *testing.T) {
 	t.Parallel()
 	d := newTestEnv(t)

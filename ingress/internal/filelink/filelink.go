@@ -14,7 +14,8 @@ import (
 	"parley/shared/id"
 )
 
-// Path is the path of links. The token is the query's only parameter, because logs contain paths.
+// Path is the path of links. The token is a query parameter and not part of the path, because paths
+// are logged.
 const Path = "/files"
 
 // Token is the name of the query parameter that contains the token.
@@ -23,15 +24,15 @@ const Token = "token"
 // ErrInvalid is the error for a link that has expired or was not signed by this service.
 var ErrInvalid = errors.New("the link is invalid or has expired")
 
-// purpose is part of each signature. It prevents other claims that the service has signed from
-// being accepted as a link.
+// purpose is part of each signature, so that other things that the service has signed are not
+// accepted as links.
 const purpose = "parley file link v1"
 
 // step is the unit to which expiry times are rounded. All links to one file that are created within
-// a step are equal, so that a replayed answer equals the original.
+// a step are equal. Therefore the replay of an answer equals the original.
 const step = time.Hour
 
-// Signer signs claims together with a body, and verifies them.
+// Signer signs claims, together with a body, and checks such signatures.
 type Signer interface {
 	Sign(claims, body []byte) string
 	Verify(token string, body []byte) (claims []byte, err error)
@@ -45,9 +46,8 @@ type Links struct {
 	now     func() time.Time
 }
 
-// New returns Links whose links work for at least life, and up to an hour longer. If life is 0,
-// links are disabled: URL returns an empty string, and Read rejects links that were created
-// earlier.
+// New returns a Links. Its links work for at least life and for up to an hour longer. If life is 0,
+// there are no links: URL returns "", and Read rejects links that were created earlier.
 func New(signer Signer, baseURL string, life time.Duration, now func() time.Time) *Links {
 	return &Links{signer: signer, baseURL: baseURL, life: life, now: now}
 }
@@ -72,8 +72,7 @@ func (l *Links) Read(token string) (org, fileID string, err error) {
 		return "", "", ErrInvalid
 	}
 
-	// The signature is valid, but a later release may have signed claims of another form for the
-	// same purpose.
+	// The signature is valid, but the claims may come from a later release and have another form.
 	parts := strings.Split(string(claims), " ")
 	if len(parts) != 3 || !id.Valid(id.File, parts[1]) {
 		return "", "", ErrInvalid

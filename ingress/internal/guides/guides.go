@@ -31,7 +31,7 @@ type Chapter struct {
 type Page struct {
 	Path     string // path after /docs/, such as "webhooks" or "guides/cron"
 	Title    string
-	Summary  string // first paragraph
+	Summary  template.HTML // first paragraph, without a sentence that introduces what follows
 	Body     template.HTML
 	Headings []Heading // headings of the second level
 	sections []section
@@ -51,8 +51,8 @@ var chapters = []struct{ title, paths string }{
 	{"Background", "reliability architecture prove performance dependencies"},
 }
 
-// errorsPage is the path of a page that exists in the repository but is replaced by a page of the
-// service.
+// errorsPage is the path of a page of the documentation that is not rendered here, because the
+// service has its own page at this path.
 const errorsPage = "errors"
 
 // Read returns the documentation. It renders the pages at the first call.
@@ -101,15 +101,15 @@ type section struct {
 }
 
 // Search returns up to 20 sections that contain all words of a query, the best matches first. A
-// word of the query also matches the beginning of a longer word. Sections whose title or heading
-// contains all words come first.
+// word of the query matches words of the text that begin with it. Sections whose title or heading
+// contains all words of the query come first.
 func (g *Guide) Search(query string) []Result {
 	words := strings.Fields(strings.ToLower(query))
 	if len(words) == 0 {
 		return nil
 	}
 
-	// Further words would rarely change the result, so they are ignored.
+	// Only the first words are used, because further words would rarely change the result.
 	words = words[:min(len(words), maxWords)]
 
 	type hit struct {
@@ -135,13 +135,14 @@ func (g *Guide) Search(query string) []Result {
 	return out
 }
 
-// score returns how well a section matches, or 0 if one of the words is missing.
+// score returns a number that is the higher, the better a section matches the words. It returns 0
+// if the section lacks one of the words.
 func (s *section) score(words []string) int {
 	title, heading := strings.ToLower(s.page.Title), strings.ToLower(s.heading.Text)
 	total, inTitle, inHeading, inEither := 0, 0, 0, 0
 	for _, w := range words {
-		// Repetitions are limited, so that a long section does not win only because it repeats a
-		// word.
+		// Count only a few repetitions of a word, so that a long section does not rank first just
+		// because it repeats the word.
 		found := min(countStarts(s.lower, w), 5)
 		ofTitle, ofHeading := countStarts(title, w) > 0, countStarts(heading, w) > 0
 		if ofTitle {
@@ -161,8 +162,7 @@ func (s *section) score(words []string) int {
 		total += found
 	}
 
-	// A match in the title or the heading adds more to the score than the words in the text can
-	// add.
+	// A title or heading that contains all words adds more to the score than the text can.
 	switch len(words) {
 	case inTitle:
 		total += 1_000
@@ -180,7 +180,7 @@ func (s *section) score(words []string) int {
 	return total
 }
 
-// countStarts returns how many words of a text begin with start.
+// countStarts returns the number of words in a text that begin with start.
 func countStarts(text, start string) (n int) {
 	for at := 0; ; {
 		i := strings.Index(text[at:], start)
@@ -199,10 +199,11 @@ func isWordByte(b byte) bool {
 	return 'a' <= b && b <= 'z' || '0' <= b && b <= '9' || b >= 0x80
 }
 
-// excerpt returns the beginning of the section, or the text around the first match.
+// excerpt returns the text around the first occurrence of the query's first word. If the text does
+// not contain this word, excerpt returns the beginning of the text.
 func (s *section) excerpt(words []string) string {
 	from := max(strings.Index(s.lower, words[0]), 0)
-	if from > len(s.text) { // the lower-case form of some letters has a different length
+	if from > len(s.text) { // in lower case, some letters have a different number of bytes
 		from = 0
 	}
 	if from < maxExcerpt/2 {
@@ -221,8 +222,8 @@ func (s *section) excerpt(words []string) string {
 	return text
 }
 
-// resolve returns the address under /docs of the page to which a link leads. It returns false for a
-// link to a file that the service does not show.
+// resolve converts the target of a link between files of the repository to the address of a page
+// under /docs. It returns false if the service does not show the file.
 func resolve(page, link string) (string, bool) {
 	if strings.Contains(link, "://") || strings.HasPrefix(link, "#") || strings.HasPrefix(link, "/") {
 		return link, true

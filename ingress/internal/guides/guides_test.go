@@ -44,7 +44,7 @@ func TestPages(t *testing.T) {
 
 	ids := regexp.MustCompile(` id="([^"]+)"`)
 	for at, page := range guide.pages {
-		if page.Title == "" || page.Summary == "" {
+		if page.Title == "" || page.Summary == "" || strings.HasSuffix(string(page.Summary), ":") {
 			t.Errorf("%s: title %q, summary %q", at, page.Title, page.Summary)
 		}
 		for _, link := range target.FindAllStringSubmatch(string(page.Body), -1) {
@@ -59,6 +59,23 @@ func TestPages(t *testing.T) {
 			case link[2] != "" && !hasID(ids, to, link[2]):
 				t.Errorf("%s links to %s#%s, which does not exist", at, to.Path, link[2])
 			}
+		}
+	}
+}
+
+// TestSummary checks that the summary of a page keeps the code of the first paragraph, and omits a
+// sentence that introduces what follows.
+func TestSummary(t *testing.T) {
+	t.Parallel()
+	for paragraph, want := range map[string]string{
+		"Run agents.\nUse `a < b`, or *this*.":              "Run agents. Use <code>a &lt; b</code>, or this.",
+		"See [the\nguide](a.md). `make run` works. Then:":   "See the guide. <code>make run</code> works.",
+		"Set `A.` first. Replace `ag_…` with\nthe agent's:": "Set <code>A.</code> first.",
+		"Set **Parley** as the `connection`:":               "Set Parley as the <code>connection</code>.",
+	} {
+		page, err := render("page", []byte("# Title\n\n"+paragraph+"\n\n    code\n"))
+		if err != nil || string(page.Summary) != want {
+			t.Errorf("the summary of %q is %q, %v; want %q", paragraph, page.Summary, err, want)
 		}
 	}
 }

@@ -15,18 +15,18 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// markdown renders the pages. It omits raw HTML.
+// markdown renders the text of pages as HTML. It omits HTML in the text.
 var markdown = goldmark.New(goldmark.WithExtensions(extension.Table), goldmark.WithParserOptions(parser.WithAutoHeadingID()))
 
 // errNoTitle is the error for a page that does not begin with a heading of the first level.
 var errNoTitle = errors.New("the page does not begin with a title")
 
-// anchors are the ids of a page's headings. They have the form that code hosts use, because the
-// pages contain links in that form.
+// anchors are the ids of a page's headings. They have the form that code hosting sites generate,
+// because links in the pages use that form.
 type anchors map[string]bool
 
-// Generate returns the id of a heading: in lower case, with hyphens instead of spaces and without
-// punctuation. It implements parser.IDs.
+// Generate returns the id for a heading: its text in lower case, with hyphens instead of spaces and
+// without punctuation. It implements parser.IDs.
 func (ids anchors) Generate(value []byte, _ ast.NodeKind) []byte {
 	base := strings.Map(func(r rune) rune {
 		switch {
@@ -59,7 +59,7 @@ func render(at string, source []byte) (*Page, error) {
 	}
 	page := &Page{Path: at, Title: plain(title, source)}
 	if first, ok := title.NextSibling().(*ast.Paragraph); ok {
-		page.Summary = plain(first, source)
+		page.Summary = summary(first, source)
 	}
 	relink(at, root)
 	page.divide(root, source)
@@ -69,8 +69,8 @@ func render(at string, source []byte) (*Page, error) {
 	if err := markdown.Renderer().Render(&body, source, root); err != nil {
 		return nil, err //nolint:wrapcheck // read adds the page
 	}
-	// Wide tables and long lines of code get a scroll area that is reachable by keyboard. An empty
-	// header cell becomes an ordinary cell.
+	// Tables and code get a scroll area that can be reached with the keyboard, because they may be
+	// wide. An empty header cell becomes an ordinary cell.
 	rendered := strings.NewReplacer("<table>", `<div class="scroll" tabindex="0"><table>`, "</table>", "</table></div>",
 		"<th></th>", "<td></td>",
 		"<pre>", `<pre tabindex="0">`).Replace(body.String())
@@ -78,8 +78,58 @@ func render(at string, source []byte) (*Page, error) {
 	return page, nil
 }
 
-// relink changes the links between pages to addresses of the service. Links to other files become
-// plain text.
+// summary returns the text of a page's first paragraph, with its code. If the last sentence ends with
+// a colon, it introduces what follows in the page, so summary omits it.
+func summary(first *ast.Paragraph, source []byte) template.HTML {
+	text := plain(first, source)
+	length := len(text)
+	if strings.HasSuffix(text, ":") {
+		length = strings.LastIndex(text, ". ") + 1 // 0 if there is no other sentence
+	}
+
+	var out strings.Builder
+	ending := ""
+	if length == 0 {
+		length, ending = len(text)-1, "."
+	}
+	for _, s := range spans(first, source) {
+		shown := s.text[:min(len(s.text), length)]
+		length -= len(shown)
+		if s.code && shown != "" {
+			shown = "<code>" + template.HTMLEscapeString(shown) + "</code>"
+		} else {
+			shown = template.HTMLEscapeString(shown)
+		}
+		out.WriteString(shown)
+	}
+	return template.HTML(out.String() + ending) //nolint:gosec // escaped
+}
+
+// span is a part of a paragraph: code, or other text.
+type span struct {
+	text string
+	code bool
+}
+
+// spans returns the parts of a paragraph. Together, their texts are the text that plain returns.
+func spans(paragraph *ast.Paragraph, source []byte) (found []span) {
+	_ = ast.Walk(paragraph, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the function returns no error
+		switch {
+		case !entering || n == paragraph:
+			return ast.WalkContinue, nil
+		case n.Kind() == ast.KindCodeSpan:
+			found = append(found, span{plain(n, source), true})
+			return ast.WalkSkipChildren, nil
+		case n.Kind() == ast.KindText || n.Kind() == ast.KindString:
+			found = append(found, span{text: inline(n, source)})
+		}
+		return ast.WalkContinue, nil
+	})
+	return found
+}
+
+// relink changes links between files to links between pages of the service. Links to other files
+// become plain text.
 func relink(at string, root ast.Node) {
 	var links []*ast.Link
 	_ = ast.Walk(root, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the function returns no error
@@ -100,12 +150,13 @@ func relink(at string, root ast.Node) {
 	}
 }
 
-// divide splits the page into sections and collects its headings of the second level.
+// divide splits a page into sections for the search, and collects the page's headings of the second
+// level.
 func (p *Page) divide(root ast.Node, source []byte) {
 	current := section{page: p}
 	var words strings.Builder
 	flush := func() {
-		// Search results show excerpts in one line, so line breaks are removed.
+		// Line breaks become spaces, because search results show excerpts on one line.
 		current.text = strings.Join(strings.Fields(words.String()), " ")
 		current.lower = strings.ToLower(current.text)
 		p.sections = append(p.sections, current)
@@ -118,7 +169,7 @@ func (p *Page) divide(root ast.Node, source []byte) {
 			words.WriteByte('\n')
 			continue
 		}
-		// The title belongs to the page, not to a section.
+		// The first heading is the page's title and begins no section.
 		if heading.Level == 1 {
 			continue
 		}
@@ -143,19 +194,12 @@ func plain(n ast.Node, source []byte) string {
 	var out strings.Builder
 	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the function returns no error
 		switch n := n.(type) {
-		case *ast.Text:
+		case *ast.Text, *ast.String:
 			if entering {
-				out.Write(n.Value(source))
-				if n.SoftLineBreak() || n.HardLineBreak() {
-					out.WriteByte(' ')
-				}
-			}
-		case *ast.String:
-			if entering {
-				out.Write(n.Value)
+				out.WriteString(inline(n, source))
 			}
 		case *ast.FencedCodeBlock, *ast.CodeBlock:
-			return ast.WalkSkipChildren, nil // code is not searched, because an excerpt of code explains nothing
+			return ast.WalkSkipChildren, nil // the search ignores code, because an excerpt of code would not help readers
 		default:
 			if !entering && n.Type() == ast.TypeBlock {
 				out.WriteByte(' ')
@@ -164,4 +208,19 @@ func plain(n ast.Node, source []byte) string {
 		return ast.WalkContinue, nil
 	})
 	return strings.TrimSpace(out.String())
+}
+
+// inline returns the text of a node without children. A line break becomes a space.
+func inline(n ast.Node, source []byte) string {
+	switch n := n.(type) {
+	case *ast.Text:
+		if n.SoftLineBreak() || n.HardLineBreak() {
+			return string(n.Value(source)) + " "
+		}
+		return string(n.Value(source))
+	case *ast.String:
+		return string(n.Value)
+	default:
+		return ""
+	}
 }

@@ -2,20 +2,21 @@ package httpapi
 
 import "strings"
 
-// The access table states who may use each route, independently of the code (see api.md).
-// TestAccessTableIsComplete fails if a route of the route table has no row in it.
+// The access table states who may use each route, independently of the code of the handlers.
+// TestAccessTableIsComplete fails if a route has no row in it.
 
 // Values of accessRow.who: the callers who may use a route.
 const (
-	forAnyone  = "anyone"  // credentials are ignored, as at sign-up and login; demo visitors are rejected
-	forLink    = "link"    // any holder of a link's token; an additional credential must be valid, except for the cookie of an ended session
-	forPublic  = "public"  // every credential gets 200 unless it is malformed
-	forDemo    = "demo"    // callers and demo visitors
+	forAnyone  = "anyone"  // credentials are ignored, as at login and sign-up; demo visitors are rejected
+	forLink    = "link"    // any holder of a link's token; another credential must be valid, but the cookie of an ended session is ignored
+	forPublic  = "public"  // everyone; every credential gets 200 unless it is malformed
+	forDemo    = "demo"    // callers with a credential, and demo visitors
 	forCaller  = "caller"  // people and keys
+	forVisitor = "visitor" // people, keys and visitors of widgets
 	forPerson  = "person"  // people and their keys, but no organization keys
 	forSession = "session" // login sessions: cookie and bearer
 	forSystem  = "system"  // API keys, but no browser
-	forKey     = "key"     // API keys
+	forKey     = "key"     // API keys, except from browsers
 	forVoice   = "voice"   // people and keys, but not with a cookie and not from pages of other origins
 	forPage    = "page"    // pages whose origin an agent's widget lists; credentials are ignored
 )
@@ -26,8 +27,8 @@ func (r *accessRow) raw() bool { return r.method == "POST" && r.path == "/api/fi
 // inPath reports whether the row's id is a part of the path.
 func (r *accessRow) inPath() bool { return strings.Contains(r.path, "/:id") }
 
-// at returns the target (path and query) of the row's request. If the path contains an id, query
-// replaces this id. Otherwise query is appended to the path.
+// at returns the target of the row's request: its path and the given query. If the path of the row
+// contains a placeholder for an id, query is the id, and at puts it into the path.
 func (r *accessRow) at(query string) string {
 	if prefix, rest, inPath := strings.Cut(r.path, ":id"); inPath {
 		path, _ := strings.CutPrefix(query, "id=")
@@ -39,9 +40,9 @@ func (r *accessRow) at(query string) string {
 	return r.path + "?" + query
 }
 
-// accessRow is a request that succeeds. Its target and body may contain placeholders. Some, such as
-// $ag, $run and $key, stand for ids. The matrix replaces them with valid ids and with others. The
-// other placeholders are:
+// accessRow is a request that succeeds. Its target and body may contain placeholders. Some of them,
+// such as $ag, $run and $key, stand for ids. Tests replace them with ids that the caller may use,
+// and with others. The other placeholders are:
 //
 //   - $word: a text that only the organization's data contains,
 //   - $okey: the id of the organization's API key,
@@ -54,7 +55,7 @@ type accessRow struct {
 	who          string
 	role         string // the minimum role of a member; an organization's key acts as an admin
 	status       int    // the status of a successful response
-	late         bool   // the role is checked after the id is found, so every role gets 404 for ids of other organizations
+	late         bool   // the role is checked after the id was looked up, so ids of other organizations get 404 whatever the role
 }
 
 // newAgentBody is an agent without a template.
@@ -147,7 +148,7 @@ var accessTable = []accessRow{
 	{"GET", "/api/runs", "id=$ended&format=ai-sdk", "", forCaller, "member", 200, false},
 	{"GET", "/api/runs", "id=$ended&stream=1&format=ag-ui", "", forCaller, "member", 200, false},
 	{"GET", "/api/runs", "id=$ended&wait=1", "", forCaller, "member", 200, false},
-	{"POST", "/api/runs", "action=cancel&id=$run", "", forCaller, "member", 200, false},
+	{"POST", "/api/runs", "action=cancel&id=$run", "", forVisitor, "member", 200, false},
 	{"GET", "/api/runs", "status=requires_action", "", forCaller, "member", 200, false},
 	{"GET", "/api/runs", "timeline=1&id=$ended", "", forCaller, "member", 200, false},
 	{"GET", "/api/runs", "q=$word&triggerType=chat&from=2026-01-01T00:00:00Z&to=2100-01-01T00:00:00Z", "", forCaller, "member", 200, false},
@@ -170,7 +171,7 @@ var accessTable = []accessRow{
 	{"POST", "/api/runs", "action=resend&toolCallId=call_1&id=$unsure", "", forCaller, "member", 200, false},
 	{"POST", "/api/runs", "action=abandon&toolCallId=call_1&id=$unsure", "", forCaller, "member", 200, false},
 	{"POST", "/api/runs", "action=tool-results&id=$calls", `{"results":[{"toolCallId":"call_1","output":"$word","isError":true}]}`, forCaller, "member", 200, false},
-	{"GET", "/api/events", "", "", forCaller, "member", 200, false}, // the service is stopping, so the stream ends immediately
+	{"GET", "/api/events", "", "", forCaller, "member", 200, false}, // the environment is stopping, so the stream ends immediately
 	{"GET", "/api/sources", "id=$src", "", forCaller, "member", 200, false},
 	{"GET", "/api/files", "id=$file", "", forCaller, "member", 200, false},
 	{"POST", "/api/files", "name=$word.json&sessionId=$word", `{"word":"$word $fresh"}`, forCaller, "member", 201, false},

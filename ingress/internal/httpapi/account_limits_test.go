@@ -11,8 +11,8 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// wantQuota fails the test unless the response is the error conflict and names the limit and its
-// setting.
+// wantQuota fails the test unless the response is the error conflict and contains the limit and the
+// name of its setting.
 func (a answer) wantQuota(tb testing.TB, what string, maximum int, setting string) {
 	tb.Helper()
 	a.want(tb, what, 409, "conflict")
@@ -108,7 +108,7 @@ func TestSignupsAreBoundedByAddress(t *testing.T) {
 	send(victim, "/api/auth/accept", "application/json", `{"token":"`+token+`","password":"`+password+`"}`).want(t, "the invitation still holds", 201, "")
 }
 
-// Event streams through a proxy are limited per client address. The proxy reports the address.
+// The number of event streams of a client address is limited, also if a proxy reports the address.
 func TestStreamsAreBoundedByForwardedAddress(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -219,7 +219,7 @@ func TestSources(t *testing.T) {
 	a.from("GET", "/api/sources?id="+sourceID+"&id="+sourceID, "", h.key).want(t, "two ids", 400, "invalid_request id:duplicate")
 	a.from("GET", "/api/sources?id="+sourceID, "", sayDemo).want(t, "demo", 403, "demo_restricted")
 	a.from("GET", "/api/sources?id="+sourceID, "").want(t, "nobody", 401, "unauthenticated")
-	// If two organizations read the same text, it is stored twice.
+	// Each organization stores its own copy of a text that its runs have read.
 	same := a.saveSource(a.newChat(away, a.newAgent(away), "t", away.key), "away", text)
 	if theirs := a.ok("GET", "/api/sources?id="+same, "", away.key); same != sourceID || theirs.text(t, "title") != "away page" {
 		t.Errorf("the other organization reads %s", theirs.body)
@@ -237,7 +237,8 @@ func TestActionsNeedTheirMethod(t *testing.T) {
 		"GET /api/agents?action=preview&id=" + agentID: "the action preview requires the method POST",
 		"GET /api/agents?action=chat&id=" + agentID:    "the action chat requires the method POST",
 		"HEAD /api/runs?action=cancel":                 "",
-		"GET /api/runs?action=cancel":                  "the actions of this path require the method POST",
+		"GET /api/runs?action=cancel":                  "the action cancel requires the method POST",
+		"GET /api/runs?action=approve":                 "the actions of this path require the method POST",
 		"DELETE /api/keys?action=rotate&id=" + h.keyID: "the action rotate requires the method POST",
 	} {
 		method, path, _ := strings.Cut(request, " ")

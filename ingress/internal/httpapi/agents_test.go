@@ -169,8 +169,8 @@ func schema(n int) string {
 	return head + strings.Repeat("x", n-len(head)-len(tail)) + tail
 }
 
-// fullAgent creates an agent with every field, from the JSON in the constant of the same name. The
-// agent is bound to a document of the person's organization.
+// fullAgent creates an agent that has every field. The body is the constant fullAgent, with the id
+// of a document of the person's organization.
 func (w *testEnv) fullAgent(p person) string {
 	w.t.Helper()
 	document := w.do("POST", "/api/knowledge", `{"name":"o","content":"known"}`, p.auth).want(w.t, "a document", 202, "").text(w.t, "id")
@@ -247,7 +247,8 @@ func TestAgentSecrets(t *testing.T) {
 	}
 }
 
-// signing returns the decrypted signing secret of an agent's first endpoint, or "" if it has none.
+// signing returns the signing secret of an agent's first endpoint, decrypted, or "" if there is
+// none.
 func (w *testEnv) signing(p person, agentID string) string {
 	w.t.Helper()
 	agent, err := w.store.Agents.Agent(w.t.Context(), p.org, agentID)

@@ -61,39 +61,39 @@ type Deps struct {
 	Readers  *readers.Watch
 	Changes  *changes.Hub
 	Jobs     knowledge.JobNotifier
-	Searches knowledge.SearchCaller // searches documents; also calls the workers that check connections and embed texts
+	Searches knowledge.SearchCaller // searches documents; also checks connections and embeds texts, because all three call workers
 	Signer   filelink.Signer
 	Outbound notification.AddressChecker // checks the addresses of notification endpoints
-	Fetches  *outbound.Client            // fetches attachments from URLs; nil: none can be fetched
+	Fetches  *outbound.Client            // fetches attachments from URLs; nil: attachments cannot be URLs
 	Voice    *voicegate.Gate
 	Log      zerolog.Logger
 	Tracer   *tracing.Tracer      // nil: requests are not traced
-	Metrics  *prometheus.Registry // shown by /metrics; New adds the requests' metrics
+	Metrics  *prometheus.Registry // registry shown by /metrics, to which New adds the metrics of requests; nil: a new one
 
 	Checks   map[string]func(context.Context) error // checks of /readyz by name
 	Draining func() bool                            // reports whether the ingress has begun to stop
 
-	OpenID       openid.Settings // the configured provider, without a redirect address; the zero value disables OpenID
-	Proxies      auth.Proxies    // trusted to report the client's address and scheme
-	MetricsToken string          // lets other machines read /metrics; if empty, only this machine can
+	OpenID       openid.Settings // the OpenID provider, without a redirect URL; the zero value disables OpenID
+	Proxies      auth.Proxies    // proxies that are trusted to report the client's address and scheme
+	MetricsToken string          // token with which other machines can read /metrics; empty: only this machine can
 	FileLinkTTL  time.Duration   // how long a link to a file works; 0: no links
-	PublicURL    string          // where browsers reach the service, for example https://parley.example.com
+	PublicURL    string          // URL at which browsers reach the service, such as https://parley.example.com
 	DefaultModel string          // shown for agents without a model
 	// OpenAICompatible means that the provider openai is a server other than OpenAI's own.
 	OpenAICompatible bool
 
 	DemoTokens int64 // daily token budget of all demo visitors together
 
-	ChecksPerMinute      int // maximum number of agent checks per organization; 0: no limit
+	ChecksPerMinute      int // maximum number of agent checks per minute and organization; 0: no limit
 	StreamLimits         httpx.StreamLimits
 	VoicePerOrganization int
-	SignupsPerAddress    int // maximum per hour at this ingress process; 0: no limit
+	SignupsPerAddress    int // maximum number of sign-ups per hour and client address at this ingress process; 0: no limit
 
 	Documents            knowledgedb.DocumentLimits // limits per organization
 	FilesPerOrganization int64                      // maximum bytes of files; 0: no limit
 
-	RunDeadline      time.Duration // time allowed for a run after its acceptance
-	WaitDefault      time.Duration // default and maximum time that a request waits for its run
+	RunDeadline      time.Duration // time from the acceptance of a run to its deadline
+	WaitDefault      time.Duration // default and maximum of the time for which a request waits for its run
 	RetentionDefault time.Duration // default time for which an automation's result is kept
 }
 
@@ -121,7 +121,7 @@ type api struct {
 	large         httpx.LargeAnswers
 	bodies        transfer.Bodies
 	templates     *agent.Templates
-	https         bool // browsers use TLS, even if the last proxy connects without TLS
+	https         bool // whether browsers use TLS, even if the last proxy connects without TLS
 }
 
 // New returns the handler of all routes.
@@ -137,7 +137,7 @@ func New(deps Deps) (http.Handler, error) {
 	return a.engine(m), nil
 }
 
-// newAPI returns an api with all handlers. Tests pass fast password hashing.
+// newAPI returns an api with all handlers. Tests pass passwords that are hashed fast.
 func newAPI(deps Deps, passwords *auth.Passwords) (*api, error) {
 	a := &api{
 		Deps: deps, origins: http.NewCrossOriginProtection(),
@@ -155,7 +155,7 @@ func newAPI(deps Deps, passwords *auth.Passwords) (*api, error) {
 	return a, nil
 }
 
-// readPublicURL parses the public URL and trusts its origin: pages with that origin may send
+// readPublicURL parses the public URL and trusts its origin, so that pages of this origin may send
 // requests that change data.
 func (a *api) readPublicURL() error {
 	a.PublicURL = strings.TrimRight(a.PublicURL, "/")
@@ -173,7 +173,7 @@ func (a *api) readPublicURL() error {
 	return nil
 }
 
-// modelRules returns the rules by which model settings are checked.
+// modelRules returns the rules for checking model settings.
 func (d *Deps) modelRules() domain.ModelRules {
 	return domain.ModelRules{DefaultModel: d.DefaultModel, OpenAICompatible: d.OpenAICompatible}
 }
@@ -234,8 +234,8 @@ func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 	a.wireProtocols(deps, submitter, links)
 }
 
-// wireProtocols creates the handlers of the OpenAI and MCP protocols, of the widget and of voice.
-// It must run after wire, which creates the handlers that they use.
+// wireProtocols creates the handlers of OpenAI's API, MCP, the widget and voice. wire calls it
+// after it has created the handlers that these use.
 func (a *api) wireProtocols(deps Deps, submitter *dispatch.Submitter, links *filelink.Links) {
 	a.openai = openai.New(openai.Deps{
 		Limiter: a.Limiter, SessionChecks: a.SessionChecks, Runs: a.runs, AgentsDB: deps.Store.Agents, RunsDB: deps.Store.Runs,
@@ -254,5 +254,6 @@ func (a *api) wireProtocols(deps Deps, submitter *dispatch.Submitter, links *fil
 	})
 }
 
-// secure reports whether response cookies get the Secure attribute, which restricts them to TLS.
+// secure reports whether the cookies of a response get the attribute Secure, which restricts them
+// to TLS.
 func (a *api) secure(c *gin.Context) bool { return a.https || a.Proxies.Secure(c.Request) }

@@ -16,9 +16,10 @@ import (
 
 	"parley/ingress/internal/httpapi/transfer"
 	"parley/shared/store"
+	"parley/shared/testkit"
 )
 
-// largeForm is a form so large that its upload needs a slot.
+// largeForm is a form of such a size that its upload needs a slot.
 var largeForm = []filePart{{name: "file", file: "a.txt", content: string(numbers(2 * transfer.SmallBody))}}
 
 func TestUploadsAreCounted(t *testing.T) {
@@ -89,7 +90,7 @@ func TestUploadsThatBreakOff(t *testing.T) {
 	second := fileHead + "first\r\n" + large
 	for name, tc := range map[string]struct {
 		length, body string
-		half         bool // only the client's side of the connection is closed
+		half         bool // whether the client closes only its sending direction, and can still read the response
 		want         string
 	}{
 		"in the head of a part":  {"Content-Length: 1000", fileHead[:20], true, "400"},
@@ -131,7 +132,7 @@ func TestUploadsThatBreakOff(t *testing.T) {
 		if open == 0 && left == 0 {
 			break
 		}
-		if time.Since(began) > maxWait {
+		if testkit.Late(began, maxWait) {
 			t.Fatalf("%d uploads are open, %d contents stay", open, left)
 		}
 	}
@@ -198,7 +199,7 @@ func TestUploadsOccupyNoDatabaseConnection(t *testing.T) {
 	}
 }
 
-// pausingBody is a body that calls a function between its pieces.
+// pausingBody is a body that calls pause each time that a number of bytes (every) was read.
 type pausingBody struct {
 	from        io.Reader
 	every, read int

@@ -180,7 +180,8 @@ func TestAttachmentsOfChats(t *testing.T) {
 	}
 }
 
-// Lists of runs and of a session's messages show the attachments in the same form as the run does.
+// The attachments of a run have the same form in the run object, in lists of runs and in the
+// messages of a session.
 func TestListsShowAttachments(t *testing.T) {
 	t.Parallel()
 	a, h, plain := fileEnv(t)

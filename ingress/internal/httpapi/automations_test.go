@@ -52,7 +52,7 @@ func TestAutomationsAreListedByName(t *testing.T) {
 	a.ok("GET", "/api/automations?cursor="+encoded(strings.Repeat("ü", 128)), "", h.key)
 }
 
-// After its last run was removed, an automation is still listed with the remaining data, and its
+// An automation whose runs were all removed is still listed, without the data of the runs, and its
 // usage still counts.
 func TestRemovedRunsKeepTheirUsage(t *testing.T) {
 	t.Parallel()

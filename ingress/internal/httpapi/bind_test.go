@@ -60,7 +60,7 @@ func TestBodies(t *testing.T) {
 	w.send(req).want(t, "type twice", 415, "unsupported_media_type")
 }
 
-// Buffers for bodies are reused. The content of one request must not appear in the values of
+// Requests reuse the buffers for bodies. The body of one request must not appear in the values of
 // another.
 func TestBuffersDoNotLeak(t *testing.T) {
 	t.Parallel()

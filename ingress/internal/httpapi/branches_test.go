@@ -12,8 +12,8 @@ import (
 	"parley/shared/id"
 )
 
-// prompt returns the conversation that the model receives for a run: "message>answer" for each
-// turn, and then the new message.
+// prompt returns the conversation that a worker sends to the model in a run: "message>answer" for
+// each earlier turn, and then the new message.
 func (a *runEnv) prompt(h *testOrg, runID string) string {
 	a.t.Helper()
 	var ref int64
@@ -42,8 +42,8 @@ func (a *runEnv) prompt(h *testOrg, runID string) string {
 	return strings.Join(append(out, asked.Message), " ")
 }
 
-// reply starts a response in the background and finishes it with the answer "answer to" followed by
-// its message. It returns the run's id and prompt.
+// reply starts a response in the background. It finishes the response with an answer that consists
+// of "a-" and the message, and returns the run's id and prompt.
 func (a *runEnv) reply(h *testOrg, agentID, more string, items ...string) (runID, prompt string) {
 	a.t.Helper()
 	body := `{"background":true,"model":"` + agentID + `","input":[` + strings.Join(items, ",") + `]` + more + `}`
@@ -117,8 +117,8 @@ func TestResponsesBranch(t *testing.T) {
 		t.Errorf("%s", run.body)
 	}
 
-	// Responses in progress and replays also name the response that they continue. An idempotency
-	// key belongs to one branch.
+	// Responses in progress and replays also contain the id of the response that they continue. The
+	// same idempotency key cannot be used in another branch.
 	body := func(previous string) string {
 		return `{"background":true,"model":"` + agentID + `","input":"keyed"` + after(previous) + `}`
 	}
@@ -159,8 +159,8 @@ func TestResponsesDoNotWaitForOtherBranches(t *testing.T) {
 	a.claimAccepted(after)
 }
 
-// A run of one branch has just lost its client. A message that is now sent in another branch does
-// not cancel that run immediately.
+// If the client of a run in one branch has just disconnected, a message in another branch does not
+// cancel that run immediately.
 func TestAMessageCancelsNoOtherBranch(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -216,7 +216,8 @@ func TestResponsesResolveReferences(t *testing.T) {
 		t.Errorf("a reference to the previous response: %s", prompt)
 	}
 
-	// In a session, a reference determines which answer is continued.
+	// If a request names a session, a reference in it determines which run of the session is
+	// continued.
 	session := `,"metadata":{"session_id":"s"}`
 	one, _ := a.reply(h, agentID, session, user("s1"))
 	a.reply(h, agentID, session, user("s1"), refers(messageOf(one)), user("s2"))
@@ -245,9 +246,9 @@ func TestResponsesResolveReferences(t *testing.T) {
 	}
 }
 
-// The field user does not select a session. A history in the request replaces the history of the
-// session that its metadata names. The history of the protocol's own conversation is kept, and the
-// request's history follows it.
+// The field user of a request does not select a session. If metadata names a session, a history in
+// the request replaces the session's history. If the field conversation names the session, the
+// session's history is kept, and the request's history is appended to it.
 func TestTheHistoryOfARequestCounts(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -332,7 +333,7 @@ func uiMessage(messageID, role, text string) string {
 }
 
 // The AI SDK sends a message again after an edit, to get another answer, or with a history of its
-// own. The run of each such message continues the conversation that the user sees.
+// own. In each case, the run continues the conversation that the user sees.
 func TestEditedAndRegeneratedMessages(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

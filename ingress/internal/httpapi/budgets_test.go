@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// budget creates a budget of the organization, for an automation without runs. It first deletes the
-// oldest budgets, so that their number stays below the maximum.
+// budget creates a budget for an automation that has no runs. It first deletes the organization's
+// oldest budgets, so that there are never too many.
 func (a *runEnv) budget(h *testOrg) string {
 	a.t.Helper()
 	_, err := a.sql.ExecContext(a.t.Context(), `DELETE FROM budgets WHERE id IN (SELECT id FROM budgets WHERE org_id = $1 ORDER BY id DESC OFFSET 40)`, h.org)

@@ -26,12 +26,12 @@ import (
 const (
 	attackRequests = 10_000
 	attackers      = 4 // number of concurrent requests
-	// seedSetting is the environment variable with the seed of an attack that is to be repeated:
+	// seedSetting is the environment variable with the seed with which an attack is repeated, as in
 	// PARLEY_TEST_SEED=… go test -run Canary.
 	seedSetting = "PARLEY_TEST_SEED"
 )
 
-// filledOrg is an organization with resources. The attacker has their ids.
+// filledOrg is an organization that has resources of every kind, with their ids.
 type filledOrg struct {
 	*testOrg
 	mu  sync.Mutex
@@ -53,8 +53,7 @@ func (f *filledOrg) pick(r *mathrand.Rand, kind string) string {
 	return id.New("x")
 }
 
-// fill creates an organization in which every text contains word. No text of other organizations
-// contains it.
+// fill creates a filledOrg all of whose texts contain word, which occurs in no other organization.
 func (a *runEnv) fill(word string) *filledOrg {
 	a.t.Helper()
 	h := a.newTestOrg(word)
@@ -96,7 +95,7 @@ func (a *runEnv) fill(word string) *filledOrg {
 	return f
 }
 
-// attack sends random requests of one organization for the resources of another.
+// attack sends random requests of the organization by for the resources of the organization on.
 type attack struct {
 	*runEnv
 	by, on  *filledOrg
@@ -131,14 +130,15 @@ func (a *runEnv) newAttack(by, on *filledOrg) *attack {
 		{by.member.cookie, by.memberKey, on.header},
 	}
 	for _, r := range accessTable {
-		if r.who != forAnyone && r.who != forLink && r.who != forSession { // these accept any credential, or end sessions that the attack needs
+		if r.who != forAnyone && r.who != forLink && r.who != forSession { // these accept any credential, or end sessions that later requests need
 			at.routes = append(at.routes, r)
 		}
 	}
 	return at
 }
 
-// anyID returns an id. Most ids are of the given kind and belong to the attacked organization.
+// anyID returns an id. Most of the ids that it returns have the given kind and belong to the
+// attacked organization.
 func (at *attack) anyID(r *mathrand.Rand, kind string) string {
 	if r.IntN(8) == 0 {
 		kind = []string{"ag", "run", "key", "org", "usr", "tpl", "session", "asked", "unsure", "calls", "src", "file", "doc", "bud"}[r.IntN(14)]
@@ -155,7 +155,7 @@ var idParams = map[string]string{
 	"sessionId": "session", "org_id": "org", "keyId": "key", "sourceId": "src", "fileId": "file", "documentId": "doc", "toolCallId": "run",
 }
 
-// words lists query parameters with their possible values.
+// words lists query parameters with values.
 var words = []string{
 	"limit=100", "limit=1", "wait=0", "stream=1", "status=completed", "status=queued", "q=%25", "q=a", "everywhere=1", "content=1", "page=1", "chunk=0", "query=a", "metadata=team:a",
 	"action=cancel", "action=chat", "action=approve", "action=abandon", "action=tool-results", "action=import-openapi", "toolCallId=call_1", "status=requires_action", "action=reset", "action=rotate", "automationId=nightly", "toolCallId=1",
@@ -212,7 +212,7 @@ func (at *attack) one(seed, n uint64) {
 	var shown bytes.Buffer
 	_ = got.header.Write(&shown) // writing to a buffer cannot fail
 	shown.Write(got.body)
-	// Other attackers may be deleting the document, or the database may be busy because of them.
+	// Other requests may be deleting the same document, or may keep the database busy.
 	busy := got.status == 503 && (strings.Contains(shown.String(), "the document is being deleted") || strings.Contains(shown.String(), `"unavailable"`))
 	if strings.Contains(strings.ToLower(shown.String()), at.on.word) || got.status >= 500 && !busy {
 		at.mu.Lock()
@@ -227,8 +227,8 @@ func (at *attack) one(seed, n uint64) {
 	}
 }
 
-// sendAndCancel sends a request and cancels it after a moment. This is necessary for streams:
-// without a worker, the stream of a run never ends.
+// sendAndCancel sends a request and cancels it after a moment. Otherwise the stream of a run would
+// never end, because there is no worker.
 func (at *attack) sendAndCancel(method, target, body string, headers []string) answer {
 	limit := time.Minute
 	if method == "GET" && strings.HasPrefix(target, "/api/runs?") && strings.Contains(target, "stream=") ||
@@ -295,7 +295,7 @@ func (a *runEnv) storedRows(f *filledOrg) map[string]string {
 	out := map[string]string{}
 	for table, where := range wheres {
 		var content string
-		// The column last_used_at is left out, because it is written with a delay.
+		// Omit the column last_used_at, because it is written with a delay.
 		must(a.t, a.sql.QueryRowContext(a.t.Context(), `SELECT coalesce(string_agg((to_jsonb(t) - 'last_used_at')::text, E'\n' ORDER BY to_jsonb(t)::text), '')
 			FROM `+table+` t WHERE ($1 <> '' AND cardinality($2::text[]) > 0) AND (`+strings.Join(where, " OR ")+`)`,
 			f.org, pq.Array([]string{f.owner.id, f.admin.id, f.member.id})).Scan(&content))
@@ -379,8 +379,8 @@ func TestCanaries(t *testing.T) {
 	crossTenant(t, newRunEnv(t), attackRequests)
 }
 
-// The store's SQL statements lack their organization condition, and the results are still the same:
-// row-level security suffices.
+// The results are the same if the store's SQL statements lack their condition on the organization,
+// because row-level security alone suffices.
 func TestCanariesOverASabotagedStore(t *testing.T) {
 	t.Parallel()
 	a, by := newSabotaged(t)
@@ -390,8 +390,8 @@ func TestCanariesOverASabotagedStore(t *testing.T) {
 	}
 }
 
-// The canary test detects leaks and changes. With a key of the attacked organization, which may
-// read and change its data, it must report both.
+// This test checks the tests above. It sends the requests with a key of the attacked organization,
+// which may read and change that organization's data. The leaks and the changes must be detected.
 func TestCanariesAreNoticed(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -17,7 +17,8 @@ import (
 	"parley/shared/secrets"
 )
 
-// answerChecks simulates workers whose connections all work. They list the offline model.
+// answerChecks responds to checks and to requests for the list of models like workers. All checks
+// succeed, and the list contains the offline models.
 func (a *runEnv) answerChecks() {
 	a.t.Helper()
 	for kind, check := range map[string]string{
@@ -38,7 +39,7 @@ func (a *runEnv) answerChecks() {
 }
 
 // fixedChecks is a WorkerCaller that records the claims and returns a fixed reply for each kind of
-// check. A kind without a reply has no worker.
+// check. For a kind without a reply, it responds as if there were no worker.
 type fixedChecks struct {
 	replies map[string]string
 
@@ -65,7 +66,7 @@ func (f *fixedChecks) Call(_ context.Context, kind, capability string, body []by
 	return []byte(f.replies[kind]), nil
 }
 
-// A worker lists the models. Without a worker, the response is unavailable.
+// If there is no worker to list the models, the error is unavailable.
 func TestListOfModels(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -109,7 +110,7 @@ func TestCheckOfConnections(t *testing.T) {
 		}
 	}
 
-	// The agent contains the result of the check, but its version is unchanged.
+	// The agent contains the result of its check, but its version is the same as before.
 	after := a.ok("GET", "/api/agents?id="+agentID, "", h.member.auth, h.header)
 	if string(after.raw(t, "lastCheck")) != string(got.body) || after.json(t, "version") != 1.0 {
 		t.Errorf("lastCheck = %s, want %s", after.raw(t, "lastCheck"), got.body)
@@ -201,8 +202,7 @@ func TestBudgetsRefuseChecks(t *testing.T) {
 	}
 }
 
-// A finished run lists the servers that could not be reached. The organization sees this list, but
-// visitors of a widget do not.
+// The warnings of a finished run name the MCP servers that could not be reached.
 func TestWarningsOfRuns(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

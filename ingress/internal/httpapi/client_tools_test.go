@@ -100,7 +100,7 @@ func TestToolsOfTheClient(t *testing.T) {
 	results(`{"results":[{"toolCallId":"call_1","output":1,"isError":true}]}`, "version_conflict", 409)
 }
 
-// Each problem of a tool names the tool's field, in every API.
+// In every API, the error for an invalid tool names the field of the tool.
 func TestInvalidToolsOfTheClient(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -147,8 +147,8 @@ func TestInvalidToolsOfTheClient(t *testing.T) {
 		want(t, "a visitor", 400, "invalid_request tools:invalid_value")
 }
 
-// callsWeather returns a change that finishes a run with a call of the client's tool, after a call
-// of one of the agent's tools.
+// callsWeather returns a function that gives a run the result of a worker: a call of a tool of the
+// client, after a call of a tool of the agent.
 func callsWeather(runID string) func(*domain.Run) {
 	return func(run *domain.Run) {
 		run.Message, run.Output, run.FinishReason = new(""), &domain.Output{}, new(domain.FinishToolCalls)
@@ -160,7 +160,7 @@ func callsWeather(runID string) func(*domain.Run) {
 }
 
 // In /v1/chat/completions, a call of the client's tool finishes the run. The next request contains
-// the call and its result, and its run refers to the finished run.
+// the call and its result, and its run continues the finished run.
 func TestFunctionsOfACompletion(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -232,8 +232,8 @@ func TestFunctionsOfACompletion(t *testing.T) {
 	}
 }
 
-// In /v1/responses, the results may refer to calls of the previous response, or to an item of an
-// earlier response, without repeating the calls.
+// A request to /v1/responses may contain tool results together with their calls, with references to
+// the calls, or with only the id of the previous response.
 func TestFunctionsOfAResponse(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)

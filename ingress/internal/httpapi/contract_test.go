@@ -14,7 +14,8 @@ import (
 	"parley/shared/store"
 )
 
-// each calls f for every operation that counts against the rate limit, with a sample request.
+// each calls f with a sample request for every operation, except for probes and metrics, which are
+// not rate-limited.
 func each(f func(o openapi.Operation, target, body string)) {
 	for _, group := range openapi.Read().Groups {
 		for _, o := range group.Operations {
@@ -43,11 +44,11 @@ func TestEveryOperationIsLimited(t *testing.T) {
 		who := ada.auth
 		switch {
 		case o.ID == "runAutomation":
-			return // counts against the organization's limit, after the check for replays: see TestReplaysAreFreeWhenTheLimitIsReached
+			return // the requests count after the check for replays; see TestReplaysAreFreeWhenTheLimitIsReached
 		case o.ID == "openFileLink":
 			return // requests have no caller: see TestLinksToFiles
 		case o.ID == "receiveDelivery":
-			return // runs over the limit are delayed and not rejected: see TestDeliveriesOverTheLimit
+			return // a delivery over the limit is accepted; see TestDeliveriesOverTheLimit
 		case len(o.Credentials) == 0:
 			who = "X-Tenant-Id: tenant_demo"
 		case o.ID == "postMcp":
@@ -58,7 +59,7 @@ func TestEveryOperationIsLimited(t *testing.T) {
 }
 
 // TestEveryOperationWithoutDatabase sends a sample of every operation while the database is
-// unreachable. If the caller's identity is cached, the error is unavailable.
+// unreachable. The error is unavailable, because the callers' identities are cached.
 func TestEveryOperationWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	w := runEnvOf(t, newTestEnv(t, manyRequests))
@@ -75,11 +76,11 @@ func TestEveryOperationWithoutDatabase(t *testing.T) {
 	})
 	each(func(o openapi.Operation, target, body string) {
 		if slices.Contains([]string{"runAutomation", "createCompletion", "createResponse", "createWidgetSession", "beginOidc", "finishOidc"}, o.ID) {
-			return // other tests cover these: three need a running dispatcher, createWidgetSession a page, and OpenID a provider
+			return // other tests cover these: three need a running dispatcher, one a page of a website, and two an OpenID provider
 		}
 		who := ada.auth
 		switch {
-		case o.ID == "openFileLink": // the token in the sample is not signed
+		case o.ID == "openFileLink": // the sample contains a token that this service has not signed
 			target = linkOf(t, w.api.runs.Links.URL(ada.org, id.New(id.File)))
 		case len(o.Credentials) == 0:
 			who = "X-Unknown: x"
@@ -87,7 +88,7 @@ func TestEveryOperationWithoutDatabase(t *testing.T) {
 			who = key
 		}
 		switch o.ID {
-		case "getEvents", "getModelList", "createEmbeddings": // these use no database here; TestFailedEmbeddings covers the calls of workers
+		case "getEvents", "getModelList", "createEmbeddings": // these use no database here; for calls of workers that fail, see TestFailedEmbeddings
 			w.do(o.Method, target, body, who).want(t, o.ID, 200, "")
 			return
 		}

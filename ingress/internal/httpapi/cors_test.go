@@ -33,6 +33,7 @@ func TestPreflights(t *testing.T) {
 		"files, another method":   {widget.FilesPath, []string{"Origin: " + widgetPage, "Access-Control-Request-Method: GET"}, ""},
 		"chat":                    {chat + agentID, preflight(widgetPage), widgetPage},
 		"chat, another's":         {chat + elsewhere, preflight(otherPage), otherPage},
+		"cancel":                  {"/api/runs?action=cancel&id=" + id.New(id.Run), preflight(widgetPage), widgetPage},
 
 		"chat, listed by another":      {chat + agentID, preflight(otherPage), ""},
 		"chat, switched off":           {chat + off, preflight("https://off.example.com"), ""},
@@ -56,6 +57,9 @@ func TestPreflights(t *testing.T) {
 		"another method":               {widget.WidgetSessionsPath, []string{"Origin: " + widgetPage, "Access-Control-Request-Method: DELETE"}, ""},
 		"a method in small letters":    {widget.WidgetSessionsPath, []string{"Origin: " + widgetPage, "Access-Control-Request-Method: post"}, ""},
 		"runs":                         {"/api/runs?id=" + id.New(id.Run), preflight(widgetPage), ""},
+		"approve":                      {"/api/runs?action=approve&id=" + id.New(id.Run), preflight(widgetPage), ""},
+		"cancel and approve":           {"/api/runs?action=cancel&action=approve&id=" + id.New(id.Run), preflight(widgetPage), ""},
+		"cancel, listed by nobody":     {"/api/runs?action=cancel&id=" + id.New(id.Run), preflight("https://evil.example.com"), ""},
 		"keys":                         {"/api/keys", preflight(widgetPage), ""},
 		"a path that ends otherwise":   {widget.WidgetSessionsPath + "/", preflight(widgetPage), ""},
 		"a path that begins otherwise": {"/x" + widget.WidgetSessionsPath, preflight(widgetPage), ""},
@@ -75,7 +79,8 @@ func TestPreflights(t *testing.T) {
 	}
 }
 
-// A page of a listed origin may not read responses of other routes.
+// A page whose origin a widget allows can read only the responses of the widget's routes and of
+// /api/events.
 func TestNothingElseIsShared(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -83,7 +88,7 @@ func TestNothingElseIsShared(t *testing.T) {
 	agentID := a.newWidgetAgent(h, widgetPage)
 	for _, r := range a.api.routes() {
 		uploads := r.Path == widget.FilesPath && r.Method == http.MethodPost
-		if r.Path == widget.WidgetSessionsPath || uploads || r.Action == widget.ChatAction || r.Path == "/api/events" {
+		if r.Path == widget.WidgetSessionsPath || uploads || r.Action == widget.ChatAction || r.Action == widget.CancelAction || r.Path == "/api/events" {
 			continue
 		}
 		target := r.Path + "?id=" + agentID
@@ -92,7 +97,7 @@ func TestNothingElseIsShared(t *testing.T) {
 		}
 		for _, who := range [][]string{nil, {h.key}, {h.owner.cookie}} {
 			if slices.Contains([]string{"/api/auth/logout", "/api/agents"}, r.Path) && r.Method != http.MethodGet {
-				continue // logging out would end the session that the other requests need
+				continue // a logout would end the session that the other requests need
 			}
 			got := a.from(r.Method, target, "", append(slices.Clone(who), "Origin: "+widgetPage)...)
 			for name := range got.header {

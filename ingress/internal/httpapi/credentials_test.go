@@ -8,26 +8,26 @@ import (
 	"parley/shared/domain"
 )
 
-// credential is one way to authenticate a request, together with the expected effect.
+// credential is one way to authenticate a request, with the expected effect.
 type credential struct {
 	name    string
 	headers []string
 
-	refused string   // the error on routes that check credentials, such as "401 unauthenticated"; "" if the credential is valid
-	harmful bool     // malformed, and therefore rejected even by routes that ignore credentials
-	via     string   // kind of a valid credential: "", login, org key, user key, demo
+	refused string   // error on routes that check credentials, such as "401 unauthenticated"; "": none, the credential is valid
+	harmful bool     // whether it is malformed and therefore rejected even by routes that ignore credentials
+	via     string   // kind of the credential if it is valid: "", login, org key, user key, demo
 	who     person   // the owner
 	testOrg *testOrg // organization in which the credential acts
 	role    domain.Role
 
 	demo      bool // the request has the demo header
-	elsewhere bool // the request names no organization, or an organization of which the caller is not a member; public routes ignore this
-	ambient   bool // a cookie, or no credential: pages of other origins must not send writes with it
+	elsewhere bool // whether the request names no organization or one without the caller; public routes ignore this
+	ambient   bool // whether it is a cookie or no credential at all, with which pages of other origins must not send writes
 	page      string
 }
 
-// plain returns headers that authenticate the same principal, without headers that contain a page's
-// origin.
+// plain returns headers that authenticate the same principal, but as if the request came from a
+// program and not from a page.
 func (c *credential) plain() []string {
 	if c.via == "login" {
 		return []string{c.who.auth, c.testOrg.header}
@@ -47,7 +47,7 @@ const sayDemo = "X-Tenant-Id: tenant_demo"
 type orgPair struct {
 	*runEnv
 	home, away *testOrg
-	other      person // a member of home, with resources that do not belong to the callers
+	other      person // member of home whose resources do not belong to the callers
 }
 
 func newOrgPair(tb testing.TB, a *runEnv) *orgPair {
@@ -91,7 +91,7 @@ func refused(name, problem string, headers ...string) credential {
 	return credential{name: name, headers: headers, refused: problem}
 }
 
-// bearer converts a key's header to the form in which OpenAI's clients send it.
+// bearer converts a header with an API key to the form in which OpenAI's clients send the key.
 func bearer(key string) string {
 	return strings.Replace(key, "X-Api-Key: ", "Authorization: Bearer ", 1)
 }
@@ -120,7 +120,8 @@ func (s *orgPair) good() []credential {
 	}
 }
 
-// bad returns well-formed credentials that are invalid, or not valid for this organization.
+// bad returns well-formed credentials that are not valid, or not valid for the organization that
+// the request names.
 func (s *orgPair) bad() []credential {
 	h := s.home
 	revoked, revokedID := s.newKey(h, h.owner, domain.KeyScopeOrganization)

@@ -18,16 +18,17 @@ import (
 
 const (
 	assetAge  = "public, max-age=31536000, immutable"
-	widgetAge = "public, max-age=300" // assets whose name does not change with their content
+	widgetAge = "public, max-age=300" // for assets whose names stay the same when their content changes
 )
 
-// dashboardPage serves the single-page application for GET /dashboard and all paths below it. It
-// requires a session cookie, except for the demo's pages.
+// dashboardPage handles GET /dashboard and all paths below it: it responds with the page that loads
+// the dashboard. Without a session cookie it redirects to the login page, except for pages that are
+// open to demo visitors.
 func (a *api) dashboardPage(c *gin.Context) {
 	ident, err := a.Auth.Resolve(c.Request, auth.NeedUser)
 
-	// If the database is unreachable, show the error. A redirect to the login page would suggest
-	// that the person is logged out.
+	// If the database is unreachable, show the error, because a redirect to the login page would
+	// suggest that the person is logged out.
 	if code := apierr.CodeFor(err); code == apierr.Unavailable || code == apierr.Overloaded {
 		httpx.Fail(c, err)
 		return
@@ -57,13 +58,14 @@ func (a *api) dashboardPage(c *gin.Context) {
 	account.ShowPage(c, http.StatusOK, page, web.DashboardSecurityPolicy)
 }
 
-// opensDemo reports whether a dashboard URL is open to visitors without an account.
+// opensDemo reports whether a dashboard URL is open to demo visitors, who have no account.
 func opensDemo(address *url.URL) bool {
 	under := strings.TrimPrefix(address.Path, account.DashboardPath+"/templates")
 	return under != address.Path && (under == "" || under[0] == '/') && address.Query().Get("token") == "demo"
 }
 
-// loginFor returns the URL of the login page, with the requested page as the destination after the login.
+// loginFor returns the URL of the login page, from which a person continues to the requested page
+// after the login.
 func loginFor(asked *url.URL) string {
 	next := account.ReturnTo([]string{asked.RequestURI()})
 	if next == "" || next == account.DashboardPath {
@@ -72,8 +74,8 @@ func loginFor(asked *url.URL) string {
 	return "/login?" + url.Values{"next": {next}}.Encode()
 }
 
-// asset handles GET /assets/:name: a bundle, whose name changes with its content, or the list of
-// licences.
+// asset handles GET /assets/:name: it responds with a bundle of scripts or styles, or with the list
+// of licences. The name of a bundle changes with its content.
 func asset(c *gin.Context) {
 	assets, err := web.Assets()
 	if err != nil {
@@ -92,7 +94,7 @@ func asset(c *gin.Context) {
 	}
 }
 
-// widgetScript returns the handler of a script of the widget, which pages of any origin load.
+// widgetScript returns the handler for a script of the widget, which pages of any origin may load.
 func widgetScript(name string) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		assets, err := web.Assets()
@@ -102,7 +104,7 @@ func widgetScript(name string) gin.HandlerFunc {
 		}
 
 		header := c.Writer.Header()
-		header.Set("Access-Control-Allow-Origin", "*") // required for scripts of type module and scripts with an integrity hash
+		header.Set("Access-Control-Allow-Origin", "*") // browsers require it for modules and for scripts with an integrity hash
 		header.Set("Cross-Origin-Resource-Policy", "cross-origin")
 		serve(c, assets[name], widgetAge)
 	}
@@ -141,7 +143,7 @@ func acceptsGzip(header http.Header) bool {
 				continue
 			}
 
-			// A weight of 0 means that the client refuses gzip.
+			// The weight 0 means that the client does not accept gzip.
 			name, weight, _ := strings.Cut(strings.TrimSpace(parameters), "=")
 			quality, err := strconv.ParseFloat(strings.TrimSpace(weight), 64)
 			return !strings.EqualFold(strings.TrimSpace(name), "q") || err == nil && quality > 0
@@ -151,8 +153,8 @@ func acceptsGzip(header http.Header) bool {
 	return false
 }
 
-// previewPage handles GET /widget/preview?agent=: a page of the service that embeds an agent's
-// widget in the way that other websites do.
+// previewPage handles GET /widget/preview?agent=: it responds with a page that embeds an agent's
+// widget as a website would.
 func previewPage(c *gin.Context) {
 	agents := c.Request.URL.Query()["agent"]
 	if len(agents) != 1 || !id.Valid(id.Agent, agents[0]) {

@@ -33,7 +33,7 @@ func TestDashboardPages(t *testing.T) {
 			to += "?next=" + url.QueryEscape(path)
 		}
 		if strings.HasSuffix(path, "/") {
-			to = "/login" // the parameter next is omitted, because the path is not a page of the dashboard
+			to = "/login" // the page is not part of the dashboard, so there is no parameter next
 		}
 		if a = w.do("GET", path, ""); a.status != http.StatusSeeOther || a.header.Get("Location") != to {
 			t.Errorf("%s without a session: %d to %q", path, a.status, a.header.Get("Location"))
@@ -121,8 +121,8 @@ func TestSignupForm(t *testing.T) {
 	}
 }
 
-// TestLoginPageExplainsLinks reads the login page of a person who has no password and has used the
-// login link.
+// TestLoginPageExplainsLinks checks the login page for a person who has no password and whose login
+// link was already used.
 func TestLoginPageExplainsLinks(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)

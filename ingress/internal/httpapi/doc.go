@@ -8,7 +8,7 @@
 //	gate     credential (auth), demo limit, writes from other origins, query, role, rate limit
 //	handler  decoding (strict JSON), call of a store or worker, response (WriteJSON)
 //
-// Handlers pass their errors to httpx.Fail, which shows callers the errors that have an error code
-// and hides the details of all others. The request's httpx.State contains the caller and the ids
-// for the request's log line.
+// Handlers pass their errors to httpx.Fail, which responds with the error if it has an error code,
+// and hides the details of all other errors. The request's httpx.State contains the caller and the
+// ids for the request's log line.
 package httpapi

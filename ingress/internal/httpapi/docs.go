@@ -21,8 +21,8 @@ const (
 	contentText = "text/plain; charset=utf-8"
 )
 
-// document returns a handler for a document that does not change while the process runs. The
-// document is rendered for the first request.
+// document returns the handler for a document that does not change while the process runs. It
+// renders the document at the first request.
 func document(contentType string, read func() ([]byte, error)) gin.HandlerFunc {
 	once := sync.OnceValues(func() (web.Asset, error) {
 		body, err := read()
@@ -46,11 +46,11 @@ func document(contentType string, read func() ([]byte, error)) gin.HandlerFunc {
 func showDocument(c *gin.Context, made web.Asset) {
 	c.Writer.Header().Set("Content-Security-Policy", web.DocsSecurityPolicy)
 	c.Writer.Header().Set("Permissions-Policy", account.NoMicrophone)
-	serve(c, made, "no-cache") // clients may cache the document but must revalidate it
+	serve(c, made, "no-cache") // clients may keep the document but must revalidate it each time
 }
 
-// matches reports whether a list of entity tags contains etag or *. The comparison is weak (RFC
-// 9110).
+// matches reports whether a list of entity tags contains etag or *. The comparison ignores the
+// prefix W/ of weak tags (RFC 9110).
 func matches(lists []string, etag string) bool {
 	for tag := range strings.SplitSeq(strings.Join(lists, ","), ",") {
 		tag = strings.TrimPrefix(strings.TrimSpace(tag), "W/")
@@ -68,8 +68,8 @@ func (a *api) docsPage() ([]byte, error) {
 	return web.RenderDocs(web.Docs{Reference: openapi.Read(), BaseURL: a.PublicURL})
 }
 
-// guideAssets returns the rendered pages of the documentation by path; "" is the list of pages. The
-// pages are rendered once, because anyone may request them.
+// guideAssets returns the rendered pages of the documentation by path; "" is the list of pages.
+// They are rendered only once, because any client may request them.
 var guideAssets = sync.OnceValues(func() (map[string]web.Asset, error) {
 	guide, err := guides.Read()
 	if err != nil {
@@ -99,7 +99,8 @@ func renderGuide(data web.Guides) (web.Asset, error) {
 	return web.NewAsset(contentHTML, body)
 }
 
-// guidesPage handles GET /docs: the list of pages, or the results of a search.
+// guidesPage handles GET /docs: it responds with the list of pages, or with the results of a
+// search.
 func guidesPage(c *gin.Context) {
 	query := strings.TrimSpace(httpx.StateFor(c).Query.Get("q"))
 	if query == "" {
@@ -124,8 +125,8 @@ func guidesPage(c *gin.Context) {
 	showDocument(c, made)
 }
 
-// guidePage returns a handler that shows a page of the documentation. prefix is removed from the
-// request's path.
+// guidePage returns a handler that shows a page of the documentation. The page's path is prefix
+// followed by the parameter in the request's path.
 func guidePage(prefix string) gin.HandlerFunc {
 	return func(c *gin.Context) { showGuide(c, prefix+c.Param("page")) }
 }
@@ -150,7 +151,7 @@ func showMissing(c *gin.Context) {
 	account.ShowMissing(c, "There is nothing at this address. The link may be incomplete.")
 }
 
-// errorsPage renders the list of error codes. The type of each error response links to it.
+// errorsPage renders the list of error codes. The type in each error response is a link to it.
 func errorsPage() ([]byte, error) {
 	return web.RenderErrors(web.Errors{
 		Title: openapi.Title(), Version: openapi.Version(), Example: openapi.ExampleFor("InvalidRequest"),

@@ -66,7 +66,7 @@ func TestErrorCodesAreDocumented(t *testing.T) {
 	}
 }
 
-// TestDocs reads the documentation like a browser without scripts.
+// TestDocs reads the API reference like a browser that executes no scripts.
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -134,7 +134,7 @@ func TestGuides(t *testing.T) {
 	}
 }
 
-// For a path that does not exist, a browser gets a page and a program gets an error in JSON.
+// If a path does not exist, a browser gets a page and a program gets an error in JSON.
 func TestMissingPages(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -154,7 +154,7 @@ func TestMissingPages(t *testing.T) {
 	w.do("POST", "/nope", "", page).want(t, "POST", 404, "not_found")
 }
 
-// Load balancers add parameters to probes, so that no cache responds to them.
+// Probes may have query parameters: some load balancers add one, so that no cache responds.
 func TestProbesIgnoreTheQuery(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -177,7 +177,8 @@ func TestProblemTypesLeadSomewhere(t *testing.T) {
 	}
 }
 
-// TestDocumentsThatFail serves documents that cannot be rendered. The response contains no details.
+// TestDocumentsThatFail serves a document that cannot be rendered. The response has status 500 and
+// no ETag.
 func TestDocumentsThatFail(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)

@@ -19,9 +19,9 @@ import (
 	"parley/shared/domain"
 )
 
-const maxWait = 30 * time.Second // timeout for every step that must make progress
+const maxWait = 30 * time.Second // timeout for a step that a test waits for
 
-// reader returns the owner of a transfer that is authenticated by the given key of an organization.
+// reader returns the owner of a transfer whose request has the given API key of an organization.
 func reader(org, key int) transfer.Owner {
 	name := strconv.Itoa(org)
 	return transfer.Owner{Organization: "org_" + name, Credential: "key_" + name + "_" + strconv.Itoa(key), Client: "client_" + name}
@@ -32,7 +32,7 @@ func callerOwner(who domain.Caller) transfer.Owner {
 	return transfer.Owner{Organization: who.OrganizationID, Credential: who.Credential}
 }
 
-// broken is content that returns errors when it is read.
+// broken is a content that cannot be read.
 type broken struct {
 	*bytes.Reader
 	seeks, reads error

@@ -17,7 +17,7 @@ import (
 	"parley/shared/domain"
 )
 
-// edgeRow is a row of the access table with its route and a caller who may use it.
+// edgeRow is a row of the access table, with its route and a caller who may use the route.
 type edgeRow struct {
 	accessRow
 	*matrix
@@ -25,8 +25,8 @@ type edgeRow struct {
 	caller credential
 }
 
-// edgeRows returns the rows of the access table. It omits the rows of other protocols, whose
-// queries the service does not define.
+// edgeRows returns the rows of the access table, except those whose routes accept unknown query
+// parameters or need a page of a website.
 func edgeRows(t *testing.T) []edgeRow {
 	t.Helper()
 	m := newMatrix(t, newRunEnv(t))
@@ -55,7 +55,8 @@ func edgeRows(t *testing.T) []edgeRow {
 	return rows
 }
 
-// send sends the row's request with an id and additional query parameters.
+// send sends the row's request with the id thing and the additional query parameters more. If body
+// is not empty, it replaces the row's body.
 func (r *edgeRow) send(thing, more, body string, with ...string) answer {
 	fill := func(s string) string {
 		s = strings.NewReplacer("$word", "home", "$okey", r.home.keyID, "$fresh", r.fresh(), "$email", r.caller.who.email).Replace(s)
@@ -168,7 +169,7 @@ func TestEveryBodyIsStrict(t *testing.T) {
 	t.Logf("%d rows with a body, %d without", taken, n)
 }
 
-// A conditional change of a resource that has no versions is rejected. If the resource does not
+// A request with If-Match for a resource that has no versions is rejected. If the resource does not
 // exist, the error is not_found.
 func TestOnlyAgentsHaveVersions(t *testing.T) {
 	t.Parallel()
@@ -232,7 +233,7 @@ func TestChecksComeInOneOrder(t *testing.T) {
 			if got := anonymous.send("x", bad[0], bad[1]); got.status != 401 {
 				t.Errorf("%s by anonymous with %v: %d %s", r.name(), bad, got.status, got.body)
 			}
-			// Creating a key requires a permission that depends on the scope in the request body.
+			// The permission to create a key depends on the scope in the request body.
 			if domain.Role(r.role).AtLeast(domain.RoleAdmin) && r.path != "/api/keys" {
 				thing := "x"
 				if r.late {
@@ -284,7 +285,7 @@ func TestLimitComesAfterPermission(t *testing.T) {
 	w.do("GET", "/api/agents?id=x&zz=1", "", "X-Unknown: x").want(t, "nobody", 401, "unauthenticated")
 }
 
-// The response to HEAD has the status and headers of the response to GET, without a body.
+// The response to HEAD has the same status and headers as the response to GET, but no body.
 func TestHeadAnswersAsGet(t *testing.T) {
 	t.Parallel()
 	n := 0
@@ -315,7 +316,7 @@ func TestHeadAnswersAsGet(t *testing.T) {
 	t.Logf("%d answers", n)
 }
 
-// The OpenAPI document lists the parameters of each route.
+// The OpenAPI document lists exactly the parameters that each route accepts.
 func TestParametersAreDocumented(t *testing.T) {
 	t.Parallel()
 	served := map[string]map[string]bool{}

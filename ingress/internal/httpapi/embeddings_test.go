@@ -19,14 +19,14 @@ import (
 	"parley/shared/secrets"
 )
 
-// vectorOf returns a vector of two numbers: the length of a text and a fraction.
+// vectorOf returns a vector that identifies a text: its length and a constant fraction.
 func vectorOf(text string) []byte {
 	numbers := binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(len(text))))
 	return binary.LittleEndian.AppendUint32(numbers, math.Float32bits(0.1))
 }
 
-// embedsLengths returns the reply of a worker that embeds the first texts of a request, at most the
-// given number, with vectorOf.
+// embedsLengths returns the reply of a worker to a request. It contains the vectors, made by
+// vectorOf, of the first texts, at most the given number.
 func embedsLengths(body []byte, most int) []byte {
 	var asked contract.EmbedRequest
 	err := json.Unmarshal(body, &asked)
@@ -55,8 +55,9 @@ func (a *runEnv) answerEmbeddings() {
 	})
 }
 
-// embedCalls is a WorkerCaller that records the calls. If reply or err is set, each call returns
-// both. Otherwise a call embeds its first texts, at most the number in the field most.
+// embedCalls is a WorkerCaller that records the calls. Each call returns reply and err if one of
+// them is set. Otherwise it returns the vectors of the first texts, at most the number in the field
+// most.
 type embedCalls struct {
 	reply string
 	err   error
@@ -126,7 +127,7 @@ func TestEmbeddings(t *testing.T) {
 		t.Errorf("%d vectors after %d calls: %s", len(list), len(workers.asked), got.body[len(got.body)-80:])
 	}
 
-	// Not only the number of texts in a call is limited, but also the number of characters.
+	// A call has a maximum number of texts and a maximum number of characters.
 	workers.asked = nil
 	long := strings.Repeat("ü", 60_000)
 	a.ok("POST", "/v1/embeddings", `{"model":"lengths","input":["`+long+`","`+long+`"]}`, h.key)
@@ -172,7 +173,7 @@ func TestFaultyEmbeddings(t *testing.T) {
 	}
 }
 
-// If a worker reports a failure, the caller gets an error with the failure's code.
+// If a worker reports a failure, the client gets an error with the same code.
 func TestFailedEmbeddings(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

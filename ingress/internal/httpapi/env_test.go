@@ -58,7 +58,7 @@ type testEnv struct {
 	cancelRecorder *cancelRecorder
 	notifyRecorder *notifyRecorder
 	log            *lockedBuffer
-	sealed         *prometheus.Registry // metrics of sealed values
+	sealed         *prometheus.Registry // metrics of encrypted values
 }
 
 type lockedBuffer struct {
@@ -91,7 +91,7 @@ func newTestEnv(tb testing.TB, limits ratelimit.Settings) *testEnv {
 	return newTestEnvOver(tb, dsn, s, limits)
 }
 
-// newTestEnvOver is newTestEnv with a store that the test has created.
+// newTestEnvOver is newTestEnv with the given store.
 func newTestEnvOver(tb testing.TB, dsn string, s *store.Store, limits ratelimit.Settings) *testEnv {
 	tb.Helper()
 	return newTestEnvWithKeys(tb, dsn, s, limits, strings.Repeat("ab", 32))
@@ -130,8 +130,8 @@ func newTestEnvWithKeys(tb testing.TB, dsn string, s *store.Store, limits rateli
 	return w
 }
 
-// rebuild replaces the HTTP API with a new one whose dependencies are changed. All counters in
-// memory restart at zero.
+// rebuild changes the dependencies and replaces the HTTP API by a new one. All counters in memory
+// begin at zero.
 func (w *testEnv) rebuild(change func(*Deps)) {
 	w.t.Helper()
 	change(&w.deps)
@@ -143,13 +143,13 @@ func (w *testEnv) rebuild(change func(*Deps)) {
 	w.handler = w.api.engine(m)
 }
 
-// serving returns a handler that uses the current HTTP API for each request.
+// serving returns a handler that passes each request to the current HTTP API, even after rebuild.
 func (w *testEnv) serving() http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) { w.handler.ServeHTTP(rw, req) })
 }
 
-// cheapPasswords contains parameters with which hashing a password takes less than a millisecond.
-// Thousands of people sign up in these tests.
+// cheapPasswords contains parameters with which hashing takes less than a millisecond, because
+// thousands of people sign up in these tests.
 var cheapPasswords = argon2id.Params{Memory: 64, Iterations: 1, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 
 func must(tb testing.TB, err error) {
@@ -196,8 +196,8 @@ func (a answer) text(tb testing.TB, path string) string {
 	return s
 }
 
-// goFormatting matches Go's formatting of values, such as %!d or map[. Messages must not contain
-// it.
+// goFormatting matches Go's formatting of values, such as %!d or map[. Messages to clients must not
+// contain it.
 var goFormatting = regexp.MustCompile(`%![a-zA-Z(]|\[\]string|map\[|<nil>|0x[0-9a-f]{8}|strconv\.|json: |\b(domain|store|apierr|url|http|sql|pq)\.[A-Z]`)
 
 // openAICodes maps the error codes of OpenAI's API to Parley's.
@@ -206,9 +206,9 @@ var openAICodes = map[string]apierr.Code{
 	openaiapi.CodeUnsupported: apierr.InvalidRequest, openaiapi.CodeVoiceNotEnabled: apierr.InvalidRequest,
 }
 
-// problems returns an error's code and fields, such as "invalid_request name:required". For an
-// error in OpenAI's format it returns Parley's code and the parameter, such as "invalid_request
-// name". For an unknown model it omits the parameter.
+// problems returns the code and the fields of an error response, such as "invalid_request
+// name:required". For an error in OpenAI's format it returns Parley's code and, unless the model is
+// unknown, the parameter, such as "invalid_request name".
 func (a answer) problems(tb testing.TB) string {
 	tb.Helper()
 	var p httpx.Problem
@@ -274,7 +274,7 @@ func (a answer) want(tb testing.TB, what string, status int, problems string) an
 	return a
 }
 
-// person is a user with a session and an organization.
+// person is a user who has a login session and an organization.
 type person struct {
 	id, org, email, token string
 	auth, cookie          string // headers
@@ -297,7 +297,7 @@ func (w *testEnv) join(p person, org string, role domain.Role) {
 	w.api.Auth.ForgetToken(p.token)
 }
 
-// key creates an API key with a scope. It returns the header with the key and the key's id.
+// key creates an API key with a scope. It returns a header that contains the key, and the key's id.
 func (w *testEnv) key(p person, scope domain.KeyScope) (header, keyID string) {
 	w.t.Helper()
 	a := w.do("POST", "/api/keys", `{"name":"test","scope":"`+string(scope)+`"}`, p.auth).want(w.t, "making a key", 201, "")

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// The entity tag of an agent without a check is its version.
+// The entity tag of an agent that was never checked consists of its version.
 func TestAgentsHaveVersions(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -47,8 +47,8 @@ func TestAgentsHaveVersions(t *testing.T) {
 	}
 }
 
-// A check changes an agent's entity tag, so that a client that polls notices it. The version stays
-// the same: changes with a tag from before the check are still permitted.
+// A check changes an agent's entity tag, so that clients that poll the agent notice the check. It
+// does not change the version, so a tag from before the check still permits changes.
 func TestChecksChangeTheEntityTag(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -15,8 +15,8 @@ import (
 	"parley/shared/store/executiondb"
 )
 
-// answerWithFile finishes a run whose code execution has created a file and whose answer cites a
-// page.
+// answerWithFile finishes a run. In the run, code execution has created a file, and the answer
+// cites a web page.
 func (a *runEnv) answerWithFile(runID string, appendSources bool) domain.File {
 	a.t.Helper()
 	claim := a.claim(a.t, runID).Run
@@ -45,7 +45,7 @@ func (a *runEnv) linksAt(now time.Time) *filelink.Links {
 	return filelink.New(a.api.Signer, "http://parley.test", 24*time.Hour, func() time.Time { return now })
 }
 
-// linkOf checks that a link leads to this service and returns its path and query.
+// linkOf checks that a link is a URL of this service, and returns the link's path and query.
 func linkOf(t *testing.T, link string) string {
 	t.Helper()
 	u, err := url.Parse(link)
@@ -94,8 +94,9 @@ func TestAnswersNameTheirSourcesAndFiles(t *testing.T) {
 	}
 }
 
-// A request can override the agent's setting for the list of sources, in streams, too. If a client
-// sends an answer back as history, the list is removed.
+// A request can override the agent's setting that determines whether answers end with a list of
+// sources, also for streams. If a client sends such an answer back as history, the service removes
+// the list.
 func TestRequestsChooseTheListOfSources(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -119,7 +120,7 @@ func TestRequestsChooseTheListOfSources(t *testing.T) {
 			}
 		}
 	}
-	// A response that is read later follows the choice in its original request.
+	// If a response is read later, its original request determines whether it has the list.
 	for metadata, listed := range map[string]bool{`{}`: true, `{"append_sources":"true"}`: true, `{"append_sources":"false"}`: false} {
 		responseID := a.respond(fmt.Sprintf(`{"model":%q,"background":true,"input":"m","metadata":%s}`, agentID, metadata), h.key)
 		a.answerWithFile(runFor(responseID), true)
@@ -165,7 +166,7 @@ func TestLinksToFiles(t *testing.T) {
 	a.from("GET", link+"&more=1", "").want(t, "another parameter", 400, "invalid_request more:unknown_field")
 	a.from("GET", "/files", "").want(t, "no token", 404, "not_found")
 
-	// Downloads through links take the slots of downloads.
+	// Downloads through links occupy the same slots as other downloads.
 	var slots []*transfer.Slot
 	for range transfer.FilesPerCredential {
 		slot, err := a.api.downloads.Enter(transfer.Owner{Organization: h.org, Credential: "link:" + file.ID, Client: "x"}, nil)

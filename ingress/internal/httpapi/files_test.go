@@ -19,7 +19,7 @@ import (
 	"parley/shared/store/executiondb"
 )
 
-// make executes an accepted run up to a tool call that creates files.
+// make executes an accepted run up to a tool call, which creates the given files.
 func (a *runEnv) make(runID string, made ...blobdb.NewFile) []domain.File {
 	a.t.Helper()
 	files, kept, err := a.store.Blobs.KeepFiles(a.t.Context(), a.claimAccepted(runID), "call_1", made, nil, 0)
@@ -30,12 +30,13 @@ func (a *runEnv) make(runID string, made ...blobdb.NewFile) []domain.File {
 	return files
 }
 
-// file creates a file of a run. The file's name and content contain word.
+// file creates a file in a run and returns the file's id. The name and the content of the file
+// contain word.
 func (a *runEnv) file(runID, word string) string {
 	return a.make(runID, blobdb.NewFile{Name: word + "/" + word + ".csv", MIMEType: "text/csv", Content: []byte(word + "\n" + a.fresh())})[0].ID
 }
 
-// fileEnv returns an organization and a run of its member.
+// fileEnv returns an environment with an organization and a run of its member.
 func fileEnv(t *testing.T) (a *runEnv, h *testOrg, runID string) {
 	t.Helper()
 	a = newRunEnv(t)
@@ -43,8 +44,8 @@ func fileEnv(t *testing.T) (a *runEnv, h *testOrg, runID string) {
 	return a, h, a.newChat(h, a.newAgent(h), "s", h.member.auth, h.header)
 }
 
-// numbers returns n bytes that contain consecutive numbers, so that the content of any part shows
-// its position.
+// numbers returns n bytes of text that consists of consecutive numbers, so that each part of it can
+// be recognized.
 func numbers(n int) []byte {
 	out := make([]byte, 0, n+8)
 	for i := 0; len(out) < n; i++ {
@@ -251,8 +252,8 @@ func (a *runEnv) userKey(h *testOrg, p person) string {
 	return key
 }
 
-// Files with equal content have the same entity tag in all organizations. No organization can find
-// out that another organization has such a file.
+// Files with equal content have the same entity tag in all organizations. Therefore the tag does
+// not reveal whether another organization has such a file.
 func TestSameFilesOfTwoOrganizations(t *testing.T) {
 	t.Parallel()
 	a, h, runID := fileEnv(t)
@@ -271,8 +272,8 @@ func TestSameFilesOfTwoOrganizations(t *testing.T) {
 	a.from("GET", "/api/files?id="+one.ID, "", away.key).want(t, "the other's", 404, "not_found")
 }
 
-// If a file's content is deleted during a download, the result depends on the time: before the
-// first byte, the client gets an error; afterwards, its connection is closed.
+// If a file's content is deleted during a download, the client gets an error if nothing was sent
+// yet. Otherwise its connection is closed.
 func TestFilesDeletedDuringDownload(t *testing.T) {
 	t.Parallel()
 	a, h, runID := fileEnv(t)
@@ -306,7 +307,8 @@ func TestFilesDeletedDuringDownload(t *testing.T) {
 	}
 }
 
-// callbackRecorder is a response recorder that calls a function when it receives the first piece of the body.
+// callbackRecorder is a response recorder that calls a function when it receives the first piece of
+// the body.
 type callbackRecorder struct {
 	*httptest.ResponseRecorder
 	during func()

@@ -23,9 +23,8 @@ import (
 	"parley/shared/id"
 )
 
-// fuzzEnv is an environment for fuzz targets, which try one input after another. A fuzz target must
-// not use the environment's own send methods, because these report failures to the test that
-// created the environment.
+// fuzzEnv is an environment for fuzz targets. A fuzz target must send requests with try. The other
+// methods would report failures for the whole fuzz target and not for the current input.
 type fuzzEnv struct {
 	*runEnv
 	testOrg *testOrg
@@ -51,14 +50,14 @@ func newFuzzed(f *testing.F) *fuzzEnv {
 	return &fuzzEnv{runEnv: a, testOrg: h, agent: agentID, run: runID, asked: asked, source: source, doc: a.document(h), budget: a.budget(h), serving: a.handler}
 }
 
-// filler returns a replacer that replaces placeholders with ids.
+// filler returns a replacer for the placeholders of the access table.
 func (z *fuzzEnv) filler() *strings.Replacer {
 	return strings.NewReplacer("$ag", z.agent, "$run", z.run, "$asked", z.asked, "$unsure", z.asked, "$src", z.source, "$doc", z.doc, "$bud", z.budget, "$tpl", "tpl_support",
 		"$org", z.testOrg.org, "$usr", z.testOrg.member.id, "$word", "w")
 }
 
-// try sends a request. It fails the test if the response is one that no input may cause, for
-// example an internal error.
+// try sends a request. It fails the test if no input may cause such a response, for example an
+// internal error.
 func (z *fuzzEnv) try(t *testing.T, req *http.Request) answer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
@@ -68,7 +67,7 @@ func (z *fuzzEnv) try(t *testing.T, req *http.Request) answer {
 	kind, _, err := mime.ParseMediaType(got.header.Get("Content-Type"))
 	switch {
 	case got.status == http.StatusServiceUnavailable && strings.HasPrefix(req.URL.Path, "/v1/"):
-		// A 503 is expected here, because this environment does not wait for runs.
+		// In this environment, requests do not wait for runs and may get 503.
 	case got.status >= 500:
 		t.Errorf("%s %s: %d %s", req.Method, req.URL, got.status, got.body)
 	case err != nil && len(got.body) > 0:
@@ -99,7 +98,7 @@ func with(req *http.Request, headers ...string) *http.Request {
 	return req
 }
 
-// moreBodies contains additional seed bodies. The key is the query of the route.
+// moreBodies contains additional seed bodies. The keys are queries in the access table.
 var moreBodies = map[string][]string{
 	"id=$ag": {
 		fullAgent, `{"fallbackModels":["offline","",null],"model":"offline"}`,
@@ -139,7 +138,8 @@ func FuzzBodies(f *testing.F) {
 	})
 }
 
-// fuzzing reports whether the fuzzer generates inputs. If not, only the seeds are tested.
+// fuzzing reports whether the fuzzer generates inputs. In an ordinary test, there are only the
+// seeds.
 func fuzzing() bool { return flag.Lookup("test.fuzz").Value.String() != "" }
 
 // Every route responds without an internal error to any query.
@@ -301,8 +301,8 @@ func FuzzLinkTokens(f *testing.F) {
 	})
 }
 
-// FuzzRawRequest sends requests as raw bytes, as they arrive from the network. $key, $ag and $run
-// are placeholders.
+// FuzzRawRequest sends requests as raw bytes, as they arrive from the network. In the bytes, $key,
+// $ag and $run are placeholders for a key and ids.
 func FuzzRawRequest(f *testing.F) {
 	z := newFuzzed(f)
 	for _, r := range accessTable {
@@ -324,7 +324,7 @@ func FuzzRawRequest(f *testing.F) {
 		text := strings.NewReplacer("$key", key, "$ag", z.agent, "$run", z.run, "$tpl", "tpl_support").Replace(string(raw))
 		req, err := http.ReadRequest(bufio.NewReader(strings.NewReader(text)))
 		if err != nil || strings.Contains(text, "password") {
-			return // skipped: net/http itself rejects malformed requests, and checking a password takes too long
+			return // net/http itself rejects malformed requests, and checking a password would take too long
 		}
 		req.RemoteAddr = "10.0.0.1:1"
 		got := z.try(t, req)

@@ -14,8 +14,8 @@ import (
 )
 
 // gate returns a handler that checks a request with admit and then calls the route's handler. If
-// the handler may wait, admit runs on a goroutine of package offload. The route is passed by pointer:
-// a waiting request keeps its stack, and a Route is large.
+// the handler may wait, admit runs on a goroutine of package offload. The route is passed by
+// pointer, because a Route is large and would stay on the stacks of waiting requests.
 func (a *api) gate(r httpx.Route) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		defer httpx.EndReservation(c)
@@ -40,8 +40,8 @@ func (a *api) gate(r httpx.Route) gin.HandlerFunc {
 	}
 }
 
-// admit checks a request in the documented order: credential, permission, limit, the query's id,
-// parameters, body. A request that fails an early check still counts against the limit.
+// admit checks a request in the documented order: credential, permission, rate limit, the query's
+// id, parameters, body. A request that fails an early check still counts against the rate limit.
 //
 // The resource named by the query's id is looked up only when another check, including those of the
 // handler, rejects the request; see [httpx.Fail].
@@ -52,31 +52,33 @@ func (a *api) admit(c *gin.Context, r *httpx.Route) error {
 
 	ident, refused := a.Auth.Resolve(c.Request, r.Need)
 	if auth.SaysDemo(c.Request) && (refused != nil || ident.Caller.Kind == domain.CallerDemo) {
-		// Every request with the demo header counts, whatever its outcome, unless it also has a
-		// valid credential.
+		// Every request with the demo header counts against the demo limit, whatever its outcome,
+		// unless it also has a valid credential.
 		if err := a.CountDemo(c); err != nil {
 			return err
 		}
 	}
 
 	ident.Caller.Client = a.Auth.DemoClient(c.Request)
-	st.Ident = ident // set even with an error: if the credential is valid, its limit applies
+	st.Ident = ident // even after an error, because the caller may be known, and the caller's rate limit applies
 	if refused == nil {
 		if err := a.checkPage(c, *r, ident.Via); err != nil {
 			return err
 		}
 	}
 
-	// A malformed query is reported only after the credential, the permission and the limit.
+	// Errors of the credential, the permission and the rate limit come before an error of the
+	// query.
 	var malformed error
 	st.Query, malformed = httpx.ReadQuery(c.Request.URL.RawQuery)
 	if refused == nil {
 		refused = checkAccess(c, *r)
 	}
 
-	// Rejected requests count, too. Otherwise a caller could make any number of attempts.
+	// Requests that will be rejected count, too. Otherwise a caller could make any number of
+	// attempts.
 	overLimit := a.count(c, *r)
-	if refused != nil && (overLimit == nil || ident.Via != auth.ViaWidget) { // widget visitors need no account, so their limit comes first
+	if refused != nil && (overLimit == nil || ident.Via != auth.ViaWidget) { // visitors need no account, so their limit comes first
 		return refused
 	}
 	if overLimit != nil {
@@ -94,8 +96,8 @@ func (a *api) admit(c *gin.Context, r *httpx.Route) error {
 	return checkRequest(c, r)
 }
 
-// checkPage rejects requests from pages of other origins if the browser attaches the credential
-// automatically or if the route needs none.
+// checkPage rejects requests from pages of other origins if they have a cookie, which browsers send
+// automatically, or no credential.
 func (a *api) checkPage(c *gin.Context, r httpx.Route, via auth.Via) error {
 	if via != auth.ViaCookie && (via != auth.ViaNothing || r.Need == auth.NeedPage) {
 		return nil
@@ -105,12 +107,12 @@ func (a *api) checkPage(c *gin.Context, r httpx.Route, via auth.Via) error {
 	if cause == nil {
 		return nil
 	}
-	a.ShowLimit(c) // report the limit but do not count the request: pages of other origins must not use up the limit
+	a.ShowLimit(c) // show the limit, but do not count the request, because pages of other origins must not use up the limit
 	return apierr.Wrap(apierr.PermissionDenied, cause, "requests from pages of other origins are not allowed")
 }
 
-// findLate looks up the resource named by the query's id. On a route with Late the rate limit has
-// not been checked yet, so findLate checks it first.
+// findLate looks up the resource named by the query's id. On a route with Late it first returns an
+// error if the caller is over the rate limit, because that has not been checked yet.
 func (a *api) findLate(c *gin.Context, r *httpx.Route) error {
 	who := httpx.Caller(c)
 	late := r.Late && who.Kind != domain.CallerDemo && who.Visitor.ID == ""
@@ -136,7 +138,7 @@ func checkRequest(c *gin.Context, r *httpx.Route) error {
 }
 
 // checkBody rejects a body that is neither JSON nor a form that the route accepts. On a route that
-// takes no body, it rejects fields.
+// takes no body, it rejects a body with fields.
 func checkBody(c *gin.Context, r *httpx.Route) error {
 	req := c.Request
 
@@ -154,9 +156,9 @@ func checkBody(c *gin.Context, r *httpx.Route) error {
 	return httpx.NeitherJSONNorForm()
 }
 
-// count counts a request against its caller's limit, if the caller is known and the request is not
-// counted elsewhere. The handler of a route with Late counts the request itself; until then, the
-// response shows the current limit.
+// count counts a request against its caller's rate limit, if the caller is known. It does not count
+// requests on a route with Late, because their handlers do; it only sets the headers with the
+// current limit.
 func (a *api) count(c *gin.Context, r httpx.Route) error {
 	who := httpx.Caller(c)
 	if httpx.Identity(c).Via == auth.ViaWidget {
@@ -168,7 +170,7 @@ func (a *api) count(c *gin.Context, r httpx.Route) error {
 	switch {
 	case who.Kind != domain.CallerUser && (who.Kind != domain.CallerSystem || who.OrganizationID == ""):
 		return nil
-	case r.Late || who.Visitor.ID != "": // the handlers of routes with Late and of visitors' runs count the requests
+	case r.Late || who.Visitor.ID != "": // their handlers count the requests
 		a.ShowLimit(c)
 		return nil
 	}
@@ -181,14 +183,14 @@ func checkAccess(c *gin.Context, r httpx.Route) error { //nolint:cyclop // a lis
 	who := httpx.Caller(c)
 	switch {
 	case who.Kind == domain.CallerDemo:
-		// Demo visitors may chat with templates only. The handler checks that the query names
+		// Demo visitors may chat only with templates. The handler checks that the query names
 		// exactly one agent or template.
 		if r.Need == auth.NeedDemo && (len(httpx.Query(c)["template"]) == 0 || len(httpx.Query(c)["id"]) > 0) {
 			return auth.DemoRestricted()
 		}
 	case who.Kind == "": // anonymous, on a public route
-	case who.Visitor.ID != "" && r.Need != auth.NeedDemo: // visitors may only use their own agent, which the token names
-	case who.Visitor.ID != "":
+	case who.Visitor.ID != "" && r.Need != auth.NeedDemo: // on these routes, the token determines the agent
+	case who.Visitor.ID != "": // visitors may only use their own agent, which the token names
 		if q := httpx.Query(c); len(q["id"]) != 1 || q["id"][0] != who.Visitor.AgentID || len(q["template"]) > 0 {
 			return auth.WidgetRestricted()
 		}

@@ -149,7 +149,7 @@ func TestDemoLimit(t *testing.T) {
 	get("198.51.100.1", "/api/agents").want(t, "a refused one counts", 403, "demo_restricted")
 	get("198.51.100.1", "/api/nope").want(t, "a stray one counts", 403, "demo_restricted")
 	a = get("198.51.100.1", "/api/agents/templates").want(t, "fourth", 429, "rate_limited")
-	after := a.header.Get("Retry-After") // time until the first request, which was sent a moment ago, no longer counts
+	after := a.header.Get("Retry-After") // time until the first request, which was sent a moment ago, leaves the window
 	if seconds, err := strconv.Atoi(after); err != nil || seconds < 50 || seconds > 60 || a.header.Get(httpx.HeaderLimit) != `"demo";r=0;t=`+after || a.json(t, "retryable") != true {
 		t.Errorf("headers %v", a.header)
 	}
@@ -174,7 +174,7 @@ func TestUserLimit(t *testing.T) {
 		if got := a.header.Get(httpx.HeaderLimit); !strings.HasPrefix(got, fmt.Sprintf(`"user";r=%d;t=`, n)) || a.header.Get(httpx.HeaderPolicy) != `"user";q=4;w=60` {
 			t.Errorf("headers %v, want %d remaining", a.header, n)
 		}
-		if seconds := untilNext(t, a); seconds < 1 || seconds > 15 { // a further request is allowed every 15 s
+		if seconds := untilNext(t, a); seconds < 1 || seconds > 15 { // the limit admits one more request every 15 s
 			t.Errorf("t=%d beside %d remaining", seconds, n)
 		}
 	}
@@ -186,7 +186,8 @@ func TestUserLimit(t *testing.T) {
 	w.do("GET", "/api/agents", "", bea.auth).want(t, "another credential", 200, "")
 }
 
-// untilNext returns the t parameter of the RateLimit header.
+// untilNext returns the parameter t of the RateLimit header: the seconds until the next request is
+// allowed.
 func untilNext(t *testing.T, a answer) int {
 	t.Helper()
 	_, seconds, _ := strings.Cut(a.header.Get(httpx.HeaderLimit), ";t=")
@@ -195,8 +196,8 @@ func untilNext(t *testing.T, a answer) int {
 	return n
 }
 
-// All credentials of a person together may send at most twice as many requests as one credential.
-// The same limit applies to the keys of an organization. Other callers are not affected.
+// All credentials of a person together may send at most twice as many requests as a single one. So
+// may all keys of an organization. Other callers are not affected.
 func TestKeysDoNotMultiplyTheLimit(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -299,7 +300,7 @@ func TestEveryRouteIsGated(t *testing.T) {
 		}
 		a := w.do(r.Method, target, `{}`)
 		switch r.Need {
-		case auth.NeedUser, auth.NeedDemo, auth.NeedUpload, auth.NeedVoice:
+		case auth.NeedUser, auth.NeedDemo, auth.NeedUpload, auth.NeedVisitor, auth.NeedVoice:
 			a.want(t, r.Method+" "+target, 401, "unauthenticated")
 		case auth.NeedKey, auth.NeedUserKey:
 			a.want(t, r.Method+" "+target, 401, "api_key_required")

@@ -22,7 +22,7 @@ func withHead(routes []httpx.Route) []httpx.Route {
 	return out
 }
 
-// answerHead responds to HEAD with the headers of GET, including the body's length.
+// answerHead responds to HEAD requests like to GET requests, but without the body.
 func answerHead(c *gin.Context) {
 	if c.Request.Method != http.MethodHead {
 		return
@@ -50,17 +50,18 @@ func (w *headWriter) Write(p []byte) (int, error) {
 
 func (w *headWriter) WriteString(s string) (int, error) { return w.Write([]byte(s)) }
 
-// WriteHeaderNow records the call only. The end method sends the headers, when the length is known.
+// WriteHeaderNow sends nothing. The headers are sent at the end, when the length of the body is
+// known.
 func (w *headWriter) WriteHeaderNow() { w.wrote = true }
 
 func (w *headWriter) Written() bool { return w.wrote || w.ResponseWriter.Written() }
 
-// Flush does nothing, because the headers are sent when the length is known.
+// Flush sends nothing; see WriteHeaderNow.
 func (w *headWriter) Flush() {}
 
 func (w *headWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// end sends the headers. If the handler has set a length, end keeps it.
+// end sends the headers, with the length of the body unless the handler has set one.
 func (w *headWriter) end() {
 	header := w.Header()
 	if header.Get("Content-Length") == "" && w.length > 0 {

@@ -13,8 +13,8 @@ import (
 
 const (
 	checkTime = 2 * time.Second
-	// checkMaxAge is how long the result of a check is reused. A check opens a database connection,
-	// and any client may request /readyz.
+	// checkMaxAge is how long the results of the readiness checks are reused, because any client
+	// may request /readyz and a check may open a database connection.
 	checkMaxAge = time.Second
 )
 
@@ -35,8 +35,8 @@ type readiness struct {
 	Checks map[string]string `json:"checks"`
 }
 
-// readyz reports whether the ingress should receive requests. It responds with 503 while a check
-// fails or the ingress drains.
+// readyz reports whether the ingress should receive requests. If a check fails or the ingress is
+// stopping, it responds with 503.
 func (a *api) readyz(c *gin.Context) {
 	r := readiness{Status: "ready", Checks: a.check(c.Request.Context())}
 	for _, result := range r.Checks {
@@ -61,8 +61,9 @@ func (a *api) readyz(c *gin.Context) {
 // stopping reports whether the ingress is draining or in the grace period before it drains.
 func (a *api) stopping() bool { return a.Draining != nil && a.Draining() }
 
-// check runs all readiness checks concurrently and returns their results by name: "ok", "failing"
-// or "timeout". The log contains the reasons. Results younger than checkMaxAge are reused.
+// check returns the results of all readiness checks by name: "ok", "failing" or "timeout". It runs
+// the checks unless there are results younger than checkMaxAge. The log contains the reasons of
+// failures.
 func (a *api) check(ctx context.Context) map[string]string {
 	a.checks.mu.Lock()
 	defer a.checks.mu.Unlock()
@@ -73,7 +74,7 @@ func (a *api) check(ctx context.Context) map[string]string {
 	return a.checks.results
 }
 
-// runChecks runs all checks concurrently, each for at most checkTime.
+// runChecks runs all checks concurrently, for at most checkTime.
 func (a *api) runChecks(ctx context.Context) map[string]string {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()

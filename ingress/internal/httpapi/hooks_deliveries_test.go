@@ -67,7 +67,7 @@ func (a *runEnv) sourceDelivers(t *testing.T, h *testOrg, source string) {
 		"doubled":         double,
 	} {
 		if source == "token" && what == "one byte changed" || what == "six minutes old" && !slices.Contains([]string{"stripe", "slack", "standard"}, source) {
-			continue // the source does not sign the changed part
+			continue // the signature of this source does not cover the change
 		}
 		req := a.delivery(hookID, source, "d2", "e", body)
 		change(req)
@@ -80,8 +80,8 @@ func (a *runEnv) sourceDelivers(t *testing.T, h *testOrg, source string) {
 	}
 }
 
-// A client address that repeatedly sends wrong signatures to a hook is blocked there for a while.
-// Other addresses and hooks are not affected.
+// If a client address repeatedly sends deliveries with wrong signatures to a hook, the hook rejects
+// its deliveries for a while. Other addresses and hooks are not affected.
 func TestWrongSignaturesAreBounded(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -339,10 +339,11 @@ func TestDeliveriesOverTheLimit(t *testing.T) {
 	}
 }
 
-// pathShown matches the parts of an error response that differ for each path.
+// pathShown matches the parts of an error response that depend on the request's path.
 var pathShown = regexp.MustCompile(`"instance":"[^"]*"|Content-Length: \d+`)
 
-// A hook that rejects deliveries, for whatever reason, responds like a hook that never existed.
+// If a hook rejects all deliveries, for whatever reason, the response is the same as for a hook
+// that never existed.
 func TestHooksThatAcceptNoDeliveries(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

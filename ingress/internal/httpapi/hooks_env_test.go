@@ -19,8 +19,8 @@ import (
 
 const hookSecret = "a secret of the tests"
 
-// hookBody returns the body of a hook that has the secret hookSecret. more contains further fields,
-// such as `"enabled":false`.
+// hookBody returns the body for creating a hook with the secret hookSecret. more contains
+// additional fields, such as `"enabled":false`.
 func hookBody(agentID, source string, more ...string) string {
 	secret := hookSecret
 	if source == "standard" {
@@ -33,8 +33,8 @@ func hookBody(agentID, source string, more ...string) string {
 	return "{" + strings.Join(fields, ",") + "}"
 }
 
-// newHookWithDelivery creates a hook that has accepted the delivery d1. It uses the organization's
-// key.
+// newHookWithDelivery creates a hook with the organization's key. The hook has already accepted the
+// delivery d1.
 func (a *runEnv) newHookWithDelivery(h *testOrg) string {
 	a.t.Helper()
 	hookID := a.newHook(h, "hmac", `"deliveryIdHeader":"X-Id"`)

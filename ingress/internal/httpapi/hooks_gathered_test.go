@@ -17,7 +17,7 @@ func (a *runEnv) deliverKeyed(hookID, key string) answer {
 }
 
 // A delivery that joins a run does not count against a budget that limits the number of runs. If
-// such a budget is used up, only deliveries that would start a run are rejected.
+// such a budget is used up, only deliveries that would start a run are refused.
 func TestADeliveryThatJoinsIsWithinABudgetOfRuns(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -46,8 +46,8 @@ type brokenReader struct{}
 
 func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// junkBody is a body of arbitrary bytes. It counts the bytes that the service has read and keeps in
-// memory.
+// junkBody is a body of arbitrary bytes. It adds the bytes that the service has read to held, and
+// records the highest value of held in atMost.
 type junkBody struct {
 	left, read   int
 	held, atMost *atomic.Int64
@@ -101,10 +101,10 @@ func TestUnsignedBodiesInMemoryAreLimited(t *testing.T) {
 	t.Logf("at most %d KiB at once; %d of %d found no slot in time", maximum.Load()>>10, busy.Load(), senders)
 }
 
-// Four strangers send unsigned bodies of the maximum size at 320 KiB per second. The service still
-// accepts the first deliveries of an unverified sender. It accepts medium deliveries immediately.
-// It accepts large ones as soon as the strangers' uploads have proved slow; it then aborts these
-// uploads and counts them.
+// Four unverified senders (strangers) send bodies of the maximum size at 320 KiB per second. The
+// service still accepts the first deliveries from other addresses: medium ones immediately, and
+// large ones as soon as the uploads of the strangers count as slow. It then aborts these uploads,
+// and the metrics count them.
 func TestFirstDeliveriesDuringUnsignedFloods(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -144,7 +144,8 @@ func TestFirstDeliveriesDuringUnsignedFloods(t *testing.T) {
 	}
 	close(stop)
 	strangers.Wait()
-	// One of the two large deliveries may find a free slot, so possibly only one upload was cut.
+	// One of the two large deliveries may have found a free slot, so perhaps only one upload was
+	// cut.
 	if got := a.metric(t, `parley_uploads_cut_total{route="/api/hooks/receive/:id",sender="unverified"}`); got < 1 {
 		t.Errorf("%v unverified bodies are counted as cut", got)
 	}
@@ -179,8 +180,8 @@ func TestVerifiedSendersOutliveARestart(t *testing.T) {
 	}
 }
 
-// The body of a large delivery is read from the database only after capacity for the response was
-// reserved.
+// Before the service reads the body of a large delivery from the database, it reserves capacity for
+// the response.
 func TestLargeDeliveriesAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:paralleltest // measures the allocations of the whole process
 	a := newWaitingRunEnv(t, unlimited)
 	const size, refusals = 900 << 10, 3

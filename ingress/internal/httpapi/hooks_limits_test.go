@@ -12,7 +12,7 @@ import (
 	"parley/shared/domain"
 )
 
-// Deliveries that start no run count against the rate limit. Deliveries beyond the limit are not
+// Deliveries that cannot start a run count against the rate limit. Those over the limit are not
 // logged.
 func TestFilteredDeliveriesCount(t *testing.T) {
 	t.Parallel()
@@ -36,7 +36,7 @@ func TestFilteredDeliveriesCount(t *testing.T) {
 	}
 }
 
-// A delivery whose run is rejected counts against the rate limit, too.
+// A delivery whose run is refused counts against the rate limit, too.
 func TestRefusedDeliveriesCount(t *testing.T) {
 	t.Parallel()
 	a := runEnvOf(t, newTestEnv(t, ratelimit.Settings{Demo: 1, User: 50, System: 51, Widget: unlimited.Widget}))
@@ -71,14 +71,15 @@ func TestRefusedDeliveriesCount(t *testing.T) {
 	}
 }
 
-// If a budget has room when a delivery is checked but is used up when its run is accepted, the
-// delivery is rejected with a status that lets the source retry.
+// A budget is used up, but this ingress process has cached that there are no budgets. A delivery
+// therefore passes the first check, and its run is rejected at its acceptance. The delivery is
+// logged as refused.
 func TestABudgetIsUsedUpDuringADelivery(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")
 	hookIDs := []string{a.newHook(h, "github"), a.newHook(h, "github", `"coalesce":{"key":"{{a}}","windowSeconds":60,"maxWaitSeconds":60}`)}
-	for _, hookID := range hookIDs { // this ingress process now caches that there are no budgets
+	for _, hookID := range hookIDs { // from now on, the process has cached that there are no budgets
 		a.deliver(hookID, "github", a.fresh(), "push", `{"a":1}`).want(t, "before", 202, "")
 	}
 	a.exec(`INSERT INTO budgets (id, org_id, scope, metric, period, most) VALUES ('bud_x', $1, 'organization', 'runs', 'day', 1)`, h.org)
@@ -108,8 +109,8 @@ func (m *callbackBody) Read(p []byte) (int, error) {
 	return m.Reader.Read(p)
 }
 
-// deliverDuring sends a GitHub delivery and calls do while the body arrives. It returns the status
-// of the response.
+// deliverDuring sends a delivery as GitHub does, and calls do while the body arrives. It returns
+// the status of the response.
 func (a *runEnv) deliverDuring(hookID, body string, do func(room int)) int {
 	req := a.delivery(hookID, "github", a.fresh(), "push", body)
 	req.Body, req.ContentLength = io.NopCloser(&callbackBody{strings.NewReader(body), do}), int64(len(body))
@@ -145,8 +146,8 @@ func TestAHookIsDisabledDuringADelivery(t *testing.T) {
 	}
 }
 
-// A body occupies memory only as far as it has arrived, whatever its Content-Length is. A large
-// body takes a slot.
+// A body occupies memory only for the bytes that have arrived, whatever its Content-Length is. A
+// large body takes a slot.
 func TestBodiesUseMemoryAsTheyArrive(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

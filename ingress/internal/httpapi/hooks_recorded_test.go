@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// recordedEvent is an event in the form in which its source sends it, with the result that a hook's
-// rules should have.
+// recordedEvent is an event in the form in which its source sends it, with templates and filters
+// and their expected results.
 type recordedEvent struct {
 	source, file       string
 	deliveryID, event  string
 	template, want     string
-	passes, passesNot  string // a filter that the event matches, and one that it does not match
-	changed, changedTo string // a text in the event, and its replacement, which differs in one byte
+	passes, passesNot  string // a filter that the event matches, and a filter that it does not match
+	changed, changedTo string // a text in the event, and another text that replaces it and differs in one byte
 }
 
 var recordings = []recordedEvent{
@@ -43,8 +43,8 @@ var recordings = []recordedEvent{
 	},
 }
 
-// A recorded delivery that matches the filter starts one run with the template's message. A
-// delivery with a changed byte, an old timestamp or a known id starts none.
+// A recorded delivery that matches the filter starts one run, whose message the template
+// determines. A delivery with a changed byte, an old timestamp or a known id starts none.
 func TestRecordedDeliveries(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -88,7 +88,7 @@ func (a *runEnv) recordedRuns(t *testing.T, h *testOrg, r *recordedEvent, body s
 		},
 	} {
 		if r.source == "github" && what == "six minutes old" {
-			continue // the signature of this source contains no time
+			continue // this source does not sign the time
 		}
 		req := a.delivery(hookID, r.source, r.deliveryID, r.event, body)
 		change(req)

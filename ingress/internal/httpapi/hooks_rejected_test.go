@@ -48,7 +48,7 @@ func TestRejectedDeliveriesAreLogged(t *testing.T) {
 
 	log := a.ok("GET", "/api/hooks/deliveries?hookId="+hookID, "", h.key)
 	if log.json(t, "data.1") != nil || log.text(t, "data.0.status") != "rejected" || log.text(t, "data.0.error.code") != "unauthenticated" ||
-		log.text(t, "data.0.error.message") != "the signature does not match the body and the hook's secret; sent from 192.0.2.1" ||
+		log.text(t, "data.0.error.message") != "the signature does not match the body and the webhook's secret; sent from 192.0.2.1" ||
 		log.json(t, "data.0.kept") != false || log.json(t, "data.0.bytes") != 7.0 || log.json(t, "data.0.runId") != nil {
 		t.Errorf("the log: %s", log.body)
 	}
@@ -59,6 +59,14 @@ func TestRejectedDeliveriesAreLogged(t *testing.T) {
 	a.from("POST", "/api/hooks/deliveries?action=redeliver&hookId="+hookID+"&id="+entry, "", h.key).want(t, "redelivered", 400, "invalid_request id:invalid_value")
 	if got := a.ok("GET", "/api/hooks?id="+hookID, "", h.key); got.json(t, "lastDeliveryAt") != nil || got.json(t, "lastRejectedAt") != log.json(t, "data.0.receivedAt") {
 		t.Errorf("the times of the hook's last deliveries: %s", got.body)
+	}
+
+	token := a.newHook(h, "token")
+	bare := a.delivery(token, "token", "d1", "", `{"b":1}`)
+	unsign(bare)
+	a.send(bare).want(t, "without a token", 401, "unauthenticated")
+	if log := a.ok("GET", "/api/hooks/deliveries?hookId="+token, "", h.key); !strings.HasPrefix(log.text(t, "data.0.error.message"), "the delivery has no token in the webhook's header X-Token; sent from ") {
+		t.Errorf("the log of a delivery without a token: %s", log.body)
 	}
 
 	req := a.delivery(hookID, "hmac", "d2", "", `{"b":1}`)
@@ -75,8 +83,8 @@ func TestRejectedDeliveriesAreLogged(t *testing.T) {
 	}
 }
 
-// Strangers who know a hook's URL can add only a few entries to its log. They hide no other
-// deliveries, including those of a verified source that is now misconfigured.
+// Strangers who know a hook's URL can add only a few entries to its log. These do not displace
+// other entries, such as those of a verified source that has become misconfigured.
 func TestStrangersDoNotFillTheLog(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

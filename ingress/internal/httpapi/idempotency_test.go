@@ -6,16 +6,16 @@ import (
 	"parley/shared/domain"
 )
 
-// triggered sends run-automation with an idempotency key and returns the run's id. The message is
-// part of the request: with another message, the key is used for another request.
+// triggered sends a run-automation request with an idempotency key and returns the run's id. With
+// another message, it is a different request.
 func (a *runEnv) triggered(agentID, key, message string, headers ...string) string {
 	a.t.Helper()
 	return a.ok("POST", "/api/internal/run-automation",
 		`{"target":"`+agentID+`","input":{"message":"`+message+`"},"idempotencyKey":"`+key+`"}`, append(headers, "Prefer: respond-async")...).text(a.t, "id")
 }
 
-// All API keys of an organization share their idempotency keys for automations. All API keys of a
-// user share theirs.
+// The API keys of an organization use the same idempotency keys for automations, and so do the API
+// keys of a user: a request with another API key gets the existing run.
 func TestIdempotencyKeysBelongToTheCaller(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -34,7 +34,7 @@ func TestIdempotencyKeysBelongToTheCaller(t *testing.T) {
 	}
 	runs := map[string]string{}
 	for who, keys := range callers {
-		// The messages differ, so the status would be 422 if two callers shared an idempotency key.
+		// The messages differ. If two callers shared an idempotency key, the status would be 422.
 		runID := a.triggered(agentID, "nightly", who, keys[0], h.header)
 		if again := a.triggered(agentID, "nightly", who, keys[1], h.header); again != runID {
 			t.Errorf("two keys of %s began the runs %s and %s", who, runID, again)

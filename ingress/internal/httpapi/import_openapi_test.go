@@ -38,7 +38,7 @@ paths:
       responses: {"200": {description: The pet}}
 `
 
-// importInto sends a request that imports a document into an agent.
+// importInto sends a request to import operations into an agent.
 func (w *testEnv) importInto(agentID, body string, headers ...string) answer {
 	w.t.Helper()
 	return w.do("POST", "/api/agents?action=import-openapi&id="+agentID, body, headers...)
@@ -78,8 +78,8 @@ func TestImportChecksInTheOrderOfPut(t *testing.T) {
 	put(`{"createdAt":1}`, good, 400, "invalid_request createdAt:invalid_value")
 }
 
-// If-Match is documented only for imports: a chat, at the same path, changes no resource with
-// versions.
+// The documentation of POST /api/agents lists If-Match only for imports, because a chat, which has
+// the same path, changes no resource with versions.
 func TestIfMatchIsDocumentedForImports(t *testing.T) {
 	t.Parallel()
 	for _, group := range openapi.Read().Groups {
@@ -92,7 +92,7 @@ func TestIfMatchIsDocumentedForImports(t *testing.T) {
 	}
 }
 
-// names returns the names of an agent's endpoints. The agent is at the given path in the response.
+// names returns the names of the endpoints of the agent that is at the given path of the response.
 func (a answer) names(tb testing.TB, path string) string {
 	tb.Helper()
 	list, _ := a.json(tb, path).([]any)

@@ -19,11 +19,11 @@ import (
 	"parley/shared/secrets"
 )
 
-// notifyRecorder records notifications. If there is a bus, it also forwards them.
+// notifyRecorder records published jobs and changes. If there is a bus, it also publishes them.
 type notifyRecorder struct {
 	mu   sync.Mutex
 	seen []domain.Job
-	told map[string]int // number of change notifications by kind and organization
+	told map[string]int // number of changes by kind and organization
 	next knowledge.JobNotifier
 }
 
@@ -48,7 +48,7 @@ func (b *notifyRecorder) Changed(kind domain.ChangeKind, org string) {
 	}
 }
 
-// jobsFor returns the number of job notifications for a document.
+// jobsFor returns how many jobs of a document were published.
 func (b *notifyRecorder) jobsFor(documentID string) (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -60,7 +60,7 @@ func (b *notifyRecorder) jobsFor(documentID string) (n int) {
 	return n
 }
 
-// noSearchWorkers is a SearchCaller that has no workers to call.
+// noSearchWorkers is a SearchCaller without workers.
 type noSearchWorkers struct{}
 
 func (noSearchWorkers) Call(context.Context, string, string, []byte, time.Time) ([]byte, error) {
@@ -126,8 +126,8 @@ func (a *runEnv) document(h *testOrg) string {
 	return documentID
 }
 
-// saveProcessed stores a document like a worker that has processed it. The document has the given
-// number of pages, and all passages are on the first page.
+// saveProcessed stores the result of processing a document, like a worker. The document has the
+// given number of pages, and all passages are on the first page.
 func (a *runEnv) saveProcessed(documentID string, pages int, passages ...string) {
 	a.t.Helper()
 	at := 0

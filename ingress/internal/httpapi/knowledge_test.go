@@ -21,7 +21,7 @@ import (
 func TestDocumentsAsJSON(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
-	for body, want := range map[string][2]string{ // name and type of the document, or the problems
+	for body, want := range map[string][2]string{ // the name and type of the document, or its problems
 		`{"name":"a.md","content":"# ä\u2028\n\ttext"}`:                             {"a.md", "text/markdown"},
 		`{"name":"dir/b","content":"b","mimeType":"text/HTML; charset=UTF-8; x=y"}`: {"b", "text/html"},
 		`{"name":"c","content":"c","metadata":{}}`:                                  {"c", "text/plain"},
@@ -125,7 +125,7 @@ func TestDocumentsChange(t *testing.T) {
 	if same.text(t, "status") != "ready" || same.text(t, "name") != before.text(t, "name") || same.text(t, "metadata.team") != "home" {
 		t.Errorf("the document after the PUT = %s", same.body)
 	}
-	named := put(`{"name":"x/new.md"}`).want(t, "a name", 202, "") // a new name must be processed, because names are searchable
+	named := put(`{"name":"x/new.md"}`).want(t, "a name", 202, "") // a new name must be processed, because searches also find words of the name
 	told := put(`{"metadata":{"a":"b"}}`).want(t, "metadata", 200, "")
 	if named.text(t, "name") != "new.md" || told.text(t, "metadata.a") != "b" || told.json(t, "metadata.team") != nil || told.text(t, "status") != "queued" || a.notifyRecorder.jobsFor(documentID) != 2 {
 		t.Errorf("%s, then %s", named.body, told.body)
@@ -343,8 +343,8 @@ func TestPagesAndPassages(t *testing.T) {
 	}
 }
 
-// A spreadsheet may have all of its text on one page. The response with a long page contains only
-// the beginning of its text, and only a few clients can read it at the same time.
+// A spreadsheet may have all of its text on one page. If a page is long, the response contains only
+// the beginning of its text. Only a few clients can read such pages at the same time.
 func TestLongPages(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)

@@ -25,14 +25,14 @@ func largeBodies(agentID string) map[string]string {
 	}
 }
 
-// bodyOfSize returns a body of the given size and the message in it. Only the first character of
-// the message is escaped.
+// bodyOfSize returns a body of the given size, and the message in it. In the body, only the first
+// character of the message is escaped.
 func bodyOfSize(body string, bytes int) (whole, message string) {
 	message = strings.Repeat("m", bytes-len(body)+len("$message")-len("\\u003c")) // decodes to <
 	return strings.Replace(body, "$message", "\\u003c"+message, 1), "<" + message
 }
 
-// unknownLength hides the length of a body, so that the body is sent in chunks.
+// unknownLength hides the length of a body, so that it is sent in chunks.
 type unknownLength struct{ io.Reader }
 
 // At every endpoint that accepts messages, a message may fill a request body of up to 2 MiB. The

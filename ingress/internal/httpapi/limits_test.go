@@ -19,7 +19,8 @@ import (
 	"parley/shared/store/limitdb"
 )
 
-// countingLimiter is a limiter whose limits never refill, so that the test can count every request.
+// countingLimiter is a store of rate limits that never refill, so that a test can count every
+// request.
 type countingLimiter struct {
 	mu   sync.Mutex
 	used map[string]int
@@ -75,8 +76,8 @@ func limitOn(t *testing.T, a answer, s ratelimit.Settings) (tier string, remaini
 	return tier, remaining
 }
 
-// TestLimitsShowOnEveryAnswer sends requests in a fixed order and checks how many of the remaining
-// requests each one uses.
+// TestLimitsShowOnEveryAnswer sends requests in a fixed order. It checks how much each of them
+// reduces the remaining number of requests, as shown in the headers.
 func TestLimitsShowOnEveryAnswer(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -157,7 +158,8 @@ func TestLimitsShowOnEveryAnswer(t *testing.T) {
 	}
 }
 
-// wantMember checks that requests without permission count against the member's limit.
+// wantMember checks that a member's requests without permission count against the member's rate
+// limit.
 func (a *runEnv) wantMember(t *testing.T, h *testOrg, settings ratelimit.Settings) {
 	t.Helper()
 	for n := range 2 {
@@ -205,7 +207,7 @@ func TestReplaysAtAnotherIngress(t *testing.T) {
 	a := newRunEnv(t)
 	h := a.newTestOrg("red")
 	agentID, gone := a.newAgent(h), a.newAgent(h)
-	settings := ratelimit.Settings{Demo: 1, User: 2, System: 100} // a limit of 100, which the replays of keys outside the cache do not reach
+	settings := ratelimit.Settings{Demo: 1, User: 2, System: 100} // a limit that replays whose keys this process has not cached do not reach
 	body := func(agent, key, message string) string {
 		return `{"target":"` + agent + `","input":{"message":"` + message + `"},"idempotencyKey":"` + key + `"}`
 	}
@@ -260,7 +262,7 @@ func running(t *testing.T, a *runEnv) *dispatch.Dispatcher {
 	return d
 }
 
-// The data that a submission needs is looked up only once.
+// The values that a submission needs are looked up only once.
 func TestASubmissionIsPreparedOnce(t *testing.T) {
 	t.Parallel()
 	asked, gone := 0, errors.New("gone")

@@ -11,8 +11,8 @@ import (
 	"parley/shared/secrets"
 )
 
-// form sends a form like a browser that shows one of the service's pages. headers replace the
-// browser's headers of the same name.
+// form sends a form like a browser that shows a page of the service. headers replace headers of the
+// same name that the browser would send.
 func (w *testEnv) form(path string, fields url.Values, headers ...string) answer {
 	w.t.Helper()
 	req := httptest.NewRequestWithContext(w.t.Context(), "POST", path, strings.NewReader(fields.Encode()))
@@ -40,7 +40,7 @@ func (a answer) wantPage(t *testing.T, what string, status int, words ...string)
 }
 
 // wantSession fails the test unless the response begins a session and redirects to the dashboard.
-// It returns the header with the session.
+// It returns a header with the cookie of the session.
 func (a answer) wantSession(t *testing.T, what string) string {
 	t.Helper()
 	if a.status != 303 || a.header.Get("Location") != "/dashboard" || a.session() == "" {

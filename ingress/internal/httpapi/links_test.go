@@ -128,7 +128,7 @@ func (w *testEnv) only(p person, org string) {
 
 const agentBody = `{"name":"a","systemPrompt":"p"}`
 
-// invited returns a person whose account was created by an invitation. In the result, org is the
+// invited returns a person whose account was created with an invitation. The field org is the
 // person's own organization.
 func (w *testEnv) invited(by person, org, email string, role domain.Role) person {
 	w.t.Helper()
@@ -149,7 +149,7 @@ func TestWhoMayReset(t *testing.T) {
 		invited("fay", domain.RoleOwner)
 	hal := w.invited(eve, eve.org, "hal@example.com", domain.RoleMember)
 	orgKey, _ := w.key(ada, domain.KeyScopeOrganization)
-	for _, known := range []person{gus, hal} { // an owner can add these people by their addresses alone
+	for _, known := range []person{gus, hal} { // existing users, whom the owner makes members
 		w.admit(ada, ada.org, known, domain.RoleMember)
 	}
 	w.only(gus, ada.org)

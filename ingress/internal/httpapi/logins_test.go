@@ -13,10 +13,11 @@ import (
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/id"
+	"parley/shared/testkit"
 )
 
-// logInFrom logs in with a User-Agent, from an address that a proxy reports. It returns the header
-// with the session.
+// logInFrom logs in with the given User-Agent, from a client address that a proxy reports. It
+// returns a header with the session's token.
 func (w *testEnv) logInFrom(email, agent, address string) string {
 	w.t.Helper()
 	req := httptest.NewRequestWithContext(w.t.Context(), "POST", "/api/auth/login", strings.NewReader(`{"email":"`+email+`","password":"`+password+`"}`))
@@ -108,15 +109,15 @@ func TestLastUseOfLoginsIsRecorded(t *testing.T) {
 			}
 			return
 		}
-		if time.Since(began) > 10*time.Second {
+		if testkit.Late(began, 10*time.Second) {
 			t.Fatal("no use is recorded")
 		}
 		<-tick.C
 	}
 }
 
-// TestAFloodOfLogins sends logins faster than passwords can be checked. Some succeed. The others
-// are rejected immediately with a Retry-After, so no login waits for all others.
+// TestAFloodOfLogins sends logins faster than passwords can be checked. Some of them succeed. The
+// others are rejected immediately with a Retry-After, so that no login waits long.
 func TestAFloodOfLogins(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)

@@ -7,10 +7,16 @@ import (
 	"testing"
 
 	"parley/ingress/internal/openapi/openapitest"
+	"parley/shared/testkit"
 )
 
+// sideBySide is the default number of parallel tests. It exceeds the number of cores, because the
+// tests mostly wait for the database and for timeouts. The flag -parallel overrides it.
+const sideBySide = 6
+
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(400) // the heap is small, and hundreds of thousands of requests produce a lot of garbage
+	testkit.SideBySide(sideBySide)
+	debug.SetGCPercent(400) // reduces the work of the garbage collector: the heap is small, and there are hundreds of thousands of requests
 	if underRace {
 		fmt.Fprintln(os.Stderr, "a part of the access matrix is left out under the race detector: whether every documented answer was seen is not checked")
 		os.Exit(m.Run())

@@ -12,12 +12,11 @@ import (
 	"parley/shared/domain"
 )
 
-// draw selects the credentials with which a row is tested. It applies to rows of the access table
-// that return data.
+// draw selects the credentials with which a row of the access table is tested.
 type draw struct{ seed, share int }
 
-// newDraw selects all credentials in a long run. In a short run it selects a third of them, by a
-// random seed. MATRIX_SEED repeats a run.
+// newDraw returns a draw. In a long test it selects all credentials, in a short test a random third
+// of them. The environment variable MATRIX_SEED repeats a selection.
 func newDraw(t *testing.T) draw {
 	t.Helper()
 	d := draw{share: 1}
@@ -38,9 +37,8 @@ func newDraw(t *testing.T) draw {
 }
 
 // credentials returns the credentials selected for a row. Rows are numbered from 0. The result
-// contains the first credential of each outcome, and some of the other credentials, which differ
-// from row to row. Therefore the seed affects neither which outcomes occur in a run nor whether
-// every documented response occurs.
+// contains the first credential for each expected outcome, and some of the others, which differ
+// from row to row. Therefore all outcomes occur with every seed.
 func (d draw) credentials(row int, all []credential) iter.Seq2[int, *credential] {
 	return func(yield func(int, *credential) bool) {
 		outcomes, n := map[string]bool{}, 0
@@ -58,8 +56,8 @@ func (d draw) credentials(row int, all []credential) iter.Seq2[int, *credential]
 	}
 }
 
-// own returns an id that belongs to c, of the given kind. Rows that only read share one id per
-// caller. Every other row gets an id of its own.
+// own returns an id of the given kind that belongs to the caller with the credential c. Rows that
+// only read share one id for each caller. Other rows get a new id each time.
 func (m *matrix) own(r *accessRow, name string, c *credential) string {
 	if r.changes() || c.testOrg == nil {
 		return idKinds[name].own(m.orgPair, c)
@@ -68,8 +66,8 @@ func (m *matrix) own(r *accessRow, name string, c *credential) string {
 	return m.once(name+" of "+caller, func() string { return idKinds[name].own(m.orgPair, c) })
 }
 
-// others returns an id that belongs to another member of home, of the given kind. It is shared in
-// the same way as the ids of own.
+// others returns an id that belongs to another member of home, of the given kind. Rows that only
+// read share one id.
 func (m *matrix) others(r *accessRow, name string) string {
 	if r.changes() {
 		return idKinds[name].others(m.orgPair)

@@ -18,8 +18,8 @@ import (
 	"parley/shared/secrets"
 )
 
-// outcome returns the result that the access table defines for a credential at a row: "ok", or the
-// status and code of an error.
+// outcome returns the result of the row's request with a credential, as the access table defines
+// it: "ok", or the status and code of an error.
 func (r *accessRow) outcome(c *credential) string {
 	role := domain.Role(r.role)
 	switch {
@@ -66,9 +66,9 @@ type idKind struct {
 	prefix string
 	own    func(s *orgPair, c *credential) string // returns a new id that belongs to the caller
 	others func(s *orgPair) string                // returns an id that belongs to another member of home
-	open   domain.Role                            // minimum role that may use ids of other members; "": no role may
+	open   domain.Role                            // minimum role that may use the ids of other members; "": none may
 	gone   func(s *orgPair, h *testOrg) string    // returns the id of a deleted resource
-	bearer bool                                   // the id is a token, which any person may use
+	bearer bool                                   // whether the id is a token that any person may use
 }
 
 var idKinds = map[string]idKind{
@@ -111,7 +111,7 @@ var idKinds = map[string]idKind{
 		},
 		open: domain.RoleAdmin,
 	},
-	// Ids of chat runs, as responses of OpenAI's API.
+	// Ids of the responses of chat runs in OpenAI's API.
 	"resp": {
 		prefix: openaiapi.ResponsePrefix,
 		own: func(s *orgPair, c *credential) string {
@@ -216,8 +216,8 @@ var idKinds = map[string]idKind{
 		others: func(s *orgPair) string { return s.named(s.other.auth, s.home.header) },
 		gone:   (*orgPair).endedSession,
 	},
-	// Ids of sessions with a template, in a query that does not name the template. Admins may also
-	// use them for sessions of others.
+	// Ids of sessions with a template, for queries that do not name the template. Admins may also
+	// read the sessions of others by them.
 	"alone": {
 		prefix: "session",
 		own:    func(s *orgPair, c *credential) string { return s.named(c.plain()...) },
@@ -374,8 +374,8 @@ func (s *orgPair) made(h *testOrg, headers ...string) string {
 	return s.file(s.newChat(h, s.newAgent(h), "s", headers...), h.word)
 }
 
-// newLogin returns the id of a new login session of p. It does not use the list of sessions, in
-// which a concurrent test may have added a newer one.
+// newLogin returns the id of a new login session of p. It reads the id from the database, because
+// concurrent tests may add newer sessions to the list.
 func (s *orgPair) newLogin(p person) (loginID string) {
 	s.t.Helper()
 	hash := secrets.Hash(s.loginAgain(p).token)
@@ -397,7 +397,7 @@ func (s *orgPair) named(headers ...string) string {
 	return name
 }
 
-// endedSession returns a session with a template, after its owner has erased it.
+// endedSession returns the id of a session with a template that its owner has erased.
 func (s *orgPair) endedSession(h *testOrg) string {
 	name := s.named(h.owner.auth)
 	s.ok("DELETE", "/api/sessions?templateId=tpl_support&id="+name, "", h.owner.auth)
@@ -445,15 +445,15 @@ func (r *accessRow) kind() string {
 	return ""
 }
 
-// matrix runs the requests of all rows of the access table.
+// matrix sends the requests of the access table's rows.
 type matrix struct {
 	*orgPair
 	credentials []credential
 	people      map[string]person   // the owner of each login token
-	missing     map[string][]target // by kind: ids that do not exist for any caller
+	missing     map[string][]target // ids that do not exist for any caller, by kind
 	cells       atomic.Int64
 
-	shared sync.Map // ids shared by rows that only read, by kind and caller
+	shared sync.Map // ids and keys that several rows use; see once
 
 	mu       sync.Mutex
 	notFound map[string]string // the first 404 response, by method and path
@@ -494,7 +494,7 @@ func (m *matrix) missingFor(name string, kind idKind) []target {
 	owner := login("owner", m.home.owner, m.home, domain.RoleOwner, m.home.owner.auth)
 	for other, of := range idKinds {
 		if other != name && !of.bearer && of.prefix != kind.prefix && (!members[of.prefix] || !members[kind.prefix]) {
-			given := m.once("missing elsewhere: "+other, func() string { return of.own(m.orgPair, &owner) }) // shared, because a request with this id finds and changes nothing
+			given := m.once("missing elsewhere: "+other, func() string { return of.own(m.orgPair, &owner) }) // shared, because no request finds or changes anything by this id
 			list = append(list, target{"id of " + other, given, ""})
 		}
 	}
@@ -522,8 +522,9 @@ func unknownID(prefix string) string {
 	return id.New(prefix)
 }
 
-// missingAt returns the missing ids that are tested at a row. An empty id in the path would make it
-// another path. A model may be an agent or a template.
+// missingAt returns the missing ids with which a row is tested. It omits an empty id in a path,
+// which would be a different path. Where the id is that of a model, it also omits ids of agents and
+// templates, which are models.
 func (m *matrix) missingAt(r *accessRow) []target {
 	aModel := strings.HasPrefix(r.path, "/v1/models") || strings.HasPrefix(r.query, "model=") || strings.Contains(r.body, `"model":`)
 	return slices.DeleteFunc(slices.Clone(m.missing[r.kind()]), func(at target) bool {
@@ -545,8 +546,8 @@ func (m *matrix) targets(r *accessRow, c *credential) []target {
 	if c.page != "" { // the page's origin does not affect ids
 		missing = missing[:2]
 	}
-	list := asField(r, append([]target{{"own", m.own(r, name, c), "ok"}}, missing...))
-	if r.who == forVoice && c.page == foreignPage { // the caller must not find out which widgets list the origin of the page
+	list := asField(r, append([]target{m.ownTarget(r, name, c)}, missing...))
+	if r.who == forVoice && c.page == foreignPage { // the error must not reveal which widgets list the origin of the page
 		list[0].outcome = "403 permission_denied"
 	}
 	if c.via == "demo" { // demo visitors have no resources
@@ -554,9 +555,9 @@ func (m *matrix) targets(r *accessRow, c *credential) []target {
 	}
 	if r.who == forLink && c.refused != "" && !c.elsewhere {
 		if strings.HasPrefix(c.refused, "401") && len(c.headers) == 1 && strings.HasPrefix(c.headers[0], "Cookie: ") {
-			return list[:1] // the cookie of an ended session does not prevent accepting an invitation
+			return list[:1] // an invitation can be accepted in spite of the cookie of an ended session
 		}
-		return []target{{"own", list[0].id, c.refused}} // a bad token is rejected before anything else is checked
+		return []target{{"own", list[0].id, c.refused}} // an invalid credential is rejected before the token is checked
 	}
 	if name == "tpl" || kind.bearer {
 		return list
@@ -575,8 +576,8 @@ func (m *matrix) targets(r *accessRow, c *credential) []target {
 	return asField(r, list)
 }
 
-// asField changes the expected results for ids in a body or a filter. There, a missing id is an
-// invalid value, and so is an empty parameter.
+// asField changes the expected results if the row's id is in a body or a filter: there, a missing
+// id is an invalid value. An empty parameter is an invalid value everywhere.
 func asField(r *accessRow, list []target) []target {
 	reference := r.body == hookRowBody || strings.Contains(r.body, `"target":`) || strings.Contains(r.body, `"templateId":`) || r.query == "hookId=$hook"
 	for i := range list {
@@ -588,7 +589,7 @@ func asField(r *accessRow, list []target) []target {
 	return list
 }
 
-// cell sends the request of a row with an id and a credential.
+// cell sends the request of a row with a credential and an id.
 func (m *matrix) cell(r *accessRow, c *credential, at target) answer {
 	m.cells.Add(1)
 	who, word := c.who, "home"
@@ -618,8 +619,7 @@ func (m *matrix) cell(r *accessRow, c *credential, at target) answer {
 	return m.from(r.method, where, body, append(slices.Clone(headers), "Prefer: respond-async")...)
 }
 
-// spare replaces login sessions in headers by new ones, because other rows still need the
-// originals.
+// spare replaces the login sessions in headers by new ones, for requests that end their session.
 func (m *matrix) spare(headers []string) []string {
 	out := slices.Clone(headers)
 	for i, h := range out {
@@ -667,18 +667,18 @@ func (m *matrix) check(t *testing.T, r *accessRow, c *credential, at target, wan
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	route, shown := r.method+" "+r.path, got.shown()
+	route, shown := r.method+" "+r.path+" "+got.sharedWith(), got.shown()
 	if first, known := m.notFound[route]; known && first != shown {
 		t.Errorf("%s: this refusal differs from others\n%s\nwant\n%s", what, shown, first)
 	}
 	m.notFound[route] = shown
 }
 
-// changes reports whether the request may change something.
+// changes reports whether the row's request may change something.
 func (r *accessRow) changes() bool { return r.method != http.MethodGet && r.method != http.MethodHead }
 
-// missingShare is the number of credentials that share the missing ids: a credential is tested with
-// every third id.
+// missingShare is the number of credentials among which the missing ids are divided, so that each
+// is tested with a third of them.
 const missingShare = 3
 
 // isMissing reports whether the id belongs to no resource, or to a resource of a kind that the row
@@ -707,7 +707,7 @@ func (m *matrix) row(t *testing.T, number int, d draw) {
 		}
 		for j, at := range m.targets(r, c) {
 			if at.isMissing() && (n+j)%missingShare > 0 {
-				continue // tested with other credentials only, because the result for a missing id does not depend on the caller
+				continue // another credential tests this id, because the result does not depend on the credential
 			}
 			m.check(t, r, c, at, at.outcome, m.cell(r, c, at))
 		}
@@ -735,8 +735,9 @@ func TestAccessMatrix(t *testing.T) { //nolint:tparallel // the only direct subt
 	}
 }
 
-// TestForeignIDsOverASabotagedStore repeats the requests with foreign ids. The statements of its
-// store lack the organization condition. Row-level security alone must give the same results.
+// TestForeignIDsOverASabotagedStore repeats the requests with ids of another organization, with a
+// store whose SQL statements lack the condition on the organization. Because of row-level security,
+// the results must be the same.
 func TestForeignIDsOverASabotagedStore(t *testing.T) {
 	t.Parallel()
 	a, by := newSabotaged(t)
@@ -759,8 +760,7 @@ func TestForeignIDsOverASabotagedStore(t *testing.T) {
 	}
 }
 
-// Each route must have a row, because it would not be tested otherwise. A row without a route would
-// test nothing.
+// A route without a row would not be tested, and a row without a route would test nothing.
 func TestAccessTableIsComplete(t *testing.T) {
 	t.Parallel()
 	routes, rows := map[string]bool{}, map[string]bool{} // HEAD shares the row of GET

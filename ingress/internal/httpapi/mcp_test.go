@@ -27,7 +27,7 @@ import (
 	"parley/shared/store/pg"
 )
 
-// directTransport sends requests to the service without a network. It checks each response against
+// directTransport calls the service's handler without a network. It checks each response against
 // the OpenAPI document.
 type directTransport struct {
 	*runEnv
@@ -48,8 +48,8 @@ func (d directTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return openapitest.Serve(d.t, d.handler, req).Result(), nil
 }
 
-// newWaitingRunEnv returns an environment in which requests wait for runs and events, as they do
-// unless the service is stopping.
+// newWaitingRunEnv returns an environment in which requests wait for runs and events, unlike in
+// other environments, in which the service is stopping.
 func newWaitingRunEnv(tb testing.TB, limits ratelimit.Settings) *runEnv {
 	tb.Helper()
 	a := runEnvOf(tb, newTestEnv(tb, limits))
@@ -127,12 +127,11 @@ func (a *runEnv) queued(ctx context.Context) map[string]string {
 	return found
 }
 
-// end finishes an accepted run like a worker that has published only the answer.
+// end finishes an accepted run like a worker. change sets the result of the run.
 func (a *runEnv) end(runID string, change func(*domain.Run)) { a.endAfter(runID, "", change) }
 
-// endAfter finishes an accepted run like a worker that has published other events first. told
-// contains these events in the format of the stored log, one event in each line. The first of them
-// has the number 2.
+// endAfter finishes an accepted run like a worker that has first published the events in told.
+// These have the format of the stored log, with one event in each line, and numbers from 2 on.
 func (a *runEnv) endAfter(runID, told string, change func(*domain.Run)) {
 	claim := a.claim(a.t, runID)
 	if claim.Run == nil {
@@ -152,7 +151,7 @@ func (a *runEnv) endAfter(runID, told string, change func(*domain.Run)) {
 	}
 	if err == nil {
 		_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Outcome{ending})
-		for range 5 { // repeat like a worker, because on a busy machine a large result may exceed the statement timeout
+		for range 5 { // a worker also repeats it, because a large result may exceed the statement timeout on a busy machine
 			if err == nil || !pg.HasCode(err, "57014") {
 				break
 			}
@@ -164,7 +163,7 @@ func (a *runEnv) endAfter(runID, told string, change func(*domain.Run)) {
 	}
 }
 
-// parkForApproval parks an accepted run for an approval and publishes the parked state.
+// parkForApproval parks an accepted run, which then waits for an approval, and stores the event.
 func (a *runEnv) parkForApproval(runID string) {
 	ctx, held := a.t.Context(), a.claimAccepted(runID)
 	effect := domain.Effect{CallID: "call_1", Name: "publish", Input: json.RawMessage(`{"a":1}`), SideEffect: domain.SideEffectUnsafe, Key: "key " + runID}
@@ -177,7 +176,7 @@ func (a *runEnv) parkForApproval(runID string) {
 	must(a.t, err)
 }
 
-// answers returns a change that finishes a run with an answer and citations.
+// answers returns a function that gives a run the result of a worker: an answer with citations.
 func answers(text string, cited ...domain.Citation) func(*domain.Run) {
 	return func(run *domain.Run) {
 		run.Message, run.Output, run.Citations = &text, &domain.Output{Message: text}, cited
@@ -194,7 +193,7 @@ func texts(result *mcp.CallToolResult) string {
 	return strings.Join(said, "\n--\n")
 }
 
-// structured returns a field of a tool result's structured content.
+// structured returns a field of the structured content of a tool result.
 func structured(result *mcp.CallToolResult, name string) string {
 	fields, _ := result.StructuredContent.(map[string]any)
 	text, _ := fields[name].(string)
@@ -311,7 +310,7 @@ func TestLargeAnswersOfToolsAreCounted(t *testing.T) {
 		t.Errorf("response without capacity = %.200q", got)
 	}
 	other.Leave()
-	for range 2 { // the second call shows that the first response has released its capacity
+	for range 2 { // the second call succeeds only if the first one has released its capacity
 		if got := texts(call(t, session, &mcp.CallToolParams{Name: tool.Name, Arguments: map[string]any{"message": "two"}})); got != long {
 			t.Errorf("response with capacity has %d bytes: %.200q", len(got), got)
 		}
@@ -492,7 +491,7 @@ type headerTransport struct {
 	header string
 }
 
-// RoundTrip adds the header.
+// RoundTrip sends the request with the additional header.
 func (k headerTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	name, value, _ := strings.Cut(k.header, ": ")
 	req = req.Clone(req.Context())
@@ -511,7 +510,7 @@ func TestInvalidMessagesAreRejected(t *testing.T) {
 		body    string
 		headers []string
 		status  int
-		said    string // id and code of a JSON-RPC error, or the problems of an API error
+		said    string // id and code of a JSON-RPC error, or problems of an API error
 	}{
 		"a batch":              {"[" + list + "," + list + "]", nil, 400, "null -32600"},
 		"no JSON":              {"{", nil, 400, "null -32700"},
@@ -564,8 +563,8 @@ func TestInvalidMessagesAreRejected(t *testing.T) {
 	}
 }
 
-// blames reports whether an error contains a problem, given as field and code. A JSON-RPC error
-// contains it as text.
+// blames reports whether an error contains a problem, given as field and code. In a JSON-RPC error,
+// the problem is part of the message.
 func (a answer) blames(tb testing.TB, problem string) bool {
 	tb.Helper()
 	return strings.Contains(a.problems(tb)+" ", problem+" ") ||
@@ -600,7 +599,7 @@ func protocolError(t *testing.T, a answer) string {
 	return fmt.Sprintf("%s %d", message.ID, message.Error.Code)
 }
 
-// Every request counts once against the rate limit. The run of a tool call does not count again.
+// Every request counts against the rate limit once, even if it starts a run.
 func TestMessagesAreCounted(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)

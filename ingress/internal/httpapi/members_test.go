@@ -17,14 +17,15 @@ func (w *testEnv) add(p person, org, email string, role domain.Role) answer {
 	return w.do("POST", "/api/organizations/members", `{"email":"`+email+`","role":"`+string(role)+`"}`, p.auth, "X-Organization-Id: "+org)
 }
 
-// admit makes p a member. p accepts an invitation in their own session.
+// admit makes p a member: by sends an invitation, and p accepts it while logged in.
 func (w *testEnv) admit(by person, org string, p person, role domain.Role) {
 	w.t.Helper()
 	token := w.add(by, org, p.email, role).want(w.t, "inviting", 201, "").token(w.t)
 	w.do("POST", "/api/auth/accept", accepting(token, ""), p.auth).want(w.t, "accepting", 201, "")
 }
 
-// token returns the token of the link in the response.
+// token returns the token in the response's url, which is a link to accept an invitation or set a
+// password.
 func (a answer) token(tb testing.TB) string {
 	tb.Helper()
 	_, token, _ := strings.Cut(a.text(tb, "url"), "?token=")
@@ -168,8 +169,8 @@ func TestOwnersAndOrganizationsAreNeverUsedUp(t *testing.T) {
 	if demoted[http.StatusOK] != owners-1 || demoted[http.StatusConflict] != 1 {
 		t.Errorf("all step down concurrently: %v", demoted)
 	}
-	// A person is a member of two organizations of other owners, and both owners remove the person
-	// at the same time. The person must keep an organization.
+	// A person is a member of two organizations, and the owners of both remove the person at the
+	// same time. The person must keep an organization.
 	x, y, z := w.signUp("x@example.com"), w.signUp("y@example.com"), w.signUp("z@example.com")
 	w.admit(x, x.org, y, domain.RoleOwner)
 	w.do("POST", "/api/organizations", `{"name":"other"}`, z.auth)

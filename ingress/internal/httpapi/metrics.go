@@ -19,18 +19,18 @@ import (
 	"parley/shared/telemetry"
 )
 
-// metrics counts requests by route, method and status. No label takes its value from callers, so
-// the number of series is small.
+// metrics counts requests by route, method and status. The values of labels do not come from
+// callers, so the number of series is small.
 type metrics struct {
 	inFlight prometheus.Gauge
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
 	arrived  *prometheus.CounterVec // webhook deliveries by source and status
-	cut      *prometheus.CounterVec // uploads that were cut, by route and sender
+	cut      *prometheus.CounterVec // uploads aborted to make room for others, by route and sender
 	show     gin.HandlerFunc        // responds with all metrics of the registry
 }
 
-// newMetrics registers the metrics of the HTTP API. A nil registry is replaced by a new one.
+// newMetrics registers the metrics of the HTTP API. If registry is nil, it uses a new one.
 func newMetrics(registry *prometheus.Registry) (*metrics, error) {
 	if registry == nil {
 		registry = prometheus.NewRegistry()
@@ -71,14 +71,14 @@ func newMetrics(registry *prometheus.Registry) (*metrics, error) {
 // count counts a finished request. took is the time since its headers arrived.
 func (m *metrics) count(c *gin.Context, status int, took time.Duration) {
 	route, method := c.FullPath(), c.Request.Method
-	if route == "" { // no route: callers can invent any number of paths and methods
+	if route == "" { // there is no route, and callers can send any number of different paths and methods
 		route, method = "none", "any"
 	}
 	m.requests.WithLabelValues(route, method, strconv.Itoa(status)).Inc()
 	m.seconds.WithLabelValues(route, method).Observe(took.Seconds())
 }
 
-// countCut counts the request's upload if it was cut: aborted to make room for another upload.
+// countCut counts the request's upload if it was aborted to make room for another upload.
 func (m *metrics) countCut(c *gin.Context, st *httpx.State) {
 	if !errors.Is(st.Err, transfer.ErrCut) || c.Request.Method == http.MethodGet {
 		return
@@ -90,13 +90,13 @@ func (m *metrics) countCut(c *gin.Context, st *httpx.State) {
 	m.cut.WithLabelValues(c.FullPath(), sender).Inc()
 }
 
-// showMetrics handles GET /metrics. It responds only to programs on this machine and to clients
-// that send METRICS_TOKEN.
+// showMetrics returns the handler of GET /metrics. Only programs on this machine and clients that
+// send METRICS_TOKEN may read the metrics.
 func (a *api) showMetrics(m *metrics) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		sent, expected := sha256.Sum256([]byte(c.GetHeader("Authorization"))), sha256.Sum256([]byte("Bearer "+a.MetricsToken))
 
-		// The compared hashes have equal lengths, so the comparison does not reveal the token's
+		// Compare hashes, which have equal lengths, so that the time does not reveal the token's
 		// length.
 		authorized := a.MetricsToken != "" && subtle.ConstantTimeCompare(sent[:], expected[:]) == 1
 		if !authorized && !a.Proxies.OnThisMachine(c.Request) {
@@ -117,7 +117,7 @@ func (m *metrics) countDelivery(st *httpx.State, status int) {
 	outcome := string(st.Delivery)
 	switch {
 	case outcome != "":
-	case status == http.StatusUnauthorized, status == http.StatusTooManyRequests: // 429 follows too many 401
+	case status == http.StatusUnauthorized, status == http.StatusTooManyRequests: // 429 is the status after too many responses with 401
 		outcome = "unauthenticated"
 	case status >= http.StatusInternalServerError:
 		outcome = "unavailable"

@@ -58,7 +58,7 @@ func TestAgentsHaveModelSettings(t *testing.T) {
 	put(`{"overridable":`+names+`}`).want(t, "all named", 200, "")
 	stored, err := w.store.Agents.Agent(t.Context(), ada.org, agentID)
 	must(t, err)
-	if stored.Overridable != nil { // nil stands for all settings, including those of later releases
+	if stored.Overridable != nil { // nil means all settings, including those of later releases
 		t.Errorf("overridable is stored as %v", *stored.Overridable)
 	}
 	if list := w.do("GET", "/api/agents", "", ada.auth).want(t, "list", 200, ""); mustJSON(t, list.json(t, "data.0.overridable")) != names {
@@ -113,7 +113,7 @@ func TestModelSettingsAreChecked(t *testing.T) {
 	put(`{"model":"openai/gpt-5-mini","temperature":null,"stop":null}`).want(t, "without these settings", 200, "")
 	put(`{"temperature":1}`).want(t, "the only accepted value", 200, "")
 
-	// A model may cease to accept a setting. Other changes of the agent must stay possible.
+	// A model may cease to accept a setting. Then other fields of the agent can still be changed.
 	w.exec(`UPDATE agents SET answer_settings = '{"temperature":0.3}' WHERE id = $1`, agentID)
 	put(`{"name":"b"}`).want(t, "another field", 200, "")
 	put(`{"topP":1}`).want(t, "a setting", 400, "invalid_request temperature:invalid_value")
@@ -176,8 +176,8 @@ func TestRequestsOverrideModelSettings(t *testing.T) {
 		put(`{"model":null}`)
 	}
 
-	// The settings are part of the request. The same idempotency key with other settings is
-	// rejected.
+	// The settings are part of the request, so a request with the same idempotency key but other
+	// settings is rejected.
 	key := "Idempotency-Key: " + a.fresh()
 	first := doors["trigger"](`,"seed":1`, key).want(t, "first", 202, "")
 	if again := doors["trigger"](`,"seed":1`, key).want(t, "again", 202, ""); again.text(t, "id") != first.text(t, "id") {
@@ -193,7 +193,7 @@ func TestRequestsOverrideModelSettings(t *testing.T) {
 		sayDemo).want(t, "a visitor of the demo", 400, "invalid_request temperature:invalid_value")
 }
 
-// A chat in the format of a user interface library can have model settings, too.
+// A chat request in the format of a user interface library can also contain model settings.
 func TestConversationsOverrideModelSettings(t *testing.T) {
 	t.Parallel()
 	a, h, agentID := newFormatEnv(t)
@@ -218,8 +218,7 @@ func TestConversationsOverrideModelSettings(t *testing.T) {
 	}
 }
 
-// OpenAI's clients send the settings under the names of their protocol, and errors contain these
-// names.
+// In OpenAI's protocol, some settings have different names. Requests and errors use these names.
 func TestOpenAIClientsSendModelSettings(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -289,8 +288,8 @@ func TestOpenAIClientsSendModelSettings(t *testing.T) {
 	put(`{"model":"openai/gpt-5-mini"}`)
 	refused(completions, `,"temperature":0.2`, "temperature", "invalid_request")
 
-	// A setting of the request conflicts with a setting of the agent. The error contains the name
-	// that the request uses.
+	// If a setting in the request conflicts with a setting of the agent, the error names the
+	// setting as the request does.
 	put(`{"model":"anthropic/claude-sonnet-4-6","topP":0.5}`)
 	refused(completions, `,"temperature":0.5`, "temperature", "invalid_request")
 	put(`{"model":"openai/gpt-5.1","topP":null,"temperature":0.3}`)

@@ -17,7 +17,7 @@ import (
 	"parley/shared/apierr"
 )
 
-// at sets the client address of a request, as a trusted proxy would report it.
+// at returns the request as if a trusted proxy had forwarded it from the client address.
 func at(req *http.Request, client string) *http.Request {
 	req.RemoteAddr = "10.0.0.1:1"
 	req.Header.Set("X-Forwarded-For", client)
@@ -52,7 +52,7 @@ func TestTransfersAreBoundedByAddress(t *testing.T) {
 	}
 }
 
-// sendForm sends a form from a client address, either with its length or in chunks.
+// sendForm sends a form from a client address, with its length or in chunks.
 func (a *runEnv) sendForm(client, key string, chunked bool, form ...filePart) answer {
 	a.t.Helper()
 	body, contentType := formFor(a.t, form...)
@@ -63,9 +63,9 @@ func (a *runEnv) sendForm(client, key string, chunked bool, form ...filePart) an
 	return a.send(at(with(req, key), client))
 }
 
-// Uploads of eight organizations take all slots that are not reserved for newcomers. The uploads
-// are fast enough. Small and large forms of a newcomer are accepted. When newcomers have taken the
-// last slots, small forms are still accepted. No upload is aborted.
+// Fast uploads of eight organizations take all slots except those reserved for newcomers, which are
+// organizations without an upload. A newcomer's small and large forms are accepted. When newcomers
+// have taken the last slots, small forms are still accepted. No upload is aborted.
 func TestNewcomersDoNotEndUploads(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
@@ -105,9 +105,9 @@ func TestNewcomersDoNotEndUploads(t *testing.T) {
 	}
 }
 
-// Sixty-four uploads of eight organizations each send 20 KiB per second. A large form of a newcomer
-// is accepted, and one of the slow uploads is aborted. Its error states the reason, and the metrics
-// count it.
+// One upload that is too slow, at 20 KiB per second, and uploads that are fast enough occupy all
+// slots. A large form from another organization is accepted, because the slow upload is aborted.
+// Its error states the minimum speed, and the metrics count it.
 func TestSlowUploadsGiveWay(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
@@ -154,7 +154,7 @@ func TestSlowUploadsGiveWay(t *testing.T) {
 	}
 }
 
-// slowBody is a body that arrives at a given pace.
+// slowBody is a body that arrives at the given pace, in bytes per second.
 type slowBody struct {
 	pace int
 	left int64
@@ -174,7 +174,7 @@ func (b *slowBody) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// metric returns a value of /metrics, or 0 if it is missing.
+// metric returns the value of a metric in /metrics, or 0 if it is missing.
 func (a *runEnv) metric(t *testing.T, name string) float64 {
 	t.Helper()
 	req := httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil)
@@ -187,9 +187,9 @@ func (a *runEnv) metric(t *testing.T, name string) float64 {
 	return value
 }
 
-// Fourteen strangers in different networks continuously send large bodies with wrong signatures to
-// their own hooks. All large signed deliveries to a victim's hook are accepted, although each waits
-// until every stranger has sent another body.
+// Fourteen clients in different networks continuously send large bodies with wrong signatures to
+// their own hooks. All large signed deliveries to a victim's hook are accepted, although the body
+// of each of them arrives only after 14 more wrong ones.
 func TestUnsignedFloodsDoNotBlockSignedDeliveries(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -199,13 +199,13 @@ func TestUnsignedFloodsDoNotBlockSignedDeliveries(t *testing.T) {
 	var wg sync.WaitGroup
 	stop := make(chan struct{})
 	hooks := make([]string, strangers)
-	for n := range hooks { // created before the floods, which slow down all requests
+	for n := range hooks { // create the hooks before the floods, which slow down all requests
 		hooks[n] = a.newHook(a.newTestOrg("stranger"+strconv.Itoa(n)), "github")
 	}
 	for n, hookID := range hooks {
 		wg.Go(func() {
 			for sent := 0; ; sent++ {
-				client := "198.51." + strconv.Itoa(n) + "." + strconv.Itoa(sent/100%200) // each address sends too few deliveries to be blocked
+				client := "198.51." + strconv.Itoa(n) + "." + strconv.Itoa(sent/100%200) // no address sends enough deliveries to be blocked
 				select {
 				case <-stop:
 					return
@@ -303,8 +303,8 @@ func TestUnverifiedDeliveriesAreBounded(t *testing.T) {
 	}
 }
 
-// Strangers who know a hook's URL take all of its slots for unverified senders. If they are slow, a
-// sender in another network still gets a slot.
+// Strangers who know a hook's URL take all of the hook's slots for unverified senders. If their
+// uploads are slow, a sender in another network still gets a slot.
 func TestAHooksSlotsAreShared(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []*transfer.Policy{hook.SmallDeliveries, hook.MediumDeliveries, hook.LargeDeliveries} {
@@ -332,8 +332,8 @@ func TestAHooksSlotsAreShared(t *testing.T) {
 	}
 }
 
-// tireless returns a variant of the policy in which transfers are never slow and never wait for a
-// slot.
+// tireless returns a variant of the policy that never aborts a transfer because it is slow. A
+// transfer without a free slot is rejected immediately.
 func tireless(policy *transfer.Policy) *transfer.Policy {
 	soon := *policy
 	soon.Patience, soon.Queue = time.Hour, 0

@@ -24,11 +24,11 @@ const (
 	headerRequestID = "X-Request-Id" // in net/http's canonical form
 	maxLoggedPath   = 200            // maximum bytes of a logged path
 
-	statusClientClosed = 499 // logged if the client disconnected before the response, as in nginx; never sent
+	statusClientClosed = 499 // logged, but never sent, if the client disconnected before the response; nginx uses the same number
 )
 
-// observe wraps every request: it sets the request id, recovers from panics, counts the request and
-// logs it.
+// observe returns the middleware for every request. It sets the request id, recovers from panics,
+// counts the request and writes its log line.
 func (a *api) observe(m *metrics) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		began := time.Now()
@@ -50,7 +50,7 @@ func (a *api) observe(m *metrics) gin.HandlerFunc {
 }
 
 // begin sets the request's id and trace, and the headers of every response. It is a separate
-// function so that its variables do not stay on the stack while the request waits.
+// function, so that its variables are not on the stack while the request waits.
 func (a *api) begin(c *gin.Context) *httpx.State {
 	st := httpx.StateFor(c)
 	if openai.OfV1(c) {
@@ -64,17 +64,19 @@ func (a *api) begin(c *gin.Context) *httpx.State {
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Cache-Control", "no-store")
 	if len(c.Request.TransferEncoding) > 0 || a.stopping() {
-		// A request with both a length and chunks must be the last one of its connection (RFC 9112,
-		// section 6.1), because a proxy may have used the length. net/http silently drops the
-		// length. The connection is therefore closed after every chunked request. While the ingress
-		// drains, it is closed after every request, so that clients connect to another ingress.
+		// A request with both a Content-Length and chunks must be the last one of its connection
+		// (RFC 9112, section 6.1), because a proxy may have used the length. net/http drops the
+		// length, so such requests cannot be recognized. The connection is therefore closed after
+		// every chunked request. While the ingress stops, it is closed after every request, so that
+		// clients connect to another ingress.
 		header.Set("Connection", "close")
 	}
 	return st
 }
 
-// catch turns a panic into a 500 response without details. If the response has begun, it closes the
-// connection, so that the client does not mistake a partial response for a complete one.
+// catch recovers from a panic and responds with 500 and without details. If the response has
+// already begun, it closes the connection, so that the client does not take a partial response for
+// a complete one.
 func catch(c *gin.Context) {
 	reason := recover()
 	if reason == nil {
@@ -92,10 +94,10 @@ func catch(c *gin.Context) {
 	}
 }
 
-// loggedStatus returns the status for the log and the metrics. If the client has disconnected, an
-// error such as a cancelled database call is not a fault of the service, and the status is
-// statusClientClosed. Without an error, loggedStatus returns the status of the response, for
-// example for a stream that its client has closed.
+// loggedStatus returns the status for the log and the metrics: the status of the response, or
+// statusClientClosed if an error occurred because the client disconnected. Such an error, for
+// example of a cancelled database call, is not a failure of the service. A stream that its client
+// has closed has no error.
 func loggedStatus(c *gin.Context, st *httpx.State) int {
 	if st.Err == nil || st.Panicked || c.Request.Context().Err() == nil || stoppedByService(st.Err) {
 		return c.Writer.Status()
@@ -103,8 +105,8 @@ func loggedStatus(c *gin.Context, st *httpx.State) int {
 	return statusClientClosed
 }
 
-// stoppedByService reports whether the service itself stopped reading from the client. Such a
-// request's context is cancelled, too, as if the client had disconnected.
+// stoppedByService reports whether an error means that the service itself has stopped reading from
+// the client. The context of such a request is cancelled as if the client had disconnected.
 func stoppedByService(err error) bool {
 	code := apierr.CodeFor(err)
 	return code == apierr.Overloaded || code == apierr.RateLimited || errors.Is(err, os.ErrDeadlineExceeded)
@@ -120,8 +122,8 @@ func requestIDFor(req *http.Request) string {
 	return rand.Text()
 }
 
-// traceparent returns the request's W3C traceparent header, or "" if the header is malformed. Only
-// version 00 is accepted: 00-<32 hex>-<16 hex>-<2 hex>.
+// traceparent returns the request's W3C traceparent header, or "" if the header is missing or
+// malformed. Only version 00 is accepted: 00-<32 hex>-<16 hex>-<2 hex>.
 func traceparent(req *http.Request) string {
 	given := req.Header["Traceparent"]
 	if len(given) != 1 || len(given[0]) != 55 {
@@ -139,16 +141,17 @@ func traceparent(req *http.Request) string {
 		}
 	}
 
-	// The specification forbids ids that consist of zeros only.
+	// The specification forbids ids that consist only of zeros.
 	if strings.Trim(parts[1], "0") == "" || strings.Trim(parts[2], "0") == "" {
 		return ""
 	}
 	return given[0]
 }
 
-// log writes one line with fixed keys per request. The line contains no header, query or body. For
-// an error with a code, it contains the code and the cause, but not the message to the caller.
-// Successful health checks are logged at debug level only.
+// log writes a line with fixed keys for a request. The line contains no header, query or body of
+// the request. If the response is an error with a code, the line contains the code and the cause,
+// but not the message to the caller. Successful requests for health and metrics are logged at debug
+// level.
 func (a *api) log(c *gin.Context, st *httpx.State, status int, took time.Duration) {
 	level := zerolog.InfoLevel
 	switch {
@@ -182,8 +185,7 @@ func (a *api) log(c *gin.Context, st *httpx.State, status int, took time.Duratio
 	e.Msg("request")
 }
 
-// isOperational reports whether a path is requested only by probes and monitoring, which do so
-// often.
+// isOperational reports whether a path is for probes and monitoring, which request it often.
 func isOperational(path string) bool {
 	return path == "/healthz" || path == "/readyz" || path == "/metrics"
 }

@@ -53,7 +53,7 @@ func TestTraceparent(t *testing.T) {
 	}
 }
 
-// bare returns a handler inside the observe middleware, and the middleware's log.
+// bare returns a handler wrapped by the middleware observe, and the log of the middleware.
 func bare(t *testing.T, handle gin.HandlerFunc) (http.Handler, *lockedBuffer) {
 	t.Helper()
 	log := &lockedBuffer{}
@@ -94,7 +94,8 @@ func TestPanics(t *testing.T) {
 	}
 }
 
-// An error that a client causes by disconnecting is not logged as an error. Other failures are.
+// An error that occurs because the client has disconnected is not logged as an error. All other
+// failures are.
 func TestDisconnectedClientsAreNotErrors(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -16,7 +16,7 @@ import (
 	"parley/shared/apierr"
 )
 
-// browser performs a login at the provider step by step. A test can make each step fail.
+// browser logs a person in at the provider step by step. A test can make each step fail.
 type browser struct {
 	w *testEnv
 	p *openIDProvider
@@ -40,14 +40,15 @@ func newBrowser(t *testing.T, email string) *browser {
 	return b
 }
 
-// is sets the identity of the person who uses the browser.
+// is sets the person who uses the browser, as the provider identifies the person.
 func (b *browser) is(subject, email string) {
 	b.p.set(func() {
 		b.p.claims = map[string]any{"sub": subject, "email": email, "email_verified": true, "name": "Grace"}
 	})
 }
 
-// begin begins a login and returns the URL of the provider's redirect to the service.
+// begin begins a login, logs the person in at the provider, and returns the path and query of the
+// callback to which the provider redirects the browser.
 func (b *browser) begin(t *testing.T, next string) string {
 	t.Helper()
 	target := account.OIDCPath
@@ -73,7 +74,7 @@ func (b *browser) begin(t *testing.T, next string) string {
 	return b.visit(t, a.header.Get("Location"))
 }
 
-// visit logs the person in at the provider.
+// visit logs the person in at the provider. It returns the path and query of the callback.
 func (b *browser) visit(t *testing.T, address string) string {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -90,7 +91,7 @@ func (b *browser) visit(t *testing.T, address string) string {
 	return path
 }
 
-// back sends the callback request to which the provider has redirected the browser.
+// back sends the callback request to the service.
 func (b *browser) back(path string) answer {
 	headers := b.headers
 	if b.cookie != "" {
@@ -105,7 +106,8 @@ func (b *browser) back(path string) answer {
 	return b.w.do("GET", path, "", headers...)
 }
 
-// session returns the header with the session that the response has begun, or "".
+// session returns a header with the cookie of the session that the response has begun, or "" if it
+// has begun none.
 func (a answer) session() string {
 	for _, cookie := range a.header["Set-Cookie"] {
 		if value, _, _ := strings.Cut(cookie, ";"); strings.HasPrefix(value, auth.CookieName+"=ps_") {
@@ -115,7 +117,8 @@ func (a answer) session() string {
 	return ""
 }
 
-// page sends a request like a browser that follows a link. Errors are therefore pages.
+// page sends a request like a browser that follows a link. The response must be a page, even for an
+// error.
 func (w *testEnv) page(t *testing.T, target string, headers ...string) answer {
 	t.Helper()
 	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, nil)
@@ -316,8 +319,8 @@ func TestOpenIDAndAccounts(t *testing.T) {
 	b.back(b.begin(t, "")).want(t, "another subject that takes over", 409, "email_taken")
 }
 
-// TestOpenIDTakesAddressesOver checks that an email address belongs to the person for whom the
-// provider has verified it.
+// TestOpenIDTakesAddressesOver checks that a person for whom the provider has verified an email
+// address can take the address over from an account that has not proven it.
 func TestOpenIDTakesAddressesOver(t *testing.T) {
 	t.Parallel()
 	b := newBrowser(t, "cfo@example.com")
@@ -410,7 +413,7 @@ func TestOpenIDProviderMayBeUnreachable(t *testing.T) {
 		t.Errorf("an unreachable provider got %d requests within the pause", n)
 	}
 	p.set(func() { p.down = false })
-	w.useProvider(p) // ends the pause after the provider's failure; package openid tests the pause
+	w.useProvider(p) // a new API does not wait after the provider's failure; package openid tests the wait
 	if a := w.do("GET", account.OIDCPath, ""); a.status != http.StatusSeeOther {
 		t.Errorf("back again: %d %s", a.status, a.body)
 	}

@@ -23,7 +23,7 @@ type documentsShown struct {
 	MaxBytes *int64 `json:"bytesMost"`
 }
 
-// limitsShown is the decoded response with an organization's limits.
+// limitsShown is the decoded response that shows an organization's limits.
 type limitsShown struct {
 	Rates     []rateShown    `json:"rates"`
 	Documents documentsShown `json:"documents"`

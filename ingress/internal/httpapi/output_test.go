@@ -12,8 +12,8 @@ import (
 
 const lampSchema = `{"type":"object","required":["name","watts"],"properties":{"name":{"type":"string"},"watts":{"type":"integer"}}}`
 
-// answersJSON returns a change that finishes a run with a JSON answer, which matches the schema and
-// has a citation.
+// answersJSON returns a function that gives a run the result of a worker: an answer in JSON that
+// matches lampSchema, with a citation.
 func answersJSON(data string) func(*domain.Run) {
 	return func(run *domain.Run) {
 		run.Message, run.Output = &data, &domain.Output{Message: data, Data: json.RawMessage(data)}
@@ -21,7 +21,7 @@ func answersJSON(data string) func(*domain.Run) {
 	}
 }
 
-// mismatches finishes a run with an answer that does not match its schema.
+// mismatches gives a run the result of a worker: an answer that does not match its schema.
 func mismatches(run *domain.Run) {
 	run.Status, run.Error = domain.RunFailed, &domain.RunError{
 		Code: "output_invalid", Message: "The answer does not match the output schema: /watts: got string, want integer.",
@@ -29,8 +29,8 @@ func mismatches(run *domain.Run) {
 	}
 }
 
-// newOutputEnv returns an environment with a worker that answers in JSON. It also returns the
-// requested schemas by message.
+// newOutputEnv returns an environment with an organization, an agent, and a worker that answers in
+// JSON. The answer to the message "fail" does not match the schema.
 func newOutputEnv(t *testing.T) (a *runEnv, h *testOrg, agentID string) {
 	t.Helper()
 	a = newWaitingRunEnv(t, unlimited)
@@ -108,8 +108,8 @@ func TestAnswersMatchASchema(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatMatchesNoSchema checks, at every endpoint, that the error lists the paths of the
-// mismatches.
+// TestAnAnswerThatMatchesNoSchema checks, at every endpoint that runs agents, that the error lists
+// the paths of the mismatches.
 func TestAnAnswerThatMatchesNoSchema(t *testing.T) {
 	t.Parallel()
 	a, h, agentID := newOutputEnv(t)
@@ -164,7 +164,8 @@ func nestedSchema(levels int) string {
 	return strings.Repeat(`{"type":"object","properties":{"a":`, levels-1) + `{"type":"object"}` + strings.Repeat(`}}`, levels-1)
 }
 
-// TestNestedSchemas sends a schema with the maximum number of levels to every endpoint.
+// TestNestedSchemas sends a schema with the maximum number of levels to every endpoint that accepts
+// a schema.
 func TestNestedSchemas(t *testing.T) {
 	t.Parallel()
 	a, h, agentID := newOutputEnv(t)
@@ -219,8 +220,7 @@ func TestAgentsAndHooksHaveSchemas(t *testing.T) {
 		}
 	}
 
-	// The stored configuration contains no schema. In particular, it does not contain the schema
-	// null.
+	// The stored configuration contains no schema, and in particular not null as the schema.
 	var config string
 	must(t, a.sql.QueryRowContext(t.Context(), `SELECT config FROM agent_configs WHERE target_id = $1 ORDER BY version DESC LIMIT 1`, agentID).Scan(&config))
 	if strings.Contains(config, "outputSchema") {
@@ -262,7 +262,8 @@ func TestOutputNull(t *testing.T) {
 		}
 	}
 
-	// A request with output null differs from a request without output, so they cannot share a key.
+	// A request with output null differs from a request without output, so the two cannot have the
+	// same idempotency key.
 	key := "Idempotency-Key: one"
 	chat := "/api/agents?action=chat&id=" + agentID
 	a.from("POST", chat, `{"sessionId":"s","message":"m","output":null}`, h.key, key).want(t, "null", 200, "")

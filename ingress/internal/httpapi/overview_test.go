@@ -44,7 +44,7 @@ type homeShown struct {
 	} `json:"budgets"`
 }
 
-// done returns the names of the first steps. Names in brackets are steps that are not done.
+// done returns the names of the first steps, with parentheses around the steps that are not done.
 func (h *homeShown) done() string {
 	names := make([]string, len(h.Steps))
 	for i, s := range h.Steps {
@@ -61,8 +61,8 @@ func (a *runEnv) home(headers ...string) (got homeShown) {
 	return got
 }
 
-// A first step is done if the organization's data shows it. Members see only the step that they can
-// take. The data of another organization has no effect.
+// The organization's data shows which first steps are done. Members see only the step that they can
+// take. The data of other organizations has no effect.
 func TestFirstStepsAreTickedOff(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -79,6 +79,11 @@ func TestFirstStepsAreTickedOff(t *testing.T) {
 		}
 	}
 	steps("(chat) (document) (key) (schedule) (embed)")
+	seeding, seedID := a.newKey(h, p, domain.KeyScopeUser)
+	a.ok("POST", "/api/knowledge", `{"name":"shop.md","content":"An example.","metadata":{"example":"true"}}`, seeding, h.header)
+	steps("(chat) (document) (key) (schedule) (embed)") // they come with the service
+	rotated := a.ok("POST", "/api/keys?action=rotate&id="+seedID, "", p.auth, h.header).text(t, "id")
+	steps("(chat) (document) (key) (schedule) (embed)")
 	agentID := a.newAgent(h)
 	a.newChat(h, agentID, "s", p.auth, h.header)
 	steps("chat (document) (key) (schedule) (embed)")
@@ -88,7 +93,7 @@ func TestFirstStepsAreTickedOff(t *testing.T) {
 	steps("chat document key (schedule) (embed)")
 	trigger := []string{"POST", "/api/internal/run-automation", `{"target":"` + agentID + `","input":{"message":"m"}}`}
 	a.ok(trigger[0], trigger[1], trigger[2], key, h.header, "Prefer: respond-async")
-	steps("chat document key (schedule) (embed)") // a program calls the agent, but not on a schedule
+	steps("chat document key (schedule) (embed)") // a program has called the agent, but not on a schedule
 	a.ok(trigger[0], trigger[1], trigger[2], key, h.header, "Prefer: respond-async", "X-Trigger-Type: schedule")
 	a.ok("POST", "/api/agents", `{"name":"a","systemPrompt":"p","widget":{"enabled":true,"allowedOrigins":[]}}`, p.auth, h.header)
 	steps("chat document key schedule (embed)")
@@ -96,13 +101,15 @@ func TestFirstStepsAreTickedOff(t *testing.T) {
 	steps("chat document key schedule embed")
 	a.ok("DELETE", "/api/keys?id="+keyID, "", p.auth, h.header)
 	steps("chat document (key) schedule embed")
+	a.ok("DELETE", "/api/keys?id="+rotated, "", p.auth, h.header)
 
 	if got := a.home(guest.auth, h.header); got.done() != "(chat)" {
 		t.Errorf("a member's steps: %s", got.done())
 	}
 }
 
-// The overview lists everything that requires an admin. Members see only runs that wait for them.
+// The overview shows admins everything that needs their attention. It shows members only the number
+// of runs that wait for them.
 func TestOverviewListsWhatNeedsAttention(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -115,7 +122,7 @@ func TestOverviewListsWhatNeedsAttention(t *testing.T) {
 	for session, headers := range map[string][]string{"o": {h.owner.auth, h.header}, "m": {h.member.auth, h.header}, "k": {h.key}} {
 		a.park(a.newChat(h, agentID, session, headers...), "publish", domain.ActionApproval)
 	}
-	a.park(a.newChat(h, agentID, "client", h.key), "weather", domain.ActionClientTools) // waits for results of the client, not for a person
+	a.park(a.newChat(h, agentID, "client", h.key), "weather", domain.ActionClientTools) // waits for the client's results, not for a person
 	failed := []string{a.document(h), a.document(h), a.document(h), a.document(h)}
 	a.exec(`UPDATE documents SET status = 'failed', error_code = 'encrypted', error_message = 'the PDF is encrypted' WHERE org_id = $1`, h.org)
 	a.exec(`UPDATE documents SET error_code = 'deleting' WHERE id = $1`, failed[0])

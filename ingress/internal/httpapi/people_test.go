@@ -68,11 +68,12 @@ func TestAddressesAreLimitedOverAllAccounts(t *testing.T) {
 	w.loginFrom(ada.email, password, home).want(t, "another address", 200, "")
 }
 
-// TestPasswordsAreNormalized logs in with a password that two keyboards encode differently.
+// TestPasswordsAreNormalized logs in with a password for which two keyboards send different
+// characters.
 func TestPasswordsAreNormalized(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
-	const composed, decomposed = "caf\u00e9 au lait", "cafe\u0301\u00a0au lait" // the second form also contains a no-break space
+	const composed, decomposed = "caf\u00e9 au lait", "cafe\u0301\u00a0au lait" // the second form also has a no-break space
 	signUp := func(email, password string) answer {
 		return w.do("POST", "/api/auth/signup", `{"email":"`+email+`","password":"`+password+`"}`)
 	}
@@ -93,8 +94,8 @@ func TestPasswordsAreNormalized(t *testing.T) {
 	w.loginFrom(cleo.email, decomposed, home).want(t, "a hash of the password as it was typed", 200, "")
 }
 
-// TestPasswordsHaveTheirFullCost checks that the service itself does not use the cheap hashes of
-// the other tests.
+// TestPasswordsHaveTheirFullCost checks the cost of the hashes that the service stores, because the
+// other tests use cheaper hashes.
 func TestPasswordsHaveTheirFullCost(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)

@@ -30,7 +30,7 @@ type openIDProvider struct {
 	mu     sync.Mutex
 	claims map[string]any              // claims of new ID tokens
 	info   map[string]any              // claims of new userinfo responses
-	bend   func(claims map[string]any) // changes an ID token before it is signed
+	bend   func(claims map[string]any) // changes the claims of an ID token before it is signed
 	alg    string                      // algorithm of ID tokens: RS256, none, HS256
 	down   bool
 	calls  map[string]int
@@ -92,7 +92,7 @@ func (p *openIDProvider) keys(w http.ResponseWriter, _ *http.Request) {
 	}}})
 }
 
-// authorize redirects the browser back with a code, as if the person had logged in.
+// authorize redirects the browser to the service with a code, as if the person had logged in.
 func (p *openIDProvider) authorize(w http.ResponseWriter, req *http.Request) {
 	q := req.URL.Query()
 	for name, want := range map[string]string{"response_type": "code", "client_id": "parley", "code_challenge_method": "S256"} {
@@ -108,7 +108,8 @@ func (p *openIDProvider) authorize(w http.ResponseWriter, req *http.Request) {
 	http.Redirect(w, req, q.Get("redirect_uri")+"?code="+code+"&state="+url.QueryEscape(q.Get("state")), http.StatusFound)
 }
 
-// token exchanges each code once. It requires the correct verifier and client secret.
+// token exchanges a code for an ID token, once for each code. The verifier and the client secret
+// must be correct.
 func (p *openIDProvider) token(w http.ResponseWriter, req *http.Request) {
 	must(p.t, req.ParseForm())
 	q, known := p.codes[req.PostForm.Get("code")]

@@ -2,6 +2,6 @@
 
 package httpapi
 
-// underRace reports whether the race detector is enabled. With it, everything is several times
-// slower.
+// underRace reports whether the race detector is enabled. With the race detector, everything is
+// several times slower.
 const underRace = true

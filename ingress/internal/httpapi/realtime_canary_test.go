@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -16,15 +15,16 @@ import (
 	"parley/shared/bus"
 	"parley/shared/contract"
 	"parley/shared/domain"
+	"parley/shared/testkit"
 )
 
 const (
-	spokenSamples = contract.VoiceRate / 2 // number of samples of a sentence in these tests
+	spokenSamples = contract.VoiceRate / 2 // number of audio samples of a spoken sentence in these tests
 	frameSamples  = contract.VoiceRate / 10
 )
 
-// recite is a voice worker that transcribes audio by reading its bytes as text. It speaks the first
-// sentence of an answer by sending the sentence's bytes as audio.
+// recite is a voice worker for which the bytes of audio are text. It transcribes audio to the text
+// in it, and speaks the first sentence of an answer as audio that contains the sentence.
 func recite(_ context.Context, _ []byte, line *bus.WorkerVoiceLine) {
 	var heard bytes.Buffer
 	said := map[string]bool{}
@@ -62,11 +62,9 @@ type busRecorder struct {
 
 func (a *runEnv) tap() *busRecorder {
 	a.t.Helper()
-	nc, err := nats.Connect(a.nats, nats.Timeout(20*time.Second))
-	must(a.t, err)
-	a.t.Cleanup(nc.Close)
+	nc := testkit.NATSConn(a.t, a.nats)
 	tap := &busRecorder{}
-	_, err = nc.Subscribe(">", func(m *nats.Msg) {
+	_, err := nc.Subscribe(">", func(m *nats.Msg) {
 		tap.mu.Lock()
 		defer tap.mu.Unlock()
 		tap.seen = append(tap.seen, m)
@@ -76,8 +74,8 @@ func (a *runEnv) tap() *busRecorder {
 	return tap
 }
 
-// ends returns the bus subjects on which both sides of an organization's voice sessions receive
-// messages.
+// ends returns the bus subjects on which the ingress and the workers receive the messages of an
+// organization's voice sessions.
 func (p *busRecorder) ends(org string) map[string]bool {
 	ends := map[string]bool{}
 	for _, m := range p.seen {
@@ -88,7 +86,7 @@ func (p *busRecorder) ends(org string) map[string]bool {
 			ends[m.Reply] = true
 		}
 	}
-	for _, m := range p.seen { // the Reply fields of messages to known subjects contain the subjects of the other side
+	for _, m := range p.seen { // messages to these subjects contain, as their Reply, the subject of the worker
 		if ends[m.Subject] && m.Reply != "" {
 			ends[m.Reply] = true
 		}
@@ -96,8 +94,8 @@ func (p *busRecorder) ends(org string) map[string]bool {
 	return ends
 }
 
-// check fails the test if a word of an organization occurs anywhere except in its own voice
-// sessions.
+// check fails the test if a recorded message outside of an organization's own voice sessions
+// contains the organization's word.
 func (p *busRecorder) check(t *testing.T, word, org string) {
 	t.Helper()
 	p.mu.Lock()
@@ -116,7 +114,8 @@ func (p *busRecorder) check(t *testing.T, word, org string) {
 	}
 }
 
-// recordingConn is a voice connection that records all received events. It records audio as text.
+// recordingConn is a voice connection that records all received events, with audio as text; see
+// recite.
 type recordingConn struct {
 	*voiceConn
 	seen bytes.Buffer
@@ -126,7 +125,7 @@ type recordingConn struct {
 // returns the run of the answer.
 func (k *recordingConn) turn() (runID string) {
 	k.Helper()
-	sound := map[string]int{} // samples by item, because the rest of the previous answer may arrive as well
+	sound := map[string]int{} // number of samples by item; there may also be samples of the previous answer
 	for {
 		event, code := k.read()
 		if event == nil {
@@ -157,10 +156,9 @@ func (k *recordingConn) turn() (runID string) {
 	}
 }
 
-// The content of an organization's voice sessions is not visible to others. At the same time,
-// another organization has a session of the same name at the same worker; it does not receive the
-// content. The log does not contain it, and the bus carries it only in the organization's own
-// sessions.
+// Other organizations cannot see the content of an organization's voice sessions, even if they have
+// simultaneous sessions of the same name at the same worker. The log does not contain the content,
+// and on the bus it is only in messages of the organization's own sessions.
 func TestCanariesThroughVoice(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnvOf(t, manyRequests, recite)
@@ -212,8 +210,8 @@ func TestCanariesThroughVoice(t *testing.T) {
 	}
 }
 
-// awaitStoredTexts waits until the playback positions of all of an organization's turns are stored.
-// It returns the stored texts of the turns.
+// awaitStoredTexts waits until the playback positions of an organization's turns are stored. It
+// returns the stored texts of the turns.
 func (b *voiceEnv) awaitStoredTexts(h *testOrg, agent string, runs []string) string {
 	b.t.Helper()
 	path := "/api/sessions?id=shared&agentId=" + agent

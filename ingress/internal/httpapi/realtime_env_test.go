@@ -18,6 +18,7 @@ import (
 	"parley/ingress/internal/voicegate"
 	"parley/shared/bus"
 	"parley/shared/contract"
+	"parley/shared/testkit"
 )
 
 // voicePatience is how long a test waits for an expected event.
@@ -38,7 +39,8 @@ func (a *runEnv) newVoiceAgent(h *testOrg, more ...string) string {
 		strings.Join(more, "")+`}`, h.owner.auth, h.header).text(a.t, "id")
 }
 
-// voiceOutcome returns the expected result of a request for a voice connection with a credential.
+// voiceOutcome returns the expected result of a request for a voice connection with this
+// credential.
 func (c *credential) voiceOutcome() string {
 	shown := strings.Contains(strings.Join(c.headers, "\n"), "X-Api-Key: ") || strings.Contains(strings.Join(c.headers, "\n"), "Authorization: ")
 	switch {
@@ -54,8 +56,8 @@ func (c *credential) voiceOutcome() string {
 	return "ok"
 }
 
-// voiceEnv is an environment on a network. It has an agent with voice, and a voice worker that
-// transcribes nothing.
+// voiceEnv is an environment whose service listens on a port. It has an agent with voice, and a
+// voice worker that transcribes nothing.
 type voiceEnv struct {
 	*runEnv
 	*testOrg
@@ -94,7 +96,7 @@ func newVoiceEnvOf(t *testing.T, limits ratelimit.Settings, serve func(context.C
 	return &voiceEnv{runEnv: a, testOrg: h, url: server.URL + voice.RealtimePath, agent: a.newVoiceAgent(h)}
 }
 
-// attend keeps a voice session alive until it ends.
+// attend is a voice worker that only keeps a voice session alive.
 func attend(ctx context.Context, _ []byte, line *bus.WorkerVoiceLine) {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
@@ -117,12 +119,11 @@ func eventually(tb testing.TB, what string, so func() bool) {
 	tb.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for over := time.Now().Add(voicePatience); time.Now().Before(over); <-tick.C {
-		if so() {
-			return
+	for began := time.Now(); !so(); <-tick.C {
+		if testkit.Late(began, voicePatience) {
+			tb.Fatalf("not true after %s: %s", time.Since(began), what)
 		}
 	}
-	tb.Fatalf("not within %s: %s", voicePatience, what)
 }
 
 // voiceConn is a voice connection of a test.
@@ -151,7 +152,7 @@ func (b *voiceEnv) dial(t *testing.T, query string, headers ...string) (*voiceCo
 		t.Fatalf("dialing: %v", err)
 	}
 	e := openapitest.Exchange{Method: "GET", URL: res.Request.URL, RequestHeader: res.Request.Header, Status: res.StatusCode, Header: res.Header}
-	if err != nil { // the library has already read a part of the body
+	if err != nil { // the WebSocket library has already read a part of the body
 		return nil, answer{status: res.StatusCode, header: res.Header}
 	}
 	openapitest.Check(t, e)
@@ -172,7 +173,8 @@ func (b *voiceEnv) open(t *testing.T, query string, headers ...string) *voiceCon
 	return k
 }
 
-// read returns the next event. When the connection has ended, it returns nil and the status code.
+// read returns the next event. If the connection has ended, it returns nil and the status code of
+// the close frame.
 func (k *voiceConn) read() (map[string]any, websocket.StatusCode) {
 	k.Helper()
 	ctx, cancel := context.WithTimeout(k.Context(), voicePatience)
@@ -206,7 +208,8 @@ func (k *voiceConn) until(kind string) map[string]any {
 	}
 }
 
-// ended reads until the connection ends. It returns the code of the last error and the status.
+// ended reads until the connection ends. It returns the code of the last error event, and the
+// status code of the close frame.
 func (k *voiceConn) ended() (code string, status websocket.StatusCode) {
 	k.Helper()
 	for {

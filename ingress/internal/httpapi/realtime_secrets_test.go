@@ -22,13 +22,13 @@ func (a *runEnv) secretFor(agentID, query, settings string, headers ...string) (
 	return got.text(a.t, "value"), got.text(a.t, "session.id")
 }
 
-// asProtocol returns the header that offers a credential as a subprotocol, as browsers do.
+// asProtocol returns the header with a credential as a subprotocol, as browsers send it.
 func asProtocol(credential string) string {
 	return offered + "realtime, openai-insecure-api-key." + credential
 }
 
-// A page uses a client secret to talk with an agent. It acts as the creator of the secret, in the
-// session and with the settings of the secret.
+// A page uses a client secret to talk with an agent. The connection acts as the creator of the
+// secret, with the session and the settings that the secret contains.
 func TestAPageConnectsWithAClientSecret(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
@@ -66,7 +66,8 @@ func TestAPageConnectsWithAClientSecret(t *testing.T) {
 	}
 }
 
-// A client secret opens only connections with its own agent, session and organization.
+// A client secret is valid only for connections with the agent, the session and the organization
+// that it contains.
 func TestAClientSecretOpensOnlyItsConnection(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -119,8 +120,8 @@ func TestAClientSecretOpensOnlyItsConnection(t *testing.T) {
 	}
 }
 
-// An invalid request for a client secret is rejected with all its problems before a connection uses
-// the secret.
+// All problems of a request for a client secret are reported when the secret is created, and not
+// when it is used.
 func TestClientSecretsAreRefused(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -173,8 +174,8 @@ func TestClientSecretsAreRefused(t *testing.T) {
 	}
 }
 
-// A connection continues after the client secret that opened it has expired. It ends soon after the
-// credential that created the secret becomes invalid.
+// A connection continues after its client secret has expired. It ends soon after the credential
+// that created the client secret has become invalid.
 func TestConnectionsEndWithTheirCredential(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
@@ -206,7 +207,7 @@ func TestConnectionsEndWithTheirCredential(t *testing.T) {
 		b.from("GET", voice.RealtimePath, "", "Authorization: Bearer "+headers).want(t, "secret of a revoked "+what, 401, "unauthenticated")
 	}
 	b.from("GET", voice.RealtimePath, "", "Authorization: Bearer "+byLeaver).want(t, "secret of one who has left", 403, "permission_denied")
-	for _, k := range []*voiceConn{stays, demoted} { // demoted has lost a role, but the session still belongs to the caller
+	for _, k := range []*voiceConn{stays, demoted} { // the caller of demoted has a lower role now, but still owns the session
 		k.send(inWriting)
 		k.until("session.updated")
 	}

@@ -60,7 +60,7 @@ func TestAVoiceConnectionIsAChat(t *testing.T) {
 	})
 }
 
-// A connection that names no session gets a new one. Its runs are stored for a limited time.
+// A connection that names no session gets a new one. Its runs are kept for a limited time.
 func TestAnUnnamedVoiceSession(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
@@ -110,8 +110,8 @@ func TestVoiceSessionsNeverMeet(t *testing.T) {
 	}
 }
 
-// After an interruption, the session continues from the part of the answer that was played. A
-// connection cannot change other runs.
+// After an answer was cancelled, the session's history contains only the part of it that was
+// played. Nothing is stored for an erased run.
 func TestWhatAConnectionMayDoToRuns(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
@@ -152,7 +152,7 @@ func (b *voiceEnv) becomes(runID string, want domain.RunStatus) {
 	})
 }
 
-// Each turn is checked as a separate request, with the caller's current permissions.
+// Each turn is checked like a separate request, with the caller's current permissions.
 func TestTurnsAreRefusedOneByOne(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
@@ -178,13 +178,13 @@ func TestTurnsAreRefusedOneByOne(t *testing.T) {
 		turn(c.what, c.want)
 	}
 	b.ok("DELETE", "/api/agents?id="+b.agent, "", b.owner.auth)
-	for range 14 - 6 { // the rejected turns have counted, and so has the request for the connection
+	for range 14 - 6 { // the rejected turns have counted against the limit, and so has the request for the connection
 		turn("deleted", "failed model_not_found")
 	}
 	turn("too many", "failed rate_limited")
 }
 
-// An invalid request for a connection is rejected before the upgrade.
+// An invalid request for a voice connection is rejected before the upgrade to a WebSocket.
 func TestVoiceConnectionsAreRefused(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -273,8 +273,8 @@ func TestVoiceOfOthersIsMissing(t *testing.T) {
 // upgrading returns the headers of a WebSocket request, followed by the given headers.
 func upgrading(headers ...string) []string { return slices.Concat(upgrades, headers) }
 
-// Only the dashboard may use the microphone and open voice connections. In its
-// Content-Security-Policy, "self" includes WebSockets of the same host.
+// Only the dashboard may use the microphone and open voice connections. Its Content-Security-Policy
+// permits them, because 'self' includes WebSockets of the same host.
 func TestTheDashboardMayListen(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -297,7 +297,7 @@ func TestTheDashboardMayListen(t *testing.T) {
 	}
 }
 
-// A voice connection takes slots. It releases them when it ends.
+// A voice connection takes the slots of a stream and releases them when it ends.
 func TestVoiceConnectionsAreCounted(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)

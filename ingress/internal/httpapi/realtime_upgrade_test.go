@@ -13,13 +13,13 @@ import (
 	"parley/shared/testkit"
 )
 
-// upgradeHead returns a raw WebSocket request without the final empty line.
+// upgradeHead returns a WebSocket request without the empty line at its end.
 func (b *voiceEnv) upgradeHead(proto string, headers ...string) string {
 	return "GET " + voice.RealtimePath + "?model=" + b.agent + " " + proto + "\r\nHost: parley.test\r\n" + strings.Join(headers, "\r\n")
 }
 
-// raw sends a raw request and returns the response, which must arrive immediately. last reports
-// whether the connection was closed.
+// raw sends the text of a request and returns the response, which must arrive immediately. last is
+// true if the service closes the connection.
 func (b *voiceEnv) raw(t *testing.T, name, request string) (got answer, last bool) {
 	t.Helper()
 	conn := b.wire(t)
@@ -44,13 +44,13 @@ func (b *voiceEnv) raw(t *testing.T, name, request string) (got answer, last boo
 	return answer{status: res.StatusCode, header: res.Header, body: body}, res.Close
 }
 
-// A WebSocket request has no body. If a client announces one, the service does not wait for it, and
-// does not interpret it as frames.
+// A WebSocket request has no body. If a client announces a body, the service neither waits for it
+// nor interprets it as frames.
 func TestUpgradesHaveNoBody(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
 	b.api.voice.VoicePerOrganization = 1
-	b.open(t, "?model="+b.agent, b.key) // takes the only slot, so a handshake that is not rejected fails with a different error
+	b.open(t, "?model="+b.agent, b.key) // takes the only slot, so that a valid request would get another error
 	frame := "\x81\x82\x00\x00\x00\x00{}"
 	for name, c := range map[string]struct{ header, body string }{
 		"announced and never sent": {"Content-Length: 5", ""},

@@ -85,7 +85,7 @@ func TestNullRemovesOptionalParts(t *testing.T) {
 	}
 }
 
-// A PUT during a DELETE either succeeds or gets 404 or 409. It never gets 503.
+// A PUT during a DELETE of the same resource either succeeds or gets 404 or 409, but never 503.
 func TestPutDuringDelete(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

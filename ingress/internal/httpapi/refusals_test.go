@@ -8,7 +8,7 @@ import (
 	"parley/shared/store/executiondb"
 )
 
-// fail finishes an accepted run like a worker after a model provider has rejected its call.
+// fail finishes an accepted run like a worker whose model call the provider has rejected.
 func (a *runEnv) fail(runID string, refusal domain.ProviderError) {
 	a.t.Helper()
 	claim := a.claim(a.t, runID)

@@ -21,8 +21,8 @@ type replayOver struct {
 	ask  func() answer
 }
 
-// replays returns requests with idempotency keys for every protocol that runs agents. Requests to
-// the same endpoint have the same key and the same message, so they are for the same run.
+// replays returns requests with idempotency keys in every protocol that runs agents. Requests to
+// the same endpoint have the same key and message and therefore get the same run.
 func (a *runEnv) replays(t *testing.T, h *testOrg, agentID string) []replayOver {
 	t.Helper()
 	var all []replayOver
@@ -63,13 +63,13 @@ func (a *runEnv) replays(t *testing.T, h *testOrg, agentID string) []replayOver 
 	}})
 }
 
-// In every protocol, a replay reads its result from the database only if there is capacity for a
-// large response. Otherwise the replay gets the error of a request to read the run, and the error
-// names the run. The rejected replay uses no memory and starts no run, and the client can repeat
-// it.
+// In every protocol, a replay of a large result reads it from the database only if there is
+// capacity for a large response. Otherwise it is rejected with the same error as a request to read
+// the run, and the error contains the run's id. A rejected replay uses little memory and starts no
+// run, and the client can repeat it.
 func TestLargeReplaysAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:paralleltest // measures the allocations of the whole process
 	a := newWaitingRunEnv(t, unlimited)
-	const size, refusals = 1 << 20, 3 // a run object contains its answer twice, so a replay uses more than twice the size
+	const size, refusals = 1 << 20, 3 // a run object contains its answer twice, so each replay needs more than twice this size
 	h := a.newTestOrg("home")
 	agentID := a.newAgent(h)
 	large := strings.Repeat("x", size)
@@ -132,8 +132,8 @@ func TestLargeReplaysAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:parall
 	}
 }
 
-// If there is no capacity for the large result of a run, the request that has waited for the run is
-// rejected. When the request is repeated, it gets the result.
+// If there is no capacity for the large result of a run when it finishes, the request that has
+// waited for it is rejected. Repeated later, the request gets the result.
 func TestLargeResultsOfAwaitedRunsAreCounted(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -159,8 +159,8 @@ func TestLargeResultsOfAwaitedRunsAreCounted(t *testing.T) {
 	}
 }
 
-// If the run of a tool call expires, the error says that the run has expired, and not that it was
-// erased.
+// If the run of a tool call expires while the call waits, the error says that it has expired, and
+// not that it was erased.
 func TestToolsSayThatTheirRunHasExpired(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -223,8 +223,8 @@ func TestPagesOfAgentsAreBounded(t *testing.T) {
 	}
 }
 
-// A tool call attaches to a run in progress that has a large log. It reads the log and then waits
-// for the run. During this wait, it does not block other large responses.
+// A repeated tool call finds its run in progress, reads the run's large log, and then waits for the
+// run. While it waits, it does not block other large responses.
 func TestAttachedToolCallsReleaseTheirTurn(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -259,7 +259,7 @@ func TestAttachedToolCallsReleaseTheirTurn(t *testing.T) {
 }
 
 // A replay gets its run even if the resources to which its request refers have changed or were
-// deleted.
+// deleted. If the run itself was erased, the replay fails.
 func TestReplaysOutliveWhatTheyReferTo(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -297,7 +297,7 @@ func TestReplaysOutliveWhatTheyReferTo(t *testing.T) {
 		t.Errorf("after the answer was finished: %s, want %s", got, sixth)
 	}
 
-	// The AG-UI thread contains an answer that the session does not contain at first.
+	// The answer in the AG-UI thread is not in the session at first.
 	chat, thread := "/api/agents?action=chat&format=ag-ui&id="+agentID, aguiMessages(t, "t", "user 1: m", "assistant x: hm", "user 2: last")
 	c := edge{a, a.handler}.open("POST", chat, thread, h.key, "Idempotency-Key: k7")
 	seventh := a.runsOf("last", 1)[0]

@@ -91,8 +91,8 @@ func (w *testEnv) keyEnd(t *testing.T, p person, keyID string) time.Time {
 	return time.Time{}
 }
 
-// TestRevocationOnAnotherIngress uses a second resolver on the same database. This resolver gets no
-// notifications.
+// TestRevocationOnAnotherIngress uses a second resolver with the same database, which is not
+// notified of the revocation.
 func TestRevocationOnAnotherIngress(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)

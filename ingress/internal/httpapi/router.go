@@ -26,8 +26,8 @@ func (a *api) routes() []httpx.Route {
 		a.openai.Routes(), a.voice.Routes())
 }
 
-// pages returns all other routes. The gate does not check their requests. Probes ignore the query,
-// because load balancers add parameters.
+// pages returns all routes except those that the method routes returns. The gate does not check
+// their requests. The routes for probes ignore the query, because load balancers add parameters.
 func (a *api) pages(m *metrics) []httpx.Route {
 	people := account.Pages{Handler: a.account}
 	return []httpx.Route{
@@ -63,8 +63,8 @@ func (a *api) pages(m *metrics) []httpx.Route {
 	}
 }
 
-// strictQuery wraps a page's handler with a check of the query. If the query repeats a parameter or
-// has a parameter that is not in names, strictQuery calls fail.
+// strictQuery returns a handler that checks the query before it calls handle. If the query repeats
+// a parameter or has a parameter that is not in names, it calls fail instead.
 func strictQuery(handle gin.HandlerFunc, fail func(*gin.Context, error), names ...string) gin.HandlerFunc {
 	r := httpx.Route{List: names}
 	return func(c *gin.Context) {
@@ -93,9 +93,9 @@ func (a *api) engine(m *metrics) *gin.Engine {
 	e.HandleMethodNotAllowed = true
 	e.RedirectTrailingSlash = false
 
-	e.UseRawPath = true // proxies in front of the ingress may protect paths, and to them an escaped slash is not a separator
+	e.UseRawPath = true // otherwise an escaped slash would count as a separator, unlike in the rules of proxies that protect paths
 	e.ContextWithFallback = false
-	// auth determines the client addresses behind proxies, so gin itself must trust no proxy.
+	// Package auth determines the addresses of clients behind proxies, so gin must trust no proxy.
 	if err := e.SetTrustedProxies(nil); err != nil {
 		panic(err) // an empty list is always valid
 	}
@@ -134,8 +134,8 @@ func (a *api) engine(m *metrics) *gin.Engine {
 	return e
 }
 
-// actionsElsewhere returns the actions that a route's path has with other methods only, and the
-// methods.
+// actionsElsewhere returns the actions that the route's path has only with another method. It maps
+// each action to that method.
 func actionsElsewhere(all []httpx.Route, r httpx.Route) map[string]string {
 	methods := map[string]string{}
 	for _, other := range all {
@@ -151,7 +151,8 @@ func actionsElsewhere(all []httpx.Route, r httpx.Route) map[string]string {
 	return methods
 }
 
-// wantsPage reports whether a browser navigates to a path that is not part of the API.
+// wantsPage reports whether a request is that of a browser for a page, and not for a path of the
+// API.
 func wantsPage(c *gin.Context) bool {
 	at := c.Request.URL.Path
 	return (c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead) &&
@@ -177,9 +178,9 @@ func groupRoutes(routes []httpx.Route) [][]httpx.Route {
 	return out
 }
 
-// byAction returns a handler that selects one of the group's routes by the query's action. The
-// first route of the group handles requests without an action. If its action is "*", it also
-// handles actions that have no route.
+// byAction returns the handler for the routes of a group, which differ in their actions. It selects
+// the route by the query's action. The first route handles requests without an action and, if its
+// own action is "*", all other requests without a route.
 func (a *api) byAction(group []httpx.Route) gin.HandlerFunc {
 	none := group[0]
 	if len(group) == 1 {
@@ -196,8 +197,8 @@ func (a *api) byAction(group []httpx.Route) gin.HandlerFunc {
 		actions[r.Action] = a.gate(r)
 	}
 
-	// A request with an unknown action passes the gate, too, so that its credential and limit are
-	// checked.
+	// The gate also checks requests with an unknown action, so that the credential is checked and
+	// the request counts.
 	unknown := group[0]
 	unknown.Role, unknown.Find, unknown.Open = domain.RoleMember, nil, true
 	unknown.Handle = func(c *gin.Context) {
@@ -226,9 +227,9 @@ func (a *api) byAction(group []httpx.Route) gin.HandlerFunc {
 	}
 }
 
-// noRoute returns the handler for requests without a route. Requests with the demo header are
-// counted. A demo caller without a valid credential gets the demo's errors. Any other caller gets
-// the error answer and sees the current limit.
+// noRoute returns the handler for requests without a route. It responds with the error answer, and
+// with the headers that show the caller's current rate limit. If the request has the demo header
+// but no valid credential, it counts against the demo limit and gets an error of the demo.
 func (a *api) noRoute(answer *apierr.Error) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		ident, err := a.Auth.Resolve(c.Request, auth.NeedUser)

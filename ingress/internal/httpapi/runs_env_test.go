@@ -36,12 +36,12 @@ import (
 // if the run has not finished, the response is 202.
 type runEnv struct {
 	*testEnv
-	sql  *sql.DB // a superuser's connection, which ignores row-level security
+	sql  *sql.DB // a superuser's connection, to which row-level security does not apply
 	bus  *bus.Bus
 	nats string // URL of its NATS server
 	next atomic.Int64
 
-	stopSearches func() // stops the worker that responds to searches
+	stopSearches func() // stops the worker that responds to document searches
 }
 
 // unlimited contains rate limits that no test reaches.
@@ -95,7 +95,7 @@ func runEnvOf(tb testing.TB, w *testEnv) *runEnv {
 	}
 	tb.Cleanup(wg.Wait)
 	watch := changes.New(b.NewChangeWatch(), zerolog.Nop())
-	watch.Drain() // ends streams of changes, which would never end because a recorder does not disconnect
+	watch.Drain() // ends streams of changes, which otherwise never end, because the client of a recorder does not disconnect
 	d.Drain()     // requests that wait for a run then get a response immediately
 	hub.Drain()
 	w.notifyRecorder.next = b
@@ -125,7 +125,7 @@ func newReaders(b *bus.Bus, d *dispatch.Dispatcher, hub *stream.Hub) *readers.Wa
 	return readers.New(b.NewInbox(), b, dispatch.ReadRuns{Dispatcher: d}, reads, zerolog.Nop())
 }
 
-// fresh returns a word that no other call returns.
+// fresh returns a word that is different at every call.
 func (a *runEnv) fresh() string { return "n" + strconv.FormatInt(a.next.Add(1), 10) }
 
 // exec runs a statement as a superuser.
@@ -158,7 +158,7 @@ func (a *runEnv) from(method, target, body string, headers ...string) answer {
 	return a.send(req)
 }
 
-// ok is from for requests that must succeed. It fails the test if one does not.
+// ok works like from, and fails the test if the request does not succeed.
 func (a *runEnv) ok(method, target, body string, headers ...string) answer {
 	a.t.Helper()
 	got := a.from(method, target, body, headers...)
@@ -188,7 +188,8 @@ func (a *runEnv) finish(answerText string, runIDs ...string) {
 	}
 }
 
-// claim claims a run for execution. It waits while another transaction locks the run.
+// claim claims a run for execution. If another transaction has locked the run, claim waits for that
+// transaction.
 func (a *runEnv) claim(tb testing.TB, runID string) executiondb.Claim {
 	tb.Helper()
 	for {
@@ -211,7 +212,8 @@ func (a *runEnv) claimAccepted(runID string) lease.Held {
 }
 
 // park parks an accepted run, like a worker, until a person decides about its tool call call_1.
-// kind is an approval or a report of the outcome. All data of the call contains word.
+// kind says what the run waits for, such as an approval of the call. The name and the input of the
+// call contain word.
 func (a *runEnv) park(runID, word string, kind domain.ActionKind) {
 	a.t.Helper()
 	ctx, held := a.t.Context(), a.claimAccepted(runID)
@@ -235,8 +237,8 @@ func (a *runEnv) park(runID, word string, kind domain.ActionKind) {
 	}
 }
 
-// saveSource executes an accepted run up to the point where it reads a text. It returns the id of
-// the text.
+// saveSource executes an accepted run until it stores the text of a page that it has read. It
+// returns the id of the stored text.
 func (a *runEnv) saveSource(runID, word, text string) string {
 	a.t.Helper()
 	held := a.claimAccepted(runID)
@@ -249,11 +251,11 @@ func (a *runEnv) saveSource(runID, word, text string) string {
 	return sourceID
 }
 
-// testOrg is an organization with its people and its keys.
+// testOrg is an organization with its members and API keys.
 type testOrg struct {
 	org, word            string // word occurs in every text that the organization's people write
 	owner, admin, member person
-	key                  string // headers of API keys
+	key                  string // headers that authenticate with API keys
 	keyID                string // id of key
 	ownerKey             string
 	adminKey             string

@@ -79,7 +79,8 @@ func TestListedRunsAreInShort(t *testing.T) {
 	}
 }
 
-// A list of runs is small even if their results are large. Erasing a run also erases its summary.
+// A list of runs is small even if the runs have large results. Erasing a run also erases its stored
+// summary.
 func TestListsOfLargeRunsAreSmall(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -81,8 +81,8 @@ func TestRunsAreSearched(t *testing.T) {
 	}
 }
 
-// An export contains all runs that match a filter, with longer texts than a list. It contains
-// nothing that spreadsheets execute.
+// An export contains all runs that match a filter, and their texts are longer than in a list. It
+// contains no cells that spreadsheets execute as formulas.
 func TestRunsAreExported(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -13,8 +13,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// withKeys returns an environment on a database, with a value of SECRETS_KEY. Stored
-// content is encrypted.
+// withKeys returns an environment that uses the given database and value of SECRETS_KEY. It
+// encrypts stored content.
 func withKeys(t *testing.T, dsn, setting string) *runEnv {
 	t.Helper()
 	s, err := store.Open(dsn, 8)
@@ -24,7 +24,7 @@ func withKeys(t *testing.T, dsn, setting string) *runEnv {
 	return runEnvOf(t, newTestEnvWithKeys(t, dsn, s, unlimited, setting))
 }
 
-// unopened returns the metric that counts values of a kind that could not be decrypted.
+// unopened returns the metric that counts failed decryptions of values of the given kind.
 func (w *testEnv) unopened(t *testing.T, kind sealdb.Kind) float64 {
 	t.Helper()
 	families, err := w.sealed.Gather()
@@ -40,7 +40,8 @@ func (w *testEnv) unopened(t *testing.T, kind sealdb.Kind) float64 {
 	return 0
 }
 
-// errorLines returns the number of log lines saying that a value of a kind cannot be decrypted.
+// errorLines returns the number of log lines that report a failed decryption of a value of the
+// given kind.
 func (w *testEnv) errorLines(kind sealdb.Kind, words ...string) int {
 	n := 0
 next:
@@ -97,7 +98,7 @@ func TestTheKeyOfStoredSecretsIsRemoved(t *testing.T) {
 		id    string
 		times int
 	}{
-		{sealdb.KindHook, `"hook_id":"` + hookID + `"`, 1}, // the hook is still cached at the first request
+		{sealdb.KindHook, `"hook_id":"` + hookID + `"`, 1}, // at the first request, the hook is still cached
 		{sealdb.KindWidget, `"agent_id":"` + widgetID + `"`, 1},
 		{sealdb.KindContent, `"hash":"`, 1},
 		{sealdb.KindDelivery, `"delivery_id":"d1"`, 1},
@@ -119,8 +120,8 @@ func TestTheKeyOfStoredSecretsIsRemoved(t *testing.T) {
 	_, err := sealed.Reseal(t.Context(), rotating.store.Seals, sealedtest.Box(t, both),
 		func(v sealdb.Value) { t.Errorf("not opened: %s", v) }, func(sealed.Outcome) {})
 	must(t, err)
-	// While both keys are configured, a returning visitor gets a visitor name that is sealed with
-	// the new key.
+	// While both keys are configured, a returning visitor of a widget gets a visitor name that is
+	// sealed with the new key.
 	anonymous = rotating.visit(widgetID, `"`+anonymous+`"`, widgetPage).want(t, "an anonymous visitor, with both", 201, "").text(t, "visitor")
 
 	fresh := withKeys(t, dsn, sealedtest.KeyB)

@@ -53,8 +53,8 @@ func TestSessionsQueries(t *testing.T) {
 	}
 }
 
-// The id of a session suffices if it is unique among the caller's own sessions. If none of these
-// has the id, it must be unique among the other sessions that the caller may read.
+// The id of a session suffices if it is unique among the caller's own sessions. If none of them has
+// this id, the id must be unique among the other sessions that the caller may read.
 func TestSessionsAreReadByIDAlone(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -135,7 +135,7 @@ func TestSessionsOfMembersAndAdmins(t *testing.T) {
 		{"", memberSays, "mine/member s/member"},
 		{"?principal=" + h.member.id, memberSays, "mine/member s/member"},
 		{"?principal=" + h.owner.id, memberSays, ""},
-		{"", []string{h.memberKey, h.header}, ""}, // an organization's key is a separate principal
+		{"", []string{h.memberKey, h.header}, ""}, // an organization's key is a separate principal, without sessions here
 		{"", []string{other.owner.auth, other.header}, ""},
 	} {
 		if got := list(c.query, c.headers...); got != c.want {

@@ -23,7 +23,7 @@ func slowReader(t *testing.T, address string, headers ...string) *http.Response 
 	return res
 }
 
-// readHeader is slowReader for use outside the test's goroutine.
+// readHeader works like slowReader, but may be called in any goroutine, because it returns errors.
 func readHeader(t *testing.T, address string, headers ...string) (*http.Response, error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
@@ -42,8 +42,8 @@ func readHeader(t *testing.T, address string, headers ...string) (*http.Response
 	return res, err
 }
 
-// Dozens of slow readers in several organizations never exceed the limit. A reader in another
-// organization gets complete responses.
+// Dozens of slow readers in several organizations never exceed the limit on the memory of large
+// responses. A reader in another organization gets complete responses.
 func TestSlowReadersDoNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -95,7 +95,7 @@ func TestSlowReadersDoNotDelayOthers(t *testing.T) {
 			}
 			break
 		}
-		if res.StatusCode != http.StatusServiceUnavailable || time.Now().After(end) { // before any reader counts as slow
+		if res.StatusCode != http.StatusServiceUnavailable || time.Now().After(end) { // no reader counts as slow before end
 			t.Fatalf("the victim got %d", res.StatusCode)
 		}
 	}
@@ -150,8 +150,8 @@ func TestLargeRunsAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:parallelt
 	whole()
 	one := allocated(whole)
 
-	// If several clients read at the same time, as many of them succeed as there is capacity for.
-	// No request waits until another client has read its response.
+	// If several clients read at the same time, the requests succeed for which there is enough
+	// memory. No request waits until another client has read its response.
 	var readers sync.WaitGroup
 	var mu sync.Mutex
 	served := 0
@@ -240,7 +240,7 @@ func TestSlowReadersOfAGrowingLogAreBounded(t *testing.T) { //nolint:paralleltes
 	a.exec(`INSERT INTO run_events (run_id, org_id, fence, first_n, last_n, events)
 		SELECT $1, $2, 1, n + 1, n + 1, 'message.delta {"text":"' || repeat('y', $3) || E'"}\n' FROM generate_series(1, 12) n`, runID, h.org, size/12)
 	counted := int64(0)
-	for end := time.Now().Add(8 * time.Second); time.Now().Before(end); { // readers that get no notification poll a log after 5 seconds
+	for end := time.Now().Add(8 * time.Second); time.Now().Before(end); { // readers without a notification poll the log after 5 seconds
 		<-time.After(200 * time.Millisecond)
 		counted = max(counted, a.api.large.Bytes())
 	}

@@ -16,7 +16,7 @@ func TestLinksEndWithTheirCreatorsPermission(t *testing.T) {
 		w.do("POST", "/api/keys?action=rotate&id="+keyID, `{"overlapSeconds":0}`, p.auth).want(w.t, "rotating", 201, "")
 	}
 	for name, c := range map[string]struct {
-		byKey domain.KeyScope // scope of the key with which bea creates the links; "": a session
+		byKey domain.KeyScope // scope of the API key with which bea creates the links; "": her login session
 		end   func(w *testEnv, ada, bea person, keyID string)
 	}{
 		"demoted": {"", func(w *testEnv, ada, bea person, _ string) {
@@ -84,10 +84,10 @@ func TestCachedIdentitiesHaveNoLastingEffect(t *testing.T) {
 	t.Parallel()
 	const kept, gone, denied = "", "unauthenticated", "permission_denied"
 	for name, c := range map[string]struct {
-		scope      domain.KeyScope // scope of the key that bea uses as an owner; "": a session
-		loss       string          // a statement that takes effect at another ingress process; the function in the next field returns its $1
+		scope      domain.KeyScope // scope of the API key that bea uses as an owner; "": a login session
+		loss       string          // statement of another ingress process; its $1 is the result of the next field
 		of         func(bea person, keyID string) string
-		wants, own string // the errors of an action that requires a role, and of creating a key of one's own
+		wants, own string // expected errors of an action that requires a role, and of creating a key of one's own
 	}{
 		"session ended": {"", `DELETE FROM login_sessions WHERE user_id = $1`, personFor, gone, gone},
 		"demoted":       {"", `UPDATE memberships SET role = 'member' WHERE user_id = $1 AND created_at > '2001-01-02'`, personFor, denied, kept},

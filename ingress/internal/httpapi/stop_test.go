@@ -19,9 +19,10 @@ import (
 	"parley/ingress/internal/stream"
 	"parley/shared/bus"
 	"parley/shared/domain"
+	"parley/shared/testkit"
 )
 
-// edge is one of several ingress processes.
+// edge is an ingress process of a test that has several.
 type edge struct {
 	*runEnv
 
@@ -61,10 +62,10 @@ type connection struct {
 	done   chan *httptest.ResponseRecorder
 
 	mu   sync.Mutex
-	text strings.Builder // the body received so far
+	text strings.Builder // the part of the response body received so far
 }
 
-// received returns the part of the body received so far.
+// received returns the part of the response body received so far.
 func (c *connection) received() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,7 +79,7 @@ type tee struct {
 	c *connection
 }
 
-// Write records b.
+// Write appends b to the body received so far.
 func (w tee) Write(b []byte) (int, error) {
 	w.c.mu.Lock()
 	defer w.c.mu.Unlock()
@@ -86,7 +87,7 @@ func (w tee) Write(b []byte) (int, error) {
 	return w.ResponseRecorder.Write(b)
 }
 
-// leave disconnects the client and waits until the service has noticed.
+// leave disconnects the client and waits until the service has noticed that.
 func (c *connection) leave() { c.cancel(); <-c.done }
 
 // open sends a request and returns it as a connection that the test can close.
@@ -146,12 +147,12 @@ func (a *runEnv) isCancelled(runID string, within time.Duration) {
 	a.t.Helper()
 	began := time.Now()
 	eventually(a.t, runID+" is cancelled", func() bool { return a.statusOf(runID) == domain.RunCancelled })
-	if took := time.Since(began); took > within {
+	if took := time.Since(began); took > testkit.Scaled(within) {
 		a.t.Errorf("the run was cancelled after %s", took)
 	}
 }
 
-// pass waits for the duration d.
+// pass waits until the duration d has passed.
 func pass(t *testing.T, d time.Duration) {
 	t.Helper()
 	over := time.Now().Add(d)
@@ -159,11 +160,11 @@ func pass(t *testing.T, d time.Duration) {
 }
 
 const (
-	graceOver = readers.Grace + 2*time.Second // time after which a run without readers is cancelled, even on a busy machine
+	graceOver = readers.Grace + 2*time.Second // time after which a run without readers is cancelled
 	atOnce    = 3 * time.Second               // shorter than the grace period
 )
 
-// uiBody returns a body that is valid for both the AI SDK and AG-UI.
+// uiBody returns a request body that is valid for both the AI SDK and AG-UI.
 func uiBody(session, message string) string {
 	return `{"id":"` + session + `","threadId":"` + session + `","runId":"r","messages":[{"id":"m","role":"user","content":"` + message +
 		`","parts":[{"type":"text","text":"` + message + `"}]}],"tools":[],"context":[]}`
@@ -229,7 +230,7 @@ func TestARunEndsAfterItsLastReader(t *testing.T) {
 		o.left = time.Now()
 	}
 	ended := map[string]time.Duration{}
-	over := time.Now().Add(graceOver)
+	over := time.Now().Add(testkit.Scaled(graceOver))
 	eventually(t, "the grace period has ended", func() bool {
 		for _, o := range all {
 			if _, known := ended[o.name]; !known && a.statusOf(o.runID) == domain.RunCancelled {
@@ -243,7 +244,7 @@ func TestARunEndsAfterItsLastReader(t *testing.T) {
 		switch {
 		case cancelled != (o.most > 0):
 			t.Errorf("%s: cancelled: %v", o.name, cancelled)
-		case cancelled && (took < o.least-before || took > o.most):
+		case cancelled && (took < o.least-before || took > testkit.Scaled(o.most)):
 			t.Errorf("%s: cancelled after %s, not between %s and %s", o.name, took, o.least, o.most)
 		}
 	}
@@ -281,7 +282,8 @@ func TestTheNextMessageCancelsAStoppedRun(t *testing.T) {
 		t.Errorf("the history of the next run: %+v", turns)
 	}
 
-	// The next message may also arrive before the client disconnects.
+	// The next message also cancels the previous run if it arrives before the client of that run
+	// disconnects.
 	third := here.open("POST", chat, uiBody("s", "third"), home.key)
 	a.runsOf("third", 1)
 	next.leave()
@@ -332,7 +334,8 @@ func TestARetryIsTheSameRun(t *testing.T) {
 	body := `{"model":"` + agentID + `","input":"slow"}`
 	count := func(n string) string { return "X-Stainless-Retry-Count: " + n }
 
-	// Two equal requests start two runs. Their retries find these two runs.
+	// Two requests with the same content start two runs. The retry of each request finds that
+	// request's run.
 	first := here.open("POST", "/v1/responses", body, home.key, count("0"))
 	a.runsOf("slow", 1)
 	twin := here.open("POST", "/v1/responses", body, home.key, count("0"))
@@ -370,7 +373,7 @@ func TestARetryIsTheSameRun(t *testing.T) {
 	}
 }
 
-// A retry arrives after its run has finished. It gets the finished run.
+// A retry that arrives after its run has finished gets the finished run.
 func TestARetryGetsAFinishedRun(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)

@@ -141,7 +141,7 @@ func TestRunsAreReadAndResumedInFormats(t *testing.T) {
 			a.from("GET", "/api/runs?id="+runID, "", h.key, "Accept: text/event-stream;profile="+format),
 		} {
 			if again.status == 404 {
-				continue // a caller other than the one who started the run
+				continue // only the caller who started the run may read it
 			}
 			if got, _ := chunkTypes(t, again.body); got != types || string(again.body) != string(first.body) {
 				t.Errorf("%s: read again, the stream is %d %s", format, again.status, again.body)
@@ -164,7 +164,7 @@ func TestRunsAreReadAndResumedInFormats(t *testing.T) {
 	a.from("GET", "/api/runs?format=ai-sdk&id=run_00000000000000000000000000", "", h.key).want(t, "no run", 404, "not_found")
 }
 
-// logCounter counts how often a log is opened.
+// logCounter counts how often the log of a run is opened.
 type logCounter struct {
 	stream.Logs
 

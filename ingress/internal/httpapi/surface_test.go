@@ -55,7 +55,8 @@ func TestEveryOtherMethodIsRefused(t *testing.T) {
 	t.Logf("%d methods of %d paths", n, len(have))
 }
 
-// bodyRow is a row of the access table with a body, and a caller who may send it.
+// bodyRow is a row of the access table whose request has a body, together with a caller who may
+// send it.
 type bodyRow struct {
 	accessRow
 	*matrix
@@ -82,7 +83,8 @@ func bodyRows(t *testing.T) []bodyRow {
 
 func (r bodyRow) name() string { return r.method + " " + r.path + "?" + r.query + " " + r.body }
 
-// good returns a valid target and body of the row, with an id that belongs to the caller.
+// good returns a target and a body that are valid for the row. The target contains an id that
+// belongs to the caller.
 func (r bodyRow) good() (target, body string) {
 	at := r.targets(&r.accessRow, &r.caller)[0].id
 	fill := func(s string) string {
@@ -106,7 +108,8 @@ func (r bodyRow) sent(target, body string) answer {
 // openObjects lists fields whose value is an object with arbitrary members.
 var openObjects = []string{"input", "headers", "inputSchema", "filter", "document", "metadata", "payload"}
 
-// open reports whether the body belongs to another protocol. Such bodies may contain unknown names.
+// open reports whether the row's body has the format of another protocol. Such bodies may contain
+// unknown fields.
 func (r bodyRow) open() bool { return strings.HasPrefix(r.path, "/v1/") }
 
 // maximum returns the maximum size of a row's body.
@@ -175,8 +178,8 @@ func faultyBodies(body string) map[string]string {
 	return out
 }
 
-// within reports whether the text in before ends inside an object that is the value of one of the
-// names.
+// within reports whether before, the beginning of a JSON text, ends inside an object that is the
+// value of one of the named members.
 func within(before string, names []string) bool {
 	depth := 0
 	for i := len(before) - 1; i >= 0; i-- {
@@ -203,7 +206,7 @@ func within(before string, names []string) bool {
 	return false
 }
 
-// Every route decodes its body strictly.
+// Every route decodes its request body strictly.
 func TestEveryBodyIsReadStrictly(t *testing.T) {
 	t.Parallel()
 	n := 0
@@ -233,9 +236,9 @@ func TestEveryBodyIsReadStrictly(t *testing.T) {
 	t.Logf("%d bodies", n)
 }
 
-// checkOpen checks the response to a body of another protocol, where an error contains only the
-// field. An unknown name is ignored, but if it replaces the name of a required field, this field is
-// missing.
+// checkOpen checks the response to a body in another protocol's format. In such a response, an
+// error names the field, without a code for the problem. An unknown field is ignored. If it stands
+// for a misspelled required field, the required field is missing.
 func (r bodyRow) checkOpen(wrong, code string, got answer) {
 	r.t.Helper()
 	named := strings.HasPrefix(got.problems(r.t), "invalid_request ")
@@ -259,17 +262,17 @@ func TestEveryFieldHasItsType(t *testing.T) {
 			must(t, json.Unmarshal(value, &right))
 			for _, other := range []string{`"x"`, `1`, `-1.5`, `1e400`, `true`, `null`, `[]`, `{}`, `[[]]`, `{"a":{}}`, `""`, `"` + strings.Repeat("x", 40_000) + `"`} {
 				var wrong any
-				_ = json.Unmarshal([]byte(other), &wrong) // Go rejects the number 1e400
+				_ = json.Unmarshal([]byte(other), &wrong) // fails for the number 1e400, for which there is no Go value
 				changed := maps.Clone(members)
 				changed[name] = json.RawMessage(other)
 				raw := renderRaw(changed)
 				got := r.sent(target, raw)
 				sameType := kindOf(wrong) == kindOf(right) && other != "1e400" || r.path == "/mcp" && name == "id" && kindOf(wrong) == "string"
 				if name == "payload" && got.status < 500 {
-					continue // a source may send any JSON
+					continue // the payload of a hook may be any JSON
 				}
 				if r.open() && got.status == http.StatusServiceUnavailable {
-					continue // the request would wait for its run, which this environment does not do
+					continue // the request waits for its run, and nothing executes runs here
 				}
 				if got.status >= 500 || got.status < 300 && !sameType && other != "null" {
 					t.Errorf("%s with %.200s: %d %s", r.name(), raw, got.status, got.body)
@@ -348,7 +351,7 @@ func (r bodyRow) as(req *http.Request) {
 	}
 }
 
-// Fields that only the service sets are not accepted in bodies.
+// A body must not contain fields that only the service sets.
 func TestNoMassAssignment(t *testing.T) {
 	t.Parallel()
 	// taken reports whether the row's body has a field of this name.
@@ -359,7 +362,7 @@ func TestNoMassAssignment(t *testing.T) {
 	}
 	for _, r := range bodyRows(t) {
 		if r.open() || r.status == http.StatusConflict {
-			continue // these routes ignore unknown names: see TestWhatACompletionAsks in package ingress_test
+			continue // these routes ignore unknown fields: see TestWhatACompletionAsks in package ingress_test
 		}
 		target, body := r.good()
 		for _, field := range []string{
@@ -371,7 +374,7 @@ func TestNoMassAssignment(t *testing.T) {
 				continue
 			}
 			got := r.sent(target, `{"`+field+`":"`+r.away.org+`",`+body[1:])
-			known := r.method == http.MethodPut && got.blames(t, field+":"+httpx.CodeInvalidValue) // the field is read-only
+			known := r.method == http.MethodPut && got.blames(t, field+":"+httpx.CodeInvalidValue) // the field cannot be changed
 			if got.status != 400 || !known && !got.blames(t, field+":"+httpx.CodeUnknown) {
 				t.Errorf("%s with %s: %d %s", r.name(), field, got.status, got.body)
 			}
@@ -379,7 +382,7 @@ func TestNoMassAssignment(t *testing.T) {
 	}
 }
 
-// An agent that is sent back in the form in which it was read does not change.
+// Sending an agent back in the form in which it was read does not change the agent.
 func TestReadFieldsChangeNothing(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -408,8 +411,8 @@ func TestReadFieldsChangeNothing(t *testing.T) {
 	a.from("PUT", "/api/agents?id="+foreign, `{"id":"`+foreign+`","name":"x"}`, h.key).want(t, "a foreign id", 404, "not_found")
 }
 
-// Two organizations or principals may use the same name for different things. Neither gets the
-// things of the other.
+// Two organizations or principals may use the same name for different things. Each gets only its
+// own things.
 func TestSameNamesNeverMeet(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -440,7 +443,7 @@ func TestSameNamesNeverMeet(t *testing.T) {
 		noted(testOrg.word+" automation", a.from("POST", "/api/internal/run-automation",
 			`{"target":"`+agents[testOrg]+`","sessionId":"same","idempotencyKey":"same","input":{"message":"`+testOrg.word+`"}}`, testOrg.key, async))
 	}
-	for n := range 2 { // two demo visitors
+	for n := range 2 { // two visitors of the demo
 		noted("visitor "+string(rune('1'+n)), a.from("POST", "/api/agents?action=chat&template=tpl_support", `{"sessionId":"same","message":"m"}`, sayDemo, same, async))
 	}
 	var sessions int
@@ -473,7 +476,7 @@ func logHolds(log string, texts ...string) (found []string) {
 	return found
 }
 
-// logsClean fails the test if the log contains secrets, or texts that users have written.
+// logsClean fails the test if the log contains secrets or texts that users have written.
 func (a *runEnv) logsClean(texts ...string) {
 	a.t.Helper()
 	log := a.log.String()

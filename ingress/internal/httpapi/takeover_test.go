@@ -22,7 +22,7 @@ func (w *testEnv) wantKept(p person) {
 	}
 }
 
-// signedIn returns the person whose session the response has begun.
+// signedIn returns the person whose session begins with the response.
 func (a answer) signedIn(t *testing.T) person {
 	t.Helper()
 	p := person{id: a.text(t, "user.id"), org: a.text(t, "organization.id"), email: a.text(t, "user.email")}
@@ -30,8 +30,8 @@ func (a answer) signedIn(t *testing.T) person {
 	return p
 }
 
-// TestAddingNeverMakesMembers invites the email address of an account. The account becomes a member
-// only when its owner accepts.
+// TestAddingNeverMakesMembers invites an email address that has an account. The account becomes a
+// member only when its owner accepts.
 func TestAddingNeverMakesMembers(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -60,8 +60,8 @@ func TestAddingNeverMakesMembers(t *testing.T) {
 }
 
 // TestLinksTakeAddressesOver signs up a squatter with another person's email address. The real
-// person joins with the invitation's link and receives none of the squatter's data. The squatter,
-// who may have acted in good faith, keeps the account's resources.
+// person joins with the invitation's link and receives none of the squatter's data. The squatter
+// may have acted in good faith, and keeps what the account contains.
 func TestLinksTakeAddressesOver(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -120,8 +120,9 @@ func TestInvitationsDoNotHarmAccounts(t *testing.T) {
 		want(t, "an invitation of another address", 400, "invalid_request password:required")
 }
 
-// TestLinksProveNothingToOthers lets a squatter invite the squatted address. This does not prove
-// the address to other organizations.
+// TestLinksProveNothingToOthers lets an accomplice's organization invite a squatted address and
+// give the squatter its link. The link does not prove to other organizations that the squatter owns
+// the address.
 func TestLinksProveNothingToOthers(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)

@@ -61,8 +61,7 @@ func TestAThreadsMessagesReachTheAgent(t *testing.T) {
 		History: []domain.Exchange{pair("(The assistant begins.)", "Hello!"), pair("My name is Ada.", "Hello Ada.")},
 	})
 
-	// A client repeats all earlier messages. At this point, the session already contains the
-	// messages up to the answer.
+	// The client repeats all earlier messages, which the session already contains.
 	ours := "msg_" + strings.TrimPrefix(runID, "run_") + "_2"
 	second, _ := ask("t", append(seeded, "assistant "+ours+": "+formatAnswer, "user 4: Thanks.")...)
 	check("the next message", second, domain.Input{Message: "Thanks.", Instructions: "Be brief.\n\nIn French."})
@@ -74,7 +73,7 @@ func TestAThreadsMessagesReachTheAgent(t *testing.T) {
 		History: []domain.Exchange{pair("By hand?", "By hand.")},
 	})
 
-	// The session of another thread does not contain the answer.
+	// A session of another thread does not contain the answer.
 	copied, _ := ask("another", "user 1: Hello.", "assistant "+ours+": "+formatAnswer, "user 2: Go on.")
 	check("a copied thread", copied, domain.Input{Message: "Go on.", History: []domain.Exchange{pair("Hello.", formatAnswer)}})
 }

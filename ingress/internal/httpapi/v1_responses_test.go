@@ -23,7 +23,7 @@ func (a *runEnv) respond(body string, headers ...string) string {
 	return a.ok("POST", "/v1/responses", body, headers...).text(a.t, "id")
 }
 
-// fails finishes an accepted run without an answer, like a worker after a failure.
+// fails finishes an accepted run without an answer, as a worker does after a failure.
 func (a *runEnv) fails(runID string, status domain.RunStatus, cause *domain.RunError) {
 	a.t.Helper()
 	claims, err := a.store.Executions.Claim(a.t.Context(), []string{runID})
@@ -227,8 +227,8 @@ func TestMissingResponses(t *testing.T) {
 	a.from("GET", "/v1/responses/"+chat+"?stream=false&stream=false", "", h.key).want(t, "twice", 400, "invalid_request stream")
 }
 
-// After its run has expired, a background response is not found. If a replay is waiting for
-// capacity at that time, it may be repeated. The repetition starts another run.
+// After its run has expired, a background response is not found. A replay may be waiting for memory
+// when the run expires. The client may then repeat the request, which starts another run.
 func TestAResponseThatExpiresWhileItWaitsForRoom(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -241,10 +241,10 @@ func TestAResponseThatExpiresWhileItWaitsForRoom(t *testing.T) {
 	c, _ := gin.CreateTestContext(httptest.NewRecorder())
 	c.Request = httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
 	httpx.StateFor(c).Large = &a.api.large
-	must(t, httpx.ReserveAnswer(c, 1<<20)) // another large response is being rendered
+	must(t, httpx.ReserveAnswer(c, 1<<20)) // another large response takes all memory for responses
 	replayed := make(chan answer, 1)
 	go func() { replayed <- ask() }()
-	<-time.After(2 * time.Second) // time for the replay to begin waiting for its turn
+	<-time.After(2 * time.Second) // time for the replay to begin waiting for memory
 	a.exec(`UPDATE runs SET expires_at = clock_timestamp() - interval '1 s' WHERE id = $1`, runFor(responseID))
 	httpx.EndReservation(c)
 	if got := (<-replayed).want(t, "a replay", 503, "unavailable"); got.header.Get("Retry-After") == "" {

@@ -9,7 +9,8 @@ import (
 	"parley/ingress/internal/httpapi/httpx"
 )
 
-// openBody is a body in another protocol's format. It contains fields that Parley does not support.
+// openBody is a request body in another protocol's format. It contains fields that Parley does not
+// support.
 type openBody struct {
 	Name  string            `json:"name" required:"true"`
 	Text  *eitherBody       `json:"text"`

@@ -37,7 +37,8 @@ func signed(agentID, visitor string) string {
 	return `{"id":"` + visitor + `","signature":"` + hex.EncodeToString(mac.Sum(nil)) + `"}`
 }
 
-// visit requests a token. visitor is the JSON of the visitor, or "" for a new one.
+// visit requests a token. visitor is the value of the body's field visitor as JSON, or "" for a new
+// visitor.
 func (a *runEnv) visit(agentID, visitor, origin string) answer {
 	a.t.Helper()
 	body := `{"agentId":"` + agentID + `"}`
@@ -47,8 +48,8 @@ func (a *runEnv) visit(agentID, visitor, origin string) answer {
 	return a.from("POST", widget.WidgetSessionsPath, body, "Origin: "+origin)
 }
 
-// guest is a visitor of widgetPage. It has a widget token and the visitor name that the browser
-// stores.
+// guest is a visitor of widgetPage. It has a widget token and the sealed visitor id that the
+// browser stores.
 type guest struct {
 	agent, token, name string
 	headers            []string
@@ -71,15 +72,14 @@ func (a *runEnv) says(g guest, session, message string, more ...string) answer {
 		slices.Concat(g.headers, []string{"Prefer: respond-async"}, more)...)
 }
 
-// token creates a token without a request. It expires after life.
+// token creates a widget token without sending a request. The token expires after life.
 func (a *runEnv) token(agentID string, life time.Duration) string {
 	a.t.Helper()
 	over := strconv.FormatInt(time.Now().Add(life).Unix(), 10)
 	return a.api.Secrets.SealWidgetToken([]byte(`{"a":"` + agentID + `","o":"` + widgetPage + `","v":"` + domain.VisitorAnonymous + `x","x":` + over + `}`))
 }
 
-// visiting returns widget credentials. They are for an agent that no request of the access table
-// names.
+// visiting returns widget credentials for an agent that no request of the access table names.
 func (s *orgPair) visiting() []credential {
 	agentID := s.newWidgetAgent(s.home, widgetPage)
 	visitor := func(name, token, origin, refused string) credential {
@@ -87,7 +87,7 @@ func (s *orgPair) visiting() []credential {
 			name: name, headers: newGuest(agentID, token, origin, "").headers, refused: refused, via: "widget", page: "widget", testOrg: s.home, role: domain.RoleMember,
 		}
 	}
-	good := s.token(agentID, time.Hour) // on a busy machine, the matrix takes longer than the lifetime of a real token
+	good := s.token(agentID, time.Hour) // on a slow machine, the tests take longer than a real token is valid
 	list := []credential{
 		visitor("widget token", good, widgetPage, ""),
 		visitor("widget token on another page", good, otherPage, ""),
@@ -100,15 +100,25 @@ func (s *orgPair) visiting() []credential {
 }
 
 // visitorsOutcome returns the expected result of a widget token at a row of the access table. The
-// token is valid for public routes and for the chat of one agent. No row is for this agent.
+// token is valid for public routes, for the chat of one agent, and for cancelling runs. No row is
+// for this agent.
 func (c *credential) visitorsOutcome(r *accessRow) string {
 	switch {
 	case c.refused != "":
 		return c.refused
-	case r.who == forPublic && c.page != foreignPage && !strings.Contains(c.name, "another page"):
+	case (r.who == forPublic && c.page != foreignPage || r.who == forVisitor) && !strings.Contains(c.name, "another page"):
 		return "ok"
 	}
 	return "403 permission_denied"
+}
+
+// ownTarget returns an id that belongs to the caller. Visitors have no runs, so they get the id of a
+// member's run, which they must not find.
+func (m *matrix) ownTarget(r *accessRow, name string, c *credential) target {
+	if c.via == "widget" && name == "run" {
+		return target{"a member's", m.others(r, name), "404 not_found"}
+	}
+	return target{"own", m.own(r, name, c), "ok"}
 }
 
 // pagesOutcome returns the expected result of a request to a route that ignores credentials and
@@ -124,9 +134,9 @@ func (c *credential) pagesOutcome() string {
 	}
 }
 
-// pageTargets returns the ids with which a page is tested. The organization of the agent does not
-// matter. Except for agents whose widget lists the page's origin, the error is the same for every
-// id.
+// pageTargets returns the ids of agents for the requests of a page. An agent may belong to any
+// organization, but its widget must list the page's origin. For every other id, the error is the
+// same.
 func (m *matrix) pageTargets(name string, c *credential) []target {
 	kind := idKinds[name]
 	list := []target{{"own", kind.own(m.orgPair, c), "ok"}, {"foreign", m.newWidgetAgent(m.away, widgetPage), "ok"}, {"embedded elsewhere", m.newWidgetAgent(m.home, otherPage), ""}}

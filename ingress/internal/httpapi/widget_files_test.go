@@ -25,14 +25,14 @@ func (a *runEnv) sendFile(g guest, query, content string) answer {
 	return a.from("POST", "/api/files"+query, content, append(slices.Clone(g.headers), "Content-Type: text/plain")...)
 }
 
-// one returns a single value from the database, as text.
+// one returns the only value of a database query, as text.
 func (a *runEnv) one(query string, args ...any) (value string) {
 	a.t.Helper()
 	must(a.t, a.sql.QueryRowContext(a.t.Context(), query, args...).Scan(&value))
 	return value
 }
 
-// attaches sends a visitor's message with attachments. The attachments are a JSON list.
+// attaches sends a visitor's message with the attachments in a JSON list.
 func (a *runEnv) attaches(g guest, session, attachments string) answer {
 	a.t.Helper()
 	return a.from("POST", "/api/agents?action=chat&id="+g.agent, `{"sessionId":"`+session+`","message":"look","attachments":`+attachments+`}`,
@@ -79,8 +79,8 @@ func TestVisitorsAttachFiles(t *testing.T) {
 	a.logsClean("a visitor's words")
 }
 
-// No other visitor, agent, session or organization can use a visitor's upload. Members cannot use
-// it either.
+// A visitor's upload cannot be used by other visitors or members, for other agents, or in other
+// sessions or organizations.
 func TestVisitorsFilesAreApart(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -188,7 +188,7 @@ func TestVisitorsUploadsHaveTheirOwnSlots(t *testing.T) {
 	a.sendFile(g, "?sessionId=s", "x").want(t, "beside members", 201, "")
 }
 
-// The response with the token contains the questions that an empty chat offers.
+// The response with a widget token contains the questions that an empty chat suggests.
 func TestVisitorsSeeSuggestions(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

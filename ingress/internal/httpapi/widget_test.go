@@ -20,7 +20,7 @@ import (
 	"parley/shared/store"
 )
 
-// sharedWith returns the origin whose pages may read the response, or "".
+// sharedWith returns the origin whose pages may read the response, or "" if there is none.
 func (a answer) sharedWith() string {
 	return strings.Join(a.header["Access-Control-Allow-Origin"], " and ")
 }
@@ -85,6 +85,35 @@ func TestAVisitorSeesThatARunWaitsAndNotForWhat(t *testing.T) {
 	}
 }
 
+// A visitor can cancel only runs of the token's agent that the same visitor has started.
+func TestAVisitorCancelsARun(t *testing.T) {
+	t.Parallel()
+	a := newRunEnv(t)
+	h := a.newTestOrg("red")
+	agentID, sibling := a.newWidgetAgent(h, widgetPage), a.newWidgetAgent(h, widgetPage)
+	ada := a.guest(agentID, signed(agentID, "ada"))
+	runID := a.says(ada, "s", "hi").want(t, "message", 202, "").text(t, "id")
+
+	cancel := func(g guest, more string) answer {
+		return a.from("POST", "/api/runs?id="+runID+"&action="+more, "", g.headers...)
+	}
+	for name, other := range map[string]guest{
+		"another visitor": a.guest(agentID, signed(agentID, "bob")), "the same name with another agent": a.guest(sibling, signed(sibling, "ada")),
+	} {
+		cancel(other, "cancel").want(t, name, 404, "not_found")
+	}
+	cancel(ada, "approve&toolCallId=c").want(t, "a decision", 403, "permission_denied")
+	if run := a.ok("GET", "/api/runs?id="+runID, "", h.owner.auth); run.text(t, "status") == "cancelled" {
+		t.Error("a request that was refused cancelled the run")
+	}
+
+	got := cancel(ada, "cancel").want(t, "the visitor's own run", 200, "")
+	if got.text(t, "status") != "cancelled" || got.sharedWith() != widgetPage || !strings.HasPrefix(got.header.Get(httpx.HeaderLimit), `"widget-`) {
+		t.Errorf("answered %v %s", got.header, got.body)
+	}
+	cancel(ada, "cancel").want(t, "again", 200, "")
+}
+
 // Visitors cannot change the form of the agent's answers, in any format of a chat. The agent's own
 // schema applies to their messages.
 func TestVisitorsCannotChangeTheOutput(t *testing.T) {
@@ -145,7 +174,7 @@ func TestOrigins(t *testing.T) {
 	}
 }
 
-// A page that is rejected does not learn why it has no widget. A page of another origin cannot read
+// A page that is rejected does not learn why it gets no token. A page of another origin cannot read
 // the response at all.
 func TestRefusedPagesLearnNothing(t *testing.T) {
 	t.Parallel()
@@ -240,8 +269,8 @@ func TestVisitorsNames(t *testing.T) {
 	a.logsClean(identityKey, strings.Repeat("0", 64), name)
 }
 
-// identities configures the secret with which a website signs its visitors' identities, and changes
-// it.
+// identities sets and then changes the secret with which a website signs the identities of its
+// visitors.
 func (a *runEnv) identities(t *testing.T, h *testOrg, agentID, name, knownName string) {
 	t.Helper()
 	put := func(secret string) answer {
@@ -492,7 +521,7 @@ func TestWidgetLimitsOverHTTP(t *testing.T) {
 	cr.token("2001:db8:1:3::1", "").want(t, "another network", 201, "")
 }
 
-// Invalid requests use up only the limit of their own client address.
+// Invalid requests count only against the limit of the client address that sends them.
 func TestBadWidgetRequestsCountForTheirAddress(t *testing.T) {
 	t.Parallel()
 	cr := newCrowd(t)
@@ -581,7 +610,7 @@ func TestAVisitorsStreamOutlivesTheToken(t *testing.T) {
 			c.Request.Header.Set(name, value)
 		}
 		var err error
-		httpx.StateFor(c).Ident, err = a.api.Auth.Again(c.Request) // like at the admission of the request
+		httpx.StateFor(c).Ident, err = a.api.Auth.Again(c.Request) // as at the beginning of the request
 		must(t, err)
 		if _, err = a.api.Auth.Resolve(c.Request, auth.NeedDemo); (err == nil) != (life > 0) {
 			t.Fatalf("a token that is valid for %s: %v", life, err)
@@ -590,7 +619,7 @@ func TestAVisitorsStreamOutlivesTheToken(t *testing.T) {
 	}
 	for _, life := range []time.Duration{time.Minute, -time.Minute} {
 		may := begun(life)
-		due := may.Next.Add(time.Millisecond) // now a check is due
+		due := may.Next.Add(time.Millisecond) // after this time the session check runs again
 		if may.Next.IsZero() || time.Until(may.Next) > 5*time.Second || !may.Holds(due) || !may.Next.After(time.Now()) {
 			t.Errorf("%s: the permit ended before the widget did, or is not looked at: %+v", life, may)
 		}

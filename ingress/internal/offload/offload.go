@@ -11,7 +11,7 @@ import (
 // maxIdle is the maximum number of goroutines that are kept for later calls.
 const maxIdle = 64
 
-// The pool has no goroutines at first. They start with calls for which no goroutine is idle.
+// The pool has no goroutines at first. Do starts a goroutine if none is idle.
 var (
 	calls = make(chan *call) // unbuffered, so that a call is sent only to an idle goroutine
 	idle  atomic.Int64       // number of idle goroutines
@@ -40,7 +40,7 @@ func Do(f func()) {
 	}
 }
 
-// serve runs calls until maxIdle other goroutines are idle.
+// serve runs calls. It returns when maxIdle other goroutines are idle.
 func serve(c *call) {
 	for {
 		c.run()

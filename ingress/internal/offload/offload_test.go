@@ -22,7 +22,7 @@ func deep(n int) byte {
 	return used[n%len(used)]
 }
 
-// A call returns after its function, and calls may be nested and simultaneous.
+// A call returns after its function has returned. Calls may be nested and simultaneous.
 func TestCallsAreNestedAndSimultaneous(t *testing.T) {
 	t.Parallel()
 	results := make([]int, 500)
@@ -74,7 +74,7 @@ func panicking() { panic("broken") }
 func TestCallersKeepSmallStacks(t *testing.T) { //nolint:paralleltest // it reads the stack memory of the whole process
 	const (
 		callers = 500
-		needed  = 64 // KiB of stack of each call
+		needed  = 64 // KiB of stack that each call needs
 	)
 	before := stackBytes()
 	var called, ended sync.WaitGroup

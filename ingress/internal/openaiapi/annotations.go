@@ -2,11 +2,11 @@ package openaiapi
 
 import "parley/shared/domain"
 
-// ResponseAnnotation is a citation in the form of this protocol.
+// ResponseAnnotation is a citation in the form of OpenAI's Responses API.
 type ResponseAnnotation = annotation
 
-// Annotations returns the citations of an answer in the form of this protocol, for other packages
-// that use the same form. It returns nil if there are no citations.
+// Annotations returns the citations of an answer in the form of OpenAI's Responses API, for other
+// packages that use the same form. It returns nil if there are no citations.
 func Annotations(citations []domain.Citation) []ResponseAnnotation {
 	var out []ResponseAnnotation
 	for _, c := range citations {

@@ -36,7 +36,7 @@ type FilePart struct {
 	FileName *string `json:"filename"`
 }
 
-// attached reports whether the part contains an image or a file, and not text.
+// attached reports whether the part contains an image or a file instead of text.
 func (p *Part) attached() bool {
 	switch p.Type {
 	case partImageURL, partInputImage, partFile, partInputFile:
@@ -181,8 +181,8 @@ type attachedMessage struct {
 	field   string
 }
 
-// attachedFiles returns the images and files of messages. If a conversation has more than a run may
-// have, the oldest are omitted.
+// attachedFiles returns the images and files of messages. If a conversation has more of them than a
+// run may have, the oldest are omitted.
 func attachedFiles(messages []attachedMessage, wrong Wrong) []Attached {
 	current := len(messages) - 1 // index of the message to answer; results of tools may follow it
 	for current > 0 && messages[current].role != RoleUser {
@@ -216,7 +216,7 @@ func attachedFiles(messages []attachedMessage, wrong Wrong) []Attached {
 	return out[max(len(out)-domain.MaxAttachments, 0):]
 }
 
-// Attachments returns the images and files in the messages of the request.
+// Attachments returns the images and files in the messages of the request, as attachments of a run.
 func (r *CompletionRequest) Attachments(wrong Wrong) []Attached {
 	messages := make([]attachedMessage, len(r.Messages))
 	for i, m := range r.Messages {
@@ -225,7 +225,7 @@ func (r *CompletionRequest) Attachments(wrong Wrong) []Attached {
 	return attachedFiles(messages, wrong)
 }
 
-// Attachments returns the images and files in the input of the request.
+// Attachments returns the images and files in the input of the request, as attachments of a run.
 func (body *ResponseBody) Attachments(wrong Wrong) []Attached {
 	if body.Input == nil {
 		return nil

@@ -29,7 +29,7 @@ type CompletionRequest struct {
 	Modalities *[]string        `json:"modalities"`
 
 	// AppendSources says whether the client wants a list of sources after the answer. Conversation
-	// sets it. nil: the agent's setting applies.
+	// sets it. If it is nil, the agent's setting applies.
 	AppendSources *bool
 	// Output is the schema that the answer must match. Conversation sets it.
 	Output AskedOutput
@@ -58,7 +58,7 @@ func (r *CompletionRequest) Conversation(wrong Wrong) Conversation {
 	r.refuse(wrong)
 	metadata := map[string]string{}
 	for name, text := range value(r.Metadata) {
-		// a null value is stored as an empty text
+		// A null value is stored as an empty text.
 		metadata[name] = deref(text)
 	}
 	if value(r.Metadata)[sessionName] != nil {
@@ -101,7 +101,7 @@ func (r *CompletionRequest) ClientTools(wrong Wrong) *domain.ClientTools {
 // tool's function object.
 const CompletionFunction = ".function"
 
-// chooses reports whether the request's tool_choice requires the model to call a function.
+// chooses reports whether the request's tool_choice requires a function call of the model.
 func chooses(choice *json.RawMessage) bool {
 	return choice != nil && string(*choice) != `"none"` && string(*choice) != `"auto"`
 }
@@ -144,7 +144,7 @@ type Annotation struct {
 	FileCitation *FileCitation `json:"file_citation,omitempty"`
 }
 
-// URLCitation is the part of the answer that is supported by a page or document.
+// URLCitation identifies the part of the answer that a page or document supports.
 type URLCitation struct {
 	StartIndex int    `json:"start_index"`
 	EndIndex   int    `json:"end_index"`
@@ -152,7 +152,7 @@ type URLCitation struct {
 	URL        string `json:"url"`
 }
 
-// FileCitation is the part of the answer that is supported by a document.
+// FileCitation identifies the part of the answer that a document supports.
 type FileCitation struct {
 	FileID     string `json:"file_id"`
 	Filename   string `json:"filename"`
@@ -167,7 +167,7 @@ type TokenCounts struct {
 	Total      int64 `json:"total_tokens"`
 }
 
-// RunNames identifies a run and its session. The protocol does not define these fields.
+// RunNames identifies a run and its session. Its fields are an addition to the protocol.
 type RunNames struct {
 	RunID     string `json:"runId"`
 	SessionID string `json:"sessionId"`
@@ -198,10 +198,10 @@ func finishReason(run *domain.Run) string {
 	return string(domain.FinishStop)
 }
 
-// completionID returns the id of a run's completion.
+// completionID returns the id of the completion that a run produces.
 func completionID(runID string) string { return "chatcmpl-" + id.Suffix(runID) }
 
-// tokenCounts converts a run's usage.
+// tokenCounts converts the token usage of a run to the form of chat completions.
 func tokenCounts(u domain.Usage) TokenCounts {
 	return TokenCounts{u.InputTokens, u.OutputTokens, u.InputTokens + u.OutputTokens}
 }

@@ -44,13 +44,14 @@ type chunk struct {
 	Parley  *RunNames     `json:"parley,omitempty"`
 }
 
-// chunkWithUsage is a chunk of a stream with usage. The usage is null until the last chunk.
+// chunkWithUsage is a chunk of a stream with usage. The usage is null in all chunks except the
+// last.
 type chunkWithUsage struct {
 	chunk
 	Usage *TokenCounts `json:"usage"`
 }
 
-// chunkChoice is the only choice of a chunk.
+// chunkChoice is the only choice in a chunk.
 type chunkChoice struct {
 	Index        int        `json:"index"`
 	Delta        chunkDelta `json:"delta"`
@@ -79,11 +80,10 @@ func (s *CompletionStream) Append(b []byte, e domain.Event) (out []byte, ended b
 	return out, s.ended, nil
 }
 
-// Cut appends an error to b. The error tells the client that the stream ends although the run
-// continues.
+// Cut appends an error to b. The error says that the stream ends although the run continues.
 func (s *CompletionStream) Cut(b []byte) []byte { return s.fail(b, interruptedError(s.runID)) }
 
-// take encodes an event. It ignores event types that have no counterpart in the protocol.
+// take encodes an event. It ignores types of events that have no counterpart in the protocol.
 func (s *CompletionStream) take(b []byte, e domain.Event) ([]byte, error) {
 	switch e.Type {
 	case domain.EventRunCreated:
@@ -147,8 +147,8 @@ func (s *CompletionStream) text(b []byte, fresh string, ok bool) ([]byte, error)
 	return s.choice(b, chunkChoice{Delta: chunkDelta{Content: &fresh}}, nil)
 }
 
-// call writes a call for the client, unless it was sent before. An attempt that takes over a run
-// repeats earlier calls.
+// call writes a call for the client, unless it was sent before. An attempt that continues a run
+// after a failure repeats earlier calls.
 func (s *CompletionStream) call(b []byte, call domain.ToolCall) ([]byte, error) {
 	if !call.Client || s.calls[call.ID] {
 		return b, nil
@@ -164,7 +164,7 @@ func (s *CompletionStream) end(b []byte, run *domain.Run) ([]byte, error) {
 	if run.Status != domain.RunCompleted {
 		return s.fail(b, Unanswered(run)), nil
 	}
-	// The stream may lack the last pieces of the text, but the run contains the whole text.
+	// Pieces of the text may be missing from the stream, but the run contains the whole text.
 	fresh, ok := s.told.Rest(deref(run.Message))
 	b, err := s.text(b, fresh, ok)
 	if err != nil || !ok {
@@ -194,7 +194,7 @@ func (s *CompletionStream) end(b []byte, run *domain.Run) ([]byte, error) {
 	return append(b, "data: [DONE]\n\n"...), nil
 }
 
-// choice writes a chunk. If names is not nil, it is included in the chunk.
+// choice writes a chunk. If names is not nil, the chunk contains them.
 func (s *CompletionStream) choice(b []byte, c chunkChoice, names *RunNames) ([]byte, error) {
 	out := chunk{s.head, []chunkChoice{c}, names}
 	if s.usage {

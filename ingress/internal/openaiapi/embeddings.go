@@ -84,7 +84,8 @@ func readTexts(input json.RawMessage, wrong Wrong) []string {
 	return texts
 }
 
-// Size returns the number of dimensions that the client requests, or 0 for the model's default.
+// Size returns the number of dimensions that the client requests, or 0 if it requests the model's
+// default.
 func (r *EmbeddingRequest) Size() int {
 	if r.Dimensions == nil {
 		return 0
@@ -134,7 +135,7 @@ func (r *EmbeddingRequest) Embeddings(model string, vectors [][]byte, tokens int
 	return append(out, '}', '}')
 }
 
-// appendText appends a text as JSON.
+// appendText appends a text as a JSON string.
 func appendText(out []byte, text string) []byte {
 	raw, err := json.Marshal(text)
 	if err != nil {

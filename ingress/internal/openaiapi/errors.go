@@ -64,8 +64,8 @@ func Refused(status int, e *apierr.Error) Error {
 		return out
 	}
 
-	// An error can name only one parameter. It names the first invalid field, and its message lists
-	// all of them.
+	// An error can name only one parameter. The error names the first invalid field, and its
+	// message lists all invalid fields.
 	first := e.Fields[0]
 	out.Param = &first.Field
 	switch first.Code {
@@ -141,5 +141,5 @@ func interruptedError(runID string) Error {
 	}
 }
 
-// index returns the path of a list's entry.
+// index returns the path of an entry of a list, such as "tools[2]".
 func index(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }

@@ -21,7 +21,7 @@ const (
 	CodeUnsupported  = "unsupported_parameter" // CodeUnsupported is the code for parameters that agents do not support.
 )
 
-// Wrong is a function that records an invalid field of a request.
+// Wrong is the type of a function that records an invalid field of a request.
 type Wrong func(field, code, message string, args ...any)
 
 // Content is the content of a message. It is either a text or a list of parts.
@@ -47,8 +47,8 @@ type Part struct {
 	FileName *string          `json:"filename"`
 }
 
-// partKinds maps each type of part that contains text, in either of OpenAI's APIs, to a function
-// that returns the text.
+// partKinds maps each type of part that contains text, in either of OpenAI's APIs, to the function
+// that returns its text.
 var partKinds = map[string]func(Part) *string{
 	"text":        func(p Part) *string { return p.Text },
 	"input_text":  func(p Part) *string { return p.Text },
@@ -70,7 +70,7 @@ func (c *Content) Read(field string, wrong Wrong) string {
 		at := index(field, i)
 		text, known := partKinds[part.Type]
 		switch {
-		case part.attached(): // Attachments reads these parts
+		case part.attached(): // these parts are read by Attachments
 		case !known:
 			wrong(at+".type", CodeUnsupported, "only text, images and files are supported, not %s", part.Type)
 		case text(part) == nil:
@@ -116,7 +116,7 @@ type Said struct {
 
 	Calls   []domain.ClientCall  // calls of the client's tools, in a message of the assistant
 	Result  *domain.ClientResult // result of a call, in a message of a tool
-	Outside bool                 // whether the request may lack the call to which Result belongs
+	Outside bool                 // whether the call to which Result belongs may be missing from the request
 }
 
 // Read parses a list of messages. list is the path of the list in errors.
@@ -164,7 +164,7 @@ type Conversation struct {
 	History      []domain.Exchange
 	Instructions string
 
-	Results []Result // results of calls that an earlier response contains
+	Results []Result // results of calls that are not in the request but in an earlier response
 }
 
 // Converse builds a conversation from messages. list is the path of the list of messages in errors.
@@ -174,8 +174,8 @@ func Converse(said []Said, list string, wrong Wrong) Conversation {
 	t := talk{wrong: wrong}
 	for _, s := range said {
 		if s.Role == RoleAssistant {
-			// Clients send earlier answers back in the form in which they received them, with the
-			// appendix.
+			// Clients send earlier answers back in the form in which they received them, including
+			// the appended list of sources.
 			s.Text = withoutAppendix(s.Text)
 		}
 		switch {

@@ -10,7 +10,7 @@ import (
 // MaxID is the length in bytes to which ids from requests are truncated. All valid ids are shorter.
 const MaxID = 64
 
-// TemplatePrefix begins the ids of templates.
+// TemplatePrefix is the prefix of the ids of templates.
 const TemplatePrefix = "tpl_"
 
 // ClipModel truncates a model name to MaxID bytes. Only invalid names are that long.
@@ -26,7 +26,7 @@ func AsModelError(err error) error {
 	return err
 }
 
-// ModelNotFound returns the error for a model name that is neither that of an agent nor that of a
+// ModelNotFound returns the error for a model name that belongs neither to an agent nor to a
 // template.
 func ModelNotFound() error {
 	return &apierr.Error{

@@ -2,8 +2,8 @@ package openaiapi
 
 import "time"
 
-// Model is an agent or a template in the list of models. The protocol does not define Name, but
-// some clients display it.
+// Model is an agent or a template in the list of models. Its field Name is an addition to the
+// protocol that some clients display.
 type Model struct {
 	ID      string `json:"id"`
 	Object  string `json:"object"` // always model

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// maxFormatName is the maximum length of the name of a format.
-const maxFormatName = 64 // characters
+// maxFormatName is the maximum length of the name of an answer format, in characters.
+const maxFormatName = 64
 
 // These constants are the types of answer formats.
 const (
@@ -70,11 +70,11 @@ func (f *TextFormat) asked(field string, wrong Wrong) AskedOutput {
 	return askedSchema(f.Type, JSONFormat{Name: f.Name, Description: f.Description, Schema: f.Schema, Strict: f.Strict}, field, field, wrong)
 }
 
-// askedSchema returns the schema that a format specifies. at is the path, for errors, of the object
+// askedSchema returns the schema that a format specifies. at is the path, in errors, of the object
 // that contains the schema.
 func askedSchema(kind string, f JSONFormat, field, at string, wrong Wrong) AskedOutput {
 	switch kind {
-	// Without a schema the agent's own setting applies.
+	// If the format contains no schema, the agent's own setting applies.
 	case formatText:
 		return AskedOutput{}
 	case formatObject:

@@ -26,8 +26,8 @@ const (
 	ResponseCancelled  ResponseStatus = "cancelled"
 )
 
-// Response is a run in the form of a response object. Fields that runs do not have contain neutral
-// values, because client libraries require them.
+// Response is a run in the form of a response object. A field that has no counterpart in a run has
+// a neutral value, because client libraries require the field.
 type Response struct {
 	ID                 string            `json:"id"`
 	Object             string            `json:"object"` // always response
@@ -167,8 +167,8 @@ func NewResponse(run *domain.Run, echo ResponseEcho) *Response {
 	return r
 }
 
-// newResponse returns a response that contains only the agent, the session and the creation time of
-// the run.
+// newResponse returns a response with the fields that do not depend on the result of the run, such
+// as the agent and the session.
 func newResponse(run *domain.Run, echo ResponseEcho) *Response {
 	r := &Response{
 		ID: ResponseID(run.ID), Object: "response", CreatedAt: run.CreatedAt.Unix(), Status: ResponseInProgress,
@@ -207,7 +207,7 @@ func (r *Response) end(run *domain.Run) {
 	r.Usage = &ResponseUsage{InputTokens: used.InputTokens, OutputTokens: used.OutputTokens, TotalTokens: used.InputTokens + used.OutputTokens}
 }
 
-// modelFor returns the id of the run's agent or template.
+// modelFor returns the id of the agent or template that the run executes.
 func modelFor(run *domain.Run) string {
 	if run.AgentID != nil {
 		return *run.AgentID

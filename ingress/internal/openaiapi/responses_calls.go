@@ -18,8 +18,8 @@ func (s *ResponseStream) tool(data []byte) error {
 	return nil
 }
 
-// call writes the events of a tool call that were not sent before. An attempt that takes over a run
-// repeats the earlier calls.
+// call writes the events of a tool call, except those that were sent before. An attempt that
+// continues a run after a failure repeats the earlier calls.
 func (s *ResponseStream) call(call domain.ToolCall) {
 	s.begin()
 	item := newToolItem(call, s.runID, s.response.Parley.SessionID)
@@ -59,7 +59,8 @@ func (s *ResponseStream) function(item functionItem) {
 	s.close(at.OutputIndex, item)
 }
 
-// place returns the index of an item that was sent, or -1 if it was not sent.
+// place returns the index of the item with this id among the items that were sent, or -1 if it was
+// not sent.
 func (s *ResponseStream) place(itemID string) int {
 	for i, told := range s.items {
 		if told.item.head().ID == itemID {
@@ -69,8 +70,7 @@ func (s *ResponseStream) place(itemID string) int {
 	return -1
 }
 
-// open writes the start of a tool call. The item does not yet contain the parts that later events
-// contain.
+// open writes the start of a tool call. The item lacks the parts that later events add.
 func (s *ResponseStream) open(call domain.ToolCall) {
 	call.Status, call.Output = "running", nil
 	item := newToolItem(call, s.runID, s.response.Parley.SessionID)

@@ -43,14 +43,15 @@ type functionDoneEvent struct {
 	Name string `json:"name"`
 }
 
-// partPlace identifies the text part of the message. The message has no other part.
+// partPlace identifies the message's only part, which contains its text.
 type partPlace struct {
 	ItemID       string `json:"item_id"`
 	OutputIndex  int    `json:"output_index"`
 	ContentIndex int    `json:"content_index"`
 }
 
-// partEvent contains the text part. The part is empty in the first event and complete in the last.
+// partEvent contains the part of the message with its text. The text is empty in the first event
+// and complete in the last.
 type partEvent struct {
 	partPlace
 	Part textPart `json:"part"`
@@ -63,14 +64,14 @@ type deltaEvent struct {
 	Logprobs []struct{} `json:"logprobs"`
 }
 
-// doneEvent contains the whole text.
+// doneEvent contains the whole text of the message.
 type doneEvent struct {
 	partPlace
 	Text     string     `json:"text"`
 	Logprobs []struct{} `json:"logprobs"`
 }
 
-// annotationEvent contains a citation and its index.
+// annotationEvent contains a citation and its index in the list of annotations.
 type annotationEvent struct {
 	partPlace
 	AnnotationIndex int        `json:"annotation_index"`

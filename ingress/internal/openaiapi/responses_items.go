@@ -57,10 +57,10 @@ type textPart struct {
 	Logprobs    []struct{}   `json:"logprobs"`
 }
 
-// annotation is a citation. The citation of a web page has the range of text that it supports. The
-// citation of a document has the position after the supported text. The citation of a file that a
-// program created has the range of the file's entry in the text, and a URL, which the protocol does
-// not define.
+// annotation is a citation. The citation of a web page contains the range of the text that the page
+// supports. The citation of a document contains the position after the supported text. The citation
+// of a file that a program created contains the range of the file's entry in the text, and a URL,
+// which is an addition to the protocol.
 type annotation struct {
 	Type        string  `json:"type"`
 	ContainerID string  `json:"container_id,omitempty"`
@@ -110,7 +110,7 @@ type codeLog struct {
 type fileSearchItem struct {
 	itemHead
 	Queries []string   `json:"queries"`
-	Results []struct{} `json:"results"` // null, because the annotations contain the results that the answer used
+	Results []struct{} `json:"results"` // always null, because the annotations contain the results that the answer used
 }
 
 // mcpItem is a call of any other tool.
@@ -160,14 +160,14 @@ const (
 	prefixCode       = "ci"
 	prefixMCP        = "mcp"
 	prefixFunction   = "fc"
-	prefixCall       = "call" // prefix of the id of a client's call, as opposed to the id of its item
+	prefixCall       = "call" // prefix of the id of a client's call; its item has a different id
 )
 
 // functionID returns the item id for a client's call.
 func functionID(callID string) string { return prefixFunction + strings.TrimPrefix(callID, prefixCall) }
 
-// callOfFunction returns the id of the client's call for an item id. It returns false if the item
-// is not a client's call.
+// callOfFunction returns the id of the client's call for an item id. It returns false if the id is
+// not that of a client's call.
 func callOfFunction(itemID string) (callID string, ok bool) {
 	rest, ok := strings.CutPrefix(itemID, prefixFunction+"_")
 	return prefixCall + "_" + rest, ok
@@ -178,7 +178,7 @@ func callOfFunction(itemID string) (callID string, ok bool) {
 func runOfItem(itemID string) (runID string, message, issued bool) {
 	prefix, rest, _ := strings.Cut(itemID, "_")
 
-	// The id of a tool call's item ends with the id of the call.
+	// The id of a tool call's item ends with the call's own id.
 	suffix, call, isCall := strings.Cut(rest, "_")
 	runID = id.Run + "_" + suffix
 	switch prefix {
@@ -283,8 +283,8 @@ func callStatus(status string) string {
 	return itemInProgress
 }
 
-// textFor returns a text member of an object. It returns "" if the member is missing or has another
-// type, because models write these objects and make mistakes.
+// textFor returns a text member of an object that a model has written. It returns "" if the member
+// is missing or has another type.
 func textFor(object json.RawMessage, name string) string {
 	var members map[string]json.RawMessage
 	var text string

@@ -68,7 +68,7 @@ type TextOptions struct {
 }
 
 // ignoredItems lists the types of items that are ignored. Clients send such items back with earlier
-// responses, but the session already contains them or the agent does not need them.
+// responses, but the session already contains the items, or the agent does not need them.
 var ignoredItems = map[string]bool{
 	typeWebSearch: true, typeCode: true, typeFileSearch: true, typeMCP: true, "mcp_list_tools": true, "reasoning": true, "compaction": true,
 }
@@ -79,7 +79,7 @@ type ResponseAsk struct {
 
 	Model     string
 	SessionID string // id of the session that the request names; empty: none
-	Previous  string // run of the previous response, whose session is continued; empty: none
+	Previous  string // run of the previous response; the new run continues its session; empty: none
 	Stream    bool
 	Echo      ResponseEcho
 	Settings  *domain.RunSettings       // model settings; nil: none
@@ -87,8 +87,8 @@ type ResponseAsk struct {
 	Output    AskedOutput               // schema that the answer must match
 
 	// WholeHistory is set if the request names the session in its metadata. The history in the
-	// request then replaces the session's history. If the request names the session with the
-	// protocol's own fields, its history is added to the session's history.
+	// request then replaces that of the session. If the request names the session in the protocol's
+	// own fields, the history in the request is added to that of the session.
 	WholeHistory bool
 	References   []Reference // items that the request refers to by id
 
@@ -123,7 +123,7 @@ func ParseResponse(body *ResponseBody, wrong Wrong) ResponseAsk {
 		ask.Output, ask.Echo.Format = body.Text.Format.asked("text.format", wrong), body.Text.Format.echo()
 	}
 
-	// The instructions come first, so that they precede the instructions in the input.
+	// The field instructions comes first, so that it precedes the instructions in the input.
 	said, references := inputMessages(body.Input, wrong)
 	if ask.Echo.Instructions != "" {
 		said = append([]Said{{Field: "instructions", Role: RoleSystem, Text: ask.Echo.Instructions}}, said...)
@@ -136,8 +136,8 @@ func ParseResponse(body *ResponseBody, wrong Wrong) ResponseAsk {
 }
 
 // Resolve replaces the references to answers with their texts. If the function answer returns keep
-// as false, the messages up to this answer are dropped, because the session contains them or
-// because they are too old.
+// as false, the messages up to this answer are dropped, because the session already contains them
+// or they are too old.
 func (ask *ResponseAsk) Resolve(answer func(runID string) (text string, keep bool)) {
 	said := make([]Said, 0, len(ask.said))
 	for _, s := range ask.said {
@@ -175,7 +175,7 @@ func (ask *ResponseAsk) nameSession(body *ResponseBody, wrong Wrong) {
 	}
 }
 
-// name validates a session id and sets it.
+// name checks a session id and stores it.
 func (ask *ResponseAsk) name(sessionID, field string, wrong Wrong) {
 	CheckSession(sessionID, field, wrong)
 	ask.SessionID = sessionID
@@ -213,7 +213,8 @@ func inputMessages(input *ResponseInput, wrong Wrong) (said []Said, references [
 	for i := range input.Items {
 		item, at := &input.Items[i], index("input", i)
 		switch kind := deref(item.Type); {
-		// Ignored items, such as reasoning, still separate the answers before and after them.
+		// Ignored items, such as reasoning, still separate the texts before them from the texts
+		// after them.
 		case ignoredItems[kind]:
 		case kind == typeReference || kind == "" && item.Role == nil && item.ID != nil:
 			said, references = item.reference(at+".id", said, references, wrong)
@@ -247,7 +248,7 @@ func (item *InputItem) reference(field string, said []Said, references []Referen
 	if message {
 		said = append(said, Said{Field: field, Role: RoleAssistant, RunID: runID})
 	}
-	if callID, ok := callOfFunction(*item.ID); ok { // the name and the arguments of the call are read later from its run
+	if callID, ok := callOfFunction(*item.ID); ok { // the name and the arguments of the call are read from its run later
 		said = append(said, Said{Field: field, Role: RoleAssistant, Calls: []domain.ClientCall{{ToolCallID: callID}}})
 	}
 	return said, append(references, Reference{field, runID})

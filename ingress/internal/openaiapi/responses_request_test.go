@@ -152,8 +152,8 @@ func TestInvalidRequestsForResponses(t *testing.T) {
 	}
 }
 
-// An input item may refer to an item of an earlier response by id. Parsing yields the run of the
-// earlier item. The text of the earlier item is read later.
+// An input item may refer to an item of an earlier response by id. Parsing the request returns the
+// run that contains the earlier item. The text of that item is read later.
 func TestReferencesToItems(t *testing.T) {
 	t.Parallel()
 	suffix := strings.TrimPrefix(streamedRun, "run_")

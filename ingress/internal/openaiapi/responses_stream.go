@@ -30,13 +30,13 @@ type ResponseStream struct {
 	items    []toldItem
 	message  int // index of the message in items; -1 if it has not begun
 	cited    int // number of annotations sent
-	at       int // number of annotations that the current attempt has repeated
+	at       int // number of annotations that the current attempt has reported, including repeated ones
 	out      []byte
 	err      error
 	ended    bool
 }
 
-// toldItem is an item that was sent. done reports whether its end was sent, too.
+// toldItem is an item whose start was sent. done reports whether its end was sent, too.
 type toldItem struct {
 	item Item
 	done bool
@@ -82,7 +82,7 @@ func (s *ResponseStream) take(e domain.Event) error {
 		s.begin()
 	case domain.EventRunRestarted:
 		s.told.Restarted()
-		// A new attempt repeats the citations from the beginning.
+		// A new attempt repeats the citations of the previous one from the beginning.
 		s.at = 0
 	case domain.EventMessageDelta:
 		return s.delta(e.Data)
@@ -118,7 +118,7 @@ func (s *ResponseStream) begin() {
 	}
 }
 
-// delta writes the part of a piece of text that was not sent before.
+// delta writes the part of a text event that was not sent before.
 func (s *ResponseStream) delta(data []byte) error {
 	var said struct {
 		Text string `json:"text"`
@@ -135,7 +135,7 @@ func (s *ResponseStream) delta(data []byte) error {
 	return nil
 }
 
-// text writes a piece of the answer.
+// text writes a piece of the answer's text.
 func (s *ResponseStream) text(fresh string) {
 	if fresh == "" {
 		return
@@ -154,12 +154,12 @@ func (s *ResponseStream) openMessage() {
 	s.write("response.content_part.added", partEvent{s.part(), newTextPart()})
 }
 
-// part identifies the text of the message in events.
+// part returns the fields with which events identify the text of the message.
 func (s *ResponseStream) part() partPlace {
 	return partPlace{ItemID: messageID(s.runID), OutputIndex: s.message}
 }
 
-// citation writes a citation, unless an earlier attempt has already reported it.
+// citation writes a citation, unless an earlier attempt has reported it.
 func (s *ResponseStream) citation(data []byte) error {
 	var added struct {
 		Citation domain.Citation `json:"citation"`
@@ -199,7 +199,7 @@ func (s *ResponseStream) requiresAction(data []byte) error {
 	return nil
 }
 
-// end writes the remaining events of a finished run, and then the whole response.
+// end writes the remaining events of a finished run, and then an event with the whole response.
 func (s *ResponseStream) end(data []byte) error {
 	var told struct {
 		Run domain.Run `json:"run"`
@@ -227,7 +227,7 @@ func (s *ResponseStream) end(data []byte) error {
 		s.write("response.incomplete", responseEvent{last})
 	default:
 		s.write("response.failed", responseEvent{last})
-		s.fail(Unanswered(run)) // also sent as an error, because some clients ignore response.failed
+		s.fail(Unanswered(run)) // written in addition, because some clients ignore response.failed
 	}
 	return nil
 }
@@ -242,19 +242,19 @@ func (s *ResponseStream) complete(run *domain.Run, fresh string) {
 	if s.message >= 0 || !callOnly(run) {
 		s.completeMessage(run, fresh)
 	}
-	for i, told := range s.items { // calls that an abandoned attempt began and that no later attempt has repeated
+	for i, told := range s.items { // calls that an attempt began and no later attempt has repeated
 		if !told.done {
 			s.close(i, abandoned(told.item))
 		}
 	}
 }
 
-// completeMessage writes the rest of the message and its end.
+// completeMessage writes the rest of the message and the events that end it.
 func (s *ResponseStream) completeMessage(run *domain.Run, fresh string) {
 	shown := s.echo.View.answer(run)
 	s.text(fresh)
 	s.text(shown.appendix)
-	s.openMessage() // an empty answer has a message, too
+	s.openMessage() // a message is sent even if the answer is empty
 	answer := answerItem(run, shown)
 	for s.cited < len(answer.Content[0].Annotations) {
 		s.annotate(answer.Content[0].Annotations[s.cited])

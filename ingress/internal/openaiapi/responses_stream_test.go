@@ -12,7 +12,7 @@ import (
 
 const streamedRun = "run_01h455vb4pex5vsknk084sn02q"
 
-// logged returns an event of a run's log.
+// logged returns an event as it is stored in the log of a run.
 func logged(tb testing.TB, fence int64, kind string, says any) domain.Event {
 	tb.Helper()
 	data, err := json.Marshal(says)
@@ -76,7 +76,8 @@ func encodedResponse(tb testing.TB, events ...domain.Event) (out []sse, ended bo
 	return encodedFor(tb, ResponseEcho{}, events...)
 }
 
-// encodedFor works like encodedResponse, with request fields that the response repeats.
+// encodedFor works like encodedResponse, for a request with the given fields that the response
+// repeats.
 func encodedFor(tb testing.TB, echo ResponseEcho, events ...domain.Event) (out []sse, ended bool) {
 	tb.Helper()
 	s := NewResponseStream(streamedRun, echo)
@@ -156,7 +157,7 @@ func TestAStreamedAnswerUsesTheProtocolsEvents(t *testing.T) {
 		"output_item.added code_interpreter_call.in_progress code_interpreter_call_code.delta code_interpreter_call_code.done " +
 		"code_interpreter_call.interpreting " +
 		"web_search_call.completed output_item.done " +
-		"code_interpreter_call.completed output_item.done " + // of the program that failed
+		"code_interpreter_call.completed output_item.done " + // events of the program that failed
 		"output_item.added content_part.added output_text.delta " +
 		"output_item.added mcp_call.in_progress mcp_call_arguments.delta mcp_call_arguments.done mcp_call.completed output_item.done " +
 		"output_text.annotation.added output_text.delta output_text.annotation.added " +

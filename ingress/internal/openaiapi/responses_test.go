@@ -140,8 +140,8 @@ func TestCitationsAreAnnotations(t *testing.T) {
 	}
 }
 
-// A document that was attached to a message has no address. Every annotation of it must
-// nevertheless be valid, in whole answers and in streams.
+// A document that was attached to a message has no address. Annotations that cite it must
+// nevertheless be valid, both in whole answers and in streams.
 func TestCitationsOfAttachedDocuments(t *testing.T) {
 	t.Parallel()
 	run := sourcedRun()

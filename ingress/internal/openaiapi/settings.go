@@ -7,7 +7,7 @@ import (
 	"parley/shared/domain"
 )
 
-// CompletionSettings are the model settings in a request for a chat completion.
+// CompletionSettings contains the model settings in a request for a chat completion.
 type CompletionSettings struct {
 	Temperature         *float64 `json:"temperature"`
 	TopP                *float64 `json:"top_p"`
@@ -19,7 +19,7 @@ type CompletionSettings struct {
 	ParallelToolCalls   *bool    `json:"parallel_tool_calls"`
 }
 
-// Stop contains texts. The answer stops where one of them would appear.
+// Stop contains stop sequences: the model ends the answer before the first one that it would write.
 type Stop struct {
 	One  string
 	Many []string
@@ -28,7 +28,7 @@ type Stop struct {
 // Either marks Stop as a union: either one text or a list of texts.
 func (*Stop) Either() {}
 
-// texts returns the texts of a Stop, or none if its text or list is empty.
+// texts returns the stop sequences, or nil if there are none.
 func (s *Stop) texts() []string {
 	if s == nil || s.One == "" && len(s.Many) == 0 {
 		return nil
@@ -53,8 +53,7 @@ type ReasoningOptions struct {
 	Effort *string `json:"effort"`
 }
 
-// These maps contain the names that OpenAI's APIs use for model settings, where they differ from
-// Parley's names.
+// These maps contain the names of model settings in OpenAI's APIs that differ from Parley's names.
 var (
 	completionNames = map[domain.Setting]string{
 		domain.SettingTopP: "top_p", domain.SettingMaxOutputTokens: "max_completion_tokens",
@@ -66,8 +65,8 @@ var (
 	}
 )
 
-// Settings validates the model settings. It returns the settings and their names in the request, or
-// nil if there are none.
+// Settings validates the model settings. It returns the settings and the names that the request
+// uses for them, or nil if there are none.
 func (r *CompletionSettings) Settings(wrong Wrong) (*domain.RunSettings, map[domain.Setting]string) {
 	names := completionNames
 	limit := r.MaxCompletionTokens
@@ -82,8 +81,8 @@ func (r *CompletionSettings) Settings(wrong Wrong) (*domain.RunSettings, map[dom
 	}, names, wrong)
 }
 
-// Settings validates the model settings. It returns the settings and their names in the request, or
-// nil if there are none.
+// Settings validates the model settings. It returns the settings and the names that the request
+// uses for them, or nil if there are none.
 func (r *ResponseSettings) Settings(wrong Wrong) (*domain.RunSettings, map[domain.Setting]string) {
 	s := domain.ModelSettings{
 		Temperature: r.Temperature, TopP: r.TopP, MaxOutputTokens: r.MaxOutputTokens, ParallelToolCalls: r.ParallelToolCalls,
@@ -105,7 +104,7 @@ func checkSettings(
 	for _, p := range s.Problems() {
 		path := p.Path
 		if name, ok := names[p.Setting]; ok {
-			// The message must use the name that the client used for the parameter.
+			// The error must use the name that the client used for the parameter.
 			path = strings.Replace(path, string(p.Setting), name, 1)
 		}
 		wrong(path, settingCodes[p.Kind], "%s", p.Message)

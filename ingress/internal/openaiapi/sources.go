@@ -32,13 +32,13 @@ type runFile struct {
 	MIMEType string `json:"mimeType"`
 
 	url        string
-	start, end int // range of the file's entry in the text, in code points; without an entry, the end of the text
+	start, end int // range of the file's entry in the text, in code points; both are the end of the text if the file has no entry
 }
 
 // shownAnswer is an answer in the form that a client sees.
 type shownAnswer struct {
-	text     string // message of the run, followed by the appendix
-	appendix string // list of sources and files; may be empty
+	text     string // message of the run, and the appendix
+	appendix string // list of sources and files after the message; may be empty
 	files    []runFile
 }
 
@@ -50,7 +50,7 @@ func (v View) answer(run *domain.Run) shownAnswer {
 	if v.AppendSources != nil {
 		wanted = *v.AppendSources
 	}
-	if run.Output.JSON() != nil { // a list would make the JSON invalid
+	if run.Output.JSON() != nil { // the answer is JSON, which an appended list would make invalid
 		wanted = false
 	}
 
@@ -62,7 +62,7 @@ func (v View) answer(run *domain.Run) shownAnswer {
 	for i := range files {
 		f := &files[i]
 		f.start, f.end = length, length
-		// An entry without a link would be useless, so it is omitted.
+		// A file without a link is omitted, because its entry would be useless.
 		if !wanted || f.url == "" {
 			continue
 		}
@@ -90,13 +90,13 @@ func (v View) files(run *domain.Run) []runFile {
 			Files []runFile `json:"files"`
 		}
 		if json.Unmarshal(call.Output, &output) != nil {
-			continue // the call has no output
+			continue // the call has no output, so it created no files
 		}
 		for _, f := range output.Files {
 			if v.Link != nil {
 				f.url = v.Link(f.ID)
 			}
-			// A replaced file keeps its position in the list.
+			// A new version of a file has the position in the list that the previous version had.
 			if i, again := at[f.Name]; again {
 				all[i] = f
 				continue
@@ -125,7 +125,7 @@ func writeSources(list *strings.Builder, citations []domain.Citation) {
 			name += fmt.Sprintf(", page %d", *c.Page)
 		}
 		line := fmt.Sprintf("\n- [%d] %s", c.ID, name)
-		// Several citations may refer to the same page.
+		// Several citations may refer to the same page, which is listed once.
 		if seen[line] {
 			continue
 		}

@@ -7,8 +7,8 @@ import (
 	"parley/shared/domain"
 )
 
-// talk builds the exchanges of a conversation from its messages. An exchange is complete when the
-// user's next message begins another exchange:
+// talk builds the exchanges of a conversation from its messages. Each message of the user that
+// follows an answer begins a new exchange:
 //
 //	user … ─► (assistant with calls ─► tool …) … ─► assistant …
 type talk struct {
@@ -18,21 +18,21 @@ type talk struct {
 	rounds    []domain.CallRound
 	answers   []Said
 
-	field   string         // path of the first call in the last round
+	field   string         // path of the first call in the last round, for errors
 	open    map[string]int // calls of the last round that have no result yet, by id
 	closed  int            // number of results in the last round
-	results []Result       // results whose calls are not in the request
+	results []Result       // results of calls that the request does not contain
 }
 
-// Result is the result of a call, where the request does not contain the call. Field is the path of
-// the call's id in the request.
+// Result is the result of a call that the request does not contain. Field is the path of the call's
+// id in the request.
 type Result struct {
 	domain.ClientResult
 
 	Field string
 }
 
-// add adds the next message, which must not be empty.
+// add adds a message to the conversation. The message must not be empty.
 func (t *talk) add(s Said) {
 	switch {
 	case s.Result != nil:
@@ -50,8 +50,7 @@ func (t *talk) add(s Said) {
 	}
 }
 
-// call adds calls. If no result or text lies between them and the previous calls, they belong to
-// the same round.
+// call adds calls. Calls without a result or text between them belong to the same round.
 func (t *talk) call(s Said) {
 	if len(t.questions) == 0 {
 		t.wrong(s.Field, codeInvalidValue, "must follow a user message")
@@ -98,15 +97,15 @@ func (t *talk) endRound() {
 	t.open = nil
 }
 
-// endExchange completes the current exchange.
+// endExchange adds the current exchange to the history.
 func (t *talk) endExchange() {
 	question := cmp.Or(oneText(t.questions), AttachedText)
 	t.done = append(t.done, domain.Exchange{Message: question, Rounds: t.rounds, Answer: oneText(t.answers)})
 	t.questions, t.rounds, t.answers = nil, nil, nil
 }
 
-// finish returns the last message and the history. It returns false if the last message is neither
-// a message of the user nor the result of a call.
+// finish returns the message to answer and the history. It returns false if the last message is
+// neither a message of the user nor the result of a call.
 func (t *talk) finish() (message string, history []domain.Exchange, ok bool) {
 	t.endRound()
 	if len(t.answers) > 0 || len(t.questions) == 0 {
@@ -116,7 +115,7 @@ func (t *talk) finish() (message string, history []domain.Exchange, ok bool) {
 		t.done = append(t.done, domain.Exchange{Rounds: t.rounds})
 	}
 	if message = oneText(t.questions); len(t.results) > 0 {
-		message = cmp.Or(message, AttachedText) // without this text, an empty message with results would look like a missing message
+		message = cmp.Or(message, AttachedText) // an empty message would look like a missing one
 	}
 	return message, t.done, true
 }
@@ -128,7 +127,7 @@ type MessageCall struct {
 	Function *FunctionSent `json:"function"`
 }
 
-// FunctionSent is a function call that a client sends back.
+// FunctionSent is a function call in a message that a client sends back.
 type FunctionSent struct {
 	Name      string `json:"name" required:"true"`
 	Arguments string `json:"arguments" required:"true"`

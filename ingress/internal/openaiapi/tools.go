@@ -6,8 +6,8 @@ import (
 	"parley/shared/domain"
 )
 
-// FunctionTool is a tool of the client. In chat completions its description is in the field
-// function. In responses it is in the tool itself.
+// FunctionTool is a tool of the client. In requests for chat completions, the field function
+// describes it. In requests for responses, fields of the tool itself do.
 type FunctionTool struct {
 	Type     string        `json:"type" required:"true"`
 	Function *FunctionSpec `json:"function"`
@@ -23,9 +23,9 @@ type FunctionSpec struct {
 
 const typeFunction = "function"
 
-// readTools converts the tools of a request, and returns nil if there are none. within is the path
-// from a tool to the object that describes its function: "" or ".function". Names and schemas are
-// checked later.
+// readTools converts the tools of a request. It returns nil if there are none. within is the path
+// from a tool to the object that describes its function: "" or ".function". The names and schemas
+// are checked later.
 func readTools(tools *[]FunctionTool, choice *json.RawMessage, within string, wrong Wrong) *domain.ClientTools {
 	if len(value(tools)) == 0 {
 		if name := readChoice(choice, nil, wrong); name != "" && name != domain.ChoiceNone && name != domain.ChoiceAuto {
@@ -54,7 +54,8 @@ func readTools(tools *[]FunctionTool, choice *json.RawMessage, within string, wr
 	return out
 }
 
-// readChoice returns the client's choice of tools: auto, none, required, the name of a tool, or "".
+// readChoice returns the client's choice of tools: auto, none, required, the name of a tool, or ""
+// if the request has none.
 func readChoice(raw *json.RawMessage, tools []domain.ClientTool, wrong Wrong) string {
 	if raw == nil || string(*raw) == "null" {
 		return ""

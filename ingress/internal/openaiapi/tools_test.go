@@ -30,8 +30,8 @@ func round(text string, ids ...string) domain.CallRound {
 	return r
 }
 
-// Calls and their results belong to the same exchange as their question. The last exchange is open
-// if the model must still answer.
+// Calls and their results belong to the same exchange as their question. The last exchange has no
+// answer if the model must still answer.
 func TestConverseWithCalls(t *testing.T) {
 	t.Parallel()
 	turn := calledTurn()
@@ -86,8 +86,8 @@ func TestConverseWithCalls(t *testing.T) {
 	}
 }
 
-// The calls that end a run are streamed once, although attempts may repeat them. The result
-// contains them again.
+// The client's calls at the end of a run are streamed once, although several attempts may report
+// them. The final response contains the calls again.
 func TestCallsOfTheClient(t *testing.T) {
 	t.Parallel()
 	call := domain.ToolCall{ID: clientCallID, Name: "weather", Status: domain.CallPending, Input: json.RawMessage(`{"city":"Bern"}`), Client: true}

@@ -10,8 +10,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite docs/errors.md")
 
-// errorsPage renders docs/errors.md, which has the content of /docs/errors for readers of the
-// repository.
+// errorsPage renders docs/errors.md, which shows the content of the page /docs/errors to readers of
+// the repository.
 var errorsPage = template.Must(template.New("").Parse(`# Errors
 
 <!-- Generated from ingress/internal/openapi/openapi.yaml by: cd ingress && go test ./internal/openapi -update -->

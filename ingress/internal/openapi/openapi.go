@@ -1,7 +1,7 @@
 package openapi
 
 import (
-	_ "embed" // for the embedded document
+	_ "embed" // embeds openapi.yaml
 	"fmt"
 	"slices"
 	"sync"
@@ -32,7 +32,7 @@ var read = sync.OnceValue(func() parsed {
 	return parsed{root, document}
 })
 
-// object is a mapping of the document. Its members keep the order of the source.
+// object is a mapping of the YAML document. Its members keep their order.
 type object = yamldoc.Object
 
 // withHead adds a HEAD operation to each GET operation that lacks x-no-head, because openapi.yaml

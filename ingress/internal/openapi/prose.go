@@ -79,7 +79,7 @@ func ParseSpans(line string) []Span {
 	return appendSpans(nil, spanParser.Parse(text.NewReader(source)), source)
 }
 
-// spansOfEach returns the inline text of each child of a node.
+// spansOfEach returns the inline text of each child of a Markdown node.
 func spansOfEach(parent ast.Node, source []byte) [][]Span {
 	var out [][]Span
 	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {
@@ -88,7 +88,8 @@ func spansOfEach(parent ast.Node, source []byte) [][]Span {
 	return out
 }
 
-// appendSpans appends the inline text of a node's children. It joins adjacent plain texts.
+// appendSpans appends the inline text of the children of a Markdown node. It joins adjacent plain
+// texts.
 func appendSpans(out []Span, parent ast.Node, source []byte) []Span {
 	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {
 		switch n := n.(type) {
@@ -115,7 +116,7 @@ func appendSpans(out []Span, parent ast.Node, source []byte) []Span {
 	return out
 }
 
-// textFor returns the text of a node without markup.
+// textFor returns the text of a Markdown node without markup.
 func textFor(n ast.Node, source []byte) string {
 	var out strings.Builder
 	for _, span := range appendSpans(nil, n, source) {
@@ -124,8 +125,8 @@ func textFor(n ast.Node, source []byte) string {
 	return out.String()
 }
 
-// anchor returns the fragment for a title: the title in lower case, with a hyphen for every other
-// character than letters and digits.
+// anchor returns the URL fragment for a title: the title in lower case, with a hyphen for each
+// sequence of characters other than letters and digits.
 func anchor(title string) string {
 	return strings.Join(strings.FieldsFunc(strings.ToLower(title), func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9')

@@ -28,9 +28,9 @@ type Group struct {
 type Operation struct {
 	ID, Method, Path, Summary string
 	Description               Prose
-	Credentials               []string // accepted credentials; empty: none needed
+	Credentials               []string // accepted credentials; nil: the operation needs none
 	Parameters                []Field
-	Bodies                    []Schema // schemas of the accepted bodies; empty: no body
+	Bodies                    []Schema // schemas of the accepted bodies; nil: the operation takes no body
 	BodyNote                  []Span
 	Samples                   []Sample
 	Answer                    *Example // example of the first successful response
@@ -60,8 +60,8 @@ type Response struct {
 // Example is an indented JSON text.
 type Example struct{ Title, JSON string }
 
-// Schema is a named schema. It has Fields if it is an object, Words if it is an enumeration, and
-// otherwise a Type.
+// Schema is a named schema. An object has Fields, an enumeration has Words, and any other schema
+// has a Type.
 type Schema struct {
 	Name, Anchor string
 	Description  []Span
@@ -177,7 +177,7 @@ func newResponse(status string, response object) Response {
 	for media, content := range response.At("content").Members() {
 		out.Media = append(out.Media, media)
 		schema := content.At("schema")
-		// An error response uses the problem schema, restricted to certain codes.
+		// The schema of an error response is that of problems, restricted to certain codes.
 		if constraint := schema.Objects("allOf"); len(constraint) == 2 {
 			out.Codes = append(out.Codes, constraint[1].At("properties", "code").Texts("enum")...)
 		} else if len(out.Type) == 0 && media != "text/event-stream" {
@@ -186,7 +186,8 @@ func newResponse(status string, response object) Response {
 	}
 	out.Codes = append(out.Codes, response.Texts("x-codes")...)
 	for name := range response.At("headers").Members() {
-		// Every response has these headers. They are described once and omitted here.
+		// Every response has the following headers. The pages describe them once, so they are
+		// omitted here.
 		if !slices.Contains([]string{"X-Request-Id", "RateLimit", "RateLimit-Policy"}, name) {
 			out.Headers = append(out.Headers, name)
 		}
@@ -211,7 +212,7 @@ func newSchema(name string, schema object) Schema {
 	out := Schema{Name: name, Anchor: "schema-" + name, Description: ParseSpans(schema.Text("description")), Words: Words(name)}
 	out.Fields = fields(schema, "")
 	if len(out.Words) > 0 && out.Words[0].Name == "" {
-		out.Words = nil // a choice of schemas is not an enumeration
+		out.Words = nil // a schema that lists alternative schemas is not an enumeration
 	}
 	if len(out.Fields) == 0 && len(out.Words) == 0 {
 		out.Type = typeName(schema)
@@ -219,7 +220,7 @@ func newSchema(name string, schema object) Schema {
 	return out
 }
 
-// fields lists the members of an object. Members of inner objects are listed with their paths.
+// fields lists the members of an object. The members of nested objects are listed with their paths.
 func fields(schema object, within string) []Field {
 	var out []Field
 	required := schema.List("required")
@@ -233,7 +234,7 @@ func fields(schema object, within string) []Field {
 	return out
 }
 
-// resolve follows a reference within the document.
+// resolve returns the target of a reference within the document.
 func resolve(root, o object) object {
 	path, isRef := strings.CutPrefix(o.Text("$ref"), "#/")
 	if !isRef {

@@ -11,12 +11,12 @@ import (
 	"parley/shared/yamldoc"
 )
 
-// Sample is an example of a request that readers can copy. Query and Headers are ordered pairs of a
-// name and a value.
+// Sample is an example of a request that readers of the documentation can copy. Query and Headers
+// are ordered pairs of a name and a value.
 type Sample struct {
 	Title, Method, Path string
 	Query, Headers      [][2]string
-	Body                string // body as JSON; "": none
+	Body                string // body as JSON; "": no body
 	stream              bool
 }
 
@@ -33,7 +33,7 @@ func samples(op object, operation Operation) []Sample {
 			s.Body = compact(op.At("requestBody", "content", "application/json", "examples", name).Get("value"))
 			s.Headers = append(s.Headers, [2]string{"Content-Type", "application/json"})
 		}
-		// With this option, curl does not buffer the output of a stream.
+		// With the option --no-buffer, curl prints the output of a stream immediately.
 		s.stream = request.Text("body") == "stream" || slices.Contains(s.Query, [2]string{"stream", "1"}) ||
 			request.Flag("stream")
 		out = append(out, s)
@@ -41,7 +41,7 @@ func samples(op object, operation Operation) []Sample {
 	return out
 }
 
-// filled inserts values for the parameters of a path.
+// filled replaces the parameters in a path with values.
 func filled(path string, values [][2]string) string {
 	for _, pair := range values {
 		path = strings.ReplaceAll(path, "{"+pair[0]+"}", pair[1])
@@ -116,7 +116,7 @@ func (s Sample) Target() string {
 	return s.Path + "?" + strings.Join(parts, "&")
 }
 
-// OwnHeaders returns, as a JSON object, the headers that a logged-in browser must set. It omits the
+// OwnHeaders returns the headers that a logged-in browser must set, as a JSON object. It omits the
 // credentials of programs and the media type of the body.
 func (s Sample) OwnHeaders() string {
 	own := map[string]string{}
@@ -135,7 +135,7 @@ func (s Sample) Curl(base string) string {
 	switch {
 	case s.stream:
 		words = append(words, "-N")
-	// curl uses these methods by default.
+	// curl uses these methods without the option -X.
 	case s.Method == http.MethodPost && s.Body != "", s.Method == http.MethodGet:
 	default:
 		words = append(words, "-X", s.Method)
@@ -150,7 +150,7 @@ func (s Sample) Curl(base string) string {
 	return strings.Join(lines, " \\\n  ")
 }
 
-// quoted quotes a text for a shell, but leaves variables unquoted.
+// quoted quotes a text for a shell, which still expands variables such as $PARLEY_API_KEY.
 func quoted(s string) string {
 	if strings.Contains(s, "$PARLEY_") {
 		return `"` + s + `"`

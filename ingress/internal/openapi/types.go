@@ -9,7 +9,7 @@ import (
 // characters". The name of a schema is a Span with a link to that schema.
 type Type []Span
 
-// words maps JSON's types to their names on the pages.
+// words maps JSON's types to the names that the documentation pages use.
 var words = map[string]string{
 	"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false",
 	"object": "object", "null": "null", "array": "list",
@@ -55,7 +55,7 @@ func oneOfValues(values []any) Type {
 	return out
 }
 
-// plainType describes the type of a schema without its bounds.
+// plainType describes the type of a schema without limits such as its length.
 func plainType(schema object) Type {
 	switch kind := schema.Get("type").(type) {
 	case string:

@@ -109,10 +109,10 @@ func TestOperationsAreChosenByIDOrPath(t *testing.T) {
 		{"petstore.yaml", "addPet,listPets", "listPets addPet"},
 		{"petstore.yaml", "get /pets/{id},DELETE  /pets/{id}", "get_pet delete_pets_id"},
 		{"petstore.yaml", "get pet", "get_pet"},
-		{"petstore.yaml", "bulk", ""}, // skipped and reported as skipped
+		{"petstore.yaml", "bulk", ""}, // skipped, and listed among the skipped operations
 		{"petstore.yaml", "addPet,nothing,POST /pets,,PUT /nowhere", "operations[1] invalid_value, operations[2] duplicate, operations[3] invalid_value, operations[4] invalid_value"},
 		{"orders.json", "orders.create", "operations[0] invalid_value"},
-		{"orders.json", "PATCH /orders/{order-id}/lines/{id}", "orders_create_2"}, // the name is the same as in an import of all operations
+		{"orders.json", "PATCH /orders/{order-id}/lines/{id}", "orders_create_2"}, // the same name as in an import of all operations
 	} {
 		endpoints, _, err := openapiimport.Convert(testdata(t, c.file), openapiimport.Options{
 			Operations: strings.Split(c.operations, ","), ServerURL: "https://shop.example",
@@ -254,8 +254,8 @@ func TestTooManyOperationsMustBeNamed(t *testing.T) {
 	}
 }
 
-// A document within all size limits may still expand endlessly. It is rejected quickly, and the
-// error states the reason.
+// The schemas of a document within all size limits may still expand to an enormous size. Such a
+// document is rejected quickly, and the error states the reason.
 func TestWorkIsBounded(t *testing.T) {
 	t.Parallel()
 	var schemas, paths []string

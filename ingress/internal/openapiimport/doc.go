@@ -1,11 +1,11 @@
 // Package openapiimport converts operations of an OpenAPI document, 3.0 or 3.1, in JSON or YAML, to
-// endpoints that an agent may call. The conversion fetches nothing, and references must stay within
-// the document.
+// endpoints that an agent may call. The conversion sends no requests, and references must stay
+// within the document.
 //
 //	document ─► operations ─► chosen ones ─► address with variables ─┐
 //	                                     └─► parameters, body ─► one JSON Schema ─► endpoint, or skipped with a reason
 //
 // Documents are untrusted. They are parsed as plain JSON values with limits on size, depth and
 // processing. References are replaced with their targets, because not every model provider follows
-// references. Below some depth, recursive and oversized schemas accept any value.
+// references. Below a certain depth, recursive and oversized schemas accept any value.
 package openapiimport

@@ -20,8 +20,8 @@ const (
 	maxSchema      = 16 << 10 // bytes
 )
 
-// endpoint converts an operation to an endpoint. If that is not possible, the error is a skip,
-// whose text is the reason.
+// endpoint converts an operation to an endpoint. If that is not possible, the error is of type
+// skip, and its text is the reason.
 func (d *document) endpoint(o operation, b *base) (domain.Endpoint, error) {
 	e := domain.Endpoint{Name: o.name, Method: o.method, Description: description(o.body)}
 	if o.broken != nil {
@@ -43,7 +43,7 @@ func (d *document) endpoint(o operation, b *base) (domain.Endpoint, error) {
 	if err != nil {
 		return e, err
 	}
-	// The widest bounds are tried first, so that small schemas stay complete.
+	// The widest bounds are tried first, so that small schemas are copied completely.
 	for _, bound := range bounds {
 		pass := bound
 		pass.d = d
@@ -69,7 +69,7 @@ func description(operation map[string]any) string {
 	return truncate.Ellipsis(text, maxDescription)
 }
 
-// permits reports whether the operation can be called with credentials that are sent in headers.
+// permits reports whether the operation can be called with credentials in headers.
 func (d *document) permits(o operation) bool {
 	requirements, given := o.body["security"].([]any)
 	// If the operation declares no security requirements, those of the document apply.
@@ -85,7 +85,7 @@ func (d *document) permits(o operation) bool {
 	return len(requirements) == 0
 }
 
-// unfitScheme reports whether a security scheme needs a credential that is not sent in a header.
+// unfitScheme reports whether a security scheme needs a credential that cannot be sent in a header.
 func (d *document) unfitScheme(name string) bool {
 	components, _ := d.root["components"].(map[string]any)
 	schemes, _ := components["securitySchemes"].(map[string]any)
@@ -186,7 +186,7 @@ func finish(s shape) (any, error) {
 // argumentName matches the argument names that model providers accept.
 var argumentName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-// body returns the shape of an operation's JSON body. It returns false if the operation has no
+// body returns the properties of an operation's JSON body. It returns false if the operation has no
 // body.
 func (p *pass) body(o operation) (shape, bool, error) {
 	none := shape{properties: map[string]any{}, required: map[string]bool{}}
@@ -228,7 +228,7 @@ func (p *pass) body(o operation) (shape, bool, error) {
 	return s, true, s.nameable()
 }
 
-// nameable drops properties whose names model providers do not accept.
+// nameable removes the properties whose names model providers do not accept.
 func (s *shape) nameable() error {
 	for name := range s.properties {
 		if argumentName.MatchString(name) {
@@ -242,8 +242,8 @@ func (s *shape) nameable() error {
 	return nil
 }
 
-// jsonFor returns the description of the first media type in content that JSON matches. It returns
-// false if there is none.
+// jsonFor returns the description of the first media type in content that is JSON. It returns false
+// if there is none.
 func jsonFor(content map[string]any) (any, bool) {
 	for _, wanted := range []string{"application/json", "application/*", "*/*"} {
 		for _, kind := range slices.Sorted(maps.Keys(content)) {

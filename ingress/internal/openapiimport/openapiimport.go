@@ -11,7 +11,7 @@ import (
 const (
 	maxDocument  = 2 << 20 // maximum bytes of a document
 	maxEndpoints = 32
-	maxWork      = 3_000_000 // maximum number of values visited for all operations together
+	maxWork      = 3_000_000 // maximum number of values that the import of all operations together may visit
 )
 
 // Options select the operations to import.
@@ -42,7 +42,7 @@ const (
 type Problem struct {
 	Field   string
 	Code    string
-	Message string // continues a sentence that begins with the field's name
+	Message string // predicate of a sentence whose subject is the field's name
 }
 
 // Invalid is the error for an invalid import request. No operation is imported.

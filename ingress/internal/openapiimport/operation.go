@@ -11,18 +11,18 @@ import (
 	"parley/shared/truncate"
 )
 
-// verbs lists the HTTP methods of a path item, in the order of the resulting endpoints.
+// verbs lists the HTTP methods of a path item, in the order in which their endpoints are returned.
 var verbs = []string{"get", "head", "post", "put", "patch", "delete", "options", "trace"}
 
 // operation is one method of a path.
 type operation struct {
 	path   string
 	method string // HTTP method in capitals
-	id     string // operationId of the document; "" if absent
+	id     string // operationId in the document; "" if absent
 	name   string // name of the endpoint
 	item   map[string]any
 	body   map[string]any
-	broken error // why the operation cannot be read; nil if it can
+	broken error // why the operation is malformed; nil: it is not
 }
 
 // label returns the text that identifies an operation in messages.
@@ -43,7 +43,7 @@ func (d *document) operations() []operation {
 	var all []operation
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
 		if !strings.HasPrefix(path, "/") {
-			continue // an extension, not a method
+			continue // not a path, such as the name of an extension
 		}
 		item, err := d.object(paths[path])
 		if err != nil {
@@ -78,11 +78,10 @@ var (
 	ownTools = []string{"webSearch", "codeExecution", "knowledge", "httpRequest", "mcp", "voice"}
 )
 
-// maxName is the maximum length of a tool name.
+// maxName is the maximum length of a tool name, in characters.
 const maxName = 64
 
-// nameFor returns a tool name for an operation. The name differs from the names of earlier
-// operations.
+// nameFor returns a tool name for an operation. No two operations get the same name.
 func nameFor(o operation, taken map[string]bool) string {
 	plain := strings.Trim(unfit.ReplaceAllString(o.id, "_"), "_")
 	if plain == "" {
@@ -100,8 +99,8 @@ func nameFor(o operation, taken map[string]bool) string {
 	return name
 }
 
-// choose selects operations by name. It returns an error that lists the names that match no
-// operation or more than one.
+// choose selects operations by name. If names match no operation or more than one, it returns an
+// error that lists these names.
 func choose(all []operation, named []string) ([]operation, error) {
 	if len(named) > maxEndpoints {
 		return nil, invalid("operations", CodeTooLong, "must have at most %d entries, not %d", maxEndpoints, len(named))
@@ -133,7 +132,7 @@ func choose(all []operation, named []string) ([]operation, error) {
 }
 
 // find returns the indexes of the operations with a name. A name of the form "METHOD /path" matches
-// at most one.
+// at most one operation.
 func find(all []operation, name string) []int {
 	var found []int
 	method, path, _ := strings.Cut(strings.TrimSpace(name), " ")
@@ -149,7 +148,7 @@ func find(all []operation, name string) []int {
 	return found
 }
 
-// sideEffect returns the side effect of a method, as HTTP defines it.
+// sideEffect returns the kind of side effect that HTTP defines for a method.
 func sideEffect(method string) (effect string, known bool) {
 	switch method {
 	case http.MethodGet, http.MethodHead:

@@ -10,7 +10,7 @@ import (
 	"parley/shared/truncate"
 )
 
-// parameter is a parameter of an operation. Each call of the endpoint provides its value.
+// parameter is a parameter of an operation. Each call of the endpoint sends a value for it.
 type parameter struct {
 	in          string // where the parameter is sent: path or query
 	name        string
@@ -21,11 +21,12 @@ type parameter struct {
 	joined      string // separator with which a list is joined to one text; "" if it is not joined
 }
 
-// pair returns the name of the parameter and its variable, as they appear in the query of a URL
+// pair returns the text "name={variable}" that stands for the parameter in the query of a URL
 // template.
 func (p parameter) pair() string { return url.QueryEscape(p.name) + "={" + p.argument + "}" }
 
-// otherHeaders are the headers that OpenAPI does not describe as parameters.
+// otherHeaders are the header parameters that OpenAPI ignores, because other fields of the document
+// describe them.
 var otherHeaders = []string{"accept", "content-type", "authorization"}
 
 // parameters returns the parameters of an operation, including those of its path item. The
@@ -55,8 +56,8 @@ func (d *document) parameters(o operation) ([]parameter, error) {
 		if i := slices.IndexFunc(all, func(p parameter) bool { return p.in == "path" && p.name == param.name }); i >= 0 {
 			param = all[i]
 		}
-		// A path with an empty segment would be a different address, so a path parameter is always
-		// required.
+		// A path parameter is always required, because a path with an empty segment would be a
+		// different URL.
 		param.required = true
 		if !slices.ContainsFunc(wanted, func(p parameter) bool { return p.name == param.name }) {
 			wanted = append(wanted, param)
@@ -70,8 +71,8 @@ func (d *document) parameters(o operation) ([]parameter, error) {
 	return wanted, nil
 }
 
-// parameter reads a parameter. For an optional parameter whose value a call cannot provide, it
-// returns a parameter whose field in is empty. The caller omits such a parameter.
+// parameter reads a parameter. If a call cannot provide values for an optional parameter, the field
+// in of the result is empty, and the caller omits the parameter.
 func (d *document) parameter(object map[string]any) (parameter, error) {
 	p := parameter{in: stringValue(object, "in"), name: stringValue(object, "name"), description: stringValue(object, "description")}
 	p.required = object["required"] == true || p.in == "path"
@@ -119,7 +120,7 @@ func (d *document) form(object map[string]any, p *parameter) (reason string) {
 		explode = style == "form"
 	}
 	switch d.kind(p.schema) {
-	// There is no common way to write an object into a URL.
+	// OpenAPI has no common serialization of objects in URLs.
 	case "object":
 		return "is an object, which is not supported in a URL"
 	case "array":
@@ -142,7 +143,7 @@ func (d *document) form(object map[string]any, p *parameter) (reason string) {
 func (d *document) kind(schema any) string {
 	object, err := d.object(schema)
 	if err != nil {
-		return "" // an error is reported when the schema is copied
+		return "" // the error is reported when the schema is copied
 	}
 	kinds, _ := object["type"].([]any)
 	for _, kind := range []string{"object", "array"} {
@@ -158,7 +159,8 @@ func (d *document) kind(schema any) string {
 
 // parameter returns the schema of a tool's argument.
 func (p *pass) parameter(param parameter) (any, error) {
-	// The endpoint expects a joined list as one text, so the model must write the separators.
+	// The endpoint expects a list with separators as one text, so the model must write the
+	// separators.
 	said := param.description
 	if param.joined != "" {
 		between := map[string]string{",": "commas", " ": "spaces", "|": "the sign |"}[param.joined]
@@ -197,8 +199,7 @@ func (p *pass) choices(schema any) string {
 // unfitArgument matches characters that argument names may not contain.
 var unfitArgument = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
 
-// name assigns a unique argument name to each parameter. The properties of the body keep their
-// names.
+// name gives each parameter a unique argument name. The properties of the body keep their names.
 func name(parameters []parameter, body shape) error {
 	taken := map[string]bool{}
 	for property := range body.properties {

@@ -74,7 +74,7 @@ func parse(raw []byte) (value any, err error) {
 		r := reader{left: maxValues}
 		return value, r.measure(value, 0)
 	}
-	if nodes(raw) > maxValues { // for each value, the library uses far more memory than the text of the value
+	if nodes(raw) > maxValues { // the library needs far more memory for a value than the value's text has
 		return nil, errMany
 	}
 	defer func() {
@@ -90,8 +90,8 @@ func parse(raw []byte) (value any, err error) {
 	return r.value(&node, 0)
 }
 
-// nodes estimates the number of values in a YAML text. The estimate may be too high, but never much
-// too low.
+// nodes estimates the number of values in a YAML text. The estimate may be much too high, but is
+// never much too low.
 func nodes(raw []byte) int {
 	n := 0
 	for _, sign := range []string{",", "\n", ": ", "- ", "[", "{"} {
@@ -109,8 +109,8 @@ var (
 // total number of values.
 type reader struct{ left int }
 
-// take counts a value. It returns an error if the value is nested too deeply or if there are too
-// many values.
+// take counts a value toward the limit. It returns an error if the value is nested too deeply or if
+// there are too many values.
 func (r *reader) take(depth int) error {
 	r.left--
 	switch {
@@ -241,7 +241,7 @@ func scalar(n *yaml.Node) (any, error) {
 			return n.Value, nil //nolint:nilerr // numbers that JSON does not have, such as infinity, remain texts
 		}
 		return f, nil
-	default: // for example dates, which are texts in JSON
+	default: // other types, such as dates, are texts in JSON
 		return n.Value, nil
 	}
 }

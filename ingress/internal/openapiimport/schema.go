@@ -10,8 +10,8 @@ import (
 	"parley/shared/truncate"
 )
 
-// These lists contain the schema keywords that are copied, grouped by the form of their values.
-// Other keywords are dropped, such as documentation and keywords that need references.
+// These lists contain the schema keywords that are copied, grouped by the type of their values.
+// Other keywords are dropped, for example documentation and keywords that refer to other schemas.
 var (
 	single = []string{
 		"not", "additionalProperties", "items", "contains", "propertyNames", "if", "then", "else", "unevaluatedProperties", "unevaluatedItems",
@@ -29,17 +29,18 @@ var (
 // of its target.
 type pass struct {
 	d      *document
-	left   int      // number of values that may still be copied
+	left   int      // number of values that this pass may still copy
 	depth  int      // maximum depth of nested schemas
 	texts  int      // maximum length of a description, in characters
-	within []string // references that are being followed
+	within []string // references whose targets are being copied
 }
 
 // errTooLarge is the error for a schema that exceeds the bounds of a pass. The caller then tries
 // again with narrower bounds.
 const errTooLarge = skip("The schema of the operation's arguments is too large.")
 
-// bounds are tried from wide to narrow. The first bounds into which a schema fits are used.
+// bounds are the bounds to try, from wide to narrow. The first bounds into which a schema fits are
+// used.
 var bounds = []pass{
 	{left: 3000, depth: 12, texts: 300},
 	{left: 3000, depth: 8, texts: 100},
@@ -50,8 +51,8 @@ var bounds = []pass{
 	{left: 3000, depth: 1},
 }
 
-// take counts n copied values. It returns an error if the limit of the schema or of the whole
-// import is exceeded.
+// take counts n copied values. It returns an error if that exceeds the limit of the schema or of
+// the whole import.
 func (p *pass) take(n int) error {
 	p.left -= n
 	p.d.work -= n
@@ -98,14 +99,14 @@ func (p *pass) stub(object map[string]any) any {
 	return map[string]any{}
 }
 
-// reference copies the target of a reference. Keywords next to the reference apply, too, except in
-// OpenAPI 3.0.
+// reference copies the target of a reference. Keywords next to the reference apply in addition,
+// except in OpenAPI 3.0, which ignores them.
 func (p *pass) reference(object map[string]any, ref string, depth int) (any, error) {
 	target, err := p.d.lookup(ref)
 	if err != nil {
 		return nil, err
 	}
-	// The reference leads back to a schema that is being copied, so the recursion ends here.
+	// The reference is recursive: it refers to a schema that is being copied. The copy ends here.
 	if slices.Contains(p.within, ref) || len(p.within) > maxDepth {
 		inner, _ := target.(map[string]any)
 		return p.stub(inner), nil
@@ -125,7 +126,7 @@ func (p *pass) reference(object map[string]any, ref string, depth int) (any, err
 	return both(copied, more), nil
 }
 
-// both returns a schema for the values that match both a and b.
+// both returns a schema that matches the values that match both a and b.
 func both(a, b any) any {
 	first, _ := a.(map[string]any)
 	second, _ := b.(map[string]any)
@@ -177,7 +178,7 @@ func (p *pass) keywords(object map[string]any, depth int) (any, error) {
 	return p.dialect(object, out), nil
 }
 
-// below copies an inner schema. It keeps the values true and false where they are valid schemas.
+// below copies a nested schema. It keeps the values true and false where these are valid schemas.
 func (p *pass) below(key string, value any, depth int) (any, error) {
 	if b, ok := value.(bool); ok && key != "items" {
 		return b, nil
@@ -205,7 +206,7 @@ func (p *pass) lists(object, out map[string]any, depth int) error {
 	return nil
 }
 
-// properties copies the schemas of properties. It drops properties that occur only in responses.
+// properties copies the schemas of properties. It omits properties that occur only in responses.
 func (p *pass) properties(object, out map[string]any, depth int) error {
 	for _, key := range named {
 		schemas, _ := object[key].(map[string]any)
@@ -244,7 +245,7 @@ func (d *document) readOnly(schema any) bool {
 	return err == nil && object["readOnly"] == true
 }
 
-// dialect converts keywords of OpenAPI 3.0 to JSON Schema.
+// dialect converts the keywords of OpenAPI 3.0 that have a different meaning in JSON Schema.
 func (p *pass) dialect(object, out map[string]any) any {
 	if !p.d.legacy {
 		return out
@@ -263,7 +264,8 @@ func (p *pass) dialect(object, out map[string]any) any {
 	return p.nullable(object, out)
 }
 
-// nullable allows null in schemas that are nullable according to OpenAPI 3.0.
+// nullable returns the schema with null as an allowed value, if OpenAPI 3.0 marks the schema as
+// nullable.
 func (p *pass) nullable(object, out map[string]any) any {
 	if !p.d.legacy || object["nullable"] != true {
 		return out
@@ -301,7 +303,7 @@ func (p *pass) measure(value any) error {
 	return p.take(size)
 }
 
-// text returns a description, truncated to the maximum number of characters.
+// text returns a description, truncated to the maximum length of the pass.
 func (p *pass) text(text string, maximum int) string {
 	if maximum == 0 {
 		return ""

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// base is the server URL that the import request contains. The field at is nil if the request
-// contains none.
+// base is the server URL in the import request. Its field at is nil if the request contains no
+// server URL.
 type base struct{ at *url.URL }
 
-// maxURL is the maximum length of the server's URL.
+// maxURL is the maximum length of the server's URL, in bytes.
 const maxURL = 2048
 
-// baseFor parses the server URL of the request.
+// baseFor parses the server URL of the import request.
 func baseFor(text string) (*base, error) {
 	if text == "" {
 		return nil, nil //nolint:nilnil // the request names no server

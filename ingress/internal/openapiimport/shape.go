@@ -65,7 +65,7 @@ func takesObject(kind any) bool {
 	return kind == nil || kind == "object" || several && slices.Contains(list, any("object"))
 }
 
-// join adds a schema, including its parts and alternatives, to a shape.
+// join adds a schema to a shape, including the schemas in its allOf, anyOf and oneOf.
 func (p *pass) join(object map[string]any, into *shape) error {
 	copied, err := p.keywords(bare(object), 0)
 	if err != nil {
@@ -101,8 +101,8 @@ func (p *pass) join(object map[string]any, into *shape) error {
 			}
 		}
 	}
-	// The result must not forbid other properties if there are several parts, because another part
-	// may have properties that this part forbids.
+	// If there are several parts, the result must allow other properties, because one part may have
+	// properties that another part does not list.
 	if additional, found := own["additionalProperties"]; found && (alone || additional != false) {
 		into.additional = additional
 	}
@@ -142,16 +142,16 @@ func (p *pass) alternatives(list []any, into *shape) error {
 	return nil
 }
 
-// take adds the properties of another shape. how says whether the value of a common property must
-// match both schemas or one of them.
+// take adds the properties of another shape. how says whether the value of a property that both
+// have must match both schemas or one of them.
 func (s *shape) take(other shape, how string) {
 	for _, name := range slices.Sorted(maps.Keys(other.properties)) {
 		s.add(name, other.properties[name], how)
 	}
 }
 
-// add adds a property. If the shape already has the property, how says how the two schemas are
-// combined.
+// add adds a property. If the shape already has this property, how says how to combine the two
+// schemas.
 func (s *shape) add(name string, schema any, how string) {
 	old, known := s.properties[name]
 	switch {
@@ -164,7 +164,7 @@ func (s *shape) add(name string, schema any, how string) {
 	}
 }
 
-// either returns a schema for the values that match a or b.
+// either returns a schema that matches the values that match a or b.
 func either(a, b any) any {
 	if same(a, b) {
 		return a

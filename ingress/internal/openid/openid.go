@@ -48,8 +48,8 @@ func New(s Settings) *Provider {
 	return &Provider{settings: s, client: &http.Client{Transport: bounded{transport}, Timeout: callTime}, now: time.Now}
 }
 
-// Attempt is the state of a login, which the browser must present when it returns from the
-// provider. It must be kept secret from other browsers.
+// Attempt is the state of a login in progress, which the browser must present when it returns from
+// the provider. It must be kept secret from other browsers.
 type Attempt struct {
 	State    string `json:"state"`
 	Nonce    string `json:"nonce"`
@@ -91,7 +91,7 @@ func (p *Provider) Finish(ctx context.Context, a Attempt, code string) (Person, 
 	}
 	ctx = oidc.ClientContext(ctx, p.client)
 
-	// The code can be exchanged only once, with the verifier of this attempt.
+	// The code can be exchanged only once, and only with the PKCE verifier of this attempt.
 	token, err := p.config(known).Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
 	if refusal, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refusal.Response.StatusCode < http.StatusInternalServerError {
 		return Person{}, unauthenticated(fmt.Errorf("exchanging code: %w", err))
@@ -128,7 +128,7 @@ type claims struct {
 // boolean accepts both true and "true", because some providers send a string.
 type boolean bool
 
-// UnmarshalJSON implements json.Unmarshaler. Any other value counts as false.
+// UnmarshalJSON implements json.Unmarshaler. Any value other than true and "true" is false.
 func (b *boolean) UnmarshalJSON(raw []byte) error {
 	*b = string(raw) == "true" || string(raw) == `"true"`
 	return nil
@@ -182,7 +182,7 @@ func (p *Provider) authStyle(known *oidc.Provider) oauth2.AuthStyle {
 	return oauth2.AuthStyleInParams
 }
 
-// discovered returns the provider's configuration, which it requests at the first call. Concurrent
+// discovered returns the provider's endpoints, which it requests at the first call. Concurrent
 // callers share one request, so that they do not wait one after another for a provider that is
 // down.
 func (p *Provider) discovered(ctx context.Context) (*oidc.Provider, error) {
@@ -194,8 +194,8 @@ func (p *Provider) discovered(ctx context.Context) (*oidc.Provider, error) {
 	if p.now().Before(p.retryAt) {
 		return nil, away(p.failed)
 	}
-	// The request must continue when the login that started it is cancelled, because other logins
-	// may wait for the result.
+	// The request must continue when the login that started it is canceled, because other logins
+	// may wait for its result.
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(context.WithoutCancel(ctx), p.client), callTime)
 	defer cancel()
 	known, err := oidc.NewProvider(ctx, p.settings.Issuer)

@@ -15,8 +15,8 @@ import (
 
 var errAway = errors.New("the database is away")
 
-// allowance returns the bound that doc.go states: the maximum number of requests that all ingresses
-// together allow within a duration.
+// allowance returns the bound that the package comment states: the maximum number of requests that
+// several ingresses together allow within a duration.
 func allowance(limit, ingresses int, over time.Duration) int {
 	held := max(1, limit/chunks) * 3 / 2
 	return limit + int(float64(limit)*over.Seconds()/Window.Seconds()) + ingresses*held
@@ -49,7 +49,7 @@ func hammer(t *testing.T, n int, caller domain.Caller, through ...*Limits) int {
 	return int(passed.Load())
 }
 
-// settle waits for leases in progress, because they do not use the test's clock.
+// settle waits until no lease is in progress, because leases do not use the test's clock.
 func settle(through ...*Limits) {
 	for _, l := range through {
 		for _, t := range []*tier{l.user, l.userTotal, l.system} {
@@ -122,7 +122,7 @@ func TestTokensOfALostIngressCostLittle(t *testing.T) {
 	if got < 300-3*held || got > 297 {
 		t.Errorf("%d passed with three lost leases, want at least %d", got, 300-3*held)
 	}
-	l.advance(Window / chunks * 3 / 2 * 3) // time in which the bucket gains three times the tokens that one process can hold
+	l.advance(Window / chunks * 3 / 2 * 3) // time in which the bucket gains three times the tokens that one ingress can hold
 	if again, _ := sendRequests(t, 400, caller, alive); got+again < 297 {
 		t.Errorf("%d and later %d passed: lost tokens starve the others", got, again)
 	}
@@ -254,7 +254,7 @@ func TestDemoIsExactOverIngressesAndRestarts(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = admin.Close() })
 	caller := domain.Caller{Kind: domain.CallerDemo, DemoClient: "2001:db8::/64"}
-	var hits []int // step of each request that passed
+	var hits []int // step in which each allowed request was sent
 	now := 0
 	for round, pause := range []int{0, 1, 0, 3, 4, 1, 8, 0, 2, 5, 1, 1, 9, 4, 4, 4} {
 		now += pause
@@ -268,7 +268,7 @@ func TestDemoIsExactOverIngressesAndRestarts(t *testing.T) {
 				want--
 			}
 		}
-		asked := []int{4, 40, 8, 12}[round%4] // requests through two new ingresses
+		asked := []int{4, 40, 8, 12}[round%4] // numbers of requests that are sent through two new ingresses
 		want = min(want, asked)
 		if got := hammer(t, asked/2, caller, open(), open()); got != want {
 			t.Fatalf("round %d: %d of %d passed, want %d", round, got, asked, want)

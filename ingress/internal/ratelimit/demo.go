@@ -27,7 +27,7 @@ type demoTier struct {
 	turns   [stripes]chan struct{} // locks; concurrent counts of a client would occupy connections while they wait for the client's row
 
 	mu     sync.Mutex
-	denied map[string]time.Time // refused clients, with the ends of their refusals
+	denied map[string]time.Time // clients whose requests are refused, each with the end of the refusal
 }
 
 // newDemoTier returns a tier that allows limit requests per Window from each client.
@@ -48,7 +48,7 @@ func (d *demoTier) take(ctx context.Context, client string) (Decision, error) {
 	ctx, cancel := context.WithTimeout(ctx, countTime)
 	defer cancel()
 
-	// Clients with the same hash wait for each other, which is rare and harmless.
+	// Clients whose hashes are equal wait for each other, which is rare and harmless.
 	turn := d.turns[maphash.String(d.seed, client)%stripes]
 	select {
 	case turn <- struct{}{}:
@@ -71,7 +71,7 @@ func (d *demoTier) take(ctx context.Context, client string) (Decision, error) {
 	return Decision{Allowed: true, Tier: "demo", Limit: d.limit, Remaining: v.Remaining, Reset: v.Reset}, nil
 }
 
-// refusal returns the decision for a client that may retry after the given time.
+// refusal returns the decision for a client that may retry after the given duration.
 func (d *demoTier) refusal(wait time.Duration) Decision {
 	return Decision{Tier: "demo", Limit: d.limit, Reset: wait, RetryAfter: wait}
 }

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Failures limits the failures that a name may have within a window, such as wrong passwords by
-// account or by client address. Each process counts independently. It is safe for concurrent use.
+// Failures limits the number of failures within a window for each name. For example, it limits
+// wrong passwords for each account and client address. Each process counts independently. It is
+// safe for concurrent use.
 type Failures struct {
 	limit  int
 	window time.Duration
@@ -16,8 +17,8 @@ type Failures struct {
 	counts map[string]failureCount
 }
 
-// failureCount is the number of failures of a name in the current window. It returns to 0 when the
-// window ends.
+// failureCount is the number of failures of a name in the current window. It is 0 after the window
+// has ended.
 type failureCount struct {
 	n     int
 	until time.Time
@@ -38,7 +39,7 @@ func (f *Failures) Begin(name string) (wait time.Duration) {
 	now := f.now()
 	c := f.counts[name]
 
-	// A new window begins with the first failure after the end of the previous window.
+	// The first failure after the end of a window begins a new window.
 	if !now.Before(c.until) {
 		if len(f.counts) >= failuresMax {
 			f.shrink(now)

@@ -7,9 +7,9 @@ import (
 	"parley/shared/domain"
 )
 
-// Peek returns the state of a caller's limit as this ingress knows it. It does not count a request
-// and does not use the database. Responses to requests that are not counted contain this state. An
-// unused bucket counts as full. ok is false for callers without a limit.
+// Peek returns the state of a caller's limit as this ingress knows it, for responses to requests
+// that are not counted. It counts no request and does not use the database. A bucket that this
+// ingress has not used counts as full. ok is false for callers without a limit.
 func (l *Limits) Peek(caller domain.Caller) (d Decision, ok bool) {
 	switch {
 	case caller.Visitor.ID != "":
@@ -26,14 +26,14 @@ func (l *Limits) Peek(caller domain.Caller) (d Decision, ok bool) {
 	}
 }
 
-// peek reports only whether a demo client is refused. The number of its remaining requests is
-// unknown here, because they are counted in the database.
+// peek reports whether a demo client is refused. The number of remaining requests is unknown,
+// because requests are counted in the database.
 func (d *demoTier) peek(client string) (Decision, bool) {
 	wait := d.remembered(client)
 	return d.refusal(wait), wait > 0
 }
 
-// peek returns the state of a bucket. It takes no token and leases no tokens.
+// peek returns the state of a bucket without taking or leasing tokens.
 func (t *tier) peek(key string) Decision {
 	if t.limit < 1 {
 		return t.closed()
@@ -50,7 +50,7 @@ func (t *tier) peek(key string) Decision {
 	switch {
 	case now.Before(b.until) && b.tokens > 0:
 		return t.standing(b, now)
-	// During a pause after a refusal or a failed lease, requests are refused.
+	// Requests are refused during the pause after a refusal or a failed lease.
 	case now.Before(b.paused):
 		wait := b.paused.Sub(now)
 		return Decision{Tier: t.name, Limit: t.limit, Reset: wait, RetryAfter: wait}
@@ -69,7 +69,7 @@ func (t *tier) full() Decision {
 // standing returns the decision for a request that passes. It includes the number of tokens left in
 // the bucket.
 func (t *tier) standing(b *bucket, now time.Time) Decision {
-	// Include the tokens that the bucket in the database has gained since the last lease.
+	// The sum includes the tokens that the bucket in the database has gained since the last lease.
 	kept := min(float64(t.limit), b.left+t.perSecond*now.Sub(b.leased).Seconds())
 	return Decision{
 		Allowed: true, Tier: t.name, Limit: t.limit, Remaining: min(t.limit, b.tokens+int(b.left)),

@@ -13,7 +13,7 @@ import (
 // Window is the period of all limits.
 const Window = time.Minute
 
-// Counter stores the counts that all ingresses share. The store implements it.
+// Counter stores the counts that all ingresses share. Package store implements it.
 type Counter interface {
 	// CountDemo counts a request from an address if fewer than limit requests were counted for the address within the window.
 	CountDemo(ctx context.Context, address string, limit int, window time.Duration) (limitdb.DemoVerdict, error)
@@ -70,7 +70,7 @@ func New(c Counter, s Settings) (*Limits, error) {
 	return over(c, s, time.Now), nil
 }
 
-// over returns Limits for valid settings. Tests call it with their own clock.
+// over returns Limits for valid settings. Tests call it to set their own clock.
 func over(c Counter, s Settings, now func() time.Time) *Limits {
 	return &Limits{
 		demo:      newDemoTier(c, s.Demo, now),
@@ -112,7 +112,8 @@ func (l *Limits) takeUser(ctx context.Context, caller domain.Caller) (Decision, 
 		return of, err
 	}
 
-	// If the limit of the owner refuses the request, the credential's token is refunded.
+	// If the limit of the owner refuses the request, the token of the credential's bucket is
+	// refunded.
 	total, err := l.userTotal.take(ctx, name)
 	if err != nil || !total.Allowed {
 		l.user.refund(caller.Credential)
@@ -132,7 +133,8 @@ func account(caller domain.Caller) string {
 	return cmp.Or(caller.UserID, caller.OrganizationID)
 }
 
-// userTurns returns the buckets for a request of a user or of an organization's key.
+// userTurns returns the buckets in which a request of a user or of an organization's key is
+// counted.
 func (l *Limits) userTurns(caller domain.Caller) []turn {
 	turns := []turn{{l.user, caller.Credential}}
 	if name := account(caller); name != "" {
@@ -153,12 +155,12 @@ func (l *Limits) Plenty(caller domain.Caller) bool {
 	return caller.Kind == domain.CallerSystem && caller.Visitor.ID == "" && l.system.plenty(caller.OrganizationID)
 }
 
-// Refund returns the token that Check has taken, if the request turns out to be a replay. The
+// Refund puts back the token that Check has taken for a request that turned out to be a replay. The
 // requests of demo clients and widget visitors are not refunded.
 func (l *Limits) Refund(caller domain.Caller) {
 	switch {
 	case caller.Visitor.ID != "":
-		l.widgets.agent.refund(caller.Visitor.AgentID) // the replay started no run
+		l.widgets.agent.refund(caller.Visitor.AgentID) // the replay has started no run
 	case caller.Kind == domain.CallerDemo:
 	case caller.Kind == domain.CallerSystem:
 		l.system.refund(caller.OrganizationID)

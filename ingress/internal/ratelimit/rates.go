@@ -4,7 +4,7 @@ package ratelimit
 type Rate struct {
 	Name     string // name of the tier in responses
 	Requests int
-	Per      string // what has its own count, such as an address
+	Per      string // what the limit applies to, such as "user"
 }
 
 // Rates returns the limits of all tiers.

@@ -54,7 +54,8 @@ type bucket struct {
 	leasing chan struct{} // closed when the lease in progress is done; nil if none is in progress
 }
 
-// take takes one token from a bucket. It waits for a lease only if this ingress holds no token.
+// take takes one token from a bucket. It waits for a lease only if this ingress holds no token of
+// the bucket.
 func (t *tier) take(ctx context.Context, key string) (Decision, error) {
 	if t.limit < 1 {
 		return t.closed(), nil
@@ -101,8 +102,8 @@ func (t *tier) take(ctx context.Context, key string) (Decision, error) {
 	}
 }
 
-// lease fetches tokens. It does not end with the request that calls it, because other requests may
-// wait for the tokens. The caller must hold the lock of b.
+// lease fetches tokens for b from the database. It continues if the request that calls it is
+// canceled, because other requests may wait for the tokens. The caller must hold b.mu.
 func (t *tier) lease(ctx context.Context, key string, b *bucket) {
 	over := make(chan struct{})
 	b.leasing = over
@@ -131,7 +132,7 @@ func (t *tier) untilToken(left float64) time.Duration {
 	return time.Duration((1 - min(1, left)) / t.perSecond * float64(time.Second))
 }
 
-// closed returns the decision of a tier with a limit of zero.
+// closed returns the decision of a tier whose limit is zero.
 func (t *tier) closed() Decision { return Decision{Tier: t.name, Reset: Window, RetryAfter: Window} }
 
 // refusal returns the decision during a pause. If the bucket is empty, the decision is a refusal.
@@ -155,7 +156,7 @@ func (t *tier) plenty(key string) bool {
 	return t.now().Before(b.until) && b.tokens > max(1, t.chunk/2)
 }
 
-// refund returns one token, unless the bucket's tokens have expired.
+// refund puts one token back into a bucket, unless the bucket's tokens have expired.
 func (t *tier) refund(key string) {
 	b := t.bucket(key)
 	b.mu.Lock()
@@ -165,7 +166,7 @@ func (t *tier) refund(key string) {
 	}
 }
 
-// bucket returns the bucket of a key and creates it if necessary.
+// bucket returns the bucket of a key. It creates the bucket if necessary.
 func (t *tier) bucket(key string) *bucket {
 	t.mu.RLock()
 	b := t.buckets[key]
@@ -187,7 +188,7 @@ func (t *tier) bucket(key string) *bucket {
 	return b
 }
 
-// sweep drops idle buckets. The next sweep happens when the number of buckets has doubled.
+// sweep drops idle buckets. It runs again when the number of buckets has doubled.
 func (t *tier) sweep() {
 	now := t.now()
 	for key, b := range t.buckets {

@@ -45,8 +45,9 @@ func TestCredentialsOfOneUserShareATotal(t *testing.T) {
 	}
 }
 
-// A request that the credential's own limit refuses does not count against the user's total. A
-// request that the total refuses does not count against the credential's limit.
+// A request that is refused by the credential's own limit does not count against the user's total
+// limit. A request that is refused by the total limit does not count against the credential's
+// limit.
 func TestARefusalCostsNothingElsewhere(t *testing.T) {
 	t.Parallel()
 	limits := ingress(newLedger(), Settings{Demo: 1, User: 10, UserTotal: 15, System: 20})
@@ -81,8 +82,8 @@ func TestTheTightestLimitIsReported(t *testing.T) {
 	}
 }
 
-// The reset time counts down from the last request that passed. A refused request does not change
-// it.
+// The time until the limit resets begins with the last allowed request. A refused request does not
+// change it.
 func TestResetTimeCountsDown(t *testing.T) {
 	t.Parallel()
 	l := newLedger()

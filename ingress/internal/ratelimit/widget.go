@@ -10,18 +10,18 @@ import (
 
 // Widget contains the limits for widget visitors in requests per minute; 0 refuses all requests.
 type Widget struct {
-	Visitor int // requests of each visitor of an agent
-	Address int // requests from each client address, including requests for tokens
-	Agent   int // new runs of each agent; the number of new tokens has a separate limit of the same size
+	Visitor int // limit on the requests of each visitor of an agent
+	Address int // limit on the requests from each client address, including those for tokens
+	Agent   int // limit on the new runs of each agent, and separately on its new tokens
 }
 
 // widgets counts each request of a visitor in several tiers. A client that invents many visitor ids
 // reaches the limit of its IP address. A client with many addresses reaches the limit of the agent.
-// New tokens have a separate limit. If a client uses it up, visitors who already have a token can
-// still chat.
+// New widget tokens have a separate limit, so that visitors who already have a token can still chat
+// when a client has used up that limit.
 type widgets struct{ visitor, address, agent, tokens *tier }
 
-// turn is a tier and the key under which it counts a request.
+// turn is a tier, and the key under which the tier counts a request.
 type turn struct {
 	tier *tier
 	key  string
@@ -34,16 +34,17 @@ func (w *widgets) request(v domain.Visitor) []turn {
 	return []turn{{w.address, v.Client}, {w.visitor, v.AgentID + ":" + hex.EncodeToString(sum[:16])}}
 }
 
-// run counts a visitor's run, after the request was counted. It returns the tightest decision.
+// run counts a visitor's run after the request itself was counted. It returns the tightest
+// decision.
 func (w *widgets) run(ctx context.Context, v domain.Visitor) (Decision, error) {
-	// The response shows the tightest limit, which may be one of those that the request has already
-	// passed.
+	// The response must show the tightest limit. That may be a limit that the request itself has
+	// already passed.
 	d, err := w.agent.take(ctx, v.AgentID)
 	if err != nil || !d.Allowed {
 		return d, err
 	}
 	if seen := peek(w.request(v)); seen.Remaining < d.Remaining {
-		seen.Allowed, seen.RetryAfter = true, 0 // the request has already passed that limit
+		seen.Allowed, seen.RetryAfter = true, 0 // the request itself has already passed that limit
 		return seen, nil
 	}
 	return d, nil

@@ -27,8 +27,8 @@ func sendMessage(t *testing.T, l *Limits, caller domain.Caller) Decision {
 	return d
 }
 
-// The limits of visitor, address and agent apply independently, and across ingresses. A refusal
-// names the exceeded limit.
+// The limits of visitor, address and agent apply independently, and across ingresses. A refused
+// request gets the limit that it exceeded.
 func TestWidgetLimits(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -59,7 +59,7 @@ func TestWidgetLimits(t *testing.T) {
 				}
 			}
 		}
-		// Each other ingress may hold up to one and a half chunks of leased tokens.
+		// Each other ingress may hold one and a half chunks of leased tokens.
 		if passed > c.passed || passed < c.passed-2*max(1, c.passed/chunks*3/2) || refused.Tier != c.tier || refused.Limit != c.passed || refused.RetryAfter <= 0 {
 			t.Errorf("%s: %d passed, then %+v", name, passed, refused)
 		}
@@ -88,7 +88,7 @@ func TestEveryWidgetRequestCounts(t *testing.T) {
 	if _, err := limits.Check(t.Context(), eager); err != nil {
 		t.Fatal(err)
 	}
-	limits.Refund(eager) // no run was started
+	limits.Refund(eager) // the run was not started
 	for n, want := range []bool{true, true, false, false} {
 		if d := replay(eager); d.Allowed != want || d.Tier != "widget-visitor" {
 			t.Errorf("replay %d: %+v", n, d)

@@ -11,7 +11,7 @@ type cancels struct {
 	wait   sync.WaitGroup
 
 	mu     sync.Mutex
-	queues map[string][]*leftRun // runs to cancel by organization; no queue is empty
+	queues map[string][]*leftRun // runs to cancel, by organization; no queue is empty
 	turns  []string              // organizations with a queue; the next one is first
 	active int
 }
@@ -28,7 +28,7 @@ func (c *cancels) add(run *leftRun) {
 	}
 	c.queues[org] = append(c.queues[org], run)
 
-	// A goroutine performs cancellations until no run is left, and then ends.
+	// A goroutine cancels runs until no run is left, and then ends.
 	if c.active < maxCancels {
 		c.active++
 		c.wait.Go(func() {

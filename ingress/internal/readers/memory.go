@@ -3,7 +3,7 @@ package readers
 import "time"
 
 const (
-	maxRemembered = 10_000 // maximum number of values in one memory
+	maxRemembered = 10_000 // maximum number of values in a memory
 	rememberFor   = time.Minute
 )
 
@@ -24,7 +24,7 @@ type remembered[V any] struct {
 	until time.Time
 }
 
-// add stores a value of an organization under a key. The key keeps its earlier values.
+// add stores a value of an organization under a key, in addition to the key's earlier values.
 func (m *memory[V]) add(org, key string, value V) {
 	now := time.Now()
 	if m.values == nil {
@@ -46,7 +46,7 @@ func (m *memory[V]) add(org, key string, value V) {
 	m.size++
 }
 
-// largest returns the organization with the largest size. All sizes are positive.
+// largest returns the organization with the largest number in sizes. All numbers are positive.
 func largest(sizes map[string]int) (org string, size int) {
 	for other, n := range sizes {
 		if n > size {
@@ -56,7 +56,7 @@ func largest(sizes map[string]int) (org string, size int) {
 	return org, size
 }
 
-// addTo adds n to the size of an organization. It deletes a size that becomes zero.
+// addTo adds n to an organization's number in sizes. It deletes a number that becomes zero.
 func addTo(sizes map[string]int, org string, n int) {
 	if sizes[org] += n; sizes[org] == 0 {
 		delete(sizes, org)
@@ -74,12 +74,12 @@ func (m *memory[V]) get(key string) []V {
 	return out
 }
 
-// remove forgets the values of a key for which drop returns true.
+// remove removes the values of a key for which drop returns true.
 func (m *memory[V]) remove(key string, drop func(V) bool) {
 	m.filter(key, func(v remembered[V]) bool { return drop(v.value) })
 }
 
-// removeAll forgets the values of all keys for which drop returns true.
+// removeAll removes the values of all keys for which drop returns true.
 func (m *memory[V]) removeAll(drop func(remembered[V]) bool) {
 	for key := range m.values {
 		m.filter(key, drop)
@@ -110,7 +110,7 @@ type waiting struct {
 	previous string // the run that the message waits for; empty: all earlier runs
 }
 
-// on reports whether the message waits for the given run.
+// on reports whether the message waits for the run with this id.
 func (n waiting) on(runID string) bool {
 	if n.previous != "" {
 		return n.previous == runID

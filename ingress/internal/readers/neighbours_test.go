@@ -51,7 +51,7 @@ func TestOneOrganizationDoesNotUseUpTheWatch(t *testing.T) {
 					victims = append(victims, "victim_"+strconv.Itoa(n))
 					here.leaveOf("org_victim", victims[n], tc.shown)
 				}
-				for n := range tc.runs { // the Watch remains full
+				for n := range tc.runs { // until the Watch is full, and beyond
 					here.leaveOf("org_many", "more_"+strconv.Itoa(n), tc.shown)
 				}
 				b.set(false)
@@ -73,7 +73,7 @@ func TestOneOrganizationDoesNotUseUpTheWatch(t *testing.T) {
 	}
 }
 
-// slowRuns are runs whose cancellation takes some time.
+// slowRuns implements Runs. Its cancellations take some time.
 type slowRuns struct{ *ingress }
 
 func (s slowRuns) Cancel(ctx context.Context, org, runID string) error {
@@ -103,7 +103,7 @@ func TestCancellationsTakeTurns(t *testing.T) {
 	})
 }
 
-// The attempts of one organization do not displace those of other organizations.
+// Remembered attempts of one organization do not displace those of other organizations.
 func TestAttemptsOfOthersAreRemembered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -16,8 +16,8 @@ const Grace = 5 * time.Second
 
 // Rules determine what happens to a run when its client leaves.
 type Rules struct {
-	Keep    bool          // whether the run continues in any case
-	Shows   bool          // whether the client shows the text of the events, so that it belongs in the session's history
+	Keep    bool          // whether the run continues even without a reader
+	Shows   bool          // whether the client shows the text of the events, so that the text belongs in the session's history
 	Grace   time.Duration // how long the run continues without a reader
 	Attempt Attempt       // identifies the request, if its client announces retries
 	Call    string        // unique name of the request in its protocol, for CancelCall; empty: none
@@ -44,11 +44,10 @@ func RunFor(stored *rundb.StoredRun) Run {
 	}
 }
 
-// SessionFor returns the name under which a Watch knows a session, from the session's key in the
-// store.
+// SessionFor returns the name of a session in a Watch. key identifies the session in the store.
 func SessionFor(key []byte) string { return string(key) }
 
-// Events is a source of a run's events.
+// Events is a source from which a Reading gets the events of a run.
 type Events interface {
 	Next(ctx context.Context, until time.Time) ([]domain.Event, error)
 }
@@ -62,10 +61,10 @@ type Reading struct {
 	events Events
 
 	shown     stream.SentText
-	unsent    []string // text of the events that the last call of Next has returned
+	unsent    []string // text of the events that the last call of Next returned
 	ended     bool     // whether the run has finished
 	cancelled bool
-	before    string // shown text of a cancelled run, without the events that the last call of Next has returned
+	before    string // text that was shown when the run was cancelled, without the events that the last call of Next returned
 	resumed   bool   // whether the run belongs to an earlier request
 }
 
@@ -75,7 +74,7 @@ func (w *Watch) Begin(stored *rundb.StoredRun, rules Rules) *Reading {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
-	// A run that was watched now has a reader again.
+	// If the run was watched, it now has a reader again.
 	w.remove(r.run.ID)
 	if rules.Call != "" {
 		w.calls[rules.Call] = r
@@ -84,7 +83,7 @@ func (w *Watch) Begin(stored *rundb.StoredRun, rules Rules) *Reading {
 }
 
 // Resume begins a reading of a run that belongs to an earlier request. If the client leaves, the
-// rules of the earlier request apply. The text that this reader shows counts as text that the
+// rules of the earlier request apply. Text that this reader shows is treated like text that the
 // earlier request has shown.
 func (w *Watch) Resume(stored *rundb.StoredRun) *Reading {
 	return &Reading{watch: w, run: RunFor(stored), rules: Rules{Keep: true, Shows: true}, ended: stored.Ended(), resumed: true}
@@ -109,7 +108,7 @@ func (r *Reading) Next(ctx context.Context, until time.Time) ([]domain.Event, er
 	for _, e := range events {
 		switch e.Type {
 		case domain.EventMessageDelta:
-			// The text counts as shown at the next call, when it has been sent.
+			// Add the text at the next call, because the events have been sent by then.
 			r.delta(e.Data)
 		case domain.EventRunRestarted:
 			r.sent()
@@ -138,7 +137,7 @@ func (r *Reading) delta(data []byte) {
 	}
 }
 
-// sent adds the text of the events returned last to the shown text.
+// sent adds the text of the last returned events to the shown text.
 func (r *Reading) sent() {
 	for _, text := range r.unsent {
 		r.shown.Delta(text)
@@ -153,8 +152,8 @@ func (r *Reading) End(ctx context.Context) {
 		r.watch.removeCall(r)
 	}
 
-	// A cancelled run keeps the text that its client has seen as its answer. Next has stored that
-	// text. A client that has left may not have received the last events.
+	// The answer of a cancelled run is the text that its client has seen, which Next has stored. A
+	// client that has left may have missed the last events.
 	switch left := ctx.Err() != nil; {
 	case r.cancelled && r.rules.Shows:
 		if left {

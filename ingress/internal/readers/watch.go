@@ -19,15 +19,15 @@ const (
 	maxWatch   = time.Hour              // time after which a watched run is forgotten if a reader at another ingress still reads it
 	cancelTime = 10 * time.Second
 
-	// These limits apply to the watched runs of all organizations together. At a limit, a run of an
-	// organization below an equal share replaces a run of the organization with the most runs. The
-	// replaced run continues although it has no reader.
+	// These limits apply to the watched runs of all organizations together. If a limit is reached,
+	// the run of an organization with less than an equal share replaces a run of the organization
+	// with the largest share. The replaced run continues without a reader.
 	maxLeft      = 10_000
-	maxLeftBytes = 64 << 20  // total size of shown texts
+	maxLeftBytes = 64 << 20  // maximum size of all shown texts together, in bytes
 	maxShownSent = 256 << 10 // maximum size of a shown text in a message, in bytes
 )
 
-// Bus sends messages to the Watch of every ingress.
+// Bus delivers a message to the Watches of all ingresses.
 type Bus interface {
 	PublishReaders(body []byte) error
 	OnReaders(f func(body []byte)) (stop func(), err error)
@@ -40,7 +40,7 @@ type Runs interface {
 	Working(ctx context.Context, org, runID string) (bool, error)
 	// Cancel cancels a run.
 	Cancel(ctx context.Context, org, runID string) error
-	// SaveShown stores the shown text of a run for the session's history.
+	// SaveShown stores the text of a run that its client has shown, for the session's history.
 	SaveShown(ctx context.Context, org, runID, text string) error
 }
 
@@ -56,10 +56,10 @@ type Watch struct {
 
 	mu       sync.Mutex
 	left     map[string]*leftRun
-	counts   map[string]int // number of the runs in left, by organization
-	sizes    map[string]int // bytes of the shown texts in left, by organization
-	bytes    int            // bytes of all shown texts in left
-	full     bool           // whether a limit was reached; reset when left is empty
+	counts   map[string]int // number of runs in the map left, by organization
+	sizes    map[string]int // bytes of the shown texts in the map left, by organization
+	bytes    int            // bytes of all shown texts in the map left
+	full     bool           // whether a limit was reached; reset when the map left is empty
 	calls    map[string]*Reading
 	next     memory[waiting] // messages that wait for an earlier run, by session
 	attempts memory[attempt] // attempts whose clients have left, by request
@@ -69,11 +69,11 @@ type Watch struct {
 type leftRun struct {
 	Run
 
-	shown     *string // shown text to store; nil: none was shown
+	shown     *string // text that the client has shown, to be stored; nil: none
 	grace     time.Duration
 	since     time.Time // when the run was last read
 	asked     time.Time // when the ingresses were last asked who reads the run
-	confirmed time.Time // when the last question arrived; zero: no question since the run was last read
+	confirmed time.Time // when this ingress received its last question from the bus; zero: no question since the run was last read
 	until     time.Time
 }
 
@@ -149,8 +149,8 @@ func (w *Watch) check(now time.Time) (due []*leftRun, ask []string) {
 	return due, ask
 }
 
-// add watches a run. If too many runs are watched, the run may replace others. The caller must hold
-// w.mu.
+// add watches a run. If too many runs are watched, the new run may replace others. The caller must
+// hold w.mu.
 func (w *Watch) add(run *leftRun) {
 	for len(w.left) >= maxLeft || w.bytes+run.bytes() > maxLeftBytes {
 		if !w.full {
@@ -167,9 +167,9 @@ func (w *Watch) add(run *leftRun) {
 	w.account(run, 1)
 }
 
-// above returns the newest watched run of the organization that uses the largest part of the
-// exceeded limit. It returns nil if the organization of the given run would use at least as much
-// with that run.
+// above returns the run that the given run may replace when a limit is reached. It is the newest
+// run of the organization that uses the largest part of the limit. above returns nil if, with the
+// given run, its organization would use at least as much.
 func (w *Watch) above(run *leftRun) (newest *leftRun) {
 	sizes, more := w.sizes, run.bytes()
 	if len(w.left) >= maxLeft {
@@ -197,8 +197,7 @@ func (w *Watch) remove(runID string) {
 	}
 }
 
-// account adds n times the count and the size of a run to the totals of the run's organization. n
-// is 1 or -1.
+// account adds n times the run's count and size to the totals of its organization. n is 1 or -1.
 func (w *Watch) account(run *leftRun, n int) {
 	w.bytes += n * run.bytes()
 	addTo(w.counts, run.OrganizationID, n)
@@ -213,7 +212,7 @@ func (l *leftRun) bytes() int {
 	return len(*l.shown)
 }
 
-// read begins the grace period again.
+// read records that the run has a reader now, so that its grace period begins again.
 func (l *leftRun) read(now time.Time) { l.since, l.confirmed = now, time.Time{} }
 
 // due reports whether the run has had no reader at any ingress for its grace period.
@@ -222,7 +221,8 @@ func (l *leftRun) due(now time.Time) bool {
 }
 
 // decisive reports whether this ingress received its own last question after the grace period.
-// Answers to earlier questions do not count, because a client may return at another ingress.
+// Answers to earlier questions do not count, because a client may have returned at another ingress
+// since then.
 func (l *leftRun) decisive() bool {
 	return !l.confirmed.IsZero() && l.confirmed.Sub(l.since) >= l.grace
 }
@@ -247,7 +247,7 @@ func (w *Watch) leave(r *Reading) {
 	w.mu.Unlock()
 	w.rouse()
 
-	// The client may send its retry to another ingress, so all ingresses are informed.
+	// All ingresses must know the attempt, because the client may send its retry to any of them.
 	if try := r.rules.Attempt; try.Request != "" {
 		lost := attempt{OrganizationID: run.OrganizationID, RunID: run.ID, Number: try.Number}
 		w.remember(try.Request, lost)
@@ -258,7 +258,7 @@ func (w *Watch) leave(r *Reading) {
 func (w *Watch) rouse() {
 	select {
 	case w.wake <- struct{}{}:
-	default: // the loop has already been woken
+	default: // the loop is about to run anyway
 	}
 }
 
@@ -269,7 +269,8 @@ func (w *Watch) cancel(ctx context.Context, run *leftRun) {
 	defer cancel()
 	working, err := w.runs.Working(within, run.OrganizationID, run.ID)
 	if err == nil && working {
-		// The text is stored first, because the session's next run may start at the cancellation.
+		// The text is stored first, because the session's next run may start as soon as this run is
+		// cancelled.
 		if run.shown != nil {
 			w.save(within, run.Run, *run.shown)
 		}
@@ -306,7 +307,7 @@ func (w *Watch) Next(org, session, runID, previous string) {
 	w.send(message{Session: []byte(session), Run: runID, Previous: previous, Org: org})
 }
 
-// sessionNext records a waiting message and ends the grace period of the runs it waits for.
+// sessionNext records a waiting message, and ends the grace period of the runs for which it waits.
 func (w *Watch) sessionNext(org, session string, next waiting) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -346,7 +347,8 @@ func (w *Watch) Earlier(try Attempt) (org, runID string, ok bool) {
 	return best.OrganizationID, best.RunID, true
 }
 
-// remember records the run of an attempt whose client has left, for a retry of the request.
+// remember records the run of an attempt whose client has left, so that a retry of the request
+// finds it.
 func (w *Watch) remember(request string, a attempt) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -358,7 +360,8 @@ func (w *Watch) forget(request, runID string) {
 	w.attempts.remove(request, func(a attempt) bool { return a.RunID == runID })
 }
 
-// CancelCall cancels the run of the request with this name. The request may be at any ingress.
+// CancelCall cancels the run of the request with this name. Any ingress may be handling the
+// request.
 func (w *Watch) CancelCall(ctx context.Context, call string) {
 	if !w.cancelCall(ctx, call) {
 		w.send(message{Call: []byte(call)})
@@ -386,7 +389,8 @@ func (w *Watch) removeCall(r *Reading) {
 	}
 }
 
-// message is a message to the Watch of every ingress. Only the fields of one group are set.
+// message is a message to the Watch of every ingress. A message sets only the fields of one of the
+// groups below.
 type message struct {
 	From string `json:"from"`
 
@@ -432,7 +436,7 @@ func (w *Watch) receive(ctx context.Context, body []byte) {
 		w.mark(m.Ask, func(run *leftRun) { run.confirmed = time.Now() })
 	case len(m.Ask) > 0:
 		w.answer(m.Ask)
-	case own: // this process handled its own other messages when it sent them
+	case own: // this ingress sent the message and has handled it already
 	case len(m.Read) > 0:
 		w.mark(m.Read, func(run *leftRun) { run.read(time.Now()) })
 		if len(m.Request) > 0 {
@@ -451,8 +455,8 @@ func (w *Watch) receive(ctx context.Context, body []byte) {
 	}
 }
 
-// showed stores the text that a later reader of a run has shown, if that text is longer than the
-// stored text.
+// showed stores the text that a later reader of a run has shown, if it is longer than the text
+// stored before.
 func (w *Watch) showed(runID, text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -463,7 +467,7 @@ func (w *Watch) showed(runID, text string) {
 	}
 }
 
-// mark applies change to those of the given runs that this ingress watches.
+// mark applies change to each of the given runs that this ingress watches.
 func (w *Watch) mark(runIDs []string, change func(*leftRun)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -474,7 +478,7 @@ func (w *Watch) mark(runIDs []string, change func(*leftRun)) {
 	}
 }
 
-// answer publishes which of the given runs have a reader at this ingress.
+// answer publishes which of the given runs have readers at this ingress.
 func (w *Watch) answer(runIDs []string) {
 	read := slices.DeleteFunc(slices.Clone(runIDs), func(id string) bool { return !w.reads(id) })
 	if len(read) > 0 {

@@ -17,7 +17,7 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// fakeBus delivers messages to all ingresses unless it is down.
+// fakeBus delivers messages to all ingresses, except while it is down.
 type fakeBus struct {
 	mu    sync.Mutex
 	hears []func([]byte)
@@ -56,7 +56,7 @@ type ingress struct {
 	mu        sync.Mutex
 	read      map[string]bool
 	parked    map[string]bool
-	fails     int // number of cancellations that must still fail
+	fails     int // number of further cancellations that fail
 	cancelled []string
 	shown     map[string]string
 }
@@ -120,7 +120,7 @@ func newIngress(t *testing.T, name string, b *fakeBus) *ingress {
 	return i
 }
 
-// stored returns an unfinished run of a session.
+// stored returns a run of a session, which has not finished.
 func stored(runID, session string) *rundb.StoredRun { return storedOf("org_1", runID, session) }
 
 func storedOf(org, runID, session string) *rundb.StoredRun {
@@ -128,7 +128,7 @@ func storedOf(org, runID, session string) *rundb.StoredRun {
 	return &rundb.StoredRun{OrganizationID: org, Principal: "usr_1", Run: domain.Run{ID: runID, AgentID: &agent, SessionID: session, Status: domain.RunRunning}}
 }
 
-// leave simulates a request for the run whose client leaves.
+// leave simulates a request that starts a run and whose client then leaves.
 func (i *ingress) leave(runID string, rules Rules) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := i.Begin(stored(runID, "s"), rules)
@@ -256,7 +256,7 @@ func TestTheNextMessageEndsEarlierRuns(t *testing.T) {
 	})
 }
 
-// events is a source that returns one batch of events after another.
+// events is a source of events that returns one batch at each call.
 type events [][]domain.Event
 
 func (e *events) Next(context.Context, time.Time) ([]domain.Event, error) {
@@ -269,8 +269,8 @@ func delta(text string) domain.Event {
 	return domain.Event{Type: domain.EventMessageDelta, Data: []byte(`{"text":` + strconv.Quote(text) + `}`)}
 }
 
-// The session's history gets the text that was sent. It does not get the batch during which the
-// client left.
+// The session's history contains the text that was sent, without the batch of events during which
+// the client left.
 func TestTheShownTextIsStored(t *testing.T) {
 	t.Parallel()
 	restarted := domain.Event{Type: domain.EventRunRestarted, Data: []byte("{}")}
@@ -415,7 +415,8 @@ func TestTheTextOfAResumedReadingCounts(t *testing.T) {
 	})
 }
 
-// texts is a source that returns the given texts at the first call, and nothing afterwards.
+// texts is a source of events that returns the given texts at the first call, and nothing
+// afterwards.
 type texts []string
 
 func (s texts) Next(context.Context, time.Time) (out []domain.Event, err error) {

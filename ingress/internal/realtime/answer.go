@@ -11,7 +11,7 @@ import (
 	"parley/shared/domain"
 )
 
-// Begun handles the acceptance of the run of a turn.
+// Begun reports to the conversation that the run of a turn was accepted.
 func (c *Conversation) Begun(now time.Time, name, runID string) Effects {
 	var e effects
 	a := c.now
@@ -31,7 +31,7 @@ func (c *Conversation) Begun(now time.Time, name, runID string) Effects {
 	return e
 }
 
-// Refused handles the rejection of the run of a turn.
+// Refused reports to the conversation that the run of a turn was rejected.
 func (c *Conversation) Refused(now time.Time, name string, refusal *apierr.Error) Effects {
 	var e effects
 	a := c.now
@@ -39,12 +39,12 @@ func (c *Conversation) Refused(now time.Time, name string, refusal *apierr.Error
 		return e
 	}
 	c.active = now
-	// Items that were not passed to a run can be deleted again.
+	// No run has received these items, so the client may delete them again.
 	for _, it := range a.given {
 		it.refused = true
 	}
 	a.given = nil
-	// A response without a run needs a generated id.
+	// A response without a run has no run id from which its id can be derived.
 	a.response = c.newID("resp")
 	c.emit(&e, "response.created", responseEvent{c.shownResponse(a, status{name: statusInProgress})})
 	why := openaiapi.Refused(statusFor(refusal.Code), refusal)
@@ -74,7 +74,7 @@ func (c *Conversation) Run(now time.Time, name string, event domain.Event) Effec
 		return e
 	}
 	c.active = now
-	if err := takeRunEvent(c, &e, now, a, event); err != nil { // a malformed log cannot be repaired here
+	if err := takeRunEvent(c, &e, now, a, event); err != nil { // a run with a malformed log cannot be repaired here
 		c.abandon(&e, now, openaiapi.Error{
 			Type: openaiapi.TypeServer, Code: string(apierr.Internal), Message: "the run's events cannot be read",
 		}, true)
@@ -174,12 +174,12 @@ func (c *Conversation) grow(e *effects, a *answer, fresh string) {
 // because the size of a bus message is limited.
 const maxSay = 32 << 10
 
-// say appends the commands that make the worker speak the text from the byte offset start. If the
-// text is complete, the last command says so.
+// say appends the commands that make the worker speak the text of an answer from the byte offset
+// start. If the text is complete, the last command is marked as final.
 func (a *answer) say(commands []contract.VoiceCommand, start int, skip int64) []contract.VoiceCommand {
 	for {
 		end := min(len(a.spoken.text), start+maxSay)
-		// The end of a command must not split a character.
+		// A command must not end within a character.
 		for end < len(a.spoken.text) && !utf8.RuneStart(a.spoken.text[end]) {
 			end++
 		}
@@ -198,13 +198,13 @@ func (a *answer) say(commands []contract.VoiceCommand, start int, skip int64) []
 // text.
 func (c *Conversation) complete(e *effects, now time.Time, a *answer, fresh string) {
 	a.last = true
-	if fresh != "" || a.final != nil { // an empty answer has a message, too
+	if fresh != "" || a.final != nil { // an answer without text has a message, too
 		c.open(e, a)
 	}
 	start := len(a.spoken.text)
 	a.spoken.text = append(a.spoken.text, fresh...)
 	switch {
-	// No text has to be spoken.
+	// There is no text to speak.
 	case a.text || len(a.spoken.text) == 0:
 		if a.text && fresh != "" {
 			c.emit(e, "response.output_text.delta", deltaEvent{a.place(), a.spoken.emit(len(a.spoken.text))})
@@ -217,7 +217,8 @@ func (c *Conversation) complete(e *effects, now time.Time, a *answer, fresh stri
 	}
 }
 
-// said ends a response after its text was sent and, if speech synthesis did not fail, spoken.
+// said ends a response after its text was sent. The text has also been spoken, unless speech
+// synthesis failed.
 func (c *Conversation) said(e *effects, now time.Time, a *answer) {
 	if !a.text {
 		c.transcript(e, a, len(a.spoken.text))
@@ -231,8 +232,8 @@ func (c *Conversation) said(e *effects, now time.Time, a *answer) {
 	c.finish(e, now, status{name: statusCompleted})
 }
 
-// transcript sends the part of an answer's transcript that was not sent before. The part ends at
-// the byte offset end.
+// transcript sends the part of an answer's transcript that was not sent before. end is the byte
+// offset at which the part ends.
 func (c *Conversation) transcript(e *effects, a *answer, end int) {
 	if fresh := a.spoken.emit(end); fresh != "" {
 		c.emit(e, "response.output_audio_transcript.delta", deltaEvent{a.place(), fresh})

@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// appendType is the type of the events that carry the client's audio.
+// appendType is the type of the client events that contain audio.
 const appendType = "input_audio_buffer.append"
 
 // append adds audio to the input. It avoids heap allocations, because it is called about fifty
@@ -34,8 +34,8 @@ func slowAppend(c *Conversation, e *effects, r *request) Effects {
 	if !r.object.has("audio") {
 		r.object.wrong("audio", codeMissing, "is required")
 	}
-	// A decoded string is never longer than its JSON, so the length of the JSON is a limit that
-	// never applies.
+	// The JSON is never shorter than the decoded string, so its length is a limit that is never
+	// exceeded.
 	r.object.text("audio", &encoded, len(r.object.members["audio"]))
 	if c.faulty(e, r) {
 		return *e
@@ -60,8 +60,8 @@ func named(eventID []byte) *string {
 }
 
 // quickAppend returns the base64 audio of an append event in its usual form: an object with only a
-// type, audio and an optional id, and without escapes in its strings. It exists because a general
-// decoder would read each byte three times. ok is false for other forms.
+// type, audio and an optional id, and without escapes in its strings. It is faster than a general
+// decoder, which would read each byte three times. ok is false if the event has another form.
 func quickAppend(raw []byte) (eventID, encoded []byte, ok bool) {
 	rest := spaces(raw)
 	var found quickMembers
@@ -83,7 +83,7 @@ type quickMembers struct {
 	eventID, audio []byte
 }
 
-// take stores a member. It returns false for duplicates and unknown members.
+// take stores a member. It returns false if the member is a duplicate or unknown.
 func (m *quickMembers) take(name, value []byte) bool {
 	switch {
 	case string(name) == "type" && !m.typed && string(value) == appendType:
@@ -135,5 +135,5 @@ func plain(raw []byte) (text, rest []byte, ok bool) {
 	return raw[1 : 1+end], raw[2+end:], true
 }
 
-// spaces returns raw without leading white space.
+// spaces returns raw without its leading white space.
 func spaces(raw []byte) []byte { return bytes.TrimLeft(raw, " \t\r\n") }

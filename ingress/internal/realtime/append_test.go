@@ -47,7 +47,7 @@ func FuzzQuickAppend(f *testing.F) {
 		}
 		for _, b := range raw {
 			if b < ' ' || b > '~' {
-				return // the base64 decoder rejects these texts later
+				return // the base64 decoder rejects such texts later
 			}
 		}
 		var event struct {
@@ -62,8 +62,8 @@ func FuzzQuickAppend(f *testing.F) {
 	})
 }
 
-// Each append makes one small allocation, in addition to the block that stores the audio of many
-// appends.
+// Each append event causes one small allocation. In addition, many events share one larger block
+// for their audio.
 func TestAppendsAreCheap(t *testing.T) { //nolint:paralleltest // testing.AllocsPerRun also counts the allocations of parallel tests
 	r := newTestEnv(t, "")
 	raw := appended(20)

@@ -1,11 +1,10 @@
 package realtime
 
-// moved maps a field of the beta protocol to the path of the corresponding field in the current
-// protocol.
+// moved maps the path of a field in the beta protocol to its path in the current protocol.
 type moved struct{ from, to string }
 
-// These lists contain fields of the beta protocol. They are rejected, because a client whose fields
-// were ignored would get a different session than it requested.
+// These lists contain fields of the beta protocol. These fields are rejected. If they were ignored,
+// the client would get a different session than it requested.
 var (
 	betaSession = []moved{
 		{"modalities", "output_modalities"},
@@ -36,7 +35,7 @@ func refuseMoved(o object, fields []moved) {
 	}
 }
 
-// These constants are an event that exists only in the beta protocol, and its error message.
+// An event that exists only in the beta protocol, and the error message for it.
 const (
 	betaUpdate = "transcription_session.update"
 	betaGone   = betaUpdate + " is an event of the Realtime API's beta; configure sessions with session.update " +

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A client may send back a session as it received it. It may also send a session with all fields of
-// the protocol's types.
+// A client may send back a session object as it received it. The session object may contain all
+// fields that the protocol defines.
 func TestASessionCanBeSentBack(t *testing.T) {
 	t.Parallel()
 	for _, given := range []string{
@@ -34,7 +34,7 @@ func TestASessionCanBeSentBack(t *testing.T) {
 		"output":{"format":{"type":"audio/pcm","rate":24000},"speed":1,"voice":"marin"}}}}`)), "session.updated")
 }
 
-// reported returns the session in the only event of e.
+// reported returns the session object in e, which must contain exactly one event.
 func (r *testEnv) reported(e Effects, kind string) json.RawMessage {
 	r.tb.Helper()
 	var event struct {

@@ -18,7 +18,7 @@ func appended(ms int) []byte {
 	return []byte(`{"type":"input_audio_buffer.append","audio":"` + base64.StdEncoding.EncodeToString(make([]byte, ms*perMS*bytesOf)) + `"}`)
 }
 
-// lastLine returns the last recorded line.
+// lastLine returns the last line that was recorded.
 func (r *testEnv) lastLine() string { return r.lines[len(r.lines)-1] }
 
 func TestTheBufferIsBounded(t *testing.T) {
@@ -38,7 +38,7 @@ func TestTheBufferIsBounded(t *testing.T) {
 	if r.lastLine() != "commit item_1 0 to 120000" {
 		t.Fatal(r.lastLine())
 	}
-	for range 120 { // audio that waits for its transcript stays in memory
+	for range 120 { // audio without a transcript stays in memory
 		r.take(r.c.Client(r.now, appended(1000)))
 	}
 	r.do(`client {"type":"input_audio_buffer.commit"}`)
@@ -71,7 +71,7 @@ func TestUnheardCountsAudioTheWorkerHasNotProcessed(t *testing.T) {
 	want(200)
 	r.do("alive 700 400") // an outdated report has no effect
 	want(200)
-	r.do("alive 5000 600") // the position is beyond the audio that the client has sent
+	r.do("alive 5000 600") // the client has not sent audio up to this position
 	want(0)
 	r.take(r.c.Client(r.now, appended(300)))
 	want(300)
@@ -221,12 +221,12 @@ func TestPlayheads(t *testing.T) {
 	want(0, 0)
 	p.more(at(100), 500*perMS)
 	want(100, 0)
-	for now := 100; now < 400; now++ { // frequent calls must not lose time by rounding
+	for now := 100; now < 400; now++ { // frequent calls must not accumulate rounding errors
 		p.advance(at(now).Add(313 * time.Microsecond))
 	}
 	want(400, 300)
 	want(700, 500)
-	p.more(at(1000), 100*perMS) // playback has paused before these samples
+	p.more(at(1000), 100*perMS) // playback pauses until these samples arrive
 	want(1050, 550)
 	want(2000, 600)
 	if left := p.left(at(2000)); left != 0 {
@@ -238,7 +238,7 @@ func TestPlayheads(t *testing.T) {
 	}
 }
 
-// The audio of an answer plays after the audio of the previous answer.
+// The audio of an answer begins to play when the audio of the previous answer ends.
 func TestAnswersPlayOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, "")
@@ -280,7 +280,7 @@ func TestHeardText(t *testing.T) {
 			t.Errorf("%d samples: %q, %d ms", tc.samples, got.Text, got.AudioMS)
 		}
 	}
-	alone := spoken{text: []byte("one two three four"), segments: []segment{{18, 14_400, false}}} // half the usual time for 18 characters
+	alone := spoken{text: []byte("one two three four"), segments: []segment{{18, 14_400, false}}} // twice the usual speed of speech
 	if got := alone.heard(14_400); got.Text != "one two" {
 		t.Errorf("%q", got.Text)
 	}
@@ -309,8 +309,8 @@ func TestSegmentsAreLimitedToTheText(t *testing.T) {
 	}
 }
 
-// In an answer of more than a minute with segments of ten seconds, truncation uses the position
-// that the client reports.
+// If an answer lasts more than a minute and has segments of ten seconds, it is truncated at the
+// position that the client reports.
 func TestLongAnswers(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, "")
@@ -346,7 +346,7 @@ func TestErrorsOfTheGate(t *testing.T) {
 	}
 }
 
-// The idle time begins at the last activity of the user or of the agent. Incoming audio without
+// The idle time begins at the last activity of the user or of the agent. Audio that contains no
 // speech is not activity.
 func TestIdle(t *testing.T) {
 	t.Parallel()
@@ -375,7 +375,8 @@ func TestIdle(t *testing.T) {
 	want(r.now, false)
 }
 
-// The total text of items is limited, including the assistant's items.
+// The items of a conversation, including the assistant's, may contain only a limited amount of
+// text.
 func TestTextsOfItemsAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, "")

@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	maxEventID = 512 // characters
-	maxBroken  = 20  // consecutive messages that are not valid events
+	maxEventID = 512 // maximum length of an event's id, in characters
+	maxBroken  = 20  // maximum number of consecutive messages that are not valid events
 )
 
-// handlers maps the types of client events to their handlers. The type append is missing, because
-// it is handled separately.
+// handlers maps the types of client events to their handlers. Events with audio are missing,
+// because Client handles them separately.
 var handlers = map[string]func(*Conversation, *effects, time.Time, *request){
 	"session.update":             updateSession,
 	"input_audio_buffer.commit":  commitBuffer,
@@ -28,9 +28,9 @@ var handlers = map[string]func(*Conversation, *effects, time.Time, *request){
 	"response.cancel":            cancelResponse,
 }
 
-// Client handles a message from the client.
+// Client handles a message that the client has sent.
 func (c *Conversation) Client(now time.Time, raw []byte) Effects {
-	// Almost all messages contain audio, so that form is tried first.
+	// Almost all messages contain audio, so that form is parsed first.
 	if eventID, encoded, ok := quickAppend(raw); ok {
 		return c.append(eventID, encoded)
 	}
@@ -52,7 +52,7 @@ func (c *Conversation) read(now time.Time, raw []byte) Effects {
 	if r.object.text("event_id", &eventID, maxEventID) {
 		r.id = &eventID
 	}
-	// The id is read before the type, so that an error about the type can name the event.
+	// The id is read before the type, so that an error about the type can contain the id.
 	r.object.need("type", &r.kind, maxEventID)
 	if c.faulty(&e, r) {
 		return e
@@ -104,14 +104,14 @@ func updateSession(c *Conversation, e *effects, _ time.Time, r *request) {
 		return
 	}
 	in := &c.input
-	if after.detection == nil && c.session.listening() { // without detection, the client commits the buffered audio
+	if after.detection == nil && c.session.listening() { // without speech detection, the client commits the buffered audio itself
 		in.start = in.buffered(true)
-		in.speech, in.behind = nil, in.end // speech before this sample was reported while detection was on
+		in.speech, in.behind = nil, in.end // speech before this sample was already detected
 	}
 	c.session = after
 	c.configure(e)
 	c.emit(e, "session.updated", sessionEvent{c.shown()})
-	// With the new settings, the audio of held items may be sent, or a response may begin.
+	// With the new settings, held audio may be sent to the worker, or a response may begin.
 	c.release(e)
 	c.next(e, c.active)
 }
@@ -125,14 +125,14 @@ func commitBuffer(c *Conversation, e *effects, _ time.Time, r *request) {
 		return
 	}
 
-	// The audio of utterances without a transcript stays in memory, so their number is limited.
+	// Audio stays in memory until its transcript arrives, so the number of utterances without a
+	// transcript is limited.
 	if len(in.waits)+len(c.heldAudio) >= maxWaits {
 		c.refuse(e, r.id, codeFull, "", tooManyWait)
 		return
 	}
 
-	// If the worker has already reported the beginning of this speech, the item keeps the id that
-	// was sent.
+	// If the worker has reported the start of this speech, the client already knows the item's id.
 	var name string
 	if in.speech != nil {
 		name = in.speech.item

@@ -12,14 +12,14 @@ type Conversation struct {
 
 	set       Settings
 	session   session
-	id        string // conversation_id of the protocol
+	id        string // id of the conversation in the protocol
 	input     input
 	items     items
-	heldAudio []heldAudio // audio of items, not sent to the worker while the user speaks
+	heldAudio []heldAudio // audio of items that is not sent to the worker while the user speaks
 	now       *answer     // the response in progress
 	before    *answer     // the previous answer, whose audio may still be playing
 	asked     *ask        // a response that the client requested; it begins once all transcripts have arrived
-	due       bool        // whether the user's turn needs a response
+	due       bool        // whether the user's turn still needs a response
 	broken    int         // consecutive messages that were not valid events
 	active    time.Time   // time of the last activity, as Idle returns it
 }
@@ -48,7 +48,7 @@ func (c *Conversation) Open(transcription string) Effects {
 	return e
 }
 
-// config returns the voice worker's configuration for this conversation.
+// config returns the configuration of the voice worker for this conversation.
 func (c *Conversation) config() contract.VoiceConfig {
 	config := c.session.config()
 	if c.now != nil {
@@ -66,7 +66,7 @@ func (c *Conversation) configure(e *effects) {
 // Unheard returns the number of input samples that the worker has not processed yet.
 func (c *Conversation) Unheard() int64 { return c.input.end - c.input.heard }
 
-// Idle returns the time of the last activity other than incoming audio. busy reports whether
+// Idle returns the time of the last activity. Incoming audio is not activity. busy reports whether
 // speech, a transcription or an answer is in progress.
 func (c *Conversation) Idle(now time.Time) (since time.Time, busy bool) {
 	busy = c.now != nil || c.asked != nil || c.input.speech != nil || c.transcribing() || c.before.playing(now)
@@ -77,14 +77,14 @@ func (c *Conversation) Idle(now time.Time) (since time.Time, busy bool) {
 	return c.active, busy
 }
 
-// Sent records that samples of an answer's audio were sent to the client.
+// Sent records that samples of an answer's audio have been sent to the client.
 func (c *Conversation) Sent(now time.Time, name string, samples int64) {
 	a := c.answer(name)
 	if a == nil {
 		return
 	}
 	p := &a.spoken.playhead
-	if p.sent == 0 && a == c.now && c.before.playing(now) { // clients play answers one after the other
+	if p.sent == 0 && a == c.now && c.before.playing(now) { // clients play answers one after another
 		p.asOf = now.Add(c.before.spoken.playhead.left(now))
 	}
 	p.more(now, samples)
@@ -139,7 +139,7 @@ func (a *answer) resay(commands []contract.VoiceCommand) []contract.VoiceCommand
 		return commands
 	}
 	done, skip := a.spoken.done()
-	// The whole text so far was spoken. Further text will be sent when it arrives.
+	// All text up to here was spoken. Further text is sent to the worker when it arrives.
 	if done == len(a.spoken.text) && !a.last {
 		return commands
 	}

@@ -68,7 +68,7 @@ func TestDeletedItemsDelayNothing(t *testing.T) {
 	for _, line := range []string{audioItem("mine", 200), deletion("mine"), audioItem("mine", 200)} {
 		r.do(line)
 	}
-	if !strings.Contains(r.lastLine(), `error.param="item.id"`) { // with the deleted item's id, the worker could not distinguish the items
+	if !strings.Contains(r.lastLine(), `error.param="item.id"`) { // with the id of the deleted item, the worker would confuse the two
 		t.Errorf("the name is free: %s", r.lastLine())
 	}
 	r.do(`client {"type":"response.create","response":{"instructions":"x"}}`)
@@ -85,8 +85,8 @@ func TestDeletedItemsDelayNothing(t *testing.T) {
 	}
 }
 
-// The audio of an item is inserted before the uncommitted buffer, so the buffer must be sent again
-// after it. At most two seconds of the buffer are sent again.
+// The audio of an inserted item precedes the uncommitted audio, which must therefore be sent to the
+// worker again after the item. At most two seconds of audio are sent again.
 func TestAnItemDoesNotRepeatTheBuffer(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

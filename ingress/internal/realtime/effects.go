@@ -8,7 +8,7 @@ import (
 	"parley/shared/domain"
 )
 
-// Settings are the initial settings of a connection.
+// Settings contains the initial settings of a connection.
 type Settings struct {
 	SessionID    string
 	Model        string          // agent or template
@@ -24,7 +24,7 @@ type Settings struct {
 // Effects are the actions to perform, in the order of the fields: drop queued audio, send events,
 // send audio and then commands to the worker, end runs, begin runs, close the connection.
 type Effects struct {
-	Drop     []string // answers whose queued audio is dropped; the audio in Events is kept
+	Drop     []string // answers whose queued audio is dropped; audio in Events is sent nevertheless
 	Events   []Event  // events to send to the client
 	Audio    []contract.VoiceAudio
 	Commands []contract.VoiceCommand
@@ -46,11 +46,12 @@ type Turn struct {
 	Answer       string
 	Message      string
 	Instructions string
-	History      []domain.Exchange // exchanges that the client inserted before the message
+	History      []domain.Exchange // exchanges that the client has inserted before the message
 }
 
 // Ended names an answer whose further events are not needed. It is returned for every answer whose
-// run was accepted (see Begun). It is returned again if the client corrects how much was played.
+// run was accepted (see Begun). It is returned again if the client later corrects how much of the
+// answer was played.
 type Ended struct {
 	Answer string
 	RunID  string

@@ -17,8 +17,8 @@ import (
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// testEnv is a conversation whose ids are numbered. It records the effects of each input as lines
-// of text.
+// testEnv is a conversation whose ids are numbered. It records the effects of each input, one per
+// line.
 type testEnv struct {
 	tb    testing.TB
 	c     *Conversation
@@ -57,7 +57,7 @@ func (r *testEnv) do(line string) {
 		r.take(r.c.Client(r.now, []byte(rest)))
 	case "wait":
 		r.now = r.now.Add(time.Duration(number(r.tb, rest)) * time.Millisecond)
-	case "hear": // audio of the client, in ms
+	case "hear": // audio of the client, in milliseconds
 		samples := make([]byte, number(r.tb, rest)*perMS*bytesOf)
 		r.take(r.c.Client(r.now, []byte(`{"type":"input_audio_buffer.append","audio":"`+base64.StdEncoding.EncodeToString(samples)+`"}`)))
 	case "resume":
@@ -66,7 +66,7 @@ func (r *testEnv) do(line string) {
 		r.take(r.c.Open(""))
 	case "gone":
 		r.take(Effects{End: r.c.Gone(r.now)})
-	case "sent": // answer and ms
+	case "sent": // answer, and duration in milliseconds
 		name, ms, _ := strings.Cut(rest, " ")
 		r.c.Sent(r.now, name, int64(number(r.tb, ms))*perMS)
 	case "busy":
@@ -82,7 +82,7 @@ func (r *testEnv) report(word string, args []string, rest string) {
 	arg := func(i int) int64 { return int64(number(r.tb, args[i])) }
 	after := func(i int) string { return strings.TrimSpace(strings.Join(strings.SplitN(rest, " ", i+1)[i:], "")) }
 	switch word {
-	case "alive": // processed position and needed position, in ms
+	case "alive": // processed position and needed position, in milliseconds
 		report = contract.VoiceReport{Type: contract.VoiceAlive, Heard: arg(0) * perMS, Needs: arg(1) * perMS}
 	case "started": // id of the item
 		report = contract.VoiceReport{Type: contract.VoiceStarted, Item: args[0], From: arg(1) * perMS}
@@ -108,7 +108,7 @@ func (r *testEnv) run(word string, args []string, rest string) {
 	after := strings.TrimPrefix(rest, args[0])
 	after = strings.TrimPrefix(after, " ")
 	switch word {
-	case "speech": // arguments: answer, first byte, last byte, duration in ms; sent to the client at once unless another word follows
+	case "speech": // answer, first byte, last byte, duration in ms; sent to the client at once unless another word follows
 		ms := number(r.tb, args[3])
 		e := r.c.Audio(r.now, contract.VoiceAudio{
 			Answer: args[0], Start: number(r.tb, args[1]), End: number(r.tb, args[2]), PCM: make([]byte, ms*perMS*bytesOf),
@@ -232,7 +232,7 @@ func commandLine(command contract.VoiceCommand) string {
 	return line
 }
 
-// event formats an event as a line with its type and the fields that scenes check.
+// event formats an event as a line with its type and the fields that tests check.
 func (r *testEnv) event(e Event) string {
 	var fields map[string]any
 	if err := json.Unmarshal(e.Body, &fields); err != nil {

@@ -21,16 +21,16 @@ const (
 	codeUnavailable = "unavailable"
 )
 
-// tooManyWait is the message of the error for audio that would have to wait too long for
+// tooManyWait is the error message for audio that would have to wait too long for its
 // transcription.
 const tooManyWait = "too much audio is waiting for transcription: wait until some of it is transcribed"
 
-// uncommitted is the beginning of an error message. The error rejects events that would require too
-// much uncommitted audio to be sent to the worker again.
+// uncommitted is the beginning of the error message for events that would require too much
+// uncommitted audio to be sent to the worker again.
 const uncommitted = "the buffer has more than 2 seconds of uncommitted audio: " +
 	"send input_audio_buffer.commit or input_audio_buffer.clear before an item with audio"
 
-// errorShown is an error in the form of the protocol.
+// errorShown is an error in the form that the protocol defines.
 type errorShown struct {
 	Type    string  `json:"type"`
 	Code    string  `json:"code"`
@@ -44,7 +44,7 @@ type errorEvent struct {
 	Error errorShown `json:"error"`
 }
 
-// request is an event of the client while it is handled.
+// request is an event from the client that is being handled.
 type request struct {
 	id     *string // id that the client gave the event; nil: none
 	kind   string
@@ -76,8 +76,8 @@ func (t eventMaker) faulty(e *effects, r *request) bool {
 	return true
 }
 
-// Error returns an error event for an error that no client event caused, such as a failure of the
-// worker.
+// Error returns an error event for an error that was not caused by an event from the client, such
+// as a failure of the worker.
 func (t eventMaker) Error(code, message string) Event {
 	return Event{Body: t.event("error", errorEvent{errorShown{Type: openaiapi.TypeServer, Code: code, Message: message}})}
 }

@@ -8,7 +8,7 @@ import (
 	"parley/shared/contract"
 )
 
-// effects abbreviates Effects in functions that add to them.
+// effects is a short name of Effects, for functions that add effects.
 type effects = Effects
 
 // eventHead contains the fields at the beginning of every event.
@@ -17,8 +17,8 @@ type eventHead struct {
 	ID   string `json:"event_id"`
 }
 
-// The following types are the contents of events, without type and id. Their names correspond to
-// the events, and their fields have the names and units of the protocol.
+// The types below are the contents of events without type and id. Each is named after its event,
+// and its fields have the names and units of the protocol.
 
 type sessionEvent struct {
 	Session *shownSession `json:"session"`
@@ -86,7 +86,7 @@ type outputItemEvent struct {
 	Item        shownItem `json:"item"`
 }
 
-// partPlace identifies the text of an answer. A response has one item, and the item has one part.
+// partPlace identifies the text of an answer. Each response has one item with one part.
 type partPlace struct {
 	ResponseID   string `json:"response_id"`
 	ItemID       string `json:"item_id"`
@@ -127,11 +127,11 @@ func (t eventMaker) emit(e *effects, kind string, says any) {
 func (t eventMaker) event(kind string, says any) []byte {
 	head, err := json.Marshal(eventHead{kind, t.newID("event")})
 	if err != nil {
-		panic(err) // unreachable: two strings have a JSON form
+		panic(err) // two strings always have a JSON form
 	}
 	body, err := json.Marshal(says)
 	if err != nil {
-		panic(err) // unreachable: all event types have a JSON form
+		panic(err) // all types of events have a JSON form
 	}
 	// The event has only a type and an id.
 	if len(body) == len("{}") {

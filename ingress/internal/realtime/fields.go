@@ -20,7 +20,7 @@ const (
 	codeUnsupported = "unsupported_parameter"
 )
 
-// faults collects the invalid fields of an event or a session.
+// faults collects the errors in the fields of an event or a session.
 type faults []apierr.Field
 
 // add adds a fault. field is the path of the member.
@@ -29,8 +29,7 @@ func (f *faults) add(field, code, message string, args ...any) {
 }
 
 // object reads a JSON object member by member. An invalid member is added to the faults with its
-// path. Members that are not read are ignored, because later versions of the protocol may add
-// members.
+// path. Unknown members are ignored, because later versions of the protocol may add members.
 type object struct {
 	path    string // path of the object; empty for the event itself
 	members map[string]json.RawMessage
@@ -56,7 +55,7 @@ func kind(raw json.RawMessage) byte {
 	return raw[0]
 }
 
-// at returns the path of a member.
+// at returns the path of a member, for errors.
 func (o object) at(name string) string {
 	if o.path == "" {
 		return name
@@ -81,7 +80,7 @@ func (o object) wrong(name, code, message string, args ...any) {
 	o.faults.add(o.at(name), code, message, args...)
 }
 
-// object returns a member that is an object, or false if there is none.
+// object returns a member that is an object, or false if the member is missing or has another type.
 func (o object) object(name string) (object, bool) {
 	if !o.has(name) {
 		return object{}, false
@@ -114,7 +113,7 @@ func (o object) text(name string, it *string, limit int) bool {
 	return true
 }
 
-// need reads a required string member, which must not be empty. Otherwise it works like text.
+// need works like text, for a member that is required and must not be empty.
 func (o object) need(name string, it *string, limit int) {
 	switch {
 	case !o.has(name):
@@ -141,13 +140,13 @@ func (o object) number(name string, it *float64, least, limit float64) {
 	}
 }
 
-// plainly formats a number without an exponent, for messages.
+// plainly formats a number without an exponent, for error messages.
 func plainly(number float64) string { return strconv.FormatFloat(number, 'f', -1, 64) }
 
 // whole reads an integer member into *it. It adds a fault if the number is not between least and
 // limit.
 func (o object) whole(name string, it *int, least, limit int) {
-	// JSON has only one type of number, so 5.0 is accepted as 5.
+	// JSON does not distinguish integers from other numbers, so 5.0 is accepted as 5.
 	value := float64(*it)
 	before := len(*o.faults)
 	o.number(name, &value, float64(least), float64(limit))
@@ -167,7 +166,8 @@ func (o object) flag(name string, it *bool) {
 	}
 }
 
-// list returns the elements of a list member, or false if there is none.
+// list returns the elements of a list member, or false if the member is missing or has another
+// type.
 func (o object) list(name string) ([]json.RawMessage, bool) {
 	if !o.has(name) {
 		return nil, false

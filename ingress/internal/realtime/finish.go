@@ -10,7 +10,7 @@ import (
 	"parley/shared/contract"
 )
 
-// Cut handles the loss of an answer's event stream while its run continues.
+// Cut ends an answer whose event stream was lost although its run continues.
 func (c *Conversation) Cut(now time.Time, name string) Effects {
 	var e effects
 	a := c.now
@@ -18,7 +18,7 @@ func (c *Conversation) Cut(now time.Time, name string) Effects {
 		return e
 	}
 
-	// The client receives no further text, so the rest must not be spoken either.
+	// The client receives no further text, so the worker must not speak the rest either.
 	c.stop(&e, a)
 	c.finish(&e, now, status{name: statusFailed, err: &openaiapi.Error{
 		Type: openaiapi.TypeServer, Code: codeUnavailable,
@@ -37,7 +37,7 @@ func runRestarted(c *Conversation, e *effects, now time.Time, a *answer) {
 	}, true)
 }
 
-// abandon ends a response as failed.
+// abandon ends a response with the status failed.
 func (c *Conversation) abandon(e *effects, now time.Time, why openaiapi.Error, heard bool) {
 	a := c.now
 	c.stop(e, a)
@@ -60,17 +60,18 @@ func (c *Conversation) stop(e *effects, a *answer) {
 func (c *Conversation) finish(e *effects, now time.Time, s status) {
 	a := c.now
 	c.active = now
-	// A response whose message was never begun ends without the events of a message.
+	// If the message of a response was never begun, the response ends without the events of a
+	// message.
 	if a.opened {
 		closeMessage(c, e, a, s)
 	}
 	c.emit(e, "response.done", responseEvent{c.shownResponse(a, s)})
-	// The caller still reads the events of the run, but the conversation no longer needs them.
+	// The caller may still read the events of the run, but the conversation no longer needs them.
 	if a.begun && !ending(e, a.id) {
 		e.End = append(e.End, Ended{Answer: a.id, RunID: a.run})
 	}
 	c.now, c.before = nil, a
-	// The worker uses the session's voice again.
+	// The worker uses the voice of the session again.
 	if a.voice != "" {
 		c.configure(e)
 	}
@@ -78,8 +79,8 @@ func (c *Conversation) finish(e *effects, now time.Time, s status) {
 	c.next(e, now)
 }
 
-// release drops the data of an ended answer. It keeps the record of the speech, because the client
-// may still correct how much was played.
+// release drops the data of an ended answer, except for the record of its speech, because the
+// client may still correct how much was played.
 func (a *answer) release() {
 	a.final, a.waits, a.metadata, a.attempts = nil, nil, nil, stream.SentText{}
 	if a.text {
@@ -89,7 +90,7 @@ func (a *answer) release() {
 	a.spoken.text, a.spoken.segments = slices.Clip(a.spoken.text), slices.Clip(a.spoken.segments)
 }
 
-// ending reports whether e already ends the answer, so that it is not ended twice.
+// ending reports whether e already contains the end of the answer, so that it is not added twice.
 func ending(e *effects, name string) bool {
 	for _, ended := range e.End {
 		if ended.Answer == name {
@@ -113,7 +114,7 @@ func closeMessage(c *Conversation, e *effects, a *answer, s status) {
 	it := a.message(s)
 	c.emit(e, "response.output_item.done", outputItemEvent{ResponseID: a.response, Item: it.shown()})
 
-	// The item may have been dropped or deleted since the answer began.
+	// The answer's item may have been dropped or deleted since the answer began.
 	var previous *string
 	if at, _ := c.items.find(a.id); at >= 0 {
 		c.items[at] = it

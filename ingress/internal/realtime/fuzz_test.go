@@ -11,8 +11,8 @@ import (
 	"parley/shared/contract"
 )
 
-// FuzzClient checks that the conversation sends only valid events after any message of the client,
-// and that it remains usable.
+// FuzzClient checks that the conversation sends only valid events, whatever message the client
+// sends, and that it remains usable.
 func FuzzClient(f *testing.F) {
 	files, err := filepath.Glob("testdata/scenes/*.txt")
 	must(f, err)
@@ -54,8 +54,8 @@ func FuzzClient(f *testing.F) {
 	})
 }
 
-// waits reports whether an event may have no immediate effect. A response.create may wait for
-// transcripts, and a response.cancel may arrive before the run of its response.
+// waits reports whether an event from the client may have no immediate effect. A response.create
+// may wait for transcripts, and a response.cancel may arrive before the run of its response.
 func waits(raw []byte) bool {
 	var event struct {
 		Type string `json:"type"`

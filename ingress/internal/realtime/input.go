@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	bytesOf     = 2                         // bytes of a sample
-	perMS       = contract.VoiceRate / 1000 // samples per millisecond
+	bytesOf     = 2                         // number of bytes of a sample
+	perMS       = contract.VoiceRate / 1000 // number of samples per millisecond
 	maxBuffer   = 120 * contract.VoiceRate  // maximum number of uncommitted samples
 	maxKept     = 240 * contract.VoiceRate  // maximum number of samples in memory, including utterances whose transcript is pending
 	commitLeast = 100 * perMS
@@ -20,11 +20,11 @@ const (
 	// because the worker needs up to 2.1 s to detect the beginning of speech and reports its
 	// progress every 500 ms.
 	maxAgainListening = 4 * contract.VoiceRate
-	blockBytes        = 200 * perMS * bytesOf // small appends are combined into blocks of this many bytes
+	blockBytes        = 200 * perMS * bytesOf // appended audio is combined into blocks of this many bytes
 )
 
 var (
-	// The texts of these errors follow the name of the field in messages.
+	// In error messages, these texts follow the name of the field.
 	errBase64 = errors.New("must be base64")
 	errOdd    = errors.New("must contain only complete 16-bit samples")
 	errFull   = errors.New("the buffer is full (120 seconds of uncommitted audio); this audio was dropped")
@@ -32,14 +32,14 @@ var (
 )
 
 // input contains the audio received from the client. Samples are numbered from the first sample of
-// the connection. They are kept as long as a replacement worker might need them.
+// the connection. A sample is kept as long as a replacement worker might need it.
 type input struct {
 	blocks []block
 	end    int64 // number of the sample after the last one
-	heard  int64 // end of the samples that the worker has processed
-	needs  int64 // first sample that the worker still needs
-	start  int64 // beginning of the buffer: the end of the last commit or clear
-	behind int64 // speech that begins before this sample was already reported, but the worker receives the samples again
+	heard  int64 // number of the sample after those that the worker has processed
+	needs  int64 // number of the first sample that the worker still needs
+	start  int64 // number of the first sample of the buffer, after the last commit or clear
+	behind int64 // speech that begins before this sample was already reported; the worker may receive these samples again
 	shift  int64 // number of samples that do not come from the client's stream
 	speech *speech
 	waits  []span // utterances whose transcript is pending, oldest first
@@ -57,18 +57,18 @@ func (b *block) end() int64 { return b.at + int64(len(b.pcm))/bytesOf }
 
 // speech is an utterance in progress.
 type speech struct {
-	item string // id of the item at the client
-	line string // id of the item at the worker, which differs after a change of the worker
+	item string // id of the item as the client knows it
+	line string // id of the item as the worker knows it, which differs if another worker has taken over
 	from int64
 }
 
 // span is the range of samples that belongs to an item.
 type span struct {
 	item     string
-	line     string // id of the item at the worker
+	line     string // id of the item as the worker knows it
 	from, to int64
-	auto     bool // whether speech detection found it, so that a response follows
-	deleted  bool // whether its item was deleted; the span remains until the worker has transcribed it
+	auto     bool // whether speech detection found the utterance, so that a response follows
+	deleted  bool // whether the item was deleted; the span remains until the worker has transcribed it
 }
 
 // buffered returns the number of the first sample that a commit would include.
@@ -76,7 +76,7 @@ func (in *input) buffered(listening bool) int64 {
 	switch {
 	case in.speech != nil:
 		return max(in.speech.from, in.start)
-	// Samples that the worker no longer needs contain no speech.
+	// There is no uncommitted speech in the samples that the worker no longer needs.
 	case listening:
 		return max(in.start, min(in.needs, in.end))
 	default:
@@ -104,9 +104,9 @@ func (in *input) prune(listening bool) {
 	}
 }
 
-// decode appends base64 audio and returns the decoded samples.
+// decode appends base64 audio to the input and returns the decoded samples.
 func (in *input) decode(encoded []byte, listening bool) ([]byte, error) {
-	// The audio is decoded into the block directly, which saves a copy.
+	// Decode the audio directly into the block, which saves a copy.
 	limit := base64.StdEncoding.DecodedLen(len(encoded))
 	room := in.room(limit)
 	n, err := base64.StdEncoding.Decode(room[:limit], encoded)
@@ -123,20 +123,20 @@ func (in *input) decode(encoded []byte, listening bool) ([]byte, error) {
 	return in.wrote(n), nil
 }
 
-// room returns space for the given number of bytes at the end of the input. If the last block is
-// full, it adds a block.
+// room returns free space for the given number of bytes at the end of the input. If the last block
+// has too little space, it adds a block.
 func (in *input) room(bytes int) []byte {
 	if n := len(in.blocks); n > 0 {
 		last := &in.blocks[n-1]
 		if free := last.pcm[len(last.pcm):cap(last.pcm)]; len(free) >= bytes && last.end() == in.end {
 			return free
 		}
-		if len(last.pcm) == 0 { // allocated for an append that then failed
+		if len(last.pcm) == 0 { // the block was added for an append that failed
 			in.blocks = in.blocks[:n-1]
 		}
 	}
 
-	// The block gets spare capacity for the next appends.
+	// The block gets spare capacity for further audio.
 	made := make([]byte, 0, max(bytes, blockBytes))
 	in.blocks = append(in.blocks, block{at: in.end, pcm: made})
 	return made[:cap(made)]
@@ -152,11 +152,11 @@ func (in *input) wrote(bytes int) []byte {
 	return last.pcm[from : from+bytes : from+bytes]
 }
 
-// frames returns the kept samples between from and to in frames for the worker.
+// frames returns the kept samples between from and to, divided into frames for the worker.
 func (in *input) frames(from, to int64) []contract.VoiceAudio {
 	var out []contract.VoiceAudio
 	for _, b := range in.blocks {
-		// Only a part of the block may be within the range.
+		// The range may contain only a part of the block.
 		low, high := max(from, b.at), min(to, b.end())
 		if low < high {
 			out = appendFrames(out, low, b.pcm[(low-b.at)*bytesOf:(high-b.at)*bytesOf])
@@ -165,7 +165,7 @@ func (in *input) frames(from, to int64) []contract.VoiceAudio {
 	return out
 }
 
-// appendFrames splits samples into frames of limited length.
+// appendFrames appends samples to frames, divided into frames of limited length.
 func appendFrames(out []contract.VoiceAudio, at int64, samples []byte) []contract.VoiceAudio {
 	for len(samples) > 0 {
 		n := min(len(samples), contract.MaxVoiceFrame*bytesOf)
@@ -176,12 +176,12 @@ func appendFrames(out []contract.VoiceAudio, at int64, samples []byte) []contrac
 	return out
 }
 
-// rest returns the number of uncommitted samples, which an insertion must send again.
+// rest returns the number of uncommitted samples, which must be sent again after an inserted item.
 func (in *input) rest(listening bool) int64 { return in.end - in.buffered(listening) }
 
-// insert adds the audio of items, which does not come from the client's stream. It then repeats the
-// uncommitted samples, so that the items can be committed without the user's current speech. It
-// returns the position of each item's audio, and the frames to send.
+// insert adds the audio of items that the client has created to the input. After the items, it
+// repeats the uncommitted samples, so that the items can be committed without the user's current
+// speech. It returns the position of each item's audio, and the frames to send to the worker.
 func (in *input) insert(items []heldAudio, listening bool) (inserted []span, out []contract.VoiceAudio) {
 	low, end := in.buffered(listening), in.end
 	rest := in.frames(low, end)
@@ -196,7 +196,7 @@ func (in *input) insert(items []heldAudio, listening bool) (inserted []span, out
 		inserted = append(inserted, span{item: h.item, line: h.item, from: from, to: in.end})
 	}
 
-	// Speech in the audio of items is not the user's current speech, so it is not reported.
+	// The audio of items is not the user's current speech, so speech in it is not reported.
 	in.start, in.behind = in.end, in.end
 	for _, frame := range rest {
 		add(frame.PCM)
@@ -208,8 +208,8 @@ func (in *input) insert(items []heldAudio, listening bool) (inserted []span, out
 // ms returns the position of a sample in the client's stream, in milliseconds.
 func (in *input) ms(sample int64) int64 { return max(0, sample-in.shift) / perMS }
 
-// settle removes the first pending utterance for which the function is returns true. It returns
-// false if there is no such utterance.
+// settle removes the first pending utterance for which is returns true. It returns false if there
+// is no such utterance.
 func (in *input) settle(is func(span) bool) (span, bool) {
 	at := slices.IndexFunc(in.waits, is)
 	if at < 0 {
@@ -220,8 +220,8 @@ func (in *input) settle(is func(span) bool) (span, bool) {
 	return found, true
 }
 
-// disown marks an utterance whose item was deleted. The utterance stays pending until the worker
-// has transcribed it.
+// disown records that the item of an utterance was deleted. The utterance stays pending until the
+// worker has transcribed it.
 func (in *input) disown(item string) {
 	for i := range in.waits {
 		if in.waits[i].item == item {
@@ -235,8 +235,8 @@ func (in *input) wanted() bool {
 	return slices.ContainsFunc(in.waits, func(w span) bool { return !w.deleted })
 }
 
-// forsake removes the pending utterances of deleted items. It is called after the loss of a worker,
-// because no other worker transcribes these utterances.
+// forsake removes the pending utterances of deleted items. It is called when a worker is lost,
+// because the next worker does not transcribe these utterances.
 func (in *input) forsake() {
 	in.waits = slices.DeleteFunc(in.waits, func(w span) bool {
 		if w.deleted {

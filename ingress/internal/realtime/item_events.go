@@ -8,7 +8,7 @@ import (
 	"parley/shared/contract"
 )
 
-// createItem adds an item that the client has sent.
+// createItem handles an event that creates an item.
 func createItem(c *Conversation, e *effects, now time.Time, r *request) {
 	if !r.object.has("item") {
 		r.object.wrong("item", codeMissing, "is required")
@@ -26,7 +26,8 @@ func createItem(c *Conversation, e *effects, now time.Time, r *request) {
 		return
 	}
 
-	// The limits are checked only for valid items, so that the client gets the most helpful error.
+	// The limits are checked last, because errors in the item itself are more helpful to the
+	// client.
 	if it.waiting && !roomFor(c, audio) {
 		c.refuse(e, r.id, codeFull, "item.content", tooManyWait)
 		return
@@ -48,7 +49,8 @@ func createItem(c *Conversation, e *effects, now time.Time, r *request) {
 	c.next(e, now)
 }
 
-// roomFor reports whether the audio of an item can be kept until it is transcribed.
+// roomFor reports whether there is enough memory to keep the audio of an item until it is
+// transcribed.
 func roomFor(c *Conversation, audio []byte) bool {
 	bytes := int64(len(audio))
 	for _, h := range c.heldAudio {
@@ -72,8 +74,8 @@ func checkItem(c *Conversation, o object, it *item) {
 	}
 }
 
-// known reports whether an id is in use. Ids in use include those that an answer or speech in
-// progress will get, and those of deleted items that the worker has not transcribed yet.
+// known reports whether an id is in use. Ids in use include the ids of an answer or speech in
+// progress, and those of deleted items that the worker has not transcribed yet.
 func (c *Conversation) known(itemID string) bool {
 	_, there := c.items.find(itemID)
 	waits := slices.ContainsFunc(c.input.waits, func(w span) bool { return w.item == itemID })
@@ -90,7 +92,7 @@ func (l *items) unansweredLength() int {
 			sum = 0
 		default:
 			if said := it.said(); said != "" {
-				// The texts will be joined with empty lines, which have two characters each.
+				// The texts will be joined with empty lines, each of which takes two characters.
 				sum += utf8.RuneCountInString(said) + 2
 			}
 		}
@@ -98,8 +100,8 @@ func (l *items) unansweredLength() int {
 	return sum
 }
 
-// placeBehind returns the index for a new item: after the item that the client names, or at the
-// end.
+// placeBehind returns the index at which a new item is inserted: after the item that the client
+// names, or at the end.
 func placeBehind(c *Conversation, o object) int {
 	var previous string
 	if !o.text("previous_item_id", &previous, nameMax) {
@@ -116,7 +118,8 @@ func placeBehind(c *Conversation, o object) int {
 }
 
 // release sends the audio of held items to the worker, once the user is silent and the worker has
-// processed nearly all input. It then sends again the samples that the worker may still need.
+// processed nearly all input. After that, it sends the samples again that the worker may still
+// need.
 func (c *Conversation) release(e *effects) {
 	if len(c.heldAudio) == 0 || c.input.speech != nil || c.session.listening() && c.input.rest(true) > maxAgainListening {
 		return
@@ -152,7 +155,7 @@ func retrieveItem(c *Conversation, e *effects, _ time.Time, r *request) {
 	}
 }
 
-// kept reports whether the session has stored the item, either as an answer or as the input of a
+// kept reports whether the item is stored in the session, either as an answer or as the input of a
 // run.
 func (i *item) kept() bool { return i.answer != nil || i.taken && !i.refused && i.said() != "" }
 
@@ -162,7 +165,7 @@ func deleteItem(c *Conversation, e *effects, now time.Time, r *request) {
 	if it == nil {
 		return
 	}
-	// The stored session would still contain the item.
+	// If it were deleted here, the stored session would still contain the item.
 	if it.kept() {
 		c.refuse(e, r.id, codeInSession, "item_id",
 			"the item "+it.id+" is part of the session and cannot be deleted separately: DELETE /api/sessions erases the session")
@@ -172,6 +175,6 @@ func deleteItem(c *Conversation, e *effects, now time.Time, r *request) {
 	c.input.disown(it.id)
 	c.heldAudio = slices.DeleteFunc(c.heldAudio, func(h heldAudio) bool { return h.item == it.id })
 	c.emit(e, "conversation.item.deleted", namedEvent{it.id})
-	// A response may have been waiting for the transcript of the deleted item.
+	// A response may have waited for the transcript of the deleted item.
 	c.next(e, now)
 }

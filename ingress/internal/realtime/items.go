@@ -14,11 +14,11 @@ import (
 const (
 	// These constants limit a conversation and its items.
 	maxItems   = 500
-	maxTexts   = 1 << 20 // bytes of the texts of all items
-	maxMessage = 32_000  // characters of a message
+	maxTexts   = 1 << 20 // maximum size of the texts of all items, in bytes
+	maxMessage = 32_000  // maximum length of a message, in characters
 	maxParts   = 100
 
-	annotationBytes, segmentBytes = 128, 24 // memory of an annotation and of a segment, in addition to its text
+	annotationBytes, segmentBytes = 128, 24 // estimated memory of an annotation and of a segment in bytes, without their texts
 )
 
 // These constants are the statuses of items and responses.
@@ -44,16 +44,16 @@ type item struct {
 	role    string // user, assistant or system
 	status  string
 	parts   []part
-	waiting bool    // whether its transcript is pending
-	taken   bool    // whether it was passed to a run, which stores it
-	refused bool    // whether that run was refused, so that it is not stored
-	answer  *answer // the answer that the item belongs to; nil for other items
+	waiting bool    // whether the transcript of the item is pending
+	taken   bool    // whether the item was passed to a run, which stores it
+	refused bool    // whether that run was refused, so that the item is not stored
+	answer  *answer // the answer to which the item belongs; nil for other items
 }
 
 // part is one part of the content of an item.
 type part struct {
 	kind        string
-	text        string // text, or the transcript of audio
+	text        string // text of the part, or transcript of its audio
 	heardBy     bool   // whether the transcript of the audio has arrived
 	annotations []openaiapi.ResponseAnnotation
 }
@@ -68,8 +68,8 @@ type shownItem struct {
 	Content []shownPart `json:"content"`
 }
 
-// shownPart is a part in the form of the protocol. Either Text or Transcript is set, depending on
-// the type. Neither is set while a transcript is pending.
+// shownPart is a part in the form of the protocol. Depending on the type, Text or Transcript is
+// set. Neither of them is set while a transcript is pending.
 type shownPart struct {
 	Type        string                         `json:"type"`
 	Text        *string                        `json:"text,omitempty"`
@@ -104,7 +104,7 @@ func (i *item) said() string {
 	return strings.Join(texts, "\n")
 }
 
-// items contains the items of the conversation, oldest first.
+// items contains the items of a conversation, the oldest first.
 type items []*item
 
 // find returns the index of the item with an id, and the item. If there is none, it returns -1 and
@@ -118,8 +118,8 @@ func (l *items) find(id string) (int, *item) {
 	return -1, nil
 }
 
-// place inserts an item and returns the id of the item before it. If a limit is then exceeded, it
-// drops the oldest items. It never drops the item of now, which is the answer in progress.
+// place inserts an item and returns the id of the item before it. If the items then exceed a limit,
+// place drops the oldest ones, but never the item of now, which is the answer in progress.
 func (l *items) place(at int, it *item, now *answer) (previous *string) {
 	*l = slices.Insert(*l, at, it)
 	if at > 0 {
@@ -131,7 +131,7 @@ func (l *items) place(at int, it *item, now *answer) (previous *string) {
 		bytes += i.bytes()
 	}
 	for len(*l) > maxItems || bytes > maxTexts {
-		// An item whose transcript is pending is kept, because the transcript will refer to it.
+		// An item whose transcript is pending is kept, because its transcript will arrive later.
 		old := slices.IndexFunc(*l, func(i *item) bool { return !i.waiting && i != it && (now == nil || i.id != now.id) })
 		if old < 0 {
 			break
@@ -154,7 +154,7 @@ func (i *item) bytes() int {
 			}
 		}
 	}
-	// The record of speech is kept, because the client may correct how much was played.
+	// The record of the speech is kept, because the client may still correct how much was played.
 	if i.answer != nil {
 		sum += len(i.answer.spoken.text) + segmentBytes*len(i.answer.spoken.segments)
 	}
@@ -178,7 +178,7 @@ func (c *Conversation) added(e *effects, at int, it *item, done bool) {
 	}
 }
 
-// partKinds maps the role of an item to the kinds of parts that such an item may have.
+// partKinds maps the role of an item to the kinds of parts that an item with this role may have.
 var partKinds = map[string][]string{
 	"user":      {partInputText, partInputAudio},
 	"system":    {partInputText},
@@ -212,8 +212,8 @@ func readItem(o object) (*item, []byte) {
 	return it, nil
 }
 
-// readParts parses the parts of an item into the item it. It returns the samples of the audio part,
-// or nil if there is none. It skips invalid parts and adds their faults to those of o.
+// readParts parses the parts of an item and stores them in it. It returns the samples of the audio
+// part, or nil if there is none. It skips invalid parts, and adds a fault to o for each of them.
 func readParts(o object, it *item, entries []json.RawMessage) (audio []byte) {
 	for i, raw := range entries {
 		entry, ok := newObject(o.at("content")+"["+strconv.Itoa(i)+"]", raw, o.faults)
@@ -229,7 +229,7 @@ func readParts(o object, it *item, entries []json.RawMessage) (audio []byte) {
 			entry.wrong("type", codeUnsupported, "must be %s in an item with the role %s", strings.Join(partKinds[it.role], " or "), it.role)
 			continue
 		}
-		// An item has one span of samples, so it can have only one audio part.
+		// An item has only one span of samples, so it can have only one audio part.
 		if p.kind == partInputAudio {
 			if it.waiting {
 				entry.wrong("type", codeUnsupported, "must have at most one audio part")
@@ -248,8 +248,8 @@ func readParts(o object, it *item, entries []json.RawMessage) (audio []byte) {
 	return audio
 }
 
-// readText parses the text of a part into p. An audio part of the assistant has a transcript
-// instead.
+// readText parses the text of a part and stores it in p. If the part is audio of the assistant, its
+// transcript is the text.
 func readText(entry object, p *part) {
 	name := "text"
 	if p.kind == partOutputAudio {
@@ -262,7 +262,7 @@ func readText(entry object, p *part) {
 	entry.text(name, &p.text, maxMessage)
 }
 
-// readAudio parses the audio of a part, which is base64, as in append events.
+// readAudio decodes the audio of a part, which has the same format as in append events.
 func readAudio(entry object) []byte {
 	if !entry.has("audio") {
 		entry.wrong("audio", codeMissing, "is required")

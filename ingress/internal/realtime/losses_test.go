@@ -26,8 +26,8 @@ type talk struct {
 	names    int
 	ids      int
 	worker   *worker
-	client   []string // events that the client has not sent yet
-	turns    []string // turns that the client has not spoken yet
+	client   []string // events that the client has still to send
+	turns    []string // turns that the client has still to speak
 	run      []domain.Event
 	answer   string
 	manual   bool
@@ -41,8 +41,8 @@ func (k *talk) newID(prefix string) string {
 	return fmt.Sprintf("%s_%d", prefix, k.ids)
 }
 
-// say queues the events of a client that speaks words. Each letter consists of 500 equal samples,
-// and there is silence before and after the words.
+// say queues the events with which the client speaks words. Each letter consists of 500 equal
+// samples, and there is silence before and after the words.
 func (k *talk) say(words string) {
 	silence := make([]byte, 4000*bytesOf)
 	samples := slices.Clone(silence[:1000*bytesOf])
@@ -52,7 +52,7 @@ func (k *talk) say(words string) {
 		}
 	}
 	samples = append(samples, silence...)
-	if words[0] == 'i' { // sent as an item between appends of audio
+	if words[0] == 'i' { // words that begin with i are sent as an item between appends of audio
 		part := `{"type":"input_audio","audio":"` + base64.StdEncoding.EncodeToString(samples) + `"}`
 		k.client = append(k.client,
 			`{"type":"conversation.item.create","item":{"type":"message","role":"user","content":[`+part+`]}}`, `{"type":"response.create"}`)
@@ -68,7 +68,7 @@ func (k *talk) say(words string) {
 	}
 }
 
-// step executes one of the possible next steps at random. It returns false if no step is possible.
+// step executes a random one of the steps that are possible. It returns false if none is possible.
 func (k *talk) step() bool {
 	k.now = k.now.Add(time.Duration(k.dice.IntN(20)) * time.Millisecond)
 	if k.worker != nil && k.dice.Float64() < k.losses {
@@ -203,7 +203,8 @@ func (k *talk) event(e Event) {
 	}
 }
 
-// converse simulates a connection to its end. It returns the events that the client has received.
+// converse simulates a connection until it ends. It returns the events that the client has
+// received.
 func converse(tb testing.TB, seed uint64, losses float64, session string, turns ...string) string {
 	tb.Helper()
 	k := &talk{tb: tb, losses: losses, now: start, turns: turns, manual: strings.Contains(session, "null")}
@@ -225,8 +226,7 @@ func converse(tb testing.TB, seed uint64, losses float64, session string, turns 
 	return k.reported.String()
 }
 
-// The client receives the same events and samples however often workers are lost, and at whatever
-// moments.
+// The client receives the same events and samples, however often and whenever workers are lost.
 func TestLostWorkersAreNotNoticed(t *testing.T) {
 	t.Parallel()
 	for name, session := range map[string]string{
@@ -247,8 +247,8 @@ func TestLostWorkersAreNotNoticed(t *testing.T) {
 	}
 }
 
-// The audio frames for a worker never exceed the limit. After a loss, the same samples are sent
-// again.
+// The size of the audio frames for a worker never exceeds the limit. After the loss of a worker,
+// the same samples are sent again.
 func TestSamplesAreResentUnchanged(t *testing.T) {
 	t.Parallel()
 	dice := rand.New(rand.NewPCG(5, 6))

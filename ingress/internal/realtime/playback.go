@@ -6,14 +6,14 @@ import (
 	"parley/shared/domain"
 )
 
-// These constants are the reasons for cancelling a response.
+// These constants are the reasons for which a response is cancelled.
 const (
 	reasonTurn   = "turn_detected"
 	reasonClient = "client_cancelled"
 )
 
-// interrupt cancels the response in progress. A run that is not accepted yet is cancelled when it
-// is accepted.
+// interrupt cancels the response in progress. If its run is not accepted yet, the run is cancelled
+// as soon as it is accepted.
 func (c *Conversation) interrupt(e *effects, now time.Time, reason string) {
 	a := c.now
 	if !a.begun {
@@ -42,7 +42,7 @@ func (c *Conversation) silence(e *effects, now time.Time) {
 		return
 	}
 
-	// The user may interrupt the audio of an answer whose text is already complete.
+	// The text of the answer may already be complete while its audio is still playing.
 	heard := a.heard(now)
 	a.stopped, a.recorded = true, true
 	e.Drop = append(e.Drop, a.id)
@@ -57,10 +57,10 @@ func (l *items) keep(a *answer, heard *domain.Playback) {
 	}
 }
 
-// Gone handles the end of the connection. It returns how much was played of the answer that is
-// being spoken. The run of that answer continues. The answer counts as complete if no part of it
-// was played, because the user can still read it. It also counts as complete if all of it was sent,
-// because the client may still play it.
+// Gone handles the end of the connection. If an answer is being spoken, Gone returns how much of it
+// was played. The run of that answer continues. Gone treats the answer as complete if no part of it
+// was played, because the user can still read it. It also treats the answer as complete if all of
+// it was sent, because the client may still play it.
 func (c *Conversation) Gone(now time.Time) []Ended {
 	a := c.now
 	if a == nil || a.text {
@@ -72,14 +72,13 @@ func (c *Conversation) Gone(now time.Time) []Ended {
 	return nil
 }
 
-// playing reports whether an answer has audio that was not played yet, including audio that was not
-// sent yet.
+// playing reports whether an answer has audio that was not played yet, whether or not it was sent.
 func (a *answer) playing(now time.Time) bool {
 	return a != nil && !a.text && !a.stopped && a.spoken.playhead.advance(now) < a.spoken.samples()
 }
 
 // heard returns how much of a spoken answer was played, or how much of a text answer was sent. It
-// returns nil if the answer is complete.
+// returns nil for a text answer that was sent completely.
 func (a *answer) heard(now time.Time) *domain.Playback {
 	if a.text {
 		// The whole text was sent, so the answer was not interrupted.
@@ -91,7 +90,7 @@ func (a *answer) heard(now time.Time) *domain.Playback {
 	return new(a.spoken.heard(a.spoken.playhead.advance(now)))
 }
 
-// truncateItem records how much of an answer's audio the client says that it has played.
+// truncateItem truncates an answer's item to the part that, according to the client, was played.
 func truncateItem(c *Conversation, e *effects, now time.Time, r *request) {
 	var itemID string
 	part, ms := 0, 0
@@ -115,7 +114,7 @@ func truncateItem(c *Conversation, e *effects, now time.Time, r *request) {
 		return
 	}
 
-	// The client cannot have played more audio than was sent to it.
+	// The client cannot have played more audio than it has received.
 	a := it.answer
 
 	p := &a.spoken.playhead
@@ -128,8 +127,8 @@ func truncateItem(c *Conversation, e *effects, now time.Time, r *request) {
 	c.emit(e, "conversation.item.truncated", truncatedEvent{ItemID: a.id, EndMS: int64(ms)})
 }
 
-// correct sets the number of milliseconds of an answer that were played. It cancels an answer in
-// progress.
+// correct records how many milliseconds of an answer were played. It cancels the answer if the
+// answer is in progress.
 func (c *Conversation) correct(e *effects, now time.Time, a *answer, ms int64) {
 	samples := ms * perMS
 
@@ -147,7 +146,7 @@ func (c *Conversation) correct(e *effects, now time.Time, a *answer, ms int64) {
 		return
 	}
 	a.stopped = true
-	// Audio that was not sent yet will not be sent any more.
+	// The rest of the audio is not sent any more.
 	if a.spoken.playhead.sent < a.spoken.samples() {
 		e.Drop = append(e.Drop, a.id)
 	}

@@ -25,7 +25,7 @@ func (c *Conversation) Report(now time.Time, r contract.VoiceReport) Effects {
 	case contract.VoiceSegment:
 		segmentSpoken(c, &e, r)
 	case contract.VoiceSaid:
-		// The report may be about an earlier answer, which is then ignored.
+		// A report about an earlier answer is ignored.
 		if a := c.saying(r.Answer); a != nil && a.last {
 			c.said(&e, now, a)
 		}
@@ -35,7 +35,8 @@ func (c *Conversation) Report(now time.Time, r contract.VoiceReport) Effects {
 	return e
 }
 
-// reportAlive records the worker's progress, and drops samples that no worker needs any more.
+// reportAlive records the worker's progress, and drops the samples that no worker can need any
+// more.
 func reportAlive(c *Conversation, r contract.VoiceReport) {
 	in := &c.input
 	in.heard = max(in.heard, min(r.Heard, in.end))
@@ -43,14 +44,14 @@ func reportAlive(c *Conversation, r contract.VoiceReport) {
 	in.prune(c.session.listening())
 }
 
-// speechStarted handles the beginning of speech. It ignores speech that was already committed, and
-// speech in progress that a new worker has detected again.
+// speechStarted handles the beginning of speech. It ignores speech that was already committed. It
+// also ignores speech in progress that a new worker has detected again.
 func speechStarted(c *Conversation, e *effects, now time.Time, r contract.VoiceReport) {
 	in := &c.input
 	switch _, known := c.items.find(r.Item); {
 	case !c.session.listening() || r.From < in.behind || known != nil || r.Item == "" || len(r.Item) > nameMax:
 		return
-	// A new worker has detected the speech in progress under another id.
+	// A new worker has detected the speech in progress again, and gives it another id.
 	case in.speech != nil:
 		in.speech.line = r.Item
 		return
@@ -70,7 +71,7 @@ func speechStarted(c *Conversation, e *effects, now time.Time, r contract.VoiceR
 	}
 }
 
-// speechStopped handles the end of speech, and creates an item from it.
+// speechStopped handles the end of speech, and creates an item from the speech.
 func speechStopped(c *Conversation, e *effects, now time.Time, r contract.VoiceReport) {
 	in := &c.input
 	if in.speech == nil || in.speech.line != r.Item {
@@ -78,7 +79,7 @@ func speechStopped(c *Conversation, e *effects, now time.Time, r contract.VoiceR
 	}
 	c.active = now
 
-	// The end is limited to the received samples, in case the worker reports a later position.
+	// The worker may report a later position than that of the last received sample.
 	was := *in.speech
 	to := min(max(r.To, was.from), in.end)
 	in.speech, in.start = nil, max(in.start, to)
@@ -108,14 +109,14 @@ func utteranceTranscribed(c *Conversation, e *effects, now time.Time, r contract
 	c.emit(e, "conversation.item.input_audio_transcription.completed", transcriptEvent{
 		ItemID: it.id, ContentIndex: at, Transcript: text, Usage: durationUsage{"duration", seconds(utterance.to - utterance.from)},
 	})
-	// An utterance without words, such as noise, does not cause a response.
+	// An utterance without words, such as noise, needs no response.
 	if utterance.auto && text != "" {
 		c.due = true
 	}
 	c.next(e, now)
 }
 
-// clean returns a transcript in a form that is valid as a message.
+// clean returns a transcript in the form in which it can be stored as a message.
 func clean(text string) string {
 	text = strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", ""))
 	if utf8.RuneCountInString(text) > maxMessage {
@@ -124,8 +125,8 @@ func clean(text string) string {
 	return text
 }
 
-// settleUtterance removes a pending utterance and returns it with its item. The item is nil if the
-// utterance is not pending.
+// settleUtterance removes a pending utterance. It returns the utterance and its item, which is nil
+// if the utterance was not pending.
 func settleUtterance(c *Conversation, line string) (span, *item) {
 	utterance, waited := c.input.settle(func(w span) bool { return w.line == line })
 	if !waited {
@@ -136,7 +137,8 @@ func settleUtterance(c *Conversation, line string) (span, *item) {
 	return utterance, it
 }
 
-// transcript sets the transcript of an item's audio part. It returns the index of that part.
+// transcript sets the transcript of the audio in an item. It returns the index of the part with the
+// audio.
 func (i *item) transcript(text string) (at int) {
 	i.waiting = false
 	for at := range i.parts {
@@ -148,7 +150,7 @@ func (i *item) transcript(text string) (at int) {
 	return 0
 }
 
-// saying returns the answer with this name if the worker is speaking it, and otherwise nil.
+// saying returns the answer with this name, or nil if the worker is not speaking it.
 func (c *Conversation) saying(name string) *answer {
 	if a := c.now; a != nil && a.id == name && a.begun && !a.text {
 		return a
@@ -156,7 +158,8 @@ func (c *Conversation) saying(name string) *answer {
 	return nil
 }
 
-// Audio handles speech from the worker. It sends the transcript of the audio before the audio.
+// Audio handles speech from the worker. It sends the audio to the client, and before it the
+// transcript of the audio.
 func (c *Conversation) Audio(now time.Time, audio contract.VoiceAudio) Effects {
 	var e effects
 	a := c.saying(audio.Answer)
@@ -165,7 +168,7 @@ func (c *Conversation) Audio(now time.Time, audio contract.VoiceAudio) Effects {
 	}
 	c.active = now
 
-	// The client gets each part of the transcript when the audio of that part begins.
+	// The client gets each part of the transcript when the audio for that part begins.
 	g := a.spoken.segment(audio.Start, audio.End)
 	g.samples += int64(len(audio.PCM)) / bytesOf
 	c.transcript(&e, a, g.end)
@@ -180,7 +183,7 @@ func segmentSpoken(c *Conversation, e *effects, r contract.VoiceReport) {
 		return
 	}
 	if done, _ := a.spoken.done(); r.End <= done {
-		return // the segment has ended already
+		return // the segment was already ended
 	}
 	g := a.spoken.segment(r.Start, r.End)
 	g.whole = true
@@ -212,8 +215,8 @@ func taskFailed(c *Conversation, e *effects, now time.Time, r contract.VoiceRepo
 	}
 }
 
-// answerUnspoken handles an answer that cannot be spoken. The client gets the rest as text, and
-// then the response fails. The session stores the whole answer.
+// answerUnspoken handles an answer that cannot be spoken. The client gets the rest of the answer as
+// text, and then the response fails. The session contains the whole answer.
 func answerUnspoken(c *Conversation, e *effects, now time.Time, name string, why contract.VoiceFailure) {
 	a := c.saying(name)
 	if a == nil {
@@ -221,7 +224,7 @@ func answerUnspoken(c *Conversation, e *effects, now time.Time, name string, why
 	}
 	a.mute = &why
 	c.transcript(e, a, len(a.spoken.text))
-	// If the text is not complete yet, the response fails when it is complete.
+	// If the text is still incomplete, the response fails later, when the text is complete.
 	if a.last {
 		c.abandon(e, now, openaiapi.Error{Type: openaiapi.TypeServer, Code: why.Code, Message: why.Message}, false)
 	}
@@ -248,8 +251,8 @@ func configFailed(c *Conversation, e *effects, why contract.VoiceFailure) {
 	c.emit(e, "session.updated", sessionEvent{c.shown()})
 }
 
-// dropVoice removes the voice setting in use. This is the voice of the response, or else of the
-// session, or else of the agent.
+// dropVoice removes the voice setting that is in use: that of the response or else of the session
+// or else of the agent.
 func dropVoice(c *Conversation) {
 	switch {
 	case c.now != nil && c.now.voice != "":

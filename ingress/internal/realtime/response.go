@@ -9,33 +9,33 @@ import (
 	"parley/shared/domain"
 )
 
-// answer is a response. It consists of a run and of the message that contains the run's answer.
+// answer is a response. It consists of a run and of the message with the run's answer.
 type answer struct {
-	id       string // id of the message; the worker and the gate also identify the answer by it
+	id       string // id of the message, by which the worker and the gate also identify the answer
 	response string
 	run      string // id of the run; empty until the run is accepted
-	text     bool   // text only, without speech
+	text     bool   // whether the answer is text only, without speech
 	voice    string
 	metadata map[string]string
-	given    []*item                // items that are the input of the run, until the run is accepted
+	given    []*item                // items that the run gets as its input; nil after the run was accepted
 	begun    bool                   // whether the run was accepted
-	dropped  string                 // reason why the answer was cancelled before its run was accepted
+	dropped  string                 // why the answer was cancelled before its run was accepted
 	opened   bool                   // whether the start of the message was sent
-	last     bool                   // whether the text is complete
-	final    *domain.Run            // the finished run; nil before that
-	waits    *domain.RequiredAction // decision of a person that the run waits for
-	stopped  bool                   // whether the rest of the audio is not to be played
+	last     bool                   // whether the text of the answer is complete
+	final    *domain.Run            // the run after it has finished; nil before that
+	waits    *domain.RequiredAction // the decision of a person for which the run waits
+	stopped  bool                   // whether the rest of the audio must not be played
 	whole    bool                   // whether the whole text was spoken
-	mute     *contract.VoiceFailure // reason why the rest is sent as text instead of being spoken
-	recorded bool                   // whether a partial playback of the answer was recorded
+	mute     *contract.VoiceFailure // why the rest is sent as text instead of speech
+	recorded bool                   // whether it was recorded that only a part of the answer was played
 	attempts stream.SentText
-	spoken   spoken // the text so far and its speech
+	spoken   spoken // the text so far, and its speech
 }
 
 // status is the outcome of a response.
 type status struct {
 	name   string
-	reason string // reason why the response was cancelled or is incomplete; empty: none
+	reason string // why the response was cancelled or is incomplete; empty: it was not
 	err    *openaiapi.Error
 }
 
@@ -71,7 +71,7 @@ type shownUsage struct {
 	Output       shownTokens `json:"output_token_details"`
 }
 
-// shownTokens contains numbers of tokens by kind.
+// shownTokens contains the numbers of tokens of each kind.
 type shownTokens struct {
 	Text  int64 `json:"text_tokens"`
 	Audio int64 `json:"audio_tokens"`
@@ -91,7 +91,7 @@ func (c *Conversation) shownResponse(a *answer, s status) *shownResponse {
 	if !a.text {
 		out.Audio = &shownAudio{Output: shownOutput{Format: pcm, Voice: a.voiceIn(&c.session)}}
 	}
-	// A response in progress has no output, details or usage yet.
+	// A response in progress has no output, details and usage yet.
 	if s.name == statusInProgress {
 		return out
 	}
@@ -132,17 +132,17 @@ func (a *answer) message(s status) *item {
 	if a.text {
 		it.parts[0].kind = partOutputText
 	}
-	// The positions of citations refer to the complete text.
+	// The positions of citations refer to the complete text, so they are valid only for that.
 	if a.final != nil && s.name == statusCompleted {
 		it.parts[0].annotations = openaiapi.Annotations(a.final.Citations)
 	}
 	return it
 }
 
-// place identifies the answer's text in events.
+// place returns the fields with which events identify the answer's text.
 func (a *answer) place() partPlace { return partPlace{ResponseID: a.response, ItemID: a.id} }
 
-// part returns the only part of an answer with the given text, in the form of the protocol.
+// part returns the only part of an answer in the form of the protocol, with the given text.
 func (a *answer) part(text string) shownPart {
 	if a.text {
 		return shownPart{Type: modalityText, Text: &text}

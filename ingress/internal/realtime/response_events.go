@@ -8,7 +8,8 @@ import (
 	"parley/ingress/internal/openaiapi"
 )
 
-// createResponse begins a response once all transcripts have arrived.
+// createResponse handles a request for a response. The response begins when all transcripts have
+// arrived.
 func createResponse(c *Conversation, e *effects, now time.Time, r *request) {
 	asked := &ask{eventID: r.id, text: c.session.text}
 	if o, ok := r.object.object("response"); ok {
@@ -26,8 +27,8 @@ func createResponse(c *Conversation, e *effects, now time.Time, r *request) {
 	c.next(e, now)
 }
 
-// readAsk parses the settings of a requested response. It rejects settings that would change the
-// agent.
+// readAsk parses the settings in a request for a response. It rejects settings that would change
+// the agent.
 func readAsk(c *Conversation, o object, asked *ask) {
 	asked.text = modality(o, asked.text)
 	refuseTools(o)
@@ -71,7 +72,7 @@ func cancelResponse(c *Conversation, e *effects, now time.Time, r *request) {
 	switch {
 	case c.now != nil && (name == "" || name == c.now.response):
 		c.interrupt(e, now, reasonClient)
-	// The requested response has no id yet, so only an event without an id can refer to it.
+	// A response that has not begun has no id, so only an event without an id can refer to it.
 	case c.now == nil && c.asked != nil && name == "":
 		withdraw(c, e)
 	default:
@@ -79,7 +80,7 @@ func cancelResponse(c *Conversation, e *effects, now time.Time, r *request) {
 	}
 }
 
-// withdraw cancels a requested response that still waits for a transcript.
+// withdraw cancels a response that was requested and still waits for a transcript.
 func withdraw(c *Conversation, e *effects) {
 	a := &answer{response: c.newID("resp"), text: c.asked.text, voice: c.asked.voice, metadata: c.asked.metadata}
 	c.asked = nil

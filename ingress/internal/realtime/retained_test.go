@@ -10,7 +10,7 @@ import (
 	"parley/shared/domain"
 )
 
-// playResponse simulates a response from its request to its end.
+// playResponse simulates a response from the request for it to its end.
 func (r *testEnv) playResponse(said string, ended domain.Event) {
 	r.tb.Helper()
 	r.c.Client(r.now, []byte(`{"type":"response.create","response":{"instructions":"x","metadata":{"k":"`+strings.Repeat("v", 500)+`"}}}`))
@@ -47,7 +47,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// The conversation keeps an answer's text, but not the tool calls of its run.
+// The conversation keeps the text of an answer, but not the tool calls of the answer's run.
 //
 //nolint:paralleltest // measures the heap of the whole process
 func TestToolCallsAreNotKept(t *testing.T) {
@@ -71,8 +71,8 @@ func TestToolCallsAreNotKept(t *testing.T) {
 	}
 }
 
-// The texts of spoken answers are kept, so that the client can correct how much was played. They
-// count against the limit on texts, and so do citations.
+// The texts of spoken answers are kept, so that the client can correct how much was played. These
+// texts and their citations count against the limit on texts.
 func TestSpokenTextsAreBounded(t *testing.T) {
 	t.Parallel()
 	said := strings.Repeat("word ", 6_000)

@@ -9,12 +9,12 @@ import (
 
 // These constants are the maximum lengths of texts in a session.
 const (
-	instructionsMax = 32_000 // characters, including those of system items
+	instructionsMax = 32_000 // maximum total of the session's instructions and system items, in characters
 	promptMax       = 2_000
-	nameMax         = 64 // characters of the id of a voice or an item
+	nameMax         = 64 // maximum length of the id of a voice or an item, in characters
 )
 
-// These constants are the modalities of answers.
+// These constants are the modalities of answers: text or speech.
 const (
 	modalityAudio = "audio"
 	modalityText  = "text"
@@ -28,13 +28,13 @@ const (
 
 // session contains the settings that a client can change.
 type session struct {
-	text         bool // whether answers are text without speech
+	text         bool // whether answers are text only, without speech
 	instructions string
 	voice        string
-	speed        float64 // speed of speech; 1 is normal
+	speed        float64 // speed of speech; 1 is the normal speed
 	language     string
-	prompt       string     // hints for the transcription
-	detection    *detection // nil: the client ends turns itself
+	prompt       string     // text that helps the transcription, such as names
+	detection    *detection // settings of turn detection; nil: the client ends turns itself
 }
 
 // detection contains the client's settings for turn detection.
@@ -43,18 +43,18 @@ type detection struct {
 	threshold float64 // sensitivity for server_vad, from 0 to 1
 	prefixMS  int
 	silenceMS int
-	eagerness string // for semantic_vad: a key of eagernesses
-	create    bool   // whether the user's turn causes a response
+	eagerness string // for semantic_vad: a key of the map eagernesses
+	create    bool   // whether the end of a turn causes a response
 	interrupt bool   // whether speech of the user stops the answer
 }
 
-// newSession returns the default session of the protocol: spoken answers at normal speed, and turn
-// detection of the kind server_vad.
+// newSession returns the session with which the protocol begins: spoken answers at normal speed,
+// and turn detection of the kind server_vad.
 func newSession(s Settings) session {
 	return session{voice: s.Voice, instructions: s.Instructions, speed: 1, detection: newDetection(serverVAD)}
 }
 
-// newDetection returns the default settings for a kind of detection.
+// newDetection returns the default settings for a kind of turn detection.
 func newDetection(kind string) *detection {
 	return &detection{kind: kind, threshold: 0.5, prefixMS: 300, silenceMS: 500, eagerness: "auto", create: true, interrupt: true}
 }
@@ -86,8 +86,8 @@ func (s *session) update(model string, o object) {
 	o.text("instructions", &s.instructions, instructionsMax)
 	s.text = modality(o, s.text)
 	refuseTools(o)
-	// If the fields of the beta protocol were ignored, clients would get different settings than
-	// they asked for.
+	// Fields of the beta protocol are rejected. If they were ignored, clients would get different
+	// settings than they requested.
 	refuseMoved(o, betaSession)
 
 	if audio, ok := o.object("audio"); ok {
@@ -102,8 +102,8 @@ func (s *session) update(model string, o object) {
 	}
 }
 
-// updateInput applies the settings for the input. Null removes the hints for transcription, or
-// turns detection off.
+// updateInput applies the settings for the input. The value null removes the hints for
+// transcription or turns speech detection off.
 func (s *session) updateInput(input object) {
 	checkFormat(input)
 	if input.null("transcription") {
@@ -134,8 +134,8 @@ func (s *session) updateTranscription(o object) {
 	o.text("prompt", &s.prompt, promptMax)
 }
 
-// updateDetection applies the settings for turn detection. If the kind changes, the other settings
-// first get the defaults of the new kind.
+// updateDetection applies the settings for turn detection. If they change the kind, all other
+// settings first get the defaults of the new kind.
 func (s *session) updateDetection(o object) {
 	kind := serverVAD
 	if s.detection != nil {
@@ -147,7 +147,7 @@ func (s *session) updateDetection(o object) {
 		return
 	}
 
-	// The settings of different kinds have different meanings, so they are not kept.
+	// The settings of the old kind are not kept, because they have other meanings in the new kind.
 	d := newDetection(kind)
 	if s.detection != nil && s.detection.kind == kind {
 		*d = *s.detection
@@ -169,7 +169,7 @@ func (s *session) updateDetection(o object) {
 	s.detection = d
 }
 
-// modality reads output_modalities. The list must contain exactly one modality, because speech
+// modality reads output_modalities. The list must contain exactly one modality. Speech always
 // includes its transcript.
 func modality(o object, text bool) bool {
 	entries, given := o.list("output_modalities")
@@ -234,7 +234,7 @@ func checkFormat(o object) {
 	}
 }
 
-// voice reads the setting of a voice: either its name, or an object with its id.
+// voice reads the setting of a voice, which is the voice's id or an object that contains it.
 func voice(o object, it *string) {
 	if kind(o.members["voice"]) == '{' {
 		if named, ok := o.object("voice"); ok {

@@ -8,8 +8,8 @@ import (
 	"parley/shared/contract"
 )
 
-// shownSession is a session in the form of the protocol. Settings for features that agents do not
-// have contain neutral values.
+// shownSession is a session in the form of the protocol. A setting for a feature that agents do not
+// have contains a neutral value.
 type shownSession struct {
 	Type            string     `json:"type"` // always realtime
 	Object          string     `json:"object"`
@@ -59,7 +59,7 @@ type shownFormat struct {
 }
 
 // shownDetection contains the settings of turn detection. A setting that does not apply to the kind
-// is nil or empty.
+// of detection is nil or empty.
 type shownDetection struct {
 	Type      string   `json:"type"`
 	Threshold *float64 `json:"threshold,omitempty"`
@@ -92,8 +92,8 @@ func (s *session) shown(set Settings) *shownSession {
 	return out
 }
 
-// shown returns the detection as the client sees it, with only the settings of its kind. It returns
-// nil for nil.
+// shown returns the settings of turn detection as the client sees them, without those that do not
+// apply to the kind. It returns nil if d is nil.
 func (d *detection) shown() *shownDetection {
 	switch {
 	case d == nil:
@@ -106,7 +106,7 @@ func (d *detection) shown() *shownDetection {
 	}
 }
 
-// modalities returns the protocol's name for spoken or text-only answers.
+// modalities returns the protocol's list of modalities: either text or speech.
 func modalities(text bool) []string {
 	if text {
 		return []string{modalityText}
@@ -114,7 +114,7 @@ func modalities(text bool) []string {
 	return []string{modalityAudio}
 }
 
-// take applies the session settings of a client secret.
+// take applies the session settings that a client secret contains.
 func (s *session) take(model string, raw json.RawMessage) error {
 	if len(raw) == 0 {
 		return nil

@@ -10,36 +10,35 @@ import (
 )
 
 // perCharacter is the estimated number of samples for speaking one character, at 15 characters a
-// second. It is used until an actual rate is known.
+// second. It is used until the speed of the voice is known.
 const perCharacter = contract.VoiceRate / 15
 
 // spoken is the text of an answer and its speech, divided into segments.
 type spoken struct {
 	text     []byte
-	segments []segment // in order; all except the last are complete
-	reported int       // number of bytes of text whose transcript was sent
+	segments []segment // segments in order; all except the last are complete
+	reported int       // number of bytes of the text whose transcript was sent
 	playhead playhead
 }
 
 // segment is a piece of the text, and the number of samples received for it. It begins where the
 // previous segment ends.
 type segment struct {
-	end     int // offset of the end in the text, in bytes
+	end     int // offset in the text at which the segment ends, in bytes
 	samples int64
-	whole   bool // whether all of its samples were received
+	whole   bool // whether all samples of the segment were received
 }
 
 // playhead computes how much of an answer's audio has been played. It assumes that the client plays
-// audio as it arrives: from the first samples on, in real time, with pauses when no samples are
-// available.
+// audio in real time as soon as it arrives, and pauses while it has no samples.
 type playhead struct {
 	sent   int64 // number of samples sent to the client
 	played int64 // number of samples played at the time asOf
 	asOf   time.Time
 }
 
-// advance moves the playhead to the time now and returns the number of samples played. If now is
-// earlier than the last call's time, the playhead does not move back.
+// advance moves the playhead to the time now, and returns the number of samples played. If now is
+// earlier than the time of the last call, it does nothing.
 func (p *playhead) advance(now time.Time) int64 {
 	if now.Before(p.asOf) { // audio of an earlier answer is still playing
 		return p.played
@@ -50,7 +49,7 @@ func (p *playhead) advance(now time.Time) int64 {
 		return p.played
 	}
 	p.played += fresh
-	p.asOf = p.asOf.Add(time.Duration(fresh) * time.Second / contract.VoiceRate) // fractions of a sample are counted in the next call
+	p.asOf = p.asOf.Add(time.Duration(fresh) * time.Second / contract.VoiceRate) // fractions of a sample count in the next call
 	return p.played
 }
 
@@ -60,13 +59,13 @@ func (p *playhead) more(now time.Time, samples int64) {
 	p.sent += samples
 }
 
-// left returns the time that playing the remaining samples takes.
+// left returns how long the client needs to play the remaining samples.
 func (p *playhead) left(now time.Time) time.Duration {
 	return time.Duration(p.sent-p.advance(now)) * time.Second / contract.VoiceRate
 }
 
-// done returns the end of the last complete segment in bytes. It also returns the number of samples
-// received for the next segment.
+// done returns the offset in bytes at which the last complete segment ends, and the number of
+// samples received for the next segment.
 func (s *spoken) done() (end int, samples int64) {
 	for _, g := range s.segments {
 		if !g.whole {
@@ -77,10 +76,10 @@ func (s *spoken) done() (end int, samples int64) {
 	return end, 0
 }
 
-// segment returns the segment from start to end. It returns the last segment if that is incomplete,
-// and otherwise adds a segment.
+// segment returns the segment of the text from start to end. If the last segment is incomplete, it
+// returns that. Otherwise it adds a segment.
 func (s *spoken) segment(start, end int) *segment {
-	// If the new segment begins after the last one, the last one is complete.
+	// If a segment begins after the last one, the last one is complete.
 	if n := len(s.segments); n > 0 && start >= s.segments[n-1].end && start > 0 {
 		s.segments[n-1].whole = true
 	}
@@ -107,7 +106,7 @@ func (s *spoken) bound(end int) int {
 	return end
 }
 
-// emit returns the part of the transcript up to the byte end that was not sent before.
+// emit returns the part of the transcript before the offset end that was not sent before.
 func (s *spoken) emit(end int) string {
 	if end <= s.reported {
 		return ""
@@ -124,7 +123,7 @@ func (s *spoken) heard(samples int64) domain.Playback {
 	start := 0
 	for _, g := range s.segments {
 		length := s.length(start, g)
-		// Playback ended within this segment.
+		// Playback ended within this segment, so only some of its words were played.
 		if samples < length {
 			out.Text = string(s.text[:start]) + words(string(s.text[start:g.end]), samples, length)
 			out.Text = strings.TrimSpace(out.Text)
@@ -157,13 +156,13 @@ func (s *spoken) length(start int, g segment) int64 {
 	if characters > 0 {
 		rate = samples / characters
 	}
-	return max(g.samples+1, rate*int64(utf8.RuneCount(s.text[start:g.end]))) // the segment is incomplete, so there is more
+	return max(g.samples+1, rate*int64(utf8.RuneCount(s.text[start:g.end]))) // the segment is incomplete, so more samples follow
 }
 
-// words returns the words of a text that were spoken, with the spaces between them. The fraction
-// said/of is the part of the audio that was played.
+// words returns the words at the beginning of a text that were spoken. The fraction said/of is the
+// part of the text's audio that was played.
 func words(text string, said, of int64) string {
-	// Each word is assumed to take the same time.
+	// The function assumes that each word takes the same time.
 	count := int64(len(strings.Fields(text)))
 	left := count * said / of
 	at, inside := 0, false

@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	maxHistory = 200_000 // characters of the exchanges kept before a message; only whole exchanges are kept
+	maxHistory = 200_000 // maximum number of characters in the exchanges that a run gets as history; only whole exchanges count
 	unsaid     = "…"     // replaces the user's part in an exchange that has only an answer, such as a greeting
 )
 
 // ask is a response that the client has requested.
 type ask struct {
-	eventID      *string // id of the client's event; nil: none
-	text         bool    // text only, without speech
+	eventID      *string // id of the client's event that requested the response; nil: none
+	text         bool    // whether the response is text only, without speech
 	voice        string
 	instructions *string // replaces the session's instructions; nil: no replacement
 	metadata     map[string]string
@@ -26,15 +26,15 @@ type ask struct {
 // transcribing reports whether the transcript of an item is pending.
 func (c *Conversation) transcribing() bool { return c.input.wanted() || len(c.heldAudio) > 0 }
 
-// next begins the response that is due, if there is one. A response waits for the response in
-// progress and for pending transcripts. A response to a detected turn also waits for speech in
-// progress.
+// next begins the response that is due, if there is one. A response begins only after the response
+// in progress has ended and all transcripts have arrived. A response to a detected turn also waits
+// until speech in progress has ended.
 func (c *Conversation) next(e *effects, now time.Time) {
 	if c.now != nil || c.transcribing() {
 		return
 	}
 	switch {
-	// A response that the client has requested takes precedence over a detected turn.
+	// A response that the client has requested is begun before the response to a detected turn.
 	case c.asked != nil:
 		asked := c.asked
 		c.asked = nil
@@ -44,7 +44,8 @@ func (c *Conversation) next(e *effects, now time.Time) {
 	}
 }
 
-// begin submits a turn. If there is no turn to submit, it rejects the client's request.
+// begin submits a turn to the caller, which starts its run. If there is no turn to submit, begin
+// rejects the client's request for a response.
 func (c *Conversation) begin(e *effects, now time.Time, asked *ask, reported bool) {
 	c.due = false
 
@@ -69,7 +70,7 @@ func (c *Conversation) begin(e *effects, now time.Time, asked *ask, reported boo
 		return
 	}
 
-	// The items belong to this run now, so the next run does not receive them again.
+	// The items are now the input of this run, so the next run does not get them.
 	for _, it := range taken {
 		it.taken = true
 	}
@@ -100,7 +101,7 @@ func (l *items) unanswered() (message string, history []domain.Exchange, taken [
 		case said == "":
 		case it.role == "user":
 			users = append(users, said)
-		case len(users) == 0 && len(history) > 0: // an agent's item that continues the last answer
+		case len(users) == 0 && len(history) > 0: // items of the agent that continue the last answer
 			last := &history[len(history)-1]
 			last.Answer = joined(last.Answer, said)
 		default:
@@ -111,7 +112,7 @@ func (l *items) unanswered() (message string, history []domain.Exchange, taken [
 	return fitting(users), kept(history), taken
 }
 
-// fitting joins as many of the newest texts as the maximum length of a message allows.
+// fitting joins the newest texts, as many as fit into the maximum length of a message.
 func fitting(texts []string) string {
 	from, room := len(texts), maxMessage
 	for from > 0 {
@@ -125,7 +126,7 @@ func fitting(texts []string) string {
 	return strings.Join(texts[from:], "\n\n")
 }
 
-// kept returns as many of the newest exchanges as the maximum length of a run's history allows.
+// kept returns the newest exchanges, as many as fit into a run's history.
 func kept(history []domain.Exchange) []domain.Exchange {
 	from, room := len(history), maxHistory
 	for from > 0 {
@@ -149,8 +150,8 @@ func (l *items) systemText() string {
 	return strings.Join(texts, "\n\n")
 }
 
-// instructionsFit reports whether the instructions, the texts of all system items and one further
-// text are together within the limit.
+// instructionsFit reports whether the instructions, the texts of all system items and a further
+// text together are short enough.
 func (l *items) instructionsFit(instructions, more string) bool {
 	return utf8.RuneCountInString(joined(instructions, joined(l.systemText(), more))) <= instructionsMax
 }

@@ -21,9 +21,9 @@ const (
 // one letter. The result does not depend on the position at which the worker starts.
 type worker struct {
 	tb       testing.TB
-	names    *int // number of items that all workers together have found
+	names    *int // number of items that all workers together have detected
 	config   contract.VoiceConfig
-	position int64 // position of the first sample in the audio received
+	position int64 // position of the first received sample
 	heard    []int16
 	at       int64 // end of the analyzed samples
 	from     int64 // position at which the analysis began
@@ -33,8 +33,8 @@ type worker struct {
 
 	answer string
 	text   []byte
-	start  int // next byte of the answer that must be spoken
-	base   int // position of text within the answer, in bytes
+	start  int // offset of the next byte of the answer that must be spoken
+	base   int // offset of text within the answer, in bytes
 	last   bool
 	skip   int64
 	said   bool
@@ -135,7 +135,7 @@ func (w *worker) command(command contract.VoiceCommand) {
 	}
 }
 
-// again restarts the detection of speech at a position.
+// again restarts the detection of speech at the given position.
 func (w *worker) again(at int64) {
 	if at > w.from {
 		w.at, w.from, w.speech, w.silent = at, at, nil, 0
@@ -155,7 +155,7 @@ func (w *worker) say(command contract.VoiceCommand) {
 	w.speak()
 }
 
-// speak speaks all complete sentences that have arrived.
+// speak speaks all sentences that have arrived completely.
 func (w *worker) speak() {
 	for {
 		rest := w.text[w.start-w.base:]

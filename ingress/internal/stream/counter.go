@@ -14,8 +14,9 @@ type Limit struct {
 	Max  int
 }
 
-// Take counts a stream under the name of each limit. If a limit is reached, Take counts nothing and
-// returns that limit. The caller must pass the same limits to Leave when the stream has ended.
+// Take counts a stream under the name of each of the limits. If one of them is already reached,
+// Take counts nothing and returns that limit. When the stream has ended, the caller must pass the
+// same limits to Leave.
 func (s *Counter) Take(limits ...Limit) (full *Limit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,13 +37,13 @@ func (s *Counter) Take(limits ...Limit) (full *Limit) {
 	return nil
 }
 
-// Leave reverses one call of Take with the same limits.
+// Leave reverses a call of Take with the same limits.
 func (s *Counter) Leave(limits ...Limit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, limit := range limits {
 		if s.taken[limit.Name]--; s.taken[limit.Name] == 0 {
-			delete(s.taken, limit.Name) // entries of zero are deleted to save memory
+			delete(s.taken, limit.Name) // names without streams are deleted to save memory
 		}
 	}
 }

@@ -4,10 +4,10 @@ import (
 	"parley/shared/domain"
 )
 
-// AppendFrame appends an event to b as a server-sent event. It is used for live events and for
-// events of a stored log, so that both have the same bytes.
+// AppendFrame appends an event to b as a server-sent event. Live events and the events of stored
+// logs are both encoded by this function, so that their bytes are equal.
 func AppendFrame(b []byte, runID string, e domain.Event) []byte {
-	// Clients send this id when they reconnect, to continue after the event.
+	// When clients reconnect, they send this id in order to continue after the event.
 	b = append(b, "id: "...)
 	b = e.ID.Append(b)
 	b = append(b, "\nevent: "...)
@@ -15,12 +15,12 @@ func AppendFrame(b []byte, runID string, e domain.Event) []byte {
 	b = append(b, "\ndata: {\"runId\":\""...)
 	b = append(b, runID...)
 	b = append(b, '"')
-	if len(e.Data) > 2 { // longer than {}
+	if len(e.Data) > 2 { // the object has members
 		b = append(b, ',')
 	}
 
-	// e.Data is a JSON object. Its opening brace is replaced, so that runId becomes the first
-	// member.
+	// e.Data is a JSON object, whose opening brace was already written, followed by the member
+	// runId.
 	b = append(b, e.Data[1:]...)
 	return append(b, "\n\n"...)
 }

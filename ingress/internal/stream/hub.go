@@ -33,8 +33,8 @@ type Logs interface {
 	EventLogBytes(ctx context.Context, req executiondb.EventLogRequest) (int, error)
 }
 
-// Bus delivers the events of runs. A second call of Follow for the same run retries a failed
-// subscription. One call of Unfollow ends the subscription.
+// Bus delivers the events of runs. If the subscription of a run has failed, a second call of Follow
+// tries again. A single call of Unfollow ends the subscription.
 type Bus interface {
 	Follow(runID string) error
 	Unfollow(runID string)
@@ -55,7 +55,7 @@ type Hub struct {
 	runs map[string][]*Reader // open readers, by run
 }
 
-// New returns a hub. Its readers receive nothing before Run.
+// New returns a hub. Its readers receive events only while Run is running.
 func New(logs Logs, b Bus, log zerolog.Logger) *Hub {
 	h := &Hub{logs: logs, bus: b, log: log, runs: map[string][]*Reader{}}
 	h.reads = batch.New(readMax, readWaiting, h.readLogs)
@@ -77,7 +77,7 @@ func (h *Hub) Drain() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
-	// Each reader wakes, finds the hub drained and returns ErrDrained.
+	// Each reader that is woken finds that the hub drains, and returns ErrDrained.
 	for _, readers := range h.runs {
 		for _, r := range readers {
 			r.rouse()
@@ -85,21 +85,22 @@ func (h *Hub) Drain() {
 	}
 }
 
-// readLogs reads the logs of one batch in one statement. The group h.reads calls it.
+// readLogs reads the logs of one batch in one statement. The batches are formed by h.reads.
 func (h *Hub) readLogs(ctx context.Context, reqs []executiondb.EventLogRequest) ([]*executiondb.EventLog, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	logs, err := h.logs.EventLogs(ctx, reqs)
-	if err != nil { // logged once, although several readers share the batch
+	if err != nil { // the error is logged once, although several readers get it
 		h.log.Warn().Err(err).Int("streams", len(reqs)).Msg("cannot read event logs of runs; open streams will retry")
 	}
 	return logs, err
 }
 
-// Follow returns a reader that receives the events of a run from now on. The caller must close it.
-// The run need not exist yet. A caller that follows a run before accepting it misses no event.
+// Follow returns a reader that receives the events of a run from now on. The caller must close the
+// reader. The run need not exist yet: if a caller follows a run before it accepts the run, it
+// misses no event.
 func (h *Hub) Follow(runID string) *Reader {
-	// If the subscription fails, the reader reads the log periodically and misses nothing.
+	// If the subscription fails, the reader reads the log periodically, so that it misses nothing.
 	r := &Reader{hub: h, runID: runID, wake: make(chan struct{}, 1)}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -110,13 +111,13 @@ func (h *Hub) Follow(runID string) *Reader {
 	return r
 }
 
-// Open returns a reader of an existing run. The reader begins after the event last. Open returns
+// Open returns a reader of an existing run. The reader returns the events after last. Open returns
 // the errors of [Reader.Start].
 func (h *Hub) Open(ctx context.Context, org, runID string, last domain.EventID, reserve Reserve) (*Reader, error) {
 	r := h.Follow(runID)
 
-	// The subscription must be active before the log is read. Otherwise an event in between would
-	// be missed until the next read.
+	// The subscription must begin before the log is read. Otherwise the reader would miss the
+	// events in between until it reads the log again.
 	if err := h.bus.Flush(ctx); err != nil {
 		h.log.Debug().Err(err).Str("run_id", runID).Msg("no event subscription yet; polling the event log")
 	}
@@ -143,8 +144,8 @@ func (h *Hub) Reads(runID string) bool {
 	return len(h.runs[runID]) > 0
 }
 
-// unfollow removes a reader. With the last reader of a run, the run's subscription ends. A second
-// call for the same reader does nothing.
+// unfollow removes a reader. When the last reader of a run is removed, the run's subscription ends.
+// A second call for the same reader does nothing.
 func (h *Hub) unfollow(r *Reader) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

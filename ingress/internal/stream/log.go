@@ -14,7 +14,7 @@ import (
 func eventsFor(log *executiondb.EventLog) ([]domain.Event, error) {
 	run := &log.Run.Run
 
-	// The first two events are not stored, because the run's row contains their data.
+	// The first two events are not stored, because the run's row contains the same data.
 	created, err := domain.CreatedEvent(run)
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func eventsFor(log *executiondb.EventLog) ([]domain.Event, error) {
 		events = append(events, told...)
 	}
 
-	// The run has not finished, so the log has no last event yet.
+	// The run has not finished, so its log has no last event yet.
 	if log.EndFence == 0 {
 		return events, nil
 	}
@@ -57,8 +57,8 @@ func eventsFor(log *executiondb.EventLog) ([]domain.Event, error) {
 // derived from the run's result.
 var simpleEnd = domain.EventID{Fence: 1, N: 3}
 
-// wholeAnswer returns the single delta event of a simple log, taken from the run's result. It
-// returns nil if the answer is empty.
+// wholeAnswer returns the only delta event of a simple log, which contains the answer in the run's
+// result. It returns nil if the answer is empty.
 func wholeAnswer(result []byte) ([]domain.Event, error) {
 	var run struct {
 		Message string `json:"message"`

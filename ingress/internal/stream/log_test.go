@@ -68,8 +68,8 @@ func TestLogsCombineRowAndChunks(t *testing.T) {
 	}
 }
 
-// The first event of an attempt has the same bytes whether it is received live or derived from the
-// result of the run.
+// The first event of an attempt has the same bytes whether it is received from the bus or derived
+// from the result of the run.
 func TestFramesOfLiveAndDerivedEventsAreTheSame(t *testing.T) {
 	t.Parallel()
 	const text = "a<b> & \"c\" \u2028 ☾\n"

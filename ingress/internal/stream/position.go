@@ -5,10 +5,11 @@ import (
 	"parley/shared/domain"
 )
 
-// position is the position of a reader in a run's log: after the last event that it has returned.
+// position is the position of a reader in a run's log, which is after the last event that it has
+// returned.
 type position struct{ last domain.EventID }
 
-// logged takes the events of a stored log and returns those that are new to the reader.
+// logged takes the events of a stored log. It returns the events that are new to the reader.
 func (p *position) logged(events []domain.Event) []domain.Event {
 	events = p.fresh(events)
 	if n := len(events); n > 0 {
@@ -17,8 +18,9 @@ func (p *position) logged(events []domain.Event) []domain.Event {
 	return events
 }
 
-// receive takes a message and returns its events that are new to the reader. gap is set if earlier
-// events are missing. The caller must then read the log and pass the message again.
+// receive takes a message from the bus. It returns the message's events that are new to the reader.
+// gap is set if earlier events are missing. The caller must then read the log and pass the message
+// again.
 func (p *position) receive(message []byte) (events []domain.Event, gap bool, err error) {
 	chunk, err := contract.ParseEventMessage(message)
 	if err != nil {
@@ -26,12 +28,12 @@ func (p *position) receive(message []byte) (events []domain.Event, gap bool, err
 	}
 
 	first := domain.EventID{Fence: chunk.Fence, N: chunk.First}
-	if len(chunk.Lines) == 0 { // a notice that events were too large for a message
+	if len(chunk.Lines) == 0 { // the message only reports that events were too large for it
 		return nil, first.After(p.last), nil
 	}
 
 	if chunk.Fence < p.last.Fence {
-		return nil, false, nil // the message belongs to an abandoned attempt
+		return nil, false, nil // the message is from an attempt that was abandoned
 	}
 
 	// The message may repeat events that the reader has already read from the log.
@@ -50,7 +52,7 @@ func (p *position) receive(message []byte) (events []domain.Event, gap bool, err
 	return events, false, nil
 }
 
-// fresh returns the events after the reader's position, and advances the position.
+// fresh returns the events after the reader's position, and moves the position to the last of them.
 func (p *position) fresh(events []domain.Event) []domain.Event {
 	for i, e := range events {
 		if e.ID.After(p.last) {

@@ -46,7 +46,7 @@ func TestReceivedEventsFollowOrShowAGap(t *testing.T) {
 		events int
 		want   string
 		gap    bool
-		after  string // position after the message
+		after  string // position after the message was received
 	}{
 		"next":                         {"1.3", "1.4", 1, "1.4", false, "1.4"},
 		"several":                      {"1.3", "1.4", 3, "1.4 1.5 1.6", false, "1.6"},

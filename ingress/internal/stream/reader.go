@@ -17,17 +17,18 @@ import (
 )
 
 const (
-	bufferMax  = 64 << 10 // bytes of buffered messages; if more arrive, the buffer is dropped and the log is read instead
-	perMessage = 64       // bytes by which each buffered message counts in addition to its size
+	bufferMax  = 64 << 10 // maximum size of buffered messages; if it is exceeded, the buffer is dropped, and the log is read instead
+	perMessage = 64       // number of bytes that each buffered message counts in addition to its size
 
-	firstLook       = 300 * time.Millisecond // time from opening to the first read, when earlier events have been checkpointed
-	idleLook        = 5 * time.Second        // time without events after which the log is read
-	unreachableLook = time.Second            // time without events after which the log is read while the bus is unreachable
-	shortestGap     = 100 * time.Millisecond // pause between reads while events are missing; it doubles each time
+	firstLook       = 300 * time.Millisecond // time from opening to the first read of the log; earlier events are checkpointed by then
+	idleLook        = 5 * time.Second        // time without events after which the log is read again
+	unreachableLook = time.Second            // like idleLook, while the bus is unreachable
+	shortestGap     = 100 * time.Millisecond // first pause between reads of the log while events are missing; the pause doubles each time
 	longestGap      = 2 * time.Second
 )
 
-// ErrDrained ends the readers of a stopping hub. Another process can continue from the last event.
+// ErrDrained ends the readers of a stopping hub. Their clients can continue at another process,
+// after the last event.
 var ErrDrained = errors.New("the service is stopping")
 
 // Reader reads the log of one run as it grows. Only one goroutine may use it.
@@ -42,27 +43,27 @@ type Reader struct {
 	ended   bool          // whether the log is complete
 	failure error         // why the log ended before its run; nil if it did not
 	gap     bool          // whether events before the received messages are missing
-	wait    time.Duration // pause between reads during a gap or after a failure
+	wait    time.Duration // pause until the next read, during a gap or after a failure
 	lookAt  time.Time     // when to read the log if no event arrives
 	timer   *time.Timer
-	lasts   bool // whether the reader continues while the hub drains
+	lasts   bool // whether the reader continues although the hub drains
 
-	// The fields below are shared with the hub's goroutine.
+	// The fields below are also used by the hub's goroutine.
 	mu sync.Mutex
 
-	receive [][]byte      // received messages that have not been taken yet
+	receive [][]byte      // received messages that the reader has not taken yet
 	bytes   int           // total size of the messages in receive, plus perMessage for each of them
 	look    bool          // whether the log must be read
 	wake    chan struct{} // signals a message, or that the log must be read
 }
 
-// hear buffers a message. If the message is nil or the buffer is full, the reader must read the log
+// hear buffers a message. If message is nil or the buffer is full, the reader reads the log
 // instead.
 func (r *Reader) hear(message []byte) {
 	r.mu.Lock()
 
-	// A client that reads slowly occupies at most bufferMax. The reader gets the dropped events
-	// from the log.
+	// The messages of a client that reads slowly occupy at most bufferMax bytes. The reader gets
+	// the dropped events from the log.
 	size := len(message) + perMessage
 	switch {
 	case message == nil:
@@ -78,7 +79,7 @@ func (r *Reader) hear(message []byte) {
 }
 
 // rouse wakes the reader if it sleeps. It never blocks, because the hub calls it for many readers
-// in a row.
+// one after another.
 func (r *Reader) rouse() {
 	select {
 	case r.wake <- struct{}{}:
@@ -89,8 +90,8 @@ func (r *Reader) rouse() {
 // RunID returns the id of the run.
 func (r *Reader) RunID() string { return r.runID }
 
-// Reserve reserves memory for the given number of bytes of a log before they are read. If it
-// returns an error, the log is not read.
+// Reserve is a function that reserves memory for a log of the given number of bytes before the log
+// is read. If it returns an error, the log is not read.
 type Reserve func(bytes int) error
 
 // Start reads the log of an organization's run for the first time, after reserving memory for it.
@@ -98,13 +99,13 @@ type Reserve func(bytes int) error
 func (r *Reader) Start(ctx context.Context, org string, last domain.EventID, reserve Reserve) error {
 	r.org, r.position.last = org, last
 
-	// The size is read first, because a log may have many megabytes.
+	// The size is determined before the log is read, because a log may have many megabytes.
 	bytes, err := r.hub.logs.EventLogBytes(ctx, r.request())
 	if err != nil {
 		return refusal(err)
 	}
 
-	// Small logs need no reservation.
+	// A small log needs no reservation.
 	if bytes > rundb.ShortBytes {
 		if err := reserve(bytes); err != nil {
 			return err
@@ -119,9 +120,9 @@ func (r *Reader) Start(ctx context.Context, org string, last domain.EventID, res
 	return nil
 }
 
-// Begin replaces Start for a run that was just accepted. The log begins with the events derived
-// from run, and later events follow as they arrive. Begin cannot fail. The caller can therefore
-// return the run's id even if the database is unreachable.
+// Begin replaces Start for a run that was just accepted. The log begins with events that are
+// derived from run, and further events follow as they arrive. Begin cannot fail. The caller can
+// therefore return the run's id even if the database is unreachable.
 func (r *Reader) Begin(run *rundb.StoredRun, last domain.EventID) {
 	r.org, r.position.last = run.OrganizationID, last
 	r.lookAt = time.Now().Add(firstLook)
@@ -141,7 +142,7 @@ func (r *Reader) AtEnd(last domain.EventID) bool {
 	return r.ended && (n == 0 || !r.ready[n-1].ID.After(last))
 }
 
-// Close ends the reader. Further calls do nothing.
+// Close ends the reader. It may be called several times.
 func (r *Reader) Close() {
 	r.hub.unfollow(r)
 	if r.timer != nil {
@@ -149,14 +150,14 @@ func (r *Reader) Close() {
 	}
 }
 
-// Outlast lets the reader continue until it is closed, even if its hub drains. It is for readers
-// that finish soon in any case.
+// Outlast lets the reader continue until it is closed, even if its hub drains. It is meant for
+// readers that end soon anyway.
 func (r *Reader) Outlast() { r.lasts = true }
 
-// Next returns events that it has not returned before. If there are none, it waits for events until
-// the given time, and returns none if none arrive. After the last event it returns io.EOF. If the
-// log ends before its run, Next returns the coded error with the reason. The events are valid until
-// the next call.
+// Next returns the events that it has not returned before. If there are none, it waits for events
+// until the given time, and then returns none. After the last event it returns io.EOF. If the log
+// ends before its run, Next returns the coded error with the reason. The events are valid until the
+// next call.
 func (r *Reader) Next(ctx context.Context, until time.Time) ([]domain.Event, error) {
 	if events := r.ready; len(events) > 0 {
 		r.ready = nil
@@ -191,8 +192,8 @@ func (r *Reader) Next(ctx context.Context, until time.Time) ([]domain.Event, err
 	return nil, io.EOF
 }
 
-// takeReceived returns the received events that follow the position directly. It keeps messages
-// after a gap in the buffer.
+// takeReceived returns the received events that directly follow the reader's position. If there is
+// a gap, it keeps the messages after the gap in the buffer.
 func (r *Reader) takeReceived() []domain.Event {
 	r.mu.Lock()
 	messages := r.receive
@@ -208,7 +209,7 @@ func (r *Reader) takeReceived() []domain.Event {
 		}
 		if gap {
 			r.putBack(messages[i:])
-			if !r.gap { // for a new gap, the log is read immediately, and then at increasing intervals
+			if !r.gap { // after a new gap, the log is read immediately, and then with increasing pauses
 				r.gap, r.wait, r.lookAt = true, 0, time.Time{}
 			}
 			return out
@@ -216,7 +217,7 @@ func (r *Reader) takeReceived() []domain.Event {
 		out = append(out, events...)
 	}
 
-	// No event was missing. The last one may be the end of the run.
+	// No event was missing. The last event may be the end of the run.
 	r.gap = false
 	r.ended = len(out) > 0 && out[len(out)-1].Last()
 	return out
@@ -241,9 +242,9 @@ func (r *Reader) takeLook() bool {
 	return look
 }
 
-// lookAgain reads the log during a stream. If the read fails, it schedules another.
+// lookAgain reads the log again during a stream. If that fails, it schedules another read.
 func (r *Reader) lookAgain(ctx context.Context) []domain.Event {
-	r.takeLook() // clear look before the read, so that a request during the read causes another read
+	r.takeLook() // clears look before the read, so that a request for a read during this read causes another one
 	events, err := r.read(ctx)
 	switch coded := (*apierr.Error)(nil); {
 	case errors.As(err, &coded) && coded.Code != apierr.Unavailable:
@@ -251,13 +252,14 @@ func (r *Reader) lookAgain(ctx context.Context) []domain.Event {
 	case err != nil, len(events) == 0 && r.gap:
 		r.lookLater()
 	default:
-		r.gap, r.wait = false, 0 // the read succeeded; if events are still missing, the gap is detected again
+		r.gap, r.wait = false, 0 // the read has succeeded; if events are still missing, the next message shows that
 		r.lookAt = time.Now().Add(r.idle())
 	}
 	return events
 }
 
-// lookLater schedules the next read after a failure. The pause doubles up to longestGap.
+// lookLater schedules the next read after a failed read. The pause doubles each time, up to
+// longestGap.
 func (r *Reader) lookLater() {
 	r.wait = min(max(2*r.wait, shortestGap), longestGap)
 	r.lookAt = time.Now().Add(r.wait)
@@ -271,20 +273,20 @@ func (r *Reader) idle() time.Duration {
 	return unreachableLook
 }
 
-// request returns the request for the part of the log after the reader's position.
+// request returns the request that reads the part of the log after the reader's position.
 func (r *Reader) request() executiondb.EventLogRequest {
 	last := r.position.last
 	return executiondb.EventLogRequest{
 		RunID: r.runID, OrganizationID: r.org,
-		AfterFence: last.Fence, AfterN: min(last.N, math.MaxInt32), // limited, because a client may send any number
+		AfterFence: last.Fence, AfterN: min(last.N, math.MaxInt32), // limited to an int32, because a client may send any number
 	}
 }
 
-// read reads the stored log and returns the events that are new.
+// read reads the stored log. It returns the events that are new to the reader.
 func (r *Reader) read(ctx context.Context) ([]domain.Event, error) {
 	request := r.request()
 	log, err := r.hub.reads.Do(ctx, request)
-	for err == nil && log != nil && log.Deferred { // a later batch may have room for this log
+	for err == nil && log != nil && log.Deferred { // the batch had no room for this log, but a later batch may have
 		log, err = r.hub.reads.Do(ctx, request)
 	}
 	switch {
@@ -313,9 +315,9 @@ func (r *Reader) gone(ctx context.Context) error {
 }
 
 // sleep waits for a message, for the next read of the log, or for the given time. Thousands of
-// goroutines wait here, so the functions on the stack have small frames.
+// goroutines wait in this function, so their stacks must be small here.
 func (r *Reader) sleep(ctx context.Context, until time.Time) error {
-	if r.drained() { // the hub was drained before this reader was opened, so it will not be woken
+	if r.drained() { // this reader was opened after the hub was drained, so it will not be woken
 		return ErrDrained
 	}
 	r.arm(until)
@@ -331,7 +333,7 @@ func (r *Reader) sleep(ctx context.Context, until time.Time) error {
 	return nil
 }
 
-// drained reports whether the reader must end because its process is stopping.
+// drained reports whether the reader must end because the hub drains.
 func (r *Reader) drained() bool { return !r.lasts && r.hub.drained.Load() }
 
 // arm sets the timer to the next read of the log or to the given time, whichever is earlier. The

@@ -24,7 +24,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// fakeRun is a run together with its worker, its rows in the database and its bus.
+// fakeRun is a run with a worker, rows in the database and a bus, all of them simulated.
 type fakeRun struct {
 	mu     sync.Mutex
 	log    executiondb.EventLog
@@ -123,7 +123,7 @@ func (r *fakeRun) begin() {
 	}
 }
 
-// nextEvent adds an event to the attempt and returns its bus message.
+// nextEvent adds an event to the attempt. It returns the bus message with this event.
 func (r *fakeRun) nextEvent(text string) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -148,8 +148,8 @@ func (r *fakeRun) checkpoint() {
 	r.first, r.lines = r.next, nil
 }
 
-// end finishes the run. A completed run is finished by its worker, and any other run by the
-// service.
+// end finishes the run. If the run completes, its worker finishes it, and otherwise the service
+// does.
 func (r *fakeRun) end(status domain.RunStatus) {
 	if status == domain.RunCompleted {
 		r.checkpoint()
@@ -218,8 +218,8 @@ func open(t *testing.T, h *Hub, last string) *Reader {
 // unbounded is a Reserve that accepts a log of any size.
 func unbounded(int) error { return nil }
 
-// next returns the ids of the events that arrive within a time. It adds "end" at the end of the
-// log, or the code of an error.
+// next returns the ids of the events that arrive within a time, followed by "end" if the log has
+// ended, or by the code of an error.
 func next(t *testing.T, r *Reader, within time.Duration) string {
 	t.Helper()
 	var ids []string
@@ -284,8 +284,8 @@ func TestAReaderFollowsARunToItsEnd(t *testing.T) {
 	})
 }
 
-// The notice that a run has finished contains the last event of the run, so the log need not be
-// read. The event has the same bytes as in the log.
+// The message that a run has finished contains the last event of the run, so readers need not read
+// the log. The event has the same bytes in both.
 func TestTheLastEventIsReceivedWithTheNotice(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s testEnv) {
@@ -297,7 +297,7 @@ func TestTheLastEventIsReceivedWithTheNotice(t *testing.T) {
 		want(t, "running", next(t, r, time.Second), "0.1 1.1")
 		want(t, "running", next(t, missing, time.Second), "0.1 1.1")
 		run.deliver(bus.RunMessage{Events: run.nextEvent("a")})
-		missing.takeReceived() // a reader that has lost this piece
+		missing.takeReceived() // a reader that has lost the event
 		missing.position.last = domain.StartedID
 		want(t, "live", next(t, r, 0), "1.2")
 

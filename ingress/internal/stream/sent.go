@@ -3,8 +3,9 @@ package stream
 import "strings"
 
 // SentText is the text that was sent to a client in a protocol that cannot retract text. A new
-// attempt repeats the text, so only the part after the sent text is new. If the text of a new
-// attempt differs, the client's answer cannot be corrected. The zero value is ready for use.
+// attempt repeats the text, and only the text after the sent part is new to the client. If a new
+// attempt produces a different text, the client's copy cannot be corrected. The zero value is ready
+// for use.
 type SentText struct {
 	text   []byte
 	at     int  // number of bytes that the current attempt has repeated
@@ -12,7 +13,7 @@ type SentText struct {
 }
 
 // Delta takes the next piece of the current attempt's text and returns the part that is new to the
-// client. It returns false once the text differs from the text that was sent.
+// client. It returns false after the attempt's text has differed from the text that was sent.
 func (t *SentText) Delta(text string) (fresh string, ok bool) {
 	if t.broken {
 		return "", false

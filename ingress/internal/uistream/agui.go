@@ -35,7 +35,7 @@ type aguiEvent struct {
 // last returns "", because the protocol has no mark for the end of a stream.
 func (agui) last() string { return "" }
 
-// chunks encodes a piece as events of the protocol.
+// chunks encodes a piece of a stream as events of the protocol.
 func (d agui) chunks(piece any) []any {
 	switch p := piece.(type) {
 	case runStarted:
@@ -70,7 +70,7 @@ func (d agui) chunks(piece any) []any {
 	return nil
 }
 
-// message returns the id of the n-th text in the run.
+// message returns the id of the message for the n-th text of the run.
 func (d agui) message(n int) string { return "msg_" + d.runID + "_" + strconv.Itoa(n) }
 
 // call returns the id of a tool call in the protocol.

@@ -11,7 +11,7 @@ import (
 )
 
 // aisdk encodes the AI SDK's UI message stream, which is one message that consists of parts. Tool
-// calls are marked as executed by the service. Otherwise clients would try to execute them.
+// calls are marked as executed by the service, because clients would otherwise try to execute them.
 type aisdk struct{}
 
 // chunk is a chunk of the stream. The type determines which fields are set.
@@ -52,7 +52,7 @@ type outputValue struct {
 // last returns the data that marks the end of a stream.
 func (aisdk) last() string { return "[DONE]" }
 
-// chunks encodes a piece as chunks of the stream.
+// chunks encodes a piece of a stream as chunks.
 func (aisdk) chunks(piece any) []any {
 	switch p := piece.(type) {
 	case runStarted:
@@ -88,11 +88,11 @@ func (aisdk) chunks(piece any) []any {
 	return nil
 }
 
-// messagePrefix is the prefix of message ids. It is followed by the suffix of the run's id.
+// messagePrefix is the prefix of a message's id, which also contains the suffix of the run's id.
 const messagePrefix = "msg_"
 
-// RunOfMessage returns the run's id for a message id in the AI SDK's format. It returns false for
-// any other id.
+// RunOfMessage returns the id of the run to which a message id in the AI SDK's format belongs. It
+// returns false for any other id.
 func RunOfMessage(messageID string) (runID string, ok bool) {
 	suffix, ok := strings.CutPrefix(messageID, messagePrefix)
 	runID = id.Run + "_" + suffix
@@ -115,8 +115,8 @@ func toolOutcome(p toolEnded) chunk {
 	return c
 }
 
-// failure returns the error text of a failed tool call, which is the member "error" of the call's
-// output.
+// failure returns the error text of a failed tool call, which is in the member "error" of the
+// call's output.
 func failure(call domain.ToolCall) string {
 	var output struct {
 		Error string `json:"error"`
@@ -127,7 +127,7 @@ func failure(call domain.ToolCall) string {
 	return output.Error
 }
 
-// sourceChunks returns the chunks for a citation. The source is included only when it is cited for
+// sourceChunks returns the chunks for a citation. They include the source only when it is cited for
 // the first time.
 func sourceChunks(p cited) []any {
 	c := p.citation
@@ -136,7 +136,7 @@ func sourceChunks(p cited) []any {
 		return []any{said}
 	}
 	source := chunk{Type: "source-url", SourceID: strconv.Itoa(c.ID), URL: c.URL, Title: c.Title}
-	// Documents have no public URL.
+	// Documents have no public URL, so they are sent as documents.
 	if c.DocumentID != nil || c.URL == "" {
 		source.Type, source.URL, source.MediaType = "source-document", "", mediaType(c.Title)
 		if source.Title == "" {

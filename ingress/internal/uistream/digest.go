@@ -8,7 +8,7 @@ import (
 	"parley/shared/domain"
 )
 
-// These types are the pieces of a stream, which are the same for all protocols.
+// These types are the pieces of a stream. All protocols have the same pieces.
 type (
 	runStarted struct{ runID, sessionID, threadID, theirRunID string }
 	textBegun  struct{ n int }
@@ -59,7 +59,7 @@ type eventData struct {
 	Data           json.RawMessage        `json:"data"`
 }
 
-// digest converts an event to the pieces that are new to the client.
+// digest converts an event to pieces of the stream, without those that the client already has.
 func (e *Encoder) digest(event domain.Event) ([]any, error) {
 	e.reached = e.reached || event.ID == e.reader.Last
 	var t eventData
@@ -72,7 +72,7 @@ func (e *Encoder) digest(event domain.Event) ([]any, error) {
 	return e.tell(event, t), nil
 }
 
-// tell returns the pieces for an event, depending on its type.
+// tell returns the pieces of the stream that represent an event.
 func (e *Encoder) tell(event domain.Event, t eventData) []any {
 	switch event.Type {
 	case domain.EventRunCreated:
@@ -95,11 +95,11 @@ func (e *Encoder) tell(event domain.Event, t eventData) []any {
 	case domain.EventRunCompleted, domain.EventRunCancelled, domain.EventRunFailed, domain.EventRunTimedOut:
 		return e.end(t.Run)
 	}
-	return nil // an event that clients do not see, or that a later release has added
+	return nil // clients do not see the event, or a later release has added its type
 }
 
-// begin returns the first piece of a stream. It contains the client's names for session and run, or
-// else the service's ids.
+// begin returns the first piece of a stream. It contains the names that the client has given to the
+// session and the run, or else their ids.
 func (e *Encoder) begin(sessionID string) []any {
 	if e.reader.ThreadID == "" {
 		e.reader.ThreadID = sessionID
@@ -110,9 +110,9 @@ func (e *Encoder) begin(sessionID string) []any {
 	return []any{runStarted{runID: e.runID, sessionID: sessionID, threadID: e.reader.ThreadID, theirRunID: e.reader.RunID}}
 }
 
-// restart handles the start of another attempt. The log does not contain the earlier attempts. If
-// the client has received events that the log lacks, the encoder cannot determine which events are
-// new to it.
+// restart handles the start of another attempt. The log does not contain events of earlier
+// attempts. If the client has received such events, the encoder cannot determine which events are
+// new to the client.
 func (e *Encoder) restart(at domain.EventID) []any {
 	if e.reader.Last.After(domain.StartedID) && (!at.After(e.reader.Last) || !e.reached) {
 		e.lost = true
@@ -150,7 +150,7 @@ func (e *Encoder) endText(pieces []any) []any {
 }
 
 // tool returns the pieces of a tool call: first its input and then its result. If another attempt
-// repeats the call, they are not returned again. A call with the same id but a different input
+// repeats the call, tool does not return them again. A call with the same id but a different input
 // counts as a new call.
 func (e *Encoder) tool(call *domain.ToolCall, over bool) []any {
 	if call == nil {
@@ -199,10 +199,10 @@ func (e *Encoder) output(data json.RawMessage) []any {
 	return append(e.endText(nil), outputAdded{e.runID, data})
 }
 
-// end returns the last pieces of a stream: the remaining answer and the outcome of the run.
+// end returns the last pieces of a stream: the rest of the answer, and the outcome of the run.
 func (e *Encoder) end(run *domain.Run) []any {
 	if run == nil {
-		return nil // unreachable, because every outcome has a JSON form
+		return nil // every outcome has a JSON form, so this is unreachable
 	}
 	var pieces []any
 	if run.Status == domain.RunCompleted && run.Message != nil {

@@ -57,10 +57,10 @@ type Encoder struct {
 	done      bool
 }
 
-// dialect encodes pieces in one protocol.
+// dialect encodes pieces of a stream in one protocol.
 type dialect interface {
 	chunks(piece any) []any
-	last() string // last returns the data after the last chunk that marks the end of a stream; empty: none
+	last() string // last returns the data that follows the last chunk to mark the end of a stream; empty: none
 }
 
 // New returns an encoder of a run's events for a client.
@@ -100,15 +100,15 @@ func (e *Encoder) Cut(b []byte) []byte {
 	return e.write(b, e.breakOff("stream_cut", "The stream was interrupted; the run continues, and reading it again returns everything."), "")
 }
 
-// write appends the chunks of pieces as server-sent events. Only the last chunk has the event's id,
-// so that a client that is disconnected in between receives all of them again.
+// write appends the chunks of pieces as server-sent events. Only the last chunk has the event's id.
+// If the client is disconnected before this chunk, it therefore receives all chunks again.
 func (e *Encoder) write(b []byte, pieces []any, eventID string) []byte {
 	var data [][]byte
 	for _, piece := range pieces {
 		for _, chunk := range e.dialect.chunks(piece) {
 			encoded, err := json.Marshal(chunk)
 			if err != nil {
-				continue // unreachable, because all pieces have a JSON form
+				continue // all pieces have a JSON form, so this is unreachable
 			}
 			data = append(data, encoded)
 		}

@@ -189,7 +189,7 @@ func TestAGUIStreamHasAllEvents(t *testing.T) {
 	)
 }
 
-// kinds returns the types of the frames. If a frame has a text, it is included.
+// kinds returns the types of the events in a stream, and the texts that they contain.
 func kinds(out []string) string {
 	var said []string
 	for _, line := range out {

@@ -31,8 +31,8 @@ func (b *bucket) take(now time.Time) bool {
 	return true
 }
 
-// owe takes tokens even if they are not available yet. It returns the time until the bucket has
-// gained them.
+// owe takes tokens even if the bucket has too few. It returns how long the bucket needs to gain the
+// missing tokens.
 func (b *bucket) owe(now time.Time, some int) time.Duration {
 	b.fill(now)
 	b.level -= float64(some)

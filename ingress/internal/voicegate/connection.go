@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	maxUnprocessed = 10 * contract.VoiceRate // number of samples that the worker has not processed at which the client must wait
-	maxJobs        = 32                      // number of pending actions on runs at which the client must wait
+	maxUnprocessed = 10 * contract.VoiceRate // number of samples waiting for the worker at which the gate stops reading from the client
+	maxJobs        = 32                      // number of pending actions on runs at which the gate stops reading from the client
 
 	eventRate, eventBurst   = 50, 500   // events other than audio per second; a client that sends more is disconnected
 	appendRate, appendBurst = 500, 2000 // audio events per second; a client that sends more must wait
@@ -40,27 +40,27 @@ type connection struct {
 	line   *line
 	turns  *turns
 
-	over    chan struct{} // closed when the owner stops receiving
-	revoked chan struct{} // closed when the caller may no longer continue
+	over    chan struct{} // closed when the owner no longer receives
+	revoked chan struct{} // closed when the caller must no longer use the connection
 	mute    chan struct{} // closed when the client does not respond to a ping
 	stalls  atomic.Int64  // number of times that reading was paused or resumed; an odd number means paused
 
-	hold    *time.Timer // timer that resumes reading from a client that has exceeded its rate
+	hold    *time.Timer // resumes reading from a client that has exceeded its rate
 	held    bool
 	look    *time.Timer     // signals the next lookAround
-	drain   <-chan struct{} // closed when the gate begins to drain; then replaced by a channel that is closed when all connections must end
-	leaving bool            // whether the gate drains
+	drain   <-chan struct{} // closed when the gate begins to drain; then replaced by one that is closed when all connections must end
+	leaving bool            // whether the gate has begun to drain
 	events  bucket          // rate of events other than audio
 	appends bucket          // rate of audio events
 
-	announced bool // whether session.created was sent to the client, which happens once a worker is connected
+	announced bool // whether session.created was sent to the client; it is sent when the first worker is connected
 	ending    *end
 	last      time.Time // latest time passed to the conversation
 	answers   int       // number of answers requested
 	lost      int       // number of voice sessions lost
-	stopped   time.Time // when the worker reported the end of speech; reset when an answer begins
-	due       string    // the newest answer to speech; reset when a part of it has been written
-	dueFrom   time.Time // end of the speech to which that answer responds
+	stopped   time.Time // when the worker reported the end of speech; zero after an answer has begun
+	due       string    // id of the newest answer to speech; empty after a part of it was written
+	dueFrom   time.Time // end of the speech that this answer follows
 }
 
 // serve serves the connection until it ends.
@@ -68,11 +68,11 @@ func (c *connection) serve(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
-	// The deferred function uses the parts that prepare creates, so they exist before a goroutine
-	// starts.
+	// The deferred function uses the parts that prepare creates, so they must exist before a
+	// goroutine starts.
 	c.prepare()
 	var group sync.WaitGroup
-	defer func() { // deferred, so that the goroutines also end after a panic
+	defer func() { // deferred, so that the goroutines end even after a panic
 		c.close()
 		late := time.AfterFunc(c.gate.times.run, cancel) // limits the time for the remaining actions on runs
 		group.Wait()
@@ -115,7 +115,7 @@ func (c *connection) step(ctx context.Context) {
 		c.opened(came)
 	case n := <-c.turns.news:
 		c.turn(n)
-	case <-c.turns.did: // a job is done, so reading from the client may resume
+	case <-c.turns.did: // an action on a run is done, so reading from the client may resume
 	case <-c.out.announced:
 		c.reportWritten()
 	case <-c.out.done:
@@ -136,10 +136,10 @@ func (c *connection) step(ctx context.Context) {
 	}
 }
 
-// readable returns the channel of the client's messages. It returns nil while the client must wait,
-// for example until the first worker is connected.
+// readable returns the channel of the client's messages. It returns nil while the gate must not
+// read from the client, for example before the first worker is connected.
 func (c *connection) readable() <-chan incoming {
-	// stalls changes whenever reading is paused or resumed. With it, ping distinguishes a pause
+	// Whenever reading is paused or resumed, stalls changes. This lets ping distinguish a pause
 	// from a client that does not respond.
 	wait := !c.announced || c.held || c.conversation.Unheard() > maxUnprocessed || c.turns.waiting() >= maxJobs
 	if wait != (c.stalls.Load()%2 == 1) {
@@ -158,7 +158,7 @@ func (c *connection) hear(m incoming) {
 		return
 	}
 
-	// The memory of the message can be reused once the conversation has processed it.
+	// The conversation has processed the message, so its memory can be reused.
 	now := c.now()
 	effects := c.conversation.Client(now, m.body)
 	c.reader.release(m.body)
@@ -196,7 +196,7 @@ func (c *connection) worker(ctx context.Context, frame contract.VoiceFrame[contr
 	}
 }
 
-// turn handles news of a turn's run.
+// turn handles a change of a turn's run.
 func (c *connection) turn(n news) {
 	now := c.now()
 	switch {
@@ -215,10 +215,10 @@ func (c *connection) turn(n news) {
 	}
 }
 
-// apply performs the effects that the conversation has returned.
+// apply performs the effects that the conversation returns.
 func (c *connection) apply(effects realtime.Effects) {
-	// Queued audio is dropped before new events are queued, because the new events may contain
-	// audio that must be sent.
+	// Drop queued audio before queueing new events, because the new events may contain audio that
+	// must be sent.
 	if len(effects.Drop) > 0 {
 		c.out.drop(effects.Drop)
 	}
@@ -227,7 +227,7 @@ func (c *connection) apply(effects realtime.Effects) {
 	}
 	c.line.send(effects.Audio, effects.Commands)
 
-	// Runs are ended before new runs begin. The session's next run must read how much of the
+	// End runs before beginning new ones, because the session's next run must read how much of the
 	// previous answer was played.
 	for _, ended := range effects.End {
 		c.turns.end(ended)
@@ -244,29 +244,29 @@ func (c *connection) apply(effects realtime.Effects) {
 	}
 }
 
-// now returns the current time. Before that, it reports the audio written so far to the
-// conversation, because the playback position depends on it.
+// now returns the current time. It first reports to the conversation which audio was written,
+// because the playback position depends on that.
 func (c *connection) now() time.Time {
 	c.reportWritten()
 	c.last = time.Now()
 	return c.last
 }
 
-// reportWritten reports the written audio to the conversation.
+// reportWritten reports to the conversation which audio was written.
 func (c *connection) reportWritten() {
 	for _, s := range c.out.takeWritten() {
 		if c.due != "" && s.answer == c.due {
 			c.gate.metrics.turn.Observe(s.at.Sub(c.dueFrom).Seconds())
 			c.due = ""
 		}
-		if s.at.After(c.last) { // times passed to the conversation never decrease
+		if s.at.After(c.last) { // the conversation requires that times do not decrease
 			c.last = s.at
 		}
 		c.conversation.Sent(c.last, s.answer, s.samples)
 	}
 }
 
-// openLine starts to open a voice session, either the first one or a replacement.
+// openLine starts to open a voice session: the first one of the connection, or a replacement.
 func (c *connection) openLine(ctx context.Context, within time.Duration) {
 	if err := c.line.open(ctx, c.conversation.Resume(), within); err != nil {
 		c.gate.deps.Log.Error().Err(err).Msg("cannot encode a voice session")
@@ -274,9 +274,9 @@ func (c *connection) openLine(ctx context.Context, within time.Duration) {
 	}
 }
 
-// reopen replaces a voice session that was lost or whose worker is stopping.
+// reopen replaces a voice session that was lost, or whose worker is stopping.
 func (c *connection) reopen(ctx context.Context, now time.Time, leaving bool) {
-	// A worker that stops announces it, so that is not counted as a loss.
+	// A worker that stops announces that, so its session does not count as lost.
 	c.line.leave()
 	if !leaving {
 		c.gate.metrics.lost.Inc()

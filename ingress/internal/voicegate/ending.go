@@ -18,9 +18,9 @@ import (
 // event, and the close frame.
 type end struct {
 	reason        string
-	code, message string // of the error event; "": no event
+	code, message string // code and message of the error event; "": no event
 	how           realtime.Close
-	alone         bool // whether queued events are dropped, because sending them would take too long or is not allowed
+	alone         bool // whether queued events are dropped, because sending them takes too long or is not allowed
 }
 
 // closing returns a close frame. A close frame has room for 123 bytes of reason.
@@ -28,8 +28,8 @@ func closing(code websocket.StatusCode, reason string) realtime.Close {
 	return realtime.Close{Code: int(code), Reason: reason}
 }
 
-// These are the ways in which a connection can end. If a way has a code and a message, the client
-// receives them in an error event before the close frame.
+// These are the ways in which a connection can end. If an entry has a code and a message, the
+// client receives them in an error event before the close frame.
 var (
 	endClient = end{reason: "client"} // the client has sent a close frame
 	endGone   = end{reason: "gone"}   // the client has disconnected without a close frame
@@ -80,7 +80,7 @@ var (
 	}
 )
 
-// endFor returns how a connection ends after an error of reading from the client.
+// endFor returns how a connection ends if reading from the client has failed with this error.
 func endFor(err error) end {
 	switch {
 	case errors.Is(err, errTooLarge):
@@ -98,7 +98,7 @@ func endFor(err error) end {
 	return endProtocol
 }
 
-// end records why the connection ends. Only the first reason is kept.
+// end records why the connection ends. Only the first call has an effect.
 func (c *connection) end(why end) {
 	if c.ending == nil {
 		c.ending = &why
@@ -107,9 +107,10 @@ func (c *connection) end(why end) {
 
 // close sends the reason to the client, closes the connection, and releases the voice session and
 // the turns. It stores how much of an unfinished answer was played. The run of that answer
-// continues, as runs do whenever a client disconnects.
+// continues, as it does whenever a client of a voice connection disconnects.
 func (c *connection) close() {
-	// Everything that can produce events is closed before the last event is queued.
+	// Everything that can produce events is closed before the last event is queued, so that no
+	// event follows it.
 	why, words := c.lastWords()
 	close(c.over)
 	c.turns.close()
@@ -128,14 +129,14 @@ func (c *connection) close() {
 		<-c.out.done
 	}
 	_ = c.conn.Close()
-	_ = c.socket.CloseNow() // the connection is already closed; this call frees the memory of the library's reader
+	_ = c.socket.CloseNow() // the connection is already closed, but this call frees the memory of the library's reader
 	c.hold.Stop()
 	c.look.Stop()
 }
 
 // lastWords stores how much of the answers was played, and returns the last events for the client.
 func (c *connection) lastWords() (end, []realtime.Event) {
-	if c.ending == nil { // the owner panicked, so the conversation may be inconsistent and is not used
+	if c.ending == nil { // the owner has panicked, so the conversation may be inconsistent and is not used
 		c.end(end{reason: "failed", how: closing(websocket.StatusInternalError, "")})
 		return *c.ending, nil
 	}
@@ -162,7 +163,8 @@ func (c *connection) ping(ctx context.Context) {
 			return
 		}
 
-		// A missing response counts only if reading was never paused during the ping.
+		// If reading was paused during the ping, the response may be unread, so its absence does
+		// not count.
 		stalls := c.stalls.Load()
 		within, cancel := context.WithTimeout(ctx, c.gate.times.pong)
 		err := c.socket.Ping(within)
@@ -175,8 +177,8 @@ func (c *connection) ping(ctx context.Context) {
 	}
 }
 
-// watchPermit periodically checks whether the caller may still use the connection. It does not run
-// in the owner's goroutine, because a check may be slow.
+// watchPermit periodically checks whether the caller may still use the connection. It runs in a
+// goroutine of its own, because a check may be slow.
 func (c *connection) watchPermit() {
 	if c.a.Holds == nil || c.a.Look == nil {
 		return
@@ -200,7 +202,7 @@ func (c *connection) watchPermit() {
 // shortestLook is the minimum time between two checks of watchPermit.
 const shortestLook = 50 * time.Millisecond
 
-// report counts and logs the end of the connection. It does not log any content of the
+// report counts and logs that the connection has ended. It does not log any content of the
 // conversation.
 func (c *connection) report() {
 	c.gate.metrics.closed.WithLabelValues(c.ending.reason).Inc()

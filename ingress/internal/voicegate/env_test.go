@@ -33,9 +33,10 @@ import (
 )
 
 // patience is the longest time that a test waits for an expected event.
-const patience = 10 * time.Second
+const patience = time.Minute
 
-// testEnv is a gate behind a real HTTP server, on a real bus. The test controls workers and runs.
+// testEnv is a gate with a real HTTP server and a real bus. The test controls the workers and the
+// runs.
 type testEnv struct {
 	*testing.T
 	gate    *Gate
@@ -46,9 +47,9 @@ type testEnv struct {
 	log     *syncBuffer
 	metrics *prometheus.Registry
 	holds   atomic.Bool
-	deaf    atomic.Bool      // whether new voice sessions report no progress
-	served  chan error       // results of the calls of Serve
-	lines   chan *workerLine // voice sessions that were opened with workers
+	deaf    atomic.Bool      // whether new voice sessions report no progress of the worker
+	served  chan error       // receives the results of the calls of Serve
+	lines   chan *workerLine // receives the voice sessions that are opened with workers
 }
 
 type syncBuffer struct {
@@ -105,8 +106,8 @@ func (r *testEnv) dial() *bus.Bus {
 	return b
 }
 
-// listen serves the gate with gin, as the ingress does. The timeouts of the server are shorter than
-// a connection lasts.
+// listen serves the gate with gin, as the ingress does. The timeouts of the server are short, so
+// that a test shows that they do not end a connection.
 func (r *testEnv) listen() {
 	gin.SetMode(gin.ReleaseMode)
 	engine := gin.New()
@@ -130,7 +131,7 @@ func newID() func(string) string {
 	return func(prefix string) string { return fmt.Sprintf("%s_%d", prefix, last.Add(1)) }
 }
 
-// ended waits until a connection has ended, and returns the log.
+// ended waits until a connection has ended. It returns the log.
 func (r *testEnv) ended() string {
 	r.Helper()
 	select {
@@ -200,7 +201,7 @@ func (e event) pcm(t *testing.T) []byte {
 	return pcm
 }
 
-// connect opens a connection, but reads nothing from it.
+// connect opens a connection without reading from it.
 func (r *testEnv) connect() *client {
 	r.Helper()
 	offered := &websocket.DialOptions{Subprotocols: []string{"openai-insecure-api-key.x", "realtime"}}
@@ -285,7 +286,7 @@ func (c *client) next() event {
 	return event{}
 }
 
-// want skips events until one of this type arrives.
+// want reads events until one of the given type arrives, and returns that one.
 func (c *client) want(kind string) event {
 	c.Helper()
 	var others []string
@@ -371,8 +372,8 @@ type workerLine struct {
 	open     contract.VoiceOpen
 	end      *bus.WorkerVoiceLine
 	commands chan contract.VoiceCommand
-	deaf     atomic.Bool   // whether it reports no progress
-	keep     atomic.Bool   // whether it never reports progress, so that all audio must be sent again after a loss
+	deaf     atomic.Bool   // whether the session reports no progress
+	keep     atomic.Bool   // whether the session reports that it needs all audio, so that all of it must be sent again after a loss
 	quit     chan struct{} // closed by the test to end the session
 
 	mu    sync.Mutex
@@ -432,8 +433,7 @@ func (l *workerLine) hear(a *contract.VoiceAudio) {
 	l.heard = append(l.heard, a.PCM...)
 }
 
-// wantHeard waits until the session has received the given number of samples. It returns these
-// samples.
+// wantHeard waits until the session has received the given number of samples, and returns them.
 func (l *workerLine) wantHeard(samples int) []byte {
 	l.Helper()
 	for deadline := time.Now().Add(patience); ; <-time.After(5 * time.Millisecond) {
@@ -461,7 +461,7 @@ func (r *testEnv) line() *workerLine {
 	}
 }
 
-// want skips commands until one of this type arrives.
+// want reads commands until one of the given type arrives, and returns that one.
 func (l *workerLine) want(kind string) contract.VoiceCommand {
 	l.Helper()
 	for {
@@ -483,8 +483,7 @@ func (l *workerLine) report(r contract.VoiceReport) {
 	}
 }
 
-// perByte is the number of samples for each byte of an answer. All samples are different, so a
-// comparison with speech detects missing and repeated samples.
+// perByte is the number of samples of speech for each byte of an answer.
 const perByte = 480
 
 // speech returns the audio for the bytes of an answer from start to end. Each sample contains its
@@ -523,17 +522,17 @@ func (l *workerLine) said(answer string) {
 	l.report(contract.VoiceReport{Type: contract.VoiceSaid, Answer: answer})
 }
 
-// scriptedRuns records the calls that the gate makes. It starts runs that the test controls.
+// scriptedRuns starts runs that the test controls, and records the calls of the gate.
 type scriptedRuns struct {
 	mu        sync.Mutex
 	refusal   error
 	broken    bool
-	wait      chan struct{} // if not nil, Begin waits until it is closed
+	wait      chan struct{} // Begin waits until this channel is closed; nil: it does not wait
 	did       []string      // names of the recorded calls: begin, cancel, heard, lost
 	begun     chan *scriptedRun
 	cancelled chan string
 	heard     chan domain.Playback
-	saving    chan error // results of the attempts to save how much was played; nil: all succeed
+	saving    chan error // results of the next attempts to save how much was played; nil: all succeed
 	open      atomic.Int64
 }
 

@@ -17,27 +17,27 @@ import (
 	"parley/shared/domain"
 )
 
-// Runs starts runs for the turns of a connection.
+// Runs is the interface through which a connection starts the runs of its turns.
 type Runs interface {
 	Begin(ctx context.Context, turn realtime.Turn) (Run, error)
 	Cancel(ctx context.Context, runID string) error
 	SavePlayback(ctx context.Context, runID string, heard domain.Playback) error
 }
 
-// Run is a run that is being followed. Next works like that of stream.Reader: its events are valid
-// until the next call, and it returns io.EOF after the last event.
+// Run is a run that is being followed. Its method Next works like that of stream.Reader: the events
+// are valid until the next call, and after the last event it returns io.EOF.
 type Run interface {
 	ID() string
 	Next(ctx context.Context, until time.Time) ([]domain.Event, error)
 	Close()
 }
 
-// Lines opens sessions with voice workers.
+// Lines is the interface through which a connection opens sessions with voice workers.
 type Lines interface {
 	Open(ctx context.Context, capability string, body []byte) (*bus.VoiceLine, error)
 }
 
-// Signer signs the capabilities of voice sessions.
+// Signer signs the capabilities that authorize voice sessions.
 type Signer interface {
 	Sign(claims, body []byte) string
 }
@@ -47,7 +47,7 @@ type Admission struct {
 	Conversation realtime.Settings
 	Organization string
 	Runs         Runs
-	Holds        func(now time.Time) bool        // reports whether the caller may continue; may be slow
+	Holds        func(now time.Time) bool        // reports whether the caller may still use the connection; may be slow
 	Look         func(until time.Time) time.Time // returns when Holds must be called next, at the latest at the time until
 }
 
@@ -65,18 +65,18 @@ type Deps struct {
 	Metrics prometheus.Registerer
 }
 
-// times contains timeouts and intervals. Tests use shorter ones.
+// times contains the timeouts and intervals of a gate. Tests use shorter ones.
 type times struct {
 	ping, pong time.Duration // interval between pings, and timeout for the response
-	write      time.Duration // timeout for writing one event
-	end        time.Duration // timeout for sending the rest of the queue, and for the close handshake
+	write      time.Duration // timeout for writing one event to the client
+	end        time.Duration // timeout for sending the queued events, and for the close handshake
 	open       time.Duration // timeout for finding the first worker
 	reopen     time.Duration // timeout for finding another worker
 	run        time.Duration // timeout for starting, cancelling or following a run
-	permit     time.Duration // maximum interval between checks of the permit
+	permit     time.Duration // maximum interval between calls of Admission.Holds
 }
 
-// usual returns the timeouts of production.
+// usual returns the timeouts and intervals of the service.
 func usual() times {
 	return times{
 		ping: 20 * time.Second, pong: 10 * time.Second, write: 10 * time.Second, end: 5 * time.Second,
@@ -92,7 +92,7 @@ type Gate struct {
 	metrics *metrics
 
 	mu       sync.Mutex
-	open     int           // number of connections
+	open     int           // number of open connections
 	draining chan struct{} // closed when the gate drains: it rejects new connections, and silent ones end
 	cut      chan struct{} // closed when all connections must end
 	empty    chan struct{} // closed when the gate drains and no connection is left
@@ -110,11 +110,11 @@ func New(cfg Config, deps Deps) (*Gate, error) {
 	}, nil
 }
 
-// Drain rejects new connections and ends the open ones. Silent connections end immediately, and
-// others after the answer in progress. When ctx ends, all remaining connections end. Drain returns
-// when no connection is left, or when closing them takes too long.
+// Drain rejects new connections and ends the open ones. Connections without speech or an answer in
+// progress end immediately, and others after the answer. When ctx ends, all remaining connections
+// end. Drain returns when all connections have ended, or when closing them takes too long.
 func (g *Gate) Drain(ctx context.Context) {
-	// Only the first call begins to drain, but every call waits.
+	// The first call begins to drain. Every call waits.
 	g.mu.Lock()
 	select {
 	case <-g.draining:
@@ -137,7 +137,7 @@ func (g *Gate) Drain(ctx context.Context) {
 		close(g.cut)
 	}
 	g.mu.Unlock()
-	late := time.NewTimer(2 * g.times.end) // longer than usual, because storing the playback position takes longer if the database is slow
+	late := time.NewTimer(2 * g.times.end) // twice the usual time, because storing the playback position may be slow
 	defer late.Stop()
 	select {
 	case <-g.empty:
@@ -174,8 +174,9 @@ func (g *Gate) leave() {
 	}
 }
 
-// Serve turns the request into a voice connection. It returns when the connection has ended. If it
-// returns an error, the error is coded and nothing was written to the response.
+// Serve upgrades the request to a voice connection and serves the connection. It returns when the
+// connection has ended. If it returns an error, the error is coded and nothing was written to the
+// response.
 func (g *Gate) Serve(w http.ResponseWriter, r *http.Request, a Admission) error {
 	if !g.enter() {
 		err := apierr.New(apierr.Unavailable, "the service is stopping; try again")
@@ -188,19 +189,21 @@ func (g *Gate) Serve(w http.ResponseWriter, r *http.Request, a Admission) error 
 		a.Conversation.Expires = now.Add(g.cfg.MaxDuration)
 	}
 
-	// The settings are checked before the upgrade, while an error can still be an HTTP response.
+	// The settings are checked before the upgrade, because an error can then still be an HTTP
+	// response.
 	conversation, err := realtime.New(a.Conversation, now)
 	if err != nil {
 		return err
 	}
 
-	// The library closes a connection whose context ends. Deadlines are therefore set on the
-	// hijacked connection instead of using contexts.
+	// The library closes a connection when the context of a call ends. Instead of contexts with
+	// deadlines, the gate therefore sets deadlines on the hijacked connection.
 	taken, from := &hijacked{ResponseWriter: w}, newReader(now)
 	socket, err := websocket.Accept(taken, r, &websocket.AcceptOptions{
 		Subprotocols:    []string{"realtime"},
-		CompressionMode: websocket.CompressionDisabled, // base64 of audio does not compress well
-		// The allowed origins depend on the agent, and the caller has already checked them.
+		CompressionMode: websocket.CompressionDisabled, // base64 of audio does not compress well, so compression would waste CPU
+		// The library must accept all origins: the allowed ones depend on the agent, and the caller
+		// has checked them.
 		InsecureSkipVerify: true,
 		OnPingReceived:     from.pinged,
 	})
@@ -213,6 +216,6 @@ func (g *Gate) Serve(w http.ResponseWriter, r *http.Request, a Admission) error 
 	c := &connection{
 		gate: g, a: a, began: now, conversation: conversation, socket: socket, conn: taken.conn, reader: from,
 	}
-	c.serve(context.WithoutCancel(r.Context())) // the connection must outlive the request's context
+	c.serve(context.WithoutCancel(r.Context())) // the context of the request ends before the connection
 	return nil
 }

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// sendBuffer is the size of the kernel's buffer for sent data. Because the buffer is small, a
-// client that does not read is detected within seconds, and little audio of an answer is still on
-// the way when the answer is stopped.
+// sendBuffer is the size of the kernel's send buffer for a connection, in bytes. Because the buffer
+// is small, the gate notices within seconds that a client does not read. When an answer is stopped,
+// little of its audio has already been passed to the kernel.
 const sendBuffer = 128 << 10
 
 // These constants limit the bytes that a client may send. They allow more than audio needs, but
-// prevent a flood of tiny frames from using too much CPU. If a client sends faster, its data is
-// read later.
+// prevent a flood of tiny frames from using too much CPU. If a client sends faster, the gate reads
+// its data later.
 const (
 	byteRate  = 4 << 20 // bytes per second
 	byteBurst = 8 << 20
@@ -33,7 +33,7 @@ type hijacked struct {
 // Unwrap returns the wrapped response.
 func (h *hijacked) Unwrap() http.ResponseWriter { return h.ResponseWriter }
 
-// WriteHeaderNow sends the status immediately if the wrapped response would delay it.
+// WriteHeaderNow sends the status immediately, if the wrapped response would otherwise delay it.
 func (h *hijacked) WriteHeaderNow() {
 	if w, ok := h.ResponseWriter.(interface{ WriteHeaderNow() }); ok {
 		w.WriteHeaderNow()
@@ -47,7 +47,7 @@ func (h *hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, err
 	}
 	if tcp, ok := conn.(interface{ SetWriteBuffer(bytes int) error }); ok {
-		_ = tcp.SetWriteBuffer(sendBuffer) // on failure the default remains
+		_ = tcp.SetWriteBuffer(sendBuffer) // if this fails, the default size applies
 	}
 	h.conn = &throttled{Conn: conn, bytes: newBucket(byteRate, byteBurst, time.Now()), closed: make(chan struct{})}
 	return h.conn, buffered, nil
@@ -64,7 +64,8 @@ type throttled struct {
 
 // Read reads and then waits until the rate limit permits the bytes that it has read.
 func (t *throttled) Read(p []byte) (int, error) {
-	// The number of bytes is known only after the read, so the wait delays the next read.
+	// The number of bytes is known only after the read, so the limit delays the return and thereby
+	// the next read.
 	n, err := t.Conn.Read(p)
 	if wait := t.bytes.owe(time.Now(), n); wait > 0 {
 		timer := time.NewTimer(wait)

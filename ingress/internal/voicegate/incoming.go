@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	maxMessage = 1 << 20 // bytes
+	maxMessage = 1 << 20 // maximum size of a message from the client, in bytes
 	bufferKept = 64 << 10
 
 	pingRate, pingBurst = 10, 100 // limit on the client's pings per second, because each requires a pong
@@ -31,12 +31,12 @@ type incoming struct {
 	err  error
 }
 
-// reader reads messages from the socket, one ahead of the owner. The owner returns the memory of
-// messages that it has processed.
+// reader reads messages from the socket. It reads the next message while the owner handles the
+// current one. The owner returns the memory of messages that it has processed.
 type reader struct {
 	socket *websocket.Conn
 	free   chan []byte // memory of processed messages, for reuse
-	pings  bucket      // limits the pings that are answered
+	pings  bucket      // limit on the pings that get a pong
 }
 
 // newReader returns a reader. The caller must set its socket before it calls read.
@@ -62,8 +62,8 @@ func (r *reader) read(to chan<- incoming, over <-chan struct{}) {
 	}
 }
 
-// message reads one message. If the message exceeds the limit, the rest is not read, because the
-// connection is closed afterwards.
+// message reads one message. If the message exceeds the limit, message does not read the rest,
+// because the connection will be closed.
 func (r *reader) message() ([]byte, error) {
 	kind, from, err := r.socket.Reader(noDeadline)
 	if err != nil {
@@ -73,7 +73,8 @@ func (r *reader) message() ([]byte, error) {
 		return nil, errBinary
 	}
 
-	// The buffer grows as needed. io.ReadAll is not used, because it cannot reuse memory.
+	// The buffer grows as needed. io.ReadAll is not used, because it cannot reuse the memory of
+	// earlier messages.
 	body := r.memory()
 	for {
 		if len(body) == cap(body) {
@@ -92,7 +93,7 @@ func (r *reader) message() ([]byte, error) {
 	}
 }
 
-// memory returns the memory of a processed message, or new memory of 8 KiB.
+// memory returns the memory of a processed message for the next one, or else new memory of 8 KiB.
 func (r *reader) memory() []byte {
 	select {
 	case b := <-r.free:
@@ -102,7 +103,7 @@ func (r *reader) memory() []byte {
 	}
 }
 
-// release keeps the memory of a message for reuse. Unusually large memory is not kept.
+// release keeps the memory of a message for reuse, unless it is unusually large.
 func (r *reader) release(body []byte) {
 	if cap(body) > bufferKept {
 		return

@@ -13,16 +13,17 @@ import (
 )
 
 const (
-	maxLosses = 5 // maximum number of losses within lossesIn; after more, the workers are probably not the cause
+	maxLosses = 5 // maximum number of losses within lossesIn; if there are more, the connection probably causes them
 	lossesIn  = 30 * time.Second
 
-	// These constants limit the data that was sent but may not have been processed by the worker.
-	// If more data waits at the worker, the voice session is lost. The limits matter after such a
-	// loss, when minutes of audio may have to be sent again, possibly in very small pieces.
+	// These constants limit the data that was sent but may not have been processed by the worker. A
+	// worker with more unprocessed data would end the voice session. The limits matter after the
+	// loss of a session, when minutes of audio may have to be sent again, possibly in very small
+	// pieces.
 	aheadFrames  = 500
 	aheadSamples = 20 * contract.VoiceRate
 
-	queueKept = 64 // capacity that is kept when the queue is empty
+	queueKept = 64 // number of queued steps for which capacity is kept when the queue is empty
 )
 
 // opening is the result of an attempt to open a voice session.
@@ -44,7 +45,7 @@ type line struct {
 	at     *bus.VoiceLine // the open session; nil if there is none
 	frames <-chan contract.VoiceFrame[contract.VoiceReport]
 	queue  []step  // data for the worker that is not sent yet
-	ahead  []int64 // end positions of the frames that were sent but not processed by the worker
+	ahead  []int64 // end positions of the frames that were sent and that the worker has not processed
 	heard  int64   // number of samples that the worker has processed
 	losses []time.Time
 }
@@ -76,8 +77,8 @@ func (l *line) open(ctx context.Context, from realtime.Resumption, within time.D
 		return err
 	}
 
-	// The new session begins with the current state of the conversation, so data for the previous
-	// session is dropped.
+	// The new session begins with the current state of the conversation, so data queued for the
+	// previous session is dropped.
 	l.queue, l.ahead, l.heard = nil, nil, from.Open.Position
 	ctx, l.stop = context.WithTimeout(ctx, within)
 	go func() {
@@ -94,7 +95,8 @@ func (l *line) failed() {
 	l.stop = nil
 }
 
-// up begins to use an opened session, and sends the audio and commands with which it begins.
+// up begins to use a session that was opened, and sends the audio and commands with which it
+// begins.
 func (l *line) up(came opening) {
 	l.stop()
 	l.stop = nil
@@ -103,10 +105,10 @@ func (l *line) up(came opening) {
 }
 
 // send sends audio and commands to the worker. If that is not possible now, it queues them for this
-// worker or the next.
+// worker or the next one.
 func (l *line) send(audio []contract.VoiceAudio, commands []contract.VoiceCommand) {
 	if l.at == nil && l.stop == nil {
-		return // the state with which the next session begins will include this data
+		return // the state with which the next session begins will contain this data
 	}
 	for _, a := range audio {
 		l.queue = append(l.queue, step{audio: a})
@@ -122,7 +124,7 @@ func (l *line) send(audio []contract.VoiceAudio, commands []contract.VoiceComman
 func (l *line) listened(heard int64) {
 	l.heard = max(l.heard, heard)
 
-	// The worker processes frames in order, so the processed frames are at the beginning.
+	// The worker processes frames in order, so the processed ones are at the beginning of the list.
 	n := 0
 	for n < len(l.ahead) && l.ahead[n] <= l.heard {
 		n++
@@ -131,8 +133,8 @@ func (l *line) listened(heard int64) {
 	l.pump()
 }
 
-// pump sends as much of the queue as the limits allow. If sending fails, the session is lost, which
-// closes its channel of frames.
+// pump sends as much of the queue as the limits allow. If sending fails, the session is lost, and
+// the channel of its frames is closed.
 func (l *line) pump() {
 	n := 0
 	for l.at != nil && n < len(l.queue) && !l.full() {
@@ -150,7 +152,7 @@ func (l *line) pump() {
 	}
 }
 
-// full reports whether no more may be sent before the worker has processed more.
+// full reports whether the worker must process data before more may be sent.
 func (l *line) full() bool {
 	n := len(l.ahead)
 	return n >= aheadFrames || n > 0 && l.ahead[n-1]-l.heard >= aheadSamples
@@ -164,8 +166,8 @@ func (l *line) leave() {
 	l.at, l.frames = nil, nil
 }
 
-// tooOften counts a lost session. It reports whether too many sessions were lost to open another
-// one.
+// tooOften counts a lost session. It reports whether too many sessions were lost, so that no other
+// one is opened.
 func (l *line) tooOften(now time.Time) bool {
 	l.losses = append(l.losses, now)
 	if len(l.losses) > maxLosses {
@@ -182,7 +184,7 @@ func (l *line) close() {
 	}
 	l.stop()
 
-	// The attempt to open a session is cancelled, but it may already have succeeded.
+	// The attempt to open a session is cancelled, but a session may already be open.
 	if came := <-l.opened; came.line != nil {
 		came.line.Close()
 	}

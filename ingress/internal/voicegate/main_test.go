@@ -12,7 +12,7 @@ import (
 // TestMain checks that no connection leaks a goroutine, however it ends.
 func TestMain(m *testing.M) {
 	code := m.Run()
-	for deadline := time.Now().Add(5 * time.Second); ; <-time.After(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; <-time.After(20 * time.Millisecond) {
 		left := leftBehind()
 		if left == "" {
 			break
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// leftBehind returns the stacks of the goroutines of connections.
+// leftBehind returns the stacks of the goroutines that belong to connections.
 func leftBehind() string {
 	stacks := make([]byte, 4<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]

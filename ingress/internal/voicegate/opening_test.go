@@ -12,7 +12,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// Events that a client sends before a worker is connected are kept. They are processed when a
+// Events that a client sends before a worker is connected are kept. They are processed after a
 // worker is connected.
 func TestEventsBeforeAWorkerAreKept(t *testing.T) {
 	t.Parallel()
@@ -48,7 +48,7 @@ func TestEventsBeforeAWorkerAreKept(t *testing.T) {
 }
 
 // Before a worker is connected, the gate does not read from a client. The client can send only as
-// much as the socket buffers hold.
+// much as fits into the socket buffers.
 func TestAClientIsNotReadBeforeAWorker(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, func(may *times) {
@@ -66,7 +66,7 @@ func TestAClientIsNotReadBeforeAWorker(t *testing.T) {
 	if limit := 16 << 20; sent > limit {
 		t.Errorf("%d bytes were accepted", sent)
 	}
-	r.wantReason("no_worker") // this reason comes first, because the missing pong is not noticed while the client is not read
+	r.wantReason("no_worker") // no missing pong is reported, because the gate does not read from the client
 }
 
 // The event session.created is sent once, when the first worker is connected. It is not sent again

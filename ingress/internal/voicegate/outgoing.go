@@ -16,8 +16,8 @@ import (
 // maxQueue is the maximum size, in bytes, of the events that wait for a client: about 16 s of audio.
 const maxQueue = 1 << 20
 
-// sent is audio of an answer that was written to the socket. The last entry may still be in
-// progress.
+// sent is audio of an answer that was written to the socket. In the last entry of a list, the write
+// may still be in progress.
 type sent struct {
 	answer  string
 	samples int64
@@ -30,21 +30,21 @@ type outgoing struct {
 	mu        sync.Mutex
 	queue     []realtime.Event
 	bytes     int             // size of the queue in bytes
-	written   []sent          // audio that was written but not yet reported to the owner
+	written   []sent          // audio that was written and not yet reported to the owner
 	last      *realtime.Close // how to close the connection after the queue is written
 	wake      chan struct{}   // signals that the queue has a new event
 	announced chan struct{}   // signals that written has new entries
-	slow      bool            // whether an event could not be sent in time; valid after done is closed
-	done      chan struct{}   // closed when nothing more will be written
+	slow      bool            // whether a write has timed out; valid after done is closed
+	done      chan struct{}   // closed when no further event will be written
 }
 
-// newOutgoing returns an empty queue. The queue is written once write is called.
+// newOutgoing returns an empty queue. The method write must be called to write it.
 func newOutgoing() *outgoing {
 	return &outgoing{wake: make(chan struct{}, 1), announced: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
-// push queues events. It returns false if the queue was full, because the client does not read its
-// events.
+// push queues events. It returns false if the queue was already full, because the client does not
+// read its events.
 func (o *outgoing) push(events []realtime.Event) bool {
 	if len(events) == 0 {
 		return true
@@ -56,7 +56,7 @@ func (o *outgoing) push(events []realtime.Event) bool {
 	}
 
 	// The events are queued even if the queue is full, because the caller then closes the
-	// connection.
+	// connection anyway.
 	for _, e := range events {
 		o.bytes += len(e.Body)
 	}
@@ -78,8 +78,8 @@ func (o *outgoing) drop(answers []string) {
 	})
 }
 
-// finish queues the last events and closes the connection when the queue is written. If alone is
-// set, it drops all other queued events. Nothing may be queued afterwards.
+// finish queues the last events. The connection is closed after the queue is written. If alone is
+// set, finish drops all events queued before. No event may be queued after finish.
 func (o *outgoing) finish(words []realtime.Event, alone bool, how realtime.Close) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -100,8 +100,8 @@ func (o *outgoing) takeWritten() []sent {
 	return taken
 }
 
-// next returns the first event of the queue. After the last event, it returns how to close the
-// connection, if that is known. Otherwise it returns neither.
+// next returns the first event of the queue. If the queue is empty, it returns how to close the
+// connection, or nil if the connection must not be closed yet.
 func (o *outgoing) next() (event realtime.Event, some bool, how *realtime.Close) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -132,14 +132,14 @@ func (o *outgoing) write(socket *websocket.Conn, conn net.Conn, within time.Dura
 		switch {
 		case some:
 			if event.Samples > 0 {
-				o.writes(event) // recorded before the write, because the client may respond very fast
+				o.writes(event) // recorded before the write, because the client may respond before the write returns
 			}
 			if err := send(socket, conn, event.Body, within); err != nil {
 				o.slow = errors.Is(err, os.ErrDeadlineExceeded)
 				return
 			}
 		case how != nil:
-			if how.Code != 0 { // the library may wait for the rest of a message whose header has arrived, but the owner must not wait
+			if how.Code != 0 { // the library may wait for the rest of a message, but the owner must not wait
 				_ = socket.Close(websocket.StatusCode(how.Code), how.Reason)
 			}
 			return
@@ -149,9 +149,9 @@ func (o *outgoing) write(socket *websocket.Conn, conn net.Conn, within time.Dura
 	}
 }
 
-// send writes one event. It uses a deadline on the connection, which costs less than a context. The
-// deadline is removed afterwards, because it must not apply to frames that the library sends
-// itself.
+// send writes one event. It sets a deadline on the connection, which is cheaper than a context. It
+// removes the deadline afterwards, because the deadline must not apply to frames that the library
+// itself sends.
 func send(socket *websocket.Conn, conn net.Conn, body []byte, within time.Duration) error {
 	_ = conn.SetWriteDeadline(time.Now().Add(within))
 	err := socket.Write(noDeadline, websocket.MessageText, body)
@@ -159,7 +159,7 @@ func send(socket *websocket.Conn, conn net.Conn, body []byte, within time.Durati
 	return err
 }
 
-// rouse signals a channel of capacity 1. It never blocks.
+// rouse sends a signal on a channel of capacity 1. It never blocks.
 func rouse(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -30,7 +30,7 @@ func (c *client) playAnswer(l *workerLine, text string) string {
 }
 
 // The gate stops reading from a client that has too many unfinished jobs, such as corrections of
-// the played part. It continues when some jobs have finished.
+// the played part. It resumes reading when some jobs have finished.
 func TestUnfinishedJobsStopReadingFromTheClient(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, nil)
@@ -64,12 +64,12 @@ func TestUnfinishedJobsStopReadingFromTheClient(t *testing.T) {
 	}
 }
 
-// A worker receives only a limited amount of audio that it has not reported as processed, however
-// small the pieces are. The rest is sent as the worker makes progress.
+// The amount of audio that a worker has received and not yet reported as processed is limited,
+// however small the pieces are. The rest is sent as the worker makes progress.
 func TestAudioAheadOfAWorkerIsLimited(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		pieces, samples int // sent by the client
+		pieces, samples int // number of pieces that the client sends, and number of samples in each
 		limit           int // samples that are sent while the worker reports no progress
 	}{
 		"minutes":          {60, contract.VoiceRate, aheadSamples},
@@ -86,7 +86,7 @@ func TestAudioAheadOfAWorkerIsLimited(t *testing.T) {
 			if tc.samples == contract.VoiceRate {
 				c.appendAll(tc.pieces, tc.samples)
 				first.kill()
-			} else { // without a worker, the pieces are stored as they arrive
+			} else { // without a worker, the gate stores the pieces as they arrive
 				first.kill()
 				for r.metric("parley_voice_lines_lost_total", "") == 0 {
 					<-time.After(5 * time.Millisecond)
@@ -123,7 +123,7 @@ func (c *client) appendAll(pieces, samples int) {
 	}
 }
 
-// Each ping requires a pong. Pings beyond the rate limit get none.
+// Each ping requires a pong. Pings beyond the rate limit do not get one.
 func TestPongsAreRateLimited(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, nil)
@@ -157,7 +157,7 @@ func TestPongsAreRateLimited(t *testing.T) {
 	}
 }
 
-// serverFrame reads an unmasked frame.
+// serverFrame reads a frame from the server, which is not masked.
 func serverFrame(t *testing.T, in *bufio.Reader) (kind byte, body string) {
 	t.Helper()
 	var head [2]byte
@@ -205,7 +205,7 @@ func TestHangingUpAfterResponseDoneKeepsTheWholeAnswer(t *testing.T) {
 	r := newTestEnv(t, Config{}, nil)
 	r.work()
 	c := r.open()
-	text := strings.Repeat("and so on ", 15) // 3 s
+	text := strings.Repeat("and so on ", 15) // 3 s of speech
 	c.playAnswer(r.line(), text)
 	c.want("response.done")
 	_ = c.socket.CloseNow()
@@ -221,7 +221,7 @@ func TestSavingHeardTextIsRetried(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		comes []error
-		lost  int // number of attempts that fail
+		lost  int // number of attempts to save that fail
 		kept  bool
 	}{
 		"away for a moment": {[]error{errors.New("no connection"), apierr.New(apierr.Unavailable, "away"), nil}, 2, true},
@@ -241,7 +241,7 @@ func TestSavingHeardTextIsRetried(t *testing.T) {
 			c.want("response.done")
 			c.sendf(`{"type":"conversation.item.truncate","item_id":%q,"content_index":0,"audio_end_ms":100}`, answer)
 			c.want("conversation.item.truncated")
-			_ = c.socket.Close(websocket.StatusNormalClosure, "") // jobs that are not done are finished before the connection ends
+			_ = c.socket.Close(websocket.StatusNormalClosure, "") // before the connection ends, its unfinished jobs are finished
 			r.wantReason("client")
 			did := r.runs.all()
 			if strings.Count(did, "lost") != tc.lost || strings.Contains(did, "heard:one") != tc.kept || len(r.runs.saving) > 0 {

@@ -124,7 +124,7 @@ func TestSpeechIsSentBothWays(t *testing.T) {
 	}
 }
 
-// heardUntilDone returns the audio that arrives before the response is done.
+// heardUntilDone returns the audio that the client receives before response.done.
 func (c *client) heardUntilDone() []byte {
 	c.Helper()
 	var pcm []byte
@@ -141,8 +141,8 @@ func (c *client) heardUntilDone() []byte {
 	}
 }
 
-// If the user speaks during an answer, the answer stops immediately. None of its 3.9 s of queued
-// speech is sent afterwards.
+// If the user speaks during an answer, the answer stops immediately. The 3.9 s of its speech that
+// are queued are not sent.
 func TestBargeInStopsTheAnswerImmediately(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, nil)
@@ -218,7 +218,7 @@ func TestTurnsAreExecutedInOrder(t *testing.T) {
 	r.runs.wait = make(chan struct{})
 	c := r.open()
 	c.ask("first")
-	c.sendf(`{"type":"response.cancel"}`) // while Begin waits
+	c.sendf(`{"type":"response.cancel"}`) // sent while Begin waits
 	c.sendf(`{"type":"input_audio_buffer.clear"}`)
 	c.want("input_audio_buffer.cleared")
 	close(r.runs.wait)
@@ -275,7 +275,7 @@ func TestARunOutlivesItsConnection(t *testing.T) {
 	}
 }
 
-// If no part of an answer was played, nothing is saved about its playback, and the session keeps
+// If no part of an answer was played, nothing about its playback is saved, and the session keeps
 // the whole answer.
 func TestAnUnheardAnswerIsKeptWhole(t *testing.T) {
 	t.Parallel()
@@ -311,7 +311,7 @@ func TestAnotherWorkerContinuesAnAnswer(t *testing.T) {
 	run.addText(t, answer)
 	say := l.want(contract.VoiceSay)
 	l.say(say, 0, 13, 0, true)
-	l.say(say, 13, 23, 0, false) // a part of the second sentence
+	l.say(say, 13, 23, 0, false) // only a part of the second sentence is spoken
 	var pcm []byte
 	for len(pcm) < 2*23*perByte {
 		pcm = append(pcm, c.want("response.output_audio.delta").pcm(t)...)
@@ -396,7 +396,7 @@ func TestARepeatedlyLostVoiceSessionIsClosed(t *testing.T) {
 	for range maxLosses {
 		l := r.line()
 		c.append(make([]byte, 4800))
-		l.wantHeard(2400) // the session must be open on both sides, or its loss would not count
+		l.wantHeard(2400) // both sides must have opened the session, or its loss would not count
 		close(l.quit)
 	}
 	c.wantClose("voice_unavailable", websocket.StatusTryAgainLater)

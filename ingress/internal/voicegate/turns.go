@@ -24,8 +24,8 @@ const followFor = time.Minute // maximum duration of one wait for a run's events
 // savePauses are the pauses between attempts to store how much of an answer was played.
 var savePauses = []time.Duration{200 * time.Millisecond, time.Second, 3 * time.Second}
 
-// news reports a change of a turn's run. The events in it belong to the run's reader, so the
-// receiver must signal when it no longer uses them.
+// news reports a change of a turn's run. Its events belong to the reader of the run, so the
+// receiver must signal that it no longer uses them.
 type news struct {
 	answer string
 	runID  string // id of the run that was started
@@ -35,8 +35,8 @@ type news struct {
 	done   chan<- struct{}
 }
 
-// turns performs the actions on runs one after another. It also follows the runs that it has
-// started.
+// turns performs the actions of a connection on runs (jobs), one after another. It also follows the
+// runs that it has started.
 type turns struct {
 	runs Runs
 	log  zerolog.Logger
@@ -47,16 +47,16 @@ type turns struct {
 
 	mu      sync.Mutex
 	jobs    []func(context.Context)
-	closed  bool          // whether jobs are no longer accepted
-	more    chan struct{} // signals a new job; closed when no more follow
+	closed  bool          // whether no further jobs are accepted
+	more    chan struct{} // signals a new job; closed when no further jobs follow
 	pending int           // number of jobs that are not done, including the current one
 
-	following map[string]context.CancelFunc // stops following a run, by answer; used only by the goroutine that performs the jobs
+	following map[string]context.CancelFunc // functions that stop following a run, by answer; used only by the goroutine of the jobs
 	followers sync.WaitGroup
 }
 
-// newTurns returns a queue without jobs. may is the time limit of one job. When over is closed,
-// news is no longer sent.
+// newTurns returns a queue without jobs. may is the maximum duration of a job. After over is
+// closed, it no longer sends news.
 func newTurns(runs Runs, log zerolog.Logger, may time.Duration, over <-chan struct{}) *turns {
 	return &turns{
 		runs: runs, log: log, may: may, news: make(chan news), did: make(chan struct{}, 1), over: over,
@@ -98,8 +98,8 @@ func (t *turns) close() {
 	rouse(t.more)
 }
 
-// next takes the first job of the queue. closed is true if the queue is empty and no job can
-// follow.
+// next takes the first job of the queue. closed is true if the queue is empty and no further jobs
+// are accepted.
 func (t *turns) next() (job func(context.Context), closed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -112,7 +112,7 @@ func (t *turns) next() (job func(context.Context), closed bool) {
 	return job, false
 }
 
-// work performs jobs until the queue is closed and empty. Then it stops following runs.
+// work performs jobs until the queue is closed and empty. It then stops following runs.
 func (t *turns) work(ctx context.Context) {
 	defer t.followers.Wait()
 	defer func() {
@@ -137,7 +137,8 @@ func (t *turns) work(ctx context.Context) {
 	}
 }
 
-// safely calls do and converts a panic to an error, because the process serves other conversations.
+// safely calls do and converts a panic to an error, because a panic would end the process with all
+// its connections.
 func (t *turns) safely(do func() error) (err error) {
 	defer t.contain(&err)
 	return do()
@@ -146,18 +147,18 @@ func (t *turns) safely(do func() error) (err error) {
 // contain recovers from a panic and sets err. It must be called directly by defer.
 func (t *turns) contain(err *error) {
 	if cause := recover(); cause != nil {
-		// The value of the panic is not logged, because it may quote the conversation. The stack
-		// shows where the panic happened.
+		// The value of the panic is not logged, because it may contain parts of the conversation.
+		// The stack shows where the panic happened.
 		t.log.Error().Str("panic", fmt.Sprintf("%T", cause)).Bytes("stack", debug.Stack()).Msg("a turn panicked")
 		*err = errPanic
 	}
 }
 
-// start starts the run of a turn and begins to follow it. It reports the id of the run, or the
-// error if the run was refused.
+// start starts the run of a turn and begins to follow it. It reports the id of the run to the
+// owner, or the error if the run was refused.
 func (t *turns) start(ctx context.Context, turn realtime.Turn) {
-	// Jobs run one after another, so a job that hangs would delay all later jobs and the end of the
-	// connection.
+	// Jobs run one after another, so a job that never ends would delay all later jobs and the end
+	// of the connection.
 	within, cancel := context.WithTimeout(ctx, t.may)
 	defer cancel()
 	var run Run
@@ -169,7 +170,7 @@ func (t *turns) start(ctx context.Context, turn realtime.Turn) {
 		t.tell(news{answer: turn.Answer, err: err})
 		return
 	}
-	if !t.tell(news{answer: turn.Answer, runID: run.ID()}) { // without a receiver, the run still continues as part of the session
+	if !t.tell(news{answer: turn.Answer, runID: run.ID()}) { // without a receiver, the run continues as part of the session
 		run.Close()
 		return
 	}
@@ -178,7 +179,8 @@ func (t *turns) start(ctx context.Context, turn realtime.Turn) {
 	t.followers.Go(func() { t.follow(follow, turn.Answer, run) })
 }
 
-// follow reports the events of a run until the run ends or the events are no longer needed.
+// follow reports the events of a run to the owner until the run ends or its events are no longer
+// needed.
 func (t *turns) follow(ctx context.Context, answer string, run Run) {
 	defer run.Close()
 	done := make(chan struct{}, 1)
@@ -203,8 +205,8 @@ func (t *turns) follow(ctx context.Context, answer string, run Run) {
 	}
 }
 
-// settle cancels the run of a turn and stores how much of its answer was played. It also works
-// after the end of the connection.
+// settle cancels the run of a turn and stores how much of its answer was played. It may be called
+// after the connection has ended.
 func (t *turns) settle(ctx context.Context, ended realtime.Ended) {
 	if stop := t.following[ended.Answer]; stop != nil {
 		stop()
@@ -255,7 +257,7 @@ func transient(err error) bool {
 	}
 }
 
-// tell sends news to the owner. It returns false if the owner no longer receives news.
+// tell sends news to the owner. It returns false if the owner no longer receives any.
 func (t *turns) tell(n news) bool {
 	select {
 	case t.news <- n:
@@ -265,7 +267,7 @@ func (t *turns) tell(n news) bool {
 	}
 }
 
-// sendAndWait sends news of a followed run, and waits until the owner has handled it.
+// sendAndWait sends news of a followed run to the owner, and waits until the owner has handled it.
 func (t *turns) sendAndWait(ctx context.Context, n news, done <-chan struct{}) bool {
 	select {
 	case t.news <- n:
@@ -277,7 +279,7 @@ func (t *turns) sendAndWait(ctx context.Context, n news, done <-chan struct{}) b
 	select {
 	case <-done:
 		return true
-	case <-t.over: // the reader is closed, so its events are no longer used
+	case <-t.over: // the owner no longer uses the events, because it has ended
 		return false
 	}
 }

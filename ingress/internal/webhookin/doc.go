@@ -1,5 +1,5 @@
-// Package webhookin reads deliveries of webhook sources: it verifies the signature, determines id
-// and event, and turns the payload into the message of a run. It contains no HTTP server and
+// Package webhookin reads deliveries of webhook sources: it verifies the signature, determines the
+// id and the event, and turns the payload into the message of a run. It contains no HTTP server and
 // accesses no database.
 //
 //	headers and raw body ──► Verify ──► Read: id, event, payload ──► Rules: filter, message, key

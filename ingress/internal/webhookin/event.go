@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	maxID    = 200 // characters of a delivery's id; a redelivery appends a few more
+	maxID    = 200 // maximum length of a delivery's id, in characters; the id of a redelivery is a few characters longer
 	maxEvent = 200
 	formForm = "application/x-www-form-urlencoded"
 	// maxFormFields is the maximum number of fields of a form.
@@ -39,10 +39,10 @@ type Event struct {
 func Read(source domain.HookSource, idHeader string, header http.Header, body []byte) Event {
 	e := Event{Payload: ReadPayload(header.Get("Content-Type"), body)}
 	switch source {
-	// Each source sends the id and the name of the event in a different place.
+	// Each source sends the id and the name of the event in a different header or field.
 	case domain.HookGitHub:
 		e.ID, e.Name = header.Get(HeaderGitHubDelivery), header.Get(HeaderGitHubEvent)
-		// GitHub sends a ping when a webhook is created.
+		// GitHub sends a ping event when a webhook is created.
 		if e.Name == "ping" {
 			e.Answer = map[string]bool{"ok": true}
 		}
@@ -59,7 +59,7 @@ func Read(source domain.HookSource, idHeader string, header http.Header, body []
 		e.Name = e.Payload.text("type")
 	}
 
-	// The values come from the sender, so they are changed into a form that can be stored and
+	// The sender chooses these values, so they are changed into a form that can be stored and
 	// listed.
 	e.ID, e.Name = deliveryID(e.ID, body), shortName(e.Name)
 	return e
@@ -78,15 +78,15 @@ func (e *Event) readSlack() {
 	}
 }
 
-// deliveryID returns the id that the source has sent. If it is missing or cannot be stored, the
-// result is derived from the id or from the body.
+// deliveryID returns the id that the source has sent. If the id cannot be stored, it returns a hash
+// of the id. If there is no id, it returns a hash of the body.
 func deliveryID(given string, body []byte) string {
 	if given != "" && utf8.ValidString(given) && domain.NameFault(given) == "" && utf8.RuneCountInString(given) <= maxID {
 		return given
 	}
 
-	// If there is an id that cannot be stored, it is hashed instead of the body, because two
-	// deliveries may differ only in their ids.
+	// An id that cannot be stored is hashed instead of the body, because two deliveries may differ
+	// only in their ids.
 	of := body
 	if given != "" {
 		of = []byte(given)
@@ -113,16 +113,16 @@ type Payload struct {
 	Foreign bool   // whether the body is neither JSON nor a form
 }
 
-// ReadPayload reads the body of a delivery. It recognizes JSON whatever the content type is,
-// because some senders label JSON as a form. A form may have JSON in its field payload. Other text
-// becomes a JSON string. For any other body there is no payload.
+// ReadPayload reads the body of a delivery. It recognizes JSON with any content type, because some
+// senders declare JSON as a form. A form may contain JSON in its field payload. Any other text
+// becomes a JSON string. Any other body has no payload.
 func ReadPayload(contentType string, body []byte) Payload {
 	p := Payload{Bytes: len(body), raw: asJSON(body)}
 	if p.raw != nil {
 		return p
 	}
 
-	media, _, _ := mime.ParseMediaType(contentType) // an invalid type is treated like an unknown one
+	media, _, _ := mime.ParseMediaType(contentType) // a malformed type is treated like an unknown one
 	if media == formForm {
 		// A form may contain JSON, as GitHub's forms do.
 		p.raw = ofForm(body)
@@ -149,7 +149,7 @@ func ofForm(body []byte) []byte {
 			return raw
 		}
 	}
-	// The JSON of such a form could be too large.
+	// The JSON of a form with so many fields could be too large.
 	if len(body) > maxText {
 		return nil
 	}
@@ -168,7 +168,7 @@ func encoded(value any) []byte {
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(value); err != nil {
-		return nil // unreachable, because texts have a JSON form
+		return nil // texts always have a JSON form, so this is unreachable
 	}
 	return bytes.TrimSpace(out.Bytes())
 }
@@ -199,8 +199,8 @@ func withoutNUL(raw []byte) []byte {
 		return raw
 	}
 
-	// The replacement has the same length, so the copy is changed in place. If a backslash precedes
-	// \u0000, the text is literal and does not change.
+	// The replacement has the same length, so the copy is changed in place. After another
+	// backslash, \u0000 is no escape sequence and does not change.
 	out := bytes.Clone(raw)
 	for i := 0; i+6 <= len(out); i++ {
 		if out[i] != '\\' {
@@ -219,8 +219,8 @@ func clean(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// JSON returns the payload as JSON. ok is false if there is no payload, or if it has more than
-// limit bytes.
+// JSON returns the payload as JSON. ok is false if there is no payload, or if the payload has more
+// than limit bytes.
 func (p Payload) JSON(limit int) (raw json.RawMessage, ok bool) {
 	return p.raw, p.raw != nil && len(p.raw) <= limit
 }

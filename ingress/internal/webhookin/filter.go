@@ -24,7 +24,7 @@ const (
 	// MaxFilters is the maximum number of filters of a hook.
 	MaxFilters    = 20
 	maxFilterList = 100
-	maxFilterText = 1000 // characters of a filter's value
+	maxFilterText = 1000 // maximum length of a filter's value, in characters
 	// maxCompared is the maximum size of a JSON value that can equal a filter's value, in bytes.
 	maxCompared = charBytes*maxFilterText + 2
 )
@@ -33,19 +33,19 @@ const (
 type condition struct {
 	piece
 	op     string
-	values []scalar // the value, or the values of a list
-	wanted bool     // the operand of the operation exists
+	values []scalar // the values to compare with: one, or those of a list
+	wanted bool     // operand of the operation "exists": whether the value must exist
 }
 
-// scalar is a JSON value that is neither an object nor a list. The zero value is null. A missing
-// value is treated as null, too.
+// scalar is a JSON value that is neither an object nor a list. The zero value is null, which also
+// stands for a missing value.
 type scalar struct {
 	kind byte // type of the value: 's' text, 'n' number, 'b' true or false, 0 null
 	text string
 }
 
 // readScalar parses a JSON value. ok is false for an object, a list, or a value that is too large
-// to equal the value of a filter.
+// to be equal to a filter's value.
 func readScalar(raw []byte) (s scalar, ok bool) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return scalar{}, true
@@ -59,7 +59,7 @@ func readScalar(raw []byte) (s scalar, ok bool) {
 		return scalar{'s', textFor(raw)}, true
 	case 't', 'f':
 		return scalar{'b', string(raw)}, true
-	// An object or a list never equals a filter's value.
+	// An object or a list is never equal to a filter's value.
 	case '{', '[':
 		return scalar{}, false
 	}
@@ -67,7 +67,7 @@ func readScalar(raw []byte) (s scalar, ok bool) {
 }
 
 // equal compares two values. Numbers are compared by value. Integers are compared digit by digit,
-// because large ids may differ only in their last digits.
+// because large ids may be equal as floating-point numbers.
 func (s scalar) equal(other scalar) bool {
 	if s.kind != other.kind {
 		return false
@@ -76,7 +76,8 @@ func (s scalar) equal(other scalar) bool {
 		return s.text == other.text
 	}
 
-	// Integers with different digits are different, although their values as floats may be equal.
+	// Integers with different digits are different, although the same floating-point number may
+	// represent both.
 	if !strings.ContainsAny(s.text+other.text, ".eE") {
 		return false
 	}
@@ -93,7 +94,7 @@ func parseFilter(f domain.HookFilter) (c condition, field string, err error) {
 		return c, "path", err
 	}
 
-	// The whole payload cannot be compared, because it is not a single value.
+	// A filter cannot compare the whole payload, because that is not a scalar.
 	if c.name == ofPayload {
 		return c, "path", fmt.Errorf("%s cannot be used in a filter", ofPayload)
 	}
@@ -145,14 +146,15 @@ func listed(value []byte) ([]scalar, error) {
 	return scalars(raw...)
 }
 
-// holds reports whether a delivery fulfils the condition.
+// holds reports whether a delivery satisfies the condition.
 func (c *condition) holds(f *placeholderValues) bool {
 	raw := f.raw(&c.piece)
 	if c.op == opContains {
 		return c.contained(f, raw)
 	}
 
-	// An object or a list equals no value. Therefore it fails eq and in, and fulfils ne.
+	// An object or a list is equal to no value. It therefore fails the operations "eq" and "in",
+	// and satisfies "ne".
 	value, simple := readScalar(raw)
 	among := simple && slices.ContainsFunc(c.values, value.equal)
 	switch c.op {
@@ -161,7 +163,7 @@ func (c *condition) holds(f *placeholderValues) bool {
 	case opNe:
 		return !among
 	}
-	return (simple && value.kind == 0) != c.wanted // for the operation exists
+	return (simple && value.kind == 0) != c.wanted // the operation is "exists"
 }
 
 // contained reports whether a text contains the value of the condition as a part, or a list
@@ -171,14 +173,14 @@ func (c *condition) contained(f *placeholderValues, raw []byte) bool {
 	switch {
 	case len(raw) == 0:
 		return false
-	// A text contains another text as a part.
+	// A text contains the value as a part.
 	case raw[0] == '"' && wanted.kind == 's':
 		return strings.Contains(c.textIn(f, raw), wanted.text)
 	case raw[0] != '[':
 		return false
 	}
 
-	// The list is read element by element, because it may be too large to decode completely.
+	// The list is read element by element, because it may be too large to decode as a whole.
 	in := newReader(raw)
 	_, _ = in.ReadToken()
 	for {
@@ -192,8 +194,8 @@ func (c *condition) contained(f *placeholderValues, raw []byte) bool {
 	}
 }
 
-// textIn returns the complete text in which the condition searches. The text is decoded only once
-// for all conditions.
+// textIn returns the complete text in which the condition searches. It decodes a text only once for
+// all conditions.
 func (c *condition) textIn(f *placeholderValues, raw []byte) string {
 	if c.name != "" {
 		return textFor(raw)
@@ -201,13 +203,13 @@ func (c *condition) textIn(f *placeholderValues, raw []byte) string {
 	return once(f.decoded, c.at, func() string { return textFor(raw) })
 }
 
-// encoded reports whether an element of a list equals the value. It decodes only elements that may
-// be equal.
+// encoded reports whether an element of a list is equal to the value. It decodes only elements that
+// may be equal.
 func (s scalar) encoded(entry []byte) bool {
 	if s.kind == 's' && (len(entry) == 0 || entry[0] != '"') {
 		return false
 	}
-	// A string without escapes can be compared without decoding.
+	// A string without escapes can be compared without being decoded.
 	if s.kind == 's' && bytes.IndexByte(entry, '\\') < 0 {
 		return string(entry[1:len(entry)-1]) == s.text
 	}
@@ -218,7 +220,7 @@ func (s scalar) encoded(entry []byte) bool {
 // raw returns the JSON value that a condition refers to, or nil if it is missing.
 func (f *placeholderValues) raw(p *piece) []byte {
 	// The name of the event and the id of the delivery are not part of the payload. They are
-	// compared like JSON strings.
+	// treated like JSON strings.
 	text := ""
 	switch p.name {
 	case "":
@@ -233,7 +235,7 @@ func (f *placeholderValues) raw(p *piece) []byte {
 	}
 	out, err := json.Marshal(text)
 	if err != nil {
-		return nil // unreachable, because a text has a JSON form
+		return nil // every text has a JSON form, so this is unreachable
 	}
 	return out
 }

@@ -14,9 +14,9 @@ type Rules struct {
 	key       []piece
 	coalesces bool // whether the hook coalesces deliveries by key
 
-	// wanted contains the paths in all rules.
+	// wanted contains the paths of all rules.
 	wanted *wanted
-	// wantedMany is the number of different paths.
+	// wantedMany is the number of different paths in wanted.
 	wantedMany int
 }
 
@@ -49,7 +49,7 @@ func NewRules(messageTemplate string, filter []domain.HookFilter, coalesce *doma
 		r.key, err = parseTemplate(coalesce.Key)
 		note("coalesce.key", err)
 	}
-	// If one rule is invalid, none is returned, because an invalid hook is never stored.
+	// If one rule is invalid, no rules are returned, because an invalid hook must not be stored.
 	if len(faults) > 0 {
 		return nil, faults
 	}
@@ -63,17 +63,17 @@ func NewRules(messageTemplate string, filter []domain.HookFilter, coalesce *doma
 	return r, nil
 }
 
-// want registers the paths in the placeholders of a template.
+// want registers the paths of a template's placeholders.
 func (r *Rules) want(pieces []piece) {
 	for i := range pieces {
 		r.place(&pieces[i])
 	}
 }
 
-// place registers the path of a placeholder and sets the index of its value. It ignores texts and
-// names such as @event.
+// place registers the path of a placeholder and sets the index of its value. It ignores literal
+// text and names such as @event.
 func (r *Rules) place(p *piece) {
-	// Texts and names do not refer to the payload.
+	// Literal text and names do not refer to the payload.
 	if p.path == nil {
 		return
 	}
@@ -85,7 +85,7 @@ func (r *Rules) place(p *piece) {
 // Outcome is the result of a hook's rules for a delivery.
 type Outcome struct {
 	Passed  bool   // whether the delivery passed the filter
-	Message string // message of the run, at most 2 MiB; empty if the template produced no text
+	Message string // message of the run, at most 2 MiB; empty if the template gives an empty text
 	Key     string // deliveries with the same key share a run; "": the delivery gets its own run
 }
 
@@ -93,7 +93,7 @@ type Outcome struct {
 func (r *Rules) Apply(e *Event) Outcome {
 	f := r.fill(e)
 	for i := range r.filter {
-		// All conditions must be fulfilled, so the first failure decides.
+		// All conditions must hold, so the first failed one decides.
 		if !r.filter[i].holds(f) {
 			return Outcome{}
 		}

@@ -65,7 +65,7 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
-// part returns the JSON of a field of issueOpened.
+// part returns the JSON of a field in issueOpened.
 func part(t *testing.T, name string) string {
 	t.Helper()
 	var all map[string]json.RawMessage
@@ -101,7 +101,7 @@ func TestMessagesAreTruncated(t *testing.T) {
 	for name, c := range map[string]struct {
 		template string
 		of       *Event
-		want     int // expected size in bytes
+		want     int // expected size of the message in bytes
 	}{
 		"a value":                  {"{{a}}", whole, len(long) + marks},
 		"an object":                {"{{o}}", whole, len(long) + len(`{"k":""}`) + marks},
@@ -238,7 +238,7 @@ func TestLargePayloadsTakeLittleMemory(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	out := r.Apply(large)
 	runtime.ReadMemStats(&after)
-	if n := after.TotalAlloc - before.TotalAlloc; n > 512<<20 { // parallel tests allocate most of this memory
+	if n := after.TotalAlloc - before.TotalAlloc; n > 512<<20 { // tests that run in parallel allocate most of this memory
 		t.Errorf("%d bytes were allocated", n)
 	}
 	if !out.Passed || len(out.Message) > maxMessage || len(out.Message) < maxMessage-3 || len(out.Key) > 60*100 {
@@ -426,7 +426,8 @@ func FuzzPayloads(f *testing.F) {
 	})
 }
 
-// againstDecoder compares a field that the scanner has found with the result of encoding/json.
+// againstDecoder fails the test if a value that the scanner has found differs from that of
+// encoding/json.
 func againstDecoder(t *testing.T, raw []byte) {
 	t.Helper()
 	var object map[string]json.RawMessage

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	maxDepth = 64       // maximum depth of nested objects and lists in a payload
-	maxNamed = 64 << 10 // maximum bytes of an id, an event name or a challenge
+	maxDepth = 64       // maximum nesting depth of objects and lists in a payload
+	maxNamed = 64 << 10 // maximum size of an id, an event name or a challenge, in bytes
 )
 
 // wanted is a tree of the paths in the rules. With it, a payload is read only once for all paths.
 // Other parts of the payload are skipped.
 type wanted struct {
 	children map[string]*wanted
-	at       int // index of the value; negative if the node is only a part of longer paths
+	at       int // index of the value; negative if no path ends at this node
 }
 
 // newWanted returns a tree without paths.
@@ -45,8 +45,9 @@ func (w *wanted) add(path []string, next int) (at int) {
 	return w.at
 }
 
-// newReader returns a tokenizer for a payload. It accepts duplicate names and half surrogate pairs.
-// find uses the last value of a duplicate name, and textFor replaces half a pair with U+FFFD.
+// newReader returns a tokenizer for a payload. It accepts duplicate names and incomplete surrogate
+// pairs. For a duplicate name, find uses the last value. textFor replaces an incomplete pair with
+// U+FFFD.
 func newReader(src []byte) *jsontext.Decoder {
 	return jsontext.NewDecoder(bytes.NewBuffer(src), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
@@ -60,7 +61,8 @@ func isPayload(body []byte) bool {
 			return errors.Is(err, io.EOF) && values == 1
 		}
 		switch depth := in.StackDepth(); {
-		// The depth is limited, because nested values use stack wherever the payload is read later.
+		// The depth is limited, because code that reads the payload later uses stack for each
+		// level.
 		case depth > maxDepth:
 			return false
 		case depth == 0:
@@ -74,7 +76,7 @@ func isPayload(body []byte) bool {
 type scanner struct {
 	src    []byte
 	in     *jsontext.Decoder
-	values [][]byte // values found, by index; nil if missing
+	values [][]byte // JSON of the values that were found, by index; nil if missing
 }
 
 // find returns the JSON of the wanted values. If an object repeats a name, the last value is used.
@@ -92,7 +94,8 @@ func (s *scanner) value(w *wanted) {
 		return
 	}
 
-	// The offsets show where the value is in the source, so that its JSON can be copied.
+	// The tokenizer's offsets show where the value is in the source, so that its JSON can be
+	// copied.
 	before := s.in.InputOffset()
 	switch kind := s.in.PeekKind(); {
 	case kind == '{' && len(w.children) > 0:
@@ -113,7 +116,7 @@ func (s *scanner) object(w *wanted) {
 	for s.in.PeekKind() == '"' {
 		name, _ := s.in.ReadValue()
 		child := w.child(name)
-		s.forget(child) // an earlier value of a repeated name is dropped
+		s.forget(child) // drops the value of an earlier member with the same name
 		s.value(child)
 	}
 	_, _ = s.in.ReadToken()
@@ -167,12 +170,12 @@ func textFor(raw []byte) string {
 	return text
 }
 
-// text returns the string at a path of the payload. It returns "" if there is none or if it is too
-// long for a name.
+// text returns the string at a path of the payload. It returns "" if there is no string or if the
+// string is too long for a name.
 func (p Payload) text(path string) string {
 	keys, err := parsePath(path)
 	if err != nil {
-		return "" // unreachable, because the paths are constants of this package
+		return "" // the paths are constants of this package, so this is unreachable
 	}
 
 	w := newWanted()

@@ -15,7 +15,7 @@ import (
 
 const (
 	secretPrefix = "whsec_"
-	secretBytes  = 32 // bytes of generated secrets
+	secretBytes  = 32 // size of generated secrets, in bytes
 	// These constants are the minimum and the maximum size of a key in Standard Webhooks, in bytes.
 	keyLeast, maxKey = 24, 64
 )
@@ -24,7 +24,7 @@ const (
 func NewSecret(source domain.HookSource) string {
 	// Standard Webhooks prescribes base64 with a prefix. For other sources, any text is valid.
 	var raw [secretBytes]byte
-	_, _ = rand.Read(raw[:]) // rand.Read never returns an error
+	_, _ = rand.Read(raw[:]) // rand.Read always succeeds
 	if source == domain.HookStandard {
 		return secretPrefix + base64.StdEncoding.EncodeToString(raw[:])
 	}
@@ -33,7 +33,7 @@ func NewSecret(source domain.HookSource) string {
 
 // CheckSecret returns an error if a secret that a user has chosen is invalid for the source.
 func CheckSecret(source domain.HookSource, secret string) error {
-	// Control characters, and spaces at the ends, get lost when a secret is copied or sent in a
+	// Control characters, and spaces at the ends, can get lost when a secret is copied or sent in a
 	// header.
 	if strings.TrimSpace(secret) != secret || strings.ContainsFunc(secret, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return fmt.Errorf("must not begin or end with a space or contain control characters")
@@ -87,7 +87,7 @@ func Signed(h *domain.Hook, secret, deliveryID, event string, body []byte, now t
 		out.Header.Set(h.SignatureHeader, secret)
 	}
 
-	// A user can choose the header of the id only for the sources hmac and token.
+	// Only for the sources hmac and token, users choose the header of the id.
 	if h.DeliveryIDHeader != "" && (h.Source == domain.HookHMAC || h.Source == domain.HookToken) {
 		out.Header.Set(h.DeliveryIDHeader, deliveryID)
 	}

@@ -15,7 +15,7 @@ import (
 // These constants limit templates, in characters.
 const (
 	MaxTemplate = 32_000
-	maxName     = 4000 // maximum length of the event's name and of the delivery's id in a message
+	maxName     = 4000 // maximum length of an event's name and of a delivery's id in a message, in characters
 	maxPath     = 256
 	pathDeep    = 16 // maximum number of names in a path
 	maxPlaces   = 200
@@ -23,16 +23,16 @@ const (
 
 // These constants limit messages, in bytes.
 const (
-	maxMessage = 2 << 20 // the same limit as for messages of people
-	// ownText is the number of bytes by which a message may exceed the size of its delivery. They
-	// are for the text of the template and for values that it repeats. The limit prevents a small
-	// delivery from becoming a large message.
+	maxMessage = 2 << 20 // maximum size of a message; the same as for messages of people
+	// ownText is the number of bytes by which a message may be larger than its delivery. The
+	// additional bytes are for the template's text and for values that occur in it several times.
+	// The limit prevents a small delivery from becoming a large message.
 	ownText      = 128 << 10
-	maxPayload   = 8000    // maximum bytes of the whole payload as a value in the message; the run gets more of it as data
-	charBytes    = 12      // maximum bytes of a character in JSON: two escapes
-	escapeBytes  = 6       // maximum bytes of JSON for one byte of text
-	maxCompacted = 4 << 20 // maximum bytes of an object or a list that are read
-	maxKeyValue  = 4096    // maximum bytes of a value in a key; larger values are hashed
+	maxPayload   = 8000    // maximum size of the whole payload as a value in the message, in bytes; the run's data may contain more of it
+	charBytes    = 12      // maximum size of a character in JSON, in bytes: that of two escapes
+	escapeBytes  = 6       // maximum size of JSON for one byte of text, in bytes
+	maxCompacted = 4 << 20 // maximum number of bytes of an object or a list that are read
+	maxKeyValue  = 4096    // maximum size of a value in a key, in bytes; a larger value is hashed
 )
 
 // These constants are the marks around values of a payload. The system prompt says that text
@@ -106,8 +106,8 @@ func parsePath(text string) ([]string, error) {
 	if text == "" {
 		return nil, fmt.Errorf("the path of a placeholder is empty")
 	}
-	// The length is limited to bound the work for each delivery, because a hook may have many
-	// placeholders.
+	// The length of a path is limited, because a hook may have many placeholders, and each delivery
+	// reads all of them.
 	if utf8.RuneCountInString(text) > maxPath {
 		return nil, fmt.Errorf("the path %s has more than %d characters", shown, maxPath)
 	}
@@ -135,15 +135,15 @@ const wholePayload = -1
 type placeholderValues struct {
 	event, deliveryID string
 	payload           Payload
-	values            [][]byte       // JSON values of the paths, by index; nil if missing
+	values            [][]byte       // JSON of the values at the paths, by index; nil if missing
 	limit             int            // maximum size of the message in bytes
-	texts             map[int]string // texts used in the message, by index
-	hashes            map[int]string // texts used in the key, by index
-	decoded           map[int]string // texts that filters compare, by index
+	texts             map[int]string // texts for the message, by index
+	hashes            map[int]string // texts for the key, by index
+	decoded           map[int]string // texts for the comparisons of filters, by index
 }
 
-// named returns the text of a placeholder whose name is not a path. For a path, it
-// returns false.
+// named returns the text of a placeholder that has a name such as @event. For a path, it returns
+// false.
 func (f *placeholderValues) named(p *piece) (text string, is bool) {
 	switch p.name {
 	case ofEvent:
@@ -154,7 +154,7 @@ func (f *placeholderValues) named(p *piece) (text string, is bool) {
 	return "", false
 }
 
-// found returns the value of a placeholder and the index of that value.
+// found returns the value of a placeholder in the delivery, and the index of that value.
 func (f *placeholderValues) found(p *piece) (raw []byte, at int) {
 	if p.name == ofPayload {
 		return f.payload.raw, wholePayload
@@ -172,8 +172,8 @@ func once(made map[int]string, at int, text func() string) string {
 	return out
 }
 
-// shown returns the text of a placeholder in a message. The text is truncated and contains no
-// marks. It is "" if the value is missing.
+// shown returns the text of a placeholder in a message. The text contains no marks, and is
+// truncated if it is long. It is "" if the value is missing.
 func (f *placeholderValues) shown(p *piece) string {
 	if text, is := f.named(p); is {
 		return truncate.Ellipsis(unmarked.Replace(text), maxName)
@@ -204,7 +204,7 @@ func plain(raw []byte, limit int) (text string, whole bool) {
 	if len(raw) == 0 || raw[0] == 'n' {
 		return "", true
 	}
-	// The first byte of a JSON value determines the type of the value.
+	// The first byte of a JSON value shows the type of the value.
 	switch raw[0] {
 	case '"':
 		text, whole = textUpTo(raw, escapeBytes*(limit+1))
@@ -218,7 +218,7 @@ func plain(raw []byte, limit int) (text string, whole bool) {
 // textUpTo returns the text of a JSON string. If the text is longer than limit, it returns the
 // beginning.
 func textUpTo(raw []byte, limit int) (text string, whole bool) {
-	const longest = 6 // maximum bytes of an escape at the end of the part that is read
+	const longest = 6 // maximum size in bytes of an escape at the end of the part that is read
 	if len(raw) <= limit+longest {
 		return textFor(raw), true
 	}
@@ -269,7 +269,7 @@ func compact(raw []byte, limit int) (text string, whole bool) {
 // message fills the template of a message. Each value is enclosed in marks, truncated, and contains
 // no marks itself.
 func (f *placeholderValues) message(pieces []piece) string {
-	// If the message is truncated, it ends with an ellipsis.
+	// A message that is truncated ends with an ellipsis.
 	out := writer{left: f.limit + 1}
 	for i := 0; i < len(pieces) && out.left > 0; i++ {
 		if p := &pieces[i]; p.isText() {
@@ -291,7 +291,7 @@ func (f *placeholderValues) key(pieces []piece) (key string, whole bool) {
 		p := &pieces[i]
 		text := p.text
 		if !p.isText() {
-			// A key without one of its parts would coalesce unrelated deliveries, so it is not
+			// A key in which a value is missing would coalesce unrelated deliveries, so it is not
 			// used.
 			if text = f.inKey(p); text == "" {
 				return "", false
@@ -308,7 +308,7 @@ func (f *placeholderValues) inKey(p *piece) string {
 		return text
 	}
 	raw, at := f.found(p)
-	// A hash keeps the key short, and equal values still have equal hashes.
+	// A hash is short, and equal values have equal hashes.
 	if len(raw) <= maxKeyValue {
 		text, _ := plain(raw, maxKeyValue)
 		return text
@@ -322,12 +322,13 @@ func (f *placeholderValues) inKey(p *piece) string {
 // writer writes a message of limited length. If the message is truncated, the writer marks the end.
 type writer struct {
 	buf  strings.Builder
-	left int // bytes left, plus one to detect a message that fits exactly
+	left int // number of bytes that may still be written, plus one to detect a message that fits exactly
 }
 
 // text writes literal text of the template, or as much of it as fits.
 func (w *writer) text(s string) {
-	// One byte always stays free, so that a message that fits exactly is not marked as truncated.
+	// The last byte always stays free, so that a message that fits exactly is not marked as
+	// truncated.
 	if len(s) < w.left {
 		w.buf.WriteString(s)
 		w.left -= len(s)
@@ -352,7 +353,7 @@ func (w *writer) value(s string) {
 	w.end(Opening, s, Closing)
 }
 
-// end writes the part of a piece that still fits. Later pieces are ignored.
+// end writes the beginning of a piece that does not fit. Later pieces are ignored.
 func (w *writer) end(opening, s, closing string) {
 	if room := w.left - 1 - len(opening) - len(more) - len(closing); room >= 0 {
 		w.buf.WriteString(opening + truncate.Bytes(s, room) + more + closing)

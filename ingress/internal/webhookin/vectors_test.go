@@ -73,7 +73,7 @@ func (v *vector) now() time.Time {
 	return time.Unix(v.at, 0)
 }
 
-// verify verifies the vector with its header, after change has modified the header.
+// verify verifies the vector with its headers, which the function change may modify first.
 func (v *vector) verify(body string, now time.Time, change func(http.Header), secrets ...string) error {
 	header := v.headers()
 	if change != nil {
@@ -202,8 +202,8 @@ func TestStandardLibrary(t *testing.T) {
 	header.Set(HeaderSignature, signature)
 	wantErr(t, "signed by the library", Verify(domain.HookStandard, "", []string{secret}, header, body, now), nil)
 
-	// Svix sends the same values in its own headers. If both are present, the headers of the
-	// standard are used.
+	// Svix sends the same values in headers of its own. If a delivery has both kinds of headers,
+	// those of the standard are used.
 	svix := http.Header{svixID: header[HeaderID], svixTime: header[HeaderTime], svixSignature: header[HeaderSignature]}
 	wantErr(t, "signed by Svix", Verify(domain.HookStandard, "", []string{secret}, svix, body, now), nil)
 	wantErr(t, "too old, by Svix", Verify(domain.HookStandard, "", []string{secret}, svix, body, now.Add(6*time.Minute)), ErrStale)
@@ -252,7 +252,7 @@ func TestPlainSourcesVerify(t *testing.T) {
 	wantErr(t, "an unknown source", Verify("ftp", "X-Sig", []string{secret}, http.Header{"X-Sig": {secret}}, body, time.Now()), ErrUnsigned)
 }
 
-// Test deliveries are signed exactly as the source would sign them.
+// A test delivery is signed exactly as the source would sign it.
 func TestSignedVerifies(t *testing.T) {
 	t.Parallel()
 	for _, source := range domain.HookSources {

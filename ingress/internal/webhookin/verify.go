@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -19,18 +20,18 @@ import (
 // source, but do not help a sender to guess a secret.
 var (
 	ErrUnsigned  = errors.New("the delivery has no signature")
-	ErrNoToken   = errors.New("the delivery has no token in the hook's header")
+	ErrNoToken   = errors.New("the delivery has no token in the webhook's header")
 	ErrDoubled   = errors.New("a signature header was sent more than once")
 	ErrMalformed = errors.New("a signature header is malformed")
 	ErrStale     = errors.New("the time of the signature differs from the current time by more than five minutes")
-	ErrSignature = errors.New("the signature does not match the body and the hook's secret")
-	ErrToken     = errors.New("the token does not match the hook's secret")
+	ErrSignature = errors.New("the signature does not match the body and the webhook's secret")
+	ErrToken     = errors.New("the token does not match the webhook's secret")
 )
 
 const (
 	tolerance     = 5 * time.Minute // maximum difference between the time of the signature and the local clock, in both directions
 	maxSignatures = 16              // maximum number of signatures checked in one header
-	// bearer is the prefix of a token in the Authorization header.
+	// bearer is the prefix of the token in an Authorization header.
 	bearer = "Bearer "
 )
 
@@ -58,7 +59,7 @@ func Verify(source domain.HookSource, signatureHeader string, secrets []string, 
 		return err
 	}
 	good := 0
-	for _, secret := range secrets { // all secrets are checked, so that the duration does not reveal which one matched
+	for _, secret := range secrets { // checks all secrets, so that the duration does not reveal which one matched
 		good |= signed.by(source, secret, body)
 	}
 	switch {
@@ -72,7 +73,7 @@ func Verify(source domain.HookSource, signatureHeader string, secrets []string, 
 
 // VerifyHeaders performs the checks of Verify that do not need the body. It checks that a signature
 // is present. For a source that sends the secret itself, it checks the secret. If it returns an
-// error, the body need not be read.
+// error, the caller need not read the body.
 func VerifyHeaders(source domain.HookSource, signatureHeader string, secrets []string, header http.Header, now time.Time) error {
 	if source == domain.HookToken {
 		return Verify(source, signatureHeader, secrets, header, nil, now)
@@ -89,8 +90,8 @@ type signed struct {
 	token      string // the secret itself, for sources that do not sign
 }
 
-// presented parses the headers with the signatures of a source. It checks the time, but it cannot
-// check the signatures, because it does not have the body.
+// presented parses the headers of a source that contain its signatures. It checks the time of the
+// signatures, but not the signatures themselves, for which it would need the body.
 func presented(source domain.HookSource, signatureHeader string, header http.Header, now time.Time) (signed, error) {
 	switch source {
 	case domain.HookGitHub:
@@ -104,10 +105,10 @@ func presented(source domain.HookSource, signatureHeader string, header http.Hea
 	case domain.HookHMAC:
 		return plainSignature(header, signatureHeader)
 	case domain.HookToken:
-		// The source sends the secret itself, so there is no signature to parse.
+		// The source sends the secret itself, so there is no signature.
 		token, err := one(header, signatureHeader)
 		if errors.Is(err, ErrUnsigned) {
-			err = ErrNoToken
+			err = fmt.Errorf("%w %s", ErrNoToken, signatureHeader)
 		}
 		return signed{token: token}, err
 	}
@@ -117,7 +118,7 @@ func presented(source domain.HookSource, signatureHeader string, header http.Hea
 // by returns 1 if one of the signatures was made with the secret, and otherwise 0.
 func (s *signed) by(source domain.HookSource, secret string, body []byte) int {
 	if source == domain.HookToken {
-		// The secret may be sent with or without the prefix of a bearer token.
+		// A sender may put "Bearer " before the secret or not.
 		return same(s.token, secret) | same(strings.TrimPrefix(s.token, bearer), secret)
 	}
 	key, err := keyFor(source, secret)
@@ -133,7 +134,7 @@ func (s *signed) by(source domain.HookSource, secret string, body []byte) int {
 	return good
 }
 
-// same compares two texts in constant time and returns 1 if they are equal.
+// same returns 1 if two texts are equal, and otherwise 0. It compares them in constant time.
 func same(a, b string) int {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:])
@@ -149,7 +150,7 @@ func keyFor(source domain.HookSource, secret string) ([]byte, error) {
 
 // sign returns the HMAC-SHA256 of the concatenation of before and body.
 func sign(key []byte, before string, body []byte) []byte {
-	// The two parts are written separately, because joining them would copy the body.
+	// The two parts are hashed one after the other, because joining them would copy the body.
 	mac := hmac.New(sha256.New, key)
 	_, _ = mac.Write([]byte(before)) // writing to a hash never fails
 	_, _ = mac.Write(body)
@@ -216,7 +217,7 @@ func stripeSignatures(header http.Header, now time.Time) (signed, error) {
 		name, text, _ := strings.Cut(strings.TrimSpace(field), "=")
 		switch name {
 		case "t":
-			// A second time is rejected, because only one of them could have been signed.
+			// A second time is rejected, because the signature covers only one.
 			if at != "" {
 				return signed{}, ErrDoubled
 			}
@@ -231,7 +232,7 @@ func stripeSignatures(header http.Header, now time.Time) (signed, error) {
 		return signed{}, ErrMalformed
 	}
 
-	// During a rotation, Stripe sends a signature for each secret. One match suffices.
+	// During a rotation, Stripe sends a signature for each secret. One valid signature suffices.
 	out.before = at + "."
 	return out, fresh(at, now)
 }
@@ -251,8 +252,8 @@ func slackSignature(header http.Header, now time.Time) (signed, error) {
 	return out, fresh(at, now)
 }
 
-// standardHeaders returns the names of the headers for id, time and signature. They are those of
-// Standard Webhooks. If a delivery has only Svix's own headers, it returns those.
+// standardHeaders returns the names of the headers for id, time and signature. These are the names
+// of Standard Webhooks, or Svix's own names if the delivery has only Svix's headers.
 func standardHeaders(header http.Header) [3]string {
 	if header.Get(HeaderSignature) == "" && header.Get(svixSignature) != "" {
 		return [...]string{svixID, svixTime, svixSignature}
@@ -291,7 +292,7 @@ func standardSignatures(header http.Header, now time.Time) (signed, error) {
 // fresh checks that the time of a signature is recent. at is the Unix time in whole seconds.
 func fresh(at string, now time.Time) error {
 	seconds, err := strconv.ParseInt(at, 10, 64)
-	// The time is signed as text, so only the canonical form is accepted.
+	// The signature covers the text of the time, so only the canonical form is accepted.
 	if err != nil || strconv.FormatInt(seconds, 10) != at || seconds < 0 {
 		return ErrMalformed
 	}

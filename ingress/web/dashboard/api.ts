@@ -18,7 +18,7 @@ export class ApiError extends Error {
     readonly detail: string,
     readonly errors: FieldError[] = [],
     readonly requestId = "",
-    /** Seconds, if the service sent Retry-After. */
+    /** The value of the header Retry-After in seconds, if the service has sent it. */
     readonly retryAfter: number | null = null,
   ) {
     super(detail);
@@ -26,8 +26,9 @@ export class ApiError extends Error {
 }
 
 /**
- * Returns an error without its entries for a field that is being edited: those about the field, or
- * about one text of a field that is a list of texts. Returns undefined if that leaves no entry.
+ * Returns an error without the entries about a field that the person is editing. If the field is a
+ * list of texts, entries about one of the texts are removed, too. Returns undefined if no entry is
+ * left.
  */
 export function withoutField(error: ApiError | undefined, field: string): ApiError | undefined {
   const about = ({ field: at }: FieldError) => at === field || (at.startsWith(`${field}[`) && /^\[\d+\]$/.test(at.slice(field.length)));
@@ -46,7 +47,7 @@ function stored(): string | null {
   try {
     return localStorage.getItem(chosen);
   } catch {
-    return null; // the browser blocks storage: use the oldest membership
+    return null; // the browser blocks its storage: use the oldest membership
   }
 }
 
@@ -59,7 +60,7 @@ export function chooseOrganization(id: string | null): void {
     if (id === null) localStorage.removeItem(chosen);
     else localStorage.setItem(chosen, id);
   } catch {
-    // if storage is blocked, the choice lasts until the page is left
+    // the storage is blocked: the choice lasts until the page is left
   }
 }
 
@@ -78,7 +79,7 @@ export function identity(): Record<string, string> {
   return organization === null ? {} : { "x-organization-id": organization };
 }
 
-/** Whether requests send cookies. */
+/** Reports whether requests send cookies. */
 export const credentials = (): RequestCredentials => (demo ? "omit" : "same-origin");
 
 export function address(path: string, params: Params = {}): string {
@@ -113,15 +114,15 @@ async function send<T>(method: string, url: string, body?: unknown, signal?: Abo
 const askAgain = Words.cantReachServiceCheck;
 
 /**
- * The message for a change that got no response. The change may have been made, because a browser
- * cannot distinguish an unreachable service from a lost response.
+ * The message for a change that got no response. A browser cannot distinguish an unreachable
+ * service from a lost response, so the change may have been made.
  */
 export const lookFirst = Words.cantReachService;
 
 /**
- * Returns the result of ask. It throws an ApiError with status 0 if there is no response, if the
- * connection breaks, or if the response is not the service's JSON. The parameter otherwise is the
- * message of that error.
+ * Returns the result of the function ask. Throws an ApiError with status 0 if there is no response,
+ * if the connection breaks, or if the response is not JSON of the service. The parameter otherwise
+ * is the message of that error.
  */
 export async function reached<T>(ask: () => Promise<T>, signal?: AbortSignal, otherwise = askAgain): Promise<T> {
   try {
@@ -132,11 +133,11 @@ export async function reached<T>(ask: () => Promise<T>, signal?: AbortSignal, ot
   }
 }
 
-/** Reads an error response. A 401 leads to the login page. */
+/** Returns the error in a response. If the status is 401, it opens the login page. */
 export async function problemOf(response: Response): Promise<ApiError> {
   const wait = Number(response.headers.get("retry-after"));
   const problem: Record<string, unknown> = await response.json().catch(() => ({}));
-  const foreign = (problem["error"] ?? {}) as Record<string, unknown>; // the shape of the OpenAI-compatible API
+  const foreign = (problem["error"] ?? {}) as Record<string, unknown>; // the form of errors in the OpenAI-compatible API
 
   const error = new ApiError(
     response.status,
@@ -158,8 +159,8 @@ export function toLogin(): void {
 }
 
 /**
- * Returns to the oldest membership if the person was removed from the chosen organization, because
- * every request there would be refused.
+ * Selects the person's oldest membership if the person was removed from the chosen organization,
+ * because the service refuses every request there.
  */
 async function forgetLostOrganization(): Promise<void> {
   const response = await fetch("/api/auth/session", { credentials: "same-origin" });

@@ -32,7 +32,7 @@ const OrgPage = administration((pages) => pages.OrgPage);
 interface Page {
   path: string;
   show: ComponentType<Record<string, string>>;
-  demo?: boolean; // available in the demo
+  demo?: boolean; // whether the page is available in the demo
   wide?: boolean;
 }
 
@@ -68,7 +68,7 @@ export function App({ boot }: { boot: Boot }) {
 
   useEffect(() => {
     if (first.current) first.current = false;
-    else main.current?.focus(); // a new page starts at its top, for screen readers too
+    else main.current?.focus(); // screen readers begin to read a new page at its top
   }, [place.path]);
 
   const Shown = found && (!demo || found.page.demo) ? found.page.show : null;
@@ -90,7 +90,7 @@ export function App({ boot }: { boot: Boot }) {
   );
 }
 
-/** Limits a rendering error to one page: the frame around the page keeps working. */
+/** Limits a rendering error to one page: the navigation around the page keeps working. */
 class Boundary extends Component<{ children: ComponentChildren }, { broken: boolean }> {
   override state = { broken: false };
 

@@ -1,4 +1,5 @@
 import { h, render } from "preact";
+import { ApiError } from "./api";
 import type { ServerEvent } from "../kit/sse";
 import { equal, ok, type Test } from "../kit/check";
 import { Answer } from "./answer/answer";
@@ -25,13 +26,13 @@ const all = (events: ServerEvent[], from: Turn = newTurn("hello", "k")): Turn =>
 const created = told("run.created", { createdAt: "2026-11-21T09:00:00.000Z" });
 const begun = [created, told("run.started", {}), told("message.delta", { text: "One " }), told("tool.started", { toolCall: call("c1", "running") }), told("citation.added", { citation })];
 
-/** Returns a run in the form that lists contain. */
+/** Returns a run in the short form that lists contain. */
 const inShort = (whole: Run) => ({
   ...whole, output: undefined, message: whole.message?.slice(0, 4), messageCut: true, citations: whole.citations.length,
   toolCalls: whole.toolCalls.map(({ name, status, durationMs }) => ({ name, status, durationMs })),
 });
 
-/** A fake service. It accepts messages, and sends events when a test asks for it. */
+/** A fake service. It accepts messages. Tests make it send events. */
 class Service {
   asked: string[] = [];
   runs: Run[] = [];
@@ -55,14 +56,14 @@ class Service {
     };
   }
 
-  /** Responds to the pending request, or to the next request. */
+  /** Responds to the request that is pending, or else to the next request. */
   async answer(path: string, answer: Response): Promise<void> {
     while (!this.waiting.has(path)) await new Promise((resolve) => setTimeout(resolve));
     this.waiting.get(path)?.(answer);
     this.waiting.delete(path);
   }
 
-  /** Starts the stream of a message, which stays open. */
+  /** Begins the stream of a message's run. The stream stays open. */
   async tell(...events: ServerEvent[]): Promise<void> {
     const text = events.map((e) => `id: ${e.id}\nevent: ${e.event}\ndata: ${e.data}\n\n`).join("");
     const body = new ReadableStream({ start: (to) => to.enqueue(new TextEncoder().encode(text)) });
@@ -100,6 +101,8 @@ const until = (session: ChatSession, wanted: () => boolean): Promise<void> => ne
   look();
 });
 
+const time = (second: number): string => new Date(Date.UTC(2026, 10, 21, 9, 0, second)).toISOString();
+
 const only = (session: ChatSession): Turn => {
   equal(session.turns.length, 1, "one turn is shown");
   return session.turns[0] ?? newTurn("", null);
@@ -111,6 +114,27 @@ const only = (session: ChatSession): Turn => {
 const turnAfter = (runId: string | null, previousRunId?: string | null): Turn => ({ ...newTurn("m", runId), runId, previousRunId });
 
 export const tests: Test[] = [
+  {
+    name: "messages from another window are added in order, and none are missing between those shown",
+    run: () => withService(async (service, session) => {
+      const asked = (n: number): Message => ({ id: `m_${n}`, role: "user", content: `${n}`, runId: `run_${n}`, previousRunId: null, createdAt: time(n), status: "completed" });
+      const refresh = async (numbers: number[], hasMore: boolean) => {
+        service.runs = numbers.map((n) => run({ id: `run_${n}`, toolCalls: [], createdAt: time(n) }));
+        const done = session.refresh();
+        await service.answer("/api/sessions", Response.json({ messages: numbers.map(asked), hasMore, nextCursor: "older" }));
+        await done;
+        return [session.turns.map((t) => t.runId?.slice(4) ?? t.message).join(" "), session.hasMore];
+      };
+      session.turns = [{ ...turnAfter("run_2", null), createdAt: time(2), status: "completed" }];
+      equal(await refresh([1, 2, 3], false), ["1 2 3", false]);
+      session.turns.push({ ...newTurn("refused", "k", time(0)), problem: new ApiError(429, "rate_limited", "") });
+      equal(await refresh([2, 3, 4], true), ["1 2 3 4 refused", false]);
+      equal(await refresh([8, 9], true), ["8 9 refused", true]);
+      const before = service.asked.length;
+      await session.refresh();
+      equal(service.asked.slice(before), ["GET /api/runs"], "known runs need no messages");
+    }),
+  },
   {
     name: "a message names its attachments, and a turn keeps those of its run",
     run() {
@@ -190,7 +214,7 @@ export const tests: Test[] = [
     name: "a message that is stopped before it is accepted is cancelled after it is accepted",
     run: () => withService(async (service, session) => {
       session.send("hello");
-      session.sentAt = 0; // long ago
+      session.sentAt = 0; // more than half a second ago
       await session.stop(only(session));
       ok(only(session).stopping && underWay(only(session)), "the turn stays");
       const later = new ChatSession(session.target, session.id);
@@ -375,7 +399,7 @@ export const tests: Test[] = [
       equal(turns[1] && withRun(turns[1], undefined), turns[1]);
       const file = { fileId: "file_1", name: "a.png", mediaType: "image/png", bytes: 3 };
       const [only] = turnsOf([{ ...message("user", "", "run_1", "completed"), attachments: [file] }], new Map([["run_1", run()]]));
-      equal([only?.attachments, titleOf(only?.message ?? "?", only?.attachments), titleOf("hello", [file])], [[file], "a.png", "hello"], "a message without text is named after its files");
+      equal([only?.attachments, titleOf(only?.message ?? "?", only?.attachments), titleOf("hello", [file]), titleOf("```python\nimport time\n```\n"), titleOf("```")], [[file], "a.png", "hello", "import time", "```"], "a message without text is named after its files");
     },
   },
   {

@@ -2,7 +2,7 @@ import { equal, type Test } from "../kit/check";
 import { lookFirst, type ApiError } from "./api";
 import { upload } from "./files";
 
-/** A request that ends when the test says so. */
+/** A request whose end the test controls. */
 class Request {
   static whole = false;
   static answer: { status: number; body: string } | null = null;

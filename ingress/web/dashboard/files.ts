@@ -1,5 +1,5 @@
-// Downloads and uploads of documents and files. They send the identity headers, which a plain link
-// cannot.
+// Downloads and uploads of documents and files. The requests send the identity headers, which a
+// plain link cannot.
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, address, credentials, identity, lookFirst, problemOf, reached, type Params } from "./api";
 import { Words } from "./texts/frame";
@@ -24,8 +24,8 @@ export async function download(path: string, params: Params, name: string): Prom
 const pictures = /^image\/(png|jpeg|gif|webp)$/;
 
 /**
- * Returns an object URL for a picture, valid while the picture is shown. Returns null until the
- * picture has loaded, and if the content is not a picture.
+ * Returns an object URL of a picture, valid while the picture is shown. Returns null before the
+ * picture has loaded, or if the content is not a picture.
  */
 export function usePicture(path: string): string | null {
   const [url, setUrl] = useState<string | null>(null);
@@ -36,7 +36,7 @@ export function usePicture(path: string): string | null {
       if (stop.signal.aborted || !pictures.test(blob.type)) return;
       made = URL.createObjectURL(blob);
       setUrl(made);
-    }, () => undefined); // on failure the name is shown
+    }, () => undefined); // if this fails, the name of the file is shown instead
     return () => {
       stop.abort();
       if (made) URL.revokeObjectURL(made);

@@ -1,4 +1,5 @@
-// The finder, which leads to pages, agents, templates, documents and runs, and the list of shortcuts.
+// The list of shortcuts, and the finder, a search that leads to pages, agents, templates, documents
+// and runs.
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { signOut } from "./account";
 import { get } from "./api";
@@ -19,7 +20,7 @@ interface Entry {
   kind: "Page" | "Action" | "Agent" | "Template" | "Document" | "Run" | "Search";
   words: string;
   icon: IconName;
-  /** The address that the entry opens, or the function that it calls. */
+  /** The URL that the entry opens, or the function that it calls. */
   to: string | (() => unknown);
 }
 
@@ -54,13 +55,13 @@ function fixedEntries(admin: boolean, help: () => void): Entry[] {
   ];
 }
 
-const perSearch = 50; // maximum number of entries requested from the service
+const perSearch = 50; // maximum number of entries in one response
 const longestSearch = 120; // maximum number of characters that the service accepts in a search
 
 /**
  * Loads the newest entries of a kind whose names contain all words of a text. Words that name the
- * kind are ignored. The previous entries stay until the next entries have loaded, so that no entry
- * moves under the pointer.
+ * kind are ignored. While they load, the previous entries stay, so that no entry moves under the
+ * pointer.
  */
 function useNamed<T>(kind: string, path: string, text: string): { data: T[]; loading: boolean; failed: boolean } {
   const q = text.split(/\s+/).filter((word) => word.toLowerCase() !== kind).join(" ").slice(0, longestSearch);

@@ -1,5 +1,5 @@
 // Opens the finder, and stores whether single-key shortcuts are on.
-/** Receives an event named finder when the finder must open. */
+/** The target of the event "finder", which opens the finder. */
 export const opened = new EventTarget();
 
 /** Opens the finder. */
@@ -7,7 +7,7 @@ export const openFinder = (): void => void opened.dispatchEvent(new Event("finde
 
 const setting = "parley.single-keys";
 
-/** Whether single-key shortcuts are on. */
+/** Reports whether single-key shortcuts are on. */
 export function singleKeys(): boolean {
   try {
     return localStorage.getItem(setting) !== "off";
@@ -22,6 +22,6 @@ export function setSingleKeys(on: boolean): void {
     if (on) localStorage.removeItem(setting);
     else localStorage.setItem(setting, "off");
   } catch {
-    // the setting cannot be stored
+    // the browser blocks its storage: the setting lasts until the page is left
   }
 }

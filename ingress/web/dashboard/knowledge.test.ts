@@ -3,7 +3,7 @@ import type { Citation } from "../kit/markdown";
 import { sharesPlace } from "./answer/places";
 import { marksOf, type PageWord } from "./pages/knowledge/marks";
 
-/** Returns words of 10 by 10 points, five on a line. */
+/** Returns words that are boxes of 10 by 10 points, five on a line. */
 const page = (text: string): PageWord[] =>
   text.split(" ").map((word, i) => ({ text: word, box: [(i % 5) * 12, Math.floor(i / 5) * 14, (i % 5) * 12 + 10, Math.floor(i / 5) * 14 + 10] }));
 

@@ -22,7 +22,7 @@ export function later<Pages>(load: () => Promise<Pages>): (pick: (pages: Pages) 
     useEffect(() => {
       let here = true;
       const done = () => here && setTried(true);
-      bring().then(done, done); // the bundle may have arrived since this was rendered
+      bring().then(done, done); // the bundle may have loaded since the component was rendered
       return () => {
         here = false;
       };

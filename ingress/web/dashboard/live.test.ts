@@ -13,7 +13,9 @@ const foreign: Answer = () => Promise.resolve(new Response("<p>Sign in to this n
 const cut: Answer = () => Promise.resolve(new Response(new ReadableStream({ start: (to) => to.error(new TypeError("cut")) })));
 const found: Answer = () => Promise.resolve(Response.json({ name: "here" }));
 
-/** Returns a stream that reports that it is ready, and a function that breaks the stream. */
+/**
+ * Returns a stream of changes that reports that it is ready, and a function that breaks the stream.
+ */
 function stream(): { answer: Answer; end: () => void } {
   let end = () => {};
   const body = new ReadableStream<Uint8Array>({
@@ -109,7 +111,7 @@ export const tests: Test[] = [
     run: () =>
       withService({ "/thing": [away, found], "/api/events": [stream().answer] }, async (page) => {
         await says(page, "Can't reach the service");
-        await new Promise((resolve) => setTimeout(resolve, 200)); // by then the page listens
+        await new Promise((resolve) => setTimeout(resolve, 200)); // by then the page listens to changes
         dispatchEvent(new Event("online"));
         await says(page, "here");
       }, Shown),

@@ -9,7 +9,7 @@ export type Kind = "runs" | "documents" | "notifications";
 const listeners = new Map<Kind, Set<() => void>>([["runs", new Set()], ["documents", new Set()], ["notifications", new Set()]]);
 const stranded = new Set<() => void>(); // requests that failed because the service was unreachable; they are repeated when the stream reconnects
 const changed = new EventTarget();
-const again = 60_000; // milliseconds before a refused stream is requested again
+const again = 60_000; // milliseconds until a stream that the service refused is requested again
 const unasked = 15_000; // milliseconds between retries of a failed request while the stream delivers no event
 let open: AbortController | null = null;
 let up = true;
@@ -17,7 +17,7 @@ let up = true;
 // A browser opens about six connections to a server without HTTP/2, shared by all its windows. A
 // hidden page therefore closes its stream after a while. When the page is shown again, all
 // listeners are notified.
-const keptHidden = 60_000; // milliseconds
+const keptHidden = 60_000; // milliseconds for which the stream of a hidden page stays open
 let resting = document.hidden;
 let rest: ReturnType<typeof setTimeout> | undefined;
 
@@ -43,8 +43,8 @@ function setUp(now: boolean): void {
 }
 
 /**
- * Notifies all listeners when the connection is back: anything may have changed, and failed
- * requests may succeed now.
+ * Notifies all listeners when the connection is restored. Anything may have changed, and failed
+ * requests may now succeed.
  */
 function back(): void {
   setUp(true);
@@ -59,7 +59,7 @@ async function follow(stop: AbortSignal): Promise<void> {
       for (const tell of listeners.get(event.event as Kind) ?? []) tell();
     }
   } catch {
-    setUp(false); // refused, for example because the session ended; pages keep their data until they are loaded again
+    setUp(false); // refused by the service, for example because the session ended; pages keep their data
   }
 }
 
@@ -83,8 +83,8 @@ function arrange(): void {
 const usual = 1000; // milliseconds between two calls to the same listener
 
 /**
- * Calls reload when something of the kind has changed, at most once in pace milliseconds and not while
- * the page is hidden.
+ * Calls reload when an object of the kind has changed. It does so at most once in pace
+ * milliseconds, and not while the page is hidden.
  */
 export function useLive(kind: Kind, reload: () => void, pace = usual): void {
   const call = useRef(reload);
@@ -122,12 +122,12 @@ export function useLive(kind: Kind, reload: () => void, pace = usual): void {
       clearTimeout(timer);
       listeners.get(kind)?.delete(tell);
       document.removeEventListener("visibilitychange", shown);
-      setTimeout(arrange, 0); // the next page may listen immediately
+      setTimeout(arrange, 0); // the next page may begin to listen immediately
     };
   }, [kind]);
 }
 
-/** Whether the stream of changes is connected, as far as known. */
+/** Returns whether the stream of changes is connected, as far as the page knows. */
 export function useConnected(): boolean {
   const [is, setIs] = useState(up);
   useEffect(() => {
@@ -139,10 +139,7 @@ export function useConnected(): boolean {
   return is;
 }
 
-/**
- * If error means that the service was unreachable, calls reload when the service is reachable
- * again.
- */
+/** Calls reload when the service is reachable again, if error means that it was not. */
 export function useComeback(error: ApiError | undefined, reload: () => void): void {
   const call = useRef(reload);
   call.current = reload;
@@ -153,7 +150,7 @@ export function useComeback(error: ApiError | undefined, reload: () => void): vo
     stranded.add(tell);
     addEventListener("online", tell);
     arrange();
-    const timer = setInterval(() => { // retries even if the stream stays connected and delivers no event
+    const timer = setInterval(() => { // retries even if the stream remains connected and delivers no event
       if (!document.hidden) tell();
     }, unasked);
     return () => {

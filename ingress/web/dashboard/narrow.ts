@@ -1,7 +1,7 @@
 // Whether the window is as narrow as that of a phone.
 import { useEffect, useState } from "preact/hooks";
 
-const narrow = matchMedia("(max-width: 47.99rem)"); // as in the style sheets
+const narrow = matchMedia("(max-width: 47.99rem)"); // the same width as in the style sheets
 
 export function useNarrow(): boolean {
   const [is, setIs] = useState(narrow.matches);

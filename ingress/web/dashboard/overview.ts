@@ -13,7 +13,7 @@ interface Known {
 let known: Known = { data: undefined, error: undefined };
 let asking: Promise<void> | null = null;
 const changed = new EventTarget();
-const pace = 5000; // milliseconds between two loads, because changes of any kind cause them
+const pace = 5000; // milliseconds between two loads; changes of any kind cause a load
 const hiddenPace = 60_000; // milliseconds between two loads while the page is hidden and gets no events
 
 /** Loads the overview. Calls during a load share that load. */
@@ -29,7 +29,7 @@ export function reloadOverview(): Promise<void> {
   return asking;
 }
 
-/** Returns the overview as it was last loaded. */
+/** Returns the overview that was loaded last. */
 export function useOverview(): Known {
   const [, tell] = useState(known);
   useEffect(() => {
@@ -52,7 +52,7 @@ export function useCurrentOverview(): Known {
   useComeback(now.error, reload);
   useEffect(() => {
     const timer = setInterval(() => {
-      if (document.hidden) reload(); // the window's title shows the number of waiting runs
+      if (document.hidden) reload(); // the window's title shows the number of waiting runs even while the page is hidden
     }, hiddenPace);
     return () => clearInterval(timer);
   }, []);

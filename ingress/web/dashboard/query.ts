@@ -9,7 +9,7 @@ export interface Query<T> {
   error: ApiError | undefined;
   loading: boolean;
   reload: () => void;
-  /** Replaces the data until the next load. */
+  /** Sets the data, which the next load replaces. */
   set: (data: T) => void;
 }
 
@@ -17,7 +17,7 @@ export interface Query<T> {
  * Loads data when key changes and when reload is called. For the same key, the previous data stays
  * until the new data has loaded. Responses for an earlier key are dropped. A null key loads
  * nothing. If a load failed because the service was unreachable, it is repeated when the service is
- * back.
+ * reachable again.
  */
 export function useQuery<T>(key: string | null, load: (signal: AbortSignal) => Promise<T>): Query<T> {
   const [state, setState] = useState<{ key: string | null; data?: T; error?: ApiError }>({ key: null });
@@ -62,8 +62,8 @@ interface ListQuery<T> extends Query<T[]> {
 }
 
 /**
- * Loads a list from the API. more appends the next page. reload loads as many entries as are shown,
- * up to 100.
+ * Loads a list from the API. The returned function more appends the next page, and reload loads as
+ * many entries again as are shown, up to 100.
  */
 export function useList<T>(path: string | null, params: Params = {}): ListQuery<T> {
   const key = path === null ? null : path + JSON.stringify(params);

@@ -1,5 +1,5 @@
-// The navigation and the account. They are a column beside the page, or a header with a menu on a
-// phone.
+// The navigation and the account. They are in a column beside the page or, on a phone, in a header
+// with a menu.
 import { useEffect, useState } from "preact/hooks";
 import { signOut } from "./account";
 import { chooseOrganization } from "./api";
@@ -34,7 +34,7 @@ export const links: Link[] = [
 /** The navigation of a signed-in person. */
 export function Rail({ path, session }: { path: string; session: Session | null }) {
   const waiting = useCurrentOverview().data?.approvals ?? 0;
-  const [open, setOpen] = useState(false); // used only on a phone, because a wide window always shows the navigation
+  const [open, setOpen] = useState(false); // whether the menu is open on a phone; wide windows always show it
   useEffect(() => setOpen(false), [path]);
   useEffect(() => {
     if (!open) return;

@@ -2,7 +2,7 @@ import { h, render } from "preact";
 import { equal, type Test } from "../kit/check";
 import { go, useGuard } from "./router";
 
-/** Whether the browser would ask before the page is left. */
+/** Reports whether the browser would ask before the page is left. */
 const asksAtClose = () => !dispatchEvent(new Event("beforeunload", { cancelable: true }));
 
 export const tests: Test[] = [

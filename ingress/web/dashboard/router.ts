@@ -19,8 +19,8 @@ type Guard = (to: string, leave: () => void) => boolean;
 let guard: Guard | null = null;
 
 /**
- * While on is true, calls the guard (asks) before the dashboard shows another page. The browser
- * asks before the dashboard itself is left.
+ * While on is true, calls the function asks before the dashboard shows another page, and makes the
+ * browser ask before the dashboard itself is left.
  */
 export function useGuard(on: boolean, asks: Guard): void {
   const now = useRef(asks);
@@ -37,9 +37,9 @@ export function useGuard(on: boolean, asks: Guard): void {
 }
 
 /**
- * Makes the browser ask before the dashboard is left, while on is true. It is a layout effect,
- * because an ordinary effect ends only after the next page is painted, and would ask a person who
- * leaves that page immediately.
+ * Makes the browser ask before the dashboard is left, while on is true. It uses a layout effect,
+ * because an ordinary effect would end only after the next page is painted. A person who leaves
+ * that page immediately would still be asked.
  */
 export function useStay(on: boolean): void {
   useLayoutEffect(() => {
@@ -63,7 +63,7 @@ function show(to: string, options: { replace?: boolean; keepScroll?: boolean }):
   changed.dispatchEvent(new Event("change"));
 }
 
-/** Changes query parameters in the page's URL. Null removes a parameter. */
+/** Changes query parameters in the page's URL. The value null removes a parameter. */
 export function setQuery(params: Record<string, string | null>): void {
   const query = new URLSearchParams(location.search);
   for (const [name, value] of Object.entries(params)) {
@@ -78,7 +78,7 @@ function follow(event: MouseEvent): void {
   const link = (event.target as Element | null)?.closest?.("a");
   if (!link || event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
   if (link.target || link.hasAttribute("download") || link.origin !== location.origin || !/^\/dashboard(\/|$)/.test(link.pathname)) return;
-  if (link.pathname === location.pathname && link.hash) return; // a link within the page
+  if (link.pathname === location.pathname && link.hash) return; // the link leads to another part of the same page
   event.preventDefault();
   go(link.pathname + link.search + link.hash);
 }
@@ -89,7 +89,7 @@ document.addEventListener("click", follow);
 /** Returns the current path and query. */
 export function usePlace(): Place {
   const [place, setPlace] = useState(here);
-  useLayoutEffect(() => { // an ordinary effect starts after painting and would miss a navigation before it
+  useLayoutEffect(() => { // an ordinary effect would start after painting, and miss a navigation before that
     const update = () => setPlace(here());
     changed.addEventListener("change", update);
     return () => changed.removeEventListener("change", update);

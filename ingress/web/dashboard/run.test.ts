@@ -2,6 +2,7 @@ import { equal, ok, type Test } from "../kit/check";
 import { scaleOf } from "./pages/run/scale";
 import { messagesOf } from "./pages/run/messages";
 import { momentsOf, partsOf, spentOf } from "./pages/run/spans";
+import { labelled } from "./pages/run/timeline";
 import { gist } from "./pages/runs/rows";
 import { runErrors, statuses, triggers, wordFor } from "./texts/values";
 import type { Run, Span, Timeline } from "./types";
@@ -35,6 +36,17 @@ export const tests: Test[] = [
       const said = momentsOf(scaleOf(t, 0, false).ticks.map((tick) => tick.ms));
       ok(said.length > 2, "there are ticks");
       equal(new Set(said).size, said.length, said.join(", "));
+    },
+  },
+  {
+    name: "a label near the end of the axis ends at its tick, and ticks without room for a label are omitted",
+    run: () => {
+      const ticks = scaleOf(trace(span("queue", 0, 16), span("turn", 16, 218)), 0, false).ticks;
+      const labels = labelled({ ticks }, false);
+      equal(labels.map((label) => label.words), ["0", "+50 ms", "+100 ms", "+150 ms", "+200 ms"]);
+      equal(labels.map((label) => Object.keys(label.style)[0]), ["left", "left", "left", "left", "right"]);
+      const close = labelled({ ticks: [0, 0.12, 0.6, 0.9, 0.96].map((at, i) => ({ ms: i * 100, at })) }, true);
+      equal(close.map((label) => label.words), ["0", "+100 ms", "+200 ms"]);
     },
   },
   {

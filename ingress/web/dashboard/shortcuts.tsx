@@ -3,11 +3,11 @@ import { useEffect, useState } from "preact/hooks";
 import { Finder, Help } from "./finder";
 import { opened, singleKeys } from "./keys";
 
-/** Whether a key typed at the element is input. */
+/** Reports whether the element treats a typed key as input. */
 const typing = (at: EventTarget | null): boolean =>
   at instanceof HTMLElement && (at.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName));
 
-/** Moves the focus to the page's search field, and returns whether it has one. */
+/** Moves the focus to the page's search field. Returns false if the page has none. */
 function focusSearch(): boolean {
   const field = [...document.querySelectorAll<HTMLInputElement>('#content input[type="search"]')].find((f) => f.checkVisibility?.() ?? true);
   field?.focus();

@@ -13,7 +13,7 @@ export const useSession = (): Session | null => useContext(BootContext).session;
 
 const rank: Record<Role, number> = { member: 1, admin: 2, owner: 3 };
 
-/** Whether the signed-in person has at least a role in the chosen organization. */
+/** Reports whether the signed-in person has at least the given role in the chosen organization. */
 export function useMay(role: Role): boolean {
   const session = useSession();
   return session !== null && rank[session.caller.role] >= rank[role];

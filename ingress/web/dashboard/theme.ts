@@ -7,8 +7,8 @@ const stored = "parley.theme";
 const query = "(prefers-color-scheme: dark)";
 
 /**
- * The media query of the dark colours, for each theme. All begin with the same words, by which
- * applyTheme finds the query.
+ * The media query of the dark colours, for each theme. All queries begin with the same words, so
+ * that applyTheme can find the query in the style sheets.
  */
 const media: Record<Theme, string> = {
   system: query, light: "(prefers-color-scheme: dark) and (max-width: 0px)", dark: "(prefers-color-scheme: dark), all",
@@ -30,12 +30,15 @@ export function chooseTheme(wanted: Theme): void {
     if (wanted === "system") localStorage.removeItem(stored);
     else localStorage.setItem(stored, wanted);
   } catch {
-    // the choice lasts until the page is left
+    // the browser blocks its storage: the choice lasts until the page is left
   }
   applyTheme(wanted);
 }
 
-/** Makes the media query of the dark theme match always, never, or according to the system. */
+/**
+ * Makes the media query of the dark theme match always, never, or when the system uses a dark
+ * theme.
+ */
 export function applyTheme(wanted: Theme): void {
   for (const sheet of document.styleSheets) {
     for (const rule of sheet.cssRules) {

@@ -1,4 +1,4 @@
-// The window's title: the page's name, after the number of runs that wait for a decision.
+// The window's title: the number of runs that wait for a decision, and the page's name.
 import * as texts from "./texts/frame";
 import { Words } from "./texts/frame";
 let page = "";
@@ -8,7 +8,7 @@ function show(): void {
   document.title = (waiting > 0 ? `(${atMost99(waiting)}) ` : "") + (page === "" ? Words.parley : texts.pageParley(page));
 }
 
-/** Returns a count for a badge: the number, or "99+" for larger numbers. */
+/** Returns the text of a badge that shows a count: the number, or "99+" for larger numbers. */
 export const atMost99 = (n: number): string => (n > 99 ? "99+" : String(n));
 
 export function titlePage(name: string): void {

@@ -28,10 +28,10 @@ const answering = [...asked, created("r1", "run_1"), words("r1", "a1", "It is ")
 /** Returns the samples of a tone. */
 const tone = (hertz: number, samples: number, of: number): Float32Array => Float32Array.from({ length: samples }, (_, i) => 0.5 * Math.sin((2 * Math.PI * hertz * i) / of));
 
-/** Returns the output of a resampler for a tone in chunks of different sizes. */
+/** Returns the output of a resampler that gets a tone in chunks of different sizes. */
 function resampled(hertz: number, from: number): Float32Array {
   const resampler = new Resampler(from, rate);
-  const source = tone(hertz, from, from); // one second
+  const source = tone(hertz, from, from); // a tone of one second
   const out: number[] = [];
   for (let at = 0, size = 1; at < source.length; at += size, size = (size * 7) % 301 || 128) out.push(...resampler.push(source.subarray(at, at + size)));
   return Float32Array.from(out);
@@ -53,7 +53,7 @@ function calling(session: ChatSession, stops: Played | null) {
 
 /**
  * A session without a service. It records the names of the answers that are passed to cut, and does
- * not read their heard parts.
+ * not read which parts of them were played.
  */
 class Alone extends ChatSession {
   readonly cuts: string[] = [];

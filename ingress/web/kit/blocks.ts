@@ -3,9 +3,7 @@
 
 export interface Leaf {
   text: string;
-  /**
-   * Whether the text continues, because this is the end of an answer that is still being written.
-   */
+  /** Whether the text is the beginning of an answer that is still being written. */
   open: boolean;
 }
 export type Align = "left" | "center" | "right" | undefined;
@@ -18,21 +16,21 @@ export type Block =
   | { type: "table"; line: number; align: Align[]; head: Leaf[]; rows: Leaf[][] }
   | { type: "rule" };
 export interface Item {
-  /** In a task list, whether the task is done. */
+  /** Whether the task is done; set only for an item of a task list. */
   done: boolean | null;
-  /** The line on which the item starts. */
+  /** The number of the line on which the item starts. */
   line: number;
   blocks: Block[];
 }
 
-/** Quotes and lists nested deeper than this are plain text. */
+/** The maximum nesting depth of quotes and lists. Deeper ones become plain text. */
 const deepest = 12;
 const mostColumns = 100;
 
 const indentOf = (line: string): number => line.length - line.trimStart().length;
 const blank = (line: string): boolean => line.trim() === "";
 
-/** Expands the tabs before a line's text to spaces, because columns count spaces. */
+/** Expands the tabs before a line's text to spaces, because the parser counts columns in spaces. */
 function untabbed(line: string): string {
   const width = indentOf(line);
   if (!line.slice(0, width).includes("\t")) return line;
@@ -315,8 +313,8 @@ class Reader {
 const closesAny = (line: string): boolean => /^ {0,3}(?:```|~~~)/.test(line);
 
 /**
- * Returns the part of an unfinished text that is shown. It omits a last line that contains only
- * markers.
+ * Returns the part of an unfinished text that can be shown. It omits the last line if that contains
+ * only markers.
  */
 function settled(text: string): string {
   const from = text.lastIndexOf("\n") + 1;

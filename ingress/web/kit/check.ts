@@ -26,7 +26,7 @@ export async function thrown(by: () => unknown): Promise<unknown> {
 }
 
 /**
- * Returns the milliseconds that a fixed amount of work takes: about 50 ms on an idle machine.
+ * Returns the milliseconds that a fixed amount of work takes, which is about 50 on an idle machine.
  */
 function measure(): number {
   const began = performance.now();

@@ -18,9 +18,12 @@ import yaml from "highlight.js/lib/languages/yaml";
 import { createLowlight } from "../third_party/lowlight/lib/index.js";
 import type { Child, Make } from "./markdown";
 
-/** Longer code is not highlighted, because it would take too long. */
+/**
+ * The maximum length of highlighted code, in characters. Highlighting longer code would take too
+ * long.
+ */
 const longest = 20_000;
-/** Marks nested deeper than this become plain text. */
+/** The maximum nesting depth of highlighted spans. Deeper ones become plain text. */
 const deepest = 24;
 
 const lowlight = createLowlight({ bash, c, cpp, css, go, java, javascript, json, markdown, python, rust, sql, typescript, xml, yaml });
@@ -52,8 +55,8 @@ function nodes<N>(h: Make<N>, trees: Tree[], depth: number): Child<N>[] {
 }
 
 /**
- * Whether brackets are nested deeper than in real code. Highlighting such text would take quadratic
- * time.
+ * Reports whether brackets are nested more deeply than in real code. Highlighting such a text would
+ * take quadratic time.
  */
 function tangled(text: string): boolean {
   let open = 0;

@@ -1,5 +1,6 @@
 // The inline structure of Markdown: emphasis, code, links, citations. The result is a flat list of
-// pieces that open and close spans, so that no text can cause deep recursion in its readers.
+// pieces that open and close spans. It is not a tree, so that no text can cause deep recursion in
+// code that reads it.
 
 type Tag = "em" | "strong" | "del" | "link" | "image";
 export interface Span {
@@ -148,7 +149,7 @@ class Reader {
         this.literal(length);
         return;
       }
-      end = this.text.length; // its end is not written yet
+      end = this.text.length; // the end of the code span is not written yet
     }
     let text = this.text.slice(from, end).replace(/\n/g, " ");
     if (text.startsWith(" ") && text.endsWith(" ") && text.trim() !== "") text = text.slice(1, -1);
@@ -216,7 +217,7 @@ class Reader {
   private unfinished(): void {
     if (!this.open) return;
     for (const bracket of this.brackets) {
-      if (this.text.length - bracket.from > 500) continue; // too long for a link
+      if (this.text.length - bracket.from > 500) continue; // the text between the brackets is too long for a link
       const digits = /^\d{0,5}$/.test(this.text.slice(bracket.from));
       if (digits) this.pieces.length = bracket.index + 1;
       this.pieces[bracket.index]!.text = "";
@@ -298,7 +299,10 @@ function charBefore(text: string, at: number): string {
   return low >= 0xdc00 && low <= 0xdfff && at > 1 ? text.slice(at - 2, at) : text[at - 1]!;
 }
 
-/** Returns the positions of runs of backticks in descending order, by length of the run. */
+/**
+ * Returns the positions of the runs of backticks, by the length of the run. The positions are in
+ * descending order.
+ */
 function ticksOf(text: string): Map<number, number[]> {
   const places = new Map<number, number[]>();
   for (const m of text.matchAll(/`+/g)) {
@@ -353,6 +357,6 @@ function addressAt(text: string, from: number, open: boolean): { address: string
 export function inline(text: string, open = false): Piece[] {
   if (!open) return new Reader(text, false).read();
   let end = text.length;
-  while (end > 0 && "*_~".includes(text[end - 1]!)) end--; // these characters may still become any marker
+  while (end > 0 && "*_~".includes(text[end - 1]!)) end--; // these characters may still become part of a marker
   return new Reader(text.slice(0, end).trimEnd(), true).read();
 }

@@ -1,6 +1,6 @@
-// Renders answers: Markdown becomes nodes, which the caller creates, and never HTML. HTML, URLs and
-// images from other hosts appear as text. A link works only if it leads to a source that the run
-// cites, or to a path on this host.
+// Renders the Markdown of answers as nodes that the caller creates, and never as HTML. HTML in an
+// answer appears as text, and so do URLs and images from other hosts. A link works only if it leads
+// to a source that the run cites, or to a path on this host.
 import { blocksOf, type Align, type Block, type Leaf } from "./blocks";
 import { inline, type Span } from "./inline";
 import { labels, type Labels } from "./texts";
@@ -12,7 +12,7 @@ export interface Citation {
   title: string;
   url: string;
   citedText: string;
-  /** Indexes count the Unicode code points in the answer. */
+  /** The range of the supported text. Indexes count the Unicode code points in the answer. */
   startIndex: number;
   endIndex: number;
   documentId: string | null;
@@ -22,8 +22,8 @@ export interface Citation {
 
 export type Child<N> = N | string | Child<N>[];
 /**
- * Creates a node: Preact's h, or a function that creates elements. Properties have their HTML
- * names. Boolean attributes have boolean values.
+ * The function that creates a node. It is Preact's h, or a function that creates elements.
+ * Properties have their HTML names. Boolean attributes have boolean values.
  */
 export type Make<N> = (tag: string, props: Record<string, string | number | boolean> | null, ...children: Child<N>[]) => N;
 
@@ -60,12 +60,12 @@ export interface MarkdownOptions<N> {
 type List = Extract<Block, { type: "list" }>;
 type Table = Extract<Block, { type: "table" }>;
 
-/** Spans nested deeper than this are not marked. */
+/** The maximum nesting depth of spans. Deeper ones are rendered without their marks. */
 const deepest = 12;
 
 /**
- * Replaces characters that change the reading direction with U+FFFD, so that text cannot disguise
- * itself.
+ * Replaces characters that change the reading direction with U+FFFD, so that a text cannot look
+ * different from its content.
  */
 export const plain = (text: string): string => text.replace(/[\u202A-\u202E\u2066-\u2069\0]/g, "\uFFFD");
 
@@ -73,7 +73,7 @@ const ours = (address: string | null | undefined): address is string => address 
 
 class Frame<N> {
   readonly children: Child<N>[] = [];
-  /** The text of the children. */
+  /** The text of a span's children. */
   text = "";
 
   constructor(
@@ -91,7 +91,7 @@ class Frame<N> {
 }
 
 class Writer<N> {
-  /** The number of references to each source so far. */
+  /** The number of references to each source that were rendered so far. */
   seen = new Map<number, number>();
   private readonly numbered = new Map<number, Citation[]>();
   private readonly links = new Set<string>();
@@ -109,8 +109,8 @@ class Writer<N> {
     return list.map((block) => this.block(block));
   }
 
-  // Blocks have no dir="auto", because browsers would determine a paragraph's direction again for
-  // each child. The style sheets set it.
+  // Blocks have no attribute dir="auto", with which browsers would determine a paragraph's
+  // direction again for each new child. The style sheets set the direction instead.
   block(block: Block): N {
     const { h } = this.o;
     switch (block.type) {
@@ -147,7 +147,7 @@ class Writer<N> {
     });
   }
 
-  /** Renders a list after its finished items. */
+  /** Renders the rest of a list, after the items that are already finished. */
   list(block: List, before: N[] = []): N {
     const { start } = block;
     const items = before.concat(this.items(block));
@@ -168,7 +168,7 @@ class Writer<N> {
     return rows.map((cells) => this.row("td", cells, align));
   }
 
-  /** Renders a table after its finished rows. */
+  /** Renders the rest of a table, after the rows that are already finished. */
   table(block: Table, top: N = this.top(block), before: N[] = []): N {
     const { h } = this.o;
     const table = h("table", null, [top, h("tbody", null, before.concat(this.rows(block)))]);
@@ -241,7 +241,7 @@ class Writer<N> {
     return this.unlinked(children, text, address);
   }
 
-  /** Renders a link that leads nowhere: its text, and its URL if that differs from the text. */
+  /** Renders a link that must not work: its text, and its URL if that differs from the text. */
   private unlinked(children: Child<N>[], text: string, address: string): Child<N>[] {
     const shown = plain(address);
     if (text === "") return [shown];
@@ -256,7 +256,7 @@ class Writer<N> {
       this.seen.set(id, nth + 1);
       const citation = all[Math.min(nth, all.length - 1)]!;
       top.children.push(this.o.cite?.(citation) ?? this.o.h("sup", null, `[${id}]`));
-    } else if (open) top.children.push(this.o.h("sup", { class: "cite-pending" }, number)); // its source arrives later
+    } else if (open) top.children.push(this.o.h("sup", { class: "cite-pending" }, number)); // the source has not arrived yet
     else top.say(`[${number}]`);
   }
 }
@@ -269,14 +269,14 @@ export function markdown<N>(text: string, options: MarkdownOptions<N>): N[] {
 
 /** The finished part of a list or table that is still being written. */
 interface Part<N> {
-  /** The start of the part in the text, and the reference counts before it. */
+  /** The offset at which the part starts in the text, and the reference counts before it. */
   begin: number;
   seen: Map<number, number>;
   made: N[];
-  /** The list's start number and looseness. */
+  /** The start number of a list, and whether the list is loose. */
   start: number | null;
   loose: boolean;
-  /** A table's header lines, which its later rows need, and its rendered header. */
+  /** The header lines of a table, which its later rows need, and the rendered header. */
   head: string;
   top: N | null;
 }
@@ -298,7 +298,7 @@ export class Growing<N> {
 
   /**
    * Returns the nodes for the text so far. If open is true, more text follows. If the text does not
-   * extend the previous text, it is rendered from its start.
+   * begin with the previous text, all of it is rendered again.
    */
   update(text: string, open: boolean): N[] {
     if (!text.startsWith(this.text)) {
@@ -334,7 +334,10 @@ export class Growing<N> {
     return [...this.done, ...nodes];
   }
 
-  /** Whether the first block continues the part. The block then inherits the part's properties. */
+  /**
+   * Reports whether the first block continues the unfinished part. The block then inherits the
+   * properties of the part.
+   */
   private goesOn(part: Part<N>, blocks: Block[]): boolean {
     const first = blocks[0];
     if (part.top) return first?.type === "table";
@@ -344,7 +347,10 @@ export class Growing<N> {
     return true;
   }
 
-  /** Renders a part again from its start, because its items have turned into paragraphs. */
+  /**
+   * Renders the unfinished part again from its start, because its items have turned into
+   * paragraphs.
+   */
   private again({ begin, seen }: Part<N>, open: boolean): N[] {
     this.part = null;
     this.from = begin;

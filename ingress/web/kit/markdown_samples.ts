@@ -7,7 +7,7 @@ export const answers: string[] = [
   "Line one  \nline two\\\nline three\n\n* a\n  * b\n    * c\n\n      deep\n\nAfter **bold with `code` and *em* in it**, done.",
 ];
 
-/** Texts whose prefixes parse differently from the whole. */
+/** Texts whose beginnings are parsed differently than the whole text. */
 export const turning: string[] = [
   "text\n| no table\nmore\n\nend",
   "text\n| a | b |\n|---|---|---|\nmore",

@@ -17,7 +17,7 @@ export class StreamProblem extends Error {
     detail: string,
     readonly errors: { field: string; code: string; message: string }[] = [],
     readonly requestId = "",
-    /** Seconds, if the service sent Retry-After. */
+    /** The value of the header Retry-After in seconds, if the service has sent it. */
     readonly retryAfter: number | null = null,
   ) {
     super(detail);
@@ -27,7 +27,7 @@ export class StreamProblem extends Error {
 
 export interface StreamOptions {
   method?: "GET" | "POST";
-  /** If this is a function, it is called for every connection. */
+  /** The options of the request. A function is called for every connection. */
   headers?: Record<string, string> | (() => Record<string, string> | Promise<Record<string, string>>);
   body?: string;
   credentials?: RequestCredentials;
@@ -40,12 +40,12 @@ export interface StreamOptions {
   /** The id of the event after which to continue. */
   lastEventId?: string;
   /**
-   * Returns whether an event is the last one. Without this function, a resumed stream never ends.
+   * Reports whether an event is the last one. Without this function, a resumed stream never ends.
    */
   last?: (event: ServerEvent) => boolean;
   /**
-   * Called with a response that is not a stream. Returns true to retry once immediately, for
-   * example with a new token, or throws to give up.
+   * Called with a response that is not a stream. If it returns true, the request is repeated once
+   * immediately, for example with a new token. It throws an error to end the stream.
    */
   refused?: (problem: StreamProblem) => boolean | Promise<boolean>;
   /** The maximum number of consecutive connections without an event. The default is no limit. */
@@ -147,7 +147,8 @@ export async function problem(answer: Response): Promise<StreamProblem> {
   try {
     told = Object(await answer.json()) as Record<string, unknown>;
   } catch {
-    // not the service's JSON, for example a proxy's page: only the status is known
+    // The response is not JSON of the service. It may be a page of a proxy, for example. Only the
+    // status is known.
   }
   const text = (name: string, other: string) => (typeof told[name] === "string" ? told[name] : other);
 
@@ -162,10 +163,10 @@ export async function problem(answer: Response): Promise<StreamProblem> {
   );
 }
 
-/** Whether a later retry may succeed. */
+/** Reports whether a later retry may succeed. */
 const passing = (status: number): boolean => status === 0 || status === 408 || status === 429 || status >= 500;
 
-/** The position in a stream, over all its connections. */
+/** The position of a reader in a stream, over all its connections. */
 interface Place {
   lastEventId: string;
   over: boolean;
@@ -183,7 +184,7 @@ async function* connection(url: string, options: StreamOptions, place: Place, re
   signal?.addEventListener("abort", abort);
   if (signal?.aborted) abort();
 
-  let watch = setTimeout(abort, silence * 2); // the first byte may take longer, because the service accepts the message first
+  let watch = setTimeout(abort, silence * 2); // the first byte may take longer, because the service first accepts the message
   try {
     const answer = await (options.fetch ?? fetch)(url, {
       method,
@@ -200,7 +201,7 @@ async function* connection(url: string, options: StreamOptions, place: Place, re
     });
 
     if (answer.status === 204) {
-      place.over = true; // the stream has ended, and all of it was read
+      place.over = true; // the stream has ended, and all of it has been read
       return;
     }
     if (!answer.ok || !answer.body || !/^text\/event-stream\b/i.test(answer.headers.get("Content-Type") ?? "")) throw await problem(answer);
@@ -225,8 +226,8 @@ async function* connection(url: string, options: StreamOptions, place: Place, re
 }
 
 /**
- * Yields the events of a stream over as many connections as needed. It ends after the last event,
- * and when the signal aborts.
+ * Yields the events of a stream, and opens as many connections as needed. Ends after the last
+ * event, or when the signal aborts.
  */
 export async function* events(url: string, options: StreamOptions = {}): AsyncGenerator<ServerEvent> {
   const { signal, refused, connected, resume = false, attempts = Infinity, pause = 500 } = options;

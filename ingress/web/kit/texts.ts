@@ -1,6 +1,6 @@
 // The texts of the shared modules, in English. A page in another language passes its own labels.
 
-/** Accessible names of the parts of an answer. */
+/** The accessible names of the parts of an answer. */
 export interface Labels {
   done: string;
   notDone: string;

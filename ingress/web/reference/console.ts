@@ -2,8 +2,8 @@
 import * as texts from "./texts";
 import { Words } from "./texts";
 
-const chosen = "parley.organization"; // written by the dashboard
-const maxShown = 200_000; // characters of a response
+const chosen = "parley.organization"; // key in the browser's storage, which the dashboard writes
+const maxShown = 200_000; // maximum number of characters of a response that are shown
 
 for (const figure of document.querySelectorAll<HTMLElement>("figure[data-try]")) {
   const open = button(Words.tryIt);
@@ -16,7 +16,10 @@ for (const figure of document.querySelectorAll<HTMLElement>("figure[data-try]"))
   figure.append(open);
 }
 
-/** Returns the form of an example. Its target and body can be changed before they are sent. */
+/**
+ * Returns the form of an example. Users can change its target and body before they send the
+ * request.
+ */
 function form(figure: HTMLElement): HTMLFormElement {
   const { method = "GET", target = "/", body = "", headers = "" } = figure.dataset;
   const made = document.createElement("form");
@@ -64,7 +67,7 @@ function form(figure: HTMLElement): HTMLFormElement {
   return made;
 }
 
-/** Returns the name of an example: its operation, and its title. */
+/** Returns the name of an example, which consists of its operation and its title. */
 function named(figure: HTMLElement): string {
   const operation = figure.closest("article")?.querySelector("h3")?.textContent ?? "";
   return texts.example(operation, figure.querySelector("figcaption")?.textContent ?? "");
@@ -100,7 +103,7 @@ async function request(
   }
 }
 
-/** Shows a response: JSON with indentation, and a stream as it arrives. */
+/** Shows a response: JSON is indented, and a stream is shown as it arrives. */
 async function show(response: Response, output: HTMLElement): Promise<void> {
   let text = "";
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
@@ -116,7 +119,7 @@ async function show(response: Response, output: HTMLElement): Promise<void> {
   output.textContent = text === "" ? Words.noBody : pretty(text);
 }
 
-/** Returns JSON with indentation, and any other text unchanged. */
+/** Returns JSON indented, and any other text unchanged. */
 function pretty(text: string): string {
   try {
     return JSON.stringify(JSON.parse(text), null, 2);

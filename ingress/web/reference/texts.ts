@@ -1,6 +1,9 @@
-// The texts of the try-it console of the API reference.
+// The texts of the try-it console of the API reference, and of the buttons that copy code.
 
 export enum Words {
+  copy = "Copy",
+  copied = "Copied",
+  selected = "Selected. Press Ctrl+C.",
   tryIt = "Try it",
   body = "Body",
   send = "Send",

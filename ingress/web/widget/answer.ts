@@ -13,6 +13,7 @@ export class Answer {
   private readonly sources: HTMLElement;
   private growing: Growing<Node> | null = null;
   private known = -1;
+  private ids: number[] = []; // the ids of the sources, in the order of their first citation
 
   constructor(private readonly texts: Texts) {
     this.node = h("div", { class: "entry agent" }, h("span", { class: "unseen" }, texts.say("answer")), this.text);
@@ -44,7 +45,7 @@ export class Answer {
     this.exchange(this.growing!.update(text, open));
   }
 
-  /** Replaces the nodes. Nodes that are already in place stay untouched. */
+  /** Replaces the child nodes of an element. Nodes that are already in place stay untouched. */
   private exchange(nodes: Node[]): void {
     let same = 0;
     while (same < nodes.length && this.text.childNodes[same] === nodes[same]) same++;
@@ -54,10 +55,11 @@ export class Answer {
 
   private reference(c: Citation): Node {
     // a link, because browsers may separate a button from the preceding word with a line break
-    const link = h("a", { href: "#", class: "cite", "aria-label": this.texts.say("source", c.id, c.title) }, String(c.id));
+    const number = this.ids.indexOf(c.id) + 1;
+    const link = h("a", { href: "#", class: "cite", "aria-label": this.texts.say("source", number, c.title) }, String(number));
     link.onclick = (event) => {
       event.preventDefault();
-      const source = this.sources.querySelector<HTMLElement>(`[data-source="${c.id}"]`);
+      const source = this.sources.querySelector<HTMLElement>(`[data-source="${number}"]`);
       source?.focus();
       source?.scrollIntoView({ block: "nearest" });
     };
@@ -65,18 +67,17 @@ export class Answer {
   }
 
   private list(citations: Citation[]): void {
-    const byNumber = new Map<number, Citation[]>();
-    for (const c of citations) byNumber.set(c.id, [...(byNumber.get(c.id) ?? []), c]);
-    this.sources.replaceChildren(...[...byNumber.values()].map((all) => source(all, this.texts)));
-    if (byNumber.size > 0) this.node.append(this.sources);
+    this.ids = [...new Set(citations.map((c) => c.id))];
+    this.sources.replaceChildren(...this.ids.map((id, i) => source(citations.filter((c) => c.id === id), i + 1, this.texts)));
+    if (citations.length > 0) this.node.append(this.sources);
     else this.sources.remove();
   }
 }
 
-function source(all: Citation[], texts: Texts): Node {
+function source(all: Citation[], number: number, texts: Texts): Node {
   const c = all[0]!;
   const title = plain(c.title || c.url);
-  const children: (Node | string)[] = [h("span", { class: "number", "aria-hidden": "true" }, String(c.id))];
+  const children: (Node | string)[] = [h("span", { class: "number", "aria-hidden": "true" }, String(number))];
   if (web(c)) {
     children.push(h("a", { href: c.url, target: "_blank", rel: "noopener noreferrer" }, title));
     children.push(h("span", { class: "quiet" }, new URL(c.url).host));
@@ -85,7 +86,7 @@ function source(all: Citation[], texts: Texts): Node {
     if (c.page !== null) children.push(h("span", { class: "quiet" }, texts.say("page", c.page)));
     for (const quote of new Set(all.map((one) => one.citedText))) children.push(h("q", null, plain(quote)));
   }
-  return h("li", { tabindex: -1, "data-source": c.id }, children);
+  return h("li", { tabindex: -1, "data-source": number }, children);
 }
 
 /** Renders a visitor's message or an answer. */

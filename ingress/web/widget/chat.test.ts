@@ -1,4 +1,5 @@
 import { equal, ok, type Test } from "../kit/check";
+import type { Citation } from "../kit/markdown";
 import type { ServerEvent } from "../kit/sse";
 import { Answer } from "./answer";
 import { Chat } from "./chat";
@@ -15,26 +16,29 @@ interface Told {
 }
 
 /**
- * Returns a chat that receives the given events. until resolves after a number of announcements.
+ * Returns a chat that receives the given events. The returned function until resolves after a
+ * number of announcements.
  */
 function chatting(events: [string, unknown][], store = new Store("sessionStorage", unguessable())) {
-  const view = new View({ title: "T", greeting: "", inline: true, suggestions: [], language: "en" }, texts, { send: () => false, renew: () => {}, opened: () => {} });
+  const view = new View({ title: "T", greeting: "", inline: true, suggestions: [], language: "en" }, texts, { send: () => false, renew: () => {}, stop: () => {}, opened: () => {} });
   const told: Told[] = [];
   let over = () => {};
   const ended = new Promise<void>((resolve) => (over = resolve));
   async function* chat(): AsyncGenerator<ServerEvent> {
     for (const [i, [event, data]] of events.entries()) yield { id: String(i), event, data: JSON.stringify(data) };
   }
-  const service = { chat } as unknown as Service;
+  const stopped: string[] = [];
+  const cancel = (run: string): Promise<void> => Promise.resolve(void stopped.push(run));
+  const service = { chat, cancel } as unknown as Service;
   const made = new Chat(service, store, view, texts, (name, detail) => {
     told.push({ name, detail });
     if (name !== "message") over();
   });
   const log = (): string => view.panel.querySelector(".log")?.textContent ?? "";
-  return { chat: made, told, ended, log, store };
+  return { chat: made, told, ended, log, store, stopped };
 }
 
-/** Captures the console output while a function runs, and returns the number of messages. */
+/** Records the console output while a function runs. Returns the number of messages. */
 async function quietly(run: () => void | Promise<void>): Promise<number> {
   const { error } = console;
   let said = 0;
@@ -97,11 +101,67 @@ export const tests: Test[] = [
     },
   },
   {
+    name: "an answer that is stopped before its run is known is cancelled as soon as it is known, once",
+    async run() {
+      const { chat, told, ended, log, stopped } = chatting([
+        ["run.created", { runId: "run_1" }],
+        ["message.delta", { runId: "run_1", text: "Half" }],
+        ["run.cancelled", { runId: "run_1", run: { status: "cancelled", message: "Half", citations: [] } }],
+      ]);
+      chat.send("1");
+      chat.cancel();
+      equal(stopped, [], "nothing is cancelled before there is a run");
+      await ended;
+      equal([stopped, told.at(-1)?.name, log().endsWith("Answer:HalfAnswer stopped.")], [["run_1"], "error", true], log());
+      chat.send("2");
+      chat.leave();
+      equal(stopped.length, 1, "the next answer is not cancelled");
+    },
+  },
+  {
+    name: "the button stops a pending answer, but not with the second click of a double click",
+    async run() {
+      let stopped = 0;
+      const view = new View({ title: "T", greeting: "", inline: true, suggestions: [], language: "de" }, new Texts("de"), { send: () => false, renew: () => {}, stop: () => stopped++, opened: () => {} });
+      document.body.append(view.panel);
+      const button = view.form.querySelector("button")!;
+      const { now } = performance;
+      let clock = 1000;
+      performance.now = () => clock;
+      try {
+        equal(button.ariaLabel, "Senden");
+        view.wait(true);
+        button.click();
+        equal([button.ariaLabel, stopped], ["Anhalten", 0]);
+        clock += 501;
+        button.click();
+        equal(stopped, 1);
+        view.wait(false);
+        button.click();
+        equal([button.ariaLabel, stopped], ["Senden", 1]);
+      } finally {
+        performance.now = now;
+        view.panel.remove();
+      }
+    },
+  },
+  {
+    name: "sources are numbered from 1 in the order in which they are cited",
+    run() {
+      const cited = (id: number, citedText: string) => ({ id, citedText, title: `T${id}`, url: "", documentId: "doc_1", page: null }) as unknown as Citation;
+      const answer = new Answer(texts);
+      answer.show("a [5] b [2] c [5]", [cited(5, "x"), cited(2, "y"), cited(5, "z")], false);
+      equal([...answer.node.querySelectorAll(".cite")].map((e) => e.textContent), ["1", "2", "1"]);
+      equal(answer.node.querySelector(".cite")?.getAttribute("aria-label"), "Source 1: T5");
+      equal([...answer.node.querySelectorAll(".sources li")].map((e) => e.textContent), ["1T5xz", "2T2y"]);
+    },
+  },
+  {
     name: "an empty chat offers suggestions, and a click sends one",
     run() {
       const sent: string[] = [];
       const look = { title: "T", greeting: "Hi", inline: true, suggestions: ["<b>a</b>", "b"], language: "en" };
-      const view = new View(look, texts, { send: (text) => sent.push(text) > 0, renew: () => {}, opened: () => {} });
+      const view = new View(look, texts, { send: (text) => sent.push(text) > 0, renew: () => {}, stop: () => {}, opened: () => {} });
       const offered = () => [...view.panel.querySelectorAll<HTMLElement>(".suggested button")];
       view.show([]);
       equal(offered().map((b) => b.textContent), ["<b>a</b>", "b"]);
@@ -116,7 +176,7 @@ export const tests: Test[] = [
   {
     name: "drawing a growing answer leaves the page most of its time, and finally shows the newest text",
     async run() {
-      const view = new View({ title: "T", greeting: "", inline: true, suggestions: [], language: "en" }, texts, { send: () => false, renew: () => {}, opened: () => {} });
+      const view = new View({ title: "T", greeting: "", inline: true, suggestions: [], language: "en" }, texts, { send: () => false, renew: () => {}, stop: () => {}, opened: () => {} });
       const began: number[] = [];
       let asked = 0;
       let shown = 0;

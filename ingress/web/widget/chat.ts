@@ -13,13 +13,14 @@ export type Tell = (name: "message" | "answer" | "error", detail: Record<string,
 
 /** The fields of an event that the widget reads. Visitors receive few other fields. */
 interface Told {
+  runId: string;
   text?: string;
   citation?: Citation;
   toolCall?: { name?: string };
   run?: { message: string | null; citations?: Citation[] };
 }
 
-/** Says why a run has no answer, or returns undefined for a completed run. */
+/** Returns a sentence that explains why a run has no answer, or undefined for a completed run. */
 function failure(event: string, texts: Texts): string | undefined {
   switch (event) {
     case "run.failed": return texts.say("failed");
@@ -33,6 +34,7 @@ export class Chat {
   private transcript: Transcript;
   private stop = new AbortController();
   private busy = false;
+  private cancelled = false;
   private kept = 0;
 
   constructor(
@@ -57,7 +59,7 @@ export class Chat {
     return this.transcript.session;
   }
 
-  /** Sends a message. It returns false while an answer is pending. */
+  /** Sends a message. Returns false while an answer is pending, and then sends nothing. */
   send(text: string, files: Attached[] = []): boolean {
     if (this.busy || (text.trim() === "" && files.length === 0)) return false;
     const pending = { key: unguessable(), text, files, answer: "", citations: [], lastEventId: "" };
@@ -71,6 +73,13 @@ export class Chat {
     return true;
   }
 
+  /** Cancels the run of the pending answer, as soon as its id is known. */
+  cancel(): void {
+    this.cancelled = true;
+    const run = this.transcript.pending?.run;
+    if (run) this.service.cancel(run).catch(() => this.view.status(this.texts.say("unreachable")));
+  }
+
   /** Starts a new session, and deletes the old transcript from the browser. */
   renew(): void {
     this.stop.abort();
@@ -81,7 +90,7 @@ export class Chat {
     this.view.show([]);
   }
 
-  /** Loads the transcript after another page of the visitor changed it. */
+  /** Loads the transcript again after another page of the visitor has changed it. */
   private readonly elsewhere = (event: StorageEvent): void => {
     if (event.key !== this.store.name("transcript") || this.busy) return;
     this.transcript = load(this.store);
@@ -108,6 +117,7 @@ export class Chat {
     const { signal } = this.stop;
 
     const answer = new Answer(this.texts);
+    this.cancelled = false;
     this.set(true);
     this.view.status(this.texts.say("thinking"));
     const grow = this.view.growing(answer.node, () => answer.show(pending.answer, pending.citations, true));
@@ -132,16 +142,20 @@ export class Chat {
     }
   }
 
-  /** Applies an event. It returns true for the last one. */
+  /** Applies an event of a run. Returns true if it is the last one. */
   private take(event: ServerEvent, pending: Pending): boolean {
     const told = JSON.parse(event.data) as Told;
     pending.lastEventId = event.id;
+    if (pending.run !== told.runId) {
+      pending.run = told.runId;
+      if (this.cancelled) this.cancel();
+    }
     switch (event.event) {
       case "message.delta":
         pending.answer += told.text ?? "";
         this.view.status("");
         break;
-      case "run.restarted": // the text so far is void
+      case "run.restarted": // the text so far is no longer valid
         pending.answer = "";
         pending.citations = [];
         this.view.status(this.texts.say("thinking"));
@@ -197,7 +211,7 @@ export class Chat {
     this.tell("error", { code: problem.code, detail: text });
   }
 
-  /** Saves the progress of the answer, at most once per interval in milliseconds. */
+  /** Stores the progress of the answer, at most once per interval, which is in milliseconds. */
   private keep(every: number): void {
     const now = Date.now();
     if (now - this.kept < every) return;

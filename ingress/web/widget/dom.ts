@@ -1,5 +1,5 @@
-// Creates elements without HTML strings, because pages may forbid HTML strings, and because they
-// would turn text into markup.
+// Creates elements without HTML strings. Pages may forbid such strings, and text in them could be
+// interpreted as markup.
 import type { Child } from "../kit/markdown";
 import { own } from "./origin";
 
@@ -28,11 +28,12 @@ const drawn = {
   chat: "M5 5h14a2 2 0 0 1 2 2v8a2 2 0 0 1-2 2h-7l-5 4v-4H5a2 2 0 0 1-2-2V7a2 2 0 0 1 2-2z",
   close: "M6 6l12 12M18 6L6 18",
   send: "M12 19V5M6 11l6-6 6 6",
+  stop: "M6 6h12v12H6z",
 };
 
 export const icon = (name: keyof typeof drawn): Node => picture(drawn[name]);
 
-/** Returns an icon with the lines of a path, hidden from screen readers. */
+/** Returns an icon that consists of the given path. Screen readers ignore it. */
 export function picture(lines: string): Node {
   const space = "http://www.w3.org/2000/svg";
   const svg = own("createElementNS").call(document, space, "svg");

@@ -14,7 +14,7 @@ import { View } from "./view";
 type Name = "ready" | "open" | "close" | Parameters<Tell>[0];
 type Handler = (detail: Record<string, unknown>) => void;
 
-/** The script element in the page that loaded this file. */
+/** The script element that loaded this file. */
 export const script = ownScript();
 const base = baseOf(script);
 
@@ -30,7 +30,7 @@ function emit(name: Name, detail: Record<string, unknown>): void {
     try {
       call(detail);
     } catch (cause) {
-      setTimeout(() => { throw cause; }); // report an error in the page's handler as uncaught
+      setTimeout(() => { throw cause; }); // an error in the page's handler is reported as uncaught
     }
   }
 }
@@ -57,7 +57,7 @@ export class AgentChat extends HTMLElement {
   private view: View | null = null;
   private era = 0;
   private wanted = false;
-  private unsaid: string[] = []; // messages sent before the chat was ready
+  private unsaid: string[] = []; // messages that were sent before the chat was ready
   private readonly root = this.attachShadow({ mode: "open" });
 
   connectedCallback(): void {
@@ -95,7 +95,7 @@ export class AgentChat extends HTMLElement {
     return true;
   }
 
-  /** Sends the next waiting message, if no answer is pending. */
+  /** Sends the next waiting message, unless an answer is pending. */
   private sayNext(): void {
     const [next] = this.unsaid;
     if (next !== undefined && this.chat?.send(next)) this.unsaid.shift();
@@ -115,7 +115,7 @@ export class AgentChat extends HTMLElement {
 
   private async begin(): Promise<void> {
     const era = ++this.era;
-    await Promise.resolve(); // several attribute changes in a row cause one update
+    await Promise.resolve(); // several changes of attributes in a row cause only one update
     const agent = this.getAttribute("agent-id");
 
     if (era !== this.era || !agent) return;
@@ -132,7 +132,7 @@ export class AgentChat extends HTMLElement {
       const problem = cause instanceof StreamProblem ? cause : new StreamProblem(0, "unreachable", String(cause));
       if (![429, 503].includes(problem.status)) {
         if (era === this.era) this.refused(agent, problem, era);
-        return; // a page whose origin is not allowed shows nothing
+        return; // the agent does not allow the page's origin, so nothing is shown
       }
     }
     if (era === this.era) this.build(agent, service, lasting, passing);
@@ -160,6 +160,7 @@ export class AgentChat extends HTMLElement {
       {
         send: (text, files) => this.send(text, files),
         renew: () => this.chat?.renew(),
+        stop: () => this.chat?.cancel(),
         opened: (open) => {
           passing.set("open", open);
           emit(open ? "open" : "close", { agent });
@@ -186,7 +187,7 @@ export class AgentChat extends HTMLElement {
 
   /**
    * Loads the module for attachments if the agent accepts them. If that fails, the chat works
-   * without attachments, and the next opening tries again.
+   * without attachments. When it is opened again, the module is loaded again.
    */
   private async takeFiles(service: Service, texts: Texts): Promise<void> {
     const { view, chat } = this;
@@ -206,7 +207,7 @@ export class AgentChat extends HTMLElement {
 
     if (!brush || !CSS.supports("color", accent)) return;
     brush.fillStyle = accent;
-    const colour = brush.fillStyle; // canvas returns the colour in hexadecimal form, whatever form the page has used
+    const colour = brush.fillStyle; // canvas returns any colour in hexadecimal form
     if (!/^#[\da-f]{6}$/.test(colour)) return;
     this.style.setProperty("--chat-accent", colour);
     this.style.setProperty("--chat-on-accent", readableOn(colour));

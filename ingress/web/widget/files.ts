@@ -1,11 +1,12 @@
-// widget-files.js: the files of the visitor's next message. widget.js loads this module when a chat is opened whose agent takes
-// attachments. A page may keep its widget.js for days, so Host and Files change only compatibly.
+// widget-files.js: the files of the visitor's next message. widget.js loads this module when a chat
+// is opened whose agent takes attachments. Browsers may cache widget.js for days, so changes to
+// Host and Files must be compatible.
 import { h, picture } from "./dom";
 import css from "./files.css";
 import { table } from "./files.texts";
 import type { Texts } from "./texts";
 
-/** A stored file. */
+/** A file that the service has stored. */
 export interface Attached {
   fileId: string;
   name: string;
@@ -17,12 +18,18 @@ export interface Host {
   form: HTMLFormElement;
   field: HTMLTextAreaElement;
   texts: Texts;
-  /** Returns the request that uploads a file for the open session. If renew is true, it has a new token. */
+  /**
+   * Returns the request that uploads a file for the open session. If renew is true, the request has
+   * a new token.
+   */
   request: (name: string, renew: boolean) => Promise<{ url: string; headers: Record<string, string> }>;
 }
 
 export interface Files {
-  /** Returns the files of the message, or null if it cannot be sent yet. The visitor then sees why. */
+  /**
+   * Returns the files of the message, or null if the message cannot be sent yet. In that case the
+   * chat shows the reason.
+   */
   take(): Attached[] | null;
   clear(): void;
 }
@@ -50,7 +57,7 @@ const clip = "M20 11l-8.5 8.5a5 5 0 0 1-7-7L13 4a3.4 3.4 0 0 1 4.8 4.8l-8.5 8.4a
 const sheet = "M6 3h8l4 4v14H6z M14 3v4h4";
 const cross = "M6 6l12 12M18 6L6 18";
 
-/** Sends a file, and calls progress with the part sent so far (0 to 1). */
+/** Sends a file, and calls progress with the fraction sent so far, from 0 to 1. */
 function post(url: string, headers: Record<string, string>, file: File, progress: (part: number) => void, signal: AbortSignal): Promise<Outcome> {
   return new Promise((resolve) => {
     const request = new XMLHttpRequest(); // fetch does not report progress
@@ -66,7 +73,8 @@ function post(url: string, headers: Record<string, string>, file: File, progress
       try {
         told = Object(JSON.parse(request.responseText)) as Record<string, unknown>;
       } catch {
-        // not the service's JSON, for example a proxy's page: only the status is known
+        // The response is not JSON of the service. It may be a page of a proxy, for example. Only
+        // the status is known.
       }
       const after = Number.parseInt(request.getResponseHeader("Retry-After") ?? "", 10);
       resolve({ status: request.status, id: told.id as string, code: told.code as string, after: Number.isNaN(after) ? null : after });
@@ -89,15 +97,15 @@ async function preview(file: File, place: HTMLElement): Promise<void> {
 }
 
 /**
- * Returns the files in a paste that must be attached. If the paste contains plain and HTML text, it
- * has none, because office programs add a picture to copied text.
+ * Returns the files in a paste that must be attached. If the paste contains both plain and HTML
+ * text, no file must be attached, because office programs add a picture to the text that they copy.
  */
 function pasted(from: DataTransfer | null): File[] {
   const kinds = [...(from?.types ?? [])];
   return kinds.includes("text/plain") && kinds.includes("text/html") ? [] : [...(from?.files ?? [])];
 }
 
-/** Adds the button, the list of files, paste and drop to a chat. */
+/** Adds to a chat a button for files, a list of files, and handlers for paste and drop. */
 export function start({ panel, form, field, texts, request }: Host): Files {
   const say = (text: keyof typeof table, ...values: (string | number)[]) => texts.fill(table[text], ...values);
   let items: Item[] = [];
@@ -191,7 +199,7 @@ export function start({ panel, form, field, texts, request }: Host): Files {
 
     items.push(item);
     list.append(item.node);
-    preview(file, place).catch(() => undefined); // not an image: the icon stays
+    preview(file, place).catch(() => undefined); // the file is not an image: its icon stays
     if (file.size === 0) fail(item, say("empty"), false);
     else if (file.size > mostBytes) fail(item, say("large"), false);
     else send(item);
@@ -208,7 +216,7 @@ export function start({ panel, form, field, texts, request }: Host): Files {
   button.onclick = () => input.click();
   input.onchange = () => {
     add([...(input.files ?? [])]);
-    input.value = ""; // allows the visitor to choose the same file again
+    input.value = ""; // lets the visitor choose the same file again
   };
   field.addEventListener("paste", (event) => {
     const files = pasted(event.clipboardData);
@@ -223,7 +231,7 @@ export function start({ panel, form, field, texts, request }: Host): Files {
   };
   const drag = (event: DragEvent, act: () => void) => {
     if (!event.dataTransfer?.types.some((type) => type === "Files")) return;
-    event.preventDefault(); // without this, the browser leaves the page and opens the file
+    event.preventDefault(); // otherwise the browser would leave the page and open the file
     act();
   };
   panel.addEventListener("dragover", (event) => drag(event, () => over(true)));

@@ -21,7 +21,7 @@ const page = window as unknown as { agentChat?: Queued };
 let options: Options = {};
 let chat: AgentChat | null = null;
 let arranged = false;
-let waiting: (() => unknown)[] = []; // commands for a chat that is about to be added to the page
+let waiting: (() => unknown)[] = []; // commands for the chat, which is not in the page yet
 
 const attributes = (o: Options): Record<string, string | undefined> => ({
   "agent-id": o.agent,
@@ -37,7 +37,7 @@ const attributes = (o: Options): Record<string, string | undefined> => ({
 
 /**
  * Adds the chat that the options describe to the page, then runs the waiting commands. Several
- * changes in a row cause one update.
+ * calls in a row cause only one update.
  */
 function mount(): void {
   arranged = false;
@@ -106,7 +106,7 @@ function asked({ dataset: d }: HTMLScriptElement): Options {
 
 function start(): void {
   const before = typeof page.agentChat === "function" ? page.agentChat : undefined; // a page may have an element with the id agentChat, which is not a function
-  if (before?.ready) return; // the script was loaded twice: the first copy stays
+  if (before?.ready) return; // the script was loaded before: the first copy stays
 
   if (!script) {
     console.warn("agentChat: the chat cannot start, because the URL of this script is unknown. Load it with <script src=\"…/widget.js\">.");

@@ -1,13 +1,13 @@
-// The URL of widget.js, and of the API next to it. An element in the page, for example <img
-// name="currentScript">, can shadow a property of the document. The properties are therefore read
-// from the document's prototype.
+// Determines the URL of widget.js, and that of the API in the same folder. An element in the page,
+// for example <img name="currentScript">, can hide a property of the document. The properties are
+// therefore read from the document's prototype.
 
 /** Returns a property of the document, even if an element in the page has the same name. */
 export const own = <K extends keyof Document>(name: K): Document[K] => Reflect.get(Document.prototype, name, document) as Document[K];
 
 const folder = (script: HTMLScriptElement): string => new URL(".", script.src).href;
 
-/** Whether a node is a script that was loaded from a URL. */
+/** Reports whether a node is a script that was loaded from a URL. */
 function loaded(node: unknown): node is HTMLScriptElement {
   return node instanceof HTMLScriptElement && /^https?:/i.test(node.src) && URL.canParse(node.src);
 }
@@ -25,5 +25,8 @@ export function ownScript(): HTMLScriptElement | null {
   return named.find((s) => s.dataset.agent) ?? named[0] ?? null;
 }
 
-/** Returns the base URL of the API: the folder of the script. Without a script, the page is the service's own. */
+/**
+ * Returns the base URL of the API, which is the folder of the script. If there is no script, the
+ * page belongs to the service itself.
+ */
 export const baseOf = (script: HTMLScriptElement | null): string => (script ? folder(script) : "/");

@@ -1,5 +1,5 @@
-// The chat's data in the browser, so that a reload loses nothing. If storage is blocked, the data
-// lasts as long as the page.
+// The chat's data in the browser, so that a reload loses nothing. If the browser blocks its
+// storage, the data lasts until the page is left.
 import type { Citation } from "../kit/markdown";
 import type { Attached } from "./files";
 
@@ -9,12 +9,16 @@ export interface Entry {
   /** The names of the files of a visitor's message. */
   files?: string[];
   citations?: Citation[];
-  /** The reason why there is no answer, or only a part of it. */
+  /** Why there is no answer, or only a part of one. */
   note?: string;
 }
-/** A pending answer: the idempotency key of its run, and the id of the last event read. */
+/**
+ * A pending answer: the idempotency key of its run, the run's id once the service has accepted the
+ * message, and the id of the last event read.
+ */
 export interface Pending {
   key: string;
+  run?: string;
   text: string;
   files: Attached[];
   answer: string;
@@ -31,7 +35,7 @@ const mostEntries = 60;
 const mostCharacters = 300_000;
 const longestQuote = 600;
 
-/** Returns an unguessable id. crypto.randomUUID exists on secure pages only. */
+/** Returns an unguessable id, also on pages without TLS, where crypto.randomUUID is missing. */
 export function unguessable(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, "0")).join("");
 }
@@ -54,12 +58,12 @@ export class Store {
     try {
       text ??= window[this.kind].getItem(this.name(of)) ?? undefined;
     } catch {
-      // blocked
+      // the browser blocks its storage
     }
     try {
       return text === undefined ? null : JSON.parse(text);
     } catch {
-      return null; // written by another program, or truncated
+      return null; // the stored text was written by another program, or is truncated
     }
   }
 
@@ -69,7 +73,7 @@ export class Store {
       window[this.kind].setItem(this.name(of), text);
       this.memory.delete(of);
     } catch {
-      this.memory.set(of, text); // blocked or full
+      this.memory.set(of, text); // the storage is blocked or full
     }
   }
 }

@@ -14,13 +14,19 @@ export interface Facts {
   suggestions: string[];
   attachments: boolean;
 }
-/** In the dashboard's preview, the organization in which the person is signed in, and the agent. */
+/**
+ * The agent, and the organization in which the person is signed in. Set only in the dashboard's
+ * preview.
+ */
 export interface Member extends Facts {
   organization: string;
 }
 interface Pass {
   token: string;
-  /** When the token expires, by this browser's clock, which may be wrong. A 401 renews the token in any case. */
+  /**
+   * When the token expires, by this browser's clock, which may be wrong. After a response with
+   * status 401, the token is renewed in any case.
+   */
   until: number;
   agent: Facts;
 }
@@ -86,10 +92,19 @@ export class Service {
     return this.member === null ? { Authorization: `Bearer ${await this.token()}` } : { "x-organization-id": this.member.organization };
   }
 
-  /** Returns the request that uploads a file for a session. If renew is true, it has a new token. */
+  /**
+   * Returns the request that uploads a file for a session. If renew is true, the request has a new
+   * token.
+   */
   async upload(session: string, name: string, renew: boolean): Promise<{ url: string; headers: Record<string, string> }> {
     if (renew) this.passing.set("pass", null);
     return { url: `${this.base}api/files?${new URLSearchParams({ sessionId: session, name })}`, headers: await this.identify() };
+  }
+
+  /** Cancels a run of the visitor. The stream of its answer then ends. */
+  async cancel(run: string): Promise<void> {
+    const answer = await fetch(`${this.base}api/runs?action=cancel&id=${run}`, { method: "POST", headers: await this.identify() });
+    if (!answer.ok) throw await problem(answer);
   }
 
   /** Yields the events of the answer to a message. The same key always returns the same run. */
@@ -109,7 +124,7 @@ export class Service {
       attempts: 8,
       last: (event) => ends.test(event.event),
       refused: (p) => {
-        if (p.status === 429) throw p; // the visitor should see the limit immediately
+        if (p.status === 429) throw p; // the visitor must see the limit immediately
         if (p.status === 401) this.passing.set("pass", null);
         return p.status === 401;
       },
@@ -117,7 +132,7 @@ export class Service {
   }
 }
 
-/** Returns advice for a problem, and whether the same message may be sent again. */
+/** Returns advice for a problem, and whether the visitor may send the message again. */
 export function advice(p: StreamProblem, texts: Texts): { text: string; again: boolean } {
   if (p.code === "budget_exceeded") return { text: texts.say("overBudget"), again: true };
   if (p.status === 429) return { text: texts.say("tooMany", texts.after(p.retryAfter)), again: true };

@@ -2,8 +2,8 @@
 import type { Labels } from "../kit/texts";
 
 /**
- * A text in English, German and Spanish. A text with a count is a pair: for one, and for any other
- * number. {0} and {1} stand for values.
+ * A text in English, German and Spanish. A text with a count is a pair of a singular and a plural.
+ * {0} and {1} stand for values.
  */
 export type Row = readonly [string, string, string] | readonly [Pair, Pair, Pair];
 type Pair = readonly [one: string, other: string];
@@ -17,12 +17,13 @@ const table = {
   close: ["Close chat: {0}", "Chat schließen: {0}", "Cerrar el chat: {0}"],
   unread: [["{0} new message", "{0} new messages"], ["{0} neue Nachricht", "{0} neue Nachrichten"], ["{0} mensaje nuevo", "{0} mensajes nuevos"]],
   closePanel: ["Close chat", "Chat schließen", "Cerrar el chat"],
-  newSession: ["New session", "Neuer Chat", "Nuevo chat"],
+  newChat: ["New chat", "Neuer Chat", "Nuevo chat"],
 
   messages: ["Messages", "Nachrichten", "Mensajes"],
   message: ["Message", "Nachricht", "Mensaje"],
   write: ["Write a message", "Nachricht schreiben", "Escriba un mensaje"],
   send: ["Send", "Senden", "Enviar"],
+  stop: ["Stop", "Anhalten", "Detener"],
   you: ["You:", "Sie:", "Usted:"],
   attached: ["Attached files", "Angehängte Dateien", "Archivos adjuntos"],
   suggestions: ["Suggestions", "Vorschläge", "Sugerencias"],
@@ -44,11 +45,7 @@ const table = {
   using: ["Using {0}", "Verwendet {0}", "Usando {0}"],
 
   failed: ["No answer. Send your message again.", "Keine Antwort. Senden Sie die Nachricht noch einmal.", "No hay respuesta. Vuelva a enviar el mensaje."],
-  cancelled: [
-    "The answer was cancelled. Send your message again.",
-    "Die Antwort wurde abgebrochen. Senden Sie die Nachricht noch einmal.",
-    "La respuesta se canceló. Vuelva a enviar el mensaje.",
-  ],
+  cancelled: ["Answer stopped.", "Antwort angehalten.", "Respuesta detenida."],
   timedOut: [
     "The answer timed out. Send your message again.",
     "Die Antwort hat zu lange gedauert. Senden Sie die Nachricht noch einmal.",
@@ -83,12 +80,12 @@ const table = {
     "Este chat ya no está disponible aquí. Recargue la página.",
   ],
   badFile: [
-    "One of the files can't be used. Send your message without it, or attach it again.",
-    "Eine der Dateien kann nicht verwendet werden. Senden Sie die Nachricht ohne sie, oder hängen Sie sie erneut an.",
-    "Uno de los archivos no se puede usar. Envíe el mensaje sin él o adjúntelo de nuevo.",
+    "A file can't be used. Remove it, or attach it again.",
+    "Eine Datei kann nicht verwendet werden. Entfernen Sie sie, oder hängen Sie sie erneut an.",
+    "Un archivo no se puede usar. Quítelo o adjúntelo de nuevo.",
   ],
   refused: [
-    "This message can't be sent. Change it, or start a new session.",
+    "This message can't be sent. Change it, or start a new chat.",
     "Diese Nachricht kann nicht gesendet werden. Ändern Sie sie, oder beginnen Sie einen neuen Chat.",
     "Este mensaje no se puede enviar. Cámbielo o empiece un chat nuevo.",
   ],
@@ -99,12 +96,13 @@ export type Text = keyof typeof table;
 /** The texts in one language. */
 export class Texts {
   /**
-   * The language of the texts: the requested language if the widget has it, and otherwise English.
+   * The language of the texts. This is the requested language if the widget has its texts, and
+   * otherwise English.
    */
   readonly language: (typeof languages)[number];
-  /** The accessible names of parts of an answer. */
+  /** The accessible names of the parts of an answer, in this language. */
   readonly labels: Labels;
-  /** The locale of numbers. */
+  /** The locale in which numbers are formatted. */
   readonly locale: string;
 
   /** tag is a language tag such as es or de-CH. It also determines the format of numbers. */
@@ -116,7 +114,7 @@ export class Texts {
     try {
       if (language) this.locale = new Intl.Locale(asked).baseName;
     } catch {
-      // the rest of the tag is not valid
+      // the tag is malformed after the language
     }
     this.labels = { done: this.say("done"), notDone: this.say("notDone"), table: this.say("table") };
   }
@@ -129,7 +127,7 @@ export class Texts {
     return this.fill(table[text], ...values);
   }
 
-  /** Returns a text of another table with its values, in the same way as say. */
+  /** Returns a text of another table with its values filled in, in the same way as say. */
   fill(row: Row, ...values: (string | number)[]): string {
     const found = row[languages.indexOf(this.language)]!;
     const one = () => new Intl.PluralRules(this.locale).select(Number(values[0])) === "one";
@@ -140,7 +138,7 @@ export class Texts {
     });
   }
 
-  /** Returns a time in the future, such as "in 3 minutes". */
+  /** Formats a time in the future, for example "in 3 minutes". */
   after(seconds: number | null): string {
     if (seconds === null) return this.say("soon");
     const format = new Intl.RelativeTimeFormat(this.locale);
@@ -149,8 +147,8 @@ export class Texts {
 }
 
 /**
- * Returns the language of an element, as stated by the lang attribute of the element or its nearest
- * ancestor.
+ * Returns the language of an element, which is in the attribute lang of the element or of its
+ * nearest ancestor.
  */
 export function languageOf(element: Element): string {
   for (let at: Node | null = element; at; at = at instanceof ShadowRoot ? at.host : at.parentNode) {

@@ -9,7 +9,7 @@ export interface Look {
   title: string;
   greeting: string;
   inline: boolean;
-  /** Questions that the empty chat offers. */
+  /** Questions that an empty chat suggests. */
   suggestions: string[];
   /** The language of the page, in which agents are expected to answer. */
   language: string;
@@ -17,8 +17,16 @@ export interface Look {
 export interface Wishes {
   send: (text: string, files?: Attached[]) => boolean;
   renew: () => void;
+  /** Stops the pending answer. */
+  stop: () => void;
   opened: (open: boolean) => void;
 }
+
+/**
+ * Milliseconds after sending in which Stop is ignored. Stop replaces Send, so the second click of a
+ * double click on Send would stop the answer.
+ */
+const moment = 500;
 
 const narrow = matchMedia("(max-width: 480px)");
 
@@ -26,7 +34,7 @@ export class View {
   readonly panel: HTMLElement;
   readonly form: HTMLFormElement;
   readonly field: HTMLTextAreaElement;
-  /** The files of the next message, once the module for them is loaded. */
+  /** The files of the next message. Set after the module for files is loaded. */
   files: Files | null = null;
   private readonly launcher = h("button", { type: "button", class: "launcher", "aria-controls": "panel", "aria-haspopup": "dialog" });
   private readonly log: HTMLElement;
@@ -34,6 +42,7 @@ export class View {
   private readonly said = h("div", { class: "unseen", "aria-live": "polite" });
   private readonly button: HTMLButtonElement;
   private unread = 0;
+  private since = 0; // when the pending answer began, or 0
   private frame = 0;
   private pause: ReturnType<typeof setTimeout> | undefined;
 
@@ -46,22 +55,24 @@ export class View {
     this.field = h("textarea", {
       rows: 1, maxlength: 80000, "aria-label": texts.say("message"), placeholder: texts.say("write"), enterkeyhint: "send", // < 256 KiB
     });
-    this.button = h("button", { type: "submit", class: "send", "aria-label": texts.say("send") }, icon("send"));
+    this.button = h("button", { type: "submit", class: "send" });
+    this.wait(false);
     this.form = h("form", null, this.field, this.button);
-    const renew = h("button", { type: "button", class: "bare" }, texts.say("newSession"));
+    const renew = h("button", { type: "button", class: "bare" }, texts.say("newChat"));
     const head = h("header", null, h("h2", { id: "title" }, look.title), renew);
     const props = { class: look.inline ? "panel inline" : "panel", id: "panel", "aria-labelledby": "title", lang: texts.language };
     this.panel = h(look.inline ? "section" : "dialog", props, head, this.log, this.state, this.form, this.said);
 
     renew.onclick = () => {
       wishes.renew();
-      this.files?.clear(); // uploads belong to the old session
+      this.files?.clear(); // the files were uploaded for the old session
       this.field.focus();
     };
 
     this.form.onsubmit = (event) => {
       event.preventDefault();
-      this.submit();
+      if (this.since === 0) this.submit();
+      else if (performance.now() - this.since > moment) wishes.stop();
     };
 
     this.field.onkeydown = (event) => {
@@ -145,7 +156,7 @@ export class View {
     this.field.style.height = `${Math.min(this.field.scrollHeight + 2, 160)}px`;
   }
 
-  /** Shows a whole transcript. */
+  /** Shows all entries of a transcript. */
   show(entries: Entry[]): void {
     this.log.replaceChildren();
     if (this.look.greeting !== "") this.log.append(entry({ from: "agent", text: this.look.greeting }, this.texts));
@@ -179,8 +190,8 @@ export class View {
   }
 
   /**
-   * Shows a complete answer. The answer is announced, and counts as unread while the panel is
-   * closed.
+   * Shows a complete answer. Screen readers announce the answer. If the panel is closed, the answer
+   * counts as unread.
    */
   settle(node: HTMLElement, draw: () => void): void {
     const near = this.near();
@@ -225,15 +236,18 @@ export class View {
     };
   }
 
-  /** Disables sending while an answer is pending. */
+  /** Replaces the button Send by Stop while an answer is pending. */
   wait(on: boolean): void {
     clearTimeout(this.pause);
     cancelAnimationFrame(this.frame);
-    this.button.setAttribute("aria-disabled", String(on));
+    this.since = on ? performance.now() : 0;
+    const name = on ? "stop" : "send";
+    this.button.setAttribute("aria-label", this.texts.say(name));
+    this.button.replaceChildren(icon(name));
     this.log.setAttribute("aria-busy", String(on));
   }
 
-  /** Shows the current activity in one line. */
+  /** Shows in one line what the agent is doing. */
   status(text: string): void {
     if (this.state.textContent === text) return;
     this.state.textContent = text;

@@ -4,9 +4,11 @@ import assert from "node:assert/strict";
 import OpenAI from "openai";
 import { zodResponseFormat, zodTextFormat } from "openai/helpers/zod";
 import { createOpenAI } from "@ai-sdk/openai";
+import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { generateObject, streamObject } from "ai";
 import { ChatOpenAI } from "@langchain/openai";
 import { Agent, OpenAIProvider, Runner } from "@openai/agents";
+import { createAgent, providerStrategy } from "langchain";
 import { z } from "zod";
 import { clientOf } from "./features.mjs";
 
@@ -55,24 +57,29 @@ clientOf("`openai`, JavaScript").works("structured");
 
 // The AI SDK.
 const provider = createOpenAI({ apiKey: PARLEY_API_KEY, baseURL });
-for (const model of [provider.chat(LAMPS_ID), provider.responses(LAMPS_ID)]) {
+const compatible = createOpenAICompatible({ name: "parley", apiKey: PARLEY_API_KEY, baseURL, supportsStructuredOutputs: true });
+for (const model of [provider.chat(LAMPS_ID), provider.responses(LAMPS_ID), compatible(LAMPS_ID)]) {
   assert.deepEqual((await generateObject({ model, schema: Person, prompt: message, maxRetries: 0 })).object, person);
   const streamed = streamObject({ model, schema: Person, prompt: message, maxRetries: 0 });
   for await (const _ of streamed.partialObjectStream); // the object is ready when the stream has been read
   assert.deepEqual(await streamed.object, person);
 }
 
-// LangChain.
+// LangChain: the schema as response format or as a function, and createAgent.
 const chat = new ChatOpenAI({ model: LAMPS_ID, apiKey: PARLEY_API_KEY, configuration: { baseURL }, maxRetries: 0 });
-for (const method of ["jsonSchema", "jsonMode"]) {
-  const found = await chat.withStructuredOutput(Person, { method, name: "person" }).invoke(method === "jsonSchema" ? message : "Use this: " + JSON.stringify(person));
+for (const method of ["jsonSchema", "functionCalling", "jsonMode"]) {
+  const found = await chat.withStructuredOutput(Person, { method, name: "person" }).invoke(method === "jsonMode" ? "Use this: " + JSON.stringify(person) : message);
   assert.deepEqual(found, person);
 }
+const made = await createAgent({ model: chat, tools: [], responseFormat: providerStrategy(Person) }).invoke({ messages });
+assert.deepEqual(made.structuredResponse, person);
 clientOf("`@langchain/openai`").works("structured");
 
 // OpenAI's Agents SDK.
-const runner = new Runner({ modelProvider: new OpenAIProvider({ baseURL, apiKey: PARLEY_API_KEY, useResponses: true }), tracingDisabled: true });
 const agent = new Agent({ name: "Parley", model: LAMPS_ID, instructions: "Answer.", outputType: Person });
-assert.deepEqual((await runner.run(agent, message)).finalOutput, person);
+for (const useResponses of [true, false]) {
+  const runner = new Runner({ modelProvider: new OpenAIProvider({ baseURL, apiKey: PARLEY_API_KEY, useResponses }), tracingDisabled: true });
+  assert.deepEqual((await runner.run(agent, message)).finalOutput, person);
+}
 
 console.log(JSON.stringify({ done: true }));

@@ -8,7 +8,7 @@ import { openai as llamaOpenAI } from "@llamaindex/openai";
 import { agent as llamaAgent } from "@llamaindex/workflow";
 import { Agent, OpenAIProvider, Runner, tool as agentsTool } from "@openai/agents";
 import { generateText, stepCountIs, streamText, tool as aiTool } from "ai";
-import { createAgent, tool as langchainTool } from "langchain";
+import { createAgent, providerStrategy, tool as langchainTool } from "langchain";
 import { tool as llamaTool } from "llamaindex";
 import { z } from "zod";
 import { clientOf } from "./features.mjs";
@@ -64,25 +64,39 @@ const parts = {
     works("history", "tools");
   },
 
+  // The agent first calls its function, and then answers with data made from the function's result.
+  async createAgentWithSchema() {
+    const made = langchainTool((input) => JSON.stringify(weather(input)), { name: "weather", description, schema: City });
+    const model = new ChatOpenAI({ model: OFFLINE_ID, apiKey: PARLEY_API_KEY, configuration: { baseURL }, supportsStrictToolCalling: true });
+    const agent = createAgent({ model, tools: [made], responseFormat: providerStrategy(Weather) });
+    const { messages, structuredResponse } = await agent.invoke({ messages: [{ role: "user", content: "Call weather with city: Bern" }] });
+    assert.deepEqual(messages.map(({ type }) => type), ["human", "ai", "tool", "ai"]);
+    assert.deepEqual(structuredResponse, { degrees: 7 });
+  },
+
   // The forecaster returns data made from a function's result. The reception hands its chat over to
   // the forecaster.
   async handoffs() {
-    const modelProvider = new OpenAIProvider({ baseURL, apiKey: PARLEY_API_KEY, useResponses: true });
-    const runner = new Runner({ modelProvider, tracingDisabled: true });
-    const made = agentsTool({ name: "weather", description, parameters: City, execute: weather });
-    const forecaster = new Agent({
-      name: "Forecaster", model: OFFLINE_ID, instructions: "Answer briefly.", tools: [made], outputType: Weather,
-      handoffDescription: "Knows the weather.",
-    });
-    const direct = await runner.run(forecaster, "Call weather with city: Bern");
-    assert.deepEqual(direct.finalOutput, { degrees: 7 });
-
-    const reception = Agent.create({ name: "Reception", model: OFFLINE_ID, instructions: "Hand over.", handoffs: [forecaster] });
-    const handed = await runner.run(reception, "Use transfer_to_Forecaster with {}. It has 7 degrees.");
-    assert.equal(handed.lastAgent.name, "Forecaster");
-    assert.deepEqual(handed.finalOutput, { degrees: 7 });
+    for (const useResponses of [true, false]) await handOver(useResponses);
   },
 };
+
+async function handOver(useResponses) {
+  const modelProvider = new OpenAIProvider({ baseURL, apiKey: PARLEY_API_KEY, useResponses });
+  const runner = new Runner({ modelProvider, tracingDisabled: true });
+  const made = agentsTool({ name: "weather", description, parameters: City, execute: weather });
+  const forecaster = new Agent({
+    name: "Forecaster", model: OFFLINE_ID, instructions: "Answer briefly.", tools: [made], outputType: Weather,
+    handoffDescription: "Knows the weather.",
+  });
+  const direct = await runner.run(forecaster, "Call weather with city: Bern");
+  assert.deepEqual(direct.finalOutput, { degrees: 7 });
+
+  const reception = Agent.create({ name: "Reception", model: OFFLINE_ID, instructions: "Hand over.", handoffs: [forecaster] });
+  const handed = await runner.run(reception, "Use transfer_to_Forecaster with {}. It has 7 degrees.");
+  assert.equal(handed.lastAgent.name, "Forecaster");
+  assert.deepEqual(handed.finalOutput, { degrees: 7 });
+}
 
 const failures = [];
 for (const [name, part] of Object.entries(parts)) {

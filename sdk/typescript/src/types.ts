@@ -1613,7 +1613,7 @@ export interface ProviderError {
  * request succeeded, the agent did not. More codes may be added.
  */
 export type RunErrorCode =
-  /** The model does not exist here, or its provider is not configured. */
+  /** The model does not exist in this service, or its provider is not configured. */
   | "model_not_available"
   /** The provider failed or was unreachable until the run's deadline. */
   | "model_unavailable"
@@ -1621,13 +1621,19 @@ export type RunErrorCode =
   | "model_rate_limited"
   /** The model did not respond before the run's deadline. */
   | "model_timeout"
-  /** The model's answer was interrupted in several attempts in a row, or within a tool call. */
+  /**
+   * The model's answer broke off in several attempts in a row, or the output limit cut off a tool
+   * call or the JSON of the answer.
+   */
   | "model_truncated"
   /** The provider rejected the request or the credentials, or returned an unusable response. */
   | "model_rejected"
   /** The service's account at the provider has no credit or quota left. */
   | "model_quota_exceeded"
-  /** The prompt exceeds the model's context. The message contains both sizes. */
+  /**
+   * The prompt exceeds the model's context. The message contains the sizes of the prompt and of the
+   * context.
+   */
   | "context_too_long"
   /** The run made too many model calls. */
   | "turn_limit"
@@ -1645,9 +1651,14 @@ export type RunErrorCode =
   /** The run made too many tool calls. */
   | "tool_call_limit"
   /**
-   * The answer does not match the output schema, also after one correction. `errors` has the paths.
+   * The answer does not match the output schema, even after one correction. `errors` has the paths.
    */
   | "output_invalid"
+  /**
+   * An attachment cannot be used: the document cannot be read, the image is damaged, or the file no
+   * longer exists. The message names the file.
+   */
+  | "attachment_unreadable"
   /**
    * Too many runs of the organization are waiting for a person's decision or for results of their
    * clients.
@@ -3070,13 +3081,13 @@ export type ErrorCode =
   /** run-automation and MCP accept API keys only. */
   | "api_key_required"
   /**
-   * The caller's role or membership does not allow this, a page of another origin sent the request,
-   * or the agent has no widget that allows the page's origin.
+   * The caller's role or membership does not allow the request, a page of another origin sent the
+   * request, or the agent has no widget that allows the page's origin.
    */
   | "permission_denied"
   /** The agent's `allowedCallers` does not include this kind of caller. */
   | "caller_not_allowed"
-  /** Demo mode only allows listing templates and chatting with them. */
+  /** The demo permits only listing templates and chatting with them. */
   | "demo_restricted"
   /** A browser called run-automation. */
   | "server_to_server_only"
@@ -3091,7 +3102,7 @@ export type ErrorCode =
   | "method_not_allowed"
   /**
    * The agent has changed since it was read, or a different decision was already made on the run's
-   * action: read the agent or run again.
+   * action: read the agent, or the run, again.
    */
   | "version_conflict"
   /**
@@ -3099,8 +3110,6 @@ export type ErrorCode =
    * is disabled. `detail` says which.
    */
   | "conflict"
-  /** `If-Match` does not match the current version: read the resource again. */
-  | "precondition_failed"
   /** An account with this email address already exists. */
   | "email_taken"
   /** An organization must have at least one owner. */
@@ -3114,6 +3123,8 @@ export type ErrorCode =
   | "document_exists"
   /** The run, or the run of this idempotency key, was erased by its organization. */
   | "erased"
+  /** `If-Match` does not match the current version: read the resource again. */
+  | "precondition_failed"
   /** The body exceeds this endpoint's limit. */
   | "payload_too_large"
   /**

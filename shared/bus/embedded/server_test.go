@@ -30,7 +30,7 @@ func start(t *testing.T, config Config) *Server {
 
 func stop(t *testing.T, server *Server) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 	defer cancel()
 	if err := server.Stop(ctx); err != nil {
 		t.Fatal(err)

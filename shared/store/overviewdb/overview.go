@@ -81,16 +81,17 @@ func readSteps(ctx context.Context, tx *sqlx.Tx, r Reader, view *domain.Overview
 		Embed    bool `db:"embed"`
 	}
 	err := tx.GetContext(ctx, &row, `SELECT
-		EXISTS (SELECT FROM documents d WHERE d.org_id = $1) AS document,
+		EXISTS (SELECT FROM documents d WHERE d.org_id = $1 AND NOT d.metadata ? $4) AS document,
 		EXISTS (SELECT FROM api_keys k WHERE (k.org_id = $1 OR k.user_id = $2) AND k.revoked_at IS NULL
-		  AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp())) AS key,
+		  AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp())
+		  AND NOT EXISTS (SELECT FROM documents d WHERE d.org_id = $1 AND d.metadata ? $4 AND d.created_by = coalesce(k.lineage, k.id))) AS key,
 		EXISTS (SELECT FROM runs r WHERE r.org_id = $1 AND r.automation_id IS NOT NULL)
 		  OR EXISTS (SELECT FROM past_automations p WHERE p.org_id = $1)
 		  OR EXISTS (SELECT FROM (SELECT r.trigger_type FROM runs r WHERE r.org_id = $1 ORDER BY r.id DESC LIMIT $3) newest
 		    WHERE newest.trigger_type NOT IN ('chat', 'api')) AS schedule,
 		EXISTS (SELECT FROM agents a WHERE a.org_id = $1 AND a.deleted_at IS NULL AND a.widget ->> 'enabled' = 'true'
 		  AND jsonb_array_length(a.widget -> 'allowedOrigins') > 0) AS embed`,
-		r.OrganizationID, r.UserID, newestRuns)
+		r.OrganizationID, r.UserID, newestRuns, domain.MetadataExample)
 	view.Steps = append(view.Steps,
 		domain.Step{Name: domain.StepDocument, Done: row.Document}, domain.Step{Name: domain.StepKey, Done: row.Key},
 		domain.Step{Name: domain.StepSchedule, Done: row.Schedule}, domain.Step{Name: domain.StepEmbed, Done: row.Embed})

@@ -175,14 +175,26 @@ func sealedTexts(tools []byte) ([]string, error) {
 	return slices.DeleteFunc(texts, func(text string) bool { return text == "" }), nil
 }
 
-// replacements returns the changed texts and their replacements.
-func replacements(texts, fresh []string) (oldTexts, newTexts []string) {
+// replacements returns the sealed texts of a tool set that need the current key, and their
+// replacements. The error is ErrUnopened if some texts cannot be opened with any key.
+func replacements(tools []byte, v Value, by Resealer) (oldTexts, newTexts []string, err error) {
+	// Several headers may have the same sealed text.
+	texts, err := sealedTexts(tools)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	fresh, unopened := resealTexts(v, by, texts)
+	if fresh == nil {
+		return nil, nil, unopened
+	}
+
 	for i := range texts {
 		if texts[i] != fresh[i] {
 			oldTexts, newTexts = append(oldTexts, texts[i]), append(newTexts, fresh[i])
 		}
 	}
-	return oldTexts, newTexts
+	return oldTexts, newTexts, unopened
 }
 
 // resealTools replaces sealed values in the stored JSON of the tools, so that nothing else changes.
@@ -196,18 +208,7 @@ func resealTools(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 		return err
 	}
 
-	// Several headers may have the same sealed text.
-	texts, err := sealedTexts(tools)
-	if err != nil {
-		return err
-	}
-
-	fresh, unopened := resealTexts(v, by, texts)
-	if fresh == nil {
-		return unopened
-	}
-
-	oldTexts, newTexts := replacements(texts, fresh)
+	oldTexts, newTexts, unopened := replacements(tools, v, by)
 	if len(oldTexts) == 0 {
 		return unopened
 	}
@@ -238,17 +239,7 @@ func resealConfig(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error 
 		return err
 	}
 
-	texts, err := sealedTexts(tools)
-	if err != nil {
-		return err
-	}
-
-	fresh, unopened := resealTexts(v, by, texts)
-	if fresh == nil {
-		return unopened
-	}
-
-	oldTexts, newTexts := replacements(texts, fresh)
+	oldTexts, newTexts, unopened := replacements(tools, v, by)
 	if len(oldTexts) == 0 {
 		return unopened
 	}

@@ -7,21 +7,22 @@ import (
 	"testing"
 	"time"
 
+	"parley/shared/testkit/cputime"
 	"parley/workers/internal/llm"
 	"parley/workers/internal/llm/offline"
 )
 
-// costFor returns the time that it takes to filter a text and to find its citations. It is the
+// costFor returns the processor time that it takes to filter a text and to find its citations. It is the
 // minimum of several tries.
 func costFor(text string) time.Duration {
 	best := time.Hour
 	for range 3 {
 		p := testPassages()
-		began := time.Now()
-		f := newFilter(p.check, func(string) {})
-		f.write(text)
-		p.citations(f.finish(), f.marks, 0)
-		best = min(best, time.Since(began))
+		best = min(best, cputime.Of(func() {
+			f := newFilter(p.check, func(string) {})
+			f.write(text)
+			p.citations(f.finish(), f.marks, 0)
+		}))
 		if best > 10*time.Second {
 			break
 		}

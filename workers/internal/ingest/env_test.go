@@ -162,7 +162,7 @@ func (r *testEnv) await(org, documentID, what string, is func(domain.Document) b
 	r.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	over := time.After(testkit.Within(15 * time.Second))
+	over := time.After(testkit.Within(time.Minute))
 	for {
 		d, err := r.store.Knowledge.DocumentByID(r.Context(), org, documentID)
 		if err != nil {

@@ -101,7 +101,7 @@ func TestAHundredThousandRunsEndInTime(t *testing.T) {
 		}
 		t.Logf("%d runs are left after %v", left, time.Since(began).Round(time.Millisecond))
 	}
-	if took := time.Since(began); took > time.Minute {
+	if took := time.Since(began); took > testkit.Within(time.Minute) {
 		t.Errorf("100,000 overdue runs ended in %v, want at most a minute", took)
 	}
 }

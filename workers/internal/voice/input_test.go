@@ -83,7 +83,7 @@ func TestStartIsReportedImmediately(t *testing.T) {
 		for at := 0; ; at += 20 * ms * 2 { // send one frame at a time, like a client
 			l.sendAudio(pcm[at : at+20*ms*2])
 			sent := time.Now()
-			if r, ok := l.report(5 * time.Millisecond); ok {
+			if r, ok := l.report(testkit.Scaled(5 * time.Millisecond)); ok {
 				took = append(took, time.Since(sent))
 				behind = append(behind, (l.at-500*ms)/ms)
 				if r.Type != contract.VoiceStarted {
@@ -98,7 +98,7 @@ func TestStartIsReportedImmediately(t *testing.T) {
 	slices.Sort(behind)
 	t.Logf("reported %v after the frame (median of %d; at most %v), %d ms of speech had come, %d at most",
 		took[len(took)/2], len(took), took[len(took)-1], behind[len(behind)/2], behind[len(behind)-1])
-	if took[len(took)/2] > 5*time.Millisecond || behind[len(behind)/2] > 250 { // the median, because another test may delay a single report
+	if took[len(took)/2] > testkit.Scaled(5*time.Millisecond) || behind[len(behind)/2] > 250 { // the median, because another test may delay a single report
 		t.Errorf("speech is reported late")
 	}
 }

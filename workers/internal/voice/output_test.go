@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/shared/testkit"
 	"parley/shared/contract"
 	"parley/workers/internal/speech"
 )
@@ -145,7 +146,7 @@ func TestAhead(t *testing.T) {
 	l.say("a1", opening+middle+middle+middle, 0, true)
 	l.want(contract.VoiceSegment)
 	took := time.Since(began)
-	if sent := len(l.pcm(0)) / 2; took < 900*time.Millisecond || took > 3*time.Second || sent > 5200*ms {
+	if sent := len(l.pcm(0)) / 2; took < 900*time.Millisecond || took > testkit.Scaled(3*time.Second) || sent > 5200*ms {
 		t.Errorf("5 s were sent in %v, and %d samples in all", took, sent)
 	}
 	mu.Lock()

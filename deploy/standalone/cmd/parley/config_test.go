@@ -64,8 +64,8 @@ func configured(t *testing.T, env map[string]string, args ...string) (table map[
 	return table, out.String()
 }
 
-// TestConfigHasEverySettingOfItsTable compares the output with docs/settings.md, in both
-// directions.
+// TestConfigHasEverySettingOfItsTable checks that `parley config` and docs/settings.md list the
+// same settings.
 func TestConfigHasEverySettingOfItsTable(t *testing.T) { //nolint:paralleltest // uses the process's environment
 	page, err := os.ReadFile("../../../../docs/settings.md")
 	if err != nil {
@@ -140,7 +140,8 @@ func TestConfigSaysWhereValuesCameFrom(t *testing.T) { //nolint:paralleltest // 
 	}
 }
 
-// TestConfigHasSettingsOfItsRoles checks that the output omits settings of roles not selected.
+// TestConfigHasSettingsOfItsRoles checks that the output omits the settings that the selected roles
+// do not use.
 func TestConfigHasSettingsOfItsRoles(t *testing.T) { //nolint:paralleltest // uses the process's environment
 	for roles, want := range map[string][2]bool{"ingress": {true, false}, "agent,tool": {false, true}, "ingress,sweep": {true, true}} {
 		got, _ := configured(t, nil, "--roles", roles)

@@ -17,7 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the pages of testdata/help")
 
-// pages returns the overview of the program, its manual page, and the manual page of each command.
+// pages returns the texts of the help by name: the overview of the program, its manual page, and
+// the manual page of each command.
 func pages(k *kong.Kong) map[string]string {
 	all := map[string]string{"overview": cli.Overview(k.Model), "parley": cli.Page(k.Model.Node)}
 	var add func(node *kong.Node, name string)
@@ -33,8 +34,8 @@ func pages(k *kong.Kong) map[string]string {
 	return all
 }
 
-// TestPages compares each page with its golden file. `go test ./cmd/parley -update` writes the
-// files.
+// TestPages compares each page of the help with its golden file. `go test ./cmd/parley -update`
+// updates the golden files.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	all := pages(newParser(new(commands)))
@@ -70,7 +71,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestEveryCommandHasExamples checks that every command has examples and that they can be parsed.
+// TestEveryCommandHasExamples checks that every command except prove has examples, and that their
+// flags have help texts.
 func TestEveryCommandHasExamples(t *testing.T) {
 	t.Parallel()
 	for _, node := range newParser(new(commands)).Model.Leaves(true) {

@@ -47,7 +47,7 @@ type commands struct {
 	Complete   cli.Complete   `cmd:"" hidden:"" help:"Print completions for a command line, for shells."`
 }
 
-// groups are the groups of commands and settings in the overview and on the manual pages.
+// groups are the headings under which the overview and the manual pages list commands and settings.
 var groups = []kong.Group{
 	{Key: "serve", Title: "Run the service"},
 	{Key: "use", Title: "Use a running service"},
@@ -60,7 +60,7 @@ func main() {
 	var c commands
 	k := newParser(&c)
 	if len(os.Args) < 2 {
-		_, _ = io.WriteString(os.Stdout, cli.Overview(k.Model)) // there is no place to report the error
+		_, _ = io.WriteString(os.Stdout, cli.Overview(k.Model)) // an error is ignored, because the overview is only help
 		return
 	}
 
@@ -77,8 +77,7 @@ func main() {
 	os.Exit(code)
 }
 
-// words returns the leading arguments, which name a command. It replaces a leading --version by the
-// command "version".
+// words returns the arguments to parse. It replaces a leading --version by the command "version".
 func words(args []string) []string {
 	if args[0] != "--version" {
 		return args
@@ -86,9 +85,8 @@ func words(args []string) []string {
 	return append([]string{"version"}, args[1:]...)
 }
 
-// newParser returns the parser of arguments and environment variables. After a usage error it
-// prints the short usage and then the error. A complete page with all settings would hide the
-// error.
+// newParser returns the parser of arguments and environment variables. For a usage error it prints
+// the short usage before the error, because a complete manual page would hide the error.
 func newParser(c *commands, options ...kong.Option) *kong.Kong {
 	own := []kong.Option{
 		kong.Name("parley"), kong.Description("A self-hosted service for AI agents."), kong.ExplicitGroups(groups),

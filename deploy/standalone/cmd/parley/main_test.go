@@ -12,8 +12,8 @@ import (
 	"parley/deploy/standalone/internal/cli"
 )
 
-// TestUsageErrorsAreSaidLast passes invalid arguments and an invalid setting to every command. The
-// error must be the last line of the output.
+// TestUsageErrorsAreSaidLast runs every command with invalid arguments and with an invalid setting.
+// The error must be the last line of the output.
 func TestUsageErrorsAreSaidLast(t *testing.T) {
 	wrong := func(args ...string) (lines []string, code int) {
 		var out bytes.Buffer

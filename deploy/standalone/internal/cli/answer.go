@@ -13,7 +13,7 @@ import (
 // new line.
 type answerWriter struct {
 	out       io.Writer
-	shown     string // text printed so far, since the last restart
+	shown     string // text printed so far; after a restart with a different text, only the new text
 	text      string // text received so far in this attempt
 	onRestart func() // called before a different text is printed
 }
@@ -22,7 +22,7 @@ type answerWriter struct {
 func (t *answerWriter) delta(piece string) error {
 	t.text += console.Safe(piece)
 	if strings.HasPrefix(t.shown, t.text) {
-		return nil // the attempt has so far repeated text that was printed before
+		return nil // this attempt has so far repeated the printed text
 	}
 	return t.show()
 }
@@ -30,7 +30,7 @@ func (t *answerWriter) delta(piece string) error {
 // restarted discards the text of the previous attempt.
 func (t *answerWriter) restarted() { t.text = "" }
 
-// end prints the part of the complete text that has not been printed yet, and a newline.
+// end receives the complete text. It prints the part that has not been printed yet, and a newline.
 func (t *answerWriter) end(whole string) error {
 	t.text = console.Safe(whole)
 	if t.shown != t.text {

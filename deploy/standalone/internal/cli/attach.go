@@ -9,8 +9,8 @@ import (
 	parley "parley/sdk/go"
 )
 
-// maxInlined is the maximum total size of files that a request contains, in bytes. In base64 they
-// are a third longer, and the body of a request is limited to 2 MiB.
+// maxInlined is the maximum total size, in bytes, of the files that a request itself contains.
+// Base64 makes files a third longer, and the body of a request is limited to 2 MiB.
 const maxInlined = 1 << 20
 
 // upload stores files for a session and returns attachments that refer to them.
@@ -22,7 +22,7 @@ func upload(ctx context.Context, service *connection, session string, paths []st
 	return store(ctx, service, session, files)
 }
 
-// inlined returns attachments that contain the files. A repeated command then sends the same
+// inlined returns attachments that contain the files, so that a repeated command sends the same
 // request with the same idempotency key. Files that are too large for a request are stored instead.
 func inlined(ctx context.Context, service *connection, session string, paths []string) ([]parley.NewAttachment, error) {
 	files, bytes, err := readFiles(paths)

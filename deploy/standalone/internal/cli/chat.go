@@ -60,7 +60,8 @@ func (*Chat) Statuses() []int {
 	return []int{ExitDone, ExitFailure, ExitRunFailed, ExitRefused, ExitArguments, ExitInterrupted}
 }
 
-// Run sends the message in the arguments, or each line that the user types.
+// Run sends the message in the arguments. Without a message, it sends each line that the user
+// types.
 func (c *Chat) Run(ctx context.Context, con *console.Console) error {
 	how := usual
 	how.retries, how.demo = 5, c.Demo
@@ -89,8 +90,8 @@ func (c *Chat) Run(ctx context.Context, con *console.Console) error {
 	return c.explain(talk.say(ctx, message))
 }
 
-// conversation determines the target and the message from the arguments. Without a target it uses
-// the demo agent.
+// conversation returns the session with the target and the message that the arguments contain.
+// Without a target it uses the demo agent.
 func (c *Chat) conversation(ctx context.Context, service *connection) (*talk, string, error) {
 	target, words := "", c.Words
 	if len(words) > 0 {
@@ -120,8 +121,8 @@ func (c *Chat) conversation(ctx context.Context, service *connection) (*talk, st
 	}, strings.Join(words, " "), nil
 }
 
-// findTarget returns the ID of the agent or template that word names by its ID or complete name. It
-// returns "" if there is none.
+// findTarget returns the ID of the agent or template whose ID or complete name is word. It returns
+// "" if there is none.
 func (c *Chat) findTarget(ctx context.Context, service *connection, word string) (id string, err error) {
 	switch {
 	case strings.HasPrefix(word, "ag_"), strings.HasPrefix(word, "tpl_"):
@@ -163,7 +164,7 @@ func (t *talk) loop(ctx context.Context) error {
 	}()
 
 	for {
-		_, _ = io.WriteString(t.con.Err, "> ") // there is no place to report the error
+		_, _ = io.WriteString(t.con.Err, "> ") // an error is ignored, because there is no other output for it
 		select {
 		case <-ctx.Done():
 			t.con.Notef("")
@@ -317,8 +318,8 @@ func (t *turn) broken(ctx context.Context, err error) error {
 	return fmt.Errorf("%w%s", describeNotFound(err, what, t.target), after)
 }
 
-// waitsFor describes what a run waits for. This is either a person's decision, with the place to
-// make it, or results of tool calls from the run's client.
+// waitsFor describes what a run waits for: a person's decision, with the URL at which to decide, or
+// results of tool calls from the run's client.
 func waitsFor(service, runID string, action *domain.RequiredAction) string {
 	if action.Kind == domain.ActionClientTools {
 		names := make([]string, len(action.Calls))

@@ -37,7 +37,7 @@ eval "$(parley completion zsh)"       # in ~/.zshrc, after compinit
 parley completion fish | source       # in config.fish`
 }
 
-// Run prints the script.
+// Run prints the completion script of the shell.
 func (c *Completion) Run(con *console.Console) error {
 	script, err := shells.ReadFile("shells/parley." + c.Shell)
 	if err != nil {
@@ -52,7 +52,7 @@ type Complete struct {
 	Words []string `arg:"" optional:"" passthrough:"" help:"The words after the program's name; the last one may be incomplete."`
 }
 
-// Run prints the candidates. It returns no error, because the shell would hide it.
+// Run prints the possible completions. It returns no error, because the shell would hide it.
 func (c *Complete) Run(ctx context.Context, con *console.Console, k *kong.Kong) error {
 	words := c.Words
 	if len(words) > 0 && words[0] == "--" {
@@ -72,7 +72,7 @@ func (c *Complete) Run(ctx context.Context, con *console.Console, k *kong.Kong) 
 
 type candidate struct{ word, means string }
 
-// line is a parsed prefix of a command line.
+// line is the state after parsing the complete words of a command line.
 type line struct {
 	node    *kong.Node
 	flag    *kong.Flag // the next word is its value
@@ -81,7 +81,7 @@ type line struct {
 	literal bool // after "--"
 }
 
-// candidates returns the possible completions of the last word.
+// candidates returns the possible completions of the last of the words.
 func candidates(ctx context.Context, app *kong.Node, words []string) (found []candidate) {
 	at := &line{node: app, values: map[string]string{}}
 	for i, word := range words[:len(words)-1] {
@@ -152,7 +152,8 @@ func (l *line) byName(word string) *kong.Flag {
 	return nil
 }
 
-// next returns the possible completions of the word at the end of the command line.
+// next returns the possible completions of word, which is at the end of the command line. Not all
+// of them begin with word.
 func (l *line) next(ctx context.Context, word string) (list []candidate) {
 	switch {
 	case l.flag != nil:
@@ -205,11 +206,11 @@ func (l *line) options() (list []candidate) {
 }
 
 // possible returns the possible values of an option or argument: the values of its enum, or IDs
-// from the service.
+// from the service to which the command line refers.
 func (l *line) possible(ctx context.Context, value *kong.Value, word string) (list []candidate) {
 	if value.Enum != "" {
 		before := ""
-		if value.IsSlice() { // for a list, the value after the last comma is completed
+		if value.IsSlice() { // in a list, only the value after the last comma is completed
 			before = word[:strings.LastIndex(word, ",")+1]
 		}
 		for _, one := range value.EnumSlice() {
@@ -235,7 +236,8 @@ func (l *line) possible(ctx context.Context, value *kong.Value, word string) (li
 	return list
 }
 
-// idsTimeout bounds the request for IDs, because the user is waiting after pressing Tab.
+// idsTimeout is the timeout of a request for IDs. It is short, because the user has pressed Tab and
+// waits.
 const idsTimeout = time.Second
 
 // ids requests IDs from the service. It returns none if the service is unreachable.

@@ -16,7 +16,7 @@ import (
 	"parley/shared/config"
 )
 
-// The sources of a setting's value, as the table shows them.
+// The sources of a setting's value, as the command prints them.
 const (
 	fromFlag        = "flag"
 	fromEnvironment = "environment"
@@ -100,7 +100,7 @@ func (c *Config) reads(group string) bool {
 	}
 }
 
-// from returns the source of an option's value.
+// from returns the source of a setting's value.
 func from(chosen *kong.Context, flag *kong.Flag) string {
 	for _, step := range chosen.Path {
 		if step.Flag == flag && !step.Resolved {
@@ -122,7 +122,7 @@ func (c *Config) setting(flag *kong.Flag, from string) setting {
 		return s
 	}
 
-	// parley up computes the defaults of these settings when it starts.
+	// parley up computes the defaults of the following settings when it starts.
 	switch s.Name {
 	case "SECRETS_KEY":
 		path := filepath.Join(c.DataDir, "secrets.key")
@@ -183,15 +183,15 @@ func shown(name string, value any) string {
 	}
 }
 
-// maskAddress masks the credentials in a URL. These are the password, a user name without a
-// password, which may be a token, and query parameters whose names suggest a secret. In a text that
-// is not a URL, it masks the password. If it finds no password there, it masks the whole text.
+// maskAddress masks the credentials in a URL: the password, a user name without a password (it may
+// be a token), and query parameters whose names suggest a secret. In a connection string of the
+// form key=value, it masks passwords. It masks any other text completely.
 func maskAddress(text string) string {
 	at, err := url.Parse(text)
 	switch {
 	case err != nil || at.Opaque != "":
 		return masked
-	case at.Host == "" && at.Path == text && !strings.Contains(text, "@"): // a text like host=… password=…, or a host without a scheme
+	case at.Host == "" && at.Path == text && !strings.Contains(text, "@"): // a text such as "host=… password=…", or a host without a scheme
 		return keyValue.ReplaceAllString(text, "$1="+masked)
 	case at.Host == "" && at.Path != "" && at.Scheme != "postgres" && at.Scheme != "postgresql":
 		return masked

@@ -37,7 +37,7 @@ var statuses = map[int]string{
 	ExitInterrupted: "Interrupted by Ctrl-C (143: by SIGTERM).",
 }
 
-// coded is an error that determines the exit status.
+// coded is an error with the exit status of the command that returns it.
 type coded struct {
 	code int
 	err  error
@@ -51,8 +51,8 @@ func exit(code int, format string, args ...any) error {
 	return &coded{code, fmt.Errorf(format, args...)}
 }
 
-// Code returns the exit status for an error. If a signal has canceled ctx, the status is 128 plus
-// the signal's number.
+// Code returns the exit status of a command that returned err. If a signal has canceled ctx, the
+// status is 128 plus the signal's number.
 func Code(ctx context.Context, err error) int {
 	if err == nil {
 		return ExitDone
@@ -78,7 +78,7 @@ func Code(ctx context.Context, err error) int {
 	return ExitFailure
 }
 
-// interruption is the error after Ctrl-C. The field says is a note for the user; it may be empty.
+// interruption is the error after Ctrl-C. The field says is a note for the user, or empty.
 type interruption struct {
 	says  string
 	cause error
@@ -88,7 +88,8 @@ func (e *interruption) Error() string { return e.says }
 
 func (e *interruption) Unwrap() error { return e.cause }
 
-// outcome returns an error that describes how a run has ended, or nil if the run has completed.
+// outcome returns nil if the run has completed. Otherwise it returns an error that describes the
+// run's status.
 func outcome(run *domain.Run) error {
 	switch {
 	case run.Status == domain.RunCompleted:
@@ -130,16 +131,16 @@ func Complain(k *kong.Kong, err error) {
 	}
 	if gone, is := errors.AsType[*interruption](err); is {
 		if gone.says != "" {
-			_, _ = fmt.Fprintln(k.Stderr, console.Safe(gone.says)) // there is no place to report the error
+			_, _ = fmt.Fprintln(k.Stderr, console.Safe(gone.says)) // an error is ignored, because there is no other output for it
 		}
 		return
 	}
 	if wrong, is := errors.AsType[*kong.ParseError](err); is && wrong.Context != nil {
-		_ = PrintUsage(kong.HelpOptions{}, wrong.Context) // the error of the command is more important
+		_ = PrintUsage(kong.HelpOptions{}, wrong.Context) // an error is ignored, because the command's own error is more important
 	}
 
-	// If an enum is optional, kong lists "" among its choices. Users cannot choose it, so the
-	// message omits it.
+	// If an enum is optional, kong lists "" among its choices. Users cannot type it, so the message
+	// omits it.
 	k.Errorf("%s", console.Safe(strings.Replace(err.Error(), `must be one of "",`, "must be one of ", 1)))
 }
 

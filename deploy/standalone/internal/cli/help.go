@@ -16,14 +16,15 @@ const (
 	indent    = "    "
 )
 
-// Optional sections of a command's manual page. kong's Help is another section.
+// Interfaces that commands implement to add optional sections to their manual pages, in addition to
+// kong's Help.
 type (
 	showing  interface{ Examples() string }
 	spelling interface{ Usage() string }
 	exiting  interface{ Statuses() []int }
 )
 
-// variables are the environment variables that correspond to no option, with their meanings.
+// variables lists environment variables for which there is no option, with their meanings.
 var variables = [][2]string{
 	{"HTTPS_PROXY, HTTP_PROXY, NO_PROXY", "The proxy for services on other machines; services on this machine are called directly."},
 }
@@ -92,7 +93,8 @@ func Page(node *kong.Node) string {
 	return p.String()
 }
 
-// commandAs returns a command as a value of type T. It returns false if T is not its type.
+// commandAs returns the command of a node as a value of type T. It returns false if the command
+// does not have this type.
 func commandAs[T any](node *kong.Node) (known T, is bool) {
 	if !node.Target.IsValid() || !node.Target.CanAddr() {
 		return known, false
@@ -163,7 +165,7 @@ func lower(sentence string) string {
 	return strings.ToLower(sentence[:1]) + sentence[1:]
 }
 
-// page is a manual page to which sections are appended.
+// page is a manual page that is being written.
 type page struct{ strings.Builder }
 
 func (p *page) line(text string) { p.WriteString(text + "\n") }
@@ -181,7 +183,7 @@ func (p *page) wrap(margin, text string) {
 	}
 }
 
-// item writes a term and its meaning, which is indented on the following lines.
+// item writes a term, and its meaning indented on the following lines.
 func (p *page) item(term, means string) {
 	p.wrap(indent, term)
 	p.wrap(indent+indent, means)
@@ -197,7 +199,8 @@ func (p *page) commands(node *kong.Node) {
 	}
 }
 
-// names returns the path of a command and of its aliases, such as "runs tail, runs list".
+// names returns the words that select a command, followed by its aliases, such as "runs tail, runs
+// list".
 func names(node *kong.Node) string {
 	all := []string{path(node)}
 	for _, alias := range node.Aliases {

@@ -75,8 +75,8 @@ func (k *KeysCreate) Run(ctx context.Context, con *console.Console) error {
 	return con.Printf("%s\n", made.Key)
 }
 
-// instant parses a time or a duration. For a duration, it returns the time after that duration. The
-// result has the format of RFC 3339.
+// instant parses a time or a duration, and returns the time in the format of RFC 3339. A duration
+// is relative to now.
 func instant(text string, now time.Time) (string, error) {
 	if lasts, ok := parseDuration(text); ok {
 		return now.Add(lasts).UTC().Format(time.RFC3339), nil

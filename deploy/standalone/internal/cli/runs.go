@@ -104,7 +104,7 @@ func printRun(con *console.Console, service string, run *domain.Run) error {
 	return printSources(con, run.Citations)
 }
 
-// target returns the ID of the run's agent or template.
+// target returns the ID of the agent or template that the run executes.
 func target(run *domain.Run) string {
 	switch {
 	case run.AgentID != nil:

@@ -6,12 +6,12 @@ import (
 	"os"
 )
 
-// Output contains the options that determine the form of an answer.
+// Output contains the option for the JSON Schema of the answer.
 type Output struct {
 	Schema string `name:"schema" type:"existingfile" placeholder:"FILE" help:"JSON Schema that the answer must match; the answer is then JSON."`
 }
 
-// addTo adds the JSON Schema to a request's body, if there is one.
+// addTo adds the JSON Schema to a request's body, if the user has given one.
 func (o Output) addTo(body map[string]any) error {
 	if o.Schema == "" {
 		return nil

@@ -39,12 +39,12 @@ type credentials struct {
 type connection struct {
 	*parley.Client
 	url   string
-	agent string // ID of the demo agent; empty unless the URL is the one in credentials.json
+	agent string // ID of the demo agent; empty unless the selected service is that of credentials.json
 }
 
-// retryLimits bounds how often a command repeats its requests.
+// retryLimits limits how often and how long a command repeats its requests.
 type retryLimits struct {
-	dials    int // attempts to reach a service that has not responded yet; 0: as many as retries
+	dials    int // maximum attempts to reach a service that has not responded yet; 0: as many as retries
 	retries  int
 	patience time.Duration
 	demo     bool
@@ -53,7 +53,8 @@ type retryLimits struct {
 
 var usual = retryLimits{dials: 2, retries: 2, patience: 10 * time.Second}
 
-// connect determines the settings and returns a client. It sends no request.
+// connect returns a client of the service that the options and credentials.json select. It sends no
+// request.
 func (s *Service) connect(how retryLimits) (*connection, error) {
 	known, err := s.known()
 	if err != nil {
@@ -70,7 +71,7 @@ func (s *Service) connect(how retryLimits) (*connection, error) {
 	if strings.TrimRight(at, "/") == strings.TrimRight(known.BaseURL, "/") {
 		agent = known.AgentID
 		if key == "" {
-			key = known.APIKey // the key in the file belongs to the URL in the file
+			key = known.APIKey // credentials.json contains this key for this URL
 		}
 	}
 	if key == "" && !how.demo {
@@ -174,7 +175,8 @@ func (c *connection) agentID(ctx context.Context, named string) (string, error) 
 	return found, err
 }
 
-// named returns the ID of the entry with a name in a list, or "" if there is none.
+// named returns the ID of the entry with the given name in a list, ignoring case. It returns "" if
+// there is none, and an error if there are several.
 func (c *connection) named(ctx context.Context, path string, query url.Values, name string) (string, error) {
 	list, err := c.all(ctx, path, query, 100)
 	if err != nil {

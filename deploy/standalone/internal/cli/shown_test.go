@@ -45,8 +45,8 @@ func TestFolded(t *testing.T) {
 	}
 }
 
-// TestRunsOnATerminal checks the table of runs at several widths. Its important columns must fit
-// into 80 columns, and its rows must be aligned at every width.
+// TestRunsOnATerminal checks the table of runs on terminals of several widths. Its important
+// columns must fit into 80 characters, and its rows must be aligned at every width.
 func TestRunsOnATerminal(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2030, 1, 2, 3, 4, 5, 6e6, time.UTC)
@@ -77,7 +77,7 @@ func TestRunsOnATerminal(t *testing.T) {
 	}
 }
 
-// column returns the number of characters that precede a text in its line.
+// column returns the number of characters before a text in its line.
 func column(text, says string) int {
 	before, _, _ := strings.Cut(text, says)
 	return utf8.RuneCountInString(before[strings.LastIndex(before, "\n")+1:])

@@ -13,7 +13,7 @@ import (
 const (
 	stampLayout = "2006-01-02T15:04:05Z"
 	columnGap   = "  "
-	minText     = 20 // minimum number of characters to which the last column, a text, is truncated
+	minText     = 20 // minimum width of the last column, in characters; the column is a text and may be truncated
 )
 
 // table prints rows in columns. The first row contains the headers.
@@ -32,10 +32,10 @@ func table(con *console.Console, rows [][]string) error {
 	return nil
 }
 
-// foldRow formats a row in columns of the given widths. room is the width of the terminal. A column
-// that does not fit begins an indented line below. The last column, a text, is truncated instead if
-// at least minText of its characters fit. If room is 0, there is no terminal, and the row stays on
-// one line.
+// foldRow formats a row in columns of the given widths. room is the width of the terminal, or 0 if
+// the output is not a terminal. A column that does not fit continues on an indented line. The last
+// column is truncated instead if at least minText characters of it fit. If room is 0, the row stays
+// on one line.
 func foldRow(row []string, widths []int, room int) string {
 	var out strings.Builder
 	line := ""
@@ -71,7 +71,7 @@ func foldRow(row []string, widths []int, room int) string {
 	return out.String()
 }
 
-// formatTime formats a time in UTC, in whole seconds. A nil time becomes the text none.
+// formatTime formats a time in UTC, in whole seconds. For a nil time it returns the argument none.
 func formatTime(at *domain.Time, none string) string {
 	if at == nil {
 		return none
@@ -79,7 +79,7 @@ func formatTime(at *domain.Time, none string) string {
 	return at.UTC().Format(stampLayout)
 }
 
-// formatDuration formats the duration between two times briefly.
+// formatDuration formats the time between two times, such as "1m30s".
 func formatDuration(from, to *domain.Time) string {
 	if from == nil || to == nil {
 		return "-"

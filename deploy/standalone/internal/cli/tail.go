@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	maxReading = 1000 // maximum number of newest runs that one reading examines
-	answerEnd  = 60   // number of characters of an answer in a row
+	maxReading = 1000 // maximum number of runs that one reading of the list examines, newest first
+	answerEnd  = 60   // maximum number of characters of an answer in the list
 )
 
 // RunsTail is the command that lists runs and follows their changes.
@@ -39,7 +39,8 @@ func (*RunsTail) Examples() string {
 parley runs tail --follow --status failed --json`
 }
 
-// Run lists the newest runs. With --follow, it then prints every change.
+// Run lists the newest runs. With --follow, it then prints each new run, and each run whose status
+// changes.
 func (r *RunsTail) Run(ctx context.Context, con *console.Console) error {
 	how := usual
 	how.retries = 10
@@ -62,13 +63,13 @@ func (r *RunsTail) Run(ctx context.Context, con *console.Console) error {
 	return r.explain(t.follow(ctx))
 }
 
-// tail is one execution of RunsTail. It prints each run whose status has changed.
+// tail is one execution of RunsTail.
 type tail struct {
 	*RunsTail
 	con     *console.Console
 	service *connection
 	query   url.Values
-	seen    map[string]domain.RunStatus // status of each run when it was last printed
+	seen    map[string]domain.RunStatus // status of each run when it was last read
 	begun   bool
 }
 
@@ -90,8 +91,8 @@ func (t *tail) once(ctx context.Context) error {
 	return nil
 }
 
-// follow reads the list of runs after every event about runs. The first event in the stream reports
-// that the subscription is active.
+// follow reads the list of runs after the event "ready" and after every event about runs. The event
+// "ready" reports that no later change will be missed.
 func (t *tail) follow(ctx context.Context) error {
 	for event, err := range t.service.Events(ctx, parley.Request{Method: "GET", Path: "/api/events"}) {
 		if err != nil {
@@ -107,7 +108,8 @@ func (t *tail) follow(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// read prints the changes since the last reading, oldest first.
+// read reads the list of runs and prints those that have changed since the last reading, oldest
+// first.
 func (t *tail) read(ctx context.Context) error {
 	news, err := t.news(ctx)
 	if err != nil {
@@ -126,9 +128,9 @@ func (t *tail) read(ctx context.Context) error {
 	return nil
 }
 
-// news returns the runs whose status differs from the one last seen, the newest first. It examines
-// the newest page, and further pages while all of their runs are new. It also examines every run
-// that had not finished when it was last seen.
+// news returns the runs whose status differs from the one at the last reading, newest first. It
+// reads the first page of the list, and further pages while all of their runs are new. It also
+// reads every run that had not finished at the last reading.
 func (t *tail) news(ctx context.Context) ([]json.RawMessage, error) {
 	open := map[string]bool{}
 	for id, status := range t.seen {
@@ -178,8 +180,8 @@ func (t *tail) news(ctx context.Context) ([]json.RawMessage, error) {
 	return news, nil
 }
 
-// forget removes most finished runs from memory. It keeps the newest ones, because the next reading
-// returns them again.
+// forget limits the size of t.seen: if it is large, forget removes finished runs. It keeps the
+// newest runs, which are not in unread, because the next reading returns them again.
 func (t *tail) forget(unread map[string]bool) {
 	if len(t.seen) < 10*maxReading {
 		return
@@ -244,7 +246,7 @@ func (t *tail) print(raw json.RawMessage) error {
 	var run struct {
 		domain.Run
 
-		Citations json.RawMessage `json:"citations"` // a number in lists, the citations themselves in run objects
+		Citations json.RawMessage `json:"citations"` // number of citations in lists; the citations themselves in run objects
 	}
 	if err := json.Unmarshal(raw, &run); err != nil {
 		return fmt.Errorf("reading a run: %w", err)
@@ -252,7 +254,8 @@ func (t *tail) print(raw json.RawMessage) error {
 	return t.con.Printf("%s", runLine(&run.Run, t.con.Width()))
 }
 
-// runColumns contains the widths of the columns. Only a trigger may be longer; it is truncated.
+// runColumns contains the widths of the columns in characters. Longer values are truncated, which
+// happens only to triggers and answers.
 var runColumns = []int{len(stampLayout), 30, 15, 8, 29, 20, answerEnd}
 
 func runLine(run *domain.Run, room int) string {

@@ -60,7 +60,7 @@ func (*Trigger) Statuses() []int {
 	return []int{ExitDone, ExitFailure, ExitRunFailed, ExitRefused, ExitNotEnded, ExitArguments, ExitInterrupted}
 }
 
-// errLate is the cause with which --timeout cancels the wait.
+// errLate is the cause with which the context is canceled when the time of --timeout has passed.
 var errLate = errors.New("the run did not finish within --timeout")
 
 // Run triggers the agent. Unless --no-wait is set, it waits for the result.
@@ -107,7 +107,8 @@ func (t *Trigger) message(con *console.Console) (string, error) {
 	return piped(con, len(t.Attach) > 0)
 }
 
-// piped reads the message from standard input. It may be empty only if mayBeEmpty is true.
+// piped reads the message from standard input. If the message is empty and mayBeEmpty is false, it
+// returns an error.
 func piped(con *console.Console, mayBeEmpty bool) (string, error) {
 	raw, err := io.ReadAll(io.LimitReader(con.In, longestTyped+1))
 	if err != nil {
@@ -179,8 +180,8 @@ func (w *wait) trigger(ctx context.Context, message string) error {
 	return w.poll(ctx, answer, &run)
 }
 
-// request returns a request that does not wait for the run, so that the command can print the run's
-// ID before the run finishes.
+// request returns the request to trigger the agent. The response comes before the run finishes, so
+// that the command can print the run's ID.
 func (w *wait) request(target, message string, attached []parley.NewAttachment) (parley.Request, error) {
 	input := map[string]any{}
 	for name, value := range w.Input {
@@ -234,7 +235,7 @@ func (w *wait) poll(ctx context.Context, answer *parley.Response, run *domain.Ru
 		if answer, err = w.service.Get(ctx, "/api/runs", query, run); err != nil {
 			return err
 		}
-		if !run.Status.Terminal() && time.Since(began) < time.Second { // while a run waits for a person, the service answers polls at once
+		if !run.Status.Terminal() && time.Since(began) < time.Second { // while a run waits for a person, the service responds immediately
 			if err := lifecycle.Sleep(ctx, time.Second); err != nil {
 				return err
 			}
@@ -244,7 +245,7 @@ func (w *wait) poll(ctx context.Context, answer *parley.Response, run *domain.Ru
 }
 
 // progressText describes the state of a run for the progress line. It does not distinguish queued
-// from running, because a poll does not end when a run starts.
+// and running, because the service does not respond to a poll when a run starts.
 func progressText(run *domain.Run) string {
 	if run.Status == domain.RunRequiresAction {
 		return run.ID + " " + words(run.Status)
@@ -265,7 +266,8 @@ func (w *wait) show(answer *parley.Response, run *domain.Run) error {
 	return errors.Join(printSources(w.con, run.Citations), outcome(run))
 }
 
-// broken returns the error of an interrupted wait. It adds the current state of the run.
+// broken returns an error for an interrupted wait. The error contains err and the current state of
+// the run.
 func (w *wait) broken(ctx context.Context, err error) error {
 	if _, ended := errors.AsType[*coded](err); ended && ctx.Err() == nil {
 		return err

@@ -15,10 +15,10 @@ const (
 	maxDays = 100_000
 )
 
-// span is the value of an option that is a duration.
+// span is a duration given as an option.
 type span time.Duration
 
-// UnmarshalText parses a duration such as 90 (seconds), 1m30s or 2d.
+// UnmarshalText parses a duration: a number of seconds such as 90, or a text such as 1m30s or 2d.
 func (s *span) UnmarshalText(text []byte) error {
 	lasts, ok := parseDuration(string(text))
 	if seconds, err := strconv.ParseInt(string(text), 10, 32); err == nil {

@@ -55,8 +55,8 @@ func (v *Version) Run(_ context.Context, con *console.Console) error {
 	return con.Printf("%s\n", text)
 }
 
-// origin returns the build information in the program. If info is nil, it returns only the release
-// and the platform.
+// origin returns the release, the platform and, if info is not nil, the build information of the
+// program.
 func origin(info *debug.BuildInfo) built {
 	b := built{Version: Release, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if info == nil {

@@ -13,7 +13,7 @@ import (
 	"parley/shared/truncate"
 )
 
-// widthWithout is the width that is assumed for a terminal that does not report one.
+// widthWithout is the assumed width of a terminal that does not report its width.
 const widthWithout = 80
 
 // Console contains a command's standard input and outputs. Its methods may be called concurrently.
@@ -25,7 +25,7 @@ type Console struct {
 	errTerminal bool // whether Err is a terminal
 
 	mu            sync.Mutex
-	progressShown bool // whether the last line of Err is a progress line
+	progressShown bool // whether a progress line is on the terminal
 }
 
 // Standard returns the console of this process's standard input, output and error.
@@ -56,14 +56,15 @@ func (c *Console) Printf(format string, args ...any) error {
 	return nil
 }
 
-// Notef writes a line to Err that is for people and not for programs. It removes control
+// Notef writes a line to Err that is meant for people, not for programs. It removes control
 // characters.
 func (c *Console) Notef(format string, args ...any) {
 	defer c.begin()()
-	_, _ = io.WriteString(c.Err, Safe(fmt.Sprintf(format+"\n", args...))) // there is no place to report the error
+	_, _ = io.WriteString(c.Err, Safe(fmt.Sprintf(format+"\n", args...))) // an error is ignored, because there is no other output for it
 }
 
-// begin removes the progress line, which stays away until the caller calls end.
+// begin removes the progress line from the terminal. No progress line appears until the caller
+// calls end.
 func (c *Console) begin() (end func()) {
 	c.mu.Lock()
 	if c.progressShown {
@@ -111,7 +112,7 @@ func (c *Console) width() int {
 	return width
 }
 
-// OneLine puts a text from elsewhere on one line and removes its control characters.
+// OneLine makes one line of a text from an untrusted source and removes its control characters.
 func OneLine(text string) string { return strings.Join(strings.Fields(Safe(text)), " ") }
 
 // Safe removes characters that control a terminal, except newlines and tabs. It also removes

@@ -33,8 +33,8 @@ func TestSafeText(t *testing.T) {
 	}
 }
 
-// TestNoProgressWithoutTerminal checks the output without a terminal: lines are not truncated, and
-// no progress is shown.
+// TestNoProgressWithoutTerminal checks that, without a terminal, lines are not truncated and no
+// progress is shown.
 func TestNoProgressWithoutTerminal(t *testing.T) {
 	t.Parallel()
 	var out, complaints bytes.Buffer
@@ -51,7 +51,7 @@ func TestNoProgressWithoutTerminal(t *testing.T) {
 	}
 }
 
-// TestProgressMakesRoom checks that lines can be printed while a progress line is shown.
+// TestProgressMakesRoom checks that printed lines do not mix with a progress line.
 func TestProgressMakesRoom(t *testing.T) {
 	t.Parallel()
 	var both bytes.Buffer
@@ -69,8 +69,8 @@ func TestProgressMakesRoom(t *testing.T) {
 	}
 }
 
-// TestOutputDoesNotControlTheTerminal prints control characters from a service with each method of
-// a console.
+// TestOutputDoesNotControlTheTerminal passes text with control characters to each method of a
+// console.
 func TestOutputDoesNotControlTheTerminal(t *testing.T) {
 	t.Parallel()
 	const sent, shown = "a\x1b[2J\u202eb", "a[2Jb"

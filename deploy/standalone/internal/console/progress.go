@@ -10,8 +10,8 @@ import (
 
 const clearLine = "\r\x1b[K"
 
-// Progress is a line on Err that describes what a command is doing and for how long. It appears
-// only on a terminal.
+// Progress is a line on Err that describes what a command is doing and how long it has taken so
+// far. It appears only on a terminal.
 type Progress struct {
 	console *Console
 	began   time.Time
@@ -64,7 +64,7 @@ func (p *Progress) tick() {
 	}
 }
 
-// showProgress replaces the progress line on the terminal.
+// showProgress replaces the progress line on the terminal by line.
 func (c *Console) showProgress(line string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,7 +14,8 @@ import (
 	"parley/shared/truncate"
 )
 
-// requestTime bounds the duration of a request. It is longer than any wait that the service allows.
+// requestTime bounds the duration of a request. It is longer than the longest wait that a client
+// can request.
 const requestTime = 75 * time.Second
 
 // api is a client of the service under test. It uses only the public HTTP API.
@@ -36,7 +37,7 @@ type response struct {
 	body   []byte
 }
 
-// send sends one request. It returns an error only if the connection broke.
+// send sends one request. It returns an error only if there is no complete response.
 func (a *api) send(ctx context.Context, method, path string, header map[string]string, body any) (response, error) {
 	var payload io.Reader = http.NoBody
 	if body != nil {
@@ -168,7 +169,7 @@ func (a *api) runs(ctx context.Context) ([]Listed, error) {
 	}
 }
 
-// readAnswer decodes a finished run. It returns false if the text is not a run.
+// readAnswer decodes a finished run. It returns false if raw is not a run.
 func readAnswer(raw []byte) (Answer, bool) {
 	var run struct {
 		ID        string `json:"id"`

@@ -14,7 +14,8 @@ import (
 // effectPath is the path of the ledger's HTTP endpoint.
 const effectPath = "/effects"
 
-// Booking is one effect in the ledger. Each idempotency key has one effect for a trigger.
+// Booking is one effect in the ledger. Requests with the same trigger and idempotency key have one
+// effect.
 type Booking struct {
 	// Trigger is the number in the trigger's message.
 	Trigger int
@@ -35,7 +36,7 @@ type ledger struct {
 	mu      sync.Mutex
 	open    int // number of requests in progress
 	asked   int
-	forgets bool // sabotage: confirm every forgetEvery-th booking, but discard it
+	forgets bool // sabotage: confirm every 20th request without booking it
 	booked  map[entry]int
 }
 
@@ -45,7 +46,7 @@ type entry struct {
 	key     string
 }
 
-// forgetEvery is the interval of the bookings that a sabotaged ledger discards.
+// A sabotaged ledger discards every forgetEvery-th request.
 const forgetEvery = 20
 
 // startLedger starts a ledger on a free loopback port.
@@ -63,14 +64,14 @@ func startLedger(ctx context.Context, forgets bool) (*ledger, error) {
 	return l, nil
 }
 
-// close stops the ledger. All of its clients must already have stopped.
+// close stops the ledger. The caller must stop all clients of the ledger first.
 func (l *ledger) close() {
 	close(l.closed)
 	_ = l.server.Close()
 }
 
-// wait pauses for the duration d. It does not end early if the client has died, because the ledger
-// has already received the request.
+// wait pauses for the duration d. It ends early when the ledger closes, but not when the client
+// dies: the ledger books each request that it has received.
 func (l *ledger) wait(d time.Duration) {
 	over := time.NewTimer(d)
 	defer over.Stop()
@@ -110,7 +111,8 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, `{"booked":true}`) // an error means that the client has died
 }
 
-// pauses are the delays before and after a booking. The number of the trigger selects one of them.
+// pauses contains pairs of delays before and after a booking. The number of the trigger selects the
+// pair.
 var pauses = []struct{ before, after time.Duration }{
 	{0, 40 * time.Millisecond},
 	{40 * time.Millisecond, 0},

@@ -31,8 +31,8 @@ type load struct {
 const (
 	// retryPause is the mean delay before a retry.
 	retryPause = 150 * time.Millisecond
-	// maxPause bounds the time of a Retry-After header that a client respects. The service must
-	// also cope with impatient clients.
+	// maxPause is the longest delay before a retry. Clients retry after this time even if a
+	// Retry-After header asks for more, because the service must also cope with impatient clients.
 	maxPause = 2 * time.Second
 )
 
@@ -87,7 +87,8 @@ func (s *load) ask(ctx context.Context, n int) Answer {
 	return Answer{Problem: problem}
 }
 
-// reason returns the reason for a retry. If final is true, another attempt is useless.
+// reason returns why the client retries after an attempt. If final is true, the client does not
+// retry, because the result would be the same.
 func reason(got response, err error) (why string, final bool) {
 	switch {
 	case err != nil:
@@ -111,7 +112,7 @@ func retryDelay(header http.Header) time.Duration {
 	return retryPause/2 + rand.N(retryPause) //nolint:gosec // G404: jitter between clients
 }
 
-// count counts a request. If why is not empty, it also counts the reason for a retry.
+// count counts a request. If why is not empty, it also counts a retry for this reason.
 func (s *load) count(why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +129,7 @@ func (s *load) counts() (posts int, retries map[string]int) {
 	return s.posts, maps.Clone(s.retries)
 }
 
-// underWay returns the number of triggers that are sent but not answered yet.
+// underWay returns the number of triggers that were sent but not answered yet.
 func (s *load) underWay() int { return int(s.begun.Load() - s.answered.Load()) }
 
 // replay sends every answered trigger once more with its key.

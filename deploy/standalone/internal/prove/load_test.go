@@ -90,10 +90,10 @@ func TestReplayIsTheCurrentAnswer(t *testing.T) {
 
 	s := newLoad(newAPI(server.URL, 1), 2, false)
 	s.run(t.Context(), 1)
-	f.tries = []int{200, 200, 503, 500, 200} // the first two statuses were returned before the replay
+	f.tries = []int{200, 200, 503, 500, 200} // the two triggers have already received the first two statuses
 	s.replay(t.Context(), 1)
 	if got := string(s.answers[0].Replay); got != `{"id":"run_early","status":"running"}` {
-		t.Errorf("the first replay = %s", got) // the service has returned 503 and then another answer
+		t.Errorf("the first replay = %s", got) // the replay is sent again after 503 and then receives status 500
 	}
 	if got := string(s.answers[1].Replay); got != `{"id":"run_early","status":"running"}` {
 		t.Errorf("the second replay = %s", got)

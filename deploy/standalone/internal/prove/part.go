@@ -17,7 +17,7 @@ type instance interface {
 	Done() <-chan struct{}
 	// Kill ends the instance as a crash would, and waits until it has ended.
 	Kill() error
-	// End stops the instance as fast as is safe. The part does not start again.
+	// End stops the instance as fast as is safe. The caller does not start another instance.
 	End()
 	// Why describes how the instance ended.
 	Why() string
@@ -33,7 +33,7 @@ type part struct {
 	now    instance // nil while the part is down
 	up     chan struct{}
 	killed bool
-	down   time.Duration // delay before the restart that follows a kill
+	down   time.Duration // delay before the next restart if the instance was killed
 	ended  []string      // descriptions of instances that ended without a kill
 }
 
@@ -48,7 +48,8 @@ func newPart(kind, name string, launch func(ctx context.Context) (instance, erro
 	return &part{name: name, kind: kind, launch: launch, up: make(chan struct{})}
 }
 
-// keepRunning starts the part and restarts it whenever it ends, until ctx ends.
+// keepRunning starts the part and restarts it whenever it ends, until ctx ends. It returns an error
+// if the part cannot be started.
 func (p *part) keepRunning(ctx context.Context) error {
 	failed := 0
 	for ctx.Err() == nil {
@@ -92,7 +93,7 @@ func (p *part) noteEnd(l instance) time.Duration {
 	return p.down
 }
 
-// await waits until the part is up and returns its current instance.
+// await waits until the part is up and returns the instance.
 func (p *part) await(ctx context.Context) (instance, error) {
 	for {
 		p.mu.Lock()
@@ -109,7 +110,7 @@ func (p *part) await(ctx context.Context) (instance, error) {
 	}
 }
 
-// kill waits until the part is up, calls before, and kills the part. The restart follows after the
+// kill waits until the part is up, calls before, and kills the part. The part restarts after the
 // duration away.
 func (p *part) kill(ctx context.Context, away time.Duration, before func()) error {
 	for {
@@ -124,7 +125,7 @@ func (p *part) kill(ctx context.Context, away time.Duration, before func()) erro
 		}
 		p.mu.Unlock()
 		if !same {
-			continue // the instance has just ended without a kill
+			continue // this instance has ended by itself, so wait for the next one
 		}
 		before()
 		if err := l.Kill(); err != nil {

@@ -14,9 +14,9 @@ import (
 
 const (
 	databaseName = "parley"
-	// connsPerProcess is more than the number of connections that `parley serve` opens. The
-	// connections of a killed process stay open for a moment, while the next process already
-	// connects.
+	// connsPerProcess is the number of connections that the server allows for each process of the
+	// service. It is more than one process opens, because the connections of a killed process stay
+	// open for a moment while its successor connects.
 	connsPerProcess = 50
 )
 

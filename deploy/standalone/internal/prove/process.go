@@ -27,7 +27,7 @@ type command struct {
 	args  []string
 	env   []string // the complete environment
 	dir   string   // the working directory
-	log   string   // path of the log file, to which the output is appended
+	log   string   // path of the log file to which the process's output is appended
 	ready string   // output that signals readiness; empty if the command ends by itself
 }
 
@@ -35,7 +35,7 @@ type command struct {
 type process struct {
 	command command
 	child   *lifecycle.Child
-	from    int64 // offset in the log at which its output begins
+	from    int64 // offset in the log file at which the output of this process begins
 }
 
 // start starts the command in a new session, so that Ctrl-C in a terminal reaches only this
@@ -159,7 +159,7 @@ func (p *process) output() []byte {
 	return text
 }
 
-// tail returns the end of what the process has written.
+// tail returns the end of the process's output.
 func (p *process) tail() string {
 	const limit = 2000
 	text := strings.TrimSpace(string(p.output()))

@@ -29,10 +29,12 @@ const (
 	maxWorkers  = 16
 )
 
-// drainTime bounds the time for the replays and lists that follow the last answer.
+// drainTime is the time limit for sending the replays and listing the runs, which follow the last
+// answer.
 const drainTime = 2 * time.Minute
 
-// ErrFailed reports that the service, possibly sabotaged, has broken a promise.
+// ErrFailed reports that the service has broken a promise, either by itself or because the user
+// sabotaged it.
 var ErrFailed = errors.New("the trial failed")
 
 // Help returns the description for the manual page of the command.
@@ -140,7 +142,7 @@ func (p *Prove) prove(ctx context.Context, report *reporter, seed uint64, dir st
 	return r, nil
 }
 
-// preferCause returns the cause if ctx was canceled, because err is then only a consequence.
+// preferCause returns the cause of ctx if ctx was canceled, because err is then only a consequence.
 // Otherwise it returns err.
 func preferCause(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {

@@ -25,10 +25,10 @@ type Result struct {
 	Kills      []KillRecord   `json:"kills"`    // the kills in their order
 	Requests   int            `json:"requests"` // number of trigger requests, including retries
 	Retries    map[string]int `json:"retries"`  // number of retries, by reason
-	Repeated   int            `json:"repeated"` // number of bookings with a known key, which had no effect
+	Repeated   int            `json:"repeated"` // number of requests to the ledger with a known key, which had no effect
 	DurationMS int64          `json:"durationMs"`
 	Sabotage   string         `json:"sabotage,omitempty"`
-	Kept       string         `json:"kept,omitempty"` // path of the directory, if it is kept
+	Kept       string         `json:"kept,omitempty"` // path of the data directory if the user keeps it
 }
 
 // reporter prints the progress of the proof and the result.
@@ -51,7 +51,8 @@ func (p *Prove) reporter(c *console.Console) *reporter {
 	return t
 }
 
-// begin prints the sizes and the seed, with which a user can repeat the kills, and shows the bar.
+// begin prints the sizes of the trial and its seed, with which a user can repeat the kills. It also
+// shows the progress bar.
 func (t *reporter) begin(p *Prove, seed uint64, dir string) {
 	t.sayf("%d triggers, %d workers, seed %d, in %s", p.Triggers, p.Workers, seed, dir)
 	if t.progress == nil {
@@ -81,7 +82,7 @@ func (t *reporter) ready(workers int) {
 	t.sayf("PostgreSQL, NATS, an ingress and %d workers are ready", workers)
 }
 
-// killed prints a kill and the amount of work that it interrupted.
+// killed prints which part was killed and how much work was in progress.
 func (t *reporter) killed(s KillRecord) {
 	t.sayf("kill -9 %-9s after %4d answers, with %3d triggers in progress, %2d of them booking; down for %d ms",
 		s.Part, s.Answered, s.UnderWay, s.Booking, s.DownMS)

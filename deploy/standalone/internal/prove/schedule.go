@@ -15,9 +15,9 @@ const (
 	kindPostgres = "postgres"
 )
 
-// times contains the number of kills of each part, by kind. PostgreSQL is killed only once. For the
-// duration of a lease after its start, no run is taken from a worker, so a second kill would only
-// add waiting time.
+// times contains the number of kills of each part, by the part's kind. PostgreSQL is killed only
+// once: after its start, leases do not expire for the duration of a lease, so a second kill would
+// only add waiting time.
 var times = []struct {
 	kind  string
 	times int
@@ -81,7 +81,7 @@ func partsFor(kind string, workers int) []string {
 	return names
 }
 
-// sizes contains the number of concurrent requests and the number of slots per worker.
+// sizes contains the number of clients and the number of slots per worker.
 type sizes struct{ clients, slots int }
 
 // maxClients bounds the number of concurrent requests.

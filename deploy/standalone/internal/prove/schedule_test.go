@@ -10,8 +10,8 @@ import (
 
 var allKinds = []string{kindWorker, kindNATS, kindIngress, kindPostgres}
 
-// TestScheduleOfASeed compares the kills of one seed with a fixed list. A seed must reproduce a
-// fault in later builds, too.
+// TestScheduleOfASeed compares the kills of one seed with a fixed list, because a seed from an
+// earlier build must produce the same kills.
 func TestScheduleOfASeed(t *testing.T) {
 	t.Parallel()
 	ms := time.Millisecond

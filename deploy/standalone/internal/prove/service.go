@@ -4,7 +4,6 @@ import (
 	"context"
 	crand "crypto/rand"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -91,7 +90,7 @@ func (s *service) startPostgres(ctx context.Context, port, processes int) (dsn s
 
 	p, ok := l.(postgres)
 	if !ok {
-		return "", errors.New("starting PostgreSQL: the process has an unexpected type")
+		return "", fmt.Errorf("starting PostgreSQL: unexpected type of process: %T", l)
 	}
 	if err := p.server.CreateDatabase(ctx, databaseName); err != nil {
 		return "", fmt.Errorf("creating database: %w", err)
@@ -108,8 +107,8 @@ func (s *service) command(log, ready string, args ...string) command {
 	return command{path: s.exe, args: args, env: s.env, dir: s.dir, log: filepath.Join(s.dir, "logs", log+".log"), ready: ready}
 }
 
-// settings returns the complete environment of the processes. It contains none of Parley's settings
-// in the environment of this process, such as keys or URLs of a real service.
+// settings returns the complete environment of the processes. It contains no setting of Parley from
+// the environment of this process, because that may be the key or the URL of a real service.
 func settings(dsn, nats, ledger string, size sizes) []string {
 	key := make([]byte, 32)
 	_, _ = crand.Read(key) // this never fails
@@ -128,8 +127,8 @@ func settings(dsn, nats, ledger string, size sizes) []string {
 	return env
 }
 
-// end waits until every process has ended. The caller must cancel the context of the processes
-// before.
+// end waits until every process has ended. The caller must first cancel the context of the
+// processes.
 func (s *service) end() { s.wg.Wait() }
 
 // unexpectedEnds describes the ends of parts that were not killed.
@@ -140,8 +139,8 @@ func (s *service) unexpectedEnds() (all []string) {
 	return all
 }
 
-// Ports below the range of ephemeral ports, which starts at 32768. No outgoing connection can take
-// such a port while a part restarts.
+// These ports are below the range of ephemeral ports, which starts at 32768. Therefore no outgoing
+// connection can take the port of a part while the part restarts.
 const (
 	firstPort = 24000
 	portCount = 8000
@@ -157,7 +156,7 @@ func freePorts(ctx context.Context, n int) ([]int, error) {
 		if err != nil {
 			continue
 		}
-		defer listener.Close() // the listeners stay open until all ports are found, so that the ports differ
+		defer listener.Close() // all listeners stay open until the function returns, so that each has a different port
 		if ports = append(ports, port); len(ports) == n {
 			return ports, nil
 		}

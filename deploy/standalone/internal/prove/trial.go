@@ -30,7 +30,7 @@ type KillRecord struct {
 	DownMS   int64  `json:"downMs"`   // delay before the restart
 }
 
-// errLate is the cause with which the time limit cancels the proof.
+// errLate is the cause with which the context is canceled at the proof's time limit.
 var errLate = errors.New("the time limit was reached")
 
 // watchPause is the interval at which the trial checks whether the next kill is due.
@@ -63,7 +63,7 @@ func (t *trial) run(ctx context.Context, kills []Kill, within time.Duration) err
 	return t.askAgain(ctx)
 }
 
-// killAll kills parts. Each kill happens when enough triggers are answered.
+// killAll kills parts as the schedule says. Each kill happens after a number of answers.
 func (t *trial) killAll(ctx context.Context, kills []Kill, sent <-chan struct{}) error {
 	tick := time.NewTicker(watchPause)
 	defer tick.Stop()
@@ -77,7 +77,7 @@ func (t *trial) killAll(ctx context.Context, kills []Kill, sent <-chan struct{})
 			select {
 			case <-tick.C:
 				t.report.answered(int(t.load.answered.Load()), "")
-			case <-sent: // the remaining triggers were rejected, so there is no work to interrupt
+			case <-sent: // no trigger is in progress: all were answered or rejected
 				return nil
 			case <-ctx.Done():
 				return context.Cause(ctx)
@@ -93,8 +93,8 @@ func (t *trial) killAll(ctx context.Context, kills []Kill, sent <-chan struct{})
 	return nil
 }
 
-// bookingWait bounds the wait for a booking before a worker is killed. If a worker was killed
-// shortly before, it needs time to restart.
+// bookingWait is how long the trial waits for a booking before it kills a worker. Workers that were
+// killed shortly before need time to restart.
 const bookingWait = 3 * time.Second
 
 // awaitBooking waits until a booking is in progress, for at most bookingWait.

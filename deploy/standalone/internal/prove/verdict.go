@@ -53,7 +53,7 @@ type Verdict struct {
 	Unanswered     int `json:"unanswered"`     // triggers without an answer
 	SecondRuns     int `json:"secondRuns"`     // runs of a key beyond its first
 	Unlisted       int `json:"unlisted"`       // answers with a run that is not in the service's list
-	Failed         int `json:"failed"`         // answers with a run that failed, or that completed without its effect
+	Failed         int `json:"failed"`         // answers with a run that failed or has no effect
 	ChangedAnswers int `json:"changedAnswers"` // replays that differ from the answer in any byte
 	Unasked        int `json:"unasked"`        // effects and runs that belong to no trigger
 	Ended          int `json:"ended"`          // processes that ended without a kill
@@ -162,5 +162,6 @@ func (v *Verdict) judgeRuns(e Evidence) {
 // keyFor returns the idempotency key of trigger n.
 func keyFor(n int) string { return fmt.Sprintf("prove-%d", n) }
 
-// maxQuoted bounds the length of a response in a message. The ID of a run fits.
+// maxQuoted is the maximum length of the part of a response that a message quotes. It is longer
+// than the ID of a run.
 const maxQuoted = 80

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// proved returns the evidence of a service without faults after the given number of triggers.
+// proved returns the evidence of a faultless service that got the given number of triggers.
 func proved(triggers int) Evidence {
 	var e Evidence
 	for n := range triggers {
@@ -28,7 +28,7 @@ func TestVerdict(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		spoil func(e *Evidence)
-		want  Verdict // without Triggers, and without the counts of answers, runs and effects if they equal Triggers
+		want  Verdict // without Triggers, and without counts of answers, runs and effects that equal Triggers
 		says  string
 	}{
 		"proved": {func(*Evidence) {}, Verdict{}, ""},
@@ -142,7 +142,7 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// TestNothingProvesNothing checks that the verdict about a service that does nothing is a failure.
+// TestNothingProvesNothing checks that a service that does nothing fails.
 func TestNothingProvesNothing(t *testing.T) {
 	t.Parallel()
 	v := judge(Evidence{Answers: make([]Answer, 1000)})

@@ -19,9 +19,10 @@ import (
 type banner struct {
 	seeds   seeder
 	model   string
+	hints   hints
 	search  string // description of the search engine
 	can     []workers.Capability
-	busy    string // reason why the configured port is not used; empty if it is
+	busy    string // why the configured port could not be used; empty: it is used
 	dataDir string
 	began   time.Time
 	json    bool
@@ -53,7 +54,7 @@ func (b *banner) present(ctx context.Context) error {
 		Can  []workers.Capability
 		Took time.Duration
 	}{
-		creds, b.busy, b.dataDir, modelLine(b.model), searchLine(b.search), capabilityLines(b.can),
+		creds, b.busy, b.dataDir, modelLine(b.model, b.hints.model), searchLine(b.search), capabilityLines(b.can, b.hints.voice),
 		time.Since(b.began).Round(10 * time.Millisecond),
 	})
 	if err != nil {
@@ -82,12 +83,30 @@ func (b *banner) presentJSON(creds credentials) error {
 	return nil
 }
 
-// realModelHint is printed after the name of the offline model, which needs no provider.
-const realModelHint = "   (for a real model: OPENAI_API_KEY=… make run)"
+// hints contains the settings that replace the offline models. The banner recommends no setting that
+// is already set.
+type hints struct{ model, voice string }
 
-func modelLine(model string) string {
+func hintsFor(w *config.Workers) hints {
+	h := hints{model: "OPENAI_API_KEY=…", voice: "OPENAI_API_KEY=…"}
+	switch {
+	case w.OpenAIAPIKey != "" || w.OpenAIBaseURL != "":
+		h.model = "DEFAULT_MODEL=openai/…"
+	case w.AnthropicAPIKey != "" || w.AnthropicBaseURL != "":
+		h.model = "DEFAULT_MODEL=anthropic/…"
+	}
+	if w.OpenAIBaseURL != "" { // the key for another server is not used for speech
+		h.voice = "AUDIO_BASE_URL=…"
+	}
+	return h
+}
+
+// realModel returns the text that follows the name of an offline model.
+func realModel(setting string) string { return "   (for a real model: " + setting + " make run)" }
+
+func modelLine(model, setting string) string {
 	if strings.HasPrefix(model, "offline") {
-		return model + realModelHint
+		return model + realModel(setting)
 	}
 	return model
 }
@@ -105,13 +124,14 @@ func isOfflineVoice(c workers.Capability) bool {
 	return c.Name == "voice" && c.Ok && c.State == path.Base(config.OfflineSpeak)+", "+path.Base(config.OfflineListen)
 }
 
-// capabilityLines adds to each missing capability the way to enable it.
-func capabilityLines(can []workers.Capability) []workers.Capability {
+// capabilityLines adds to each missing capability the way to enable it. voice is the setting that
+// replaces the offline speech programs.
+func capabilityLines(can []workers.Capability, voice string) []workers.Capability {
 	lines := make([]workers.Capability, len(can))
 	for i, c := range can {
 		switch {
 		case isOfflineVoice(c):
-			c.State += realModelHint
+			c.State += realModel(voice)
 		case c.Name == "voice": // the state already contains the remedy
 		case c.State == "off":
 			c.State += "   (to run code: SANDBOX=bubblewrap make run)"

@@ -139,7 +139,7 @@ func (d *Doctor) examine(ctx context.Context) []finding {
 		known[c.Name] = c
 	}
 
-	if c, is := known["settings"]; is { // the settings are invalid, so nothing else was examined
+	if c, is := known["settings"]; is { // if the settings are invalid, nothing else is examined
 		return append(all, finding{stateMissing, "settings", c.State, true})
 	}
 
@@ -299,7 +299,7 @@ func (d *Doctor) embeddings(c workers.Capability) finding {
 	}
 }
 
-// packages reports which Python packages agents' code can import. It needs a sandbox for that.
+// packages reports which Python packages agents' code can import. It imports them in a sandbox.
 func packages(known map[string]workers.Capability) (list []finding) {
 	for _, p := range []struct{ name, debian string }{
 		{"python", "python3"}, {"numpy", "python3-numpy"}, {"pandas", "python3-pandas"}, {"matplotlib", "python3-matplotlib"},
@@ -317,7 +317,8 @@ func packages(known map[string]workers.Capability) (list []finding) {
 	return list
 }
 
-// voice reports how voice sessions speak and listen. Missing programs have their own findings.
+// voice reports how voice sessions produce and recognize speech. Missing speech programs are
+// separate findings.
 func voice(c workers.Capability) finding {
 	switch {
 	case isOfflineVoice(c):
@@ -342,6 +343,6 @@ func (d *Doctor) speechProgram(name, program, debian, setting, is, wanted string
 	return finding{State: stateMissing, Name: name, Says: setting + "=" + is + " needs it: " + install(debian)}
 }
 
-// install returns the command that installs packages on Debian and Ubuntu. Most other distributions
-// use the same names of packages.
+// install returns the command that installs packages on Debian and Ubuntu. Many other distributions
+// use the same package names.
 func install(debian string) string { return "apt-get install -y --no-install-recommends " + debian }

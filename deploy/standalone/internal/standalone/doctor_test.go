@@ -54,7 +54,7 @@ func instead(m machine, list ...workers.Capability) machine {
 	return m
 }
 
-// sound returns a Doctor with the default settings.
+// sound returns a Doctor that has the default settings.
 func sound() Doctor {
 	d := Doctor{}
 	d.SandboxKind = config.SandboxBubblewrap
@@ -71,7 +71,7 @@ func TestDoctorReportsFoundAndMissing(t *testing.T) {
 	for name, c := range map[string]struct { //nolint:paralleltest // RUNSC affects the whole process
 		machine machine
 		change  func(*Doctor)
-		lines   []string // each line must be in the table: state, name, part of the text
+		lines   []string // the table must contain each of these lines: state, name, part of the text
 		wrong   string
 	}{
 		"everything": {healthy(), nil, []string{
@@ -165,7 +165,7 @@ func TestDoctorReportsFoundAndMissing(t *testing.T) {
 	}
 }
 
-// TestDoctorOnThisMachine checks that each line has a state and a text, on any machine.
+// TestDoctorOnThisMachine checks that every finding on the actual machine has a state and a text.
 func TestDoctorOnThisMachine(t *testing.T) {
 	t.Parallel()
 	d := sound()
@@ -196,7 +196,7 @@ func TestBannerSaysWhatCanBeDone(t *testing.T) {
 		{Name: "voice", State: "espeak-ng, pocketsphinx", Ok: true},
 		{Name: "voice", State: "espeak-ng, openai/x", Ok: true},
 		{Name: "voice", State: "off"},
-	})
+	}, hintsFor(&config.Workers{}).voice)
 
 	var out strings.Builder
 	if err := bannerText.Execute(&out, map[string]any{"Busy": "", "Can": lines, "Search": "wikipedia"}); err != nil {

@@ -17,8 +17,8 @@ import (
 
 const portsToTry = 20
 
-// listen listens on a port of the host, or on the next free port after it. If the port is taken,
-// busy describes the process that uses it.
+// listen listens on a port of the host, or on the next free port after it. If the first port is in
+// use, busy describes the process that uses it.
 func listen(ctx context.Context, host string, port int) (listener net.Listener, busy string, err error) {
 	var lc net.ListenConfig
 	for n := range portsToTry {
@@ -58,7 +58,8 @@ func portOwner(port int) string {
 	return "another process"
 }
 
-// listeners returns the inodes of sockets that listen on a port, from one of the kernel's tables.
+// listeners returns the inodes of the sockets that listen on a port. It reads one of the kernel's
+// tables of connections.
 func listeners(table string, port int) (inodes []string) {
 	f, err := os.Open(table)
 	if err != nil {
@@ -78,7 +79,7 @@ func listeners(table string, port int) (inodes []string) {
 	return inodes
 }
 
-// processWithSocket describes the process that has a socket open, or returns "" if /proc does not
+// processWithSocket describes a process that has the socket open, or returns "" if /proc does not
 // show it, for example because the process belongs to another user.
 func processWithSocket(inode string) string {
 	links, err := filepath.Glob("/proc/[0-9]*/fd/*")

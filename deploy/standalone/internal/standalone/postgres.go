@@ -24,8 +24,8 @@ const (
 )
 
 // privatePostgres is the PostgreSQL server that this process has started. It is restarted when it
-// dies. It is also restarted when new connections fail although it runs, for example after an
-// upgrade of its package.
+// dies, and also when it still runs but new connections fail, for example after an upgrade of its
+// package.
 type privatePostgres struct {
 	server *pgserver.Server
 	dsn    string // stays the same after a restart
@@ -44,8 +44,8 @@ func startPostgres(ctx context.Context, dir string, log zerolog.Logger) (*privat
 	return &privatePostgres{server: server, dsn: server.DSN(databaseName), every: postgresCheckEvery, log: log}, nil
 }
 
-// run restarts the server if necessary, and stops it when ctx ends. It returns an error if restarts
-// do not help.
+// run restarts the server if necessary, and stops it when ctx ends. It returns an error if
+// maxRestarts restarts in a row do not help.
 func (p *privatePostgres) run(ctx context.Context) error {
 	st, err := store.Open(p.dsn, 1)
 	if err != nil {
@@ -69,7 +69,7 @@ func (p *privatePostgres) run(ctx context.Context) error {
 			if cause == nil {
 				restarts = 0
 			}
-			if !pg.IsServerBroken(cause) { // a restart would not help a busy server
+			if !pg.IsServerBroken(cause) { // the server works but is busy, so a restart would not help
 				failed = 0
 				continue
 			}

@@ -41,7 +41,7 @@ func TestPostgresIsRestarted(t *testing.T) {
 				broken = other.PingContext(t.Context()) != nil
 				_ = other.Close()
 			}
-			do(`ALTER SYSTEM RESET session_preload_libraries`) // the running server keeps the setting until its restart
+			do(`ALTER SYSTEM RESET session_preload_libraries`) // the running server uses the broken setting until it is restarted
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -79,8 +79,7 @@ func TestPostgresIsRestarted(t *testing.T) {
 	}
 }
 
-// awaitRestart waits until new connections work again and the server was started after the
-// beginning of the test.
+// awaitRestart waits until a server that was started during the test accepts new connections.
 func awaitRestart(t *testing.T, dsn string, ended <-chan error) {
 	t.Helper()
 	began := time.Now()

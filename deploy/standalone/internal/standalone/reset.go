@@ -56,7 +56,8 @@ func (r *Reset) Run(ctx context.Context, con *console.Console) error {
 	return con.Printf("deleted %s\n", r.DataDir)
 }
 
-// confirmed asks the user for a confirmation. It returns false after a signal.
+// confirmed asks the user for a confirmation. It returns false for any answer other than yes, and
+// after a signal.
 func (r *Reset) confirmed(ctx context.Context, con *console.Console) bool {
 	_ = con.Printf("Delete %s with all organizations, agents, runs and keys in it? Type yes: ", r.DataDir) // no answer means no
 	answers := make(chan string, 1)

@@ -42,7 +42,7 @@ parley reset-password ada@example.com --public-url https://parley.example \
     --database-url postgres://parley@db/parley`
 }
 
-// Run creates and prints the link. It works once, for one day.
+// Run creates and prints a link, which works once and for one day.
 func (r *ResetPassword) Run(ctx context.Context) error {
 	if err := r.complete(); err != nil {
 		return err
@@ -114,7 +114,7 @@ func (r *ResetPassword) user(ctx context.Context, st *store.Store) (string, erro
 	return "", fmt.Errorf("%d accounts have had the email address %s; give an ID instead:%s", len(accounts), r.Account, list.String())
 }
 
-// complete reads missing settings from the parley that runs on the data directory.
+// complete reads missing settings from the data directory of a running parley.
 func (r *ResetPassword) complete() (err error) {
 	if r.PublicURL == "" {
 		made, err := seeder{file: filepath.Join(r.DataDir, "credentials.json")}.known()

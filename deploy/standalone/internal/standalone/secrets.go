@@ -21,7 +21,7 @@ import (
 	"parley/shared/store/sealdb"
 )
 
-// noteEvery is the interval between progress messages if there is no terminal.
+// noteEvery is the time between two progress messages if the output is not a terminal.
 const noteEvery = 10 * time.Second
 
 // Secrets groups the commands about stored secrets. They show which keys in SECRETS_KEY the
@@ -31,7 +31,7 @@ type Secrets struct {
 	Reseal SecretsReseal `cmd:"" help:"Re-encrypt values stored under older keys with the first key in SECRETS_KEY, while the service runs."`
 }
 
-// sealedDatabase gives access to the database with the encrypted values and to their keys.
+// sealedDatabase gives a command the database, and the keys for the encrypted values in it.
 type sealedDatabase struct {
 	config.Secrets
 	DatabaseURL string `name:"database-url" env:"DATABASE_URL" help:"The service's database, as a postgres:// URL; default: the database of the parley that runs with DATA_DIR."`
@@ -39,7 +39,8 @@ type sealedDatabase struct {
 	JSON        bool   `name:"json" help:"Print JSON and no progress."`
 }
 
-// open opens the database and reads the keys. Missing settings come from the running parley's data.
+// open opens the database and reads the keys. It reads missing settings from the data directory of
+// a running parley.
 func (s *sealedDatabase) open() (*store.Store, *secrets.Box, error) {
 	key, dsn := s.SecretsKey, s.DatabaseURL
 	if key == "" {
@@ -107,9 +108,9 @@ func (s *SecretsStatus) Run(ctx context.Context, con *console.Console) error {
 	return errors.Join(err, missingKeys(keys), checkRunningKeys(box.KeyIDs(), running))
 }
 
-// checkRunningKeys returns an error if running processes have other keys than this command. It is
-// an error if they lack a key of this SECRETS_KEY, or encrypt with a key that this SECRETS_KEY
-// lacks.
+// checkRunningKeys compares the keys of the service's running processes with this command's
+// SECRETS_KEY. It returns an error if a process encrypts with a key that SECRETS_KEY lacks, or if a
+// process lacks the first key of SECRETS_KEY.
 func checkRunningKeys(own []string, running [][]string) error {
 	var errs []error
 	for _, theirs := range running {

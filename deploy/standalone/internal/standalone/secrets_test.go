@@ -16,8 +16,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// command runs a command with the keys and the database of in. It returns the texts on standard
-// output and standard error.
+// command runs a command with the database and the keys in the value in. It returns the texts on
+// standard output and standard error.
 func command(t *testing.T, run func(sealedDatabase) func(context.Context, *console.Console) error, in sealedDatabase) (out, notes string, err error) {
 	t.Helper()
 	var outBuffer, notesBuffer bytes.Buffer
@@ -33,8 +33,8 @@ func reseal(in sealedDatabase) func(context.Context, *console.Console) error {
 	return (&SecretsReseal{in}).Run
 }
 
-// TestSecretsRetireAKey replaces a key. The command must count the values that the old key encrypts
-// and encrypt them again. Then the old key is not needed.
+// TestSecretsRetireAKey replaces a key. The commands must count the values that need the old key,
+// and encrypt them with the new key. Then no value needs the old key.
 func TestSecretsRetireAKey(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -92,8 +92,8 @@ func TestSecretsRetireAKey(t *testing.T) {
 	}
 }
 
-// TestSecretsOfRunningProcesses checks that the command reports a running process with other keys
-// than its own, even if the database contains no encrypted value.
+// TestSecretsOfRunningProcesses checks that the commands report a running process whose keys differ
+// from theirs, even if the database contains no encrypted value.
 func TestSecretsOfRunningProcesses(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -142,7 +142,8 @@ func TestSecretsOfTheDataDirectory(t *testing.T) {
 	}
 }
 
-// TestSecretsResealInterrupted checks that an interrupted command reports how far it has come.
+// TestSecretsResealInterrupted checks that an interrupted command reports how many values it has
+// encrypted.
 func TestSecretsResealInterrupted(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"parley/shared/apierr"
+	"parley/shared/domain"
 	"parley/shared/secrets"
 	"parley/shared/store"
 	"parley/shared/store/accountdb"
@@ -117,7 +118,8 @@ func (s seeder) owner(ctx context.Context) (string, error) {
 	if err := s.call(ctx, http.MethodPost, "/api/auth/signup", header{}, user, &account); err != nil {
 		return "", err
 	}
-	// Otherwise, the owner's list of login sessions would contain the sign-up as an unknown program.
+	// The session of the sign-up ends. Otherwise, the owner's list of login sessions would contain
+	// a program that the owner does not know.
 	if err := s.store.Accounts.LogOut(ctx, secrets.Hash(account.Token)); err != nil {
 		return "", err
 	}
@@ -176,7 +178,7 @@ func (s seeder) ensureAgent(ctx context.Context, _ string, creds *credentials) e
 		return nil
 	}
 
-	err := s.documents(ctx, key) // before the agents, because existing agents mean that this step is complete
+	err := s.documents(ctx, key) // this comes before the agents, because the existence of agents means that the documents exist
 	if err != nil {
 		return err
 	}
@@ -190,8 +192,8 @@ func (s seeder) ensureAgent(ctx context.Context, _ string, creds *credentials) e
 //go:embed shop/*.md
 var shop embed.FS
 
-// documents uploads the documents of the shop. The service processes them in the background.
-// Repeated uploads create no duplicates.
+// documents uploads the documents of the shop. The service processes them in the background. If it
+// is called again, it creates no duplicates.
 func (s seeder) documents(ctx context.Context, key header) error {
 	files, err := shop.ReadDir("shop")
 	if err != nil {
@@ -203,7 +205,10 @@ func (s seeder) documents(ctx context.Context, key header) error {
 		if err != nil {
 			return fmt.Errorf("reading documents: %w", err)
 		}
-		document := map[string]any{"name": file.Name(), "content": string(content), "mimeType": "text/markdown"}
+		document := map[string]any{
+			"name": file.Name(), "content": string(content), "mimeType": "text/markdown",
+			"metadata": map[string]string{domain.MetadataExample: "true"},
+		}
 		err = s.call(ctx, http.MethodPost, "/api/knowledge", key, document, nil)
 		if why, is := errors.AsType[*refusal](err); is && why.status == http.StatusTooManyRequests {
 			return nil // the settings do not allow documents
@@ -215,7 +220,7 @@ func (s seeder) documents(ctx context.Context, key header) error {
 	return nil
 }
 
-// agents creates the demo agent and an agent that echoes, and runs the demo agent once.
+// agents creates the demo agent and an agent that repeats its input, and runs the demo agent once.
 func (s seeder) agents(ctx context.Context, key header) (string, error) {
 	on := map[string]any{"enabled": true}
 	both := []string{"user", "system"}
@@ -246,7 +251,7 @@ func (s seeder) agents(ctx context.Context, key header) (string, error) {
 	return made.ID, s.call(ctx, http.MethodPost, "/api/internal/run-automation", key, run, nil)
 }
 
-// loginURL creates a link with which the owner can log in once.
+// loginURL returns a link with which the owner can log in once.
 func (s seeder) loginURL(ctx context.Context, owner, base string) (string, error) {
 	token := secrets.NewLinkToken()
 	if err := s.store.Accounts.CreateLoginLink(ctx, owner, secrets.Hash(token), time.Now().Add(loginLinkLife)); err != nil {
@@ -255,7 +260,8 @@ func (s seeder) loginURL(ctx context.Context, owner, base string) (string, error
 	return base + "/login?token=" + token, nil
 }
 
-// write replaces credentials.json in one step, so that readers see only complete files.
+// write replaces credentials.json atomically, so that other processes never read an incomplete
+// file.
 func (s seeder) write(creds credentials) error {
 	raw, err := json.MarshalIndent(creds, "", "  ") //nolint:gosec // G117: the file's purpose is to store the key; its mode is 0600
 	if err != nil {
@@ -322,7 +328,7 @@ func (s seeder) call(ctx context.Context, method, path string, auth header, body
 			Code   string `json:"code"`
 			Detail string `json:"detail"`
 		}
-		_ = json.Unmarshal(raw, &problem) // a response that is not a problem document still has a status
+		_ = json.Unmarshal(raw, &problem) // the error needs only the status; the body may not be JSON
 		return &refusal{status: res.StatusCode, code: problem.Code, detail: problem.Detail}
 	}
 	if into == nil {

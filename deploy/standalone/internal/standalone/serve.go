@@ -68,7 +68,8 @@ func (s *Serve) Run(ctx context.Context) error {
 	return group.Run(ctx)
 }
 
-// add adds the workers' roles and then the ingress to the group. The group stops the ingress first.
+// add adds the selected roles of the workers and then the ingress to the group. The group stops its
+// members in reverse order, so the ingress stops first.
 func (s *Serve) add(group *lifecycle.Group, servers *connect.Servers, tracer *tracing.Tracer, log zerolog.Logger) error {
 	var roles []workers.Role
 	for _, role := range s.Roles {
@@ -107,7 +108,7 @@ func (s *Serve) add(group *lifecycle.Group, servers *connect.Servers, tracer *tr
 	return nil
 }
 
-// ownPorts returns the service's ports on this machine, as far as the settings show them.
+// ownPorts returns the service's ports on this machine, as far as they are known from the settings.
 func (s *Serve) ownPorts() []int {
 	ports := s.Servers.Ports()
 	if slices.Contains(s.Roles, roleIngress) && s.Port > 0 {

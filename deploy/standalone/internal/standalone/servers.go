@@ -29,8 +29,8 @@ const (
 )
 
 // startServers connects to PostgreSQL and NATS. If the settings contain no URL for one of them, it
-// starts a private server with its data below dir. It adds the servers to the group first, so that
-// they stop last.
+// starts a private server with its data below dir. It adds the servers to the group, which stops
+// them last.
 func startServers(
 	ctx context.Context, cfg config.Servers, keys config.Secrets, dir string, tracer *tracing.Tracer, log zerolog.Logger,
 	group *lifecycle.Group,
@@ -68,7 +68,7 @@ func startServers(
 }
 
 // connectBus connects to the NATS server at url. If url is empty, it starts a private server in
-// this process, which the group stops.
+// this process and adds it to the group.
 func connectBus(url, dir string, log zerolog.Logger, group *lifecycle.Group) (*bus.Bus, error) {
 	if url != "" {
 		return bus.Dial(url, "parley", log)
@@ -88,7 +88,7 @@ func connectBus(url, dir string, log zerolog.Logger, group *lifecycle.Group) (*b
 }
 
 // migrateDatabase migrates the schema and stores the templates. The login in dsn must be the owner,
-// because the login of the service cannot change either.
+// because the service's login may not change the schema or the templates.
 func migrateDatabase(ctx context.Context, dsn string) error {
 	st, err := store.OpenOwner(dsn, 2)
 	if err != nil {
@@ -116,5 +116,6 @@ func lockData(dir string) (*lifecycle.Lock, error) {
 	return lock, nil
 }
 
-// errNoData reports that a directory is not a data directory, so that reset must not delete it.
+// errNoData is the error for a directory that is not a data directory and that reset must therefore
+// not delete.
 var errNoData = errors.New("not a data directory of parley")

@@ -83,11 +83,11 @@ func (u *Up) Run(ctx context.Context) (err error) {
 	group := &lifecycle.Group{StopTimeout: u.StopGrace + 3*stopTime}
 	b, err := u.assemble(ctx, dir, listener, tracer, log, group)
 	if err != nil {
-		// Stop the parts that have been started, as after a signal.
+		// The start has failed: stop the parts that have been started, as after a signal.
 		ended, cancel := context.WithCancel(ctx)
 		cancel()
 		stopped := group.Run(ended)
-		if ctx.Err() != nil { // the start was interrupted, which explains the failure
+		if ctx.Err() != nil { // ctx has ended, which explains the error
 			return stopped
 		}
 		return errors.Join(err, stopped)
@@ -104,7 +104,7 @@ func (u *Up) Run(ctx context.Context) (err error) {
 	return group.Run(ctx)
 }
 
-// assemble adds servers, workers and ingress to the group. It returns the banner for them.
+// assemble adds the servers, the workers and the ingress to the group, and returns the banner.
 func (u *Up) assemble(
 	ctx context.Context, dir string, listener net.Listener, tracer *tracing.Tracer, log zerolog.Logger, group *lifecycle.Group,
 ) (*banner, error) {
@@ -139,7 +139,7 @@ func (u *Up) assemble(
 			store: srv.Store, baseURL: localURL(listener.Addr()), publicURL: u.PublicURL,
 			file: filepath.Join(dir, "credentials.json"),
 		},
-		model: w.DefaultModel(), search: u.SearchEngine(), dataDir: dir,
+		model: w.DefaultModel(), hints: hintsFor(&u.Workers), search: u.SearchEngine(), dataDir: dir,
 		can: w.Capabilities(), //nolint:contextcheck // its checks have their own timeouts
 	}, nil
 }
@@ -154,8 +154,8 @@ func localURL(address net.Addr) string {
 	return "http://" + address.String()
 }
 
-// secretsKey reads the key that encrypts stored secrets. If there is none, at the first start, it
-// creates a key.
+// secretsKey reads the key that encrypts stored secrets. At the first start there is no key, and
+// secretsKey creates one.
 func secretsKey(path string) (string, error) {
 	raw, err := os.ReadFile(path)
 	if err == nil {

@@ -17,8 +17,8 @@ import (
 // maxForm is the maximum size of a form's body.
 const maxForm = 16 << 10 // bytes
 
-// readForm reads the fields of a form on one of the service's pages. Each field may occur only
-// once.
+// readForm reads the fields that a browser sends for a form of the service. Each field may occur
+// only once.
 func (h *Pages) readForm(c *gin.Context) (url.Values, error) {
 	if err := h.Origins.Check(c.Request); err != nil {
 		return nil, apierr.Wrap(apierr.PermissionDenied, err, "requests from pages of other origins are not allowed")

@@ -24,10 +24,10 @@ type Deps struct {
 	Secrets           *secrets.Box
 	Passwords         *auth.Passwords
 	Origins           *http.CrossOriginProtection
-	OpenID            openid.Settings           // the configured provider, without a redirect address; the zero value disables OpenID
+	OpenID            openid.Settings           // the OpenID provider, without a redirect URL; the zero value disables OpenID
 	PublicURL         string                    // where browsers reach the service
-	Secure            func(c *gin.Context) bool // reports whether response cookies get the Secure attribute
-	SignupsPerAddress int                       // maximum per hour at this ingress process; 0: no limit
+	Secure            func(c *gin.Context) bool // reports whether response cookies get the attribute Secure, which restricts them to HTTPS
+	SignupsPerAddress int                       // maximum number per hour and client address at this ingress process; 0: no limit
 }
 
 // Handler handles requests for accounts: sign-up, logins, login sessions, links, and invitations to

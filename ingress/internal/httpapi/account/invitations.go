@@ -11,8 +11,8 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// ownInvitation is an invitation in the form that the invited person sees. It does not contain the
-// link.
+// ownInvitation is an invitation in the response to the invited person. It does not contain the
+// invitation's link.
 type ownInvitation struct {
 	ID           string                  `json:"id"`
 	Organization domain.OrganizationName `json:"organization"`
@@ -20,13 +20,13 @@ type ownInvitation struct {
 	ExpiresAt    domain.Time             `json:"expiresAt"`
 }
 
-// invitationView returns an invitation in the form that the invited person sees.
+// invitationView returns an invitation in the form for the response to the invited person.
 func invitationView(i accountdb.OwnInvitation) ownInvitation {
 	return ownInvitation{i.ID, i.Organization, i.Role, i.ExpiresAt}
 }
 
 // listInvitations handles GET /api/auth/invitations: it lists the open invitations to the caller's
-// proven email address, newest first.
+// email address, newest first. If the caller has not proven the address, the list is empty.
 func (h *Handler) listInvitations(c *gin.Context) error {
 	p, err := httpx.ReadTimePage(c, id.Invitation)
 	if err != nil {
@@ -43,7 +43,8 @@ func (h *Handler) listInvitations(c *gin.Context) error {
 	}))
 }
 
-// readInvitation returns one of the invitations to the caller's proven email address, or not_found.
+// readInvitation returns one of the invitations to the caller's proven email address, or the error
+// not_found.
 func (h *Handler) readInvitation(c *gin.Context, invitationID string) (ownInvitation, error) {
 	found, err := h.OrganizationsDB.OwnInvitation(c.Request.Context(), httpx.Caller(c).UserID, invitationID)
 	return invitationView(found), err
@@ -60,8 +61,8 @@ type answeredInvitation struct {
 	Status string `json:"status"` // accepted or declined
 }
 
-// answerInvitation handles POST /api/auth/invitations?id=&action=accept|decline for the person
-// whose proven email address is invited.
+// answerInvitation handles POST /api/auth/invitations?id=&action=accept|decline: it accepts or
+// declines an invitation to the caller's proven email address.
 func (h *Handler) answerInvitation(c *gin.Context) error {
 	invitationID, err := httpx.RequiredID(c, id.Invitation)
 	if err != nil {

@@ -62,8 +62,8 @@ func (h *Pages) SignupForm(c *gin.Context) {
 	}
 }
 
-// enter returns err if it is not nil. Otherwise it sets the session's cookie and redirects the
-// browser to next or, if next is empty, to the dashboard.
+// enter logs the browser in after a form: it sets the session's cookie and redirects the browser to
+// next, or to the dashboard if next is empty. If err is not nil, it only returns err.
 func (h *Pages) enter(c *gin.Context, next, token string, login accountdb.NewLogin, err error) error {
 	if err != nil {
 		return err
@@ -73,8 +73,8 @@ func (h *Pages) enter(c *gin.Context, next, token string, login accountdb.NewLog
 	return nil
 }
 
-// AcceptPage handles GET /accept?token=: a page that shows an invitation and the forms to accept
-// it.
+// AcceptPage handles GET /accept?token=: it shows a page with an invitation and forms to accept or
+// decline it.
 func (h *Pages) AcceptPage(c *gin.Context) { h.showAccept(c, linkToken(c), http.StatusOK, "") }
 
 // AcceptForm handles POST /accept, the form of AcceptPage.
@@ -102,7 +102,7 @@ func (h *Pages) AcceptForm(c *gin.Context) {
 	}
 }
 
-// declineForm declines an invitation for the holder of its link.
+// declineForm declines the invitation whose link contains the token.
 func (h *Pages) declineForm(c *gin.Context, token string) {
 	invited, _, err := h.invitationFor(c, token)
 	if err == nil {
@@ -119,13 +119,13 @@ func (h *Pages) declineForm(c *gin.Context, token string) {
 	showRendered(c, http.StatusOK, page, err)
 }
 
-// invitationGone is the message for used, expired and unknown links alike, so that the page does
-// not reveal which links existed.
+// invitationGone is the message for used, expired and unknown links. It is the same for all, so
+// that it does not reveal which links existed.
 const invitationGone = "This invitation is no longer valid, or the link is incomplete. Ask for a new invitation."
 
 // showAccept shows the forms for an invitation. A person who is logged in with the invited email
-// address gets a button. Other people get one form for accounts that exist and one for new
-// accounts. The page does not reveal whether an account with the address exists.
+// address gets a button. Others get two forms, to log in and to create an account, so that the page
+// does not reveal whether the address has an account.
 func (h *Pages) showAccept(c *gin.Context, token string, status int, problem string) {
 	invited, person, err := h.invitationFor(c, token)
 	if err != nil {
@@ -163,7 +163,8 @@ func (h *Pages) ResetForm(c *gin.Context) {
 	}
 }
 
-// showReset shows the form for a new password, or a notice if the token is not valid.
+// showReset shows the form for a new password, or a notice if no account may be changed with the
+// token.
 func (h *Pages) showReset(c *gin.Context, token string, status int, problem string) {
 	user, err := h.resetFor(c, token)
 	if err != nil {
@@ -174,7 +175,7 @@ func (h *Pages) showReset(c *gin.Context, token string, status int, problem stri
 	showRendered(c, status, page, err)
 }
 
-// linkToken returns the token in the query. If there is no token or more than one, it returns "".
+// linkToken returns the query's token, or "" unless the query has exactly one.
 func linkToken(c *gin.Context) string {
 	if tokens := c.Request.URL.Query()["token"]; len(tokens) == 1 {
 		return tokens[0]
@@ -182,8 +183,8 @@ func linkToken(c *gin.Context) string {
 	return ""
 }
 
-// showLinkGone responds with a page that contains words if err is not_found, because then a link is
-// no longer valid. For any other error, the page describes that error.
+// showLinkGone responds with a page about an error of a link. If err is not_found, the link is not
+// valid, and the page contains words. Otherwise, the page describes err.
 func showLinkGone(c *gin.Context, err error, words string) {
 	if apierr.CodeFor(err) != apierr.NotFound {
 		httpx.FailOn(c, err, func(status int, problem string) { ShowNotice(c, status, problem) })
@@ -199,13 +200,14 @@ func ShowNotice(c *gin.Context, status int, words string) {
 	showRendered(c, status, page, err)
 }
 
-// ShowMissing responds with 404 and a page for people.
+// ShowMissing responds with 404 and a page that contains words.
 func ShowMissing(c *gin.Context, words string) {
 	page, err := web.RenderNotice(web.Notice{Title: "Page not found", Words: words, Missing: true})
 	showRendered(c, http.StatusNotFound, page, err)
 }
 
-// showRendered responds with a rendered page, or with the error that occurred while it was rendered.
+// showRendered responds with a rendered page, or with the error that occurred while it was
+// rendered.
 func showRendered(c *gin.Context, status int, page []byte, err error) {
 	if err != nil {
 		httpx.Fail(c, err)

@@ -13,16 +13,16 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// acceptBody is the body of POST /api/auth/accept. Name and password are only for people who are
-// not logged in.
+// acceptBody is the body of POST /api/auth/accept. Name and password are ignored if the caller is
+// logged in with the invited email address.
 type acceptBody struct {
 	Token    string                 `json:"token" required:"true"`
 	Name     httpx.Optional[string] `json:"name"`
 	Password httpx.Optional[string] `json:"password"`
 }
 
-// Check checks the fields that are present. The rules for new passwords apply only if an account is
-// created; see openAccount.
+// Check checks the fields that are present. The rules for new passwords are checked later, if an
+// account is created; see openAccount.
 func (b *acceptBody) Check(p *httpx.Problems) {
 	if b.Name.Set {
 		p.Name("name", b.Name.Value, httpx.MaxName)
@@ -33,7 +33,7 @@ func (b *acceptBody) Check(p *httpx.Problems) {
 }
 
 // accept handles POST /api/auth/accept: it uses an invitation's token to make the invited person a
-// member of the organization, and begins a session.
+// member of the organization, and begins a login session.
 func (h *Handler) accept(c *gin.Context) error {
 	body, err := httpx.Bind[acceptBody](c)
 	if err != nil {
@@ -49,9 +49,9 @@ func (h *Handler) accept(c *gin.Context) error {
 }
 
 // acceptInvitation uses an invitation's token. If the caller is logged in with the invited email
-// address, that person becomes a member. Otherwise, the account with the address and the given
-// password becomes a member. If there is no such account and mayJoin is true, acceptInvitation
-// creates it. The new account takes over the address from an account that has not proven it.
+// address, the caller becomes a member. Otherwise, the user with this address and the given
+// password becomes a member. If there is no such user and mayJoin is true, acceptInvitation creates
+// an account, which takes over the address from any account that has not proven it.
 func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool) (accountdb.Account, string, accountdb.NewLogin, error) {
 	none := func(err error) (accountdb.Account, string, accountdb.NewLogin, error) {
 		return accountdb.Account{}, "", accountdb.NewLogin{}, err
@@ -75,7 +75,7 @@ func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool
 		}
 	}
 
-	// Drop the person's cached memberships, so that the new membership applies immediately.
+	// Drop the user's cached memberships, so that the new membership takes effect immediately.
 	account, err := h.AccountsDB.Join(c.Request.Context(), secrets.Hash(body.Token), userID, login)
 	if err == nil {
 		h.Auth.ForgetUser(userID)
@@ -84,8 +84,8 @@ func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool
 }
 
 // openAccount returns the account with the email address and the password, and the password's
-// stored hash. If there is no such account and no account has proven the address, isNew is true and
-// the caller must create an account with the password.
+// stored hash. If there is no such account, but one may be created because no account has proven
+// the address, isNew is true.
 func (h *Handler) openAccount(c *gin.Context, email string, body acceptBody, mayJoin bool) (userID, hash string, isNew bool, err error) {
 	if !body.Password.Set {
 		return "", "", false, apierr.Invalid("password", httpx.CodeRequired, "is required unless you are logged in with the invited address")
@@ -105,7 +105,7 @@ func (h *Handler) openAccount(c *gin.Context, email string, body acceptBody, may
 	found := &httpx.Problems{}
 	checkPassword(found, "password", body.Password.Value)
 	switch fault := found.Err(); {
-	case fault != nil: // the password's problems come first, because the error for a proven address reveals that the address has an account
+	case fault != nil: // report problems of the password first, because the other error reveals that the address has an account
 		return "", "", false, fault
 	case proven:
 		return "", "", false, err
@@ -134,8 +134,8 @@ func (h *Handler) acceptNew(
 	return account, err
 }
 
-// invitationFor reads the invitation to which a token belongs. If the caller is logged in with the
-// invited email address, person is the caller. Otherwise, person is empty.
+// invitationFor reads the invitation whose link contains the token. person is the caller if the
+// caller is logged in with the invited email address, and empty otherwise.
 func (h *Handler) invitationFor(c *gin.Context, token string) (invited domain.Invitation, person domain.Caller, err error) {
 	if !secrets.IsInvitationToken(token) {
 		return invited, person, apierr.New(apierr.NotFound, "no such resource")
@@ -170,8 +170,8 @@ type resetBody struct {
 // Check checks the new password.
 func (b *resetBody) Check(p *httpx.Problems) { checkPassword(p, "password", b.Password) }
 
-// reset handles POST /api/auth/reset: it uses a link's token to set a new password. It ends all
-// login sessions of the user and begins a new session.
+// reset handles POST /api/auth/reset: it sets a new password with the token of a reset link. It
+// ends all login sessions of the user and begins a new one.
 func (h *Handler) reset(c *gin.Context) error {
 	body, err := httpx.Bind[resetBody](c)
 	if err != nil {
@@ -186,8 +186,8 @@ func (h *Handler) reset(c *gin.Context) error {
 	return h.startSession(c, http.StatusOK, account, token, login)
 }
 
-// resetPassword uses a reset link. It looks up the link before hashing the password, because
-// hashing is expensive and the link may be invalid.
+// resetPassword sets a new password with the token of a reset link. It checks the token before it
+// hashes the password, because hashing is expensive.
 func (h *Handler) resetPassword(c *gin.Context, body resetBody) (accountdb.Account, string, accountdb.NewLogin, error) {
 	token, login := h.newLogin(c)
 	user, err := h.resetFor(c, body.Token)
@@ -208,7 +208,7 @@ func (h *Handler) resetPassword(c *gin.Context, body resetBody) (accountdb.Accou
 	return account, token, login, err
 }
 
-// resetFor returns the user whose password the token may set.
+// resetFor returns the user whose password can be set with the token of a reset link.
 func (h *Handler) resetFor(c *gin.Context, token string) (domain.User, error) {
 	if !secrets.IsResetToken(token) {
 		return domain.User{}, apierr.New(apierr.NotFound, "no such resource")

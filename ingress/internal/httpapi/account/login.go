@@ -19,17 +19,17 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// Limits on the length of passwords, in characters. The maximum is far above the length of real
-// passwords and only bounds the input.
+// Limits on the length of passwords, in characters. No real password is as long as the maximum,
+// which only limits the size of the input.
 const (
 	minPassword = 8
 	maxPassword = 256
 )
 
-// loginLimits limits wrong passwords. The limit per pair of account and client address is strict,
-// so that a stranger at another address cannot lock out the account's owner. The limit per client
-// address prevents callers from trying one password on many accounts. The limit per account
-// prevents guesses from many addresses. Correct passwords do not count.
+// loginLimits limits the number of wrong passwords; correct passwords do not count. The limit for
+// one account from one client address is strict. It does not let strangers at other addresses lock
+// out the owner. The limit for a client address hinders trying one password on many accounts. The
+// limit for an account hinders guesses from many addresses.
 type loginLimits struct{ pair, Address, Account *ratelimit.Failures }
 
 // newLoginLimits returns the limits for one ingress process.
@@ -41,9 +41,9 @@ func newLoginLimits(now func() time.Time) loginLimits {
 	}
 }
 
-// begin counts an attempt to log in. The caller must call undo after a correct password, which does
-// not count. The limit per account does not apply if isFamiliar reports that the account was used
-// from this client address before.
+// begin counts an attempt to log in, or returns an error if a limit is reached. If the password
+// turns out to be correct, the caller must call undo. The limit for an account does not apply if
+// isFamiliar reports that the account was used from this client address before.
 func (l loginLimits) begin(email, address string, isFamiliar func() bool) (undo func(), err error) {
 	email = strings.ToLower(email)
 	pair := email + "\x00" + address
@@ -64,7 +64,7 @@ func (l loginLimits) begin(email, address string, isFamiliar func() bool) (undo 
 	return func() {
 		l.Address.Undo(address)
 		l.pair.Undo(pair)
-		if wait == 0 { // an attempt over the limit was not counted
+		if wait == 0 { // if the limit was reached, the attempt was not counted
 			l.Account.Undo(email)
 		}
 	}, nil
@@ -86,8 +86,8 @@ type loggedIn struct {
 // maxUserAgent is the maximum length of a stored User-Agent in characters.
 const maxUserAgent = 256
 
-// newLogin returns a new session token and the session to store. The new session replaces the
-// session in the browser's cookie.
+// newLogin returns the token of a new login session, and the session to store. When the session is
+// stored, it replaces the session whose token is in the browser's cookie.
 func (h *Handler) newLogin(c *gin.Context) (token string, login accountdb.NewLogin) {
 	token = secrets.NewSessionToken()
 	login = accountdb.NewLogin{
@@ -103,14 +103,15 @@ func (h *Handler) newLogin(c *gin.Context) (token string, login accountdb.NewLog
 	return token, login
 }
 
-// startSession responds with the session's token in the body and as a cookie.
+// startSession sets the cookie of a new session, and responds with the account and the session's
+// token.
 func (h *Handler) startSession(c *gin.Context, status int, account accountdb.Account, token string, login accountdb.NewLogin) error {
 	h.setCookie(c, token, login)
 	return httpx.JSON(c, status, loggedIn{account.User, account.Organization, token, domain.At(login.ExpiresAt)})
 }
 
-// setCookie sets the cookie of a new session. The session that the new one replaces ends
-// immediately at this ingress process.
+// setCookie sets the cookie of a new session. The session that the new one replaces becomes invalid
+// at this ingress process immediately.
 func (h *Handler) setCookie(c *gin.Context, token string, login accountdb.NewLogin) {
 	if old := auth.CookieToken(c.Request); old != "" {
 		h.Auth.ForgetToken(old)
@@ -118,7 +119,8 @@ func (h *Handler) setCookie(c *gin.Context, token string, login accountdb.NewLog
 	auth.SetCookie(c.Writer, token, login.ExpiresAt, h.Secure(c))
 }
 
-// checkPassword checks a new password. Passwords are hashed in their normalized form.
+// checkPassword checks the length and the characters of a new password, as typed and in the
+// normalized form that is hashed.
 func checkPassword(p *httpx.Problems, field, value string) {
 	p.Text(field, value, minPassword, maxPassword)
 	switch normal, err := auth.NormalizePassword(value); {
@@ -161,7 +163,7 @@ func (h *Handler) signup(c *gin.Context) error {
 	return h.startSession(c, http.StatusCreated, account, token, login)
 }
 
-// signUp creates a user and a session from a checked body.
+// signUp creates a user and a login session from a checked body.
 func (h *Handler) signUp(c *gin.Context, body signupBody) (account accountdb.Account, token string, login accountdb.NewLogin, err error) {
 	err = h.countSignup(c, func() error {
 		hash, err := h.hash(c.Request.Context(), body.Email, body.Password)
@@ -176,9 +178,9 @@ func (h *Handler) signUp(c *gin.Context, body signupBody) (account accountdb.Acc
 	return account, token, login, err
 }
 
-// countSignup calls signUp unless the client's address has created too many accounts recently. An
-// attempt with an email address that already has an account counts, too. Otherwise callers could
-// test any number of addresses for accounts.
+// countSignup calls signUp unless the limit on sign-ups from the client's address is reached. An
+// attempt with an email address that already has an account counts, too, so that callers cannot
+// test many addresses for accounts.
 func (h *Handler) countSignup(c *gin.Context, signUp func() error) error {
 	if h.signups == nil {
 		return signUp()
@@ -196,7 +198,8 @@ func (h *Handler) countSignup(c *gin.Context, signUp func() error) error {
 	return err
 }
 
-// localPart returns the default name of a user: the email address up to the @.
+// localPart returns the part of an email address before the @, truncated to the maximum length of a
+// name. It is the default name of a user.
 func localPart(email string) string {
 	local, _, _ := strings.Cut(email, "@")
 	if runes := []rune(local); len(runes) > httpx.MaxName {
@@ -217,8 +220,8 @@ func (b *loginBody) Check(p *httpx.Problems) {
 	p.Text("password", b.Password, 1, maxPassword)
 }
 
-// login handles POST /api/auth/login. A wrong password and an unknown account result in the same
-// error after the same time.
+// login handles POST /api/auth/login. For a wrong password and for an unknown account, the error
+// and the response time are the same.
 func (h *Handler) login(c *gin.Context) error {
 	body, err := httpx.Bind[loginBody](c)
 	if err != nil {
@@ -233,7 +236,7 @@ func (h *Handler) login(c *gin.Context) error {
 	return h.startSession(c, http.StatusOK, account, token, login)
 }
 
-// logIn begins a session if the password is correct.
+// logIn creates a login session if the password is correct.
 func (h *Handler) logIn(c *gin.Context, body loginBody) (accountdb.Account, string, accountdb.NewLogin, error) {
 	userID, hash, err := h.authenticate(c, body.Email, body.Password)
 	if err != nil {
@@ -245,12 +248,12 @@ func (h *Handler) logIn(c *gin.Context, body loginBody) (accountdb.Account, stri
 	return account, token, login, err
 }
 
-// authenticate returns the user with the email address and password, and the matching hash. A
-// caller that later changes the account must check that this hash is still stored. Wrong passwords
-// are counted.
+// authenticate returns the id of the user with the email address and the password, and the stored
+// hash that the password matches. A caller that changes the account must check that this hash is
+// still stored. authenticate counts wrong passwords.
 func (h *Handler) authenticate(c *gin.Context, email, password string) (userID, hash string, err error) {
 	ctx, client := c.Request.Context(), h.Auth.ClientAddr(c.Request).String()
-	only := false // if true, only accounts with an earlier login from this client address may match
+	only := false // if true, only accounts that have logged in from this client address before may match
 	undo, err := h.Logins.begin(email, h.Auth.DemoClient(c.Request), func() bool {
 		only = true
 		known, err := h.AccountsDB.LoggedInFrom(ctx, email, client)
@@ -260,8 +263,8 @@ func (h *Handler) authenticate(c *gin.Context, email, password string) (userID, 
 		return "", "", err
 	}
 
-	// The response time must not reveal which addresses have accounts. The password is therefore
-	// hashed even if there is no account with the address.
+	// Hash the password even if no account has the address, because otherwise the response time
+	// would reveal that.
 	schemes, err := h.AccountsDB.PasswordSchemes(ctx, email)
 	if err == nil {
 		var hashes []string
@@ -270,15 +273,14 @@ func (h *Handler) authenticate(c *gin.Context, email, password string) (userID, 
 		}
 	}
 
-	// Only a wrong password counts. A correct password does not count, and neither does a failure
-	// of the service.
+	// Count only wrong passwords, and not failures of the service.
 	if apierr.CodeFor(err) != apierr.Unauthenticated {
 		undo()
 	}
 	return userID, hash, err
 }
 
-// hash returns the stored form of a password.
+// hash returns the form of a password to store for the account with the email address.
 func (h *Handler) hash(ctx context.Context, email, password string) (string, error) {
 	schemes, err := h.AccountsDB.PasswordSchemes(ctx, email)
 	if err != nil {
@@ -287,8 +289,8 @@ func (h *Handler) hash(ctx context.Context, email, password string) (string, err
 	return h.Passwords.Hash(ctx, password, schemes)
 }
 
-// logout handles POST /api/auth/logout: it ends the session of the request on all ingress
-// processes, or with ?everywhere=1 all sessions of the session's user.
+// logout handles POST /api/auth/logout: it ends the login session of the request. With
+// ?everywhere=1 it ends all login sessions of the user.
 func (h *Handler) logout(c *gin.Context) error {
 	ident := httpx.Identity(c)
 	found := &httpx.Problems{}

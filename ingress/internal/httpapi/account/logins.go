@@ -13,7 +13,7 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// listLogins handles GET /api/auth/sessions: the caller's login sessions, newest first.
+// listLogins handles GET /api/auth/sessions: it lists the caller's login sessions, newest first.
 func (h *Handler) listLogins(c *gin.Context) error {
 	ident := httpx.Identity(c)
 	p, err := httpx.ReadTimePage(c, id.Login)
@@ -31,8 +31,8 @@ func (h *Handler) listLogins(c *gin.Context) error {
 	}))
 }
 
-// endLogin handles DELETE /api/auth/sessions?id=: it ends one of the caller's sessions, immediately
-// on this ingress process and within 5 seconds on others.
+// endLogin handles DELETE /api/auth/sessions?id=: it ends one of the caller's login sessions. The
+// session becomes invalid at this ingress process immediately and at others within 5 seconds.
 func (h *Handler) endLogin(c *gin.Context) error {
 	ident := httpx.Identity(c)
 	loginID, err := httpx.RequiredID(c, id.Login)

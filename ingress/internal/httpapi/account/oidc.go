@@ -25,14 +25,15 @@ const (
 	// AttemptName is the name of the cookie of a login in progress.
 	AttemptName = "parley_oidc"
 	attemptLife = 10 * time.Minute
-	// AttemptSeal is the context for sealing the value of the cookie AttemptName. A value that was
-	// sealed for another purpose is therefore not accepted as a login in progress.
+	// AttemptSeal is the encryption context of the cookie AttemptName. A value that was encrypted
+	// with another context is not accepted as the value of this cookie.
 	AttemptSeal = "oidc attempt"
 	defaultNext = DashboardPath
 	maxNext     = 512 // bytes
 )
 
-// attempt is the content of the sealed cookie while a person logs in at the provider.
+// attempt is the content of the encrypted cookie that the browser has while a person logs in at the
+// provider.
 type attempt struct {
 	openid.Attempt
 	Next     string    `json:"next"`
@@ -40,9 +41,9 @@ type attempt struct {
 	Until    time.Time `json:"until"`
 }
 
-// beginOIDC handles GET /api/auth/oidc?next=: it redirects to the provider, which returns the
-// browser to the path next. With takeover=1 the person gets a new account even if the email address
-// belongs to another account that is in use but has not proven the address.
+// beginOIDC handles GET /api/auth/oidc?next=: it redirects the browser to the provider. After the
+// login, the browser returns to the path next. With takeover=1, the person gets an account even if
+// another account in use has the person's email address but has not proven it.
 func (h *Handler) beginOIDC(c *gin.Context) {
 	if h.provider == nil {
 		httpx.Fail(c, apierr.New(apierr.NotFound, "no such resource"))
@@ -71,8 +72,8 @@ func (h *Handler) beginOIDC(c *gin.Context) {
 	seeOther(c, address)
 }
 
-// readLoginQuery reads the query of a login. It rejects takeover=1 in a request from another site's
-// page, which must not be able to make a person take over an email address.
+// readLoginQuery reads the query of a login. It rejects takeover=1 in requests from pages of other
+// sites, which must not be able to make a person take over an email address.
 func readLoginQuery(c *gin.Context) (next string, takeOver bool, err error) {
 	found := &httpx.Problems{}
 	next = nextFor(c, found)
@@ -86,8 +87,9 @@ func readLoginQuery(c *gin.Context) (next string, takeOver bool, err error) {
 	return next, takeOver, found.Err()
 }
 
-// nextFor reads the path that the browser returns to. It must be a path on this site. Browsers
-// interpret a backslash as a slash, and two slashes begin the URL of another site.
+// nextFor reads the path to which the browser returns after the login. The path must be on this
+// site. It may not begin with two slashes, with which the URL of another site begins. It may
+// contain no backslash, which browsers interpret as a slash.
 func nextFor(c *gin.Context, found *httpx.Problems) string {
 	next, present := httpx.QueryValue(c, "next", found)
 	if !present {
@@ -111,8 +113,8 @@ func (h *Handler) setAttempt(c *gin.Context, value string, maxAge int) {
 	})
 }
 
-// attemptFor reads the attempt in the browser's cookie. It returns an error if the attempt has
-// expired or if its state differs from the state in the query.
+// attemptFor reads the attempt in the browser's cookie. It returns an error if there is no attempt,
+// if it has expired, or if its state differs from the state in the query.
 func (h *Handler) attemptFor(c *gin.Context) (attempt, error) {
 	var begun attempt
 	wrong := apierr.Invalid("state", httpx.CodeInvalidValue,
@@ -183,8 +185,8 @@ func (h *Handler) finishOIDC(c *gin.Context) {
 }
 
 // logInByIdentity logs a person in. The first login of an identity counts as a sign-up, because it
-// usually creates an account. It does not count if the identity is linked to the existing account
-// loggedIn.
+// usually creates an account. It does not count if it only links the identity to the account of
+// loggedIn, the user who is already logged in.
 func (h *Handler) logInByIdentity(
 	c *gin.Context, person accountdb.Identity, loggedIn string, takeOver bool, login accountdb.NewLogin,
 ) (account accountdb.Account, err error) {
@@ -214,7 +216,7 @@ func seeOther(c *gin.Context, address string) {
 	c.Status(http.StatusSeeOther)
 }
 
-// personFor exchanges the code of the callback for the person's identity.
+// personFor exchanges the code in the callback's query for the person's identity.
 func (h *Handler) personFor(c *gin.Context, begun attempt) (accountdb.Identity, error) {
 	codes := httpx.Query(c)["code"]
 	if len(httpx.Query(c)["error"]) > 0 {

@@ -20,11 +20,12 @@ import (
 const (
 	// DashboardPath is the path of the dashboard.
 	DashboardPath = "/dashboard"
-	// MaxNextPage is the maximum length in bytes of a dashboard URL to return to.
+	// MaxNextPage is the maximum length in bytes of the dashboard URL to which a person returns
+	// after the login.
 	MaxNextPage = 1024
 
-	// NoMicrophone is the Permissions-Policy of all pages except the dashboard, the only page with
-	// voice.
+	// NoMicrophone is the Permissions-Policy of all pages except the dashboard, where people talk
+	// with agents.
 	NoMicrophone = "camera=(), geolocation=(), microphone=()"
 	// OwnMicrophone is the Permissions-Policy of the dashboard.
 	OwnMicrophone = "camera=(), geolocation=(), microphone=(self)"
@@ -33,8 +34,8 @@ const (
 // Pages handles the HTML pages of accounts: login, sign-up, invitations and password resets.
 type Pages struct{ *Handler }
 
-// LoginPage handles GET /login. With ?token= it logs in the user of a one-time link; otherwise it
-// shows the login page.
+// LoginPage handles GET /login. If the query has a token, it logs in the user for whom the one-time
+// link was created. Otherwise it shows the login page.
 func (h *Pages) LoginPage(c *gin.Context) {
 	tokens, present := c.Request.URL.Query()["token"]
 	shown := web.Login{Next: ReturnTo(c.Request.URL.Query()["next"])}
@@ -54,7 +55,7 @@ func (h *Pages) LoginPage(c *gin.Context) {
 		return
 	}
 	if c.Request.Method == http.MethodHead || strings.Contains(c.GetHeader("Sec-Purpose"), "prefetch") {
-		c.Status(http.StatusNoContent) // a link preview or the browser's prefetch, which must not use up the link
+		c.Status(http.StatusNoContent) // link previews and the browser's prefetch must not use up the link
 		return
 	}
 
@@ -62,7 +63,7 @@ func (h *Pages) LoginPage(c *gin.Context) {
 	_, err := h.AccountsDB.UseLoginLink(c.Request.Context(), secrets.Hash(tokens[0]), login)
 	switch {
 	case errors.Is(err, accountdb.ErrLinkSpent):
-		if h.redirectLoggedIn(c, shown.Next) { // a second click on the link that logged the person in
+		if h.redirectLoggedIn(c, shown.Next) { // the person is already logged in, perhaps by a first click on this link
 			return
 		}
 		refuse(http.StatusGone, "This login link was already used or has expired. Restart Parley to get a new one, or sign in with a password.")
@@ -108,9 +109,10 @@ func showSignup(c *gin.Context, status int, shown web.Signup) {
 	showRendered(c, status, page, err)
 }
 
-// ReturnTo returns the URL at which a person continues after logging in. values are the values of
-// the query parameter next. ReturnTo returns "" unless there is exactly one value and it is the URL
-// of a dashboard page, because a link to the service must not redirect to another site.
+// ReturnTo returns the dashboard URL at which a person continues after the login. values are the
+// values of the query parameter next. ReturnTo returns "" unless there is exactly one value and it
+// is the URL of a dashboard page. Otherwise a link to the login page could redirect to another
+// site.
 func ReturnTo(values []string) string {
 	if len(values) != 1 || len(values[0]) > MaxNextPage || !strings.HasPrefix(values[0], DashboardPath) { // the raw text is checked, too
 		return ""
@@ -127,9 +129,9 @@ func ReturnTo(values []string) string {
 func ShowPage(c *gin.Context, status int, page []byte, policy string) {
 	header := c.Writer.Header()
 	header.Set("Content-Security-Policy", policy)
-	header.Set("Cache-Control", "no-store") // the page contains the person's name and the names of this release's bundles
-	// The URL may contain a token, which other sites must not receive. The policy no-referrer would
-	// be too strict: browsers would send the pages' forms with the origin null.
+	header.Set("Cache-Control", "no-store") // the page contains the person's name, and names of bundles that the next release may lack
+	// The URL may contain a token, which must not be sent to other sites. The policy no-referrer
+	// would be too strict, because browsers would then send forms with the origin "null".
 	header.Set("Referrer-Policy", "same-origin")
 	header.Set("Permissions-Policy", NoMicrophone)
 	if strings.HasPrefix(c.Request.URL.Path, DashboardPath) {

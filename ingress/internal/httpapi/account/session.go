@@ -10,7 +10,7 @@ import (
 	"parley/shared/domain"
 )
 
-// callerView is the caller in the form that responses show.
+// callerView describes the caller in responses.
 type callerView struct {
 	Kind           domain.CallerKind `json:"kind"`
 	UserID         string            `json:"userId,omitempty"`
@@ -24,7 +24,7 @@ type callerView struct {
 type SessionView struct {
 	Caller        callerView          `json:"caller"`
 	User          *domain.User        `json:"user,omitempty"`
-	EmailProven   *bool               `json:"emailProven,omitempty"` // whether invitations to the person's email address are listed; nil for keys
+	EmailProven   *bool               `json:"emailProven,omitempty"` // whether the email address is proven, so that invitations to it are listed; nil for keys
 	Organization  domain.Organization `json:"organization"`
 	Organizations []domain.Membership `json:"organizations"`
 }
@@ -45,7 +45,7 @@ func (h *Handler) Session(ctx context.Context, who domain.Caller) (SessionView, 
 	if view.Organization, err = h.OrganizationsDB.Organization(ctx, who.OrganizationID); err != nil {
 		return view, err
 	}
-	if who.UserID == "" { // an organization's key is valid only in that organization
+	if who.UserID == "" { // an organization's key may act only in that organization
 		view.Organizations = []domain.Membership{{Organization: view.Organization, Role: who.Role}}
 		return view, nil
 	}

@@ -19,8 +19,8 @@ const (
 	cancelTimeout = 10 * time.Second
 )
 
-// getAgents handles GET /api/agents: the organization's agents, newest first, or a single agent
-// with ?id=.
+// getAgents handles GET /api/agents: it returns the organization's agents, newest first, or with
+// ?id= one agent.
 func (h *Handler) getAgents(c *gin.Context) error {
 	agentID, one, err := httpx.QueryID(c, id.Agent)
 	if err != nil {
@@ -75,14 +75,14 @@ func (h *Handler) getAgent(c *gin.Context, agentID string) error {
 	return nil
 }
 
-// writeAgent responds with an agent. Its entity tag covers the version and the result of the last
-// check, which is stored without a new version.
+// writeAgent responds with an agent. The entity tag consists of the agent's version and the result
+// of its last check, because a check does not change the version.
 func (h *Handler) writeAgent(c *gin.Context, status int, agent domain.Agent) {
 	httpx.WriteVersion(c, status, agent.Version, checkState(agent.LastCheck), h.shown(agent))
 }
 
-// createAgent handles POST /api/agents: it creates an agent from the body, or from a template and the
-// fields that differ from it.
+// createAgent handles POST /api/agents: it creates an agent from the body, or from a template and
+// the fields that differ from it.
 func (h *Handler) createAgent(c *gin.Context) error {
 	body, found, err := httpx.Collect[createAgentBody](c)
 	if err != nil {
@@ -102,15 +102,15 @@ func (h *Handler) createAgent(c *gin.Context) error {
 	return nil
 }
 
-// newAgent creates an agent from a body, based on the template if the body names one. It returns a
-// single error for the problems in found and the problems with the template.
+// newAgent creates an agent from a body and, if the body names one, a template. found contains the
+// problems of the body so far. newAgent returns one error for these and for all other problems.
 func (h *Handler) newAgent(ctx context.Context, org string, body createAgentBody, found *httpx.Problems) (domain.Agent, error) {
 	agent := domain.Agent{
 		ID: id.New(id.Agent), AllowedCallers: defaultCallers(),
 		Widget: domain.Widget{AllowedOrigins: []string{}},
 	}
 	if body.TemplateID.Set {
-		if err := found.Err(); err != nil { // problems of the fields come before problems that depend on the template
+		if err := found.Err(); err != nil { // report the problems of the body first, because further problems depend on the template
 			return agent, err
 		}
 		t, err := h.AgentsDB.Template(ctx, body.TemplateID.Value)
@@ -168,7 +168,7 @@ func (h *Handler) updateAgent(c *gin.Context) error {
 		}
 		before := *agent
 		if body.Model.Set && body.Model.Value == h.DefaultModel && agent.Model == "" {
-			body.Model.Set = false // the client sends back the name that responses show for the default model, so the agent keeps using the default
+			body.Model.Set = false // responses show this name for the default model; a client that sends it back still means the default
 		}
 		body.apply(agent, h.seals(org, agentID), found)
 		if needsModelCheck(&before, agent) {
@@ -185,7 +185,8 @@ func (h *Handler) updateAgent(c *gin.Context) error {
 	return nil
 }
 
-// checkBoundDocuments checks the documents to which a change binds an agent.
+// checkBoundDocuments checks that the documents exist to which a change restricts the agent's
+// searches.
 func (h *Handler) checkBoundDocuments(c *gin.Context, agentID string, body *updateAgentBody) error {
 	if body.Tools.Value.Knowledge.Value.DocumentIDs.Value == nil {
 		return nil
@@ -227,9 +228,9 @@ func (h *Handler) deleteAgent(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusOK, httpx.Deleted(agentID))
 }
 
-// dropAgent deletes an agent and cancels its queued runs before and after the deletion. If
-// cancelling fails before the deletion, the caller can retry. Runs that were accepted in between
-// are cancelled after it.
+// dropAgent deletes an agent and cancels its queued runs before and after the deletion. If the
+// first cancellation fails, nothing is deleted, and the caller can retry. The second cancellation
+// is for runs that were accepted after the first.
 func (h *Handler) dropAgent(ctx context.Context, org, agentID string, condition httpx.Precondition) error {
 	agent, err := h.AgentsDB.Agent(ctx, org, agentID)
 	if err == nil {
@@ -252,24 +253,25 @@ func (h *Handler) dropAgent(ctx context.Context, org, agentID string, condition 
 	return nil
 }
 
-// sealer returns a function that seals the secrets of one agent's tools.
+// sealer returns a function that encrypts the secrets of one agent's tools.
 func (h *Handler) sealer(org, agentID string) func(string) string {
 	place := secrets.AgentHeaders(org, agentID)
 	return func(secret string) string { return h.Secrets.Seal(secret, place) }
 }
 
-// seals contains functions that seal an agent's secrets, each kind for a separate context.
+// seals contains functions that encrypt an agent's secrets. Each kind of secrets has its own
+// encryption context.
 type seals struct{ headers, identity func(string) string }
 
-// seals returns the functions for one agent. The contexts contain the organization and the agent,
-// so that a sealed secret cannot be used anywhere else.
+// seals returns the functions for one agent. The encryption contexts contain the organization and
+// the agent, so that an encrypted secret cannot be used anywhere else.
 func (h *Handler) seals(org, agentID string) seals {
 	place := secrets.WidgetIdentity(org, agentID)
 	return seals{h.sealer(org, agentID), func(secret string) string { return h.Secrets.Seal(secret, place) }}
 }
 
-// shown returns an agent in the form that callers see: secrets are hidden, lists are never null,
-// and an agent without a model has the default model's name.
+// shown returns an agent in the form of responses: secrets are hidden, lists are never null, and an
+// agent that uses the default model has its name.
 func (h *Handler) shown(agent domain.Agent) shownAgent {
 	if agent.Model == "" {
 		agent.Model = h.DefaultModel
@@ -308,8 +310,8 @@ func hide(headers map[string]string) {
 	}
 }
 
-// checkToolDocuments checks the documents to which a body binds an agent. A document to which the
-// agent is already bound is always accepted.
+// checkToolDocuments checks that the documents exist to which a body restricts the agent's
+// searches. It always accepts documents that are already in the agent's list.
 func (h *Handler) checkToolDocuments(c *gin.Context, found *httpx.Problems, f *agentFields, previous domain.Tools) error {
 	ids := f.Tools.Value.Knowledge.Value.DocumentIDs.Value
 	if ids == nil {

@@ -23,7 +23,7 @@ const (
 // the service has a key for the provider. An empty name selects the service's default model.
 var modelName = regexp.MustCompile(`^(offline(/echo)?|(openai|anthropic)/[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,188})?$`)
 
-// agentFields are the fields of an agent that callers set. Each may be missing.
+// agentFields contains the fields of an agent that callers can set. Each field may be missing.
 type agentFields struct {
 	Name           httpx.Optional[string]               `json:"name"`
 	Description    httpx.Removable[string]              `json:"description"`
@@ -40,7 +40,8 @@ type agentFields struct {
 	Overridable httpx.Removable[[]domain.Setting] `json:"overridable"`
 }
 
-// defaultCallers returns the allowed callers of an agent that does not set them.
+// defaultCallers returns the kinds of callers that may use an agent if its creator does not list
+// them.
 func defaultCallers() []domain.CallerKind { return []domain.CallerKind{domain.CallerUser} }
 
 // createAgentBody is the body of POST /api/agents.
@@ -49,8 +50,8 @@ type createAgentBody struct {
 	TemplateID httpx.Optional[string] `json:"templateId"`
 }
 
-// updateAgentBody accepts an agent in the form in which it was read. A version makes the update
-// conditional.
+// updateAgentBody is the body of a PUT. It accepts all fields of an agent that was read with GET.
+// If it contains a version, the update fails unless the agent has this version.
 type updateAgentBody struct {
 	agentFields
 	Version   httpx.Optional[int]           `json:"version"`
@@ -60,7 +61,8 @@ type updateAgentBody struct {
 	LastCheck httpx.Volatile[lastCheckBody] `json:"lastCheck"`
 }
 
-// lastCheckBody is the result of a check in the form in which it was read.
+// lastCheckBody is the result of an agent's last check. Clients that read the agent may send it
+// back.
 type lastCheckBody struct {
 	Version   int               `json:"version"`
 	CheckedAt string            `json:"checkedAt"`
@@ -135,7 +137,7 @@ func checkFallbacks(p *httpx.Problems, models []string) {
 		}
 	}
 
-	p.Count(path, len(models), maxFallbacks) // last, because a problem with the list would hide the problems with its entries
+	p.Count(path, len(models), maxFallbacks) // last: while the list has a problem, none of its entries can get one
 }
 
 // checkSuggestions checks the questions that an empty chat offers.
@@ -172,8 +174,8 @@ func checkCallers(p *httpx.Problems, callers []domain.CallerKind) {
 	}
 }
 
-// apply sets the agent's fields and seals new secrets. It also checks conditions that depend on the
-// agent's previous state.
+// apply sets the agent's fields and encrypts new secrets. It also makes the checks that depend on
+// the agent's previous state.
 func (f *agentFields) apply(a *domain.Agent, seal seals, p *httpx.Problems) {
 	a.Name = f.Name.Or(a.Name)
 	a.Description = f.Description.Or(a.Description)

@@ -33,8 +33,8 @@ type WorkerCaller interface {
 	Call(ctx context.Context, kind, capability string, body []byte, deadline time.Time) ([]byte, error)
 }
 
-// Budgets checks budgets. WithinBudget returns budget_exceeded if a budget that covers the run is
-// used up.
+// Budgets checks budgets. WithinBudget returns the error budget_exceeded if a budget that applies
+// to a run with these properties is used up.
 type Budgets interface {
 	WithinBudget(ctx context.Context, org, agentID, keyID, automationID string) error
 }
@@ -44,8 +44,9 @@ type ClaimSigner interface {
 	Sign(claims, body []byte) string
 }
 
-// checkAgent handles POST /api/agents?id=&action=check: it tries the agent's models, MCP servers,
-// search provider and endpoints' hosts, and stores the result as the agent's last check.
+// checkAgent handles POST /api/agents?id=&action=check: it tries to reach the agent's models, MCP
+// servers and search provider, and the hosts of its endpoints, and stores the result as the agent's
+// last check.
 func (h *Handler) checkAgent(c *gin.Context) error {
 	agentID, err := httpx.RequiredID(c, id.Agent)
 	if err != nil {
@@ -80,16 +81,16 @@ func (h *Handler) checkAgent(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusOK, check)
 }
 
-// checkConnections lets workers check the agent's models and tools concurrently. A worker that
-// cannot be reached appears as a failed check in the result. If a budget has no room for the model
-// calls, checkConnections returns budget_exceeded.
+// checkConnections lets workers check the agent's models and tools concurrently. If no worker
+// responds, the result contains a failed check instead. If a budget has no room for the calls of
+// the models, checkConnections returns budget_exceeded.
 func (h *Handler) checkConnections(ctx context.Context, org, keyID string, agent domain.Agent) (domain.AgentCheck, error) {
 	deadline := time.Now().Add(checkTime)
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 
-	// The models are checked by agent workers and the tools by tool workers, because only they have
-	// the settings.
+	// Agent workers check the models and tool workers check the tools, because only they have the
+	// necessary settings.
 	claims := contract.CheckClaims{OrganizationID: org, AgentID: agent.ID, KeyID: keyID, Version: agent.Version, Expires: deadline.UTC()}
 	var models, tools []domain.Check
 	var refused error
@@ -113,8 +114,8 @@ func (h *Handler) checkConnections(ctx context.Context, org, keyID string, agent
 	return check, nil
 }
 
-// checkState identifies the result of a check within an agent's entity tag. It is empty if there was
-// no check.
+// checkState returns a text that identifies the result of a check, for an agent's entity tag. It
+// returns "" if there was no check.
 func checkState(check *domain.AgentCheck) string {
 	if check == nil {
 		return ""
@@ -124,13 +125,13 @@ func checkState(check *domain.AgentCheck) string {
 	return hex.EncodeToString(sum.Sum(nil)[:6])
 }
 
-// connects reports whether an enabled tool connects to other servers.
+// connects reports whether an agent has an enabled tool that connects to other servers.
 func connects(t domain.Tools) bool {
 	return t.WebSearch != nil && t.WebSearch.Enabled || t.MCP != nil && t.MCP.Enabled || t.HTTPRequest != nil && t.HTTPRequest.Enabled
 }
 
-// callChecks lets a worker check the connections of one kind. The only error is budget_exceeded;
-// other failures become failed checks.
+// callChecks lets a worker make the checks of one kind. It returns no error except budget_exceeded;
+// any other failure results in a failed check.
 func (h *Handler) callChecks(ctx context.Context, kind string, claims contract.CheckClaims) ([]domain.Check, error) {
 	began := time.Now()
 	claims.Kind = kind
@@ -139,7 +140,7 @@ func (h *Handler) callChecks(ctx context.Context, kind string, claims contract.C
 	case err == nil && reply.Lacking != nil:
 		exceeded := budgetdb.UsedUp(*reply.Lacking)
 		if reply.Later {
-			exceeded.RetryAfter = time.Until(claims.Expires) // the calls that reserve the budget now will have finished at that time
+			exceeded.RetryAfter = time.Until(claims.Expires) // by then, the calls that reserve the rest of the budget have finished
 		}
 		return nil, exceeded
 	case err == nil && !reply.Unavailable:

@@ -31,7 +31,7 @@ type Deps struct {
 	Log       zerolog.Logger
 	// Organizations provides organization names for previews of system prompts.
 	Organizations     *accountdb.Organizations
-	domain.ModelRules // the default model is shown for agents without a model
+	domain.ModelRules // rules for model settings, and the default model
 	// ChecksPerMinute is the maximum number of checks that an organization may start per minute at
 	// this ingress process; 0: no limit. A check connects to other servers.
 	ChecksPerMinute int
@@ -42,7 +42,7 @@ type RunCanceller interface {
 	CancelQueued(ctx context.Context, organizationID, agentID string) error
 }
 
-// Handler handles the requests to /api/agents except chats.
+// Handler handles the requests to /api/agents that do not concern chats.
 type Handler struct {
 	Deps
 

@@ -99,11 +99,12 @@ func checkOperations(p *httpx.Problems, operations []string) {
 	}
 }
 
-// errUnchanged aborts an update that would not change the agent.
+// errUnchanged makes an update end without a change.
 var errUnchanged = errors.New("unchanged")
 
-// importOpenAPI handles POST /api/agents?id=&action=import-openapi: it converts the operations of a
-// document to endpoints of an agent. It imports all of them or none.
+// importOpenAPI handles POST /api/agents?id=&action=import-openapi: it converts the operations of
+// an OpenAPI document to endpoints of an agent. Either all convertible operations are imported or,
+// after an error, none.
 func (h *Handler) importOpenAPI(c *gin.Context) error {
 	agentID, err := httpx.RequiredID(c, id.Agent)
 	if err != nil {
@@ -158,8 +159,8 @@ func (h *Handler) importOpenAPI(c *gin.Context) error {
 	return nil
 }
 
-// checkVersion returns an error if the import is meant for another version of the agent. It runs
-// before the expensive conversion of the document. The update repeats the check, because the agent
+// checkVersion returns an error if the request requires another version of the agent. This check
+// comes before the expensive conversion of the document. The update repeats it, because the agent
 // may change in the meantime.
 func (h *Handler) checkVersion(ctx context.Context, org, agentID string, body *importBody, condition httpx.Precondition) error {
 	_, err := h.AgentsDB.UpdateAgent(ctx, org, agentID, body.Version.Or(0), func(agent *domain.Agent) error {
@@ -174,7 +175,7 @@ func (h *Handler) checkVersion(ctx context.Context, org, agentID string, body *i
 	return err
 }
 
-// apply adds endpoints to the agent and replaces existing ones with the same names.
+// apply adds endpoints to the agent and replaces existing endpoints that have the same names.
 func (b *importBody) apply(agent *domain.Agent, endpoints []domain.Endpoint, seal func(string) string, p *httpx.Problems) {
 	t := domain.HTTPRequestTool{}
 	if agent.Tools.HTTPRequest != nil {
@@ -198,9 +199,9 @@ func (b *importBody) apply(agent *domain.Agent, endpoints []domain.Endpoint, sea
 	agent.Tools.HTTPRequest = &t
 }
 
-// withSecrets returns the endpoint with its secrets. These are the headers from the request or, if
-// there are none, the secrets of the endpoint that it replaces. Old secrets are used only if both
-// endpoints have the same origin.
+// withSecrets returns e, which replaces old, with its secrets. The headers are those in the request
+// or, if it has none, those of old. The signing secret is that of old. Secrets of old are kept only
+// if both endpoints have the same origin.
 func (b *importBody) withSecrets(e, old domain.Endpoint, seal func(string) string, p *httpx.Problems) domain.Endpoint {
 	same := Origin(e.URL) == Origin(old.URL)
 	if same {
@@ -217,8 +218,8 @@ func (b *importBody) withSecrets(e, old domain.Endpoint, seal func(string) strin
 	return e
 }
 
-// checkOrigins rejects an import that would send the headers to several servers. Headers are
-// secrets for one server, and a document must not be able to send them to another.
+// checkOrigins rejects an import that would send the headers to several servers. The headers are
+// secrets for one server, and a document must not cause them to be sent to another server.
 func (b *importBody) checkOrigins(endpoints []domain.Endpoint) error {
 	if len(b.Headers) == 0 {
 		return nil
@@ -249,7 +250,7 @@ func (b *importBody) checkOrigins(endpoints []domain.Endpoint) error {
 
 // checkSize rejects an import if the resulting agent would be too large for the body of a PUT.
 func (h *Handler) checkSize(agent *domain.Agent, p *httpx.Problems) error {
-	const spare = 256 // bytes reserved for fields whose length changes with each version
+	const spare = 256 // bytes reserved for fields that can become longer with each version
 	raw, err := json.Marshal(agent)
 	if err != nil {
 		return fmt.Errorf("rendering agent: %w", err)
@@ -269,8 +270,8 @@ func (h *Handler) checkSize(agent *domain.Agent, p *httpx.Problems) error {
 	return nil
 }
 
-// convert converts the document's operations to endpoints and lists the operations that cannot be
-// converted.
+// convert converts the document's operations to endpoints. It also returns the operations that
+// cannot be converted.
 func (b *importBody) convert() ([]domain.Endpoint, []skippedView, error) {
 	made, left, err := openapiimport.Convert(b.text, openapiimport.Options{Operations: b.Operations.Value, ServerURL: b.ServerURL.Value})
 	if invalid, ok := errors.AsType[*openapiimport.Invalid](err); ok {

@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	listTime  = 8 * time.Second // time limit for a worker and the providers that it calls
+	listTime  = 8 * time.Second // timeout for a call to a worker, which calls model providers
 	listRetry = 5 * time.Second
 )
 
-// listModels handles GET /api/agents/models: the models that agents can use. An agent worker lists
-// them, because only agent workers have the providers' API keys.
+// listModels handles GET /api/agents/models: it lists the models that agents can use. An agent
+// worker supplies the list, because only agent workers have the providers' API keys.
 func (h *Handler) listModels(c *gin.Context) error {
 	list, err := h.callListModels(c.Request.Context(), httpx.Caller(c).OrganizationID)
 	if err != nil {

@@ -37,8 +37,8 @@ func (b *previewBody) Check(p *httpx.Problems) {
 // exampleSession is the session id in the preview if the request names no session.
 const exampleSession = "(session id)"
 
-// values returns the values of the prompt variables for a run that starts now with the body's
-// input.
+// values returns the values that the prompt variables would have in a run that starts now with the
+// input in the body.
 func (b *previewBody) values(organization string, p *httpx.Problems) domain.PromptValues {
 	values := domain.PromptValues{Organization: organization, Now: time.Now(), SessionID: b.SessionID.Or(exampleSession)}
 	if raw, ok := b.Input.Value["message"]; ok {
@@ -59,9 +59,9 @@ type promptPreview struct {
 	SystemPrompt string `json:"systemPrompt"`
 }
 
-// previewPrompt handles POST /api/agents?id=&action=preview: it returns the system prompt with its
-// variables filled in, as a run with the given input would. The prompt is the agent's own or the
-// prompt in the body.
+// previewPrompt handles POST /api/agents?id=&action=preview: it returns the system prompt that a
+// run with the given input would have, with the values of its variables. The prompt is that of the
+// body or, without one, that of the agent.
 func (h *Handler) previewPrompt(c *gin.Context) error {
 	agentID, err := httpx.RequiredID(c, id.Agent)
 	if err != nil {

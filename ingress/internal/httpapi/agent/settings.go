@@ -8,8 +8,7 @@ import (
 	"parley/shared/domain"
 )
 
-// checkSettings checks the model settings by themselves. checkModels checks whether the models
-// accept them.
+// checkSettings checks the model settings without regard to the models; see checkModels.
 func (f *agentFields) checkSettings(p *httpx.Problems) {
 	f.Settings(p)
 	for i, name := range f.Overridable.Value {
@@ -21,13 +20,13 @@ func (f *agentFields) checkSettings(p *httpx.Problems) {
 			p.Add(at, httpx.CodeDuplicate, "is given twice")
 		}
 		if i > len(domain.ModelSettingNames) {
-			return // stop early: a valid list has no more entries
+			return // stop here: no valid list is longer
 		}
 	}
 }
 
-// applySettings sets the agent's model settings. If the agent permits all overrides, the permission
-// includes settings that a later release adds.
+// applySettings sets the agent's model settings. If requests may change all settings, it stores
+// nil, which includes the settings of later releases.
 func (f *agentFields) applySettings(a *domain.Agent) {
 	s := f.Settings(&httpx.Problems{}) // Check has reported the problems
 	a.ModelSettings = s.Over(a.ModelSettings)
@@ -41,7 +40,8 @@ func (f *agentFields) applySettings(a *domain.Agent) {
 }
 
 // needsModelCheck reports whether a change concerns the models or their settings. Other changes
-// skip the check, so that they stay possible after a model has ceased to accept a setting.
+// need no check, so that an agent can still be changed when its model no longer accepts one of its
+// settings.
 func needsModelCheck(before, after *domain.Agent) bool {
 	return before.Model != after.Model || !slices.Equal(before.FallbackModels, after.FallbackModels) ||
 		!reflect.DeepEqual(before.ModelSettings, after.ModelSettings)
@@ -54,8 +54,8 @@ func (h *Handler) checkModels(a *domain.Agent, p *httpx.Problems) {
 	}
 }
 
-// applyPrompt sets the agent's system prompt. An unchanged prompt is not checked, because agents
-// from before prompt variables may contain any text.
+// applyPrompt sets the agent's system prompt. It does not check an unchanged prompt, because
+// prompts from before the introduction of prompt variables may contain any text.
 func (f *agentFields) applyPrompt(a *domain.Agent, p *httpx.Problems) {
 	if !f.SystemPrompt.Set || f.SystemPrompt.Value == a.SystemPrompt {
 		return
@@ -66,7 +66,8 @@ func (f *agentFields) applyPrompt(a *domain.Agent, p *httpx.Problems) {
 	}
 }
 
-// shownAgent is an agent in the form that callers see. Model settings that are not set are null.
+// shownAgent is an agent in the form of responses. Model settings that the agent does not set are
+// null.
 type shownAgent struct {
 	domain.Agent
 	shownSettings
@@ -85,7 +86,7 @@ type shownSettings struct {
 	ParallelToolCalls *bool    `json:"parallelToolCalls"`
 }
 
-// withSettings adds the settings to an agent that callers see.
+// withSettings returns an agent in the form of responses, with its settings.
 func withSettings(agent domain.Agent) shownAgent {
 	overridable := domain.ModelSettingNames
 	if agent.Overridable != nil {

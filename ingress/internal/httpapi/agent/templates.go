@@ -37,7 +37,7 @@ func (l *Templates) Get(ctx context.Context) ([]domain.Template, error) {
 		return l.all, nil
 	}
 
-	// The first caller may disconnect while other callers still wait for the result.
+	// Ignore cancellation: the caller may disconnect while other callers wait for the result.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 	defer cancel()
 	all, err := l.AgentsDB.Templates(ctx)
@@ -63,8 +63,8 @@ func (l *Templates) ByID(ctx context.Context, templateID string) (domain.Templat
 	return domain.Template{}, httpx.NotFound()
 }
 
-// listTemplates handles GET /api/agents/templates. The route is public. The list keeps the
-// predefined order of the templates.
+// listTemplates handles GET /api/agents/templates. The route is public. The templates are in their
+// predefined order.
 func (h *Handler) listTemplates(c *gin.Context) error {
 	p, err := httpx.ReadPage(c, id.Template)
 	if err != nil {

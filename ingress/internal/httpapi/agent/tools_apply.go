@@ -35,8 +35,8 @@ func (b *toolsBody) apply(t *domain.Tools, seal func(string) string, p *httpx.Pr
 	}
 }
 
-// setTool returns the result of apply. If null is true, it returns nil, because the request removes
-// the tool.
+// setTool returns a tool after the request's changes. If null is true, the request removes the
+// tool, and setTool returns nil.
 func setTool[T any](null bool, apply func() *T) *T {
 	if null {
 		return nil
@@ -44,8 +44,8 @@ func setTool[T any](null bool, apply func() *T) *T {
 	return apply()
 }
 
-// previous returns a copy of the tool's previous state, so that changes do not affect the stored
-// agent. The field enabled is required if the agent does not have the tool yet.
+// previous returns a copy of the agent's tool before the change, or an empty tool if the agent does
+// not have it yet. In the second case, it adds a problem if the request does not set enabled.
 func previous[T any](p *httpx.Problems, path string, enabled httpx.Optional[bool], old *T) *T {
 	if old == nil {
 		if !enabled.Set {
@@ -57,7 +57,7 @@ func previous[T any](p *httpx.Problems, path string, enabled httpx.Optional[bool
 	return &copied
 }
 
-// applySwitch returns a tool without options after the request's changes.
+// applySwitch returns a tool that has no options, after the request's changes.
 func applySwitch(p *httpx.Problems, path string, b switchBody, old *domain.Switch) *domain.Switch {
 	t := previous(p, path, b.Enabled, old)
 	t.Enabled = b.Enabled.Or(t.Enabled)
@@ -88,7 +88,7 @@ func (b *knowledgeBody) apply(p *httpx.Problems, old *domain.KnowledgeTool) *dom
 	return t
 }
 
-// valueOrZero returns the value of an option, or the zero value for null.
+// valueOrZero returns the value of an option, or the zero value if the request has null.
 func valueOrZero[T any](value *T) (out T) {
 	if value != nil {
 		out = *value
@@ -124,7 +124,7 @@ func (b *httpBody) apply(p *httpx.Problems, old *domain.HTTPRequestTool, seal fu
 		at := httpx.Element("tools.httpRequest.endpoints", i)
 		t.Endpoints[i] = domain.Endpoint{
 			Name: e.Name, Description: e.Description, Method: e.Method, URL: e.URL, InputSchema: e.schema,
-			// Assume that repeating a call is unsafe unless the request says otherwise.
+			// Unless the request says otherwise, a call of a new endpoint must not be repeated.
 			SideEffect:    e.SideEffect.Or(domain.SideEffectUnsafe),
 			Headers:       known[e.Name].merge(p, at+".headers", e.URL, e.Headers, seal),
 			SigningSecret: known[e.Name].signingSecret(p, at+".signingSecret", e.URL, e.SigningSecret.Value, seal),
@@ -160,22 +160,22 @@ func (b *mcpBody) apply(p *httpx.Problems, old *domain.MCPTool, seal func(string
 	return t
 }
 
-// entrySecrets contains the sealed secrets of an entry (an endpoint or a server) before the change,
-// and the URL for which they were set.
+// entrySecrets contains the encrypted secrets of an endpoint or MCP server before the change, and
+// the URL for which they were set.
 type entrySecrets struct {
 	url     string
 	headers map[string]string
 	signing string
 }
 
-// merge seals new header values, and keeps the stored values of headers whose value in the request
-// is "***".
+// merge returns the encrypted values of the headers in a request. It encrypts new values. For the
+// value "***" it returns the stored value.
 func (s entrySecrets) merge(p *httpx.Problems, at, address string, headers map[string]string, seal func(string) string) map[string]string {
 	if len(headers) == 0 {
 		return nil
 	}
 
-	// The names are sorted, so that the same request always results in the same problems.
+	// In sorted order, the same request always results in the same problems.
 	out := make(map[string]string, len(headers))
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		if value := headers[name]; value != hidden {
@@ -190,7 +190,8 @@ func (s entrySecrets) merge(p *httpx.Problems, at, address string, headers map[s
 	return out
 }
 
-// signingSecret seals a new signing secret, or keeps the stored secret if the request has "***".
+// signingSecret returns the encrypted signing secret. It encrypts a new secret. For the value "***"
+// it returns the stored secret.
 func (s entrySecrets) signingSecret(p *httpx.Problems, at, address, secret string, seal func(string) string) string {
 	switch secret {
 	case "":
@@ -203,9 +204,9 @@ func (s entrySecrets) signingSecret(p *httpx.Problems, at, address, secret strin
 	}
 }
 
-// checkKeep adds a problem if there is no secret to keep or the URL has another origin. A secret
-// belongs to the name and origin of its entry. Otherwise a person who may change the URL could have
-// the secret sent to another server.
+// checkKeep adds a problem if a request keeps a secret ("***") that is not stored or was set for
+// another origin. Otherwise a person who may change the URL could have the secret sent to another
+// server.
 func (s entrySecrets) checkKeep(p *httpx.Problems, at, address string, found bool) {
 	switch {
 	case !found:
@@ -215,7 +216,7 @@ func (s entrySecrets) checkKeep(p *httpx.Problems, at, address string, found boo
 	}
 }
 
-// find returns the sealed value of a header. Header names are compared without case.
+// find returns the encrypted value of a header. Header names are compared without case.
 func (s entrySecrets) find(name string) (string, bool) {
 	for known, sealed := range s.headers {
 		if strings.EqualFold(known, name) {

@@ -32,7 +32,7 @@ const (
 // unchanged.
 const hidden = "***"
 
-// toolsBody contains the tools of a request. A missing option stays unchanged.
+// toolsBody contains the tools in a request. Tools and options that are missing stay unchanged.
 type toolsBody struct {
 	WebSearch     httpx.Removable[switchBody]    `json:"webSearch"`
 	CodeExecution httpx.Removable[codeBody]      `json:"codeExecution"`
@@ -63,7 +63,7 @@ type knowledgeBody struct {
 	Metadata    httpx.Optional[*map[string]string] `json:"metadata"`    // null: any
 }
 
-// httpBody is the tool for HTTP requests to endpoints.
+// httpBody is the HTTP tool, which sends requests to endpoints.
 type httpBody struct {
 	Enabled   httpx.Optional[bool]             `json:"enabled"`
 	Approval  httpx.Removable[domain.Approval] `json:"approval"`
@@ -83,7 +83,7 @@ type endpointBody struct {
 	schema        any                               // InputSchema in decoded form; set by Check
 }
 
-// mcpBody is the tool for calls to MCP servers.
+// mcpBody is the MCP tool, which calls the tools of MCP servers.
 type mcpBody struct {
 	Enabled  httpx.Optional[bool]             `json:"enabled"`
 	Approval httpx.Removable[domain.Approval] `json:"approval"`
@@ -108,8 +108,8 @@ var (
 	toolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`) // the function names that model providers accept
 
 	methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodHead}
-	// Headers that the HTTP client sets itself. Other values would break the request or hide a
-	// second request in it.
+	// Headers that the HTTP client sets itself. With other values, the request could fail or
+	// contain a hidden second request.
 	ownHeaders = []string{
 		"host", "content-length", "transfer-encoding", "connection", "keep-alive", "upgrade", "te", "trailer", "expect", "proxy-connection",
 		"idempotency-key",
@@ -133,7 +133,7 @@ func (b *toolsBody) Check(p *httpx.Problems) {
 	p.Visible("tools.voice.voice", b.Voice.Value.Voice.Value)
 }
 
-// checkApproval checks the value that says which calls need approval.
+// checkApproval checks the option that determines which calls need a person's approval.
 func checkApproval(p *httpx.Problems, at string, approval httpx.Removable[domain.Approval]) {
 	if approval.Null {
 		return
@@ -145,7 +145,7 @@ func checkApproval(p *httpx.Problems, at string, approval httpx.Removable[domain
 	}
 }
 
-// checkSideEffect checks the value that says whether a call may be repeated.
+// checkSideEffect checks the option that determines whether a call may be repeated.
 func checkSideEffect(p *httpx.Problems, at string, effect httpx.Optional[domain.SideEffect]) {
 	switch effect.Or(domain.SideEffectNone) {
 	case domain.SideEffectNone, domain.SideEffectIdempotent, domain.SideEffectUnsafe:
@@ -154,7 +154,7 @@ func checkSideEffect(p *httpx.Problems, at string, effect httpx.Optional[domain.
 	}
 }
 
-// Check checks the documents and metadata that restrict the search.
+// Check checks the list of documents and the metadata that restrict an agent's searches.
 func (b *knowledgeBody) Check(p *httpx.Problems) {
 	if ids := b.DocumentIDs.Value; ids != nil {
 		checkDocumentIDs(p, "tools.knowledge.documentIds", *ids)
@@ -168,8 +168,9 @@ func (b *knowledgeBody) Check(p *httpx.Problems) {
 	}
 }
 
-// checkDocumentIDs checks a list of documents to which an agent is bound. It rejects an empty list,
-// because the list of a caller whose filter found no documents must not mean all documents.
+// checkDocumentIDs checks the list of documents to which an agent's searches are restricted. It
+// rejects an empty list, which could come from a caller that has found no documents. Such a list
+// must not mean all documents.
 func checkDocumentIDs(p *httpx.Problems, path string, ids []string) {
 	if len(ids) == 0 {
 		p.Add(path, httpx.CodeTooShort, "must not be empty; null means all documents")
@@ -225,7 +226,7 @@ func (b *endpointBody) Check(p *httpx.Problems, at string, seen map[string]bool)
 	}
 }
 
-// checkSchema checks that arguments can be validated with the schema.
+// checkSchema checks that the schema can be used to validate the arguments of calls.
 func (b *endpointBody) checkSchema(p *httpx.Problems, at string) {
 	if b.InputSchema == nil {
 		return
@@ -249,8 +250,8 @@ func (b *endpointBody) checkSchema(p *httpx.Problems, at string) {
 	b.schema = read
 }
 
-// checkTemplate checks a URL with variables. The arguments of a call must not be able to choose the
-// server, and the schema must define each variable.
+// checkTemplate checks a URL with variables. The variables must not change the server, because
+// their values are the arguments of calls, and the schema must define each of them.
 func (b *endpointBody) checkTemplate(p *httpx.Problems, at string) {
 	if p.Has(at + ".url") {
 		return
@@ -264,7 +265,7 @@ func (b *endpointBody) checkTemplate(p *httpx.Problems, at string) {
 
 	read, present := b.schema.(map[string]any)
 	if !present || p.Has(at+".inputSchema") {
-		return // if there is no schema, each variable of the URL becomes an argument
+		return // without a schema, the arguments of a call are the URL's variables
 	}
 
 	properties, _ := read["properties"].(map[string]any)
@@ -290,7 +291,7 @@ func (b *mcpBody) Check(p *httpx.Problems) {
 	}
 }
 
-// checkToolName checks a tool's name and adds it to seen.
+// checkToolName checks a tool's name, which must not be in seen, and adds it to seen.
 func checkToolName(p *httpx.Problems, at, name string, seen map[string]bool) {
 	switch {
 	case !toolName.MatchString(name):
@@ -305,7 +306,7 @@ func checkToolName(p *httpx.Problems, at, name string, seen map[string]bool) {
 func checkHeaders(p *httpx.Problems, at string, headers map[string]string) {
 	p.Count(at, len(headers), maxHeaders)
 	seen := map[string]bool{}
-	for _, name := range slices.Sorted(maps.Keys(headers)) { // sorted, so that the same request always gets the same response
+	for _, name := range slices.Sorted(maps.Keys(headers)) { // in sorted order, the same request always gets the same response
 		value, lower, here := headers[name], strings.ToLower(name), at+"."+name
 		switch {
 		case !httpx.HeaderName.MatchString(name):

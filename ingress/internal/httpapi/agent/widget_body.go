@@ -24,8 +24,8 @@ type widgetBody struct {
 	IdentitySecret httpx.Optional[*string]  `json:"identitySecret"` // null removes it
 }
 
-// Check checks the origins and a new secret. The value *** keeps the stored secret; apply checks
-// that there is one.
+// Check checks the origins and a new secret. The secret *** means that the stored secret is kept;
+// apply checks that there is one.
 func (b *widgetBody) Check(p *httpx.Problems) {
 	checkOrigins(p, b.AllowedOrigins.Value)
 	if secret := b.IdentitySecret.Value; secret != nil && *secret != hidden {
@@ -33,7 +33,7 @@ func (b *widgetBody) Check(p *httpx.Problems) {
 	}
 }
 
-// apply sets the widget's fields, and seals a new secret.
+// apply sets the widget's fields and encrypts a new secret.
 func (b *widgetBody) apply(w *domain.Widget, seal func(string) string, p *httpx.Problems) {
 	w.Enabled = b.Enabled.Or(w.Enabled)
 	w.AllowedOrigins = b.AllowedOrigins.Or(w.AllowedOrigins)

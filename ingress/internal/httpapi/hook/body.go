@@ -26,7 +26,7 @@ const (
 	defaultTokenHeader     = "X-Token"
 )
 
-// hookFields are the fields of a hook that callers set. Each may be missing.
+// hookFields contains the fields of a hook that callers can set. Each field may be missing.
 type hookFields struct {
 	Name             httpx.Optional[string]            `json:"name"`
 	AgentID          httpx.Optional[string]            `json:"agentId"`
@@ -47,8 +47,8 @@ type hookFilterBody struct {
 	Value json.RawMessage `json:"value"`
 }
 
-// hookCoalesceBody describes which deliveries are combined into one run: deliveries with the same
-// key within a window of time.
+// hookCoalesceBody is the rule for combining several deliveries into one run: those that have the
+// same key and arrive within a window of time.
 type hookCoalesceBody struct {
 	Key            string `json:"key" required:"true"`
 	WindowSeconds  int    `json:"windowSeconds" required:"true"`
@@ -63,8 +63,8 @@ type newHookBody struct {
 	Secret httpx.Optional[string] `json:"secret"`
 }
 
-// hookChangeBody accepts a hook in the form in which it was read. The source cannot change, and a
-// separate action rotates the secret.
+// hookChangeBody is the body of a PUT. It accepts all fields of a hook that was read with GET. It
+// cannot change the source. Nor can it change the secret, for which there is the action rotate.
 type hookChangeBody struct {
 	hookFields
 
@@ -79,7 +79,7 @@ type hookChangeBody struct {
 	UpdatedAt      httpx.ReadOnly         `json:"updatedAt"`
 }
 
-// Check checks the fields. The rules for headers and the secret depend on the source.
+// Check checks the fields. Some rules for the headers and the secret depend on the source.
 func (b *newHookBody) Check(p *httpx.Problems) {
 	b.hookFields.Check(p)
 	for _, field := range []struct {
@@ -91,7 +91,7 @@ func (b *newHookBody) Check(p *httpx.Problems) {
 		}
 	}
 
-	// The rules below depend on the source, so the checks end here if it is unknown.
+	// The rules below depend on the source, so they cannot be checked if the source is unknown.
 	if !slices.Contains(domain.HookSources, b.Source) {
 		if !p.Has("source") {
 			p.Add("source", httpx.CodeInvalidValue, "must be github, stripe, slack, standard, hmac or token")
@@ -105,8 +105,8 @@ func (b *newHookBody) Check(p *httpx.Problems) {
 	}
 }
 
-// Check checks the fields whose rules do not depend on the source, because this body does not
-// contain the source.
+// Check checks the fields whose rules do not depend on the source, which this body does not
+// contain.
 func (b *hookChangeBody) Check(p *httpx.Problems) {
 	b.hookFields.Check(p)
 	if b.Secret.Set && b.Secret.Value != httpx.HiddenSecret {
@@ -141,7 +141,7 @@ func (f *hookFields) Check(p *httpx.Problems) {
 	}
 }
 
-// checkHeaders checks the header names of a hook for its source.
+// checkHeaders checks the names of a hook's headers by the rules for the hook's source.
 func (f *hookFields) checkHeaders(p *httpx.Problems, source domain.HookSource) {
 	named := source == domain.HookHMAC || source == domain.HookToken
 	for _, field := range []struct {
@@ -159,8 +159,8 @@ func (f *hookFields) checkHeaders(p *httpx.Problems, source domain.HookSource) {
 	}
 }
 
-// checkSecret checks a hook's secret for its source. Secrets that people choose must be longer than
-// secrets that a source creates.
+// checkSecret checks a hook's secret by the rules for the hook's source. Secrets that people choose
+// must be longer than secrets that a source creates.
 func checkSecret(p *httpx.Problems, source domain.HookSource, secret string) {
 	minimum := minSourceSecret
 	if source == domain.HookHMAC || source == domain.HookToken {
@@ -181,7 +181,7 @@ func (f *hookFields) filter() []domain.HookFilter {
 	return out
 }
 
-// coalesce returns the coalescing rule, or nil if it is missing or null in the body.
+// coalesce returns the coalescing rule, or nil if the body has none.
 func (f *hookFields) coalesce() *domain.HookCoalesce {
 	by := f.Coalesce.Value
 	if by == nil {
@@ -203,8 +203,8 @@ func (b *newHookBody) hook() domain.Hook {
 	return h
 }
 
-// defaultHeader returns the default header for a source's signature or token, or "" if the source's
-// protocol defines the header.
+// defaultHeader returns the default header for a source's signature or token, or "" if the source
+// always uses the same header.
 func defaultHeader(source domain.HookSource) string {
 	switch source {
 	case domain.HookHMAC:
@@ -222,7 +222,8 @@ type rotateHookBody struct {
 	KeepSeconds httpx.Optional[int]    `json:"keepSeconds"`
 }
 
-// Check checks the overlap. The secret is checked later, because its rules depend on the source.
+// Check checks how long the previous secret stays valid. The new secret is checked later, because
+// the rules for it depend on the hook's source.
 func (b *rotateHookBody) Check(p *httpx.Problems) {
 	if n := b.KeepSeconds.Value; n < 0 || n > httpx.MaxOverlap {
 		p.Add("keepSeconds", httpx.CodeInvalidValue, "must be from 0 to %d", httpx.MaxOverlap)

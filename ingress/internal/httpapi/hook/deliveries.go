@@ -35,7 +35,8 @@ var deliveryStatuses = []domain.DeliveryStatus{
 	domain.DeliveryRejected,
 }
 
-// deliveryView is one delivery, with its body if the body is stored.
+// deliveryView is one delivery in a response. It contains the body of the delivery if that is
+// stored.
 type deliveryView struct {
 	domain.Delivery
 
@@ -43,7 +44,8 @@ type deliveryView struct {
 	Body        *string `json:"body"`
 }
 
-// getDeliveries handles GET /api/hooks/deliveries: the log, or one delivery with ?id=.
+// getDeliveries handles GET /api/hooks/deliveries: it returns a page of the log of deliveries, or
+// with ?id= one delivery.
 func (h *Handler) getDeliveries(c *gin.Context) error {
 	found := &httpx.Problems{}
 	hookID, _ := httpx.QueryValue(c, "hookId", found)
@@ -62,8 +64,8 @@ func (h *Handler) getDeliveries(c *gin.Context) error {
 	return h.listDeliveries(c, hookID)
 }
 
-// hookFor returns the hook of a delivery: the hook that the query names, or else the only hook that
-// has a delivery with this id.
+// hookFor returns the id of a delivery's hook: hookID if it is not empty, or else the id of the
+// only hook that has a delivery with this id.
 func (h *Handler) hookFor(c *gin.Context, hookID, deliveryID string) (string, error) {
 	if hookID != "" {
 		return hookID, h.ownHook(c, hookID)
@@ -94,8 +96,8 @@ func (h *Handler) ownHook(c *gin.Context, hookID string) error {
 	return err
 }
 
-// getDelivery responds with one delivery. It reads the body of the delivery only after there is
-// capacity for a large response.
+// getDelivery responds with one delivery. Before it reads the delivery's body, it waits until there
+// is capacity for a large response.
 func (h *Handler) getDelivery(c *gin.Context, hookID, deliveryID string) error {
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
 	known, err := h.HooksDB.Delivery(ctx, org, hookID, deliveryID)
@@ -113,7 +115,7 @@ func (h *Handler) getDelivery(c *gin.Context, hookID, deliveryID string) error {
 			return err
 		}
 
-		// The body may contain any bytes, but JSON strings must be UTF-8.
+		// A delivery may contain any bytes, but a JSON string must be UTF-8.
 		text := strings.ToValidUTF8(string(body), "\uFFFD")
 		view.ContentType, view.Body = &contentType, &text
 	}
@@ -138,7 +140,8 @@ func (h *Handler) listDeliveries(c *gin.Context, hookID string) error {
 		}
 	}
 
-	// The cursor is the row's number, because delivery ids come from the sources and have no order.
+	// A cursor contains the number of a row, because the ids of deliveries come from their sources
+	// and have no order.
 	p := httpx.Page{Limit: httpx.ReadLimit(c, found)}
 	if text, present := httpx.QueryValue(c, "cursor", found); present {
 		last, err := base64.RawURLEncoding.Strict().DecodeString(text)
@@ -166,7 +169,7 @@ func (h *Handler) listDeliveries(c *gin.Context, hookID string) error {
 }
 
 // postDeliveries handles POST /api/hooks/deliveries?hookId=&id=&action=redeliver: it starts a new
-// run with the body of a delivery. The hook's filter does not apply.
+// run with the body of an earlier delivery, even if the hook's filter does not match it.
 func (h *Handler) postDeliveries(c *gin.Context) error {
 	found := &httpx.Problems{}
 	hookID, within := httpx.QueryValue(c, "hookId", found)
@@ -198,14 +201,15 @@ func (h *Handler) postDeliveries(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusAccepted, result)
 }
 
-// openHook returns the current state of an organization's hook. It returns conflict if the hook
-// rejects deliveries, because it is disabled or its API key is no longer valid.
+// openHook reads the current state of an organization's hook. If the hook rejects deliveries
+// because it is disabled or its API key is no longer valid, openHook returns the error conflict.
 func (h *Handler) openHook(c *gin.Context, hookID string) (*intake.Hook, error) {
 	if err := h.ownHook(c, hookID); err != nil {
 		return nil, err
 	}
 
-	// The cache may be up to 5 seconds old. After a change, a user expects the current state.
+	// Drop the hook from the cache, which may be up to 5 seconds old, because users expect that a
+	// change takes effect immediately.
 	h.Hooks.Forget(hookID)
 	hook, err := h.Hooks.Get(c.Request.Context(), hookID)
 	if apierr.CodeFor(err) == apierr.NotFound {
@@ -215,9 +219,9 @@ func (h *Handler) openHook(c *gin.Context, hookID string) (*intake.Hook, error) 
 	return hook, err
 }
 
-// redeliver processes a stored delivery again under a new id. The id contains the number of the
-// redelivery. redeliver uses the first free number, even if another request redelivers the same
-// delivery concurrently.
+// redeliver processes a stored delivery again. The new delivery has its own id, which contains the
+// number of the redelivery. redeliver uses the first free number, even if other requests redeliver
+// the same delivery concurrently.
 func (h *Handler) redeliver(c *gin.Context, hook *intake.Hook, deliveryID string) (intake.Receipt, error) {
 	ctx, org := c.Request.Context(), hook.OrganizationID
 	known, err := h.HooksDB.Delivery(ctx, org, hook.ID, deliveryID)
@@ -235,7 +239,7 @@ func (h *Handler) redeliver(c *gin.Context, hook *intake.Hook, deliveryID string
 		return intake.Receipt{}, err
 	}
 
-	// The original headers are not stored, so the event's name comes from the log.
+	// The original headers are not stored, so take the event's name from the log.
 	event := webhookin.Read(hook.Source, "", http.Header{"Content-Type": {contentType}}, body)
 	event.Name, event.Answer = known.Event, nil
 	delivered := intake.Delivered{ContentType: contentType, Body: body, Traceparent: httpx.Traceparent(c), Again: true}
@@ -250,7 +254,7 @@ func (h *Handler) redeliver(c *gin.Context, hook *intake.Hook, deliveryID string
 			continue
 		}
 		result, err := h.intake.Take(ctx, hook, &event, delivered)
-		if err != nil || !result.Duplicate { // for a duplicate, try the next id: a concurrent request has used this one
+		if err != nil || !result.Duplicate { // if it is a duplicate, another request has just used this id: try the next id
 			return result, err
 		}
 	}
@@ -272,7 +276,7 @@ func redeliveredID(deliveryID string, n int) string {
 	return out
 }
 
-// isNew reports whether the hook's log has no delivery with the id.
+// isNew reports whether the hook has no delivery with this id yet.
 func (h *Handler) isNew(ctx context.Context, hook *intake.Hook, deliveryID string) (bool, error) {
 	_, err := h.HooksDB.Delivery(ctx, hook.OrganizationID, hook.ID, deliveryID)
 	if apierr.CodeFor(err) == apierr.NotFound {
@@ -281,8 +285,8 @@ func (h *Handler) isNew(ctx context.Context, hook *intake.Hook, deliveryID strin
 	return false, err
 }
 
-// testHook handles POST /api/hooks?id=&action=test: it signs a test delivery as the source would
-// and processes it like any other delivery. The body is optional.
+// testHook handles POST /api/hooks?id=&action=test: it creates a delivery, signs it as the hook's
+// source would, and processes it like any other delivery. The request's body is optional.
 func (h *Handler) testHook(c *gin.Context) error {
 	hookID, body, err := actionOnHook[testHookBody](c)
 	if err != nil {
@@ -305,14 +309,14 @@ func (h *Handler) testHook(c *gin.Context) error {
 		return err
 	}
 
-	// Verify the signed delivery like a real one, so that the test finds faults in the hook's
-	// configuration.
+	// Verify the signature like that of a real delivery, so that the test finds mistakes in the
+	// hook's configuration.
 	event, err := readEvent(hook, sent.Header, sent.Body)
 	if err != nil {
 		return err
 	}
 
-	event.ID, event.Name = testID, name // some sources send the id and the name in the payload, which a test's payload may lack
+	event.ID, event.Name = testID, name // the payload of a test may lack the id and the name, which some sources send in the payload
 	result, err := h.intake.Take(c.Request.Context(), hook, &event, intake.Delivered{
 		ContentType: httpx.ContentJSON, Body: sent.Body, Traceparent: httpx.Traceparent(c),
 	})

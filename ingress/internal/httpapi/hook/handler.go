@@ -51,7 +51,7 @@ type Handler struct {
 	Hooks                *intake.Hooks
 	intake               intake.Intake
 	Small, Medium, Large transfer.Limiter    // limiters of incoming deliveries by size
-	Unsigned             *ratelimit.Failures // counts deliveries without a valid signature, by hook and client address
+	Unsigned             *ratelimit.Failures // counts the deliveries without a valid signature, by hook and client address
 	Rejections           *rejections         // limits the log entries of unsigned deliveries
 	senders              verifiedSenders     // client addresses that have sent a signed delivery
 }
@@ -97,8 +97,9 @@ func (h *Handler) Routes() []httpx.Route {
 	}
 }
 
-// findDelivery is the Finder for deliveries. If the query names no delivery, or if several hooks
-// have the delivery, it returns nil. The handler then reports the missing parameter.
+// findDelivery is the Finder for deliveries. It returns nil if the query does not identify a
+// delivery: without an id, or without a hook if several hooks have deliveries with the id. The
+// handler reports the missing parameter.
 func (h *Handler) findDelivery(c *gin.Context) error {
 	found := &httpx.Problems{}
 	hookID, _ := httpx.QueryValue(c, "hookId", found)
@@ -109,7 +110,7 @@ func (h *Handler) findDelivery(c *gin.Context) error {
 
 	hookID, err := h.hookFor(c, hookID, deliveryID)
 	switch {
-	case apierr.CodeFor(err) == apierr.InvalidRequest: // several hooks have a delivery with this id
+	case apierr.CodeFor(err) == apierr.InvalidRequest: // several hooks have a delivery with this id, so the query must name the hook
 		return nil
 	case err == nil && !httpx.IsText(deliveryID):
 		return httpx.NotFound()

@@ -14,7 +14,7 @@ import (
 	"parley/shared/store/hookdb"
 )
 
-// shownHook returns a hook in the form that callers see.
+// shownHook returns a hook in the form of responses.
 func (h *Handler) shownHook(hook domain.Hook) domain.Hook {
 	hook.URL = h.PublicURL + ReceivePath + hook.ID
 	if hook.Filter == nil {
@@ -23,7 +23,8 @@ func (h *Handler) shownHook(hook domain.Hook) domain.Hook {
 	return hook
 }
 
-// getHooks handles GET /api/hooks: a list, or one hook with ?id=.
+// getHooks handles GET /api/hooks: it returns a page of the organization's hooks, or with ?id= one
+// hook.
 func (h *Handler) getHooks(c *gin.Context) error {
 	hookID, present, err := httpx.QueryID(c, id.Hook)
 	if err != nil {
@@ -44,7 +45,7 @@ func (h *Handler) getHooks(c *gin.Context) error {
 		return err
 	}
 
-	// Read the sizes first, so that a large page waits for capacity before its hooks are read.
+	// Read the sizes first. If the page is large, wait for capacity before reading its hooks.
 	sizes, err := h.HooksDB.HookSizes(c.Request.Context(), org, p.After, p.Limit+1)
 	if err == nil {
 		err = httpx.ReservePage(c, sizes, &p)
@@ -65,8 +66,8 @@ func (h *Handler) getHooks(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusOK, httpx.NewList(hooks, p, func(h domain.Hook) string { return h.ID }))
 }
 
-// createHook handles POST /api/hooks. A secret that the service generates is shown only in this
-// response.
+// createHook handles POST /api/hooks. If the service generates the secret, only this response shows
+// it.
 func (h *Handler) createHook(c *gin.Context) error {
 	body, found, err := httpx.Collect[newHookBody](c)
 	if err != nil {
@@ -86,7 +87,7 @@ func (h *Handler) createHook(c *gin.Context) error {
 		return err
 	}
 
-	// Create the id here, because it is part of the context under which the secret is sealed.
+	// Create the id first, because the secret's encryption context contains it.
 	hook.ID = id.New(id.Hook)
 	secret := body.Secret.Or("")
 	if secret == "" {
@@ -104,8 +105,8 @@ func (h *Handler) createHook(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusCreated, h.withSecret(stored, secret, !body.Secret.Set))
 }
 
-// withSecret returns a hook in the form for the response to its creation or rotation. If made is
-// true, the service generated the secret, and the response contains it.
+// withSecret returns a hook for the response to its creation or to the rotation of its secret. If
+// made is true, the service has generated the secret, and the response shows it.
 func (h *Handler) withSecret(hook domain.Hook, secret string, made bool) domain.Hook {
 	hook = h.shownHook(hook)
 	if hook.Secret = httpx.HiddenSecret; made {
@@ -152,7 +153,7 @@ func (h *Handler) updateHook(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusOK, h.shownHook(changed))
 }
 
-// change returns the fields that the body sets.
+// change returns the change to a hook that the body describes.
 func (b *hookChangeBody) change() hookdb.HookChange {
 	change := hookdb.HookChange{
 		Name: b.Name.Pointer(), AgentID: b.AgentID.Pointer(), KeyID: b.KeyID.Pointer(), MessageTemplate: b.MessageTemplate.Pointer(),
@@ -174,8 +175,8 @@ func (b *hookChangeBody) change() hookdb.HookChange {
 	return change
 }
 
-// deleteHook handles DELETE /api/hooks?id=. This ingress process stops accepting deliveries
-// immediately, and others stop within 5 seconds.
+// deleteHook handles DELETE /api/hooks?id=. This ingress process rejects deliveries to the hook
+// immediately, other processes within 5 seconds.
 func (h *Handler) deleteHook(c *gin.Context) error {
 	hookID, err := httpx.RequiredID(c, id.Hook)
 	if err != nil {
@@ -190,7 +191,7 @@ func (h *Handler) deleteHook(c *gin.Context) error {
 }
 
 // rotateHook handles POST /api/hooks?id=&action=rotate: it sets a new secret. The previous secret
-// stays valid for the overlap. The body is optional.
+// stays valid for the number of seconds in the body, which is optional.
 func (h *Handler) rotateHook(c *gin.Context) error {
 	hookID, body, err := actionOnHook[rotateHookBody](c)
 	if err != nil {
@@ -205,7 +206,8 @@ func (h *Handler) rotateHook(c *gin.Context) error {
 
 	secret := body.Secret.Or("")
 
-	// The required length of a chosen secret depends on the source, so it is checked here and not by Check.
+	// The rules for a chosen secret depend on the source, so they are checked here and not in
+	// Check.
 	if body.Secret.Set {
 		found := &httpx.Problems{}
 		checkSecret(found, known.Source, secret)
@@ -230,7 +232,7 @@ func (h *Handler) rotateHook(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusOK, h.withSecret(changed, secret, !body.Secret.Set))
 }
 
-// actionOnHook reads the id and the optional body of an action.
+// actionOnHook reads the query's id and the optional body of a request for an action.
 func actionOnHook[T any](c *gin.Context) (hookID string, body T, err error) {
 	if c.Request.ContentLength != 0 {
 		body, err = httpx.Bind[T](c)

@@ -22,26 +22,26 @@ import (
 )
 
 const (
-	// ReceivePath is the path for deliveries, without the hook's id.
+	// ReceivePath is the path to which sources send deliveries, without the hook's id.
 	ReceivePath = "/api/hooks/receive/"
 	// MaxDelivery is the maximum size of a delivery in bytes.
 	MaxDelivery = 25 << 20 // GitHub's maximum
-	// DeliveryBegins is the maximum number of bytes that are allocated before a body arrives,
-	// whatever its Content-Length is.
+	// DeliveryBegins is the maximum number of bytes that are allocated for a body before it
+	// arrives, even if its Content-Length is larger.
 	DeliveryBegins = 4 << 10
 
 	// The limit on deliveries without a valid signature from one client address to one hook. It is
-	// high enough that a misconfigured source soon gets through after it is corrected. It is too
-	// low for guessing secrets.
+	// so high that a misconfigured source soon gets through once it is corrected, and so low that
+	// secrets cannot be guessed.
 	maxUnsigned    = 120
 	unsignedWindow = time.Minute
 
-	// Limits on deliveries of more than transfer.MediumBody bytes at one ingress process. Each of
-	// these bodies is completely in memory. Unverified senders (strangers) have separate, lower
-	// limits; the remaining slots are for verified senders.
+	// Limits on deliveries of more than transfer.MediumBody bytes at one ingress process. Such a
+	// body is in memory as a whole. Senders from which no signed delivery has come yet (strangers)
+	// have separate, lower limits, so that slots remain for verified senders.
 	deliveriesPerHook = 2
-	// DeliveriesPerOrganization is the maximum number of simultaneous large deliveries of an
-	// organization at one ingress process.
+	// DeliveriesPerOrganization is the maximum number of simultaneous large deliveries to an
+	// organization's hooks at one ingress process.
 	DeliveriesPerOrganization = 3
 	deliveriesAtOnce          = 8
 	strangersPerHook          = 1
@@ -49,20 +49,20 @@ const (
 	strangersPerAddress       = 2
 	strangersAtOnce           = 4
 
-	// Limits on deliveries of more than transfer.SmallBody and up to transfer.MediumBody bytes. A
-	// hook's URL may leak to many strangers. One hook may therefore take only half of the
-	// strangers' slots.
+	// Limits on deliveries of more than transfer.SmallBody and up to transfer.MediumBody bytes. The
+	// URL of a hook may become known to many strangers, so one hook may take only half of the slots
+	// for strangers.
 	mediumPerHook          = 8
 	mediumPerOrganization  = 16
 	mediumAtOnce           = 64
 	mediumStrangersPerHook = 16
 	mediumStrangersAtOnce  = 32
 
-	deliveryPace = 128 << 10 // bytes per second; high, because senders are servers
+	deliveryPace = 128 << 10 // minimum bytes per second; high, because senders are servers
 )
 
 // sharedSources lists the sources that send the deliveries of all their customers from the same
-// addresses. Two of these sources stop retrying a delivery that is rejected for a long time.
+// addresses. Two of them stop sending a delivery again if it has been rejected for a long time.
 var sharedSources = []domain.HookSource{domain.HookGitHub, domain.HookStripe, domain.HookSlack}
 
 // LargeDeliveries is the policy for deliveries of more than transfer.MediumBody bytes,
@@ -94,8 +94,8 @@ var (
 	SmallDeliveries = smallDeliveries()
 )
 
-// smallDeliveries returns the policy for small bodies, changed so that a delivery always waits for
-// a slot, whichever limit is reached.
+// smallDeliveries returns a variant of the policy for small bodies, in which a delivery waits for a
+// slot whichever limit is reached.
 func smallDeliveries() *transfer.Policy {
 	policy := *transfer.SmallBodies
 	policy.QueueOwn = true
@@ -103,8 +103,8 @@ func smallDeliveries() *transfer.Policy {
 	return &policy
 }
 
-// ReceiveDelivery handles POST /api/hooks/receive/<id>. The request is authenticated only by the
-// delivery's signature.
+// ReceiveDelivery handles POST /api/hooks/receive/<id>. The signature of the delivery authenticates
+// the request.
 func (h *Handler) ReceiveDelivery(c *gin.Context) error {
 	hook, err := h.requestedHook(c)
 	if err != nil {
@@ -118,8 +118,8 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) error {
 		return httpx.RateLimited(wait, "too many deliveries to this hook without a valid signature")
 	}
 
-	// Make the checks that do not need the body first, so that the bodies of strangers are not
-	// read.
+	// First make the checks that do not need the body, so that strangers' bodies are not read in
+	// vain.
 	if err := webhookin.VerifyHeaders(hook.Source, hook.SignatureHeader, hook.Secrets, c.Request.Header, time.Now()); err != nil {
 		h.Unsigned.Begin(sender)
 		err = apierr.New(apierr.Unauthenticated, "%s", err)
@@ -131,7 +131,7 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) error {
 	httpx.StateFor(c).Unverified = who.Unverified
 	body, leave, err := h.deliveryBody(c, who)
 	if err != nil {
-		if who.Unverified { // count the delivery even if it is rejected, aborted or incomplete
+		if who.Unverified { // count the delivery also if it is rejected, aborted or incomplete
 			h.Unsigned.Begin(sender)
 		}
 		return err
@@ -149,7 +149,7 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) error {
 	}
 
 	h.verify(c.Request.Context(), hook, client)
-	httpx.StateFor(c).Ident = auth.Identity{Caller: hook.Caller()} // the caller is known only now; the request's log line shows it
+	httpx.StateFor(c).Ident = auth.Identity{Caller: hook.Caller()} // for the log line: the caller is known only after the verification
 	h.Auth.Used(hook.KeyID)
 	result, err := h.intake.Take(c.Request.Context(), hook, &event, intake.Delivered{
 		ContentType: c.GetHeader("Content-Type"), Body: body, Traceparent: httpx.Traceparent(c),
@@ -160,8 +160,8 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) error {
 	return writeReceipt(c, hook, &event, result)
 }
 
-// writeReceipt responds to a delivery. A source that sends a challenge expects only the answer to
-// the challenge.
+// writeReceipt responds to a delivery. If the source has sent a challenge, the response is only the
+// answer to it.
 func writeReceipt(c *gin.Context, hook *intake.Hook, event *webhookin.Event, result intake.Receipt) error {
 	httpx.StateFor(c).Delivery = result.Status
 	if result.RunID != nil {
@@ -173,10 +173,11 @@ func writeReceipt(c *gin.Context, hook *intake.Hook, event *webhookin.Event, res
 	return httpx.JSON(c, http.StatusAccepted, result)
 }
 
-// isExempt reports whether a delivery is read although its client address has sent too many
-// unsigned deliveries to the hook. The customers of GitHub, Stripe and Slack share client
-// addresses, so any customer could otherwise block the deliveries of others. All deliveries from
-// verified addresses are read. From other addresses, only small deliveries are read.
+// isExempt reports whether the service reads a delivery although its client address has sent too
+// many deliveries without a valid signature to the hook. GitHub, Stripe and Slack send the
+// deliveries of all their customers from the same addresses, so without this exception one customer
+// could block the others. It applies to all deliveries from verified addresses, and to small
+// deliveries from others.
 func isExempt(c *gin.Context, hook *intake.Hook, verified bool) bool {
 	length := c.Request.ContentLength
 	return slices.Contains(sharedSources, hook.Source) && (verified || length >= 0 && length <= transfer.SmallBody)
@@ -222,7 +223,7 @@ func (h *Handler) deliveryBody(c *gin.Context, who transfer.Owner) (body []byte,
 }
 
 // readWhole reads a body to its end. It allocates at most DeliveryBegins bytes in advance, because
-// unverified senders may declare any length.
+// the declared length may be false.
 func readWhole(from io.Reader, length int64) ([]byte, error) {
 	var buf bytes.Buffer
 	if length > 0 {

@@ -14,10 +14,11 @@ import (
 	"parley/shared/store/hookdb"
 )
 
-// Limits on log entries for deliveries without a valid signature, which anyone can send. Each entry
-// is written at most once in repeatWindow. Verified senders have their own limits per hook and per
-// organization, so that strangers cannot keep a misconfigured source out of the log. The total
-// limit is much higher, so that one organization cannot use it up for the others.
+// Limits on log entries for deliveries without a valid signature, which anyone can send. Entries
+// with the same hook, client address and reason are written at most once in repeatWindow. Verified
+// senders have separate limits per hook and per organization, so that strangers cannot keep a
+// misconfigured source out of the log. The limit for all organizations is so high that no single
+// organization can reach it.
 const (
 	repeatWindow        = 10 * time.Second
 	rejectionsPerHook   = 30 // per minute
@@ -25,7 +26,7 @@ const (
 	rejectionsPerMinute = 6000
 )
 
-// rejections limits the log entries of rejected deliveries at this ingress process.
+// rejections limits the number of log entries for rejected deliveries at this ingress process.
 type rejections struct{ entries, hooks, orgs, all *ratelimit.Failures }
 
 func newRejections(now func() time.Time) *rejections {
@@ -47,8 +48,8 @@ func (r *rejections) allow(orgID, hookID string, d *hookdb.Rejected) bool {
 		r.orgs.Begin(orgID+kind) == 0 && r.all.Begin("") == 0
 }
 
-// logRejected logs a delivery without a valid signature. The usual cause is that the source and the
-// hook have different secrets. The response waits until the entry is stored.
+// logRejected logs a delivery without a valid signature. Usually the source and the hook have
+// different secrets. logRejected returns after the entry was stored.
 func (h *Handler) logRejected(c *gin.Context, hook *intake.Hook, client string, verified bool, cause error) {
 	coded, ok := errors.AsType[*apierr.Error](cause)
 	if !ok || coded.Code != apierr.Unauthenticated {
@@ -59,7 +60,7 @@ func (h *Handler) logRejected(c *gin.Context, hook *intake.Hook, client string, 
 		return
 	}
 
-	// The entry is stored even if the source disconnects.
+	// Store the entry even if the source disconnects.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), storeTimeout)
 	defer cancel()
 	if err := h.HooksDB.LogRejected(ctx, hook.OrganizationID, hook.ID, d); err != nil {

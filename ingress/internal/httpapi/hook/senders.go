@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	senderTTL  = 24 * time.Hour // how long a sender stays in memory; afterwards, it is stored again
+	senderTTL  = 24 * time.Hour // how long a sender stays in memory; after that, its next delivery stores it again
 	maxSenders = 20_000         // maximum number of senders in memory
-	// storeTimeout is the timeout for storing a sender, because the response waits for it.
+	// storeTimeout is the timeout for storing a sender. It is short, because the response waits.
 	storeTimeout = 2 * time.Second
 )
 
 // verify records that a client address has sent a signed delivery to a hook. The record is kept in
-// memory for a day and in PostgreSQL for all ingress processes. If storing fails, the next delivery
-// tries again.
+// memory for a day and in PostgreSQL for all ingress processes. If the record cannot be stored, the
+// next delivery from this address tries again.
 func (h *Handler) verify(ctx context.Context, hook *intake.Hook, client string) {
 	sender := hook.ID + " " + client
 	if !h.senders.add(sender) {
@@ -83,7 +83,7 @@ func (s *verifiedSenders) shrink(now time.Time) {
 	}
 }
 
-// forget removes a sender, so that its next delivery stores it again.
+// forget removes a sender from the cache, so that its next delivery stores it again.
 func (s *verifiedSenders) forget(sender string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -39,7 +39,7 @@ func ReadAccept(header http.Header) []MediaRange {
 }
 
 // weightFor returns the weight of the most specific range that matches media, or 0 if none matches.
-// named is true if this range is the media type itself. It is false for a wildcard.
+// named is true if this range is the media type itself and not a wildcard.
 func weightFor(ranges []MediaRange, media string) (weight float64, named bool) {
 	kind, _, _ := strings.Cut(media, "/")
 
@@ -67,8 +67,8 @@ func weightFor(ranges []MediaRange, media string) (weight float64, named bool) {
 	return weight, best == 2
 }
 
-// WantsEvents reports whether the client prefers server-sent events to JSON. If both have the same
-// weight, it prefers events only if the header names text/event-stream.
+// WantsEvents reports whether the client prefers server-sent events to JSON. With equal weights,
+// the client prefers events if the header names text/event-stream without a wildcard.
 func WantsEvents(header http.Header) bool {
 	ranges := ReadAccept(header)
 	events, named := weightFor(ranges, ContentEvents)

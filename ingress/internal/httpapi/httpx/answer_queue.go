@@ -14,38 +14,40 @@ import (
 // queueTimeout is the maximum time that a large response waits for its turn.
 const queueTimeout = 10 * time.Second
 
-// maxPause is the maximum pause between two turns.
+// maxPause is the maximum pause after a turn.
 const maxPause = time.Second
 
-// maxQueued is the maximum number of large responses of one organization in the queue.
+// maxQueued is the maximum number of responses in the queue that belong to one organization.
 const maxQueued = 4
 
-// The queue keeps the number of bytes that it has recently rendered for each organization. The
-// number decreases by decayPerSecond each second and is at most maxRecentBytes.
+// For each organization, the queue knows how many bytes were rendered recently. This number falls
+// by decayPerSecond each second, and is at most maxRecentBytes.
 const (
 	decayPerSecond = 256 << 10
 	maxRecentBytes = 64 << 20
 )
 
-// agingPerSecond is subtracted from a waiting response's rank each second.
+// agingPerSecond is how much the rank of a waiting response falls each second.
 const agingPerSecond = maxRecentBytes / 8
 
-// answerQueue serializes the reading and rendering of large responses, which fully occupies one
-// core of this process and one of PostgreSQL. Only one response is rendered at a time. Each
-// rendering is followed by a pause of the same length, so that small requests find a free core.
+// answerQueue makes large responses take turns. Reading and rendering a large response fully
+// occupies a core of PostgreSQL and a core of this process. Therefore only one response has its
+// turn at a time. After each turn follows a pause of the same length, in which small requests find
+// free cores.
 //
-// The response with the lowest rank is next: the response whose organization has recently had the
-// fewest bytes rendered. The rank falls while a response waits, so newcomers cannot delay it
-// forever. Among equal ranks, the smallest response is next.
+// The next turn goes to the response with the lowest rank. The rank of a response is the number of
+// bytes recently rendered for its organization. It falls while the response waits, so that later
+// responses cannot delay it forever. Among equal ranks, the smallest response is next.
 type answerQueue struct {
 	mu      sync.Mutex
-	busy    bool // a response is being rendered, or the pause after it is not over
+	busy    bool // whether a response has its turn, or the pause after it is not over
 	began   time.Time
 	waiting []*queuedAnswer        // in order of arrival
-	made    map[string]recentBytes // by organization; an organization without recent bytes may be missing
+	made    map[string]recentBytes // recently rendered bytes, by organization; no entry: 0
 }
 
-// recentBytes is the number of bytes recently rendered for an organization, at a point in time.
+// recentBytes is the number of bytes recently rendered for an organization, as of the time in the
+// field at.
 type recentBytes struct {
 	bytes float64
 	at    time.Time
@@ -55,14 +57,15 @@ func (b recentBytes) now() float64 { return max(b.bytes-time.Since(b.at).Seconds
 
 // queuedAnswer is a large response in the queue.
 type queuedAnswer struct {
-	owner    string // the organization or demo visitor for which the response is counted
+	owner    string // organization or demo visitor to which the response belongs
 	bytes    int
 	queuedAt time.Time
 	admitted chan struct{}
 }
 
-// wait blocks until a response of the given size may be rendered. The caller must call made after
-// rendering the response. If queueTimeout passes, wait returns the error overloaded.
+// wait blocks until it is the turn of a response of the given size. The caller must call made when
+// the response is rendered. If the turn does not come within queueTimeout, wait returns the error
+// overloaded. If the organization has too many responses in the queue, it returns rate_limited.
 func (m *answerQueue) wait(ctx context.Context, owner string, bytes int) (made func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, queueTimeout)
 	defer cancel()
@@ -93,7 +96,7 @@ func (m *answerQueue) wait(ctx context.Context, owner string, bytes int) (made f
 	}
 
 	if !m.giveUp(turn) {
-		made() // the turn began at the moment of the timeout
+		made() // the turn began just when the timeout passed
 	}
 
 	busy := apierr.New(apierr.Overloaded, "too many large responses are being read simultaneously; try again shortly")
@@ -114,7 +117,7 @@ func (m *answerQueue) giveUp(turn *queuedAnswer) bool {
 	return true
 }
 
-// end ends a turn. After a pause, the next turn begins.
+// end ends the current turn. After a pause, the next turn begins.
 func (m *answerQueue) end() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -126,7 +129,7 @@ func (m *answerQueue) end() {
 	})
 }
 
-// start begins the next turn if none is in progress. m.mu must be locked.
+// start begins the next turn if there is neither a turn nor a pause. The caller must hold m.mu.
 func (m *answerQueue) start() {
 	if m.busy || len(m.waiting) == 0 {
 		return
@@ -137,7 +140,7 @@ func (m *answerQueue) start() {
 	m.waiting = slices.DeleteFunc(m.waiting, func(other *queuedAnswer) bool { return other == turn })
 	m.busy, m.began = true, time.Now()
 
-	// Count the bytes at the start of the turn, so that they affect the choice of the next
+	// Count the bytes now and not after the turn, so that they affect the choice of the next
 	// response.
 	m.count(turn.owner, m.made[turn.owner].now()+float64(turn.bytes))
 	close(turn.admitted)
@@ -149,8 +152,8 @@ func (m *answerQueue) rank(turn *queuedAnswer) float64 {
 	return m.made[turn.owner].now() - time.Since(turn.queuedAt).Seconds()*agingPerSecond
 }
 
-// count sets the recent bytes of an organization. If the map is large, it removes the organizations
-// whose bytes have decreased to zero.
+// count sets the number of bytes recently rendered for an organization. If the map is large, count
+// removes the organizations whose number has fallen to 0.
 func (m *answerQueue) count(owner string, bytes float64) {
 	if m.made == nil {
 		m.made = map[string]recentBytes{}

@@ -12,8 +12,8 @@ import (
 	"parley/shared/apierr"
 )
 
-// The queue prefers the organization with the fewest recent bytes, however many large responses
-// other organizations request.
+// The next turn goes to the organization with the fewest recently rendered bytes, however many
+// large responses other organizations request.
 func TestLargeAnswersAreMadeInTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -78,8 +78,8 @@ func TestLargeAnswersAreMadeInTurns(t *testing.T) {
 	})
 }
 
-// Forty organizations continuously request responses of 70 KiB. A response of 4 MiB is delayed only
-// slightly.
+// Forty organizations continuously request responses of 70 KiB. Responses of 4 MiB to another
+// organization are delayed only slightly.
 func TestManySmallAnswersDoNotDelayALargeOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -110,8 +110,8 @@ func TestManySmallAnswersDoNotDelayALargeOne(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The large response waits for 160 responses of 6 ms each. It also waits half a second
-			// for each 4 MiB that its organization has read before.
+			// The response may wait for 160 turns of 6 ms, and for half a second for each 4 MiB
+			// that its organization has read before.
 			if waited, maximum := time.Since(began), time.Second+time.Duration(n+1)*500*time.Millisecond; waited > maximum {
 				t.Errorf("large answer %d waited for %s", n, waited)
 			}
@@ -124,7 +124,8 @@ func TestManySmallAnswersDoNotDelayALargeOne(t *testing.T) {
 	})
 }
 
-// A response whose turn does not begin in time is rejected and leaves the queue.
+// If the turn of a response does not come in time, the response leaves the queue, and the request
+// is rejected.
 func TestLargeAnswersWaitForABoundedTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

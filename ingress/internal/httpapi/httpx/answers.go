@@ -17,24 +17,24 @@ import (
 )
 
 const (
-	// LargeBytes is the minimum size in bytes of a large response. Smaller responses fit into the
-	// buffers of the connection and are not limited.
+	// LargeBytes is the minimum size in bytes of a large response. Smaller responses are not
+	// limited, because they fit into the connection's buffers.
 	LargeBytes = rundb.ShortBytes
 
-	// AnswersPerOrganization is the maximum number of bytes of large responses that one ingress
-	// process writes simultaneously for one organization. A response stays in memory until its
-	// client has read it.
+	// AnswersPerOrganization is the maximum total size, in bytes, of the large responses to one
+	// organization that an ingress process writes at the same time. Each of them stays in memory
+	// until its client has read it.
 	AnswersPerOrganization = 32 << 20
-	// LargeAnswersInTotal is the maximum number of such bytes for all organizations together.
+	// LargeAnswersInTotal is the corresponding maximum for all organizations together.
 	LargeAnswersInTotal = 256 << 20
 
-	// minPace and slowAfter define slow responses: the client has read fewer than minPace bytes per
-	// second for at least slowAfter. The connection of a slow response may be closed to make room
-	// for another organization's response.
+	// A response is slow if it is in progress for at least slowAfter and its client has read fewer
+	// than minPace bytes per second. The connection of a slow response may be closed to make room
+	// for the response to another organization.
 	minPace   = 256 << 10 // bytes per second
 	slowAfter = 2 * time.Second
 
-	// AnswerPiece is the number of bytes written between two updates of the write deadline.
+	// AnswerPiece is the number of bytes that are written before the write deadline is set again.
 	AnswerPiece = 64 << 10
 )
 
@@ -43,7 +43,7 @@ type LargeAnswers struct {
 	PerOrganization, AtOnce int64
 
 	mu    sync.Mutex
-	total int64 // sum of the sizes of the open responses
+	total int64 // sum of the sizes of the responses in open
 	open  []*LargeAnswer
 
 	queue answerQueue
@@ -52,21 +52,21 @@ type LargeAnswers struct {
 // LargeAnswer is one large response, counted from Enter to Leave.
 type LargeAnswer struct {
 	all   *LargeAnswers
-	owner string // organization or demo visitor for which the response is counted; see answerOwner
+	owner string // organization or demo visitor to which the response belongs; see answerOwner
 	bytes int64
 	sent  int64 // number of bytes that the client has read
 	conn  *http.ResponseController
 	began time.Time
-	cut   bool // the connection was closed to make room for another response
+	cut   bool // whether the connection was closed to make room for another response
 
-	rendering bool   // the response is counted but not rendered yet
-	made      func() // ends the response's turn in the answer queue; nil if the response did not wait there
+	rendering bool   // whether the response is counted but not rendered yet
+	made      func() // ends the turn of the response in the answer queue; nil if it had no turn
 }
 
-// Enter counts a response of the given size. It returns the error rate_limited if the
-// organization's limit is reached, and overloaded if the limit for all organizations is reached. An
-// organization's first large response never exceeds its own limit, whatever the size. The caller
-// must call Leave.
+// Enter counts a response of the given size, until the caller calls Leave. It returns the error
+// rate_limited if the response would exceed the limit of its organization, and overloaded if it
+// would exceed the limit for all organizations. The limit of an organization does not apply if it
+// has no other large response in progress.
 func (a *LargeAnswers) Enter(owner string, bytes int64, conn *http.ResponseController) (*LargeAnswer, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -84,8 +84,8 @@ func (a *LargeAnswers) Enter(owner string, bytes int64, conn *http.ResponseContr
 
 	now := time.Now()
 
-	// Make room by closing the connections of slow responses of other organizations. A response
-	// larger than the limit for all organizations may be sent alone.
+	// Make room by closing the connections of slow responses to other organizations. A response
+	// that exceeds the limit by itself may be sent alone.
 	for a.total > 0 && a.total+bytes > a.AtOnce {
 		if !a.closeSlowest(owner, now) {
 			busy := apierr.New(apierr.Overloaded, "too many large responses are being read simultaneously; try again shortly")
@@ -99,8 +99,8 @@ func (a *LargeAnswers) Enter(owner string, bytes int64, conn *http.ResponseContr
 	return entered, nil
 }
 
-// closeSlowest closes the connection of the slowest response of another organization. It returns
-// false if none of these responses is slow.
+// closeSlowest closes the connection of the slowest response to another organization. It returns
+// false if no such response is slow.
 func (a *LargeAnswers) closeSlowest(owner string, now time.Time) bool {
 	var slowest *LargeAnswer
 	for _, other := range a.open {
@@ -126,15 +126,15 @@ func (a *LargeAnswers) Bytes() int64 {
 	return a.total
 }
 
-// remove stops counting a response. If the response is not counted, remove does nothing. a.mu must
-// be locked.
+// remove stops counting a response. It does nothing if the response is not counted. The caller must
+// hold a.mu.
 func (a *LargeAnswers) remove(gone *LargeAnswer) {
 	if i := slices.Index(a.open, gone); i >= 0 {
 		a.open, a.total = slices.Delete(a.open, i, i+1), a.total-gone.bytes
 	}
 }
 
-// slow reports whether the client reads more slowly than minPace. l.all.mu must be locked.
+// slow reports whether the response is slow; see minPace. The caller must hold l.all.mu.
 func (l *LargeAnswer) slow(now time.Time) bool {
 	return !l.rendering && now.Sub(l.began) >= slowAfter && l.pace(now) < minPace
 }
@@ -144,7 +144,8 @@ func (l *LargeAnswer) pace(now time.Time) float64 {
 	return float64(l.sent) / max(now.Sub(l.began), time.Millisecond).Seconds()
 }
 
-// Leave stops counting the response. It may be called more than once and on nil.
+// Leave stops counting the response. It may be called more than once. On a nil LargeAnswer it does
+// nothing.
 func (l *LargeAnswer) Leave() {
 	if l == nil {
 		return
@@ -157,8 +158,8 @@ func (l *LargeAnswer) Leave() {
 	l.all.remove(l)
 }
 
-// Write writes body in pieces. The write deadline is TransferTime after the start. Each byte sent
-// extends it by the time that the byte would take at SlowestRate.
+// Write writes body in pieces. The write deadline is TransferTime after the start of the response,
+// extended for each byte sent by the time that the byte takes at SlowestRate.
 func (l *LargeAnswer) Write(w io.Writer, body []byte) error {
 	for piece := range slices.Chunk(body, AnswerPiece) {
 		if err := l.extend(); err != nil {
@@ -183,19 +184,19 @@ func (l *LargeAnswer) extend() error {
 		return apierr.New(apierr.Overloaded, "too many large responses are being read simultaneously; try again shortly")
 	}
 	earned := time.Duration(l.sent) * time.Second / SlowestRate
-	_ = l.conn.SetWriteDeadline(l.began.Add(TransferTime + earned)) // fails only for recorders in tests
+	_ = l.conn.SetWriteDeadline(l.began.Add(TransferTime + earned)) // fails only for the response recorders of tests
 	return nil
 }
 
-// read records that the client has read n bytes.
+// read records that the client has received n bytes.
 func (l *LargeAnswer) read(n int) {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
 	l.sent += int64(n)
 }
 
-// answerOwner returns the key under which a caller's responses are counted: the organization, or
-// the visitor for demo callers, who all share one organization.
+// answerOwner returns the name under which a caller's responses are counted: the organization or,
+// for demo callers, who all share one organization, the visitor.
 func answerOwner(who domain.Caller) string {
 	if who.Kind == domain.CallerDemo {
 		return "demo:" + who.DemoClient
@@ -204,8 +205,8 @@ func answerOwner(who domain.Caller) string {
 }
 
 // CountAnswer counts a response of the given size against the caller's limit. If ReserveAnswer has
-// already counted an estimate, CountAnswer corrects the size and returns the same LargeAnswer. It
-// returns nil, nil if the response is not large.
+// counted an estimate, CountAnswer replaces the estimate by the given size. If the response is not
+// large, CountAnswer returns nil and no error.
 func CountAnswer(c *gin.Context, bytes int) (*LargeAnswer, error) {
 	st := StateFor(c)
 	if reserved := st.reserved; reserved != nil {
@@ -219,17 +220,17 @@ func CountAnswer(c *gin.Context, bytes int) (*LargeAnswer, error) {
 	return st.Large.Enter(answerOwner(Caller(c)), int64(bytes), http.NewResponseController(c.Writer))
 }
 
-// ReserveAnswer waits for a turn in the answer queue and counts a response of the estimated size. A
-// response beyond the limit is thus rejected before PostgreSQL reads it. If bytes is less than
-// LargeBytes, ReserveAnswer does nothing. The turn ends when CountAnswer is called for the rendered
-// response, or with EndReservation at the end of the request.
+// ReserveAnswer waits for a turn in the answer queue and counts a response of the estimated size.
+// Therefore a response beyond the limit is rejected before PostgreSQL reads its data. If bytes is
+// less than LargeBytes, ReserveAnswer does nothing. The turn ends when the response is rendered and
+// CountAnswer is called, or with EndReservation.
 func ReserveAnswer(c *gin.Context, bytes int) error {
 	st := StateFor(c)
 	if bytes < LargeBytes || st.Large == nil {
 		return nil
 	}
 
-	// A request has at most one reservation, so a second estimate replaces the first.
+	// A request has at most one reservation, so end an earlier one.
 	EndReservation(c)
 	owner := answerOwner(Caller(c))
 	made, err := st.Large.queue.wait(c.Request.Context(), owner, bytes)
@@ -249,8 +250,8 @@ func ReserveAnswer(c *gin.Context, bytes int) error {
 }
 
 // ReserveFunc returns a function that releases the slot of the request's body and then calls
-// ReserveAnswer. It is for requests whose run was already found or accepted, so that the body is no
-// longer needed.
+// ReserveAnswer. It is for requests whose run was already found or accepted and whose body is
+// therefore no longer needed.
 func ReserveFunc(c *gin.Context) func(bytes int) error {
 	return func(bytes int) error {
 		ReleaseBody(c)
@@ -258,21 +259,22 @@ func ReserveFunc(c *gin.Context) func(bytes int) error {
 	}
 }
 
-// EndReservation releases the reservation of a response that was not rendered.
+// EndReservation releases the reservation of a response that will not be rendered, if there is one.
 func EndReservation(c *gin.Context) {
 	st := StateFor(c)
 	st.reserved.Leave()
 	st.reserved = nil
 }
 
-// reserve marks the response as counted but not rendered. Until it is rendered, it is not slow.
+// reserve records that the response is counted but not rendered yet. A response is not slow before
+// it is rendered.
 func (l *LargeAnswer) reserve(made func()) {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
 	l.rendering, l.made = true, made
 }
 
-// ready ends the rendering and replaces the estimated size with the actual one.
+// ready records that the response is rendered, and replaces its estimated size by the actual one.
 func (l *LargeAnswer) ready(bytes int64) {
 	l.made()
 	l.all.mu.Lock()
@@ -283,8 +285,8 @@ func (l *LargeAnswer) ready(bytes int64) {
 	l.bytes, l.began, l.rendering = bytes, time.Now(), false
 }
 
-// SendBody responds with a JSON body. If there is no capacity for a large body, it responds with an
-// error; see RefuseAnswer.
+// SendBody responds with a JSON body. If there is no capacity for a large response, it responds
+// with an error; see RefuseAnswer.
 func SendBody(c *gin.Context, status int, body []byte) {
 	large, err := CountAnswer(c, len(body))
 	if err != nil {
@@ -308,9 +310,9 @@ func SendBody(c *gin.Context, status int, body []byte) {
 	}
 }
 
-// RefuseAnswer responds with err in place of a response that cannot be sent. If capacity is lacking
-// after a POST request has created or found a run, the Location header contains the URL at which
-// the run can be read.
+// RefuseAnswer responds with err, because the actual response cannot be sent. If there is no
+// capacity for the response to a POST request that has created or found a run, the Location header
+// contains the URL of the run.
 func RefuseAnswer(c *gin.Context, err error) {
 	full := apierr.CodeFor(err) == apierr.RateLimited || apierr.CodeFor(err) == apierr.Overloaded
 	if run := StateFor(c).RunID; full && run != "" && c.Request.Method == http.MethodPost {
@@ -320,12 +322,12 @@ func RefuseAnswer(c *gin.Context, err error) {
 }
 
 const (
-	// TransferTime is the minimum time allowed for a whole transfer. Each byte transferred extends
-	// the deadline by the time that the byte takes at SlowestRate. The server's write timeout would
-	// abort large files on slow connections. A timeout per piece would let a client stay connected
-	// for hours by reading a piece now and then.
+	// TransferTime is the time allowed for a transfer, in addition to the time that its bytes take
+	// at SlowestRate. The server's write timeout would be too short for large files on slow
+	// connections. With a timeout for each piece, a client could stay connected for hours by
+	// reading a piece now and then.
 	TransferTime = time.Minute
 
-	// SlowestRate is the lowest accepted rate for documents and files, in bytes per second.
+	// SlowestRate is the lowest rate of a transfer that is accepted, in bytes per second.
 	SlowestRate = 16 << 10
 )

@@ -11,7 +11,7 @@ import (
 	"parley/shared/apierr"
 )
 
-// entered counts a response of which the client has already read the given number of bytes.
+// entered counts a response whose client has already read the given number of bytes.
 func entered(t *testing.T, all *LargeAnswers, owner string, bytes, read int64) *LargeAnswer {
 	t.Helper()
 	a, err := all.Enter(owner, bytes, http.NewResponseController(httptest.NewRecorder()))
@@ -31,7 +31,7 @@ func codeOfEnter(all *LargeAnswers, owner string, bytes int64) apierr.Code {
 	return apierr.CodeFor(err)
 }
 
-// Each organization has its own limit. A single response never exceeds it.
+// Each organization has its own limit, which does not apply to a single response.
 func TestLargeAnswersOfAnOrganization(t *testing.T) {
 	t.Parallel()
 	all := &LargeAnswers{PerOrganization: 100, AtOnce: 1000}
@@ -49,8 +49,8 @@ func TestLargeAnswersOfAnOrganization(t *testing.T) {
 	}
 }
 
-// If the limit for all organizations is reached, a slow response of another organization is
-// aborted. Fast clients always get complete responses.
+// If the limit for all organizations is reached, a slow response to another organization is
+// aborted. Responses to fast clients are never aborted.
 func TestSlowReadersMakeRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

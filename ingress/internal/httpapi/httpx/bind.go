@@ -26,11 +26,11 @@ const (
 	// MessageBody.
 	MaxMessageBody = 2 << 20
 
-	maxReuse = 64 << 10 // larger buffers are not put back into the pool
+	maxReuse = 64 << 10 // the pool keeps no larger buffers
 )
 
-// Checked is a body with rules beyond the types of its fields. Check adds a problem to p for each
-// violation.
+// Checked is a body that has further rules in addition to the types of its fields. Check adds a
+// problem to p for each rule that the body violates.
 type Checked interface{ Check(p *Problems) }
 
 // Bind decodes a request's JSON body strictly and checks it. The error lists every problem of the
@@ -46,8 +46,8 @@ func BindUpTo[T any](c *gin.Context, maximum int64) (T, error) {
 	return body, err
 }
 
-// Collect is Bind for handlers that check more than the body: it returns the body's problems, to
-// which the handler adds its own. If it returns an error, the body could not be decoded.
+// Collect is like Bind, but returns the problems of the body, so that the handler can add further
+// problems. It returns an error only if the body could not be read or decoded.
 func Collect[T any](c *gin.Context) (T, *Problems, error) { return collectUpTo[T](c, MaxBody) }
 
 // collectUpTo is Collect for bodies of the given maximum size in bytes.
@@ -55,13 +55,14 @@ func collectUpTo[T any](c *gin.Context, maximum int64) (T, *Problems, error) {
 	return collectBy[T](c, maximum, DecodeStrict)
 }
 
-// CollectOpen is Collect for bodies of other protocols; see DecodeOpen.
+// CollectOpen is Collect for bodies of other protocols, which may contain unknown names; see
+// DecodeOpen.
 func CollectOpen[T any](c *gin.Context, maximum int64) (T, *Problems, error) {
 	return collectBy[T](c, maximum, DecodeOpen)
 }
 
-// collectBy reads, decodes and checks a body. The body is in a pooled buffer, so decode must copy
-// the bytes that it keeps.
+// collectBy reads, decodes and checks a body. The bytes of the body are in a pooled buffer, so
+// decode must copy those that it keeps.
 func collectBy[T any](c *gin.Context, maximum int64, decode func([]byte, any, *Problems) bool) (T, *Problems, error) {
 	var body T
 	buf, ok := buffers.Get().(*bytes.Buffer)
@@ -85,7 +86,7 @@ func collectBy[T any](c *gin.Context, maximum int64, decode func([]byte, any, *P
 		return body, nil, found.Err()
 	}
 
-	// Check runs even if fields have problems, so that the response lists all of them.
+	// Check the body even if fields have problems, so that the response lists all problems.
 	if b, ok := any(&body).(Checked); ok {
 		b.Check(found)
 	}
@@ -95,7 +96,8 @@ func collectBy[T any](c *gin.Context, maximum int64, decode func([]byte, any, *P
 // buffers is a pool of buffers for request bodies.
 var buffers sync.Pool // contains *bytes.Buffer
 
-// ReadBody reads a JSON body into buf. It returns an error if the body has more bytes than maximum.
+// ReadBody reads a JSON body into buf. It returns an API error if the body is missing, is not
+// declared as JSON, or has more than maximum bytes.
 func ReadBody(c *gin.Context, buf *bytes.Buffer, maximum int64) error {
 	req := c.Request
 	if req.ContentLength == 0 {
@@ -140,7 +142,7 @@ func IsJSON(header http.Header) bool {
 	return !present || strings.EqualFold(charset, "utf-8")
 }
 
-// CheckedBody checks a body that was built from a form. The error lists every problem.
+// CheckedBody checks a body that was built from a form. The error lists all problems.
 func CheckedBody(b Checked) error {
 	found := &Problems{}
 	b.Check(found)
@@ -154,8 +156,8 @@ func IsForm(header http.Header) bool {
 		return false
 	}
 	media, _, err := mime.ParseMediaType(values[0])
-	// Accept invalid parameters after the media type here. The multipart reader rejects them with a
-	// better error, because the boundary is invalid.
+	// Ignore invalid parameters after the media type. Without a valid boundary, the multipart
+	// reader returns a better error.
 	return media == ContentForm && (err == nil || errors.Is(err, mime.ErrInvalidMediaParameter))
 }
 

@@ -8,8 +8,8 @@ import (
 	"parley/shared/domain"
 )
 
-// Charge counts a request for a run against its caller's rate limit and sets the rate limit
-// headers.
+// Charge is the rate charge of a request that starts a run; see dispatch.Charge. It also sets the
+// rate limit headers.
 type Charge struct {
 	limiter *Limiter
 	c       *gin.Context
@@ -27,8 +27,8 @@ func (t Charge) Refund() {
 	t.limiter.ShowLimit(t.c)
 }
 
-// Returns reports whether Refund would restore the rate limit exactly. This is the case if the
-// limit has enough room that no other request is rejected between Pay and Refund.
+// Returns reports whether Refund would restore the rate limit exactly. It does if the limit has so
+// much room that the charge cannot cause another request to be rejected before the refund.
 func (t Charge) Returns() bool { return t.limiter.limits.Plenty(Caller(t.c)) }
 
 // Count counts one request of a caller without setting headers, for requests that have no HTTP

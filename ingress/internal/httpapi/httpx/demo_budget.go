@@ -13,9 +13,9 @@ const (
 	demoBudgetWait = 10 * time.Minute
 )
 
-// demoBudget limits the tokens that all demo visitors together may use per day. A request limit per
-// visitor is not enough, because the number of visitors is unlimited. A run's tokens are known only
-// when it finishes, so runs in progress may still exceed the budget.
+// demoBudget limits the tokens that all demo visitors together may use per day. A limit for each
+// visitor would not suffice, because there may be any number of visitors. The tokens of a run are
+// known only when the run has finished, so the runs in progress can exceed the budget.
 type demoBudget struct {
 	spent func(ctx context.Context) (tokens int64, err error)
 
@@ -25,7 +25,7 @@ type demoBudget struct {
 	at    time.Time
 }
 
-// check returns budget_exceeded if the tokens of the day's runs have reached the maximum.
+// check returns the error budget_exceeded if today's runs have used the maximum number of tokens.
 func (b *demoBudget) check(ctx context.Context, maximum int64, now time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

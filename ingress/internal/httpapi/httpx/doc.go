@@ -1,6 +1,6 @@
 // Package httpx contains the code that the HTTP handlers share. It reads requests strictly, renders
-// responses and errors, pages through lists, writes streams and enforces limits. It contains nothing
-// that belongs to a single endpoint.
+// responses and errors, pages through lists, writes streams and enforces limits. It contains
+// nothing that belongs to a single endpoint.
 //
 //   - Bind and Collect decode a JSON body; Problems collects its problems.
 //   - Fail responds with an error, WriteJSON with a value, SendStream with server-sent events.

@@ -13,15 +13,14 @@ import (
 
 // Encoder translates a run's events into another protocol's format.
 type Encoder interface {
-	// Append appends the translation of e to b. ended is true after the last event of the stream.
+	// Append appends the translation of e to b. ended is true if e is the last event of the stream.
 	Append(b []byte, e domain.Event) (out []byte, ended bool, err error)
-	// Cut appends a message to b. The message says that the stream ends early although the run
-	// continues.
+	// Cut appends a message to b that says that the stream ends although the run continues.
 	Cut(b []byte) []byte
 }
 
-// SendEncoded streams a run's events through an encoder. The stream ends after the last event or
-// when the session check fails.
+// SendEncoded streams a run's events through an encoder. The stream ends with the last event of the
+// run, or when the session check fails.
 func SendEncoded(c *gin.Context, events Source[domain.Event], to Encoder, permit SessionCheck, log zerolog.Logger) {
 	source := &encodedEvents{events: events, to: to, permit: permit, log: log}
 	SendStream(c, source, appendBytes, &SessionCheck{}) // source checks the session, because the protocol has a message for a failed check
@@ -41,8 +40,8 @@ type encodedEvents struct {
 }
 
 // Next returns the translation of the next events. If the session check or the source fails, the
-// stream ends with the message from Encoder.Cut. Without it, clients of other protocols would
-// consider the output complete.
+// stream ends with the message of Encoder.Cut, because clients would otherwise consider the output
+// complete.
 func (s *encodedEvents) Next(ctx context.Context, until time.Time) ([][]byte, error) {
 	if s.ended {
 		return nil, io.EOF
@@ -63,8 +62,8 @@ func (s *encodedEvents) Next(ctx context.Context, until time.Time) ([][]byte, er
 	return [][]byte{out}, nil
 }
 
-// encode returns the translation of the events, up to the last event that the encoder accepts. If
-// an event cannot be encoded, the stream ends with the message from Encoder.Cut.
+// encode returns the translation of the events, up to the event that ends the stream. If an event
+// cannot be translated, the stream ends with the message of Encoder.Cut.
 func (s *encodedEvents) encode(events []domain.Event) (out []byte) {
 	for _, e := range events {
 		var err error
@@ -80,7 +79,7 @@ func (s *encodedEvents) encode(events []domain.Event) (out []byte) {
 	return out
 }
 
-// cut appends the encoder's message about the early end of the stream, and ends the source.
+// cut appends the message of Encoder.Cut and ends the stream.
 func (s *encodedEvents) cut(out []byte) []byte {
 	s.ended = true
 	return s.to.Cut(out)

@@ -19,7 +19,7 @@ import (
 	"parley/shared/domain"
 )
 
-// upperEncoder is an Encoder that writes events in capitals.
+// upperEncoder is an Encoder that writes the types of events in capitals.
 type upperEncoder struct {
 	ends, fails string // the event type that ends the stream, and a type that cannot be encoded
 }
@@ -72,8 +72,7 @@ func (s *scriptedSource) Next(ctx context.Context, until time.Time) ([]domain.Ev
 	return events, nil
 }
 
-// However the stream of a run ends, the client gets a final message. Nothing follows the last event
-// of the encoder.
+// However the stream of a run ends, the client gets a final message, which nothing follows.
 func TestAnEncodedStreamHasAFinalEvent(t *testing.T) {
 	t.Parallel()
 	refused := func(*http.Request, auth.Need) (auth.Identity, error) {
@@ -112,7 +111,7 @@ func TestAnEncodedStreamHasAFinalEvent(t *testing.T) {
 	}
 }
 
-// Events are not encoded for a client that has disconnected.
+// If the client has disconnected, no events are translated.
 func TestAnEncodedStreamEndsWithItsClient(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -15,15 +15,15 @@ import (
 // etags matches a list of entity tags (RFC 9110, section 8.8.3).
 var etags = regexp.MustCompile(`^[ \t,]*(W/)?"[\x21\x23-\x7e\x80-\xff]*"([ \t]*,[ \t,]*(W/)?"[\x21\x23-\x7e\x80-\xff]*")*[ \t,]*$`)
 
-// Precondition contains the entity tags of a request's If-Match and If-None-Match headers. A nil
-// list means that the header is missing.
+// Precondition contains the entity tags in a request's If-Match and If-None-Match headers. A list
+// is nil if its header is missing.
 type Precondition struct{ match, noneMatch []string }
 
 // anyVersion is the header value that matches every version.
 const anyVersion = "*"
 
 // ReadPrecondition reads the headers of a conditional request. A malformed If-Match is an error,
-// because the caller relies on the condition. A malformed If-None-Match matches nothing.
+// because the caller wants no change without a match. A malformed If-None-Match is ignored.
 func ReadPrecondition(header http.Header) (p Precondition, err error) {
 	p.match, err = tags(header, "If-Match")
 	if err != nil {
@@ -36,7 +36,7 @@ func ReadPrecondition(header http.Header) (p Precondition, err error) {
 	return p, nil
 }
 
-// tags reads a header that lists entity tags. It returns nil if the header is missing.
+// tags returns the entity tags in a header, or nil if the header is missing.
 func tags(header http.Header, name string) ([]string, error) {
 	if len(header.Values(name)) == 0 {
 		return nil, nil
@@ -53,7 +53,8 @@ func tags(header http.Header, name string) ([]string, error) {
 	return SplitQuoted(list, ','), nil
 }
 
-// etag returns the strong entity tag of a version and its state. The state may be empty.
+// etag returns the strong entity tag for a version and a state; see WriteVersion. The state may be
+// empty.
 func etag(version int, state string) string {
 	if state != "" {
 		state = stateSeparator + state
@@ -64,8 +65,9 @@ func etag(version int, state string) string {
 // stateSeparator separates the version from the state in an entity tag.
 const stateSeparator = "-"
 
-// Check returns precondition_failed if the headers exclude the current version. The state in an
-// entity tag is ignored. If-Match compares strongly: a weak tag matches no version.
+// Check returns the error precondition_failed if the headers do not permit a change of the current
+// version. It ignores the states in entity tags. If-Match compares strongly, so a weak tag in it
+// matches no version.
 func (p Precondition) Check(version int) error {
 	if p.match != nil && !names(p.match, version) {
 		return apierr.New(apierr.PreconditionFailed, "the version is %d, which does not match If-Match; read it again", version)
@@ -76,7 +78,7 @@ func (p Precondition) Check(version int) error {
 	return nil
 }
 
-// names reports whether a list of entity tags contains a version, with any state.
+// names reports whether a list of entity tags contains a tag of the version, with any state.
 func names(tags []string, version int) bool {
 	bare := etag(version, "")
 	return slices.ContainsFunc(tags, func(tag string) bool {
@@ -84,7 +86,8 @@ func names(tags []string, version int) bool {
 	})
 }
 
-// RefuseMatch rejects a request with If-Match entity tags for a resource that has no versions.
+// RefuseMatch returns an error if a request for a resource without versions has entity tags in
+// If-Match.
 func RefuseMatch(header http.Header) error {
 	condition, err := ReadPrecondition(header)
 	if err != nil || condition.match == nil || slices.Contains(condition.match, anyVersion) {
@@ -93,17 +96,17 @@ func RefuseMatch(header http.Header) error {
 	return apierr.New(apierr.PreconditionFailed, "this resource has no version; omit If-Match")
 }
 
-// WriteVersion responds with a versioned value and its ETag. A GET or HEAD request gets 304 if its
-// If-None-Match contains the ETag. If parts of the value change without a new version, state
-// identifies their current state and becomes part of the ETag. Otherwise state is empty. If-Match
-// ignores the state.
+// WriteVersion responds with a versioned value and its ETag. The response to GET and HEAD is 304 if
+// If-None-Match contains the ETag. If parts of the value can change without a new version, state
+// identifies the current state of these parts and becomes part of the ETag. Otherwise state is
+// empty. If-Match ignores the state.
 func WriteVersion(c *gin.Context, status, version int, state string, value any) {
 	header, tag := c.Writer.Header(), etag(version, state)
 	if c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead {
 		condition, err := ReadPrecondition(c.Request.Header)
 		if err == nil {
-			// A matching If-None-Match of a read results in 304 and not in an error. Therefore
-			// Check gets only If-Match.
+			// For a read, a match with If-None-Match results in 304 and not in an error, so Check
+			// gets only If-Match.
 			known := slices.Contains(condition.noneMatch, anyVersion) || slices.Contains(condition.noneMatch, tag)
 			condition.noneMatch = nil
 			err = condition.Check(version)

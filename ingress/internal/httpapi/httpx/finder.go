@@ -11,19 +11,20 @@ import (
 )
 
 // Finder looks up the resource named by the query's id. It returns not_found if the caller may not
-// read the resource. It runs before a request is rejected because of its parameters or body, so
-// that only callers who may read the resource see these errors.
+// read the resource. It is called before a request is rejected because of its parameters or body,
+// so that only callers who may read the resource get such an error.
 type Finder func(c *gin.Context) error
 
 // getter reads a resource by its id.
 type getter[T any] func(c *gin.Context, thing string) (T, error)
 
-// OnlyError returns a function that calls read and discards its value.
+// OnlyError returns a function that calls read and returns only its error.
 func OnlyError[T any](read getter[T]) func(*gin.Context, string) error {
 	return func(c *gin.Context, thing string) error { _, err := read(c, thing); return err }
 }
 
-// ReadOne returns the handler of GET ?id= for a collection.
+// ReadOne returns the handler for GET requests with an id: it responds with the resource that read
+// returns.
 func ReadOne[T any](read getter[T], prefixes ...string) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		var thing T
@@ -36,9 +37,9 @@ func ReadOne[T any](read getter[T], prefixes ...string) gin.HandlerFunc {
 	}
 }
 
-// ByID returns a Finder for ids with one of the prefixes. Without prefixes, any text is accepted as
-// an id. For an id with another prefix, the finder returns not_found. If the query has no id or
-// several, the finder does nothing.
+// ByID returns a Finder that calls find with the query's id. If the id has none of the prefixes,
+// the Finder returns not_found. Without prefixes, any text is an id. If the query has no id or
+// several, the Finder returns nil.
 func ByID(find func(c *gin.Context, thing string) error, prefixes ...string) Finder {
 	return func(c *gin.Context) error {
 		ids := Query(c)["id"]

@@ -13,8 +13,8 @@ import (
 	"parley/shared/domain"
 )
 
-// LargeBodies limits the number of simultaneous bodies of more than MaxBody bytes. While a run is
-// accepted, memory contains several copies of its body.
+// LargeBodies limits the number of simultaneous bodies of more than MaxBody bytes. While the run of
+// such a body is accepted, memory contains several copies of the body.
 type LargeBodies interface {
 	// Receive takes a slot and returns a reader for the rest of the request's body. leave releases
 	// the slot.
@@ -22,8 +22,8 @@ type LargeBodies interface {
 }
 
 // MessageBody returns the maximum size, in bytes, of a JSON body that contains a message. Visitors
-// of widgets and of the demo get only MaxBody: they need no account, and the organization pays for
-// their runs.
+// of widgets and of the demo get only MaxBody: they need no account, and another organization pays
+// for their runs.
 func MessageBody(who domain.Caller) int64 {
 	if who.Kind == domain.CallerDemo || who.Visitor.ID != "" {
 		return MaxBody
@@ -36,8 +36,7 @@ func CollectMessage[T any](c *gin.Context) (T, *Problems, error) {
 	return collectUpTo[T](c, MessageBody(Caller(c)))
 }
 
-// ReleaseBody releases the slot of a large body. It is called when no part of the body is needed
-// any more.
+// ReleaseBody releases the slot of a large body. It is called when the body is no longer needed.
 func ReleaseBody(c *gin.Context) {
 	st := StateFor(c)
 	if st.leaveBody != nil {
@@ -46,8 +45,8 @@ func ReleaseBody(c *gin.Context) {
 	}
 }
 
-// readInto reads a request's body into buf, up to the maximum size in bytes. It takes a slot if the
-// body has more than MaxBody bytes.
+// readInto reads a request's body into buf. It returns an error if the body has more bytes than
+// maximum. If the body has more than MaxBody bytes, readInto takes a slot; see LargeBodies.
 func readInto(c *gin.Context, buf *bytes.Buffer, maximum int64) error {
 	req := c.Request
 	req.Body = http.MaxBytesReader(c.Writer, req.Body, maximum)

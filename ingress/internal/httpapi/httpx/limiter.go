@@ -24,7 +24,7 @@ const (
 	SlotRetryAfter = 5 * time.Second
 )
 
-// StreamLimits contains the maximum numbers of open streams on one ingress process.
+// StreamLimits contains the maximum numbers of open streams at one ingress process.
 type StreamLimits struct {
 	StreamsPerCredential   int
 	StreamsPerOrganization int
@@ -47,7 +47,7 @@ type Limiter struct {
 // slot is free.
 func (l *Limiter) TakeStream(seat stream.Limit) bool { return l.seats.Take(seat) == nil }
 
-// LeaveStreams releases slots that TakeStreams or TakeStream took.
+// LeaveStreams releases slots that TakeStreams or TakeStream has taken.
 func (l *Limiter) LeaveStreams(seats []stream.Limit) { l.seats.Leave(seats...) }
 
 // NewLimiter returns a limiter. demoTokens is the daily token budget of all demo visitors together.
@@ -60,8 +60,8 @@ func NewLimiter(
 	}
 }
 
-// TakeStreams takes the slots that the caller's stream needs, or returns rate_limited. The slots
-// must be released with LeaveStreams.
+// TakeStreams takes the slots for a stream of the caller. If one of them is not free, it returns
+// the error rate_limited. The caller must release the slots with LeaveStreams.
 func (l *Limiter) TakeStreams(who domain.Caller) ([]stream.Limit, error) {
 	credential := stream.Limit{Name: "credential:" + who.Credential, Max: l.StreamsPerCredential}
 	if who.Kind == domain.CallerDemo {
@@ -75,8 +75,8 @@ func (l *Limiter) TakeStreams(who domain.Caller) ([]stream.Limit, error) {
 		seats = append(seats, stream.Limit{Name: "address:" + who.Client, Max: l.ConnectionsPerAddress})
 	}
 
-	// A client can invent any number of visitors, so the streams of a client address are limited,
-	// too.
+	// A client can invent any number of visitors, so the number of streams from its address is
+	// limited, too.
 	if who.Visitor.ID != "" {
 		seats[0].Max = visitorStreams
 		seats = append(seats, stream.Limit{Name: "widget:" + who.Visitor.Client, Max: addressStreams})
@@ -94,8 +94,8 @@ func (l *Limiter) TakeStreams(who domain.Caller) ([]stream.Limit, error) {
 	}
 }
 
-// Spend counts the request against its caller's rate limit and sets the rate limit headers. The
-// gate has already counted the requests of demo callers; for these, Spend only checks the demo's
+// Spend counts the request against its caller's rate limit and sets the rate limit headers. For
+// requests of demo callers, which the gate has already counted, it only checks the demo's token
 // budget.
 func (l *Limiter) Spend(c *gin.Context) error {
 	who := Caller(c)
@@ -113,16 +113,16 @@ func (l *Limiter) Spend(c *gin.Context) error {
 	return Refusal(d)
 }
 
-// ShowLimit sets the rate limit headers without counting the request. It is for requests that do
-// not count, such as replays. It does nothing for callers without a limit and for demo callers,
-// whose headers are already set.
+// ShowLimit sets the rate limit headers without counting the request. It is for requests that are
+// not counted, such as replays. It does nothing for callers without a limit, and for demo callers,
+// because the gate has set their headers.
 func (l *Limiter) ShowLimit(c *gin.Context) {
 	if d, known := l.limits.Peek(Caller(c)); known {
 		ShowDecision(c, d)
 	}
 }
 
-// CountDemo counts a request with the demo header against its client address.
+// CountDemo counts a request with the demo header against the limit of its client address.
 func (l *Limiter) CountDemo(c *gin.Context) error {
 	d, err := l.limits.Demo(c.Request.Context(), l.auth.DemoClient(c.Request))
 	ShowDecision(c, d)
@@ -132,8 +132,9 @@ func (l *Limiter) CountDemo(c *gin.Context) error {
 	return Refusal(d)
 }
 
-// CountVisitor counts a request with a widget token, whatever its outcome. A request with a
-// rejected token has no visitor and counts only against the client address.
+// CountVisitor counts a request with a widget token, whatever its outcome, against the limits of
+// the visitor. If the token was rejected, there is no visitor, and the request counts only against
+// the limit of the client address.
 func (l *Limiter) CountVisitor(c *gin.Context) error {
 	ctx, visitor := c.Request.Context(), Caller(c).Visitor
 	if visitor.ID == "" {
@@ -143,13 +144,14 @@ func (l *Limiter) CountVisitor(c *gin.Context) error {
 	return l.applyDecision(c, d, err)
 }
 
-// CountWidgetAddress counts a widget's request against its client address.
+// CountWidgetAddress counts a widget's request against the limit of its client address.
 func (l *Limiter) CountWidgetAddress(c *gin.Context) error {
 	d, err := l.limits.WidgetAddress(c.Request.Context(), l.auth.DemoClient(c.Request))
 	return l.applyDecision(c, d, err)
 }
 
-// applyDecision sets the headers for a rate limit decision and returns the decision's error, if any.
+// applyDecision sets the rate limit headers. It returns the error for a request that the decision
+// rejects. If err is not nil, it only returns err.
 func (l *Limiter) applyDecision(c *gin.Context, d ratelimit.Decision, err error) error {
 	if err != nil {
 		return fmt.Errorf("checking limit: %w", err)
@@ -158,7 +160,8 @@ func (l *Limiter) applyDecision(c *gin.Context, d ratelimit.Decision, err error)
 	return Refusal(d)
 }
 
-// Names of the rate limit headers in net/http's canonical form. Clients may use any case.
+// Names of the rate limit headers in net/http's canonical form. Header names are not
+// case-sensitive.
 const (
 	HeaderPolicy = "Ratelimit-Policy"
 	HeaderLimit  = "Ratelimit"
@@ -186,7 +189,8 @@ func RateLimited(wait time.Duration, detail string) error {
 	return e
 }
 
-// wholeSeconds rounds up to whole seconds, at least 1, so that a client never retries too early.
+// wholeSeconds returns a number of seconds, rounded up so that a client never retries too early,
+// and at least 1.
 func wholeSeconds(d time.Duration) int {
 	return max(1, int((d+time.Second-1)/time.Second))
 }

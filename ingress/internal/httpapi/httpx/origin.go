@@ -52,7 +52,7 @@ func isHost(s string) bool {
 
 	// Every IP address has one canonical form, and browsers send only that form.
 	written := addr.String()
-	if b := addr.As16(); addr.Is4In6() { // Go writes the last 32 bits of such an address with dots, browsers write them in hexadecimal
+	if b := addr.As16(); addr.Is4In6() { // Go formats the end of such an address with dots, browsers in hexadecimal
 		written = fmt.Sprintf("::ffff:%x:%x", int(b[12])<<8|int(b[13]), int(b[14])<<8|int(b[15]))
 	}
 	return written == inner
@@ -61,7 +61,7 @@ func isHost(s string) bool {
 // MaxOrigin is the maximum length of an origin in characters.
 const MaxOrigin = 255
 
-// HeaderOrigin is the header with the origin of the page that sends a request.
+// HeaderOrigin is the header in which a browser sends the origin of the page that makes a request.
 const HeaderOrigin = "Origin"
 
 // PageOrigin returns the origin of the page that sends a request. It returns false if the header is

@@ -25,7 +25,8 @@ func WriteJSON(c *gin.Context, status int, value any) {
 	SendBody(c, status, body)
 }
 
-// JSON calls WriteJSON and returns nil. It is the last statement of handlers that return an error.
+// JSON calls WriteJSON and returns nil. Handlers that return an error call it in their last
+// statement.
 func JSON(c *gin.Context, status int, value any) error {
 	WriteJSON(c, status, value)
 	return nil
@@ -54,7 +55,7 @@ const (
 	PageBytes = 1<<20 - 1<<10
 )
 
-// ReadPage reads the limit and cursor parameters of a list whose ids have the prefix.
+// ReadPage reads the query's limit and cursor for a list of resources whose ids have the prefix.
 func ReadPage(c *gin.Context, prefix string) (Page, error) {
 	found := &Problems{}
 	p := Page{Limit: ReadLimit(c, found)}
@@ -69,7 +70,8 @@ func ReadPage(c *gin.Context, prefix string) (Page, error) {
 	return p, found.Err()
 }
 
-// ReadLimit reads the limit parameter: the number of entries requested.
+// ReadLimit returns the limit parameter, which is the requested number of entries, or pageDefault
+// if the parameter is missing.
 func ReadLimit(c *gin.Context, found *Problems) int {
 	text, present := QueryValue(c, "limit", found)
 	if !present {
@@ -83,8 +85,8 @@ func ReadLimit(c *gin.Context, found *Problems) int {
 	return n
 }
 
-// QueryValue returns the value of a query parameter. It adds a problem to found if the parameter is
-// empty or repeated. present is false if the parameter is missing or repeated.
+// QueryValue returns the value of a query parameter. present is false if the parameter is missing.
+// If the parameter is empty or repeated, QueryValue adds a problem to found.
 func QueryValue(c *gin.Context, name string, found *Problems) (value string, present bool) {
 	values := Query(c)[name]
 	switch len(values) {
@@ -101,8 +103,8 @@ func QueryValue(c *gin.Context, name string, found *Problems) (value string, pre
 	return "", false
 }
 
-// QueryID returns the query's id parameter. An id that is malformed or belongs to another kind of
-// resource results in not_found, like the id of a missing resource.
+// QueryID returns the query's id parameter. For an id that is malformed or has another prefix, it
+// returns the error not_found, as for a resource that does not exist.
 func QueryID(c *gin.Context, prefix string) (value string, present bool, err error) {
 	found := &Problems{}
 	value, present = QueryValue(c, "id", found)
@@ -124,16 +126,15 @@ func RequiredID(c *gin.Context, prefix string) (string, error) {
 	return value, err
 }
 
-// List is a page of a list in the form that callers see.
+// List is a page of a list in a response.
 type List[T any] struct {
 	Data       []T     `json:"data"`
 	HasMore    bool    `json:"hasMore"`
 	NextCursor *string `json:"nextCursor"`
 }
 
-// NewList returns a page of up to p.Limit entries. If further entries exist, the caller passes one
-// entry more than p.Limit, which is not shown. The page is shorter if its entries would exceed
-// PageBytes.
+// NewList returns a page with the first entries: as many as fit into PageBytes, and at most
+// p.Limit. If further entries exist, the caller must pass at least one entry more than p.Limit.
 func NewList[T any](entries []T, p Page, idOf func(T) string) List[T] {
 	out := List[T]{Data: entries}
 	if out.Data == nil {
@@ -146,12 +147,13 @@ func NewList[T any](entries []T, p Page, idOf func(T) string) List[T] {
 	return out
 }
 
-// Cursor returns the cursor of the page after the entry with the id.
+// Cursor returns the cursor of the page that follows the entry with the id.
 func Cursor(id string) string { return base64.RawURLEncoding.EncodeToString([]byte(id)) }
 
-// ReservePage limits a page by the sizes of its entries before they are read. It lowers p.Limit to
-// the number of entries that fit into PageBytes, at least one. sizes contains up to p.Limit+1
-// entries. If the entries to read are a large response, ReservePage waits until they may be read.
+// ReservePage limits the size of a page before its entries are read. sizes contains the sizes of up
+// to p.Limit+1 entries. ReservePage lowers p.Limit to the number of entries that fit into
+// PageBytes, but not below 1. If the page is a large response, ReservePage waits for a reservation;
+// see ReserveAnswer.
 func ReservePage(c *gin.Context, sizes []int, p *Page) error {
 	read := 0
 	for i, size := range sizes[:min(p.Limit+1, len(sizes))] {
@@ -163,15 +165,15 @@ func ReservePage(c *gin.Context, sizes []int, p *Page) error {
 	return ReserveAnswer(c, read)
 }
 
-// EntriesThatFit returns the number of entries that a page shows: at most limit, and as many as fit
-// into PageBytes of JSON, but at least one.
+// EntriesThatFit returns how many of the entries a page contains: as many as fit into PageBytes of
+// JSON and at most limit, but at least one.
 func EntriesThatFit[T any](entries []T, limit int) int {
 	limit = min(limit, len(entries))
 	bytes := 0
 	for i, entry := range entries[:limit] {
 		body, err := json.Marshal(entry)
 		if err != nil {
-			return limit // a value without a JSON form, which WriteJSON reports
+			return limit // WriteJSON will report that the value has no JSON form
 		}
 		if bytes += len(body) + len(","); bytes > PageBytes && i > 0 {
 			return i

@@ -1,6 +1,6 @@
 package httpx
 
-// Paths of the pages that invitation links and password reset links lead to.
+// The paths of the pages to which invitation links and password reset links lead.
 const (
 	AcceptPath = "/accept"
 	ResetPath  = "/reset"

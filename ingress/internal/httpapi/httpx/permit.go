@@ -22,25 +22,26 @@ type SessionChecks struct {
 	runDeadline time.Duration
 }
 
-// NewSessionChecks returns session checks. A widget visitor may follow a run for at most runDeadline.
+// NewSessionChecks returns session checks. runDeadline is the longest time for which a widget's
+// visitor may follow a run.
 func NewSessionChecks(resolver *auth.Resolver, runDeadline time.Duration) SessionChecks {
 	return SessionChecks{auth: resolver, runDeadline: runDeadline}
 }
 
-// SessionCheck decides whether a stream may continue. It checks the credential again when the
-// cached identity expires, so that revoking a credential also ends its open streams.
+// SessionCheck decides whether a stream may continue. When the cached identity of the caller
+// expires, it checks the credential again, so that streams end after their credential was revoked.
 type SessionCheck struct {
 	Resolve func(*http.Request, auth.Need) (auth.Identity, error)
 	Request *http.Request // contains the credential
-	Org     string        // the stream ends if the credential later acts in another organization
-	Reads   []string      // principals whose sessions the stream may show; nil: all
+	Org     string        // organization of the stream, which ends if the credential later acts in another one
+	Reads   []string      // principals whose runs the stream may show; nil: all
 	Next    time.Time     // time of the next check; zero: never
 	Seen    time.Time     // time of the last successful check
-	Last    time.Time     // time when the stream ends at the latest; zero: never
+	Last    time.Time     // latest time at which the stream ends; zero: none
 }
 
-// SessionCheck returns the session check for the request's caller. Demo visitors have no
-// credential, so their streams need no further check.
+// SessionCheck returns the session check for the request's caller. The streams of demo visitors are
+// never checked again, because demo visitors have no credential.
 func (s *SessionChecks) SessionCheck(c *gin.Context) SessionCheck {
 	ident := StateFor(c).Ident
 	p := SessionCheck{
@@ -49,9 +50,9 @@ func (s *SessionChecks) SessionCheck(c *gin.Context) SessionCheck {
 	}
 
 	if ident.Via == auth.ViaWidget {
-		// A visitor may follow a run after the widget token has expired, as long as the widget
-		// still exists and is enabled. The stream ends after the run's time limit at the latest. If
-		// the run waits longer for a person, the visitor reconnects with a new token.
+		// A visitor may continue to follow a run after the widget token has expired, provided that
+		// the widget exists and is enabled. The stream ends after the run's time limit. If the run
+		// waits for a person for longer than that, the visitor reconnects with a new token.
 		p.Resolve = func(req *http.Request, _ auth.Need) (auth.Identity, error) { return s.auth.Again(req) }
 		p.Last = p.Seen.Add(max(s.runDeadline, auth.WidgetTokenLife))
 	}
@@ -67,8 +68,8 @@ func (p *SessionCheck) Earlier(until time.Time) time.Time {
 	return p.Next
 }
 
-// Holds reports whether the stream may continue. If the credential cannot be checked, the stream
-// may continue for permitGrace.
+// Holds reports whether the stream may continue. If the credential cannot be checked because the
+// service has a problem, the stream may continue for permitGrace.
 func (p *SessionCheck) Holds(now time.Time) bool {
 	if !p.Last.IsZero() && !now.Before(p.Last) {
 		return false
@@ -79,7 +80,7 @@ func (p *SessionCheck) Holds(now time.Time) bool {
 	}
 
 	ident, err := p.Resolve(p.Request, auth.NeedUser)
-	now = time.Now() // the time after the check, which may take a while
+	now = time.Now() // the check may have taken a while
 	p.Next = now.Add(permitInterval)
 	if err != nil {
 		code := apierr.CodeFor(err)
@@ -94,10 +95,10 @@ func (p *SessionCheck) Holds(now time.Time) bool {
 	return ident.Caller.OrganizationID == p.Org && p.includedIn(ident.Caller.Readable())
 }
 
-// includedIn reports whether a caller with the given readable principals may read everything that
-// the stream may show.
+// includedIn reports whether a caller who may read the given principals may read everything that
+// the stream shows.
 func (p *SessionCheck) includedIn(reads []string) bool {
-	// nil means every principal, so a caller with nil may read everything.
+	// nil means all principals. Only a caller who may read all of them may follow a stream of all.
 	if reads == nil || p.Reads == nil {
 		return reads == nil
 	}

@@ -33,8 +33,8 @@ type Problem struct {
 	Errors    []apierr.Field `json:"errors"`
 }
 
-// Kinds maps each error code to its HTTP status, its title and whether a retry of the same request
-// may succeed.
+// Kinds maps each error code to its HTTP status and title, and to whether the same request may
+// succeed later.
 var Kinds = map[apierr.Code]struct {
 	Status    int
 	Title     string
@@ -72,12 +72,13 @@ var Kinds = map[apierr.Code]struct {
 	apierr.Unavailable:            {http.StatusServiceUnavailable, "Unavailable", true},
 }
 
-// Fail responds with an error. An apierr.Error is sent with its code and an unreachable database as
-// unavailable. Any other error is sent as internal; only the log contains its details.
+// Fail responds with an error. The response contains the code and the text of an apierr.Error. For
+// an unreachable database, the code is unavailable. For any other error, the code is internal, and
+// only the log contains the details.
 //
 // If the error is about the parameters, a precondition or the body, Fail first looks up the
 // resource named by the query's id. If the caller may not read the resource, the response is
-// not_found instead. The handler must not write after Fail.
+// not_found instead. After a call of Fail, the handler must not write.
 func Fail(c *gin.Context, err error) {
 	c.Abort()
 	StateFor(c).Err = err
@@ -87,7 +88,8 @@ func Fail(c *gin.Context, err error) {
 
 	coded := Coded(c, err)
 
-	// Other errors must not reveal anything about a resource that the caller may not read.
+	// If the caller may not read the resource, a more precise error must not reveal anything about
+	// it.
 	if find := StateFor(c).Find; find != nil && blamesRequest(coded.Code) {
 		if hidden := find(); hidden != nil {
 			StateFor(c).Err = hidden
@@ -119,7 +121,7 @@ func Fail(c *gin.Context, err error) {
 		return
 	}
 
-	// The response always contains a list, so nil becomes an empty list.
+	// A nil slice would be null, but the response always contains a list.
 	fields := coded.Fields
 	if fields == nil {
 		fields = []apierr.Field{}
@@ -137,14 +139,15 @@ func Fail(c *gin.Context, err error) {
 	c.Data(kind.Status, "application/problem+json", body)
 }
 
-// blamesRequest reports whether an error code concerns parameters, preconditions or the body. These
-// are checked after the query's id.
+// blamesRequest reports whether an error code concerns the parameters, a precondition or the body,
+// which are checked after the query's id.
 func blamesRequest(code apierr.Code) bool {
 	return code == apierr.InvalidRequest || code == apierr.PreconditionFailed || code == apierr.PayloadTooLarge ||
 		code == apierr.UnsupportedMediaType
 }
 
-// Coded returns err in the form that callers may see.
+// Coded returns the error for the response: err itself if it has a code, and otherwise an error
+// without the details of err.
 func Coded(c *gin.Context, err error) *apierr.Error {
 	var coded *apierr.Error
 	if errors.As(err, &coded) || errors.As(pg.Unavailable(err), &coded) {
@@ -154,15 +157,15 @@ func Coded(c *gin.Context, err error) *apierr.Error {
 		return missingKey(err)
 	}
 	if c.Request.Context().Err() != nil { // including PostgreSQL's error for a cancelled statement
-		gone := apierr.New(apierr.Unavailable, "the request was cancelled") // the client has disconnected, so it does not read the response
+		gone := apierr.New(apierr.Unavailable, "the request was cancelled") // the client has disconnected, so it does not read this
 		gone.RetryAfter = time.Second
 		return gone
 	}
 	return internal()
 }
 
-// missingKey returns the error for a missing encryption key. Only the log states which key is
-// missing, and for which data.
+// missingKey returns the error for a missing encryption key. Only the log contains which key is
+// missing, and which data needs it.
 func missingKey(err error) *apierr.Error {
 	missing := apierr.Wrap(apierr.Unavailable, err,
 		"stored data for this request cannot be decrypted; the operator can find the reason in the log and with parley secrets status")
@@ -176,8 +179,8 @@ func internal() *apierr.Error {
 	return apierr.New(apierr.Internal, "internal error; search the service's log for the request id")
 }
 
-// Handle converts a function that returns an error to a gin handler. The handler passes the error
-// to Fail.
+// Handle converts a function that returns an error to a gin handler, which passes the error to
+// Fail.
 func Handle(handle func(*gin.Context) error) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		if err := handle(c); err != nil {
@@ -186,7 +189,8 @@ func Handle(handle func(*gin.Context) error) gin.HandlerFunc {
 	}
 }
 
-// FailOn is Fail for HTML pages: it calls show with the status and with a message for people.
+// FailOn is like Fail, for HTML pages: it calls show, which responds, with the status and a message
+// for people.
 func FailOn(c *gin.Context, err error, show func(status int, problem string)) {
 	StateFor(c).Err = err
 	coded := Coded(c, err)
@@ -211,7 +215,7 @@ func FailOn(c *gin.Context, err error, show func(status int, problem string)) {
 	show(kind.Status, strings.Join(all, " "))
 }
 
-// sentence capitalizes the first letter and appends a period.
+// sentence makes a sentence of words: it capitalizes the first letter and appends a period.
 func sentence(words string) string {
 	first, size := utf8.DecodeRuneInString(words)
 	return string(unicode.ToUpper(first)) + words[size:] + "."

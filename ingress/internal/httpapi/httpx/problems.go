@@ -57,8 +57,9 @@ func (p *Problems) Has(field string) bool {
 }
 
 // Text checks that the number of characters (Unicode code points) of a text is between least and
-// maximum, and that the text is UTF-8 without U+0000. Decoded bodies are already UTF-8, but header
-// values may contain any bytes, which PostgreSQL rejects.
+// maximum, and that the text is UTF-8 without U+0000. The check of the encoding is for header
+// values. They may contain any bytes, and PostgreSQL would reject them. Decoded bodies are always
+// UTF-8.
 func (p *Problems) Text(field, value string, least, maximum int) {
 	n := utf8.RuneCountInString(value)
 	switch {
@@ -73,15 +74,15 @@ func (p *Problems) Text(field, value string, least, maximum int) {
 	}
 }
 
-// Name checks a name or a URL that people read in lists. It must not be blank or contain line
-// breaks, invisible characters or characters that change the order of the text.
+// Name checks a text that people read in lists, such as a name or a URL. It must not be blank or
+// contain line breaks, invisible characters or characters that change the order of the text.
 func (p *Problems) Name(field, value string, maximum int) {
 	p.Text(field, value, 1, maximum)
 	p.fault(field, value)
 }
 
-// Prose checks a text that may contain line breaks and tabs, but no other control, invisible or
-// bidirectional characters. maximum is its maximum length in characters.
+// Prose checks that a text has at most maximum characters. The text may contain line breaks and
+// tabs, but no other control characters, and no invisible or bidirectional characters.
 func (p *Problems) Prose(field, value string, maximum int) {
 	p.Text(field, value, 0, maximum)
 	p.Visible(field, strings.NewReplacer("\r\n", " ", "\n", " ", "\t", " ").Replace(value))
@@ -116,8 +117,8 @@ func (p *Problems) Count(field string, n, maximum int) {
 	}
 }
 
-// Take adds the field problems of err if err is an invalid_request error, and returns nil. It
-// returns any other error unchanged.
+// Take moves problems from err to p. If err is an error with the code invalid_request, Take adds
+// its problems and returns nil. It returns any other error unchanged.
 func (p *Problems) Take(err error) error {
 	coded, ok := errors.AsType[*apierr.Error](err)
 	if !ok || coded.Code != apierr.InvalidRequest {
@@ -132,7 +133,7 @@ func (p *Problems) Take(err error) error {
 // Err returns one error for all problems, or nil if there are none.
 func (p *Problems) Err() error { return apierr.InvalidFields(p.List) }
 
-// Element returns the path of a list's entry, such as tools[2].
+// Element returns the path of an entry of a list, such as tools[2].
 func Element(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
 // Bounds that several bodies and filters share.
@@ -147,8 +148,8 @@ const (
 var MetadataName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
 // CheckURL checks that address is an absolute HTTP URL without credentials or a fragment. It does
-// not check whether Parley may send requests to the host, because that can change; each request
-// checks it.
+// not check whether Parley may send requests to the host, because that may change; it is checked
+// before each request.
 func CheckURL(p *Problems, at, address string) {
 	u, err := url.Parse(address)
 	switch {
@@ -165,16 +166,16 @@ func CheckURL(p *Problems, at, address string) {
 	}
 }
 
-// CheckMetadata checks the names and values of a document's metadata or of a metadata filter.
+// CheckMetadata checks the names and values of metadata, or of a filter for metadata.
 func CheckMetadata(p *Problems, at string, metadata map[string]string) {
-	for _, name := range slices.Sorted(maps.Keys(metadata)) { // sorted, so that the same request always gets the same response
+	for _, name := range slices.Sorted(maps.Keys(metadata)) { // in sorted order, the same request always gets the same response
 		if !MetadataName.MatchString(name) {
 			p.Add(at, CodeInvalidValue, "contains an invalid name: names have 1 to 64 letters, digits, dots, underscores and hyphens")
 			continue
 		}
 		p.Text(at+"."+name, metadata[name], 0, MaxMetadataValue)
 	}
-	p.Count(at, len(metadata), MaxMetadata) // last, because a problem of the map would hide the problems of its entries
+	p.Count(at, len(metadata), MaxMetadata) // last: while the map has a problem, none of its entries can get one
 }
 
 // MaxDescription is the maximum length of a description in characters.

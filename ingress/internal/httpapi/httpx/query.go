@@ -18,8 +18,8 @@ var Repeatable = Params{"documentId", "metadata"}
 // IsText reports whether a value is UTF-8 without U+0000. PostgreSQL accepts no other text.
 func IsText(value string) bool { return utf8.ValidString(value) && !strings.ContainsRune(value, 0) }
 
-// ReadQuery parses a query. It rejects names and values that are not text, so that handlers need
-// not check them.
+// ReadQuery parses a query. It returns an error for names and values that are not text (see
+// IsText), so that handlers need not check them.
 func ReadQuery(raw string) (values url.Values, err error) {
 	if raw == "" {
 		return values, nil
@@ -41,8 +41,8 @@ func ReadQuery(raw string) (values url.Values, err error) {
 	return values, nil
 }
 
-// CheckQuery rejects parameters that the route does not have, and parameters that are repeated or
-// empty. The error lists all of them.
+// CheckQuery returns an error if the query has parameters that the route does not have, or
+// parameters that are repeated or empty. The error lists all of them.
 func (r *Route) CheckQuery(c *gin.Context) error { //nolint:cyclop // a list of cases
 	if r.Open {
 		return nil
@@ -83,8 +83,8 @@ func (r *Route) CheckQuery(c *gin.Context) error { //nolint:cyclop // a list of 
 	return found.Err()
 }
 
-// Among returns the parameters that a query may contain: one with an id if named is true, one
-// without an id otherwise.
+// Among returns the parameters that a query may contain in addition to the id, if named is true, or
+// without an id, if named is false.
 func (r *Route) Among(named bool) Params {
 	if named {
 		return r.Beside
@@ -102,5 +102,5 @@ func sortedNames(values url.Values) []string {
 	return names
 }
 
-// maxName is the maximum length, in characters, of a parameter name that a message repeats.
+// maxName is the maximum number of characters of an unknown name that an error repeats.
 const maxName = 64

@@ -10,16 +10,16 @@ import (
 	"parley/shared/contract"
 )
 
-// ReadOnly is a field of a PUT body that only the service sets. A caller may send it back
-// unchanged; see [Unchanged].
+// ReadOnly is a field of a PUT body that only the service sets. A caller may send back the value
+// that was read; see [Unchanged].
 type ReadOnly = Optional[json.RawMessage]
 
-// Volatile is a field of a PUT body that the service sets and changes on its own, such as a count.
-// Any value of its type is accepted, because the field may have changed since the caller read it.
+// Volatile is a field of a PUT body that only the service sets, and whose value changes, such as a
+// count. A caller may send any value, because the value may have changed since the caller read it.
 type Volatile[T any] = Removable[T]
 
-// Removable is a field of a body that may be missing or null. Null removes the value. In this case,
-// Set and Null are true, and Value is the zero value.
+// Removable is a field of a body that may be missing or null. If it is null, which removes the
+// value, Set and Null are true, and Value is the zero value.
 type Removable[T any] struct {
 	Set   bool
 	Value T
@@ -46,7 +46,7 @@ func (o Removable[T]) Pointer() *T {
 }
 
 // Unchanged adds a problem for each read-only field of body that differs from shown. shown is the
-// resource in the form that callers read.
+// resource in the form of responses. Unchanged returns an error if there are problems.
 func Unchanged(found *Problems, body, shown any) error {
 	raw, err := json.Marshal(shown)
 	if err != nil {
@@ -58,7 +58,8 @@ func Unchanged(found *Problems, body, shown any) error {
 		return fmt.Errorf("parsing the rendered resource: %w", err)
 	}
 
-	// The comparison ignores formatting and the order of members, because clients may change both.
+	// Compare the JSON without regard to formatting and the order of members, because clients may
+	// change both.
 	fields := reflect.ValueOf(body)
 	for _, f := range reflect.VisibleFields(fields.Type()) {
 		if f.Type != reflect.TypeFor[ReadOnly]() {

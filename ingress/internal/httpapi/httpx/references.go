@@ -11,23 +11,23 @@ import (
 // KnownIDs reports which ids exist in an organization.
 type KnownIDs interface {
 	// Known reports whether thing is the id of an existing resource of the organization. The prefix
-	// determines the kind of resource.
+	// of the id determines the kind of resource.
 	Known(ctx context.Context, organizationID, prefix, thing string) (bool, error)
 	// KnownDocuments returns the set of the given document ids that exist in the organization.
 	KnownDocuments(ctx context.Context, organizationID string, ids []string) (map[string]bool, error)
 }
 
-// References checks the ids that filters and bodies refer to.
+// References checks that the resources exist to which filters and bodies refer by id.
 type References struct{ store KnownIDs }
 
 // NewReferences returns References that look ids up in store.
 func NewReferences(store KnownIDs) *References { return &References{store} }
 
-// idPrefixes maps the filter parameters that refer to resources to the prefix of their ids.
+// idPrefixes maps filter parameters that contain an id to the prefix of this id.
 var idPrefixes = map[string]string{"agentId": id.Agent, "keyId": id.Key, "runId": id.Run, "hookId": id.Hook, "endpointId": id.Endpoint}
 
-// CheckReferences adds a problem for each named filter whose value does not exist in the
-// organization.
+// CheckReferences adds a problem for each of the named query parameters whose value is not the id
+// of a resource of the organization.
 func (r *References) CheckReferences(c *gin.Context, found *Problems, names ...string) error {
 	for _, name := range names {
 		value := Query(c).Get(name)
@@ -46,8 +46,8 @@ func (r *References) CheckReferences(c *gin.Context, found *Problems, names ...s
 	return nil
 }
 
-// CheckDocuments adds a problem for each document that the organization does not have. Documents in
-// old are accepted even if they do not exist.
+// CheckDocuments adds a problem for each id of a document that does not exist in the organization.
+// It accepts the ids in old in any case.
 func (r *References) CheckDocuments(c *gin.Context, found *Problems, path string, ids, old []string) error {
 	if len(ids) == 0 || found.Err() != nil {
 		return nil //nolint:nilerr // the caller reports the problems already found

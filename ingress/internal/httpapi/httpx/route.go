@@ -14,34 +14,35 @@ import (
 type Route struct {
 	Method string
 	Path   string
-	Action string      // the value of the action parameter; "": requests without the parameter, "*": any value or none
+	Action string      // value of the parameter action; "": requests without the parameter, "*": any value or none
 	Need   auth.Need   // the credentials that are accepted
 	Role   domain.Role // the minimum role of a member
-	Late   bool        // the handler counts the request against the rate limit, after looking for a replay
+	Late   bool        // the handler counts the request against the rate limit, after it has looked for a replay
 	Forms  bool        // the body may be a form that contains files
 	Raw    bool        // the body may have any media type
 	NoBody bool        // a POST or PUT without a body; DELETE never has a body
 	Person bool        // the caller must be a person or a person's key
 	Login  bool        // the caller must have a login session
-	Stream bool        // GET responds with an endless stream, and HEAD is not offered
-	Waits  bool        // thousands of requests may wait in the handler, for runs or for their events
+	Stream bool        // the response to GET is an endless stream; there is no HEAD
+	Waits  bool        // thousands of requests may wait in the handler for runs or their events
 	Open   bool        // unknown parameters are ignored, because another protocol defines the query
 	Match  bool        // the handler compares If-Match with the resource's version
 
 	Find   Finder          // looks up the resource named by the query's id; nil: the route takes no id
-	List   Params          // parameters of a query without an id; if nil and Find is set, the id is required
-	Beside Params          // parameters that a query with an id may also contain
-	One    gin.HandlerFunc // handles a query with an id; nil: Handle does
-	Other  string          // another action on the same path, for error messages; set by byAction on routes without an action
+	List   Params          // parameters of a query without an id; if it is nil but Find is not, the id is required
+	Beside Params          // parameters of a query with an id, in addition to the id
+	One    gin.HandlerFunc // handles a query with an id; nil: Handle handles it, too
+	Other  string          // another action of the same path, for error messages; byAction sets it on routes without an action
 
-	// Elsewhere maps actions to the only method with which this path has them, for error messages.
-	// The key "*" is any action. The router sets the field.
+	// Elsewhere maps actions of this path to the only method that they permit, if it is not this
+	// route's method. It is for error messages. The key "*" stands for any action. The router sets
+	// the field.
 	Elsewhere map[string]string
 
 	Handle gin.HandlerFunc
 }
 
-// MethodError returns an error if the path has the action only with another method; otherwise nil.
+// MethodError returns an error if the path has the action, but only with another method.
 func (r *Route) MethodError(actions []string) error {
 	if len(actions) != 1 {
 		return nil
@@ -55,7 +56,8 @@ func (r *Route) MethodError(actions []string) error {
 	return nil
 }
 
-// RefusesFields reports whether a body with fields is an error. GET and HEAD ignore the body.
+// RefusesFields reports whether the route takes no body, so that a body with fields is an error.
+// Routes with GET and HEAD ignore the body.
 func (r *Route) RefusesFields() bool { return r.NoBody || r.Method == http.MethodDelete }
 
 // Params is a list of query parameters.

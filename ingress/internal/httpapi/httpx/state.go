@@ -17,7 +17,7 @@ type State struct {
 	Traceparent string
 	Ident       auth.Identity
 	Query       url.Values   // the parameters, once they are parsed
-	Find        func() error // looks up the resource named by the query's id; nil without an id, and before the request is admitted
+	Find        func() error // looks up the resource named by the query's id; nil without an id, and before admit has checked the caller
 	AgentID     string       // AgentID, RunID and SessionID are for the log
 	RunID       string
 	SessionID   string
@@ -29,7 +29,7 @@ type State struct {
 	Panicked    bool
 	Render      func(c *gin.Context, status int, retryable bool, coded *apierr.Error) // writes errors in another protocol's format
 	Source      domain.HookSource                                                     // source of a webhook delivery, once its hook is found
-	Unverified  bool                                                                  // the sender of the delivery is not verified yet
+	Unverified  bool                                                                  // the delivery's sender was not verified before
 	Delivery    domain.DeliveryStatus                                                 // outcome of the delivery
 }
 
@@ -47,19 +47,20 @@ func StateFor(c *gin.Context) *State {
 	return st
 }
 
-// requestID returns the id of the request, which is also in its response.
+// requestID returns the id of the request, which the response also contains.
 func requestID(c *gin.Context) string { return StateFor(c).RequestID }
 
 // Traceparent returns the request's W3C trace context, or "" if it is missing or malformed.
 func Traceparent(c *gin.Context) string { return StateFor(c).Traceparent }
 
-// Identity returns the caller and the way in which the caller authenticated.
+// Identity returns the caller, with the way in which the caller authenticated.
 func Identity(c *gin.Context) auth.Identity { return StateFor(c).Ident }
 
 // Caller returns the request's caller.
 func Caller(c *gin.Context) domain.Caller { return StateFor(c).Ident.Caller }
 
-// Query returns the query's parameters. After the gate, all of them are UTF-8 without U+0000.
+// Query returns the query's parameters. In handlers, all of them are UTF-8 without U+0000, because
+// the gate has checked them.
 func Query(c *gin.Context) url.Values { return StateFor(c).Query }
 
 // SetLogIDs sets the ids for the request's log line. An empty id leaves the current one unchanged.
@@ -75,5 +76,5 @@ func SetLogIDs(c *gin.Context, agentID, runID, sessionID string) {
 	}
 }
 
-// EraseTime is the time limit for an erasure. An erasure continues even if the caller disconnects.
+// EraseTime is the time limit for an erasure, which continues even if the caller disconnects.
 const EraseTime = 30 * time.Second

@@ -17,26 +17,27 @@ const ContentEvents = "text/event-stream"
 const lastEventID = "Last-Event-Id" // in net/http's canonical form
 
 const (
-	// PingEvery is the interval between pings: comments that keep proxies and clients from closing
-	// a quiet stream.
+	// PingEvery is the interval between pings. A ping is a comment in the stream, which keeps
+	// proxies and clients from closing a quiet connection.
 	PingEvery = 10 * time.Second
 
 	// WriteTime is the timeout of each write to a stream. It replaces the server's write timeout.
 	WriteTime = 20 * time.Second
 
-	// writesShare is how long consecutive writes share one deadline. Setting the deadline takes a
-	// tenth of the time of a small write.
+	// writesShare is how long writes share a deadline. To set the deadline for each write would
+	// take a tenth of the time of a small write.
 	writesShare = time.Second
 )
 
-// Source is the source of a stream's events. Next waits for the next events until the given time
-// and returns none if there are none by then. An error such as io.EOF ends the stream.
+// Source supplies the events of a stream. Next waits for the next events until the given time. If
+// there are none by then, it returns nil. If it returns an error, such as io.EOF, the stream ends.
 type Source[E any] interface {
 	Next(ctx context.Context, until time.Time) ([]E, error)
 }
 
 // ReadLastEventID reads the Last-Event-ID header, which contains the event after which the stream
-// continues. Without the header it returns the zero EventID, which stands for the beginning.
+// continues. Without the header it returns the zero EventID, which means the beginning of the
+// stream.
 func ReadLastEventID(found *Problems, c *gin.Context) domain.EventID {
 	values := c.Request.Header[lastEventID]
 	if len(values) == 0 {
@@ -54,17 +55,17 @@ func ReadLastEventID(found *Problems, c *gin.Context) domain.EventID {
 	return last
 }
 
-// frames is a pool of write buffers. A stream does not keep a buffer while it waits for events.
+// frames is a pool of buffers for writes, so that streams need no buffers while they wait for
+// events.
 var frames = sync.Pool{New: func() any { return new([]byte) }}
 
 // SendStream writes events until the source ends, the client disconnects or the session check
-// fails. A client that does not read blocks only its own stream, until the write timeout ends the
-// stream.
+// fails. If a client does not read, only its own stream is blocked, and the write timeout ends it.
 //
-// Thousands of streams wait in Next, so the stack frame contains little.
+// SendStream has few variables, to keep the stacks of thousands of waiting streams small.
 func SendStream[E any](c *gin.Context, events Source[E], frame func([]byte, E) []byte, permit *SessionCheck) {
 	w := newEventWriter(c, frame)
-	next, end := events.Next(c.Request.Context(), time.Now()) // does not wait, so that the response begins immediately
+	next, end := events.Next(c.Request.Context(), time.Now()) // does not wait for events, so that the response begins immediately
 	for w.write(next, end != nil) == nil && end == nil {
 		if next, end = events.Next(c.Request.Context(), permit.Earlier(w.ping)); end != nil || !permit.Holds(time.Now()) {
 			return
@@ -92,8 +93,8 @@ func newEventWriter[E any](c *gin.Context, frame func([]byte, E) []byte) *eventW
 	return &eventWriter[E]{c: c, frame: frame, out: http.NewResponseController(c.Writer), ping: time.Now().Add(PingEvery)}
 }
 
-// write writes events, and a ping if one is due. If the events are the last ones, they are not
-// flushed, because the end of the response does that.
+// write writes events, and a ping if one is due. It flushes the response unless last is true,
+// because the end of the response does that.
 func (w *eventWriter[E]) write(events []E, last bool) error {
 	now := time.Now()
 	beat := !now.Before(w.ping)
@@ -101,8 +102,8 @@ func (w *eventWriter[E]) write(events []E, last bool) error {
 		w.ping = now.Add(PingEvery)
 	}
 
-	// The first call writes even if there are no events: the headers show the client that the stream
-	// is open.
+	// At the first call, write even if there are no events, because the headers show the client
+	// that the stream is open.
 	if w.begun && !beat && len(events) == 0 {
 		return nil
 	}
@@ -110,7 +111,7 @@ func (w *eventWriter[E]) write(events []E, last bool) error {
 
 	if !now.Before(w.renew) {
 		w.renew = now.Add(writesShare)
-		_ = w.out.SetWriteDeadline(now.Add(WriteTime)) // fails only for recorders in tests
+		_ = w.out.SetWriteDeadline(now.Add(WriteTime)) // fails only for the response recorders of tests
 	}
 	if err := writeFrames(w.c, events, w.frame, beat); err != nil {
 		return err
@@ -121,9 +122,9 @@ func (w *eventWriter[E]) write(events []E, last bool) error {
 	return nil
 }
 
-// writeFrames writes events, and a ping if requested. Many events at once, such as a log that is
-// read again, count as a large response. If there is no capacity for a large response, the stream
-// is rejected or ends, and the client resumes it later.
+// writeFrames writes events, and a ping if requested. Many events at once, such as the log of a
+// run, count as a large response. If there is no capacity for it, the stream is rejected or ends
+// early, and the client can resume it later.
 func writeFrames[E any](c *gin.Context, events []E, frame func([]byte, E) []byte, ping bool) error {
 	buf, ok := frames.Get().(*[]byte)
 	if !ok {
@@ -164,7 +165,7 @@ func writeFrames[E any](c *gin.Context, events []E, frame func([]byte, E) []byte
 	return err
 }
 
-// refuseStream responds with the error. If the stream has already begun, it does not respond.
+// refuseStream responds with err unless the stream has already begun. It returns err.
 func refuseStream(c *gin.Context, err error) error {
 	if !c.Writer.Written() {
 		for _, name := range []string{"Content-Type", "X-Accel-Buffering"} {

@@ -48,7 +48,7 @@ func (q *timedSource) Next(ctx context.Context, until time.Time) ([]domain.Event
 	return []domain.Event{{ID: domain.EventID{Fence: 1, N: q.n}, Type: "a", Data: []byte("{}")}}, nil
 }
 
-// timedRecorder is a response that records the times of writes.
+// timedRecorder is a response that records the time of each write.
 type timedRecorder struct {
 	*httptest.ResponseRecorder
 	began    time.Time
@@ -113,8 +113,8 @@ func TestAStreamSendsPings(t *testing.T) {
 	})
 }
 
-// Writes within one second share a deadline. Each write therefore has at least WriteTime minus one
-// second.
+// Writes within one second share a deadline. Therefore each write may take at least WriteTime minus
+// one second.
 func TestWritesShareADeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -165,7 +165,8 @@ func TestAStreamWithoutEventsIsAnEmptyOne(t *testing.T) {
 	}
 }
 
-// A stream checks its credential again when the cached identity expires, and not more often.
+// A stream checks its credential again when the cached identity expires, and not more often. It
+// ends if the credential is no longer valid, or if no check has succeeded for 30 seconds.
 func TestAStreamEndsWithItsPermit(t *testing.T) {
 	t.Parallel()
 	member := domain.Caller{Kind: domain.CallerUser, UserID: "usr_1", OrganizationID: "org_1", Role: domain.RoleMember}

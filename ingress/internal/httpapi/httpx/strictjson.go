@@ -13,22 +13,23 @@ import (
 )
 
 const (
-	// maxDepth is the maximum nesting of a body. The schema of an answer may have 16 levels, each of
-	// which is up to two levels of the body.
+	// maxDepth is the maximum nesting of a body. A body may contain the schema of an answer, which
+	// may have 16 levels. Each of them takes up to two levels of the body.
 	maxDepth = 48
-	// BodyPath is the name of the whole body in problems.
+	// BodyPath is the path of the whole body in problems.
 	BodyPath = "body"
 )
 
-// DecodeStrict decodes one JSON value into dst, a pointer. It adds every problem to found: unknown
-// and repeated names, wrong types, missing fields, U+0000. Names are case-sensitive. Invalid JSON
-// ends the decoding, and ok is false. DecodeStrict may modify src.
+// DecodeStrict decodes one JSON value into dst, which must be a pointer. It adds all problems to
+// found: unknown and repeated names, values of wrong types, missing fields, and the character
+// U+0000. Names are case-sensitive. ok is false if src is not valid JSON. DecodeStrict may modify
+// src.
 func DecodeStrict(src []byte, dst any, found *Problems) (ok bool) {
 	return decode(Decoder{Src: src, Found: found}, dst)
 }
 
-// DecodeOpen is DecodeStrict for bodies of other protocols. It ignores unknown names, because these
-// protocols add fields over time.
+// DecodeOpen is DecodeStrict for bodies of other protocols. It ignores unknown names, because their
+// specifications add fields over time.
 func DecodeOpen(src []byte, dst any, found *Problems) (ok bool) {
 	return decode(Decoder{Src: src, Found: found, Open: true}, dst)
 }
@@ -54,24 +55,24 @@ func decode(d Decoder, dst any) (ok bool) {
 	return err == nil
 }
 
-// Decoder decodes Src in one pass. Its methods return an error if the decoding must end. They add
-// other problems to Found.
+// Decoder decodes Src in one pass. Its methods add problems to Found. They return an error only for
+// invalid JSON, which ends the decoding.
 type Decoder struct {
 	Src   []byte
 	pos   int    // offset of the next byte
 	depth int    // number of open objects and lists
 	Path  []byte // the path of the current value
-	buf   []byte // content of the last string that contained escapes
+	buf   []byte // content of the last string that contained escapes, with the escapes decoded
 	Found *Problems
 	Open  bool // unknown names are ignored
 }
 
-// syntax returns the error for invalid JSON at the current position. The error ends the decoding.
+// syntax returns the error for invalid JSON at the current position.
 func (d *Decoder) syntax(what string) *apierr.Field {
 	return &apierr.Field{Field: BodyPath, Code: CodeInvalidJSON, Message: "invalid JSON at byte " + strconv.Itoa(d.pos) + ": " + what}
 }
 
-// add reports a problem of the current value. The decoding continues.
+// add adds a problem of the current value to d.Found.
 func (d *Decoder) add(code, message string, args ...any) {
 	at := string(d.Path)
 	if at == "" {
@@ -80,7 +81,7 @@ func (d *Decoder) add(code, message string, args ...any) {
 	d.Found.Add(at, code, message, args...)
 }
 
-// enter appends a member's name to the path. leave restores the path.
+// enter appends a member's name to the path. To remove it, pass back to leave.
 func (d *Decoder) enter(name string) (back int) {
 	back = len(d.Path)
 	if back > 0 {
@@ -90,7 +91,7 @@ func (d *Decoder) enter(name string) (back int) {
 	return back
 }
 
-// enterIndex appends an entry's index to the path. leave restores the path.
+// enterIndex appends an entry's index to the path. To remove it, pass back to leave.
 func (d *Decoder) enterIndex(i int) (back int) {
 	back = len(d.Path)
 	d.Path = append(d.Path, '[')
@@ -181,8 +182,7 @@ func (d *Decoder) Value(s *shape, dst reflect.Value) *apierr.Field { //nolint:cy
 	}
 }
 
-// union decodes a value into one field of a union. The value's first byte selects the field by its
-// type.
+// union decodes a value into the field of a union whose type matches the first byte of the value.
 func (d *Decoder) union(s *shape, dst reflect.Value, first byte) *apierr.Field {
 	for i := range s.fields {
 		if f := &s.fields[i]; begins(f.shape.kind, first) {
@@ -208,7 +208,7 @@ func begins(k kind, first byte) bool {
 	}
 }
 
-// wrong reports a value of the wrong type and skips it. Problems inside the value are not reported.
+// wrong skips a value of the wrong type and adds a problem for it, but not for problems within it.
 func (d *Decoder) wrong(s *shape) *apierr.Field {
 	before := len(d.Found.List)
 	if err := d.skip(); err != nil {
@@ -219,8 +219,8 @@ func (d *Decoder) wrong(s *shape) *apierr.Field {
 	return nil
 }
 
-// integer decodes a number without a fraction. Any notation is accepted, because some clients send
-// 3600.0.
+// integer decodes a number without a fraction. The number may be written with a fraction of zeros
+// or an exponent, because some clients send 3600.0.
 func (d *Decoder) integer(dst reflect.Value) *apierr.Field {
 	text, err := d.number()
 	if err != nil {
@@ -241,7 +241,7 @@ func (d *Decoder) integer(dst reflect.Value) *apierr.Field {
 	return nil
 }
 
-// float decodes a number. A number too large for a float64 is reported as a wrong type.
+// float decodes a number. If the number is too large for a float64, float adds a problem.
 func (d *Decoder) float(dst reflect.Value) *apierr.Field {
 	text, err := d.number()
 	if err != nil {
@@ -255,7 +255,7 @@ func (d *Decoder) float(dst reflect.Value) *apierr.Field {
 	return nil
 }
 
-// structure decodes an object into a struct and reports missing required fields.
+// structure decodes an object into a struct and adds a problem for each missing required field.
 func (d *Decoder) structure(s *shape, dst reflect.Value) *apierr.Field {
 	if err := d.down(); err != nil {
 		return err
@@ -286,8 +286,8 @@ func (d *Decoder) structure(s *shape, dst reflect.Value) *apierr.Field {
 	return nil
 }
 
-// structMember decodes the value of a member into its field. seen is a bit set of the fields that
-// were already present.
+// structMember decodes the value of a member into its field. seen is the set of the fields that the
+// object contained so far, one bit per field.
 func (d *Decoder) structMember(s *shape, dst reflect.Value, name []byte, seen *uint64) *apierr.Field {
 	at := slices.IndexFunc(s.fields, func(f field) bool { return f.name == string(name) })
 	if at < 0 {
@@ -306,11 +306,11 @@ func (d *Decoder) structMember(s *shape, dst reflect.Value, name []byte, seen *u
 	return d.Value(f.shape, dst.FieldByIndex(f.index))
 }
 
-// unknownMember skips the value of an unknown member. It reports the name unless d.Open is true.
+// unknownMember skips the value of an unknown member, and adds a problem unless d.Open is true.
 func (d *Decoder) unknownMember(s *shape, name string) *apierr.Field {
 	if d.Open {
 		before := len(d.Found.List)
-		err := d.skip() // problems inside an ignored value are not reported
+		err := d.skip() // problems within an ignored value do not matter
 		d.Found.List = d.Found.List[:before]
 		return err
 	}
@@ -344,7 +344,7 @@ func (d *Decoder) mapping(s *shape, dst reflect.Value) *apierr.Field {
 
 		key, elem := reflect.ValueOf(name), reflect.New(s.elem.typ).Elem()
 
-		// Decode the value of a repeated name, too, so that the decoding can continue after it.
+		// Decode the value even if the name is repeated, to get to the next member.
 		if dst.MapIndex(key).IsValid() {
 			d.add(CodeDuplicate, "is given twice")
 		}

@@ -8,12 +8,12 @@ import (
 	"parley/shared/apierr"
 )
 
-// The methods in this file scan JSON text and check that it follows the grammar of RFC 8259. They
-// do not depend on Go types.
+// The methods in this file check that a text follows the grammar of JSON (RFC 8259). They do not
+// depend on the Go types of values.
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// down enters an object or a list. member and element leave it at its end.
+// down enters an object or a list. The methods member and element leave it at its end.
 func (d *Decoder) down() *apierr.Field {
 	d.pos++
 	d.depth++
@@ -23,8 +23,8 @@ func (d *Decoder) down() *apierr.Field {
 	return nil
 }
 
-// member scans up to a member's value and returns the member's name. At the end of the object, more
-// is false. The name is valid until the next string is scanned.
+// member scans the name of an object's next member, up to the value. At the end of the object, more
+// is false. name is valid until the next string is scanned.
 func (d *Decoder) member(first bool) (name []byte, more bool, err *apierr.Field) {
 	c := d.peek()
 	if c == '}' {
@@ -76,7 +76,7 @@ func (d *Decoder) element(first bool) (more bool, err *apierr.Field) {
 	return true, nil
 }
 
-// skip scans one value of any type and reports only its syntax errors and duplicate names.
+// skip scans one value of any type. It checks only the syntax and that names are unique.
 func (d *Decoder) skip() *apierr.Field {
 	switch c := d.peek(); {
 	case c == '"':
@@ -102,7 +102,7 @@ func (d *Decoder) skip() *apierr.Field {
 	}
 }
 
-// skipObject skips an object and reports duplicate names in it.
+// skipObject scans an object and adds problems for repeated names.
 func (d *Decoder) skipObject() *apierr.Field {
 	if err := d.down(); err != nil {
 		return err
@@ -191,7 +191,7 @@ func (d *Decoder) number() ([]byte, *apierr.Field) {
 // at reports whether the next byte is c. It does not skip white space.
 func (d *Decoder) at(c byte) bool { return d.pos < len(d.Src) && d.Src[d.pos] == c }
 
-// digits skips digits and reports whether there were any.
+// digits skips digits. It returns false if there are none.
 func (d *Decoder) digits() bool {
 	start := d.pos
 	for d.pos < len(d.Src) && isDigit(d.Src[d.pos]) {
@@ -200,7 +200,7 @@ func (d *Decoder) digits() bool {
 	return d.pos > start
 }
 
-// text scans a string and returns its content. The content is valid until the next string is
+// text scans a string and returns its content. The returned slice is valid until the next string is
 // scanned.
 func (d *Decoder) text() ([]byte, *apierr.Field) {
 	d.pos++
@@ -220,8 +220,8 @@ func (d *Decoder) text() ([]byte, *apierr.Field) {
 	return nil, d.syntax("unterminated string")
 }
 
-// escapedText continues to scan a string at its first backslash. start is the offset of the
-// content.
+// escapedText scans the rest of a string that contains a backslash, beginning at the first one.
+// start is the offset of the string's content.
 func (d *Decoder) escapedText(start int) ([]byte, *apierr.Field) {
 	d.buf = append(d.buf[:0], d.Src[start:d.pos]...)
 	for d.pos < len(d.Src) {
@@ -245,10 +245,11 @@ func (d *Decoder) escapedText(start int) ([]byte, *apierr.Field) {
 	return nil, d.syntax("unterminated string")
 }
 
-// unescaped maps the character after a backslash to its meaning, except u, which escape handles.
+// unescaped maps the character after a backslash to the character that both stand for, except for
+// u, which escape handles.
 var unescaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// escape decodes the escape at the current position and appends it to d.buf.
+// escape decodes the escape sequence at the current position and appends the character to d.buf.
 func (d *Decoder) escape() *apierr.Field {
 	if d.pos+1 >= len(d.Src) {
 		return d.syntax("unterminated string")
@@ -272,16 +273,16 @@ func (d *Decoder) escape() *apierr.Field {
 		d.add(CodeInvalidValue, "must not contain the character U+0000")
 	}
 
-	// A character outside the Basic Multilingual Plane is written as two escapes, a surrogate pair.
+	// A character outside the Basic Multilingual Plane is written as two escape sequences, a
+	// surrogate pair.
 	width := 6
 	if utf16.IsSurrogate(r) {
 		low, _ := d.hex(d.pos + width)
 		if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
 			r, width = pair, 12
 		} else {
-			// This is half of a surrogate pair, for example from a text truncated in the middle of
-			// a character. Replacing it with U+FFFD could make two different idempotency keys
-			// equal.
+			// Half of a surrogate pair, for example because a client has truncated a text. Replaced
+			// by U+FFFD, two different idempotency keys could become equal.
 			d.add(CodeInvalidValue, "must not contain an unpaired surrogate")
 			r = utf8.RuneError
 		}
@@ -292,7 +293,7 @@ func (d *Decoder) escape() *apierr.Field {
 	return nil
 }
 
-// hex decodes the escape \uXXXX that begins at the offset at.
+// hex decodes the escape sequence \uXXXX that begins at the offset at.
 func (d *Decoder) hex(at int) (r rune, ok bool) {
 	if at+6 > len(d.Src) || d.Src[at] != '\\' || d.Src[at+1] != 'u' {
 		return 0, false

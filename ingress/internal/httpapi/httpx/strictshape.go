@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Optional is a field of a body that may be missing. Set distinguishes a missing field from a field
-// with the zero value.
+// Optional is a field of a body that may be missing. Set is true if the field is present, even with
+// the zero value.
 type Optional[T any] struct {
 	Set   bool
 	Value T
@@ -34,8 +34,8 @@ func (o Optional[T]) Pointer() *T {
 	return &o.Value
 }
 
-// LongText is a string that may be long and is therefore not copied. It shares the bytes of the
-// decoded body, so the body must not be in a pooled buffer.
+// LongText is a string that may be long. Decoding does not copy it: it refers to the bytes of the
+// body, which therefore must not be in a pooled buffer.
 type LongText []byte
 
 // kind determines how the decoder reads a value.
@@ -57,15 +57,15 @@ const (
 	unionKind
 )
 
-// expected maps each kind to its description in messages.
+// expected describes the values of each kind, for messages.
 var expected = [...]string{
 	stringKind: "a string", longTextKind: "a string", boolKind: "true or false", intKind: "a whole number",
 	floatKind: "a number", structKind: "an object",
 	listKind: "a list", mapKind: "an object",
 }
 
-// union is a struct whose fields are alternatives. The decoder sets the field whose type matches
-// the first byte of the value.
+// union is a struct whose fields are alternatives. The decoder sets only the field whose type
+// matches the first byte of the value.
 type union interface{ Either() }
 
 // expected returns the description of the expected value, for messages.
@@ -84,23 +84,23 @@ func (s *shape) expected() string {
 type shape struct {
 	kind   kind
 	typ    reflect.Type
-	elem   *shape  // the shape of the elements, of a pointer's target or of an optional value
+	elem   *shape  // shape of a list's or map's elements, of a pointer's target, or of an optional value
 	fields []field // the fields of a struct or a union
 }
 
 // field is one field of a struct.
 type field struct {
 	name     string
-	index    []int // the index path through embedded structs, for reflect's FieldByIndex
+	index    []int // indexes of the field and of the embedded structs around it, for reflect's FieldByIndex
 	shape    *shape
 	required bool
 }
 
 var shapes sync.Map // reflect.Type → *shape
 
-// shapeFor returns the shape of a type. A struct's fields are named by their json tags, and the tag
-// `required:"true"` makes a field required. If the decoder does not support the type, shapeFor
-// panics, so the first test of an endpoint finds the mistake.
+// shapeFor returns the shape of a type. The json tags of a struct contain the names of its fields,
+// and the tag `required:"true"` makes a field required. If the decoder does not support the type,
+// shapeFor panics, so that any test of the endpoint finds the mistake.
 func shapeFor(typ reflect.Type) *shape {
 	known, ok := shapes.Load(typ)
 	if !ok {
@@ -114,7 +114,7 @@ func shapeFor(typ reflect.Type) *shape {
 func newShape(typ reflect.Type) *shape { //nolint:cyclop // one case for each kind
 	s := &shape{typ: typ}
 
-	// Optional and Removable are generic, so their marker method identifies them.
+	// Optional and Removable are generic types, so they are recognized by a method.
 	if _, ok := reflect.TypeAssert[interface{ optional() }](reflect.Zero(typ)); ok {
 		s.kind, s.elem = optionalKind, shapeFor(typ.Field(1).Type)
 		if typ.NumField() > 2 { // Removable has more fields than Optional
@@ -174,7 +174,7 @@ func fieldsFor(typ reflect.Type) []field {
 		out = append(out, field{name: name, index: f.Index, shape: shapeFor(f.Type), required: f.Tag.Get("required") == "true"})
 	}
 
-	// structMember has one bit for each field, in a 64-bit number.
+	// A set of fields is a 64-bit number; see structMember.
 	if len(out) > 64 {
 		panic(fmt.Sprintf("%s has more than 64 fields", typ))
 	}

@@ -19,7 +19,8 @@ type TimePage struct {
 	After accountdb.After
 }
 
-// ReadTimePage reads the limit and cursor parameters of a list whose ids have one of the prefixes.
+// ReadTimePage reads the query's limit and cursor for a list of resources whose ids have one of the
+// prefixes.
 func ReadTimePage(c *gin.Context, prefixes ...string) (TimePage, error) {
 	found := &Problems{}
 	p := TimePage{Limit: ReadLimit(c, found)}
@@ -52,7 +53,7 @@ func readAfter(cursor string, prefixes []string) (accountdb.After, bool) {
 const maxMicros = 1 << 52 // the year 2112, within PostgreSQL's range
 
 // NewTimeList returns a page of up to p.Limit entries, as NewList does. show returns an entry in
-// the form that callers see, and the entry's cursor.
+// the form of responses, and the position of the entry for a cursor.
 func NewTimeList[T, V any](entries []T, p TimePage, show func(T) (V, accountdb.After)) List[V] {
 	out := List[V]{Data: make([]V, len(entries))}
 	cursors := make([]accountdb.After, len(entries))

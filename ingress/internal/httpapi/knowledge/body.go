@@ -22,8 +22,8 @@ import (
 // the largest document in base64 and for the other fields.
 const MaxDocumentBody = 28 << 20
 
-// documentFields are the fields of a document. At most one of content, contentBase64 and url may be
-// set.
+// documentFields contains the fields of a document that callers can set. A request may set at most
+// one of content, contentBase64 and url.
 type documentFields struct {
 	Name          httpx.Optional[string]             `json:"name"`
 	Content       httpx.Optional[httpx.LongText]     `json:"content"`
@@ -38,8 +38,9 @@ type newDocumentBody struct {
 	URL httpx.Optional[string] `json:"url"`
 }
 
-// documentChangeBody accepts a document in the form in which it was read. Workers may have updated
-// most fields since then, so any value of these is accepted.
+// documentChangeBody is the JSON body of a PUT. It accepts all fields of a document that was read
+// with GET. Workers may have updated the fields of type Volatile since then, so it accepts any
+// values of these.
 type documentChangeBody struct {
 	documentFields
 	URL       httpx.Optional[*string]              `json:"url"`
@@ -79,7 +80,7 @@ func (b *documentChangeBody) address() (address httpx.Optional[string]) {
 	return address
 }
 
-// Check checks the fields independently of each other and normalizes name and type.
+// Check checks the fields and normalizes the name and the type. address is the url in the body.
 func (f *documentFields) Check(p *httpx.Problems, address httpx.Optional[string]) {
 	if f.Name.Set {
 		before := len(p.List)
@@ -119,7 +120,8 @@ func (f *documentFields) Check(p *httpx.Problems, address httpx.Optional[string]
 	f.checkBase64(p)
 }
 
-// checkBase64 decodes the whole content once, so that nothing is stored if the base64 is invalid.
+// checkBase64 decodes the whole content once before it is stored, so that nothing is stored if the
+// base64 is invalid.
 func (f *documentFields) checkBase64(p *httpx.Problems) {
 	if !f.ContentBase64.Set {
 		return
@@ -133,13 +135,14 @@ func (f *documentFields) checkBase64(p *httpx.Problems) {
 	}
 }
 
-// decoded returns a reader that decodes base64 while it is read. Memory thus contains only one copy
-// of a document.
+// decoded returns a reader that decodes base64 while it is read, so that the decoded document is
+// never in memory as a whole.
 func decoded(text []byte) io.Reader {
 	return base64.NewDecoder(base64.StdEncoding.Strict(), bytes.NewReader(text))
 }
 
-// content returns a reader of the body's content and the name of its field, or nil if the body has no content.
+// content returns a reader of the body's content and the name of its field, or nil and "" if the
+// body has no content.
 func (f *documentFields) content() (from io.Reader, name string) {
 	switch {
 	case f.Content.Set:
@@ -157,8 +160,8 @@ func (f *documentFields) newDocument(address string) knowledgedb.NewDocument {
 		doc.Name = nameOfAddress(address)
 	}
 
-	// Without a declared type, the extension of the name determines the type. Content that was sent
-	// as text is plain text if the extension is unknown.
+	// Without a declared type, the extension of the name determines the type. If the extension is
+	// unknown, content that was sent in the field content is plain text.
 	if doc.MIMEType == "" || doc.MIMEType == octetStream {
 		other := octetStream
 		if f.Content.Set {
@@ -170,8 +173,8 @@ func (f *documentFields) newDocument(address string) knowledgedb.NewDocument {
 	return doc
 }
 
-// nameOfAddress returns the name of a fetched document: the last element of the URL's path, or the
-// URL's host.
+// nameOfAddress returns the name of a document that is fetched from a URL: the last element of the
+// URL's path or, if the path is empty, the URL's host.
 func nameOfAddress(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -184,15 +187,16 @@ func nameOfAddress(address string) string {
 	return name
 }
 
-// bindDocument reads a JSON body that may contain a document. The body's bytes are not shared with
-// other requests, because LongText fields refer to them.
+// bindDocument reads a JSON body that may contain a document. The caller must call leave when the
+// body is no longer needed, because the body may occupy a slot.
 func bindDocument[T any](h *Handler, c *gin.Context) (body T, leave func(), err error) {
 	if length := c.Request.ContentLength; length >= 0 && length <= httpx.MaxBody {
 		body, err = readDocument[T](c.Request.Body, length)
 		return body, func() {}, err
 	}
 
-	// A larger body takes a slot. As it grows, it moves to the limiter for its size.
+	// A larger body takes a slot. When it exceeds the size of one step, it moves to the limiter of
+	// the next.
 	in, err := transfer.Receive(c, transfer.OwnerFor(c), h.SessionCheck(c), transfer.Step{All: &h.Small, Max: transfer.SmallBody},
 		transfer.Step{All: &h.MediumTexts, Max: transfer.MediumBody}, transfer.Step{All: &h.Texts, Max: MaxDocumentBody})
 	if err != nil {

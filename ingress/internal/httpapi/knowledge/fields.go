@@ -19,11 +19,10 @@ const (
 )
 
 // documentName returns the last element of a path, without invisible and bidirectional characters.
-// Senders may choose any name, so the result must be harmless in lists, in logs and to people who
-// read it.
+// Senders may choose any name, but the result can safely be shown in lists and written to logs.
 func documentName(p *httpx.Problems, at, name string) string {
 	before := len(p.List)
-	p.Text(at, name, 0, len(name)) // a path may be longer than a name
+	p.Text(at, name, 0, len(name)) // a path may be longer than a name, so only its encoding is checked here
 	if name != "" && strings.TrimSpace(name) == "" {
 		p.Add(at, httpx.CodeInvalidValue, "must not be only white space")
 	}
@@ -54,8 +53,8 @@ var documentTypes = map[string]string{
 	".json":     httpx.ContentJSON,
 }
 
-// documentType returns the declared type of a document. If none is declared, it returns the type
-// for the name's extension, or other if the extension is unknown.
+// documentType returns the declared media type of a document. If none is declared, it returns the
+// type for the name's extension. If the extension is unknown, it returns other.
 func documentType(p *httpx.Problems, at, declared, name, other string) string {
 	if declared == "" || declared == octetStream { // browsers declare octetStream for unknown types
 		if known, found := documentTypes[strings.ToLower(path.Ext(name))]; found {
@@ -71,14 +70,16 @@ func documentType(p *httpx.Problems, at, declared, name, other string) string {
 	}
 
 	kept := map[string]string{}
-	// Only the charset parameter matters for reading the document.
+	// Remove all parameters of the media type except charset, the only one needed to read the
+	// document.
 	if charset, present := parameters["charset"]; present && !strings.EqualFold(charset, "utf-8") {
 		kept["charset"] = charset
 	}
 	return mime.FormatMediaType(media, kept)
 }
 
-// shownDocument returns a document in the form that callers see: lists and objects are never null.
+// shownDocument returns a document in the form of responses, in which lists and objects are never
+// null.
 func shownDocument(d domain.Document) domain.Document {
 	if d.Notes == nil {
 		d.Notes = []string{}

@@ -24,12 +24,12 @@ const (
 	MaxDocument     = 20 << 20
 	maxFormFiles    = 20
 	maxFormParts    = 64
-	maxFormHeader   = 8 << 10  // maximum number of bytes in a part's header; the reader may buffer slightly more
-	maxFormMetadata = 64 << 10 // maximum number of bytes in the metadata part
+	maxFormHeader   = 8 << 10  // maximum bytes of a part's header; the reader may buffer slightly more
+	maxFormMetadata = 64 << 10 // maximum bytes of the part metadata
 	// MaxForm is the maximum size of a form with documents in bytes.
 	MaxForm = maxFormFiles*MaxDocument + 1<<20
-	// maxFormRest is the maximum number of further bytes that are read after the first problem, to
-	// find other problems of the form.
+	// maxFormRest is the maximum number of bytes of parts that are skipped after the first problem,
+	// in order to find other problems.
 	maxFormRest = 1 << 20
 	maxBoundary = 70 // maximum length according to RFC 2046
 
@@ -44,7 +44,7 @@ type documentForm struct {
 	limit  int // maximum number of files
 	upload func(content io.Reader) (blobdb.Upload, error)
 	found  httpx.Problems
-	unread int64 // number of bytes that may still be read after the first problem
+	unread int64 // number of bytes that may still be skipped; see maxFormRest
 
 	files       []knowledgedb.NewDocument // stored contents, in the form's order
 	seen        int                       // number of files seen, including rejected ones
@@ -52,7 +52,8 @@ type documentForm struct {
 	hasMetadata bool // the form has a metadata part
 }
 
-// newDocumentForm returns a documentForm that reads the form from in. contentType contains the boundary.
+// newDocumentForm returns a documentForm that reads the form from in. It returns an API error if
+// contentType contains no valid boundary.
 func newDocumentForm(
 	in *transfer.Upload, contentType string, limit int, upload func(io.Reader) (blobdb.Upload, error),
 ) (*documentForm, error) {
@@ -67,7 +68,7 @@ func newDocumentForm(
 	return &documentForm{in: in, parts: multipart.NewReader(in, boundary), limit: limit, upload: upload, unread: maxFormRest}, nil
 }
 
-// read reads all parts of the form. The error lists all problems.
+// read reads all parts of the form. It returns one error for all problems.
 func (f *documentForm) read() error {
 	for n := 0; f.unread >= 0; n++ {
 		part, err := f.next()
@@ -97,8 +98,8 @@ func (f *documentForm) read() error {
 	return f.found.Err()
 }
 
-// next returns the next part. Its header may have up to maxFormHeader bytes. The previous part must
-// have been read completely.
+// next returns the next part. The caller must have read the previous part completely. The header of
+// the part may have up to maxFormHeader bytes.
 func (f *documentForm) next() (*multipart.Part, error) {
 	f.in.Allow(maxFormHeader)
 	part, err := f.parts.NextRawPart()
@@ -145,7 +146,7 @@ func (f *documentForm) take(part *multipart.Part) error {
 	return f.skip(part)
 }
 
-// partName returns the name of a part, for the path of a problem.
+// partName returns the name of a part, shortened and in valid UTF-8, for the path of a problem.
 func partName(name string) string {
 	if len(name) > 64 {
 		name = name[:64] + "…"
@@ -163,7 +164,7 @@ func (f *documentForm) skip(part io.Reader) error {
 	return nil
 }
 
-// at returns the path of the nth file, for problems.
+// at returns the path of the nth file of the form, for problems.
 func (f *documentForm) at(n int) string {
 	if f.limit == 1 {
 		return partFile
@@ -171,7 +172,7 @@ func (f *documentForm) at(n int) string {
 	return httpx.Element(partFile, n)
 }
 
-// tooMany returns the message for a form with more files than allowed.
+// tooMany returns the message of the problem that a form has too many files.
 func (f *documentForm) tooMany() string {
 	if f.limit == 1 {
 		return "must be sent only once, because a document has only one content"
@@ -179,8 +180,8 @@ func (f *documentForm) tooMany() string {
 	return fmt.Sprintf("may be repeated at most %d times", f.limit)
 }
 
-// hasInvalidFileName reports whether a part's header is invalid because of a control character in a file
-// name.
+// hasInvalidFileName reports whether err means that the header of a part is malformed because the
+// file name contains a control character.
 func hasInvalidFileName(err error) bool {
 	malformed, ok := errors.AsType[textproto.ProtocolError](err)
 	if !ok {
@@ -204,8 +205,8 @@ func (f *documentForm) takeFile(part *multipart.Part) error {
 	doc := knowledgedb.NewDocument{Name: documentName(&f.found, at, fileName(part))}
 	doc.MIMEType = documentType(&f.found, at, part.Header.Get("Content-Type"), doc.Name, octetStream)
 
-	// Reject an empty file before an upload begins. The byte that was read is put back with
-	// MultiReader.
+	// Reject an empty file before an upload begins. MultiReader puts back the byte that is read for
+	// this check.
 	var first [1]byte
 	if n, err := io.ReadFull(part, first[:]); n == 0 {
 		if !errors.Is(err, io.EOF) {
@@ -234,8 +235,8 @@ func (f *documentForm) takeFile(part *multipart.Part) error {
 	}
 }
 
-// fileName returns the file name of a part, or "" if the part is not a file. It decodes the three
-// characters that browsers percent-encode because they would end the name.
+// fileName returns the file name of a part, or "" if the part is not a file. It decodes quotation
+// marks and line breaks, which browsers percent-encode because they would end the name.
 func fileName(part *multipart.Part) string {
 	_, parameters, err := mime.ParseMediaType(part.Header.Get("Content-Disposition"))
 	if err != nil {
@@ -244,8 +245,8 @@ func fileName(part *multipart.Part) string {
 	return strings.NewReplacer("%22", `"`, "%0D", "\r", "%0d", "\r", "%0A", "\n", "%0a", "\n").Replace(parameters["filename"])
 }
 
-// documentTooLarge returns the error for content of more than MaxDocument bytes. at is the field or
-// part with the content.
+// documentTooLarge returns the error for content of more than MaxDocument bytes. at is the path of
+// the field or part that contains it.
 func documentTooLarge(at string) error {
 	e := apierr.New(apierr.PayloadTooLarge, "%s: a document must have at most %d bytes", at, MaxDocument)
 	e.Fields = []apierr.Field{{Field: at, Code: httpx.CodeTooLong, Message: "must have at most 20971520 bytes"}}
@@ -261,7 +262,7 @@ func (f *documentForm) takeMetadata(part *multipart.Part) error {
 
 	f.hasMetadata = true
 
-	// Read one byte more than the maximum, which shows whether the part is too long.
+	// Read one byte more than the maximum, to find out whether the part is too long.
 	text, err := io.ReadAll(io.LimitReader(part, maxFormMetadata+1))
 	if err != nil {
 		return f.readError()
@@ -271,7 +272,7 @@ func (f *documentForm) takeMetadata(part *multipart.Part) error {
 		return f.skip(part)
 	}
 
-	// Paths of problems in the metadata's JSON begin with the part's name.
+	// The paths of problems within the metadata begin with the name of the part.
 	inner := &httpx.Problems{}
 	httpx.DecodeStrict(text, &f.metadata, inner)
 	for _, p := range inner.List {

@@ -58,7 +58,7 @@ func TestNamesOfFiles(t *testing.T) {
 	}
 }
 
-// formIn returns a form whose contents are not stored.
+// formIn returns a form with up to three files whose contents are not stored.
 func formIn(body, boundary string, limit int) *documentForm {
 	form, err := formOfType(body, httpx.ContentForm+"; boundary="+boundary, limit)
 	if err != nil {

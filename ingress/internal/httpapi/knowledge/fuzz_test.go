@@ -11,8 +11,8 @@ import (
 	"parley/shared/apierr"
 )
 
-// FuzzUpload reads forms. A form is either rejected with its problems or yields documents with
-// valid names and metadata. A rejected form is not read to its end.
+// FuzzUpload reads random forms. Each is either rejected with its problems, or yields documents
+// with valid names and metadata. A long rejected form must not be read to its end.
 func FuzzUpload(f *testing.F) {
 	head := "--b\r\nContent-Disposition: form-data; name=\"file\"; filename"
 	f.Add("b", head+"=\"a%22b.txt\"\r\nContent-Type: text/plain; charset=x\r\n\r\nhello\r\n--b--\r\n")

@@ -16,7 +16,7 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// DocumentEraser deletes documents and the passages of these documents that runs have stored.
+// DocumentEraser deletes documents, and the passages of them that runs have stored.
 type DocumentEraser interface {
 	DeleteDocument(ctx context.Context, organizationID, documentID string) error
 }
@@ -39,7 +39,7 @@ type Deps struct {
 // Handler handles the requests to /api/knowledge.
 type Handler struct {
 	Deps
-	Small       transfer.Limiter // limits bodies that are small or whose size is not known yet
+	Small       transfer.Limiter // limits bodies that are small or of unknown size
 	Uploads     transfer.Limiter
 	MediumTexts transfer.Limiter // limits medium-sized JSON bodies
 	Texts       transfer.Limiter // limits large JSON bodies

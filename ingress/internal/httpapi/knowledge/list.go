@@ -14,8 +14,8 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// Parameters of GET /api/knowledge: some are for a search and others for a list. A request with
-// parameters of both kinds is rejected.
+// Parameters of GET /api/knowledge: some are for a search and others for a list. They cannot be
+// combined.
 var (
 	searchParams = []string{"query", "documentId", "metadata", "limit"}
 	listParams   = []string{"q", "status", "cursor", "limit"}
@@ -65,7 +65,7 @@ func (h *Handler) listDocuments(c *gin.Context, found *httpx.Problems) error {
 		return err
 	}
 
-	// Read the sizes first, so that a large page waits for capacity before its documents are read.
+	// Read the sizes first. If the page is large, wait for capacity before reading its documents.
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
 	sizes, err := h.KnowledgeDB.DocumentSizes(ctx, org, filter, p.After, p.Limit+1)
 	if err == nil {
@@ -87,8 +87,8 @@ func (h *Handler) listDocuments(c *gin.Context, found *httpx.Problems) error {
 	return httpx.JSON(c, http.StatusOK, httpx.NewList(docs, p, func(d domain.Document) string { return d.ID }))
 }
 
-// deleteDocument handles DELETE /api/knowledge?id=: it deletes the document and the passages of it
-// that runs have stored.
+// deleteDocument handles DELETE /api/knowledge?id=: it deletes the document and erases the runs
+// that have received text of it.
 func (h *Handler) deleteDocument(c *gin.Context) error {
 	documentID, err := httpx.RequiredID(c, id.Document)
 	if err != nil {

@@ -20,12 +20,12 @@ import (
 )
 
 const (
-	picturesPerMinute  = 60 // maximum number of renderings per organization and ingress process
+	picturesPerMinute  = 60 // maximum number of pages rendered per organization at this ingress process
 	pictureTime        = 20 * time.Second
 	pictureUnavailable = "pictures of pages are unavailable; try again shortly"
 )
 
-// pageWithPicture is a page of a document as a picture.
+// pageWithPicture is the response with a page of a document as a picture.
 type pageWithPicture struct {
 	DocumentID string             `json:"documentId"`
 	Name       string             `json:"name"`
@@ -34,8 +34,8 @@ type pageWithPicture struct {
 	Picture    domain.PagePicture `json:"picture"`
 }
 
-// showPicture responds with a page of a PDF as a picture. A picture is large, so it takes a download
-// slot.
+// showPicture responds with a page of a PDF as a picture. A picture is large, so it takes a
+// download slot.
 func (h *Handler) showPicture(c *gin.Context, documentID string, page int) error {
 	slot, err := h.Downloads.Enter(transfer.OwnerFor(c), http.NewResponseController(c.Writer))
 	if err != nil {
@@ -52,7 +52,7 @@ func (h *Handler) showPicture(c *gin.Context, documentID string, page int) error
 		shown.Picture, err = h.picture(c.Request.Context(), httpx.Caller(c).OrganizationID, doc, page)
 	}
 	if err == nil {
-		err = slot.Extend(int64(2 * len(shown.Picture.Data))) // the response contains the picture in base64 and the words
+		err = slot.Extend(int64(2 * len(shown.Picture.Data))) // the response contains the picture in base64, and the words on the page
 	}
 	if err != nil {
 		return err
@@ -60,7 +60,8 @@ func (h *Handler) showPicture(c *gin.Context, documentID string, page int) error
 	return httpx.JSON(c, http.StatusOK, shown)
 }
 
-// picture returns a page as a picture, from the cache or from a worker.
+// picture returns a picture of a page from the cache. If the cache does not have it, a worker
+// renders it.
 func (h *Handler) picture(ctx context.Context, org string, doc domain.Document, page int) (domain.PagePicture, error) {
 	key := pictureKey{doc.ID, *doc.SHA256, page}
 	if kept, found := h.pictures.get(org, key); found {

@@ -19,9 +19,9 @@ type pictureKey struct {
 	page             int
 }
 
-// pictureCache keeps pictures of pages in memory, each for pictureLife. If the cache is full, it
-// removes the oldest picture of the organization with the most bytes. It is safe for concurrent
-// use.
+// pictureCache keeps pictures of pages in memory, each for pictureLife. If it is full, it removes
+// the oldest picture of the organization whose pictures have the most bytes. It is safe for
+// concurrent use.
 type pictureCache struct {
 	limit int
 
@@ -37,7 +37,7 @@ type keptPictures struct {
 	byKey map[pictureKey]*keptPicture
 }
 
-// keptPicture is a picture in the cache. expiry removes it after pictureLife.
+// keptPicture is a picture in the cache. The timer expiry removes it after pictureLife.
 type keptPicture struct {
 	picture domain.PagePicture
 	bytes   int
@@ -48,7 +48,7 @@ func newPictureCache() *pictureCache {
 	return &pictureCache{limit: maxPictures, orgs: map[string]*keptPictures{}}
 }
 
-// get returns a picture, if the cache has it.
+// get returns a picture, and whether the cache has it.
 func (c *pictureCache) get(org string, key pictureKey) (domain.PagePicture, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,7 +98,7 @@ func (c *pictureCache) forget(org, documentID string) {
 	}
 }
 
-// expire removes a picture, unless it was replaced.
+// expire removes a picture, unless it was removed or replaced in the meantime.
 func (c *pictureCache) expire(org string, key pictureKey, kept *keptPicture) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,7 +107,7 @@ func (c *pictureCache) expire(org string, key pictureKey, kept *keptPicture) {
 	}
 }
 
-// largest returns the organization with the most bytes. The caller holds the lock.
+// largest returns the organization whose pictures have the most bytes. The caller holds the lock.
 func (c *pictureCache) largest() (org string) {
 	most := -1
 	for name, of := range c.orgs {

@@ -9,7 +9,7 @@ import (
 )
 
 // TestFullPictureCacheShrinksTheLargestOrganization checks that an organization that reads many
-// pages does not remove the pictures of other organizations.
+// pages does not push the pictures of other organizations out of the cache.
 func TestFullPictureCacheShrinksTheLargestOrganization(t *testing.T) {
 	t.Parallel()
 	c := newPictureCache()
@@ -46,7 +46,7 @@ func TestPicturesLeaveTheMemory(t *testing.T) {
 		key := pictureKey{"doc_1", "sum", 1}
 		c.add("org_1", key, domain.PagePicture{Data: make([]byte, 300)})
 		<-time.After(pictureLife - time.Second)
-		c.add("org_1", key, domain.PagePicture{Data: make([]byte, 300)}) // a replaced picture lives as long as a new one
+		c.add("org_1", key, domain.PagePicture{Data: make([]byte, 300)}) // replacing a picture restarts its time in the cache
 		<-time.After(2 * time.Second)
 		synctest.Wait()
 		if _, found := c.get("org_1", key); !found {

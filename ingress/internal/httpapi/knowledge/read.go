@@ -18,11 +18,12 @@ import (
 const (
 	maxDocumentPages = 1_000_000   // largest page number that a query may contain
 	maxChunks        = 100_000_000 // largest passage number that a query may contain
-	// MaxPagePassages is the maximum number of passages in a response with the text of a page. They
-	// contain about half a million characters. In a spreadsheet, a single page may contain the text
-	// of the whole document.
+	// MaxPagePassages is the maximum number of passages in a response with a page, about half a
+	// million characters. A page can have more, because a page of a spreadsheet may contain the
+	// text of the whole document.
 	MaxPagePassages = 500
-	// Clients must revalidate a document's content, because it may be replaced or deleted.
+	// Clients must revalidate a cached content each time, because the document may have been
+	// replaced or deleted.
 	documentCaching = "private, no-cache, no-transform"
 )
 
@@ -51,7 +52,7 @@ type documentPassages struct {
 	Passages   []domain.Passage `json:"passages"`
 }
 
-// requestedPart reads the part of the document that the query requests.
+// requestedPart reads from the query which part of the document is requested.
 func requestedPart(c *gin.Context, found *httpx.Problems) (part documentPart) {
 	if content, present := httpx.QueryValue(c, "content", found); present {
 		if content != "1" && content != "true" {
@@ -100,7 +101,7 @@ func (h *Handler) readDocument(c *gin.Context, found *httpx.Problems) error {
 
 	documentID, err := httpx.RequiredID(c, id.Document)
 	missing := found.Take(err)
-	if err = found.Err(); err == nil { // report problems with the query before a missing document
+	if err = found.Err(); err == nil { // report problems of the query before a malformed id, which is not_found
 		err = missing
 	}
 	if err != nil {
@@ -178,7 +179,7 @@ func (h *Handler) pageOfDocument(c *gin.Context, documentID string, page int) (s
 
 	org := httpx.Caller(c).OrganizationID
 
-	// Read one passage more than the maximum, which shows whether the page is truncated.
+	// Read one passage more than the maximum, to find out whether the page has more.
 	passages, err := h.KnowledgeDB.DocumentPassages(c.Request.Context(), org, documentID, page, MaxPagePassages+1)
 	if err != nil {
 		return shown, err
@@ -190,7 +191,8 @@ func (h *Handler) pageOfDocument(c *gin.Context, documentID string, page int) (s
 	return shown, nil
 }
 
-// documentWithPage returns a document that is ready and has a page, or not_found.
+// documentWithPage returns a document. It returns the error not_found unless the document is ready
+// and has the page.
 func (h *Handler) documentWithPage(c *gin.Context, documentID string, page int) (domain.Document, error) {
 	doc, err := h.readyDocument(c, documentID)
 	switch {
@@ -225,7 +227,8 @@ func (h *Handler) showChunk(c *gin.Context, documentID string, chunk int) error 
 	return httpx.JSON(c, http.StatusOK, documentPassages{DocumentID: doc.ID, Name: doc.Name, Passages: shownPassages(passages)})
 }
 
-// readyDocument returns a document with the status ready, or not_found.
+// readyDocument returns a document. It returns the error not_found unless the document has the
+// status ready.
 func (h *Handler) readyDocument(c *gin.Context, documentID string) (domain.Document, error) {
 	doc, err := h.KnowledgeDB.DocumentByID(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
 	if err == nil && doc.Status != domain.DocumentReady {
@@ -237,8 +240,8 @@ func (h *Handler) readyDocument(c *gin.Context, documentID string) (domain.Docum
 // noDocument returns the error for a document that was replaced or deleted during the request.
 func noDocument() error { return apierr.New(apierr.NotFound, "no such resource") }
 
-// textFor joins consecutive passages to a text, without repeating overlaps. Any text between two
-// passages is white space.
+// textFor joins consecutive passages to a text. Text that is in two passages appears once. For each
+// character between two passages, which is always white space, it inserts a line break.
 func textFor(passages []domain.Passage) string {
 	var out strings.Builder
 	at := 0 // offset in characters
@@ -247,7 +250,7 @@ func textFor(passages []domain.Passage) string {
 		for ; at < p.StartIndex && at > 0; at++ {
 			out.WriteByte('\n')
 		}
-		for ; at > p.StartIndex && text != ""; at-- { // skip the part that overlaps with the previous passage
+		for ; at > p.StartIndex && text != ""; at-- { // skip the text that the previous passage also contains
 			_, size := utf8.DecodeRuneInString(text)
 			text = text[size:]
 		}
@@ -258,7 +261,7 @@ func textFor(passages []domain.Passage) string {
 	return out.String()
 }
 
-// shownPassages returns passages in the form that callers see: lists are never null.
+// shownPassages returns passages in the form of responses, in which lists are never null.
 func shownPassages(passages []domain.Passage) []domain.Passage {
 	out := make([]domain.Passage, len(passages))
 	for i, p := range passages {

@@ -65,7 +65,7 @@ func (h *Handler) search(c *gin.Context, found *httpx.Problems) error {
 		return err
 	}
 
-	// Lists are never null in responses, but a worker may omit empty lists.
+	// Lists in responses are never null, but a worker's reply may omit empty lists.
 	shown := searchResults{List: httpx.List[domain.Found]{Data: []domain.Found{}}, Without: reply.Without}
 	for _, f := range reply.Found {
 		if f.Headings == nil {
@@ -104,7 +104,7 @@ func readSearch(c *gin.Context, found *httpx.Problems) contract.SearchRequest {
 	return r
 }
 
-// searchedDocuments checks the ids of the documents to search.
+// searchedDocuments reads and checks the ids of the documents to search.
 func searchedDocuments(ids []string, found *httpx.Problems) []string {
 	seen := map[string]bool{}
 	for i, documentID := range ids[:min(len(ids), maxSearchDocuments)] {
@@ -121,7 +121,8 @@ func searchedDocuments(ids []string, found *httpx.Problems) []string {
 	return ids
 }
 
-// searchedMetadata parses and checks metadata conditions of the form name:value.
+// searchedMetadata reads and checks conditions on the metadata of documents, in the form
+// name:value.
 func searchedMetadata(pairs []string, found *httpx.Problems) map[string]string {
 	out := map[string]string{}
 	for i, pair := range pairs[:min(len(pairs), httpx.MaxMetadata)] {
@@ -143,8 +144,8 @@ func searchedMetadata(pairs []string, found *httpx.Problems) map[string]string {
 	return out
 }
 
-// callSearch lets a worker search. The organization is part of the signed claims, so that the
-// request cannot name another one.
+// callSearch lets a worker search. The signed claims contain the organization, which the worker
+// therefore need not take from the request.
 func (h *Handler) callSearch(ctx context.Context, org string, request contract.SearchRequest) (reply contract.SearchReply, err error) {
 	deadline := time.Now().Add(searchTime)
 	ctx, cancel := context.WithDeadline(ctx, deadline)
@@ -154,7 +155,7 @@ func (h *Handler) callSearch(ctx context.Context, org string, request contract.S
 		return reply, fmt.Errorf("writing search: %w", err)
 	}
 
-	// The claims expire together with the request, so that they cannot be reused later.
+	// The claims expire with the request, so that no one can use them later.
 	claims, err := json.Marshal(contract.SearchClaims{OrganizationID: org, Kind: contract.KindSearch, Expires: deadline.UTC()})
 	if err != nil {
 		return reply, fmt.Errorf("writing claims: %w", err)

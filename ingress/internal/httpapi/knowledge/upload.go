@@ -19,13 +19,13 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// documentsFullWait is the Retry-After value if the document quota is exceeded. A retry succeeds
-// only after documents have been deleted.
+// documentsFullWait is the Retry-After in a response about an exceeded document quota. It is long,
+// because a retry succeeds only after documents were deleted.
 const documentsFullWait = time.Minute
 
 const dropTimeout = 5 * time.Second
 
-// JobNotifier notifies workers of new jobs, and clients that watch the organization of changes.
+// JobNotifier publishes jobs to workers, and changes to clients that watch the organization.
 type JobNotifier interface {
 	PublishJobs(jobs ...domain.Job)
 	Changed(kind domain.ChangeKind, org string)
@@ -50,7 +50,7 @@ func (h *Handler) addDocuments(c *gin.Context) error {
 
 	h.notify(c, queued...)
 
-	// The response to a single document is the document itself; the response to several is a list.
+	// If the request adds a single document, the response is that document; otherwise it is a list.
 	if len(queued) == 1 {
 		return httpx.JSON(c, http.StatusAccepted, shownDocument(queued[0].Document))
 	}
@@ -65,9 +65,11 @@ func (h *Handler) addDocuments(c *gin.Context) error {
 	}{shown})
 }
 
-// readDocuments reads the documents of a request. The caller must call leave after storing them.
+// readDocuments reads the documents of a request and stores their contents. The caller must call
+// leave after it has stored the documents.
 func (h *Handler) readDocuments(c *gin.Context) (docs []knowledgedb.NewDocument, leave func(), err error) {
-	// A form may have several files, which share the form's metadata. A JSON body contains one document.
+	// A form may have several files, and its metadata applies to each of them. A JSON body contains
+	// one document.
 	if httpx.IsForm(c.Request.Header) {
 		form, leave, err := h.readDocumentForm(c, maxFormFiles)
 		if err != nil {
@@ -146,7 +148,7 @@ func (h *Handler) uploader(c *gin.Context) func(io.Reader) (blobdb.Upload, error
 	}
 }
 
-// uploadContent stores the body's content. It returns nil, nil if the body has no content.
+// uploadContent stores the body's content. It returns nil and no error if the body has no content.
 func (h *Handler) uploadContent(c *gin.Context, f *documentFields) (*blobdb.Upload, error) {
 	from, name := f.content()
 	if from == nil {
@@ -163,16 +165,15 @@ func (h *Handler) uploadContent(c *gin.Context, f *documentFields) (*blobdb.Uplo
 	return &kept, nil
 }
 
-// putDocument handles PUT /api/knowledge?id=: it replaces the content, name or metadata. Missing
-// fields stay unchanged.
+// putDocument handles PUT /api/knowledge?id=: it changes the content, the name or the metadata of a
+// document. Missing fields stay unchanged.
 func (h *Handler) putDocument(c *gin.Context) error {
 	documentID, err := httpx.RequiredID(c, id.Document)
 	if err != nil {
 		return err
 	}
 
-	// Look up the document before reading the body, so that no content is stored for a missing
-	// document.
+	// Look up the document first, so that no content is stored if it does not exist.
 	known, err := h.KnowledgeDB.DocumentByID(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
 	if err != nil {
 		return err
@@ -195,7 +196,7 @@ func (h *Handler) putDocument(c *gin.Context) error {
 }
 
 // checkAgainst checks the body against the document that it changes. Read-only fields must be
-// unchanged. Without new content, the type cannot change and the URL cannot be removed.
+// unchanged. Without new content, the type must not change, and the URL must not be removed.
 func (b *documentChangeBody) checkAgainst(known domain.Document) error {
 	found := &httpx.Problems{}
 	if b.URL.Set && b.URL.Value == nil && known.URL != nil && !b.Content.Set && !b.ContentBase64.Set {
@@ -219,7 +220,7 @@ func (h *Handler) putBody(c *gin.Context, known domain.Document, body *documentC
 	if !body.Content.Set && !body.ContentBase64.Set && !address.Set {
 		return h.editDocument(c, known, &body.documentFields)
 	}
-	if !body.Name.Set && !address.Set { // the document keeps its name, which determines the type of the content
+	if !body.Name.Set && !address.Set { // the document keeps its name, whose extension may determine the type of the new content
 		body.Name = httpx.Optional[string]{Set: true, Value: known.Name}
 	}
 
@@ -235,7 +236,7 @@ func (h *Handler) putBody(c *gin.Context, known domain.Document, body *documentC
 		with.Metadata = known.Metadata
 	}
 
-	// Store the content first: the change refers to it by its hash.
+	// Store the content before the change, which refers to it.
 	var err error
 	if with.Content, err = h.uploadContent(c, &body.documentFields); err != nil {
 		return err
@@ -244,7 +245,7 @@ func (h *Handler) putBody(c *gin.Context, known domain.Document, body *documentC
 	return h.replaceDocument(c, known.ID, with)
 }
 
-// putForm replaces a document's content with the single file in a form.
+// putForm replaces a document's content by the single file in a form.
 func (h *Handler) putForm(c *gin.Context, known domain.Document) error {
 	form, leave, err := h.readDocumentForm(c, 1)
 	if err != nil {
@@ -278,7 +279,7 @@ func (h *Handler) editDocument(c *gin.Context, known domain.Document, f *documen
 	}
 
 	status := http.StatusOK
-	if edited.Job != nil { // the text of a name is searchable, so a new name must be processed
+	if edited.Job != nil { // searches also find words of the name, so a document with a new name must be processed again
 		status = http.StatusAccepted
 	}
 
@@ -286,7 +287,7 @@ func (h *Handler) editDocument(c *gin.Context, known domain.Document, f *documen
 	return httpx.JSON(c, status, shownDocument(edited.Document))
 }
 
-// replaceDocument replaces the content of a document and queues the document.
+// replaceDocument replaces the content of a document and queues the document for processing.
 func (h *Handler) replaceDocument(c *gin.Context, documentID string, with knowledgedb.NewDocument) error {
 	with.CreatedBy = httpx.Caller(c).Principal()
 	queued, err := h.KnowledgeDB.ReplaceDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID, with, h.Limits)
@@ -298,7 +299,7 @@ func (h *Handler) replaceDocument(c *gin.Context, documentID string, with knowle
 }
 
 // retryDocument handles POST /api/knowledge?id=&action=retry: it queues a failed or ready document
-// again.
+// for processing.
 func (h *Handler) retryDocument(c *gin.Context) error {
 	documentID, err := httpx.RequiredID(c, id.Document)
 	if err != nil {
@@ -314,12 +315,12 @@ func (h *Handler) retryDocument(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusAccepted, shownDocument(queued.Document))
 }
 
-// notify notifies workers of queued documents, and watchers of the change. A lost notification does
-// no harm, because workers also poll for documents.
+// notify publishes the jobs of queued documents to workers, and a change to watchers. A lost job
+// does no harm, because workers also poll for queued documents.
 func (h *Handler) notify(c *gin.Context, queued ...knowledgedb.QueuedDocument) {
 	jobs := make([]domain.Job, 0, len(queued))
 
-	// Several documents may share a job. It is published once.
+	// Several documents can have the same job, which is published once.
 	for _, q := range queued {
 		if q.Job != nil && !slices.ContainsFunc(jobs, func(j domain.Job) bool { return j.RunID == q.Job.RunID }) {
 			job := *q.Job

@@ -14,15 +14,16 @@ const (
 	methodInitialize = "initialize"
 	methodCancelled  = "notifications/cancelled"
 
-	// headerSession contains an id that distinguishes the clients of one credential, whose requests
-	// may have equal ids. The service stores nothing about these sessions.
+	// headerSession contains an id of the client. It distinguishes clients with the same
+	// credential, whose requests may have equal ids. The service does not store these ids.
 	headerSession = "Mcp-Session-Id"
 	maxSession    = 128
 	sessionKind   = "mcp"
 )
 
-// prepare handles two kinds of messages before the SDK responds to them. It gives a new client a
-// session id. If the client cancels an earlier request, it cancels the run of this request.
+// prepare handles two kinds of messages before the SDK responds to them. To the first message of a
+// client, it adds a session id to the response. For a message that cancels an earlier request, it
+// cancels the run of that request.
 func (h *Handler) prepare(c *gin.Context, message envelope) {
 	switch message.Method {
 	case methodInitialize:
@@ -40,8 +41,8 @@ func (h *Handler) prepare(c *gin.Context, message envelope) {
 	}
 }
 
-// callName returns a name for a request that is unique among all clients. It returns "" for a
-// client that sends no session id.
+// callName returns a name for a client's request. No request of another client has the same name.
+// It returns "" if the client sends no session id.
 func callName(c *gin.Context, requestID json.RawMessage) string {
 	sessions, who := c.Request.Header.Values(headerSession), httpx.Caller(c)
 	if len(sessions) != 1 || sessions[0] == "" || len(sessions[0]) > maxSession || len(requestID) == 0 {

@@ -11,27 +11,29 @@ import (
 	"parley/shared/apierr"
 )
 
-// registration is the path that MCP clients with OAuth request after /mcp has responded with 401.
-// They try to register there.
+// registration is the path at which MCP clients that support OAuth try to register after /mcp has
+// responded with 401.
 const registration = "/register"
 
-// IsRegistration reports whether a request is the registration of an OAuth client. No route handles it.
+// IsRegistration reports whether a request is the registration of an OAuth client. There is no
+// route for it.
 func IsRegistration(c *gin.Context) bool { return c.Request.URL.Path == registration }
 
-// NoOAuth returns the error for a registration. Clients show this error to their users instead of
-// the preceding 401.
+// NoOAuth returns the error for the registration of an OAuth client. Clients show their users this
+// error, and not the preceding response of /mcp.
 func NoOAuth() *apierr.Error {
 	return apierr.New(apierr.NotFound,
 		"this service does not use OAuth; the API key in the header x-api-key or Authorization is missing or wrong")
 }
 
-// fault is a JSON-RPC error about a message as a whole.
+// fault is a JSON-RPC error that rejects a message as a whole.
 type fault struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
 }
 
-// findFault returns the error of a message, or nil if the message is valid.
+// findFault returns the JSON-RPC error for a message and its problems, or nil if the message is
+// valid.
 func findFault(message *envelope, found *httpx.Problems) *fault {
 	if message.Version != "" && message.Version != "2.0" {
 		found.Add("jsonrpc", httpx.CodeInvalidValue, "must be 2.0")
@@ -58,8 +60,9 @@ func idFor(body []byte, found *httpx.Problems) json.RawMessage {
 	return message.ID
 }
 
-// writeFault responds to a message with an error. For an unknown method the status is 200, because
-// the message itself is valid; a notification gets no error. For any other error the status is 400.
+// writeFault responds to a message with a JSON-RPC error. For an unknown method, the status is 200,
+// because the message itself is valid, and the response to a notification is empty. For any other
+// error, the status is 400.
 func writeFault(c *gin.Context, id json.RawMessage, f *fault) {
 	status := http.StatusBadRequest
 	if f.Code == agenttools.CodeMethodNotFound {

@@ -28,8 +28,8 @@ import (
 )
 
 const (
-	maxTools   = 200       // maximum number of agents listed, because clients pass all of them to a model
-	maxSchemas = 512 << 10 // maximum bytes of the output schemas of all listed agents
+	maxTools   = 200       // maximum number of agents that are listed as tools, because clients pass all tools to a model
+	maxSchemas = 512 << 10 // maximum total bytes of the output schemas of the listed agents
 )
 
 // Deps contains the dependencies of the Handler.
@@ -56,7 +56,7 @@ func (h *Handler) Routes() []httpx.Route {
 	return []httpx.Route{{Method: "POST", Path: "/mcp", Need: auth.NeedUserKey, Role: domain.RoleMember, Handle: h.mcp}}
 }
 
-// mcp handles POST /mcp: an MCP server with the organization's agents as tools.
+// mcp handles POST /mcp, the endpoint of an MCP server whose tools are the organization's agents.
 func (h *Handler) mcp(c *gin.Context) {
 	var buf bytes.Buffer
 	if err := httpx.ReadBody(c, &buf, httpx.MaxBody); err != nil {
@@ -72,15 +72,16 @@ func (h *Handler) mcp(c *gin.Context) {
 	}
 	h.prepare(c, message)
 
-	// Restore the body, because the SDK reads it again.
+	// Restore the body, which the SDK reads again.
 	c.Request.Body, c.Request.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	if len(c.Request.Header["Accept"]) == 0 { // a client that sends no Accept header accepts any type
+	if len(c.Request.Header["Accept"]) == 0 { // a client without an Accept header accepts any type, but the SDK rejects its request
 		c.Request.Header.Set("Accept", "*/*")
 	}
 
 	c.Header("X-Accel-Buffering", "no")
 	out := &mcpWriter{ResponseWriter: c.Writer}
-	// Serve returns only after the calls of the request, so they may use the request's context.
+	// Serve returns after the tool calls of the request have ended, so the calls may use the
+	// request's context.
 	defer out.leave()
 	h.tools.Serve(out, c.Request, &agentTools{h: h, c: c, out: out, call: callName(c, id)})
 	switch wrong, err := out.refusal(); {
@@ -92,7 +93,7 @@ func (h *Handler) mcp(c *gin.Context) {
 }
 
 // envelope contains the parts of a JSON-RPC message that are checked before the SDK handles it. The
-// message is a request or a notification. Clients send no responses, because the server sends no
+// message is a request or a notification. It is never a response, because the server sends no
 // requests.
 type envelope struct {
 	Version string          `json:"jsonrpc" required:"true"`
@@ -107,12 +108,12 @@ type envelopeID struct {
 	Number int64
 }
 
-// Either makes envelopeID a union for the decoder: its fields are alternatives.
+// Either makes envelopeID a union for the decoder, which sets only one of its fields.
 func (envelopeID) Either() {}
 
-// messageFor checks a message. A body must contain a single message, because each message counts
-// against the caller's limit. Names must be unique, because the SDK would silently use the last
-// duplicate. messageFor returns the message's id, and an error if the message is invalid.
+// messageFor decodes and checks a message. It returns the message's id, and an error if the message
+// is invalid. A body must contain a single message, because each message counts against the rate
+// limit. Names must be unique, because the SDK silently uses the last of several equal names.
 func messageFor(body []byte) (id json.RawMessage, message envelope, wrong *fault) {
 	found := &httpx.Problems{}
 	httpx.DecodeStrict(bytes.Clone(body), &message, found) // DecodeStrict may modify its input
@@ -126,10 +127,11 @@ type agentTools struct {
 	h    *Handler
 	c    *gin.Context
 	out  *mcpWriter
-	call string // name of the request for notifications/cancelled; empty: the request cannot be cancelled
+	call string // name of the request for a later cancellation; see callName; empty: it cannot be cancelled
 }
 
-// coded returns err in the form that callers may see, and records err for the log.
+// coded returns the error for the client; see httpx.Coded. It records err for the request's log
+// line.
 func (t *agentTools) coded(err error) error {
 	httpx.StateFor(t.c).Err = err
 	return httpx.Coded(t.c, err)
@@ -169,7 +171,7 @@ type toolArguments struct {
 	Attachments httpx.Optional[[]runbody.AttachmentBody] `json:"attachments"`
 }
 
-// Run runs an agent and waits for the run to finish while the client is connected.
+// Run starts a run of an agent and waits until it finishes or waits for a person.
 func (t *agentTools) Run(_ context.Context, call agenttools.Call, progress func(string)) (*domain.Run, error) {
 	s, err := t.submission(call)
 	if err != nil {
@@ -221,7 +223,7 @@ func (t *agentTools) submission(call agenttools.Call) (*dispatch.Submission, err
 }
 
 // run submits a tool call's run and waits for it. If the client disconnects, a run without an
-// idempotency key is cancelled.
+// idempotency key is cancelled after a grace period.
 func (t *agentTools) run(s *dispatch.Submission, progress func(string)) (*domain.Run, error) {
 	seats, err := t.h.TakeStreams(s.Caller)
 	if err != nil {
@@ -240,7 +242,7 @@ func (t *agentTools) run(s *dispatch.Submission, progress func(string)) (*domain
 	defer reading.End(t.c.Request.Context()) // runs after the reader is closed
 	defer reader.Close()
 
-	httpx.EndReservation(t.c) // the log has been read; the response is counted later, when the run has finished
+	httpx.EndReservation(t.c) // the events before the wait have been read; the response is counted when the run has finished
 	progress("The run " + run.Run.ID + " was accepted.")
 	return t.await(reading.Follow(reader), run, progress)
 }
@@ -269,7 +271,7 @@ func (t *agentTools) await(reader readers.Events, run *rundb.StoredRun, progress
 	}
 }
 
-// take reports the progress of an event. It returns the run if the event is the last one or the run
+// take reports an event as progress. It returns the run if the run has finished with this event or
 // waits for a person; otherwise it returns nil.
 func (t *agentTools) take(e domain.Event, run *rundb.StoredRun, progress func(string)) (*domain.Run, error) {
 	var data struct {
@@ -289,7 +291,7 @@ func (t *agentTools) take(e domain.Event, run *rundb.StoredRun, progress func(st
 		if data.ToolCall != nil {
 			progress(data.ToolCall.Name + ": " + data.ToolCall.Status)
 		}
-	case domain.EventRequiresAction: // a person may have decided in the meantime
+	case domain.EventRequiresAction: // by now, a person may have decided
 		now, err := t.h.RunsDB.ShortRun(t.c.Request.Context(), run.OrganizationID, "", run.Run.ID)
 		if err == nil && now.Run.Status == domain.RunRequiresAction {
 			return &now.Run, nil
@@ -300,8 +302,8 @@ func (t *agentTools) take(e domain.Event, run *rundb.StoredRun, progress func(st
 	return data.Run, nil
 }
 
-// capacityError adds the run's id to an error about missing capacity for the response. If the run
-// is unknown, run is nil.
+// capacityError adds the run's id to an error that means that there is no capacity for the
+// response. run may be nil.
 func capacityError(err error, run *rundb.StoredRun) error {
 	code := apierr.CodeFor(err)
 	if run == nil || code != apierr.RateLimited && code != apierr.Overloaded {
@@ -311,7 +313,8 @@ func capacityError(err error, run *rundb.StoredRun) error {
 		"the run %s has a large answer, and too many large answers are being read simultaneously; GET /api/runs?id=%[1]s returns it", run.Run.ID)
 }
 
-// streamError returns the error of a tool call whose event stream ended before the run.
+// streamError returns the error of a tool call whose event stream ended with err before the run
+// finished.
 func streamError(err error, runID string) error {
 	switch {
 	case apierr.CodeFor(err) == apierr.Erased:
@@ -328,9 +331,10 @@ func streamError(err error, runID string) error {
 	return stopping
 }
 
-// mcpWriter wraps the response that the SDK writes. It holds back the SDK's plain text errors, and
-// any response after a failed lookup, so that the handler can write an error in the API's format.
-// Another goroutine may write pings between the SDK's writes.
+// mcpWriter wraps the response that the SDK writes. It holds back the SDK's errors in plain text,
+// and any response after a failed lookup, so that the handler can respond with an error in the
+// API's format instead. Its methods may be called concurrently: the SDK writes the response, and
+// another goroutine writes pings.
 type mcpWriter struct {
 	gin.ResponseWriter
 
@@ -341,8 +345,8 @@ type mcpWriter struct {
 	large       *httpx.LargeAnswer
 }
 
-// count counts a run's response if it is large. The response contains the message and the citations
-// twice, as text and as structured content.
+// count counts the response with a run as a large response, if it is large. The response contains
+// the message and the citations twice: as text, and as structured content.
 func (w *mcpWriter) count(c *gin.Context, run *domain.Run) error {
 	bytes := 0
 	if run.Message != nil {
@@ -372,7 +376,7 @@ func (w *mcpWriter) leave() {
 	}
 }
 
-// WriteHeader sends the status, unless it belongs to an error of the SDK, which is held back.
+// WriteHeader sends the status, unless the response is held back.
 func (w *mcpWriter) WriteHeader(status int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -384,14 +388,15 @@ func (w *mcpWriter) WriteHeader(status int) {
 	}
 }
 
-// Write sets the write timeout and writes b.
+// Write writes b to the client, unless the response is held back.
 func (w *mcpWriter) Write(b []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.write(b)
 }
 
-// write writes to the client, or to refusedBody if the response is held back. w.mu must be locked.
+// write writes to the client, or to refusedBody if the response is held back. The caller must hold
+// w.mu.
 func (w *mcpWriter) write(b []byte) (int, error) {
 	if w.refused != 0 || w.failure != nil {
 		return w.refusedBody.Write(b)
@@ -403,7 +408,8 @@ func (w *mcpWriter) write(b []byte) (int, error) {
 		return len(b), nil
 	}
 
-	// The server's write timeout is too short for a stream. Recorders in tests have no deadline.
+	// The server's write timeout is too short for a stream. Setting the deadline fails only for the
+	// response recorders of tests.
 	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(httpx.WriteTime))
 	return w.ResponseWriter.Write(b)
 }
@@ -417,7 +423,8 @@ func (w *mcpWriter) Flush() {
 	}
 }
 
-// ping writes a comment that keeps an event stream open at proxies and clients.
+// ping writes a comment to an event stream, so that proxies and clients do not close the quiet
+// connection.
 func (w *mcpWriter) ping() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -428,8 +435,8 @@ func (w *mcpWriter) ping() {
 	}
 }
 
-// refusal returns the error to respond with: a protocol error if the SDK rejected the message, or
-// an API error if a lookup failed. It returns nil, nil if the SDK has responded.
+// refusal returns the error for the response: a JSON-RPC error if the SDK has rejected the message,
+// or an API error if a lookup has failed. It returns nil and nil if the SDK has responded.
 func (w *mcpWriter) refusal() (*fault, error) {
 	if w.refused == 0 && w.failure == nil {
 		return nil, nil //nolint:nilnil // no error

@@ -9,7 +9,7 @@ import (
 	"parley/shared/store/notificationdb"
 )
 
-// ChangeNotifier notifies watchers of a change in an organization.
+// ChangeNotifier notifies clients that watch an organization of a change.
 type ChangeNotifier interface {
 	Changed(kind domain.ChangeKind, organizationID string)
 }

@@ -17,17 +17,18 @@ import (
 	"parley/shared/store/notificationdb"
 )
 
-// AddressChecker checks whether the service may send requests to an address. Its errors are those
-// of package outbound.
+// AddressChecker returns an error of package outbound if the service may not send requests to an
+// address.
 type AddressChecker interface {
 	Check(address string) error
 }
 
-// previousSecretTTL is how long deliveries are also signed with the previous secret after a
-// rotation.
+// previousSecretTTL is the time after a rotation for which notifications are signed with both
+// secrets.
 const previousSecretTTL = 24 * time.Hour
 
-// endpointFields are the fields of an endpoint that callers set. Each may be missing.
+// endpointFields contains the fields of an endpoint that callers can set. Each field may be
+// missing.
 type endpointFields struct {
 	URL         httpx.Optional[string]   `json:"url"`
 	Description httpx.Removable[string]  `json:"description"`
@@ -52,7 +53,7 @@ func (b *endpointFields) Check(p *httpx.Problems) {
 	}
 }
 
-// checkEndpointURL checks the form of a URL. checkReach checks whether its host may be reached.
+// checkEndpointURL checks the form of a URL. For its host, see checkReach.
 func checkEndpointURL(p *httpx.Problems, address string) {
 	if httpx.CheckURL(p, "url", address); p.Has("url") {
 		return
@@ -68,7 +69,7 @@ func checkEndpointURL(p *httpx.Problems, address string) {
 	}
 }
 
-// checkEvents checks the names of the events that an endpoint receives.
+// checkEvents checks the names of the events of which an endpoint is notified.
 func checkEvents(p *httpx.Problems, events []string) {
 	if len(events) == 0 {
 		p.Add("events", httpx.CodeTooShort, "must contain at least one event")
@@ -83,7 +84,7 @@ func checkEvents(p *httpx.Problems, events []string) {
 		}
 	}
 
-	p.Count("events", len(events), len(domain.NotificationEvents)) // last: a problem of the list would hide the problems of its entries
+	p.Count("events", len(events), len(domain.NotificationEvents)) // last: while the list has a problem, none of its entries can get one
 }
 
 // newEndpointBody is the body of POST /api/notifications.
@@ -100,7 +101,8 @@ func (b *newEndpointBody) Check(p *httpx.Problems) {
 	}
 }
 
-// endpointChangeBody accepts an endpoint in the form in which it was read.
+// endpointChangeBody is the body of a PUT. It accepts all fields of an endpoint that was read with
+// GET.
 type endpointChangeBody struct {
 	endpointFields
 	Secret         httpx.Optional[string] `json:"secret"`
@@ -122,7 +124,8 @@ func (b *endpointChangeBody) Check(p *httpx.Problems) {
 	}
 }
 
-// checkReach checks whether the outbound rules allow requests to a well-formed address.
+// checkReach adds a problem if the rules for outbound requests forbid requests to a well-formed
+// address.
 func (h *Handler) checkReach(found *httpx.Problems, address httpx.Optional[string]) {
 	if !address.Set || found.Has("url") {
 		return
@@ -132,8 +135,8 @@ func (h *Handler) checkReach(found *httpx.Problems, address httpx.Optional[strin
 	}
 }
 
-// getNotifications handles GET /api/notifications: the organization's endpoints, or one of them
-// with ?id=.
+// getNotifications handles GET /api/notifications: it returns a page of the organization's
+// endpoints, or with ?id= one endpoint.
 func (h *Handler) getNotifications(c *gin.Context) error {
 	endpointID, one, err := httpx.QueryID(c, id.Endpoint)
 	if err != nil {
@@ -167,12 +170,13 @@ func (h *Handler) writeEndpoint(c *gin.Context, e domain.NotificationEndpoint, e
 	return httpx.JSON(c, http.StatusOK, e)
 }
 
-// notificationsChanged notifies watchers of the organization that its notifications have changed.
+// notificationsChanged notifies clients that watch the organization that its endpoints or
+// notifications have changed.
 func (h *Handler) notificationsChanged(c *gin.Context) {
 	h.Changes.Changed(domain.ChangedNotifications, httpx.Caller(c).OrganizationID)
 }
 
-// createEndpoint handles POST /api/notifications. The secret is shown only in this response.
+// createEndpoint handles POST /api/notifications. Only this response shows the endpoint's secret.
 func (h *Handler) createEndpoint(c *gin.Context) error {
 	body, found, err := httpx.Collect[newEndpointBody](c)
 	if err != nil {
@@ -197,14 +201,14 @@ func (h *Handler) createEndpoint(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusCreated, e)
 }
 
-// newEndpointSecret returns a new secret, and its sealed form for the database.
+// newEndpointSecret returns a new secret, and its encrypted form for the database.
 func (h *Handler) newEndpointSecret(org, endpointID string) (secret, sealed string) {
 	secret = webhookin.NewSecret(domain.HookStandard)
 	return secret, h.Secrets.Seal(secret, secrets.NotificationEndpoint(org, endpointID))
 }
 
-// updateEndpoint handles PUT /api/notifications?id=. Missing fields stay unchanged. Enabling an
-// endpoint resumes its pending notifications.
+// updateEndpoint handles PUT /api/notifications?id=. Missing fields stay unchanged. If it enables
+// an endpoint, the service sends the endpoint's pending notifications.
 func (h *Handler) updateEndpoint(c *gin.Context) error {
 	endpointID, err := httpx.RequiredID(c, id.Endpoint)
 	if err != nil {
@@ -240,7 +244,8 @@ func (h *Handler) updateEndpoint(c *gin.Context) error {
 }
 
 // rotateEndpoint handles POST /api/notifications?id=&action=rotate: it creates a new secret, which
-// is shown only in this response. For previousSecretTTL, deliveries are signed with both secrets.
+// only this response shows. For previousSecretTTL, notifications are signed with the new and the
+// previous secret.
 func (h *Handler) rotateEndpoint(c *gin.Context) error {
 	endpointID, err := httpx.RequiredID(c, id.Endpoint)
 	if err != nil {
@@ -256,8 +261,8 @@ func (h *Handler) rotateEndpoint(c *gin.Context) error {
 	return h.writeEndpoint(c, e, err)
 }
 
-// testEndpoint handles POST /api/notifications?id=&action=test: it queues a ping, even if the
-// endpoint is disabled.
+// testEndpoint handles POST /api/notifications?id=&action=test: it queues a test notification of
+// the type ping, even if the endpoint is disabled.
 func (h *Handler) testEndpoint(c *gin.Context) error {
 	endpointID, err := httpx.RequiredID(c, id.Endpoint)
 	if err != nil {
@@ -276,7 +281,8 @@ func (h *Handler) writeQueued(c *gin.Context, n domain.Notification, err error) 
 	return httpx.JSON(c, http.StatusAccepted, n)
 }
 
-// deleteEndpoint handles DELETE /api/notifications?id=. Pending notifications are no longer sent.
+// deleteEndpoint handles DELETE /api/notifications?id=. The endpoint's pending notifications are
+// not sent.
 func (h *Handler) deleteEndpoint(c *gin.Context) error {
 	endpointID, err := httpx.RequiredID(c, id.Endpoint)
 	if err != nil {
@@ -290,8 +296,8 @@ func (h *Handler) deleteEndpoint(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusOK, httpx.Deleted(endpointID))
 }
 
-// getMessages handles GET /api/notifications/messages: pending and sent notifications, newest
-// first. With ?id= it returns one notification and its payload.
+// getMessages handles GET /api/notifications/messages: it returns a page of pending and sent
+// notifications, newest first, or with ?id= one notification with its payload.
 func (h *Handler) getMessages(c *gin.Context) error {
 	messageID, one, err := httpx.QueryID(c, id.Notification)
 	if err != nil {

@@ -12,15 +12,15 @@ import (
 	"parley/shared/store/notificationdb"
 )
 
-// The largest possible page of endpoints or notifications is smaller than httpx.PageBytes. The
-// handlers of these lists therefore need no reservation.
+// The largest possible page of endpoints or notifications is smaller than httpx.PageBytes.
+// Therefore the handlers of these lists need not reserve capacity for a large response.
 func TestTheLargestPagesAreSmall(t *testing.T) {
 	t.Parallel()
 	const (
 		maxAddress = 2048 // bytes of an endpoint's URL
-		maxReason  = 4096 // bytes of the longest reason, which contains a URL
+		maxReason  = 4096 // maximum bytes of the reason for a failed attempt, which contains a URL
 	)
-	// JSON encodes the character < in six bytes, the maximum for a character.
+	// In JSON, the character < takes six bytes, the most that any character takes.
 	escaped := func(n int) string { return strings.Repeat("<", n) }
 	now, agent, reason, code := domain.At(time.Now()), id.New(id.Agent), escaped(maxReason), 999
 	endpoint := domain.NotificationEndpoint{

@@ -16,14 +16,15 @@ import (
 // headerRetryCount is the header in which OpenAI's clients count the retries of a request.
 const headerRetryCount = "X-Stainless-Retry-Count"
 
-// rules returns the rules for a run whose client disconnects before the response. Such a client has
-// seen no part of the answer.
+// rules returns the rules for package readers if the client gets the whole response at once. A
+// client that disconnects earlier has seen no part of the answer.
 func rules(s *dispatch.Submission) readers.Rules {
 	return readers.Rules{Keep: s.Key != "", Grace: readers.Grace, Attempt: s.Attempt}
 }
 
-// hashBody hashes the request's body while it is read. After the body was read, attempt returns the
-// attempt of a client that counts its retries: a hash of the request and the number of the retry.
+// hashBody makes the request's body hash itself while it is read. When the body was read, attempt
+// returns a hash of the request and the number of the retry. If the client does not count its
+// retries, attempt returns the zero value.
 func hashBody(c *gin.Context) (attempt func() readers.Attempt) {
 	number, err := strconv.Atoi(c.GetHeader(headerRetryCount))
 	if err != nil || number < 0 || c.Request.Body == nil {

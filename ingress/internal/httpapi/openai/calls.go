@@ -16,13 +16,13 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// maxRounds is the maximum number of rounds of tool calls whose runs are looked up. If a history
-// has more, only the newest are.
+// maxRounds is the maximum number of runs that nameRounds looks up for a history, beginning with
+// the newest.
 const maxRounds = 64
 
-// nameRounds finds the runs that ended with the tool calls in the submission's history. These runs
-// may also have called tools of their own, which the client has never seen. By the run's id, those
-// calls become part of the history, too.
+// nameRounds finds the runs that ended with the tool calls in the submission's history, and adds
+// their ids to the history. A run may also have called tools of its agent, of which the client
+// knows nothing. By the run's id, these calls become part of the history, too.
 func (h *Handler) nameRounds(ctx context.Context, s *dispatch.Submission) error {
 	named := map[string][]*domain.CallRound{}
 	var runs []string
@@ -40,7 +40,7 @@ func (h *Handler) nameRounds(ctx context.Context, s *dispatch.Submission) error 
 		}
 	}
 	if len(runs) > 0 {
-		// Only runs of the same caller and agent may be used.
+		// Use only runs of the same caller and of the same agent or template.
 		answers, err := h.SessionsDB.Answers(ctx, s.Caller.OrganizationID, s.Principal, runs, 0)
 		if err != nil {
 			return err
@@ -86,7 +86,8 @@ func (h *Handler) describeCalls(ctx context.Context, s *dispatch.Submission) err
 	return nil
 }
 
-// finished reads a finished run of the submission's caller.
+// finished returns a run of the submission's principal. If the run has finished, it returns the
+// whole run.
 func (h *Handler) finished(ctx context.Context, s *dispatch.Submission, runID string) (run domain.Run, err error) {
 	stored, err := h.RunsDB.RunByID(ctx, s.Caller.OrganizationID, s.Principal, runID)
 	if err != nil {
@@ -102,9 +103,9 @@ func (h *Handler) finished(ctx context.Context, s *dispatch.Submission, runID st
 	return run, nil
 }
 
-// takeResults adds to the history an earlier response whose calls the request answers: its message,
-// its calls and the results. If the request has no further message, the new run continues with the
-// message of the earlier response.
+// takeResults is for a request with results of the calls of an earlier response, without the calls
+// themselves. It adds the earlier message, its calls and the results to the history. If the request
+// contains no message, the new run answers the earlier message again, with the results.
 func (h *Handler) takeResults(ctx context.Context, s *dispatch.Submission, results []openaiapi.Result) error {
 	unknown := apierr.Invalid(results[0].Field, "invalid_value",
 		"no earlier call has this id; send its function_call item too, or set previous_response_id")
@@ -146,8 +147,8 @@ func (h *Handler) takeResults(ctx context.Context, s *dispatch.Submission, resul
 	return nil
 }
 
-// answeredRound returns the calls with which a run ended, together with their results. It returns
-// an error unless each call has exactly one result.
+// answeredRound returns the calls with which a run ended, with their results. It returns an error
+// unless there is exactly one result for each call, and no other result.
 func answeredRound(run *domain.Run, results []openaiapi.Result) (round domain.CallRound, err error) {
 	round.RunID = run.ID
 	if run.Message != nil {
@@ -170,16 +171,16 @@ func answeredRound(run *domain.Run, results []openaiapi.Result) (round domain.Ca
 	return round, nil
 }
 
-// missingResult returns the error for a request that continues a response without the result of one
-// of its calls.
+// missingResult returns the error for a request that lacks the result of a call of the response
+// that it continues.
 func missingResult(callID string) error {
 	return apierr.Invalid("input", "invalid_value", "the result of the call %s is missing", callID)
 }
 
-// unansweredCall checks a run that a request without results continues. It returns an error if the
-// run ended with calls of the client, because their results are missing.
+// unansweredCall checks the run that a request without results continues. It returns an error if
+// the run ended with calls of tools of the client, whose results are therefore missing.
 func unansweredCall(run *rundb.StoredRun) error {
-	// A large result is not in memory and counts as a result without calls of the client.
+	// A large result is not read. It counts as a result without such calls.
 	raw, _ := run.Result()
 	if !bytes.Contains(raw, []byte(`"finishReason":"tool_calls"`)) {
 		return nil
@@ -194,7 +195,7 @@ func unansweredCall(run *rundb.StoredRun) error {
 	return nil
 }
 
-// sentResults returns the tool results of a request, for the request's fingerprint.
+// sentResults returns the tool results in a request as parts of the request's fingerprint.
 func sentResults(results []openaiapi.Result) (sent []string) {
 	for _, r := range results {
 		sent = append(sent, "result", r.ToolCallID, string(r.Output))

@@ -14,9 +14,9 @@ import (
 	"parley/shared/domain"
 )
 
-// createCompletion handles POST /v1/chat/completions: an agent's answer to a conversation. The
-// functions that read the request return before the wait, so that their stack frames are gone; see
-// run.Handler.
+// createCompletion handles POST /v1/chat/completions: it returns an agent's answer to a
+// conversation. Separate functions read the request, so that a goroutine that waits for the run
+// does not keep their stack frames.
 func (h *Handler) createCompletion(c *gin.Context) {
 	s, request, err := h.readCompletion(c)
 	view := h.view(c, request.AppendSources)
@@ -48,7 +48,7 @@ func (h *Handler) readCompletion(c *gin.Context) (*dispatch.Submission, *openaia
 	s.Options.Settings, s.SettingNames = settings, settingNames(names)
 	s.Options.Output = outputFor(found, body.Output)
 	if s.SessionID != "" && len(s.History) > 0 {
-		s.Previous = new("") // the history in the request replaces the history of the session
+		s.Previous = new("") // the run continues no run of the session, because the request contains its own history
 	}
 	return s, &body, found.Err()
 }

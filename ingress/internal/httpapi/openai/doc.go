@@ -1,2 +1,3 @@
-// Package openai implements OpenAI's HTTP API except for voice.
+// Package openai handles requests in the format of OpenAI's HTTP API: models, chat completions,
+// responses and embeddings. Voice is in package voicegate.
 package openai

@@ -25,7 +25,7 @@ const (
 	embedTime      = 60 * time.Second // time limit for one call to a worker
 	embedTotal     = 5 * time.Minute  // time limit for all calls of a request
 	embedRetry     = 2 * time.Second
-	embedTexts     = 40        // maximum texts per call; the vectors of most models then fit into one reply
+	embedTexts     = 40        // maximum texts per call; for most models, their vectors fit into one reply
 	embedCharacter = 100_000   // maximum characters per call
 	maxEmbeddings  = 128 << 20 // maximum bytes of a response
 )
@@ -54,14 +54,14 @@ func (h *Handler) createEmbeddings(c *gin.Context) {
 		return
 	}
 
-	// The request takes stream slots, because it keeps its connection open as long as a stream.
+	// The request takes the slots of a stream, because it may keep its connection open for minutes.
 	seats, err := h.TakeStreams(httpx.Caller(c))
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	defer h.LeaveStreams(seats)
-	_ = http.NewResponseController(c.Writer).SetWriteDeadline(time.Now().Add(embedTotal + httpx.WriteTime)) // recorders in tests have none
+	_ = http.NewResponseController(c.Writer).SetWriteDeadline(time.Now().Add(embedTotal + httpx.WriteTime)) // fails only for test recorders
 
 	e := embedding{Handler: h, c: c, request: &body}
 	if err := e.embed(texts); err != nil {
@@ -82,7 +82,8 @@ type embedding struct {
 	tokens  int64
 }
 
-// embed calls workers one after the other until each text has a vector.
+// embed stores the vectors of the texts, the model and the number of tokens in e. It sends the
+// texts to workers in one or several calls.
 func (e *embedding) embed(texts []string) error {
 	ctx, cancel := context.WithTimeout(e.c.Request.Context(), embedTotal)
 	defer cancel()
@@ -112,7 +113,7 @@ func (e *embedding) reserve(vectors, bytes int) error {
 	return httpx.ReserveFunc(e.c)(size)
 }
 
-// batchOf returns how many of the texts, from the first on, fit into one call.
+// batchOf returns how many of the first texts fit into one call, at least one.
 func batchOf(texts []string) int {
 	room := embedCharacter
 	for n, text := range texts {
@@ -123,12 +124,12 @@ func batchOf(texts []string) int {
 	return len(texts)
 }
 
-// call calls a worker. The reply contains a vector for at least the first text.
+// call lets a worker embed texts. The reply contains vectors for the first texts, at least one.
 func (e *embedding) call(ctx context.Context, texts []string) (reply contract.EmbedReply, err error) {
 	who, deadline := httpx.Caller(e.c), time.Now().Add(embedTime)
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)
-	encoder.SetEscapeHTML(false) // without escaping, because escaped markup is several times as long
+	encoder.SetEscapeHTML(false) // escaped for HTML, texts with markup would be several times as long
 	if err := encoder.Encode(contract.EmbedRequest{Model: e.request.Model, Texts: texts, Dimensions: e.request.Size()}); err != nil {
 		return reply, fmt.Errorf("writing texts: %w", err)
 	}
@@ -150,13 +151,13 @@ func (e *embedding) call(ctx context.Context, texts []string) (reply contract.Em
 	return reply, refusedEmbedding(&reply, len(texts), deadline)
 }
 
-// refusedEmbedding returns the error for a reply without vectors.
+// refusedEmbedding returns the error for a worker's reply without usable vectors, or nil.
 func refusedEmbedding(reply *contract.EmbedReply, texts int, deadline time.Time) error {
 	switch f := reply.Failure; {
 	case reply.Lacking != nil:
 		exceeded := budgetdb.UsedUp(*reply.Lacking)
 		if reply.Later {
-			exceeded.RetryAfter = time.Until(deadline) // the calls that reserve the budget now will have finished by the deadline
+			exceeded.RetryAfter = time.Until(deadline) // by then, the calls that reserve the rest of the budget have finished
 		}
 		return exceeded
 	case f != nil && f.Code == apierr.NotFound:
@@ -175,7 +176,7 @@ func refusedEmbedding(reply *contract.EmbedReply, texts int, deadline time.Time)
 	return nil
 }
 
-// embedUnavailable returns the error unavailable for a failed call.
+// embedUnavailable returns the error unavailable for a failed call of a worker.
 func embedUnavailable(cause error) error {
 	what := "embeddings are unavailable; try again shortly"
 	if errors.Is(cause, bus.ErrNoToolWorker) {

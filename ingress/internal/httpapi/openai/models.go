@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	maxModels     = 1_000    // maximum number of models listed, because the protocol's list has no pages
+	maxModels     = 1_000    // maximum number of models listed, because the protocol does not divide the list into pages
 	templateOwner = "parley" // owner of templates
 )
 
-// listModels handles GET /v1/models: the newest agents that people may chat with.
+// listModels handles GET /v1/models: it lists the newest agents that people may chat with.
 func (h *Handler) listModels(c *gin.Context) {
 	org := httpx.Caller(c).OrganizationID
 	agents, err := h.AgentsDB.CallableAgents(c.Request.Context(), org, domain.CallerUser, maxModels)
@@ -35,7 +35,8 @@ func (h *Handler) listModels(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, openaiapi.NewModelList(models))
 }
 
-// getModel handles GET /v1/models/<id>: an agent that people may chat with, or a template.
+// getModel handles GET /v1/models/<id>: it returns an agent that people may chat with, or a
+// template.
 func (h *Handler) getModel(c *gin.Context) {
 	model, err := h.findModel(c, c.Param("id"))
 	if err != nil {
@@ -45,7 +46,7 @@ func (h *Handler) getModel(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, model)
 }
 
-// findModel returns the agent or template with the id, as a model.
+// findModel returns the agent or template with the id, in the form of a model.
 func (h *Handler) findModel(c *gin.Context, modelID string) (openaiapi.Model, error) {
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
 	if !id.Valid(id.Agent, modelID) {

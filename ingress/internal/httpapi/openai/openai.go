@@ -29,10 +29,10 @@ import (
 )
 
 const (
-	// V1Prefix is the prefix of the paths of OpenAI's API.
+	// V1Prefix is the prefix of the paths of this API.
 	V1Prefix = "/v1/"
 
-	resultMargin = time.Minute // additional wait after a run's deadline, until its result arrives
+	resultMargin = time.Minute // time after a run's deadline for which a request still waits for the result
 
 	// HeaderRunID is the header with the id of the response's run.
 	HeaderRunID       = "X-Parley-Run-Id"
@@ -63,7 +63,7 @@ type Deps struct {
 	RunDeadline time.Duration
 }
 
-// Handler handles the requests of OpenAI's API except for voice.
+// Handler handles the requests of OpenAI's API, except those for voice.
 type Handler struct{ Deps }
 
 // New returns a Handler.
@@ -80,7 +80,7 @@ func (h *Handler) Routes() []httpx.Route {
 		{Method: "POST", Path: "/v1/embeddings", Need: auth.NeedUser, Role: member, Open: true, Handle: h.createEmbeddings},
 		{Method: "GET", Path: "/v1/responses/:id", Need: auth.NeedUser, Role: member, Open: true, Handle: h.getResponse},
 		{
-			// The id of a file is unique without its container, so the container's id is ignored.
+			// A file's id is unique without the id of its container, which is ignored.
 			Method: "GET", Path: "/v1/containers/:container/files/:id/content", Need: auth.NeedUser, Role: member, Open: true,
 			Handle: func(c *gin.Context) { h.Runs.Files().Send(c, c.Param("id")) },
 		},
@@ -88,8 +88,8 @@ func (h *Handler) Routes() []httpx.Route {
 	}
 }
 
-// view returns how sources and files appear in a response to the caller. appendSources is the
-// choice in the request, or nil.
+// view returns the options for showing sources and files in a response. appendSources is the option
+// in the request; nil means the agent's setting.
 func (h *Handler) view(c *gin.Context, appendSources *bool) openaiapi.View {
 	return openaiapi.View{AppendSources: appendSources, Link: h.linker(c), BaseURL: h.PublicURL}
 }
@@ -126,13 +126,13 @@ func v1Submission(
 	return s
 }
 
-// settingNames returns the protocol's names of model settings, for error messages.
+// settingNames returns the names of model settings in this protocol, for error messages.
 func settingNames(names map[domain.Setting]string) *dispatch.SettingNames {
 	return &dispatch.SettingNames{Fields: names, Unsupported: openaiapi.CodeUnsupported}
 }
 
-// accept accepts a submission and sets the response headers for its run. The caller must release
-// the returned value.
+// accept accepts a submission and sets the response headers for its run. The caller must pass the
+// result to Dispatcher.Release.
 func (h *Handler) accept(c *gin.Context, s *dispatch.Submission) (*dispatch.Submitted, error) {
 	sub, err := h.Runs.FindOrAccept(c, s, func(string) {})
 	if err != nil {
@@ -147,7 +147,7 @@ func (h *Handler) accept(c *gin.Context, s *dispatch.Submission) (*dispatch.Subm
 }
 
 // refuse responds with an error to an invalid request. The request counts against the rate limit,
-// because the service may have read up to 2 MiB.
+// because the service may have read a body of up to 2 MiB.
 func (h *Handler) refuse(c *gin.Context, err error) {
 	if limit := h.Spend(c); limit != nil {
 		err = limit
@@ -156,8 +156,8 @@ func (h *Handler) refuse(c *gin.Context, err error) {
 }
 
 // submitAndWait accepts a submission and waits until its run has finished or waits for a person. It
-// returns the run. Like a stream, it takes stream slots, because it keeps a connection open as
-// long.
+// returns the run. It takes the slots of a stream, because it may keep its connection open for as
+// long as a stream.
 func (h *Handler) submitAndWait(c *gin.Context, s *dispatch.Submission) (*domain.Run, error) {
 	seats, err := h.TakeStreams(s.Caller)
 	if err != nil {
@@ -173,13 +173,14 @@ func (h *Handler) submitAndWait(c *gin.Context, s *dispatch.Submission) (*domain
 	defer reading.End(c.Request.Context()) // runs after the wait is released
 	defer h.Dispatch.Release(sub)
 
-	// The server's write timeout is too short for the wait. Recorders in tests have no deadline.
+	// The server's write timeout is shorter than the wait. Setting the deadline fails only for the
+	// response recorders of tests.
 	_ = http.NewResponseController(c.Writer).SetWriteDeadline(time.Now().Add(h.RunDeadline + resultMargin + httpx.WriteTime))
 	return h.awaitEnd(c, sub)
 }
 
-// awaitEnd waits until an accepted run has finished or waits for a person, and returns it. If the
-// run waits for a person, awaitEnd reads only its short form.
+// awaitEnd waits until an accepted run has finished or waits for a person, and returns it. A run
+// that waits for a person is returned in its short form.
 func (h *Handler) awaitEnd(c *gin.Context, sub *dispatch.Submitted) (*domain.Run, error) {
 	ctx, ended := c.Request.Context(), sub.Run
 	if sub.Run.Run.Status != domain.RunRequiresAction {
@@ -190,7 +191,7 @@ func (h *Handler) awaitEnd(c *gin.Context, sub *dispatch.Submitted) (*domain.Run
 		ended = result.Run
 	}
 
-	// The wait ended before the run finished, so the run's current state decides.
+	// The wait has ended without a result, so read the run's current state.
 	if !ended.Ended() {
 		now, err := h.RunsDB.ShortRun(ctx, sub.Run.OrganizationID, "", sub.Run.Run.ID)
 		if err != nil {
@@ -227,15 +228,16 @@ func (h *Handler) awaitResult(c *gin.Context, sub *dispatch.Submitted) (*dispatc
 			return nil, err
 		case !permit.Holds(now):
 			return nil, apierr.New(apierr.Unauthenticated, "the credential is no longer valid; the run %s continues", sub.Run.Run.ID)
-		// An early return without a result means that the run waits for a person or the service is stopping.
+		// An early return without a result means that the run waits for a person, or that the
+		// service is stopping.
 		case result.Ended || now.Before(until) || !now.Before(deadline):
 			return result, nil
 		}
 	}
 }
 
-// waiting returns run if it waits for a person. If the run is in progress, the wait ended because
-// the service is stopping, and waiting returns unavailable.
+// waiting returns run if it waits for a person. Otherwise it returns the error unavailable: the run
+// is still in progress, and the service stops waiting because it shuts down.
 func waiting(run *domain.Run) (*domain.Run, error) {
 	if run.Status == domain.RunRequiresAction {
 		return run, nil
@@ -246,20 +248,20 @@ func waiting(run *domain.Run) (*domain.Run, error) {
 	return nil, stopping
 }
 
-// OfV1 reports whether a request belongs to OpenAI's API. Its errors have OpenAI's format. Some
-// clients have a base URL without /v1 or with an additional prefix. Their requests are included,
-// because such clients show the message of an error only in this format.
+// OfV1 reports whether errors of a request have OpenAI's format. This includes requests of clients
+// whose base URL lacks /v1 or has an additional prefix, because these clients understand errors
+// only in this format.
 func OfV1(c *gin.Context) bool {
 	path := c.Request.URL.Path + "/"
 	lacks := func(prefix string) bool { return strings.HasPrefix(path, prefix) }
 	return strings.Contains(path, V1Prefix) || slices.ContainsFunc(withoutV1, lacks)
 }
 
-// withoutV1 lists the path prefixes that clients request if their base URL lacks /v1.
+// withoutV1 lists the beginnings of paths that clients request if their base URL lacks /v1.
 var withoutV1 = []string{"/chat/completions/", "/responses/", "/models/", "/embeddings/"}
 
 // NoSuchPath returns the error for a path that OpenAI's API does not have. The error lists the
-// paths of the routes.
+// paths that it has.
 func NoSuchPath(routes []httpx.Route) *apierr.Error {
 	var paths []string
 	parameters := strings.NewReplacer(":id", "{id}", ":container", "{container_id}")
@@ -273,8 +275,8 @@ func NoSuchPath(routes []httpx.Route) *apierr.Error {
 
 // FailV1 responds with an error in OpenAI's format.
 func FailV1(c *gin.Context, status int, retryable bool, coded *apierr.Error) {
-	// A retry without an idempotency key would run the agent again, so clients must not retry by
-	// themselves once a run exists.
+	// A client without an idempotency key must not retry once the run exists, because the agent
+	// would run again.
 	runID := httpx.StateFor(c).RunID
 	retry := retryable && coded.Code != apierr.BudgetExceeded && (runID == "" || c.GetHeader("Idempotency-Key") != "")
 	if runID != "" {
@@ -283,14 +285,14 @@ func FailV1(c *gin.Context, status int, retryable bool, coded *apierr.Error) {
 	writeV1Error(c, status, retry, openaiapi.Refused(status, coded))
 }
 
-// failRun responds with the error of a run that has no answer. A retry would not help, but clients
-// automatically retry most statuses, which would run the agent again. They do not retry 400.
+// failRun responds with the error for a run that has no answer. The status is 400, because clients
+// automatically repeat requests after most other statuses, and the agent would run again.
 func failRun(c *gin.Context, run *domain.Run) {
 	writeV1Error(c, http.StatusBadRequest, false, openaiapi.Unanswered(run))
 }
 
-// writeV1Error responds with an error in OpenAI's format. OpenAI's clients repeat the request
-// automatically if retry is true.
+// writeV1Error responds with an error in OpenAI's format. If retry is true, OpenAI's clients repeat
+// the request automatically.
 func writeV1Error(c *gin.Context, status int, retry bool, e openaiapi.Error) {
 	c.Header(headerShouldRetry, fmt.Sprint(retry))
 	c.Data(status, httpx.ContentJSON, e.Body())

@@ -7,8 +7,8 @@ import (
 	"parley/shared/domain"
 )
 
-// outputFor checks the schema that a request requires for the answer. It returns nil if the request
-// has no schema.
+// outputFor checks and returns the schema that the answer must match, or nil if the request
+// contains no schema.
 func outputFor(found *httpx.Problems, asked openaiapi.AskedOutput) *domain.OutputContract {
 	if asked.Schema == nil {
 		return nil

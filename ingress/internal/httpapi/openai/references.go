@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	maxReferences  = 1_000   // maximum runs whose answers are read for one request; older ones do not fit into a prompt
+	maxReferences  = 1_000   // maximum number of runs whose answers are read for one request; older answers would not fit into a prompt
 	maxAnswerBytes = 1 << 20 // maximum bytes of all these answers together
 )
 
-// resolveReferences reads the answers to which the request refers. If one of them, however old, is
-// an answer of the submission's session, the submission continues the run of that answer.
+// resolveReferences reads the answers to which the request refers by id. If the submission's
+// session contains one of them, the submission continues the run of that answer.
 func (h *Handler) resolveReferences(ctx context.Context, s *dispatch.Submission, request *openaiapi.ResponseAsk) error {
 	answers, err := h.SessionsDB.Answers(ctx, s.Caller.OrganizationID, s.Principal, referredRuns(request.References), maxAnswerBytes)
 	if err != nil {
@@ -49,7 +49,8 @@ func (h *Handler) resolveReferences(ctx context.Context, s *dispatch.Submission,
 	return nil
 }
 
-// referredRuns returns the runs of the newest references.
+// referredRuns returns the ids of the runs in the last maxReferences references, without
+// duplicates.
 func referredRuns(references []openaiapi.Reference) []string {
 	runs, seen := []string{}, map[string]bool{}
 	for _, r := range references[max(0, len(references)-maxReferences):] {

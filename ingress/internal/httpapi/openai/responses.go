@@ -21,9 +21,10 @@ import (
 	"parley/shared/store/sessiondb"
 )
 
-// createResponse handles POST /v1/responses. It responds with the run as a response object when the
-// run has finished, with a stream, or immediately for a background request. The functions that read
-// the request return before the wait, so that their stack frames are gone; see run.Handler.
+// createResponse handles POST /v1/responses. If the request asks for a stream, it streams the run's
+// events. It responds to a background request immediately, with the current state of the run, and
+// to any other request when the run has finished. Separate functions read the request, so that a
+// goroutine that waits for the run does not keep their stack frames.
 func (h *Handler) createResponse(c *gin.Context) {
 	s, request, err := h.responseSubmission(c)
 	switch {
@@ -40,8 +41,8 @@ func (h *Handler) createResponse(c *gin.Context) {
 	}
 }
 
-// responseSubmission reads a request for a response. It does not check a reference to an earlier
-// run, because the request must be counted first.
+// responseSubmission reads a request for a response. It does not look up references to earlier
+// runs, because the request must be counted first.
 func (h *Handler) responseSubmission(c *gin.Context) (*dispatch.Submission, *openaiapi.ResponseAsk, error) {
 	attempt := hashBody(c)
 	body, found, err := httpx.CollectOpen[openaiapi.ResponseBody](c, httpx.MaxMessageBody)
@@ -66,7 +67,7 @@ func (h *Handler) responseSubmission(c *gin.Context) (*dispatch.Submission, *ope
 	return s, &request, err
 }
 
-// sentReferences returns the references of a request as they were sent, for the request's
+// sentReferences returns the references in a request as the client sent them, for the request's
 // fingerprint.
 func sentReferences(request *openaiapi.ResponseAsk) (sent []string) {
 	for _, r := range request.References {
@@ -78,8 +79,8 @@ func sentReferences(request *openaiapi.ResponseAsk) (sent []string) {
 	return sent
 }
 
-// completeSubmission looks up the references of the request: the run that it continues, and earlier
-// answers. It adds both to the submission.
+// completeSubmission looks up what the request refers to by id: the run that it continues, and
+// earlier answers and calls. It adds them to the submission.
 func (h *Handler) completeSubmission(ctx context.Context, s *dispatch.Submission, request *openaiapi.ResponseAsk) error {
 	if request.Previous != "" {
 		if err := h.continueFrom(ctx, s, request.Previous, len(request.Results) > 0); err != nil {
@@ -105,9 +106,10 @@ func (h *Handler) completeSubmission(ctx context.Context, s *dispatch.Submission
 	return nil
 }
 
-// continueFrom puts a submission into the session of an earlier run. Sessions belong to a principal
-// and to an agent or template, so both must be the same as those of the earlier run. If the earlier
-// run ended with calls of the client, the request must contain their results.
+// continueFrom makes a submission continue an earlier run in the session of that run. A session
+// belongs to a principal and to an agent or template, so the submission must have those of the
+// earlier run. If the earlier run ended with calls of tools of the client, the request must contain
+// their results.
 func (h *Handler) continueFrom(ctx context.Context, s *dispatch.Submission, runID string, answers bool) error {
 	run, err := h.RunsDB.ShortRun(ctx, s.Caller.OrganizationID, s.Principal, runID)
 	coded, isCoded := errors.AsType[*apierr.Error](err)
@@ -119,8 +121,8 @@ func (h *Handler) continueFrom(ctx context.Context, s *dispatch.Submission, runI
 		return err
 	}
 
-	// Missing and unsuitable runs result in the same error, so that the caller learns nothing about
-	// runs of others.
+	// The error is the same for missing and for unsuitable runs, so that it reveals nothing about
+	// the runs of others.
 	if missing || run.Erased || run.Run.Trigger.Type != domain.TriggerChat || run.Target() != s.Target() {
 		return apierr.Invalid("previous_response_id", openaiapi.CodeNoPrevious, openaiapi.NoPrevious)
 	}
@@ -137,9 +139,9 @@ func (h *Handler) continueFrom(ctx context.Context, s *dispatch.Submission, runI
 	return nil
 }
 
-// awaitResponse responds when the run has finished. For a run without an answer it responds with an
-// error, although the protocol has a status for such a response. OpenAI's Agents SDK ignores the
-// status, and repeats a request whose response has no output up to ten times.
+// awaitResponse responds when the run has finished. If the run has no answer, the response is an
+// error and not a response object with the status failed: OpenAI's Agents SDK ignores that status
+// and repeats a request without output up to ten times.
 func (h *Handler) awaitResponse(c *gin.Context, s *dispatch.Submission, echo openaiapi.ResponseEcho) {
 	run, err := h.submitAndWait(c, s)
 	switch {
@@ -152,7 +154,7 @@ func (h *Handler) awaitResponse(c *gin.Context, s *dispatch.Submission, echo ope
 	}
 }
 
-// beginResponse responds as soon as the run exists.
+// beginResponse responds with the run as soon as it exists.
 func (h *Handler) beginResponse(c *gin.Context, s *dispatch.Submission, echo openaiapi.ResponseEcho) {
 	sub, err := h.accept(c, s)
 	if err != nil {
@@ -160,7 +162,7 @@ func (h *Handler) beginResponse(c *gin.Context, s *dispatch.Submission, echo ope
 		return
 	}
 
-	// The wait is not needed, because the client polls the run.
+	// Release the wait, because the client polls the run.
 	h.Dispatch.Release(sub)
 	if err := h.Runs.ReadAccepted(c, &sub.Run); err != nil {
 		httpx.RefuseAnswer(c, err)
@@ -174,7 +176,8 @@ func (h *Handler) beginResponse(c *gin.Context, s *dispatch.Submission, echo ope
 	h.writeResponse(c, &sub.Run, echo)
 }
 
-// getResponse handles GET /v1/responses/<id>: the current state of a run as a response object.
+// getResponse handles GET /v1/responses/<id>: it returns the current state of a run as a response
+// object.
 func (h *Handler) getResponse(c *gin.Context) {
 	found := &httpx.Problems{}
 	if value, present := httpx.QueryValue(c, "stream", found); present && value != "false" {
@@ -218,7 +221,7 @@ func (h *Handler) findResponse(c *gin.Context) (rundb.StoredRun, error) {
 	switch {
 	case err != nil:
 		return rundb.StoredRun{}, err
-	case run.Run.Trigger.Type != domain.TriggerChat: // only chat runs are responses; the error does not reveal that the id exists
+	case run.Run.Trigger.Type != domain.TriggerChat: // only chats are responses; the error does not reveal that another run has this id
 		return rundb.StoredRun{}, missing
 	}
 
@@ -234,8 +237,8 @@ func (h *Handler) findResponse(c *gin.Context) (rundb.StoredRun, error) {
 	return run, nil
 }
 
-// showResponse responds with a run as a response object. If the run is large, it first reads the
-// rest of the run.
+// showResponse responds with a run as a response object. If parts of a large run are missing, it
+// reads them first.
 func (h *Handler) showResponse(c *gin.Context, run *rundb.StoredRun) {
 	if err := h.Runs.ReadDeferred(c, run); err != nil {
 		httpx.Fail(c, err)
@@ -256,7 +259,7 @@ func (h *Handler) showResponse(c *gin.Context, run *rundb.StoredRun) {
 	h.writeResponse(c, run, echo)
 }
 
-// storedEcho returns the request fields that are stored with a run.
+// storedEcho returns the fields of the request that are stored with its run.
 func (h *Handler) storedEcho(ctx context.Context, run *rundb.StoredRun) (echo openaiapi.ResponseEcho, err error) {
 	stored, err := h.RunsDB.Echo(ctx, run.OrganizationID, run.Run.ID)
 	if err != nil || stored == nil {

@@ -8,8 +8,9 @@ import (
 	"parley/ingress/internal/openaiapi"
 )
 
-// streamAs responds with a run's events in another protocol's format. The encoder gets all events
-// of the run, from the first on. If keep is true, the run continues when the client disconnects.
+// streamAs accepts a submission and responds with the run's events, which an encoder translates.
+// The encoder gets all events from the first on. If keep is true, the run continues even if the
+// client disconnects.
 func (h *Handler) streamAs(c *gin.Context, s *dispatch.Submission, keep bool, newEncoder func(runID string) httpx.Encoder) {
 	seats, err := h.TakeStreams(s.Caller)
 	if err != nil {

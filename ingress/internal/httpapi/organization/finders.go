@@ -9,7 +9,7 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// findOrganization returns not_found unless the caller is a member of the organization.
+// findOrganization returns the error not_found unless the caller is a member of the organization.
 func (h *Handler) findOrganization(c *gin.Context, org string) error {
 	_, err := h.readOrganization(c, org)
 	return err
@@ -38,11 +38,11 @@ func (h *Handler) readMember(c *gin.Context, entry string) (domain.Member, error
 	return member.Member, err
 }
 
-// The following finders also check permissions that depend on the resource. A finder runs only if
-// another check rejects the request. A caller without permission therefore gets permission_denied,
-// whatever else is wrong. The store checks the same permissions under its locks.
+// The following finders also check permissions that depend on the resource. A Finder is called if
+// another check has rejected the request, so a caller without permission gets permission_denied,
+// whatever else is wrong. If no other check rejects the request, the store checks the permission.
 
-// mayRename is the finder for organizations that the caller owns.
+// mayRename is the Finder for organizations that the caller owns.
 func (h *Handler) mayRename(c *gin.Context, org string) error {
 	known, err := h.readOrganization(c, org)
 	if err == nil && !known.Role.AtLeast(domain.RoleOwner) {
@@ -51,7 +51,7 @@ func (h *Handler) mayRename(c *gin.Context, org string) error {
 	return err
 }
 
-// mayRemove is the finder for members and invitations that the caller may remove.
+// mayRemove is the Finder for members and invitations that the caller may remove.
 func (h *Handler) mayRemove(c *gin.Context, entry string) error {
 	who := httpx.Caller(c)
 	_, err := h.readMember(c, entry)
@@ -61,7 +61,8 @@ func (h *Handler) mayRemove(c *gin.Context, entry string) error {
 	return err
 }
 
-// mayReset is the finder for members whose role is not higher than the caller's.
+// mayReset is the Finder for members whose password the caller may reset, because their role is not
+// higher than the caller's.
 func (h *Handler) mayReset(c *gin.Context, userID string) error {
 	member, err := h.readMember(c, userID)
 	if err == nil && !httpx.Caller(c).Role.AtLeast(member.Role) {
@@ -70,7 +71,7 @@ func (h *Handler) mayReset(c *gin.Context, userID string) error {
 	return err
 }
 
-// mayChangeKey is the finder for the caller's own keys and, if the caller is an admin, for the
+// mayChangeKey is the Finder for the caller's own keys and, if the caller is an admin, for the
 // organization's keys.
 func (h *Handler) mayChangeKey(c *gin.Context, keyID string) error {
 	who := httpx.Caller(c)

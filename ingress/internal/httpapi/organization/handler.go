@@ -15,8 +15,8 @@ import (
 // Deps contains the dependencies and settings of the Handler.
 type Deps struct {
 	Organizations *accountdb.Organizations
-	Auth          *auth.Resolver // caches keys and members; notified when they change
-	PublicURL     string         // prefix of invitation and reset links: the URL at which browsers reach the service
+	Auth          *auth.Resolver // caches keys and memberships, and must forget them when they change
+	PublicURL     string         // URL at which browsers reach the service; invitation and reset links begin with it
 }
 
 // Handler handles the requests for organizations.

@@ -14,7 +14,8 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// listKeys handles GET /api/keys: the caller's own keys and, for admins, the organization's.
+// listKeys handles GET /api/keys: it lists the caller's own keys and, for admins, the
+// organization's keys.
 func (h *Handler) listKeys(c *gin.Context) error {
 	p, err := httpx.ReadPage(c, id.Key)
 	if err != nil {
@@ -77,8 +78,8 @@ type newKeyView struct {
 	Key string `json:"key"`
 }
 
-// createKey handles POST /api/keys: it creates a key of the caller or, for admins, of the
-// organization.
+// createKey handles POST /api/keys: it creates a key of the caller, or of the organization if the
+// caller is an admin.
 func (h *Handler) createKey(c *gin.Context) error {
 	body, err := httpx.Bind[keyBody](c)
 	if err != nil {
@@ -101,8 +102,8 @@ func (h *Handler) createKey(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusCreated, newKeyView{stored, k.Key})
 }
 
-// revokeKey handles DELETE /api/keys?id=. The key becomes invalid on this ingress process
-// immediately and on others within 5 seconds.
+// revokeKey handles DELETE /api/keys?id=. The key becomes invalid at this ingress process
+// immediately and at others within 5 seconds.
 func (h *Handler) revokeKey(c *gin.Context) error {
 	keyID, err := httpx.RequiredID(c, id.Key)
 	if err != nil {
@@ -116,21 +117,21 @@ func (h *Handler) revokeKey(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusOK, httpx.Deleted(keyID))
 }
 
-// rotateBody is the optional body of a rotation.
+// rotateBody is the optional body of a request to rotate a key.
 type rotateBody struct {
 	OverlapSeconds httpx.Optional[int] `json:"overlapSeconds"`
 }
 
-// Check checks the overlap. If it is 0, the old key expires immediately.
+// Check checks for how long the old key stays valid. If it is 0, the old key expires immediately.
 func (b *rotateBody) Check(p *httpx.Problems) {
 	if n := b.OverlapSeconds.Value; n < 0 || n > httpx.MaxOverlap {
 		p.Add("overlapSeconds", httpx.CodeInvalidValue, "must be from 0 to %d", httpx.MaxOverlap)
 	}
 }
 
-// rotateKey handles POST /api/keys?id=&action=rotate: it creates a key with the same properties.
-// The old key expires after the overlap. The caller must have permission to create such a key. The
-// body is optional.
+// rotateKey handles POST /api/keys?id=&action=rotate: it creates a key with the same properties as
+// an existing one. The old key expires after the overlap that the body contains. The caller must
+// have permission to create such a key. The body is optional.
 func (h *Handler) rotateKey(c *gin.Context) error {
 	var body rotateBody
 	var err error
@@ -158,12 +159,12 @@ func (h *Handler) rotateKey(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusCreated, newKeyView{stored, k.Key})
 }
 
-// actor returns the caller as the actor of a change.
+// actor returns the caller in the form in which the store records who makes a change.
 func actor(c *gin.Context) accountdb.Actor {
 	who := httpx.Caller(c)
 	by := accountdb.Actor{OrganizationID: who.OrganizationID, UserID: who.UserID, KeyID: who.KeyID, Role: who.Role}
 	if who.KeyID == "" {
-		by.LoginID = who.Credential // a person without a key has a login session
+		by.LoginID = who.Credential // a person who does not use a key has a login session
 	}
 	return by
 }

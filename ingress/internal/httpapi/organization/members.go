@@ -20,8 +20,8 @@ const (
 	resetLife      = 24 * time.Hour
 )
 
-// listMembers handles GET /api/organizations/members: the members and open invitations of the
-// organization in which the request acts, newest first.
+// listMembers handles GET /api/organizations/members: it lists the members and open invitations of
+// the organization in which the request acts, newest first.
 func (h *Handler) listMembers(c *gin.Context) error {
 	p, err := httpx.ReadTimePage(c, id.User, id.Invitation)
 	if err != nil {
@@ -44,7 +44,7 @@ type memberBody struct {
 	Role  domain.Role `json:"role" required:"true"`
 }
 
-// Check checks the fields. The store checks the caller's permission.
+// Check checks the fields. The caller's permission is checked later.
 func (b *memberBody) Check(p *httpx.Problems) {
 	p.Email("email", b.Email)
 	if b.Role != domain.RoleOwner && b.Role != domain.RoleAdmin && b.Role != domain.RoleMember {
@@ -52,15 +52,16 @@ func (b *memberBody) Check(p *httpx.Problems) {
 	}
 }
 
-// invitedView is the response with an invitation. The link is shown only once.
+// invitedView is the response to an invitation. Only this response shows the link.
 type invitedView struct {
 	domain.Member
 	URL       string      `json:"url"`
 	ExpiresAt domain.Time `json:"expiresAt"`
 }
 
-// addMember handles POST /api/organizations/members. It invites an email address by a link, whether
-// or not an account with the address exists. For the address of a member, it changes the role.
+// addMember handles POST /api/organizations/members. It creates an invitation link for an email
+// address, whether or not the address has an account. If the address belongs to a member, it
+// changes the member's role instead.
 func (h *Handler) addMember(c *gin.Context) error {
 	body, err := httpx.Bind[memberBody](c)
 	if err != nil {
@@ -96,7 +97,7 @@ func (h *Handler) removeMember(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusOK, httpx.Deleted(entry))
 }
 
-// memberFor returns the query's id, which is the id of a user or of an invitation.
+// memberFor returns the query's id, which must be the id of a user or of an invitation.
 func memberFor(c *gin.Context) (string, error) {
 	entry, err := httpx.RequiredID(c, id.User)
 	if apierr.CodeFor(err) == apierr.NotFound {
@@ -105,7 +106,7 @@ func memberFor(c *gin.Context) (string, error) {
 	return entry, err
 }
 
-// resetView is the response with a reset link. The link is shown only once.
+// resetView is the response with a reset link, which only this response shows.
 type resetView struct {
 	URL       string      `json:"url"`
 	ExpiresAt domain.Time `json:"expiresAt"`

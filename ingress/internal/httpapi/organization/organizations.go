@@ -11,7 +11,7 @@ import (
 	"parley/shared/id"
 )
 
-// membershipView is an organization in the form that its members see.
+// membershipView is an organization in a response to a member.
 type membershipView struct {
 	ID        string      `json:"id"`
 	Name      string      `json:"name"`
@@ -19,13 +19,13 @@ type membershipView struct {
 	CreatedAt domain.Time `json:"createdAt"`
 }
 
-// view returns a membership in the form that callers see.
+// view returns a membership in the form of responses.
 func view(m domain.Membership) membershipView {
 	return membershipView{m.ID, m.Name, m.Role, m.CreatedAt}
 }
 
-// getOrganizations handles GET /api/organizations: the caller's organizations, newest first. With
-// ?id= it returns one of them.
+// getOrganizations handles GET /api/organizations: it returns the caller's organizations, newest
+// first, or with ?id= one of them.
 func (h *Handler) getOrganizations(c *gin.Context) error {
 	org, one, err := httpx.QueryID(c, id.Organization)
 	if err != nil {
@@ -56,8 +56,8 @@ func (h *Handler) getOrganizations(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusOK, httpx.NewList(views, p, func(v membershipView) string { return v.ID }))
 }
 
-// organizations reads a page of the caller's organizations, or only one of them if only is its id.
-// An organization's key sees its own organization only.
+// organizations reads a page of the caller's organizations. If only is not empty, it reads the
+// organization with this id. The only organization of an organization's key is its own.
 func (h *Handler) organizations(c *gin.Context, p httpx.Page, only string) ([]domain.Membership, error) {
 	who, ctx := httpx.Caller(c), c.Request.Context()
 	switch {
@@ -98,13 +98,13 @@ func (h *Handler) createOrganization(c *gin.Context) error {
 		return err
 	}
 
-	// The caller's cached memberships do not contain the new organization.
+	// Drop the cached memberships of the caller, which do not contain the new organization.
 	h.Auth.ForgetUser(who.UserID)
 	return httpx.JSON(c, http.StatusCreated, view(made))
 }
 
-// renameOrganizationBody accepts an organization in the form in which it was read. Only the name
-// can change.
+// renameOrganizationBody is the body of a PUT. It accepts all fields of an organization that was
+// read with GET, but can change only the name.
 type renameOrganizationBody struct {
 	Name      httpx.Optional[string] `json:"name"`
 	ID        httpx.ReadOnly         `json:"id"`
@@ -119,8 +119,8 @@ func (b *renameOrganizationBody) Check(p *httpx.Problems) {
 	}
 }
 
-// renameOrganization handles PUT /api/organizations?id=. The caller must own this organization,
-// which need not be the one in which the request acts.
+// renameOrganization handles PUT /api/organizations?id=. The caller must be an owner of the
+// organization, in which the request need not act.
 func (h *Handler) renameOrganization(c *gin.Context) error {
 	org, err := httpx.RequiredID(c, id.Organization)
 	if err != nil {

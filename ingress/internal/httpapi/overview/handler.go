@@ -30,8 +30,8 @@ func (h *Handler) Routes() []httpx.Route {
 	return []httpx.Route{{Method: "GET", Path: "/api/home", Need: auth.NeedUser, Role: domain.RoleMember, Handle: h.getHome}}
 }
 
-// getHome handles GET /api/home: the state of the first steps, and the runs and problems that
-// require an action of the caller. Members see only their own runs.
+// getHome handles GET /api/home: it returns which first steps are done, and the runs and problems
+// that require an action of the caller. Members see only their own runs.
 func (h *Handler) getHome(c *gin.Context) {
 	ctx, who := c.Request.Context(), httpx.Caller(c)
 	admin := who.Role.AtLeast(domain.RoleAdmin)
@@ -48,7 +48,7 @@ func (h *Handler) getHome(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, view)
 }
 
-// nearlyUsed returns the organization's budgets of which at least 80 % are used.
+// nearlyUsed returns the organization's budgets that are used up by at least 80 %.
 func (h *Handler) nearlyUsed(ctx context.Context, org string) ([]domain.TightBudget, error) {
 	out := []domain.TightBudget{}
 	has, err := h.BudgetsDB.Budgeted(ctx, org)

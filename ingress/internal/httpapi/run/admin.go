@@ -12,23 +12,24 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// If a model provider rejects a call, only admins may see its response. The stored run does not
-// contain it, because members and the receivers of events and notifications read that run. It is
-// added to the responses to admins.
+// If a model provider rejects a call, only admins may see the provider's response. It is not part
+// of the stored run, because members and the receivers of events and notifications see that.
+// Responses to admins contain it in addition.
 
 // seesProviders reports whether the caller may see the responses of model providers.
 func seesProviders(who domain.Caller) bool {
 	return who.Visitor.ID == "" && who.Role.AtLeast(domain.RoleAdmin)
 }
 
-// failedStatus follows the id at the beginning of the JSON of a failed run.
+// failedStatus is the text that follows the id at the beginning of the JSON of a failed run.
 var failedStatus = []byte(`","status":"failed",`)
 
-// withProvider returns a run object in the form that the caller may see. For admins, it adds the
-// provider's response, if there is one, to the error of a failed run.
+// withProvider returns a run object for the caller. If the caller is an admin and the run has
+// failed because of a model provider's response, it adds that response to the run's error.
 func (h *Handler) withProvider(c *gin.Context, body []byte) []byte {
 	who := httpx.Caller(c)
-	// Decode only failed runs: most runs have not failed, and decoding a large one is expensive.
+	// Decode only failed runs, because decoding a large run is expensive and most runs have not
+	// failed.
 	if !seesProviders(who) || !bytes.Contains(body[:min(len(body), 100)], failedStatus) {
 		return body
 	}
@@ -41,7 +42,8 @@ func (h *Handler) withProvider(c *gin.Context, body []byte) []byte {
 	return explained
 }
 
-// explainFailure adds the provider's response to the error of a failed run.
+// explainFailure adds the model provider's response, if one is stored, to the error of a failed
+// run.
 func explainFailure(ctx context.Context, runs *rundb.Store, org string, body []byte) ([]byte, error) {
 	var run domain.Run
 	if err := json.Unmarshal(body, &run); err != nil || run.Error == nil {

@@ -18,7 +18,7 @@ const (
 	ttlOverrideMax = 2_592_000 // seconds: 30 days
 )
 
-// triggerTypes matches a valid trigger type. The type is stored with the run and shown in lists.
+// triggerTypes matches a valid trigger type. Lists of runs show the type.
 var triggerTypes = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
 
 // automationBody is the body of POST /api/internal/run-automation.
@@ -41,9 +41,8 @@ func (h *Handler) runAutomation(c *gin.Context) {
 	}
 }
 
-// automationFor reads the submission. It returns nil if the request was rejected. Thousands of
-// requests may wait for their runs, so this is a separate function whose stack frame is gone during
-// the wait.
+// automationFor reads the submission of a request. If it has rejected the request, it returns nil.
+// It is a separate function, so that thousands of waiting requests do not keep its stack frame.
 func (h *Handler) automationFor(c *gin.Context) *dispatch.Submission {
 	body, found, err := httpx.CollectMessage[automationBody](c)
 	if err != nil {
@@ -53,7 +52,7 @@ func (h *Handler) automationFor(c *gin.Context) *dispatch.Submission {
 
 	who := httpx.Caller(c)
 	s := dispatch.NewAutomation(who, body.Target, h.RetentionDefault)
-	if !who.MayRead(domain.SystemPrincipal) { // a run that a member triggers belongs to the member
+	if !who.MayRead(domain.SystemPrincipal) { // a run that a member triggers belongs to that member
 		s.Principal = who.AutomationPrincipal()
 	}
 
@@ -101,8 +100,8 @@ func (b *automationBody) automationInput(found *httpx.Problems) (message string,
 	return message, data
 }
 
-// retention returns how long the result is kept: the number of seconds in override, but at least
-// the default.
+// retention returns how long the result is kept: for the number of seconds in override, but at
+// least for the default time standard.
 func retention(found *httpx.Problems, override httpx.Optional[int64], standard time.Duration) time.Duration {
 	if !override.Set {
 		return standard
@@ -114,8 +113,8 @@ func retention(found *httpx.Problems, override httpx.Optional[int64], standard t
 	return max(standard, time.Duration(override.Value)*time.Second)
 }
 
-// trigger reads the type of the trigger and the name of the automation. The caller chooses both
-// freely.
+// trigger reads the headers with the type of the trigger and the name of the automation, which
+// callers may choose freely.
 func trigger(found *httpx.Problems, c *gin.Context) (kind, automation string) {
 	kind = "api"
 	if values := c.Request.Header.Values("X-Trigger-Type"); len(values) > 0 {

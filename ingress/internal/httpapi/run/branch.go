@@ -16,25 +16,24 @@ import (
 	"parley/shared/store/sessiondb"
 )
 
-// branch is the conversation before a new message, as the AI SDK sends it. A user may have edited a
-// message or regenerated an answer. The client then drops the later messages, and the new run must
-// not continue them. The last answer before the new message determines the run that is continued:
+// branch is the conversation before a new message, as the AI SDK sends it. If the user has edited a
+// message or regenerated an answer, the client omits the later messages, and the new run must not
+// continue them. The last answer before the new message determines which run the new run continues:
 //
 //	last answer                             the new run continues
 //	the answer of a run of the session      this run
 //	any other answer                        no run: the request contains the history
 //	none                                    the session's last run, or none if a message is replaced
 type branch struct {
-	replaces   bool   // the last message replaces an earlier message or requests another answer
-	replacedID string // id of the replaced message; empty: not sent
+	replaces   bool   // whether the last message replaces an earlier one or requests another answer to it
+	replacedID string // id of the message to replace; empty: not sent
 	messages   []conversationMessage
 }
 
-// triggerRegenerate is the value with which the AI SDK requests another answer to an earlier
-// message.
+// triggerRegenerate is the value with which the AI SDK requests another answer to a message.
 const triggerRegenerate = "regenerate-message"
 
-// branch returns the conversation before the last message.
+// branch returns the conversation before the last message of d.
 func (d *conversation) branch() *branch {
 	b := &branch{replaces: d.Trigger == triggerRegenerate || d.Replaced != nil, messages: d.Messages.Value[:len(d.Messages.Value)-1]}
 	if d.Replaced != nil {
@@ -53,8 +52,8 @@ func (b *branch) lastAnswer() int {
 	return -1
 }
 
-// sent returns the parts of the request that determine which run is continued. They become part of
-// the request's fingerprint. A visitor's history does not belong to them, because it is ignored.
+// sent returns the parts of the request that determine which run the new run continues, for the
+// request's fingerprint. It omits the history in a visitor's request, which is ignored.
 func (b *branch) sent(visitor bool) (sent []string) {
 	last, answered := b.lastAnswer(), b.replacedID
 	if last >= 0 {
@@ -96,7 +95,7 @@ func (b *branch) continueBy(ctx context.Context, s *dispatch.Submission, session
 		return nil
 	}
 
-	// Visitors must not write answers of the agent, so their history is not used.
+	// Ignore a visitor's history, because visitors must not write answers of the agent.
 	if visits(s.Caller) {
 		if b.replaces {
 			return apierr.Invalid("messages["+strconv.Itoa(last)+"].id", httpx.CodeInvalidValue, "is not an answer of this session")
@@ -107,8 +106,8 @@ func (b *branch) continueBy(ctx context.Context, s *dispatch.Submission, session
 	return nil
 }
 
-// replaceFirst sets the run that a submission continues if the request contains no earlier answer.
-// The client may send only the last message and the id of the answer to replace.
+// replaceFirst sets the run that a submission continues if the request contains no answer. If the
+// request replaces a message or an answer, the submission continues the run before it.
 func (b *branch) replaceFirst(ctx context.Context, s *dispatch.Submission, sessions *sessiondb.Store) error {
 	if !b.replaces {
 		return nil
@@ -124,8 +123,9 @@ func (b *branch) replaceFirst(ctx context.Context, s *dispatch.Submission, sessi
 	return nil
 }
 
-// precedingRun returns the run that wrote an answer of the submission's session. previous is the
-// run that this run continued. It is nil if the session has no answer with this id.
+// precedingRun returns the run that wrote an answer of the submission's session. previous is the id
+// of the run that this run continued, or empty if it continued none. If the session has no answer
+// with this id, previous is nil.
 func precedingRun(
 	ctx context.Context, s *dispatch.Submission, sessions *sessiondb.Store, messageID string,
 ) (runID string, previous *string, err error) {
@@ -141,8 +141,8 @@ func precedingRun(
 	return runID, &preceding, nil
 }
 
-// history returns the texts of the conversation. It omits parts that are not text, such as tool
-// calls.
+// history returns the texts of the conversation. It omits the parts of messages that are not text,
+// such as tool calls.
 func (b *branch) history() []domain.Exchange {
 	said := make([]openaiapi.Said, 0, len(b.messages)+1)
 	for _, m := range b.messages {
@@ -155,7 +155,7 @@ func (b *branch) history() []domain.Exchange {
 	return openaiapi.Converse(said, "messages", func(string, string, string, ...any) {}).History
 }
 
-// text returns the text of a message's parts, and whether it has files.
+// text returns the concatenated text parts of a message, and whether the message has files.
 func (m *conversationMessage) text() (string, bool) {
 	var parts []struct {
 		Type string `json:"type"`

@@ -11,8 +11,8 @@ import (
 	"parley/shared/domain"
 )
 
-// streamChanges handles GET /api/events: a stream of events about changes in the organization. The
-// events contain no ids, because members may not see all resources.
+// streamChanges handles GET /api/events: it streams events about changes in the organization. The
+// events contain no ids, because a member may not see every resource.
 func (h *Handler) streamChanges(c *gin.Context) {
 	seats, err := h.TakeStreams(httpx.Caller(c))
 	if err != nil {
@@ -26,8 +26,8 @@ func (h *Handler) streamChanges(c *gin.Context) {
 	httpx.SendStream(c, &changeEvents{Watcher: watcher}, appendChange, h.permit(c))
 }
 
-// changeReady is the first event of the stream. All changes after it are reported. Data that the
-// client read earlier may be outdated, so the client should read it again.
+// changeReady is the first event of the stream. It means that the stream reports all changes from
+// now on. Data that the client read before may be outdated, so the client should read it again.
 const changeReady domain.ChangeKind = "ready"
 
 // changeEvents is a Source of changes in an organization. It begins with changeReady.
@@ -45,8 +45,8 @@ func (e *changeEvents) Next(ctx context.Context, until time.Time) ([]domain.Chan
 	return e.Watcher.Next(ctx, until)
 }
 
-// appendChange appends a change as a server-sent event. The event has no id: a client that
-// reconnects reads its data again instead of resuming the stream.
+// appendChange appends a change as a server-sent event. The event has no id, because a client that
+// reconnects cannot resume the stream but must read its data again.
 func appendChange(b []byte, kind domain.ChangeKind) []byte {
 	b = append(b, "event: "...)
 	b = append(b, kind...)

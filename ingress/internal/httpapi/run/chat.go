@@ -26,8 +26,8 @@ type chatBody struct {
 	Stream    httpx.Optional[bool]   `json:"stream"`
 	runbody.OptionsBody
 
-	before *branch               // the conversation before the message, if the format has it
-	files  []dispatch.Attachment // the message's files, if the body has messages
+	before *branch               // conversation before the message; nil: the body contains none
+	files  []dispatch.Attachment // files of the message, if the body contains messages
 }
 
 // Check adds the problems of the body to found.
@@ -41,8 +41,8 @@ func (b *chatBody) Check(found *httpx.Problems) {
 }
 
 // chat runs an agent or template for a person. It responds with the finished run or with a stream
-// of the run's events. Thousands of requests may wait for their runs. The functions that read the
-// request therefore return before the wait, so that their stack frames are gone.
+// of the run's events. Separate functions read the request, so that thousands of waiting requests
+// do not keep their stack frames.
 func (h *Handler) chat(c *gin.Context) {
 	var (
 		s   *dispatch.Submission
@@ -55,7 +55,7 @@ func (h *Handler) chat(c *gin.Context) {
 		return
 	}
 
-	httpx.StateFor(c).Find = nil // errors from here on concern a request that was counted or is a replay
+	httpx.StateFor(c).Find = nil // from here on, the request was counted or is a replay, so its errors may be detailed
 	if to != nil {
 		h.submitStream(c, s, to)
 		return
@@ -64,8 +64,8 @@ func (h *Handler) chat(c *gin.Context) {
 	h.submit(c, s)
 }
 
-// chatSubmission reads a chat request. The reader describes the requested event stream. It is nil
-// if the caller requests the result.
+// chatSubmission reads a chat request. The reader contains the format of the requested event
+// stream. It is nil if the caller requests only the result.
 func (h *Handler) chatSubmission(c *gin.Context) (*dispatch.Submission, *uistream.Reader, error) {
 	reader, body, t, found, err := readChat(c)
 	if err != nil {
@@ -106,7 +106,7 @@ func (h *Handler) chatSubmission(c *gin.Context) (*dispatch.Submission, *uistrea
 	}
 
 	switch {
-	case reader.Format != "": // the encoder of another format needs the whole log
+	case reader.Format != "": // a format other than Parley's needs all events from the first on
 		reader.Last = httpx.ReadLastEventID(found, c)
 	case body.Stream.Or(httpx.WantsEvents(c.Request.Header)):
 		s.Last = httpx.ReadLastEventID(found, c)
@@ -135,7 +135,7 @@ func refuseOptions(found *httpx.Problems, asked *domain.RunOptions) {
 	}
 }
 
-// readChat reads the body and the requested event format.
+// readChat reads the body, and the requested format of the events.
 func readChat(c *gin.Context) (reader uistream.Reader, body chatBody, t *thread, found *httpx.Problems, err error) {
 	asked := &httpx.Problems{}
 	reader.Format = requestedFormat(asked, c)
@@ -151,7 +151,7 @@ func readChat(c *gin.Context) (reader uistream.Reader, body chatBody, t *thread,
 	return reader, body, t, found, err
 }
 
-// chatTarget reads the agent or template to chat with. The query must name exactly one.
+// chatTarget reads the id of the agent or template from the query, which must contain exactly one.
 func chatTarget(found *httpx.Problems, c *gin.Context) (agentID, templateID string) {
 	agents, templates := httpx.Query(c)["id"], httpx.Query(c)["template"]
 	switch {

@@ -23,7 +23,7 @@ import (
 const (
 	maxExported        = 10_000 // maximum number of runs of an export
 	exportPage         = 25     // number of runs that one statement reads
-	exportedCharacters = 10_000 // maximum number of characters of a question and of an answer
+	exportedCharacters = 10_000 // maximum number of characters of the question and of the answer of a run
 	exportBuffer       = 64 << 10
 	exportTime         = 2 * time.Minute
 )
@@ -35,7 +35,7 @@ type runWriter interface {
 	flush() error
 }
 
-// exportFormats maps each export format to its media type and its writer.
+// exportFormats maps the name of each export format to its media type and its writer.
 var exportFormats = map[string]struct {
 	media  string
 	writer func(io.Writer) runWriter
@@ -61,9 +61,9 @@ func exportFormat(found *httpx.Problems, c *gin.Context) string {
 	return format
 }
 
-// export responds with the filtered runs as a file, newest first. It reads a few runs at a time, as
-// fast as the client receives them. If it fails after the response has begun, it aborts the
-// connection, so that the client does not mistake a partial file for a complete one.
+// export responds with a file of the runs that match the filter, newest first. It reads a few runs
+// at a time, as fast as the client receives them. If it fails after the response has begun, it
+// aborts the connection, so that the client does not mistake a partial file for a complete one.
 func (l lists) export(c *gin.Context, filter rundb.RunFilter, format string) {
 	slot, err := l.Downloads.Enter(transfer.OwnerFor(c), http.NewResponseController(c.Writer))
 	if err != nil {
@@ -137,7 +137,8 @@ func (w csvRuns) head() error {
 	})
 }
 
-// run writes a row with the columns of head. It neutralizes text that spreadsheets would execute.
+// run writes a row with the columns of head. It changes texts that spreadsheets would execute; see
+// harmless.
 func (w csvRuns) run(r *domain.RunSummary) error {
 	var question, code, message string
 	if r.Input != nil {
@@ -191,8 +192,8 @@ func stamp(at *domain.Time) string {
 	return at.UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
-// harmless returns a form of the text that spreadsheets do not execute. If the text begins like a
-// formula, possibly after blanks, it puts an apostrophe before it.
+// harmless returns a text that spreadsheets do not execute. If the text begins like a formula,
+// possibly after blanks, it prepends an apostrophe.
 func harmless(text string) string {
 	begin := strings.TrimLeft(text, " \u00a0\u3000")
 	if begin != "" && strings.ContainsRune("=+-@\t\r\n＝＋－＠", []rune(begin)[0]) {

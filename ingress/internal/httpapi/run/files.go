@@ -18,8 +18,9 @@ import (
 
 const (
 
-	// FileCaching is the Cache-Control header of files created by runs. Their content never
-	// changes, but a reader may lose the permission to read them.
+	// FileCaching is the Cache-Control header of files created by runs. Clients may cache them,
+	// because their content never changes, but not for long, because a reader may lose the
+	// permission to read them.
 	FileCaching = "private, max-age=3600, immutable, no-transform"
 
 	// linkCaching is the Cache-Control header of attachments and of files opened by a link.
@@ -27,17 +28,16 @@ const (
 	linkCaching = "private, no-cache, no-transform"
 )
 
-// Files handles requests for the files and sources of runs.
+// Files handles requests for files and sources of runs.
 type Files struct{ *Deps }
 
-// Files returns the handler of files and sources.
+// Files returns the handler of requests for files and sources.
 func (h *Handler) Files() Files { return Files{&h.Deps} }
 
 // errNoFile returns the error for a file that does not exist or that the caller may not read.
 func errNoFile() error { return apierr.New(apierr.NotFound, "no such resource") }
 
-// get handles GET /api/files?id=: the content of a file that a run created, for callers who may
-// read the run.
+// get handles GET /api/files?id=: it responds with the content of a run's file.
 func (h Files) get(c *gin.Context) {
 	fileID, err := httpx.RequiredID(c, id.File)
 	if err != nil {
@@ -47,8 +47,8 @@ func (h Files) get(c *gin.Context) {
 	h.Send(c, fileID)
 }
 
-// Send responds with a file that a run created, if the caller may read the run. A malformed id is
-// not_found.
+// Send responds with the content of a run's file, if the caller may read the run. Otherwise, and if
+// the id is malformed, it responds with not_found.
 func (h Files) Send(c *gin.Context, fileID string) {
 	if !id.Valid(id.File, fileID) {
 		httpx.Fail(c, errNoFile())
@@ -70,13 +70,13 @@ func (h Files) Send(c *gin.Context, fileID string) {
 
 	caching := FileCaching
 	if file.CallID == domain.AttachmentCall {
-		caching = linkCaching // the worker of the run replaces an image by its converted form
+		caching = linkCaching // the worker that executes the run may replace an image by a converted one
 	}
 	transfer.SendFile(c, file, caching, content, slot, h.SessionCheck(c))
 }
 
-// OpenLink handles GET /files?token=: the content of a file that a run created, for anyone who has
-// the link. See package filelink.
+// OpenLink handles GET /files?token=: it responds with the content of a run's file to any client
+// that has a valid link to it; see package filelink.
 func (h Files) OpenLink(c *gin.Context) {
 	token, _ := httpx.QueryValue(c, filelink.Token, &httpx.Problems{})
 	org, fileID, err := h.Links.Read(token)
@@ -85,7 +85,7 @@ func (h Files) OpenLink(c *gin.Context) {
 		return
 	}
 
-	// All downloads through the links of a file count for one credential, so they share its slots.
+	// All links to a file count as one credential, so their downloads share its slots.
 	owner := transfer.Owner{Organization: org, Credential: "link:" + fileID, Client: h.Auth.DemoClient(c.Request)}
 	slot, err := h.Downloads.Enter(owner, http.NewResponseController(c.Writer))
 	if err != nil {
@@ -112,14 +112,14 @@ func (h Files) OpenLink(c *gin.Context) {
 // open opens a file. It returns not_found if the run of the file is erased or the caller may not
 // read it.
 func (h Files) open(c *gin.Context, fileID string) (domain.File, io.ReadSeekCloser, error) {
-	// Callers who may read the run may read its files.
+	// A caller who may read the run may read its files.
 	return h.openFor(c.Request.Context(), httpx.Caller(c).OrganizationID, fileID, func(runID string) (rundb.StoredRun, error) {
 		return (&Handler{*h.Deps}).findRun(c, runID)
 	})
 }
 
-// openFor opens a file of an organization. The function find returns the run of the file, or an
-// error if the reader may not read it. openFor returns not_found if the run is erased.
+// openFor opens a file of an organization. find returns the run of the file, or an error if the
+// caller may not read that run. openFor returns not_found if the run is erased.
 func (h Files) openFor(ctx context.Context, org, fileID string, find func(runID string) (rundb.StoredRun, error)) (
 	file domain.File, content io.ReadSeekCloser, err error,
 ) {
@@ -128,7 +128,7 @@ func (h Files) openFor(ctx context.Context, org, fileID string, find func(runID 
 		return file, nil, err
 	}
 
-	if file.RunID == "" { // an upload that does not belong to a run yet
+	if file.RunID == "" { // an upload that is not attached to a run yet
 		_ = content.Close() // opened for reading only, so no data can be lost
 		return file, nil, errNoFile()
 	}

@@ -17,12 +17,12 @@ import (
 	"parley/shared/domain"
 )
 
-// profileParameter is the parameter of an Accept header that names an event format, for example
-// text/event-stream;profile=ai-sdk.
+// profileParameter is the parameter of a media type in an Accept header that names a format of
+// events, as in text/event-stream;profile=ai-sdk.
 const profileParameter = "profile"
 
-// requestedFormat returns the requested format of a run's events. The query may name a format, or
-// the Accept header may have it as a profile. "" means Parley's own format.
+// requestedFormat returns the requested format of a run's events: the parameter format of the
+// query, or the profile in the Accept header. "" means Parley's own format.
 func requestedFormat(found *httpx.Problems, c *gin.Context) uistream.Format {
 	named, present := httpx.QueryValue(c, "format", found)
 	format := knownFormat(found, "format", named, present)
@@ -39,8 +39,8 @@ func requestedFormat(found *httpx.Problems, c *gin.Context) uistream.Format {
 	return format
 }
 
-// knownFormat returns the format with the given name. If present is true but the name is unknown,
-// it adds a problem.
+// knownFormat returns the format with the given name. It adds a problem if the name is unknown,
+// unless present is false.
 func knownFormat(found *httpx.Problems, field, name string, present bool) uistream.Format {
 	format := uistream.Format(name)
 	if present && !slices.Contains(uistream.Formats, format) {
@@ -49,8 +49,8 @@ func knownFormat(found *httpx.Problems, field, name string, present bool) uistre
 	return format
 }
 
-// profileFor returns the profile of the event stream that has the highest weight in the Accept
-// header. present is false if there is no profile.
+// profileFor returns the profile in the Accept header. If text/event-stream occurs with several
+// profiles, it returns the one with the highest weight. If there is none, present is false.
 func profileFor(header http.Header) (profile string, present bool) {
 	weight := 0.0
 	for _, r := range httpx.ReadAccept(header) {
@@ -64,8 +64,8 @@ func profileFor(header http.Header) (profile string, present bool) {
 // visitorEvents restricts a run's events to the data that a widget's visitor may see.
 type visitorEvents struct{ httpx.Source[domain.Event] }
 
-// Next returns the next events in restricted form. It copies them, because other readers share the
-// originals.
+// Next returns copies of the next events with the visible data only. It does not change the events
+// themselves, which other readers share.
 func (s visitorEvents) Next(ctx context.Context, until time.Time) ([]domain.Event, error) {
 	events, err := s.Source.Next(ctx, until)
 	shown := make([]domain.Event, len(events))
@@ -76,7 +76,7 @@ func (s visitorEvents) Next(ctx context.Context, until time.Time) ([]domain.Even
 }
 
 // sendFormatted writes a run's events in the reader's format, restricted to the data that the
-// caller may see. The source must begin with the first event of the run.
+// caller may see. The source must supply all events of the run from the first on.
 func (h *Handler) sendFormatted(c *gin.Context, runID string, events httpx.Source[domain.Event], reader *uistream.Reader) {
 	if name, value := reader.Format.Header(); name != "" {
 		c.Header(name, value)
@@ -87,16 +87,16 @@ func (h *Handler) sendFormatted(c *gin.Context, runID string, events httpx.Sourc
 	httpx.SendEncoded(c, events, uistream.New(runID, *reader), h.SessionCheck(c), h.Log)
 }
 
-// conversation is the body of a chat in the format of a user interface library. Such libraries send
-// the whole conversation; its last message is the new one. With the AI SDK, the earlier messages
-// determine the branch of the session that the run continues; see branch. For AG-UI, see thread.
-// The body may also have the output and the model settings of Parley's own format.
+// conversation is the body of a chat request in the format of a user interface library. Such a
+// library sends the whole conversation, whose last message is the new one. For the use of the
+// earlier messages, see branch (AI SDK) and thread (AG-UI). The body may also contain fields of
+// Parley's own format: output, and the model settings.
 type conversation struct {
 	ID       string                                `json:"id"`       // conversation id in the AI SDK's format
 	ThreadID string                                `json:"threadId"` // conversation id in AG-UI's format
 	RunID    string                                `json:"runId"`
 	Trigger  string                                `json:"trigger"`   // AI SDK: why the request was sent
-	Replaced *string                               `json:"messageId"` // AI SDK: the message that is edited, or whose answer is regenerated
+	Replaced *string                               `json:"messageId"` // AI SDK: id of the message that was edited, or to which another answer is requested
 	Messages httpx.Optional[[]conversationMessage] `json:"messages"`
 	Tools    []json.RawMessage                     `json:"tools"`
 	Context  []json.RawMessage                     `json:"context"`
@@ -107,8 +107,8 @@ type conversation struct {
 	Attachments []json.RawMessage `json:"attachments"`
 }
 
-// conversationMessage is a message of a conversation. The format determines which field contains
-// the content.
+// conversationMessage is a message of a conversation. The content is in the field parts or content,
+// depending on the format.
 type conversationMessage struct {
 	ID        string            `json:"id"`
 	Role      string            `json:"role"`
@@ -117,8 +117,9 @@ type conversationMessage struct {
 	ToolCalls []json.RawMessage `json:"toolCalls"` // in AG-UI's format
 }
 
-// collectFormatted reads a chat's body in Parley's own format or in the requested one. Only bodies
-// in the requested format have messages. The thread is nil unless the format is AG-UI.
+// collectFormatted reads the body of a chat request for events in the format of a library. The body
+// itself has this format if it contains messages, and Parley's own format otherwise. The returned
+// thread is nil unless the body has the format of AG-UI.
 func collectFormatted(c *gin.Context, reader *uistream.Reader) (chatBody, *thread, *httpx.Problems, error) {
 	var buf bytes.Buffer
 	if err := httpx.ReadBody(c, &buf, httpx.MessageBody(httpx.Caller(c))); err != nil {
@@ -135,7 +136,7 @@ func collectFormatted(c *gin.Context, reader *uistream.Reader) (chatBody, *threa
 		return body, t, found, nil
 	}
 
-	// A body without messages has Parley's own format, which is decoded strictly.
+	// Without messages, the body has Parley's own format and is decoded strictly.
 	found, body := &httpx.Problems{}, chatBody{}
 	if !httpx.DecodeStrict(buf.Bytes(), &body, found) || found.Has(httpx.BodyPath) {
 		return chatBody{}, nil, nil, found.Err()
@@ -146,14 +147,15 @@ func collectFormatted(c *gin.Context, reader *uistream.Reader) (chatBody, *threa
 		if _, named := httpx.Query(c)["format"]; named {
 			found.Add("stream", httpx.CodeConflict, "must not be false with a stream format")
 		}
-		reader.Format = "" // the body takes precedence over the Accept header
+		reader.Format = "" // stream=false in the body takes precedence over the Accept header
 	}
 
 	return body, nil, found, nil
 }
 
-// chat converts a conversation to a chat request with the last message, in the session with the
-// conversation's id. For AG-UI, it also returns the thread, which ends with this message.
+// chat converts a conversation to a chat request in Parley's own format. The request contains the
+// last message, and its session has the id of the conversation. For AG-UI, chat also returns the
+// thread, which ends with this message.
 func (d *conversation) chat(found *httpx.Problems, reader *uistream.Reader) (chatBody, *thread) {
 	body, field := chatBody{SessionID: d.ID, OptionsBody: runbody.OptionsBody{Output: d.Output, SettingsBody: d.SettingsBody}}, "id"
 	if reader.Format == uistream.AGUI {
@@ -188,8 +190,8 @@ func (d *conversation) chat(found *httpx.Problems, reader *uistream.Reader) (cha
 		t = (&conversation{Messages: httpx.Optional[[]conversationMessage]{Value: d.Messages.Value[:last]}}).readThread(found)
 	}
 
-	// The text of content in a wrong form is empty. Such content gets only the problem of its form,
-	// and not an additional problem because of the empty text.
+	// If the content has a wrong form, its text is empty. Do not add a second problem because of
+	// the empty text.
 	before := len(found.List)
 	body.Message.Value, body.files = readContent(found, where, sent, true)
 	if len(found.List) == before && (len(body.files) == 0 || body.Message.Value != "") {
@@ -201,7 +203,8 @@ func (d *conversation) chat(found *httpx.Problems, reader *uistream.Reader) (cha
 	return body, t
 }
 
-// clientToolsHint says in which requests tools of the client are supported.
+// clientToolsHint is the message for a request with tools of the client in a format that does not
+// support them.
 const clientToolsHint = "must be empty, because this format does not support the client's own tools; " +
 	"use Parley's own format or /v1 for them"
 

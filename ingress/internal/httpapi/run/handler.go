@@ -106,6 +106,11 @@ func (h *Handler) Routes() []httpx.Route {
 			Handle: h.postRuns,
 		},
 		{
+			Method: "POST", Path: "/api/runs", Action: actionCancel, Need: auth.NeedVisitor, Role: member,
+			Find: run, Beside: httpx.Params{"toolCallId"}, NoBody: true,
+			Handle: h.postRuns,
+		},
+		{
 			Method: "POST", Path: "/api/runs", Action: "tool-results", Need: auth.NeedUser, Role: member,
 			Find: run, Handle: h.takeResults,
 		},
@@ -120,7 +125,7 @@ func (h *Handler) Routes() []httpx.Route {
 	}
 }
 
-// findTarget looks up the agent or template named by a chat's query.
+// findTarget looks up the agent or template that the query of a chat request names.
 func (h *Handler) findTarget(c *gin.Context) error {
 	agents, templates := httpx.Query(c)["id"], httpx.Query(c)["template"]
 

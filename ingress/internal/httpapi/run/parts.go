@@ -17,7 +17,7 @@ type messageContent struct {
 	Parts []messagePart
 }
 
-// Either makes messageContent a union for the decoder: a text or a list of parts.
+// Either makes messageContent a union for the decoder, which accepts a text or a list of parts.
 func (messageContent) Either() {}
 
 // messagePart is a part of a message: a text or a file.
@@ -33,7 +33,7 @@ type messagePart struct {
 	Source   *partSource `json:"source"`    // parts of type image and document (AG-UI)
 }
 
-// partSource is the content of an image or a document: base64, or a URL.
+// partSource is the content of an image or a document: base64 or a URL.
 type partSource struct {
 	Type     string `json:"type" required:"true"`
 	Value    string `json:"value" required:"true"`
@@ -50,8 +50,8 @@ func (p *messagePart) isFile() bool {
 	}
 }
 
-// file returns the file of a part. If the part contains no file, file adds a problem and ok is
-// false.
+// file returns the file of a part. If the part does not contain a valid file, file adds a problem,
+// and ok is false.
 func (p *messagePart) file(found *httpx.Problems, at string) (file openaiapi.Attached, ok bool) {
 	file = openaiapi.Attached{Field: at, FileID: p.FileID, Name: p.Filename, MediaType: p.Media}
 	switch {
@@ -78,7 +78,7 @@ func readContent(found *httpx.Problems, where string, raw []byte, mayAttach bool
 		return "", nil
 	}
 
-	// The content is decoded by itself, so the path of the content is added to its problems.
+	// Paths of problems begin with the path of the content, which the decoder does not know.
 	content, within := messageContent{}, &httpx.Problems{}
 	if !httpx.DecodeOpen(raw, &content, within) || len(within.List) > 0 {
 		for _, f := range within.List {

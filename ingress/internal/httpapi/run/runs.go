@@ -21,8 +21,8 @@ import (
 )
 
 // findReadable calls find for each principal whose runs the caller may read. It stops when find
-// returns a result other than not_found. If the caller may read all runs of the organization, it
-// calls find only once, with "".
+// returns anything but not_found, and returns the last result. If the caller may read all runs of
+// the organization, it calls find only once, with "".
 func findReadable(who domain.Caller, find func(principal string) error) error {
 	reads := who.Readable()
 	if reads == nil {
@@ -39,8 +39,8 @@ func findReadable(who domain.Caller, find func(principal string) error) error {
 	return err
 }
 
-// getRuns handles GET /api/runs: a list of runs, or one run. For one run, it responds with the run
-// object (after a wait, if requested), the timeline or the events.
+// getRuns handles GET /api/runs: it responds with a list of runs or with one run. One run has three
+// forms: the run object (after a wait, if requested), the timeline, and the stream of events.
 func (h *Handler) getRuns(c *gin.Context) {
 	runID, one, err := httpx.QueryID(c, id.Run)
 	switch {
@@ -56,8 +56,8 @@ func (h *Handler) getRuns(c *gin.Context) {
 // lists handles requests for lists of runs.
 type lists struct{ *Deps }
 
-// send responds with the runs that the caller may read, newest first and in short form. It sends
-// one page, or an export of all of them.
+// send responds with the runs that the caller may read, newest first and in short form: one page of
+// them, or an export of all.
 func (l lists) send(c *gin.Context) {
 	page, err := httpx.ReadPage(c, id.Run)
 	if err != nil {
@@ -85,14 +85,14 @@ func (l lists) send(c *gin.Context) {
 	}
 
 	list := httpx.NewList(runs, page, func(r domain.RunSummary) string { return r.ID })
-	if !list.HasMore && next != "" { // a page may have fewer runs than its limit, or no runs at all
+	if !list.HasMore && next != "" { // a search may return fewer runs than the limit, or none, although it has not searched all runs
 		list.HasMore, list.NextCursor = true, new(httpx.Cursor(next))
 	}
 	httpx.WriteJSON(c, http.StatusOK, list)
 }
 
-// find returns up to limit runs that match a filter. next is the filter's Before for the following
-// runs. It is empty if there are no more runs.
+// find returns up to limit runs that match a filter. next is the value of filter.Before for the
+// runs that follow, or empty if none follow.
 func (l lists) find(ctx context.Context, org string, filter rundb.RunFilter, limit int) (
 	runs []domain.RunSummary, next string, err error,
 ) {
@@ -109,7 +109,7 @@ func (l lists) find(ctx context.Context, org string, filter rundb.RunFilter, lim
 
 const maxRunSearch = 200 // maximum number of characters in the words of a search
 
-// filter reads the filter for a list of runs, and the format of an export.
+// filter reads the filter for a list of runs, and the format in which the list is to be exported.
 func (l lists) filter(c *gin.Context) (f rundb.RunFilter, export string, err error) {
 	found := &httpx.Problems{}
 	if err := l.CheckReferences(c, found, "agentId"); err != nil {
@@ -176,9 +176,8 @@ type runRequest struct {
 	wait     time.Duration
 }
 
-// getRun responds with one run: as an event stream, as a timeline, or as a run object after the
-// requested wait. The functions before and after a wait are separate, for the same reason as in
-// submit.
+// getRun responds with one run: as a stream of events, as a timeline, or as a run object after the
+// requested wait. Separate functions do the work before and after a wait; see submit.
 func (h *Handler) getRun(c *gin.Context, runID string) {
 	asked, err := h.requestedRun(c)
 	switch {
@@ -214,11 +213,11 @@ func (h *Handler) awaitRun(c *gin.Context, runID string, wait time.Duration) {
 		httpx.Fail(c, err)
 		return
 	}
-	offload.Do(func() { h.showRun(c, runID, 0) }) // the result of the wait may lack parts of the run, so read it again
+	offload.Do(func() { h.showRun(c, runID, 0) }) // read the run again, because the result of the wait may contain only a part of it
 }
 
-// showRun responds with a run. If the run has not finished and the request waits for it, showRun
-// does not respond and returns the run.
+// showRun responds with a run. If the run has not finished and wait is not 0, showRun returns the
+// run without responding.
 func (h *Handler) showRun(c *gin.Context, runID string, wait time.Duration) *dispatch.Submitted {
 	run, err := h.findRun(c, runID)
 	switch {
@@ -232,8 +231,8 @@ func (h *Handler) showRun(c *gin.Context, runID string, wait time.Duration) *dis
 	return nil
 }
 
-// requestedEvents reads whether an event stream is requested, in which format, and after which
-// event the stream begins.
+// requestedEvents reads from the request whether a stream of events is requested, in which format,
+// and after which event it begins.
 func requestedEvents(found *httpx.Problems, c *gin.Context) (streamed bool, reader uistream.Reader) {
 	reader.Format = requestedFormat(found, c)
 	switch value, present := httpx.QueryValue(c, "stream", found); {
@@ -244,7 +243,7 @@ func requestedEvents(found *httpx.Problems, c *gin.Context) (streamed bool, read
 		return false, reader
 	}
 
-	// HEAD cannot describe a stream, which has no length.
+	// A stream has no length, which the response to HEAD would have to contain.
 	if c.Request.Method == http.MethodHead {
 		found.Add("stream", httpx.CodeInvalidValue, "is not supported with HEAD: use GET")
 	}
@@ -259,8 +258,8 @@ func requestedEvents(found *httpx.Problems, c *gin.Context) (streamed bool, read
 	return true, reader
 }
 
-// longPoll reads how long the request waits for the run to finish, in whole seconds and at most the
-// given maximum.
+// longPoll reads the parameter wait: how long the request waits for the run to finish, in whole
+// seconds. It returns at most the given maximum.
 func longPoll(found *httpx.Problems, c *gin.Context, maximum time.Duration) time.Duration {
 	text, present := httpx.QueryValue(c, "wait", found)
 	seconds, err := strconv.Atoi(text)
@@ -280,18 +279,22 @@ func (h *Handler) findRun(c *gin.Context, runID string) (rundb.StoredRun, error)
 	return run, err
 }
 
-// ReadRun is findRun, but does not set the ids for the log line.
+// ReadRun is like findRun, but does not set the ids for the log line. For a widget visitor, it finds
+// only runs of the token's agent: two agents of an organization may have a visitor with the same id.
 func (h *Handler) ReadRun(c *gin.Context, runID string) (run rundb.StoredRun, err error) {
 	who := httpx.Caller(c)
 	err = findReadable(who, func(principal string) (err error) {
 		run, err = h.RunsDB.ShortRun(c.Request.Context(), who.OrganizationID, principal, runID)
 		return err
 	})
+	if err == nil && who.Visitor.ID != "" && (run.Run.AgentID == nil || *run.Run.AgentID != who.Visitor.AgentID) {
+		return rundb.StoredRun{}, httpx.NotFound()
+	}
 	return run, err
 }
 
-// writeRun responds with a run object. If the run is large, writeRun first waits for capacity and
-// then reads the run.
+// writeRun responds with a run object. If the run is large, writeRun waits for capacity before it
+// reads the whole run.
 func (h *Handler) writeRun(c *gin.Context, run rundb.StoredRun) {
 	if err := h.ReadDeferred(c, &run); err != nil {
 		httpx.RefuseAnswer(c, err)
@@ -311,8 +314,9 @@ func (h *Handler) writeRun(c *gin.Context, run rundb.StoredRun) {
 	httpx.SendBody(c, http.StatusOK, h.withProvider(c, body))
 }
 
-// ReadDeferred reads the rest of a large run from the database, once there is capacity for a large
-// response; see httpx.ReserveAnswer. The run may have finished or been erased in the meantime.
+// ReadDeferred replaces a large run, of which a part was not read, by the whole run. Before it
+// reads the run, it waits for capacity; see httpx.ReserveAnswer. The run may have finished or been
+// erased in the meantime.
 func (h *Handler) ReadDeferred(c *gin.Context, run *rundb.StoredRun) error {
 	if run.Deferred == 0 {
 		return nil
@@ -330,8 +334,9 @@ func (h *Handler) ReadDeferred(c *gin.Context, run *rundb.StoredRun) error {
 	return nil
 }
 
-// ReadAccepted is ReadDeferred for a run that the request created or found by its idempotency key.
-// If the run has expired, the error says that the client may repeat the request.
+// ReadAccepted is ReadDeferred for a run that the request has created, or found by its idempotency
+// key. If the run has expired in the meantime, the client may repeat the request, and the error
+// says so.
 func (h *Handler) ReadAccepted(c *gin.Context, run *rundb.StoredRun) error {
 	err := h.ReadDeferred(c, run)
 	if apierr.CodeFor(err) == apierr.NotFound {
@@ -340,7 +345,8 @@ func (h *Handler) ReadAccepted(c *gin.Context, run *rundb.StoredRun) error {
 	return err
 }
 
-// postRuns handles POST /api/runs: it cancels a run, or makes the decision for which the run waits.
+// postRuns handles POST /api/runs: it cancels a run, or applies a person's decision to a run that
+// waits for it.
 func (h *Handler) postRuns(c *gin.Context) {
 	runID, err := httpx.RequiredID(c, id.Run)
 	if err != nil {
@@ -385,8 +391,8 @@ const (
 
 var decisions = slices.Concat(domain.ActionApproval.Decisions(), domain.ActionUnknownOutcome.Decisions())
 
-// toolCall reads the tool call to which a decision applies. By now, the run may be waiting for
-// another call.
+// toolCall reads the id of the tool call to which a decision applies. The query must contain it,
+// because the run may by now be waiting for a decision about another call.
 func toolCall(c *gin.Context, found *httpx.Problems) string {
 	callID, present := httpx.QueryValue(c, "toolCallId", found)
 	if present {
@@ -397,7 +403,7 @@ func toolCall(c *gin.Context, found *httpx.Problems) string {
 	return callID
 }
 
-// CancelRun cancels a run that the caller may read.
+// CancelRun cancels a run that the caller may read, or a visitor's own run.
 func (h *Handler) CancelRun(c *gin.Context, runID string) (rundb.StoredRun, error) {
 	return h.actOnRun(c, runID, "", actionCancel)
 }
@@ -406,8 +412,13 @@ func (h *Handler) CancelRun(c *gin.Context, runID string) (rundb.StoredRun, erro
 // calls.
 func (h *Handler) actOnRun(c *gin.Context, runID, callID string, decision domain.Decision) (rundb.StoredRun, error) {
 	ctx, who := c.Request.Context(), httpx.Caller(c)
-	var run rundb.StoredRun
+	if who.Visitor.ID != "" {
+		if run, err := h.ReadRun(c, runID); err != nil {
+			return run, err
+		}
+	}
 
+	var run rundb.StoredRun
 	err := findReadable(who, func(principal string) (err error) {
 		if decision == actionCancel {
 			run, err = h.Dispatch.Cancel(ctx, who.OrganizationID, principal, runID)

@@ -23,12 +23,12 @@ import (
 )
 
 const (
-	// MaxContent is the maximum length, in characters, of a message's content if the turn is too
-	// large for a page.
+	// MaxContent is the maximum number of characters of each message of a turn that is too large
+	// for a page.
 	MaxContent = 100_000
 )
 
-// sessionEntry is a session in the form that lists show.
+// sessionEntry is a session in a list.
 type sessionEntry struct {
 	ID         string      `json:"id"` // chosen by the client
 	AgentID    *string     `json:"agentId"`
@@ -53,12 +53,14 @@ type message struct {
 	Role    string `json:"role"`
 	Content string `json:"content"`
 	RunID   string `json:"runId"`
-	// PreviousRunID is the run that this message's run continues. It is nil if there is none.
+	// PreviousRunID is the id of the run that this message's run continues, or nil if it continues
+	// none.
 	PreviousRunID *string          `json:"previousRunId"`
 	Status        domain.RunStatus `json:"status"`
 	CreatedAt     domain.Time      `json:"createdAt"`
 	Citations     json.RawMessage  `json:"citations,omitempty"` // only for answers
-	// Attachments lists the images and documents of a user's message, as in the run object.
+	// Attachments lists the images and documents of a user's message, in the form of the run
+	// object.
 	Attachments json.RawMessage `json:"attachments,omitempty"`
 	// ContentCut means that the content is truncated, because the turn is larger than a page.
 	ContentCut bool `json:"contentCut,omitempty"`
@@ -73,7 +75,7 @@ const (
 	roleAssistant = "assistant"
 )
 
-// sessionKey returns the database key of a principal's session.
+// sessionKey returns the key under which the database stores a principal's session.
 func sessionKey(name sessiondb.SessionName, principal string) []byte {
 	return contract.Hash(name.OrganizationID, name.TargetID, principal, name.SessionID)
 }
@@ -81,8 +83,8 @@ func sessionKey(name sessiondb.SessionName, principal string) []byte {
 // sessionHandler handles requests for sessions.
 type sessionHandler struct{ Deps }
 
-// get handles GET /api/sessions: the sessions that the caller may read, newest first. With ?id= it
-// returns one session and its messages.
+// get handles GET /api/sessions: it returns the sessions that the caller may read, newest first, or
+// with ?id= one session with its messages.
 func (h sessionHandler) get(c *gin.Context) {
 	if _, one := httpx.Query(c)["id"]; one {
 		h.getOne(c)
@@ -103,7 +105,7 @@ func (h sessionHandler) get(c *gin.Context) {
 	if present {
 		filter.Principals = []string{principal}
 	}
-	if !present || who.MayRead(principal) { // only callers who may read the principal's sessions can list them
+	if !present || who.MayRead(principal) { // if the caller may not read the principal's sessions, the list is empty
 		var err error
 		if entries, err = h.SessionsDB.Sessions(c.Request.Context(), who.OrganizationID, filter, limit+1); err != nil {
 			httpx.Fail(c, err)
@@ -114,14 +116,14 @@ func (h sessionHandler) get(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, sessionList(h.Secrets, who.OrganizationID, entries, limit))
 }
 
-// sessionList returns a page of up to limit sessions. If further sessions exist, entries contains
-// one more than limit.
+// sessionList returns a page of up to limit sessions. entries must contain one more session if
+// further sessions exist.
 func sessionList(box *secrets.Box, org string, entries []sessiondb.Session, limit int) httpx.List[sessionEntry] {
 	out := httpx.List[sessionEntry]{Data: []sessionEntry{}}
 	if out.HasMore = len(entries) > limit; out.HasMore {
 		entries = entries[:limit]
-		// A ref is a sequence number across all organizations. The cursor is encrypted so that it
-		// reveals nothing about other organizations.
+		// A ref is a sequence number in which the sessions of all organizations are counted. It is
+		// encrypted, so that the cursor reveals nothing about other organizations.
 		cursor := box.Seal(strconv.FormatInt(entries[limit-1].Ref, 10), cursorContext(org))
 		out.NextCursor = &cursor
 	}
@@ -136,7 +138,7 @@ func sessionList(box *secrets.Box, org string, entries []sessiondb.Session, limi
 // other organizations cannot use the cursor.
 func cursorContext(org string) string { return "sessions cursor|" + org }
 
-// sessionCursor reads the cursor of a list of sessions. It returns 0 for the beginning.
+// sessionCursor reads the cursor of a list of sessions. It returns 0 if the query has no cursor.
 func sessionCursor(box *secrets.Box, c *gin.Context, found *httpx.Problems) int64 {
 	text, present := httpx.QueryValue(c, "cursor", found)
 	if !present {
@@ -150,12 +152,12 @@ func sessionCursor(box *secrets.Box, c *gin.Context, found *httpx.Problems) int6
 	return ref
 }
 
-// addCursorProblem reports a cursor that cannot be decoded.
+// addCursorProblem adds the problem of a cursor that cannot be decoded.
 func addCursorProblem(found *httpx.Problems) {
 	found.Add("cursor", httpx.CodeInvalidValue, "must be the nextCursor of a page of this list")
 }
 
-// getOne responds with one session and a page of its turns: the newest ones, or those before the
+// getOne responds with one session and a page of its turns: the newest turns, or those before the
 // cursor.
 func (h sessionHandler) getOne(c *gin.Context) {
 	found := &httpx.Problems{}
@@ -176,8 +178,8 @@ func (h sessionHandler) getOne(c *gin.Context) {
 		return
 	}
 
-	// The first read stops when the response becomes large. The page is then read again once there
-	// is capacity.
+	// This read stops when the response would be large. In that case, wait for capacity and then
+	// read the page again.
 	page, err := h.SessionsDB.PageOfSession(c.Request.Context(), name, before, limit, httpx.LargeBytes)
 	if err == nil && page.Cut {
 		h.getLarge(c, name, before, limit, max(page.Newest, httpx.PageBytes))
@@ -191,8 +193,8 @@ func (h sessionHandler) getOne(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, newSessionPage(page, limit))
 }
 
-// getLarge responds with a session whose messages form a large response. It reads at most the given
-// number of bytes.
+// getLarge responds with a session whose messages are a large response. It first reserves capacity
+// for the given number of bytes.
 func (h sessionHandler) getLarge(c *gin.Context, name sessiondb.SessionName, before, limit, bytes int) {
 	if err := httpx.ReserveAnswer(c, bytes); err != nil {
 		httpx.Fail(c, err)
@@ -210,8 +212,8 @@ func (h sessionHandler) getLarge(c *gin.Context, name sessiondb.SessionName, bef
 // truncated.
 const maxTurn = 8 << 20
 
-// newSessionPage returns a page of a session. The total size of its turns is at most
-// httpx.PageBytes, unless the page consists of a single turn.
+// newSessionPage returns a page of a session: as many turns as fit into httpx.PageBytes, at most
+// limit and at least one.
 func newSessionPage(page sessiondb.SessionPage, limit int) sessionMessages {
 	messages := make([][]message, len(page.Turns))
 	for i, turn := range page.Turns {
@@ -220,7 +222,7 @@ func newSessionPage(page sessiondb.SessionPage, limit int) sessionMessages {
 
 	n := httpx.EntriesThatFit(messages, limit)
 
-	// A page has at least one turn, even if the turn is larger than a page.
+	// A page has at least one turn, even if that turn is too large, so shorten it.
 	if n == 1 {
 		truncateTurn(messages[0])
 	}
@@ -231,15 +233,16 @@ func newSessionPage(page sessiondb.SessionPage, limit int) sessionMessages {
 		shown.NextCursor = &cursor
 	}
 
-	// Turns are read newest first. A client shows messages in the order of the conversation.
+	// The store returns the newest turn first, but clients show messages in the order of the
+	// conversation.
 	for _, turn := range slices.Backward(messages[:n]) {
 		shown.Messages = append(shown.Messages, turn...)
 	}
 	return shown
 }
 
-// truncateTurn truncates the contents of a turn's messages if they have more than maxTurn bytes
-// together.
+// truncateTurn truncates the contents of a turn's messages if the messages together have more than
+// maxTurn bytes.
 func truncateTurn(turn []message) {
 	if body, err := json.Marshal(turn); err != nil || len(body) <= maxTurn {
 		return
@@ -247,13 +250,13 @@ func truncateTurn(turn []message) {
 	for i := range turn {
 		m := &turn[i]
 		if m.Content, m.ContentCut = domain.FirstRunes(m.Content, MaxContent); m.ContentCut {
-			m.Citations = nil // the citations may refer to the part that was removed
+			m.Citations = nil // the citations may refer to the removed part
 		}
 	}
 }
 
-// turnCursor reads the turn before which the requested page ends. For the newest page, it returns
-// 0.
+// turnCursor reads the cursor of a page of turns: the number of the turn before which the page
+// ends. It returns 0 if the query has no cursor.
 func turnCursor(c *gin.Context, found *httpx.Problems) int {
 	text, present := httpx.QueryValue(c, "cursor", found)
 	if !present {
@@ -267,11 +270,11 @@ func turnCursor(c *gin.Context, found *httpx.Problems) int {
 	return int(seq)
 }
 
-// erase handles DELETE /api/sessions?id=: it erases all content of the session.
+// erase handles DELETE /api/sessions?id=: it erases all content of a session.
 func (h sessionHandler) erase(c *gin.Context) {
 	found := &httpx.Problems{}
 	name, exists, err := h.requested(c, found)
-	if _, present, _ := sessionTarget(c, found); !present { // to erase a session, the query must also name its agent or template
+	if _, present, _ := sessionTarget(c, found); !present { // an erasure must also name the agent or template, which is optional otherwise
 		found.Add("agentId", httpx.CodeRequired, "is required, unless templateId is given")
 	}
 	if err == nil {
@@ -296,9 +299,9 @@ func (h sessionHandler) erase(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(name.SessionID))
 }
 
-// requested reads which session a query refers to: a session of the caller or of the given
-// principal. If the query names no agent or template, only one session may have the id. exists is
-// false if the caller cannot access such a session.
+// requested reads from the query which session is requested: a session of the caller, or of the
+// principal that the query names. If the query names no agent or template, only one session may
+// have the id. exists is false if there is no such session or the caller may not read it.
 func (h sessionHandler) requested(c *gin.Context, found *httpx.Problems) (name sessiondb.SessionName, exists bool, err error) {
 	who := httpx.Caller(c)
 	name.OrganizationID = who.OrganizationID
@@ -338,9 +341,10 @@ func (h sessionHandler) requested(c *gin.Context, found *httpx.Problems) (name s
 	return name, exists, nil
 }
 
-// only returns the only session with the id. It looks for a session of the principal first. If
-// there is none and the query names no principal, it looks for other sessions that the caller may
-// read. target is "" if there is no such session.
+// only returns the target and the principal of the only session with the id. It first looks for a
+// session of the given principal. If there is none and the query names no principal (chosen is
+// false), it looks for other sessions that the caller may read. target is "" if there is no such
+// session.
 func (h sessionHandler) only(
 	c *gin.Context, found *httpx.Problems, sessionID, principal string, chosen bool,
 ) (target, whose string, err error) {
@@ -366,7 +370,8 @@ func (h sessionHandler) only(
 	return sessions[0].TargetID, sessions[0].Principal, nil
 }
 
-// sessionTarget reads the agent or template of the session. valid is false if the id is malformed.
+// sessionTarget reads the id of the session's agent or template from the query. valid is false if
+// the id is malformed.
 func sessionTarget(c *gin.Context, found *httpx.Problems) (target string, present, valid bool) {
 	agentID, byAgent := httpx.QueryValue(c, "agentId", found)
 	templateID, byTemplate := httpx.QueryValue(c, "templateId", found)
@@ -385,7 +390,7 @@ func sessionTarget(c *gin.Context, found *httpx.Problems) (target string, presen
 // noSession returns the error for a session that does not exist or that the caller may not read.
 func noSession() error { return apierr.New(apierr.NotFound, "no such resource") }
 
-// entryFor returns a session in the form that lists show.
+// entryFor returns a session in the form of an entry of a list.
 func entryFor(s sessiondb.Session) sessionEntry {
 	entry := sessionEntry{ID: s.SessionID, Principal: s.Principal, CreatedAt: domain.At(s.CreatedAt), Runs: s.Runs}
 	if id.Valid(id.Template, s.TargetID) {
@@ -414,7 +419,7 @@ func messagesFor(turn sessiondb.SessionTurn) []message {
 	answered.ID, answered.Role, answered.Content = id.Derived(id.Message, turn.RunID, roleAssistant), roleAssistant, ""
 	answered.Citations, answered.Attachments = turn.Citations, nil
 
-	// The session shows the part of the answer that the user heard.
+	// If a spoken answer was interrupted, show the part that the user has heard.
 	switch {
 	case turn.Heard != nil:
 		answered.Content, answered.Interrupted = *turn.Heard, true
@@ -428,7 +433,7 @@ func messagesFor(turn sessiondb.SessionTurn) []message {
 	return []message{asked, answered}
 }
 
-// find is the Finder for sessions. It returns nil if the query names no session.
+// find is the Finder for sessions. It returns nil if the query does not identify a session.
 func (h sessionHandler) find(c *gin.Context) error {
 	found := &httpx.Problems{}
 	name, exists, err := h.requested(c, found)
@@ -441,6 +446,6 @@ func (h sessionHandler) find(c *gin.Context) error {
 		return httpx.NotFound()
 	}
 
-	_, err = h.SessionsDB.PageOfSession(c.Request.Context(), name, 0, 1, 1) // the content is not needed, only whether the session exists
+	_, err = h.SessionsDB.PageOfSession(c.Request.Context(), name, 0, 1, 1) // only checks that the session exists
 	return err
 }

@@ -9,8 +9,8 @@ import (
 	"parley/shared/domain"
 )
 
-// getSource handles GET /api/sources?id=: a text that a run of the organization has read, as it was
-// at that time.
+// getSource handles GET /api/sources?id=: it responds with a text that a run of the organization
+// has read, as it was at that time.
 func (h Files) getSource(c *gin.Context) {
 	found := &httpx.Problems{}
 	sourceID, present := httpx.QueryValue(c, "id", found)
@@ -24,7 +24,7 @@ func (h Files) getSource(c *gin.Context) {
 
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
 
-	// A source may be large, so reserve its size before reading it.
+	// A source may be large, so reserve capacity before reading it.
 	bytes, err := h.BlobsDB.SourceBytes(ctx, org, sourceID)
 	if err == nil {
 		err = httpx.ReserveAnswer(c, bytes)

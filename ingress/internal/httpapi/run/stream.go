@@ -15,9 +15,9 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// submitStream is submit for callers that request a run's events instead of its result.
+// submitStream is like submit, for callers that request a run's events and not only its result.
 func (h *Handler) submitStream(c *gin.Context, s *dispatch.Submission, to *uistream.Reader) {
-	seats, err := h.takeStreams(c) // taken before the run is accepted, because its events could not be sent without a slot
+	seats, err := h.takeStreams(c) // before the run is accepted, because without slots its events could not be sent
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -41,23 +41,24 @@ func (h *Handler) submitStream(c *gin.Context, s *dispatch.Submission, to *uistr
 	h.sendEvents(c, reader.RunID(), reader)
 }
 
-// streamChat sends the events of a chat's run in another protocol's format, and closes the reader.
+// streamChat sends the events of a new chat's run in the format of a library, and closes the
+// reader.
 //
 //go:noinline
 func (h *Handler) streamChat(c *gin.Context, s *dispatch.Submission, run *rundb.StoredRun, reader *stream.Reader, to *uistream.Reader) {
 	h.streamFormatted(c, reader, h.Readers.Begin(run, formatRules(s, to.Format)), to)
 }
 
-// streamFormatted sends a run's events in another protocol's format, and closes the reader.
+// streamFormatted sends a run's events in the format of a library, and closes the reader.
 func (h *Handler) streamFormatted(c *gin.Context, reader *stream.Reader, reading *readers.Reading, to *uistream.Reader) {
 	defer reading.End(c.Request.Context()) // runs after the reader is closed
 	defer reader.Close()
 	h.sendFormatted(c, reader.RunID(), reading.Follow(reader), to)
 }
 
-// formatRules returns the rules for a run whose client, of another protocol, disconnects. A client
-// of AG-UI closes the connection to abort the run and never reconnects, so its run is cancelled
-// without a grace period.
+// formatRules returns the rules for package readers if a client that uses a library disconnects. A
+// client of AG-UI closes the connection to abort the run and never reconnects, so its run is
+// cancelled without a grace period.
 func formatRules(s *dispatch.Submission, format uistream.Format) readers.Rules {
 	rules := readers.Rules{Keep: s.Key != "", Shows: true, Grace: readers.Grace}
 	if format == uistream.AGUI {
@@ -71,15 +72,14 @@ func formatRules(s *dispatch.Submission, format uistream.Format) readers.Rules {
 func (h *Handler) OpenSubmitted(c *gin.Context, s *dispatch.Submission) (*stream.Reader, *rundb.StoredRun, error) {
 	s.Traceparent = httpx.Traceparent(c)
 
-	// Once the run is stored, the body is no longer needed, even if its events are followed for a
-	// long time.
+	// Once the run is stored, its body is no longer needed, even if the stream lasts long.
 	defer httpx.ReleaseBody(c)
 	reader, run, err := h.Follow(c.Request.Context(), s, h.Charge(c), httpx.ReserveFunc(c))
 	if run != nil {
 		httpx.SetLogIDs(c, run.Target(), run.Run.ID, run.Run.SessionID)
 	}
 
-	// Set the header even if there is an error, so that the caller can find the accepted run.
+	// Set the header even after an error, so that the client can find the accepted run.
 	if run != nil && !run.Erased {
 		c.Header("Location", "/api/runs?id="+run.Run.ID)
 	}
@@ -92,8 +92,8 @@ func (h *Handler) OpenSubmitted(c *gin.Context, s *dispatch.Submission) (*stream
 	return reader, run, nil
 }
 
-// streamRun responds with the events of a run that the caller may read. It begins after the last
-// event that the client has received.
+// streamRun responds with the events of a run that the caller may read. The stream begins after the
+// last event that the client has received.
 func (h *Handler) streamRun(c *gin.Context, runID string, asked *uistream.Reader) {
 	seats, err := h.takeStreams(c)
 	if err != nil {
@@ -145,15 +145,15 @@ func (h *Handler) openRun(c *gin.Context, runID string, last domain.EventID) (*r
 	return &run, reader, err
 }
 
-// sendEvents writes the events of a run until the run ends, restricted to the data that the caller
-// may see.
+// sendEvents writes the events of a run until the run has finished, restricted to the data that the
+// caller may see.
 func (h *Handler) sendEvents(c *gin.Context, runID string, events httpx.Source[domain.Event]) {
 	httpx.SendStream(c, events, callerFrame(c, runID), h.permit(c))
 }
 
-// While a stream is open, its goroutine keeps the stack frames of all functions that led to it. The
-// following functions are not inlined, so that these frames do not contain the request's caller, a
-// large value.
+// The goroutine of an open stream keeps the stack frames of its callers. The following functions
+// have large variables, such as the request's caller. They are not inlined, so that these variables
+// do not become part of the frames that are kept.
 
 // permit returns the session check of the request.
 //

@@ -18,11 +18,12 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// submit handles a submission from its idempotency key to the response. The key is checked before
-// limits, agent and permissions. A replay is therefore free and returns the original result.
+// submit finds or creates the run of a submission, waits for its result, and responds. The
+// idempotency key is checked before limits, agent and permissions, so a replay is not charged and
+// gets the original result.
 //
-// Thousands of requests wait in Await. The functions before and after the wait run on goroutines of
-// package offload, so that the stack of a waiting request stays small.
+// Thousands of requests wait in Await. The work before and after the wait is done on goroutines of
+// package offload, so that the stacks of the waiting goroutines stay small.
 func (h *Handler) submit(c *gin.Context, s *dispatch.Submission) {
 	var wait time.Duration
 	var sub *dispatch.Submitted
@@ -42,8 +43,8 @@ func (h *Handler) submit(c *gin.Context, s *dispatch.Submission) {
 	offload.Do(func() { h.sendResult(c, sub, result) })
 }
 
-// accept finds or creates the submission's run. It returns nil if it has already responded and
-// there is nothing to wait for.
+// accept finds or creates the submission's run. If there is nothing to wait for, it responds and
+// returns nil.
 func (h *Handler) accept(c *gin.Context, s *dispatch.Submission, wait time.Duration) *dispatch.Submitted {
 	sub, err := h.FindOrAccept(c, s, func(string) {})
 	if err != nil {
@@ -54,7 +55,7 @@ func (h *Handler) accept(c *gin.Context, s *dispatch.Submission, wait time.Durat
 	httpx.SetLogIDs(c, sub.Run.Target(), sub.Run.Run.ID, sub.Run.Run.SessionID)
 
 	if !isReplay(sub) && (wait == 0 || sub.Run.Run.Status == domain.RunRequiresAction) {
-		respondAccepted(c, &sub.Run) // do not wait: the caller may be the person who has to decide
+		respondAccepted(c, &sub.Run) // do not wait for a person: the caller may be the one who has to decide
 		h.Dispatch.Release(sub)
 		return nil
 	}
@@ -84,8 +85,8 @@ func (h *Handler) sendResult(c *gin.Context, sub *dispatch.Submitted, result *di
 	writeRun(c, http.StatusOK, h.withProvider(c, body))
 }
 
-// FindOrAccept returns the run that has the submission's key. If there is none, it calls accepting
-// with the id of a new run and then creates the run.
+// FindOrAccept returns the run with the submission's idempotency key. If there is none, it calls
+// accepting with the id of a new run, and then accepts that run.
 func (h *Handler) FindOrAccept(c *gin.Context, s *dispatch.Submission, accepting func(runID string)) (*dispatch.Submitted, error) {
 	defer httpx.ReleaseBody(c)
 	s.Traceparent = httpx.Traceparent(c)
@@ -104,8 +105,8 @@ func respondAccepted(c *gin.Context, run *rundb.StoredRun) {
 	writeRun(c, http.StatusAccepted, body)
 }
 
-// sendUnfinished responds with the current state of a run that did not finish within the wait. The
-// status is 202, or 200 if the run has finished in the meantime.
+// sendUnfinished responds with the current state of a run that had not finished when the wait
+// ended. The status is 202, or 200 if the run has finished in the meantime.
 func (h *Handler) sendUnfinished(c *gin.Context, run *rundb.StoredRun) {
 	ctx := c.Request.Context()
 	now, err := h.RunsDB.ShortRun(ctx, run.OrganizationID, "", run.Run.ID)
@@ -137,9 +138,9 @@ func limitWait(seconds int, longest time.Duration) time.Duration {
 	return time.Duration(min(seconds, int(longest/time.Second))) * time.Second
 }
 
-// preferredWait reads the Prefer header. It supports wait=N, in seconds and at most maximum, and
-// respond-async, which means no wait. It ignores unknown and malformed preferences. If a preference
-// is repeated, the first one counts (RFC 7240).
+// preferredWait reads the Prefer header. It returns the seconds in wait=N but at most maximum, 0
+// for respond-async, and maximum if neither is present. It ignores unknown and malformed
+// preferences. If a preference is repeated, the first one counts (RFC 7240).
 func preferredWait(header http.Header, maximum time.Duration) time.Duration {
 	wait, waits := maximum, false
 	for _, preference := range httpx.SplitQuoted(strings.Join(header.Values("Prefer"), ","), ',') {
@@ -164,8 +165,8 @@ func preferredWait(header http.Header, maximum time.Duration) time.Duration {
 	return wait
 }
 
-// targetError converts the error not_found for the target of run-automation to a problem with the
-// body's field.
+// targetError converts the error not_found for the target of a run-automation request to a problem
+// of the field target.
 func targetError(s *dispatch.Submission, err error) error {
 	if s.Endpoint == contract.EndpointAutomation && apierr.CodeFor(err) == apierr.NotFound {
 		return apierr.Invalid("target", httpx.CodeInvalidValue, "is not an agent of this organization")

@@ -23,7 +23,7 @@ func TestPreferredWait(t *testing.T) {
 	}
 }
 
-// The preferred wait is never negative and never exceeds the configured maximum.
+// preferredWait never returns a negative time or more than the maximum.
 func FuzzPrefer(f *testing.F) {
 	for _, text := range []string{
 		"wait=10", "respond-async", "respond-async, wait=5", "wait", "wait=", "wait=-1", `wait="7"`, "WAIT = 3 ; x=y", "wait=99999999999999999999", "wait=1e3", ",,;=", "return=minimal\nwait=4",

@@ -16,26 +16,26 @@ import (
 	"parley/shared/store/sessiondb"
 )
 
-// noQuestion stands for the user's message if a thread begins with an answer, such as a greeting.
-// Models reject an empty message.
+// noQuestion is the user's message in an exchange without one. A thread may begin with an answer,
+// such as a greeting, and models reject an empty message.
 const noQuestion = "(The assistant begins.)"
 
-// thread is the list of messages that an AG-UI client sends. The client repeats messages that the
-// session already contains. The others are added to the submission; see bring.
+// thread is the list of messages that an AG-UI client sends. The list also contains the messages
+// that are already in the session. The others are added to the submission; see bring.
 type thread struct {
 	said         []threadMessage // messages of the user and the assistant
 	instructions []string        // messages of system and developer
 }
 
-// threadMessage is a message of the user or the assistant. runID is the run that wrote the message,
-// or empty if no run did.
+// threadMessage is a message of the user or the assistant. runID is the id of the run that wrote
+// the message, or empty if no run has written it.
 type threadMessage struct {
 	role, text, runID string
 	files             []dispatch.Attachment // only for messages of the user
 }
 
-// readThread reads the messages. It adds a problem for each message that an agent cannot use, so
-// that no message is silently ignored.
+// readThread reads the messages of a conversation in AG-UI's format. It adds a problem for each
+// message that an agent cannot use, because no message may be silently ignored.
 func (d *conversation) readThread(found *httpx.Problems) *thread {
 	t := &thread{}
 	for i := range d.Messages.Value {
@@ -62,7 +62,7 @@ func (d *conversation) readThread(found *httpx.Problems) *thread {
 			if written == "" {
 				found.Add(at+".role", httpx.CodeInvalidValue, "tool results are not supported: agents call their own tools")
 			}
-			t.said = append(t.said, threadMessage{role: "assistant", runID: written}) // no text, because the run's answer contains the tool's result
+			t.said = append(t.said, threadMessage{role: "assistant", runID: written}) // no text, because the run's answer accounts for the result
 		default:
 			found.Add(at+".role", httpx.CodeInvalidValue, "must be user, assistant, system or developer")
 		}
@@ -70,9 +70,9 @@ func (d *conversation) readThread(found *httpx.Problems) *thread {
 	return t
 }
 
-// writtenBy returns the run that wrote the AG-UI message with this id, or "". The ids contain the
-// run's id without its prefix. They have the form msg_<run>_<n> for text, and <call>_<run> for a
-// tool call and its result.
+// writtenBy returns the id of the run that wrote the AG-UI message with this id, or "". The id of
+// such a message contains the run's id without its prefix: msg_<run>_<n> for a text, and
+// <call>_<run> for a tool call and its result.
 func writtenBy(messageID string) (runID string) {
 	first, _, _ := strings.Cut(strings.TrimPrefix(messageID, "msg_"), "_")
 	last := messageID[strings.LastIndex(messageID, "_")+1:]
@@ -84,9 +84,9 @@ func writtenBy(messageID string) (runID string) {
 	return ""
 }
 
-// from returns the message, the earlier exchanges and the files of the thread, beginning with the
-// message at an index. Consecutive messages of one role are joined. If there are more files than a
-// run may have, it returns the last ones.
+// from converts the messages from the index start on to a submission's message, history and files.
+// It joins consecutive messages of the same role. If there are more files than a run may have, it
+// returns the last ones.
 func (t *thread) from(start int) (message string, earlier []domain.Exchange, files []dispatch.Attachment) {
 	var question, answer []string
 	asked := 0 // number of files of the last question
@@ -127,7 +127,7 @@ func (t *thread) lastAnswer() int {
 	return -1
 }
 
-// sent returns the messages up to the last answer, for the request's fingerprint.
+// sent returns a description of the messages up to the last answer, for the request's fingerprint.
 func (t *thread) sent() (sent []string) {
 	for _, m := range t.said[:t.lastAnswer()+1] {
 		sent = append(sent, m.role, m.text, m.runID)
@@ -136,15 +136,16 @@ func (t *thread) sent() (sent []string) {
 	return sent
 }
 
-// bring sets the run that a submission continues, and adds the messages that the session lacks.
+// bring sets the run that a submission continues, and adds the messages that the session does not
+// contain.
 //
-// The session may already contain some of the answers in the thread. The run continues the last of
-// these, and the messages after it are added. A user may have edited a message or regenerated an
-// answer. The client then drops the later messages, and the run must not continue them. If the
-// session contains none of the answers, as in a copied thread, the run continues no other run, and
-// all messages are added.
+// If the session contains answers of the thread, the submission continues the last of them, and the
+// messages after it are added. This is right even if the user has edited a message or regenerated
+// an answer, because the client then omits the later messages. If the session contains no answer of
+// the thread, as after the thread was copied, the submission continues no run, and all messages are
+// added.
 //
-// A visitor cannot write the agent's answers. Therefore, only the messages after the last answer
+// Visitors must not write answers of the agent. Therefore only the messages after the last answer
 // are added to a visitor's submission.
 func (h *Handler) bring(ctx context.Context, s *dispatch.Submission, t *thread) error {
 	key := contract.Hash(s.Caller.OrganizationID, s.Target(), s.Principal, s.SessionID)
@@ -161,7 +162,7 @@ func (h *Handler) bring(ctx context.Context, s *dispatch.Submission, t *thread) 
 		}
 	}
 
-	// Some clients change the ids of answers, so the text of the last answer is compared, too.
+	// Compare the text of the last answer, too, because some clients change the ids of answers.
 	known, same, err := h.SessionsDB.KnownAnswers(ctx, s.Caller.OrganizationID, key, runs, t.said[last].text)
 	if err != nil {
 		return err
@@ -184,9 +185,9 @@ func (h *Handler) bring(ctx context.Context, s *dispatch.Submission, t *thread) 
 	return nil
 }
 
-// bringQuestions sets the run that a submission continues if the thread contains no answer. The
-// submission continues the session, with one exception: if the thread consists only of the
-// session's first message, the user wants another first answer.
+// bringQuestions is bring for a thread without answers. The submission continues the session's last
+// run. But if the thread consists only of the session's first message, the user wants another
+// answer to it, and the submission continues no run.
 func (t *thread) bringQuestions(ctx context.Context, s *dispatch.Submission, sessions *sessiondb.Store, key []byte) error {
 	s.Message, s.History, s.Attachments = t.from(0)
 	if len(t.said) > 1 {

@@ -36,7 +36,7 @@ func (h *Handler) showTimeline(c *gin.Context, runID string) {
 	var timeline domain.Timeline
 	var erased bool
 
-	// A timeline may be large, so reserve its size before reading it.
+	// A timeline may be large, so reserve capacity before reading it.
 	err := findReadable(who, func(principal string) error {
 		bytes, err := h.RunsDB.TimelineBytes(c.Request.Context(), who.OrganizationID, principal, runID)
 		if err == nil {

@@ -18,14 +18,14 @@ type toolResultsBody struct {
 	Results []toolResultBody `json:"results" required:"true"`
 }
 
-// toolResultBody is the result of a call that the client has executed.
+// toolResultBody is the result of a tool call that the client has executed.
 type toolResultBody struct {
 	ToolCallID string               `json:"toolCallId" required:"true"`
 	Output     json.RawMessage      `json:"output" required:"true"`
 	IsError    httpx.Optional[bool] `json:"isError"`
 }
 
-// results checks the body and returns the results.
+// results checks the results in the body and returns them.
 func (b *toolResultsBody) results(found *httpx.Problems) []domain.ClientResult {
 	switch n := len(b.Results); {
 	case n > domain.MaxClientTools:
@@ -49,8 +49,8 @@ func (b *toolResultsBody) results(found *httpx.Problems) []domain.ClientResult {
 	return results
 }
 
-// takeResults handles POST /api/runs?action=tool-results: it takes the results of the client's tool
-// calls for which the run waits.
+// takeResults handles POST /api/runs?action=tool-results: it takes the results of tool calls for
+// which a run waits and which its client has executed.
 func (h *Handler) takeResults(c *gin.Context) {
 	runID, err := httpx.RequiredID(c, id.Run)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 
 const (
 	maxFileName  = 255     // characters
-	maxForm      = 1 << 20 // bytes of a form in addition to its file
+	maxForm      = 1 << 20 // maximum bytes of a form in addition to the bytes of its file
 	maxFormParts = 8
 	maxBoundary  = 70 // maximum length according to RFC 2046
 	maxField     = 4 << 10
@@ -33,7 +33,8 @@ type uploadView struct {
 	Bytes    int64  `json:"bytes"`
 }
 
-// upload handles POST /api/files: it stores the body, or the file of a form, for a later message.
+// upload handles POST /api/files: it stores a file for a later message. The file is the body or, if
+// the body is a form, the file in it.
 func (h Files) upload(c *gin.Context) {
 	if c.Request.ContentLength == 0 {
 		httpx.Fail(c, apierr.Invalid(httpx.BodyPath, httpx.CodeRequired, "a file is required"))
@@ -79,7 +80,7 @@ func (h Files) upload(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusCreated, uploadView{ID: file.ID, Name: file.Name, MIMEType: file.MIMEType, Bytes: file.Bytes})
 }
 
-// checkUpload checks the parameters of an upload. Both may be empty.
+// checkUpload checks the name and the session of an upload. Both may be empty.
 func checkUpload(found *httpx.Problems, name, sessionID string) {
 	if name != "" {
 		found.Name("name", name, maxFileName)
@@ -89,7 +90,7 @@ func checkUpload(found *httpx.Problems, name, sessionID string) {
 	}
 }
 
-// formUpload is the state of reading a form with one file.
+// formUpload is the state of reading a form that contains one file.
 type formUpload struct {
 	in              *transfer.Upload
 	name, sessionID string
@@ -159,7 +160,7 @@ func (h Files) takePart(c *gin.Context, form *formUpload, part *multipart.Part) 
 	return nil
 }
 
-// readField reads a text part of a form.
+// readField reads and checks a part of a form that contains a text.
 func readField(part io.Reader, field string) (string, error) {
 	text, err := io.ReadAll(io.LimitReader(part, maxField+1))
 	if err != nil {
@@ -174,7 +175,8 @@ func readField(part io.Reader, field string) (string, error) {
 	return string(text), found.Err()
 }
 
-// formError returns the error for a form that cannot be read. It returns an API error unchanged.
+// formError returns the error for a form that cannot be read because of err. If err is an API
+// error, it returns err.
 func formError(in *transfer.Upload, err error) error {
 	switch {
 	case in.Err != nil:

@@ -12,19 +12,19 @@ import (
 )
 
 // Widget visitors may see a run's answer, its citations and its progress. The input and output of
-// tools, the usage and the cause of a failure belong to the organization. This file removes them
-// from every response to a visitor about a run. If a new field of domain.Run is not for visitors,
-// it must be removed here.
+// tools, the usage and the cause of a failure belong to the organization. The functions in this
+// file remove them from responses to visitors. They must also remove each new field of domain.Run
+// that is not for visitors.
 
-// visitorFailure replaces every error message, because a message may name a model, a tool or an
-// account.
+// visitorFailure replaces the message of every error in responses to visitors, because messages may
+// name a model, a tool or an account.
 const visitorFailure = "The agent could not answer."
 
 // emptyInput replaces the input of every tool call.
 var emptyInput = json.RawMessage("{}")
 
-// writeRun responds with a run object, restricted to the data that the caller may see. Only
-// visitors are restricted.
+// writeRun responds with a run object, restricted to the data that the caller may see. Callers
+// other than widget visitors may see all of it.
 func writeRun(c *gin.Context, status int, body []byte) {
 	if httpx.Caller(c).Visitor.ID != "" {
 		var err error
@@ -36,8 +36,8 @@ func writeRun(c *gin.Context, status int, body []byte) {
 	httpx.SendBody(c, status, body)
 }
 
-// frameFor returns a function that appends a run's events as server-sent events, in the form that
-// the caller may see.
+// frameFor returns a function that appends a run's events as server-sent events, restricted to the
+// data that the caller may see.
 func frameFor(who domain.Caller, runID string) func([]byte, domain.Event) []byte {
 	if who.Visitor.ID == "" {
 		return func(b []byte, e domain.Event) []byte { return stream.AppendFrame(b, runID, e) }
@@ -45,8 +45,8 @@ func frameFor(who domain.Caller, runID string) func([]byte, domain.Event) []byte
 	return func(b []byte, e domain.Event) []byte { return stream.AppendFrame(b, runID, eventForVisitor(e)) }
 }
 
-// runForVisitor removes the organization's data from a run object. Decoding and rendering the
-// object drops fields unknown to this release.
+// runForVisitor removes the organization's data from a run object. It decodes and renders the
+// object, which also removes fields that this release does not know.
 func runForVisitor(body []byte) ([]byte, error) {
 	var run domain.Run
 	if err := json.Unmarshal(body, &run); err != nil {
@@ -78,8 +78,8 @@ func hideActionData(action *domain.RequiredAction) {
 	}
 }
 
-// eventForVisitor returns an event with only the data that a visitor may see, which may be none.
-// Other readers share the original, so it is not modified.
+// eventForVisitor returns a copy of an event that contains only the data that a visitor may see. It
+// does not modify the event itself, which other readers share.
 func eventForVisitor(e domain.Event) domain.Event {
 	data, err := dataForVisitor(e)
 	if err != nil {
@@ -89,8 +89,8 @@ func eventForVisitor(e domain.Event) domain.Event {
 	return e
 }
 
-// dataForVisitor returns the data of an event that a visitor may see. Events of unknown types have
-// none.
+// dataForVisitor returns the data of an event that a visitor may see. For an event of an unknown
+// type, it returns an empty object.
 func dataForVisitor(e domain.Event) ([]byte, error) {
 	var visible struct {
 		ToolCall       *domain.ToolCall       `json:"toolCall,omitempty"`
@@ -107,7 +107,7 @@ func dataForVisitor(e domain.Event) ([]byte, error) {
 		return []byte("{}"), nil
 	}
 
-	// The struct contains only the visible fields, so decoding drops all others.
+	// Decoding drops all fields that the struct does not have.
 	err := json.Unmarshal(e.Data, &visible)
 	if err == nil && visible.Run != nil {
 		visible.Run, err = runForVisitor(visible.Run)

@@ -34,8 +34,8 @@ func TestVisitorsSeeOnlyListedFields(t *testing.T) {
 	}
 }
 
-// TestVisitorsFieldsAreDecided fails if a run has a field that is not in this test's list. If
-// visitors must not see the field, it must also be removed in runForVisitor.
+// TestVisitorsFieldsAreDecided fails if a run has a field that is not in the list of this test.
+// Before you add a field to the list: if visitors must not see it, remove it in runForVisitor.
 func TestVisitorsFieldsAreDecided(t *testing.T) {
 	t.Parallel()
 	const decided = "id status agentId templateId sessionId trigger attachments message output citations toolCalls usage error omittedTurns " +

@@ -17,11 +17,12 @@ const (
 	maxMediaType = 255
 )
 
-// AttachmentBody is an attachment in a run request: a file, a URL or the data itself.
+// AttachmentBody is an attachment in a request that starts a run: the id of a file, a URL, or the
+// data itself.
 type AttachmentBody struct {
 	FileID    httpx.Optional[string] `json:"fileId"`
 	URL       httpx.Optional[string] `json:"url"`
-	Data      httpx.Optional[string] `json:"data"` // base64
+	Data      httpx.Optional[string] `json:"data"` // base64 of the content
 	MediaType httpx.Optional[string] `json:"mediaType"`
 	Name      httpx.Optional[string] `json:"name"`
 }
@@ -53,7 +54,7 @@ func Attachments(list []openaiapi.Attached) []dispatch.Attachment {
 	return out
 }
 
-// asked checks an attachment and returns it.
+// asked checks one attachment of a request and converts it.
 func (b *AttachmentBody) asked(found *httpx.Problems, field string) dispatch.Attachment {
 	given := 0
 	for _, set := range []bool{b.FileID.Set, b.URL.Set, b.Data.Set} {

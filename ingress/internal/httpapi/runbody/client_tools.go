@@ -18,8 +18,8 @@ const maxToolDescription = 4096
 // toolName matches the names of tools that model providers accept.
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// reservedNames are the values of the choice of tools, which may also be the name of a tool, and
-// the name of an internal tool.
+// reservedNames are names that a client tool must not have: the keywords of the tool choice, where
+// a tool's name may also stand, and the name of an internal tool.
 var reservedNames = []string{domain.ChoiceAuto, domain.ChoiceNone, domain.ChoiceRequired, domain.AnswerTool}
 
 // noArguments is the schema of a tool without an input schema.
@@ -45,9 +45,9 @@ func clientTools(found *httpx.Problems, bodies []ClientToolBody) *domain.ClientT
 	return tools
 }
 
-// CheckClientTools checks the tools of a request and sets missing schemas. The path of a problem
-// is tools[i], followed by within and the name of the tool's field. parameters is the field name of
-// the schema.
+// CheckClientTools checks the tools of a request and gives tools without a schema an empty one. In
+// a problem, the path of a field is tools[i], then within, then the name of the field. parameters
+// is the name of the field that contains the schema.
 func CheckClientTools(found *httpx.Problems, tools *domain.ClientTools, within, parameters string) {
 	if tools == nil {
 		return
@@ -61,7 +61,7 @@ func CheckClientTools(found *httpx.Problems, tools *domain.ClientTools, within, 
 	for i := range tools.Tools {
 		t, tool := &tools.Tools[i], "tools["+strconv.Itoa(i)+"]"
 		if found.Has(tool + ".type") {
-			continue // not a function
+			continue // other types of tools are not checked here
 		}
 		at := tool + within + "."
 		switch {
@@ -82,7 +82,7 @@ func CheckClientTools(found *httpx.Problems, tools *domain.ClientTools, within, 
 	}
 }
 
-// checkToolSchema checks the JSON Schema of a tool's arguments. The arguments must be an object.
+// checkToolSchema checks the JSON Schema of a tool's arguments, which must describe an object.
 func checkToolSchema(found *httpx.Problems, field string, raw json.RawMessage) {
 	var root struct {
 		Type json.RawMessage `json:"type"`

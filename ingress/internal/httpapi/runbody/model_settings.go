@@ -6,8 +6,8 @@ import (
 )
 
 // SettingsBody contains the model settings of an agent or a run request. Bodies embed it. The value
-// null removes a setting of an agent. In a run request, null replaces the agent's setting by the
-// model's default.
+// null removes a setting of an agent. In a run request, null means the model's default instead of
+// the agent's setting.
 type SettingsBody struct {
 	Temperature       httpx.Removable[float64]  `json:"temperature"`
 	TopP              httpx.Removable[float64]  `json:"topP"`
@@ -46,7 +46,7 @@ func (b *SettingsBody) Settings(found *httpx.Problems) *domain.RunSettings {
 	return s
 }
 
-// settingCodes maps the kinds of problems to codes.
+// settingCodes maps the kinds of invalid settings to the error codes of fields.
 var settingCodes = map[domain.SettingProblemKind]string{
 	domain.SettingValue: httpx.CodeInvalidValue, domain.SettingLong: httpx.CodeTooLong, domain.SettingShort: httpx.CodeTooShort,
 }

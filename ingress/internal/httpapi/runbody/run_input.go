@@ -30,7 +30,7 @@ type OptionsBody struct {
 	Attachments httpx.Optional[[]AttachmentBody] `json:"attachments"`
 }
 
-// Options checks the fields and returns the requested options.
+// Options checks the fields and returns the options that they contain.
 func (b *OptionsBody) Options(found *httpx.Problems) (asked domain.RunOptions) {
 	switch {
 	case b.Output.Null:
@@ -69,7 +69,7 @@ func (b *OptionsBody) CheckMessage(found *httpx.Problems, field, message string)
 }
 
 // IdempotencyKey reads the idempotency key from the body or the header. If both contain a key, the
-// keys must be equal.
+// two keys must be equal.
 func IdempotencyKey(found *httpx.Problems, c *gin.Context, inBody httpx.Optional[string]) string {
 	headers := c.Request.Header.Values("Idempotency-Key")
 	if len(headers) > 1 {
@@ -92,7 +92,8 @@ func IdempotencyKey(found *httpx.Problems, c *gin.Context, inBody httpx.Optional
 	return headers[0]
 }
 
-// checkKey checks an idempotency key. field is the name of the header or the member with the key.
+// checkKey checks an idempotency key. field is the name of the header or of the JSON member that
+// contains the key.
 func checkKey(found *httpx.Problems, field, key string) { found.Name(field, key, maxKey) }
 
 // CheckSession checks the session id of a run request. field is the name of the field with the id.

@@ -31,7 +31,7 @@ type Bodies struct {
 	Permit func(c *gin.Context) httpx.SessionCheck
 }
 
-// Receive takes a slot and returns a reader for the rest of the request's body.
+// Receive takes a slot for a request and returns a reader for the rest of its body.
 func (b *Bodies) Receive(c *gin.Context, limit int64) (body io.Reader, leave func(), err error) {
 	in, err := Receive(c, OwnerFor(c), b.Permit(c), Step{All: &b.Limiter, Max: limit})
 	if err != nil {
@@ -40,12 +40,11 @@ func (b *Bodies) Receive(c *gin.Context, limit int64) (body io.Reader, leave fun
 	return message{in}, in.Leave, nil
 }
 
-// message is an upload that sets no deadline after the last byte, because the request may then wait
-// for its run. During this wait, its client is not slow.
+// message is an upload that sets no deadline after its last byte. The request may then wait for its
+// run, and the client is not slow during this wait.
 type message struct{ in *Upload }
 
-// Read reads from the upload. At the end of the body, it records that the client has sent
-// everything.
+// Read reads from the body. At its end, Read records that the client has sent everything.
 func (m message) Read(p []byte) (int, error) {
 	n, err := m.in.Read(p)
 	if err == io.EOF { //nolint:errorlint // a body never wraps io.EOF

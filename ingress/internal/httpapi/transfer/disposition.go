@@ -10,13 +10,13 @@ import (
 
 const (
 	maxNameBytes = 255 // maximum number of bytes in a file name
-	maxExtension = 16  // maximum number of bytes in an extension that truncation keeps
+	maxExtension = 16  // maximum length in bytes of the file name extension that truncation keeps
 	defaultName  = "file"
 )
 
 // disposition returns the Content-Disposition header for a file. Any program may have chosen the
-// file's name. The header therefore contains a form of the name that is harmless in a header, in a
-// folder and to people who read it.
+// file's name. The header therefore contains a safe form of the name: it cannot break the header,
+// name another folder or mislead people who read it.
 func disposition(inline bool, name string) string {
 	kind := "attachment"
 	if inline {
@@ -25,7 +25,8 @@ func disposition(inline bool, name string) string {
 
 	name = savedName(name)
 
-	// Clients that support filename* prefer it. Other clients use the ASCII approximation.
+	// The parameter filename* contains the whole name, and filename an ASCII approximation for
+	// clients that do not support filename*.
 	ascii := asciiName(name)
 	kind += `; filename="` + ascii + `"`
 	if ascii != name {

@@ -19,7 +19,8 @@ import (
 	"parley/shared/domain"
 )
 
-// pipeListener is a net.Listener for in-memory connections. It works in synctest bubbles.
+// pipeListener is a net.Listener for in-memory connections. Unlike a network listener, it works
+// with testing/synctest.
 type pipeListener struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -68,8 +69,8 @@ func serveFile(t *testing.T, all *Limiter, content []byte, permit httpx.SessionC
 }
 
 // A client on a slow connection gets a whole file, however long it takes. A client slower than
-// SlowestRate is disconnected when its time is used up. A client that reads nothing is disconnected
-// after a minute.
+// SlowestRate is disconnected when its time limit has passed. A client that reads nothing is
+// disconnected after a minute.
 func TestDownloadsEndWithTheirProgress(t *testing.T) {
 	t.Parallel()
 	content := numbers(4 << 20)

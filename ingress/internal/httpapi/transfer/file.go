@@ -26,7 +26,7 @@ const filePolicy = "sandbox; default-src 'none'"
 const FileVaries = "Cookie, Authorization, X-Api-Key, X-Organization-Id"
 
 // SendFile responds with a file or with the requested range of it. The caller must release the slot
-// of the file.
+// of the download.
 func SendFile(c *gin.Context, file domain.File, caching string, content io.ReadSeeker, from *Slot, permit httpx.SessionCheck) {
 	send(c, file, content, from, permit, func(header http.Header) {
 		header.Set("Cross-Origin-Resource-Policy", "same-origin")
@@ -35,8 +35,8 @@ func SendFile(c *gin.Context, file domain.File, caching string, content io.ReadS
 	})
 }
 
-// SendLinked is SendFile for a request that needs no credential. Pages of any origin may show the
-// file.
+// SendLinked works like SendFile, for a request that needs no credential. Pages of any origin may
+// show the file.
 func SendLinked(c *gin.Context, file domain.File, caching string, content io.ReadSeeker, from *Slot) {
 	send(c, file, content, from, httpx.SessionCheck{}, func(header http.Header) {
 		header.Set("Cross-Origin-Resource-Policy", "cross-origin")
@@ -69,7 +69,7 @@ func send(c *gin.Context, file domain.File, content io.ReadSeeker, from *Slot, p
 	if err == nil {
 		return
 	}
-	if !c.Writer.Written() { // nothing was sent, so the headers of the file do not apply
+	if !c.Writer.Written() { // nothing was sent, so the error response must not have the headers of the file
 		clear(header)
 		maps.Copy(header, before)
 	}
@@ -113,7 +113,7 @@ var singleRange = regexp.MustCompile(`^bytes=([0-9]{1,18}-([0-9]{1,18})?|-0{0,8}
 
 // byteRange returns a request that has only the headers that apply to a file: If-None-Match, and a
 // single Range with its If-Range. It ignores lists of ranges and malformed ranges, as RFC 9110
-// allows. The response to those is the whole file.
+// allows; the response is then the whole file.
 func byteRange(req *http.Request) *http.Request {
 	header := http.Header{}
 	if tags := req.Header.Values("If-None-Match"); len(tags) > 0 {
@@ -126,7 +126,7 @@ func byteRange(req *http.Request) *http.Request {
 	return &http.Request{Method: req.Method, Header: header}
 }
 
-// errorRecorder records a read error, which http.ServeContent does not return.
+// errorRecorder records an error of the reader, because http.ServeContent does not return it.
 type errorRecorder struct {
 	io.ReadSeeker
 	err error

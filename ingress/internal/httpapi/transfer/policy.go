@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// PaceTime is the minimum time that a transfer must have waited for its client before its pace
-	// is judged. The pace is an average over the last PaceTime to 2*PaceTime of such waits. The
-	// time that the service itself takes is not included.
+	// PaceTime is the minimum time that a transfer must have waited for its client before the
+	// service checks its pace. The pace is an average over the last PaceTime to 2*PaceTime that the
+	// transfer waited for its client. The time that the service itself takes is not included.
 	PaceTime = 5 * time.Second
 
 	// QueueTime is the maximum time that a body waits for a slot. It is longer than PaceTime, so
@@ -18,8 +18,8 @@ const (
 	QueueTime     = 8 * time.Second
 	queueInterval = 50 * time.Millisecond
 
-	// crowdedFactor times the policy's pace is required of all transfers when no slot is free and
-	// another transfer waits.
+	// crowdedFactor is the factor by which the required pace rises when no slot is free and another
+	// transfer waits.
 	crowdedFactor = 4
 
 	// NewcomerShare determines how many slots of a limiter are reserved for newcomers:
@@ -51,12 +51,12 @@ const (
 	visitorUploadsPerAddress      = 4
 	visitorUploadsAtOnce          = 32
 
-	// Maximum numbers of simultaneous documents in JSON bodies, each of which is completely in
-	// memory.
+	// Maximum numbers of simultaneous JSON bodies with documents. Each of these bodies is
+	// completely in memory.
 	textsPerCredential   = 1
 	textsPerOrganization = 2
 	textsAtOnce          = 4
-	// Documents of up to MediumBody bytes have slots of their own.
+	// Maximum numbers of simultaneous documents in JSON bodies of up to MediumBody bytes.
 	mediumTextsPerOrganization = 8
 	mediumTextsAtOnce          = 32
 
@@ -80,14 +80,14 @@ type Policy struct {
 	// take no slots from verified senders of the same credential or organization.
 	Unverified Bounds
 
-	Pace       int64         // bytes per second; a slower transfer may be cut to make room
-	Patience   time.Duration // time that a transfer must have waited for its client before the pace is judged
+	Pace       int64         // required bytes per second; a slower transfer may be cut to make room for another
+	Patience   time.Duration // time that a transfer must have waited for its client before its pace is checked
 	Time       time.Duration // time limit in addition to the time for the bytes at Pace; 0: httpx.TransferTime
 	Queue      time.Duration // maximum time that a body waits for a slot
-	QueueOwn   bool          // whether a body also waits if the limit of its credential, organization or address is reached
-	UntilWhole bool          // whether the slot is released when the body is complete, because the slot limits only the waiting for clients
-	Doing      string        // message for a sender over its limit; %s stands for the kind of sender
-	TooMany    string        // message, or the beginning of one, for a transfer without a free slot
+	QueueOwn   bool          // whether a body also waits for a slot if its credential, organization or address has reached its limit
+	UntilWhole bool          // whether the slot is released when the whole body was received, because the slot limits only slow clients
+	Doing      string        // error message for a sender over its limit; %s stands for the kind of sender
+	TooMany    string        // error message, or its beginning, for a transfer without a free slot
 	// Limit sets the deadline of a transfer's connection.
 	Limit func(conn *http.ResponseController, until time.Time)
 }
@@ -103,8 +103,8 @@ var Files = &Policy{
 	Limit: func(conn *http.ResponseController, until time.Time) { _ = conn.SetWriteDeadline(until) }, // fails only for recorders in tests
 }
 
-// SmallBodies is the policy for bodies of up to SmallBody bytes and for the beginnings of larger
-// bodies. Unverified senders (strangers) get half of the slots.
+// SmallBodies is the policy for bodies of up to SmallBody bytes and for the beginning of each
+// larger body. Unverified senders get half of the slots.
 var SmallBodies = &Policy{
 	Bounds:     Bounds{smallAtOnce / 8, smallAtOnce / 4, smallAtOnce / AddressShare, smallAtOnce},
 	Unverified: Bounds{smallAtOnce / 8, smallAtOnce / 4, smallAtOnce / 16, smallAtOnce / 2},

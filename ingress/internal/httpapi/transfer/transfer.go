@@ -21,7 +21,7 @@ import (
 // ErrCut is the cause of the error for a transfer that was cut to make room for another transfer.
 var ErrCut = errors.New("aborted to make room for another transfer")
 
-// Limiter enforces a Policy. Open contains the transfers in progress, oldest first.
+// Limiter enforces a Policy. Open contains the transfers that are in progress, the oldest first.
 type Limiter struct {
 	*Policy
 	Mu   sync.Mutex
@@ -66,9 +66,9 @@ type Slot struct {
 	network string // the client's network
 	all     *Limiter
 	conn    *http.ResponseController
-	began   time.Time // start of the deadline
+	began   time.Time // time at which the deadline was set
 	Cut     bool      // another transfer has taken its slot
-	needed  int64     // bytes per second with which the transfer would have kept its slot
+	needed  int64     // bytes per second at which the transfer would have kept its slot
 
 	complete bool      // the client has sent everything, so it can no longer be slow
 	waiting  time.Time // start of the current wait for the client; zero while the service itself is busy
@@ -116,8 +116,8 @@ func (d *Limiter) Enter(who Owner, conn *http.ResponseController) (*Slot, error)
 		has, newcomer = d.holdings(p)
 	}
 
-	// The required pace depends on the larger of two shares: that of the taken slots among the
-	// slots for this kind of sender, and that of the taken slots among all slots.
+	// The required pace depends on the larger of two shares: the taken slots among the slots for
+	// this kind of sender, and the taken slots among all slots.
 	taken := max(float64(has.AtOnce)/float64(limit.AtOnce), float64(len(d.Open))/float64(d.AtOnce))
 	if room := taken < 1 && newcomer || taken < 1-1./NewcomerShare; !room && !d.makeRoom(p, d.paceAt(taken), groupAll, byOrganization) {
 		return nil, d.busy()
@@ -127,9 +127,10 @@ func (d *Limiter) Enter(who Owner, conn *http.ResponseController) (*Slot, error)
 	return p, nil
 }
 
-// holdings counts the slots that limit a new transfer. For a verified owner it counts the slots of
-// verified owners, and for an unverified owner those of unverified owners. newcomer is true if
-// neither the owner's organization nor its network has a slot.
+// holdings counts the slots that are taken by transfers with which a new transfer shares a limit.
+// For a verified owner it counts the slots of verified owners, and for an unverified owner those of
+// unverified owners. newcomer is true if neither the owner's organization nor its network has a
+// slot.
 func (d *Limiter) holdings(who *Slot) (has Bounds, newcomer bool) {
 	newcomer = true
 	for _, p := range d.Open {
@@ -137,7 +138,7 @@ func (d *Limiter) holdings(who *Slot) (has Bounds, newcomer bool) {
 			newcomer = false
 		}
 		if p.Client == who.Client && (p.Unverified || !who.Unverified) {
-			has.PerAddress++ // the slots of strangers always count for their address
+			has.PerAddress++ // the slots of unverified senders count for their address, too
 		}
 		if p.Unverified != who.Unverified {
 			continue
@@ -154,7 +155,7 @@ func (d *Limiter) holdings(who *Slot) (has Bounds, newcomer bool) {
 	return has, newcomer
 }
 
-// EnterOrWait is Enter, but waits for a slot for up to the policy's Queue time.
+// EnterOrWait works like Enter, but waits up to the policy's Queue time for a slot.
 func (d *Limiter) EnterOrWait(ctx context.Context, who Owner, conn *http.ResponseController) (*Slot, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.Queue)
 	defer cancel()
@@ -195,32 +196,30 @@ func (t *Policy) paceAt(taken float64) int64 {
 	return int64(float64(t.Pace) * (1 + (crowdedFactor-1)*max(0, 2*min(taken, 1)-1)))
 }
 
-// The functions below return group keys. Transfers with the same key are counted together.
+// The functions below return the keys of groups. Transfers with the same key are counted together.
 func groupAll(*Slot) string         { return "" }
 func byNetwork(p *Slot) string      { return p.network }
 func byCredential(p *Slot) string   { return p.Credential }
 func byOrganization(p *Slot) string { return p.Organization }
 
 // displaceStranger makes room for a new transfer if its credential or organization has reached a
-// limit. It applies only if both senders are unverified: it cuts a slow transfer of the same
-// credential or organization. Strangers who know a hook's URL take slots that count for the hook's
-// organization. These slots are divided among the strangers' networks, as slots in general are
-// divided among organizations.
+// limit. It cuts a slow transfer of the same credential or organization, but only if both senders
+// are unverified. Anyone who knows a hook's URL can take slots that count for the hook's
+// organization, so these slots are divided among the networks of the unverified senders.
 func (d *Limiter) displaceStranger(who *Slot, group func(*Slot) string) bool {
 	return who.Unverified && d.makeRoom(who, d.paceAt(1), group, byNetwork)
 }
 
-// makeRoom cuts one transfer of the same group that is slower than pace. It returns false if there is
-// none. Among several, it chooses in this order:
+// makeRoom cuts one transfer of the same group that is slower than pace. It returns false if there
+// is none. Among several, it chooses in this order:
 //
-//  1. a stranger before a verified sender,
-//  2. the organization or network with the most transfers,
-//  3. the slowest transfer.
+// 1. an unverified sender before a verified one, 2. the organization or network with the most
+// transfers, 3. the slowest transfer.
 //
-// party returns the party to which a transfer belongs, usually its organization. Two parties must not
-// repeatedly take the same slot from each other. A party that has a transfer may therefore cut
+// party returns the party to which a transfer belongs, usually its organization. Two parties must
+// not repeatedly take the same slot from each other. A party that has a transfer may therefore cut
 // another party's transfer only if the other party still has at least as many transfers afterwards.
-// A stranger never takes the slot of a verified sender.
+// An unverified sender never takes the slot of a verified sender.
 func (d *Limiter) makeRoom(who *Slot, pace int64, group, party func(*Slot) string) bool {
 	parties, organizations, networks := map[string]int{}, map[string]int{}, map[string]int{}
 	for _, p := range d.Open {
@@ -301,7 +300,7 @@ func (p *Slot) moved(n int) {
 	p.now.moved += int64(n)
 	p.waiting = time.Time{}
 
-	// With two marks, the measured interval is between one and two times Patience.
+	// If both marks are set, the measured interval is between one and two times Patience.
 	if p.now.waited-p.marks[1].waited >= p.all.Patience {
 		p.marks[0], p.marks[1] = p.marks[1], p.now
 	}
@@ -328,7 +327,8 @@ func (p *Slot) Extend(moved int64) error {
 	return nil
 }
 
-// arrived records that the client has sent everything. It returns an error if the transfer was cut.
+// arrived records that the client has sent the whole body. It returns an error if the transfer was
+// cut.
 func (p *Slot) arrived() error {
 	p.all.Mu.Lock()
 	defer p.all.Mu.Unlock()
@@ -339,8 +339,8 @@ func (p *Slot) arrived() error {
 	return nil
 }
 
-// setDeadline sets the deadline for the remaining work of the service, for which the client is not
-// needed.
+// setDeadline sets the deadline for the rest of the request, during which the service does not wait
+// for the client.
 func (p *Slot) setDeadline(d time.Duration) {
 	p.all.Mu.Lock()
 	defer p.all.Mu.Unlock()
@@ -356,13 +356,13 @@ type download struct {
 	http.ResponseWriter
 	from   *Slot
 	permit httpx.SessionCheck
-	sent   int64 // bytes written
+	sent   int64 // number of bytes written
 	status int
 	err    error // error of the last Write
 }
 
-// NewWriter returns a writer for a response of unknown length. A write fails if the transfer was
-// cut or its credential has expired. The caller must release the slot.
+// NewWriter returns a writer for a response of unknown length. Write returns an error if the
+// transfer was cut or its credential has expired. The caller must release the slot.
 func NewWriter(c *gin.Context, from *Slot, permit httpx.SessionCheck) io.Writer {
 	return &download{ResponseWriter: c.Writer, from: from, permit: permit}
 }

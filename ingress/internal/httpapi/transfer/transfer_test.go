@@ -54,9 +54,10 @@ func TestDownloadsAreCounted(t *testing.T) {
 	takeSlot(t, &all, httptest.NewRecorder(), reader(1, 0))
 	refused(reader(1, 9), apierr.RateLimited, "organization")
 
-	// The remaining slots are for newcomers. Each of them gets one. While all transfers keep the
-	// pace, further transfers are rejected. If they are slow, a new organization gets an equal
-	// share and no more. If every organization has one slot, a further organization still gets one.
+	// After a few organizations have taken the general slots, the remaining slots are for
+	// newcomers, of which each gets one. While all transfers keep the pace, further transfers are
+	// rejected. If they are slow, a new organization gets an equal share and no more. If every
+	// organization has one slot, a further organization still gets one.
 	for ; len(all.Open) < filesAtOnce; org++ {
 		takeSlot(t, &all, httptest.NewRecorder(), reader(org, 0))
 		refused(reader(org, 0), apierr.Overloaded, "too many files")
@@ -81,8 +82,8 @@ func TestDownloadsAreCounted(t *testing.T) {
 	}
 }
 
-// fill takes all free slots. A few organizations get the general slots, and newcomers get the
-// reserved ones.
+// fill takes all free slots: the general slots for a few organizations, and the reserved slots for
+// newcomers.
 func fill(t *testing.T, all *Limiter, perOrganization int) (next int) {
 	t.Helper()
 	for next = 1; len(all.Open) < all.AtOnce-all.AtOnce/NewcomerShare; next++ {
@@ -291,7 +292,7 @@ func reader(org, key int) Owner {
 	return Owner{Organization: "org_" + name, Credential: "key_" + name + "_" + strconv.Itoa(key), Client: "client_" + name}
 }
 
-// takeSlot takes a slot for an owner.
+// takeSlot takes a slot for an owner and returns it.
 func takeSlot(t *testing.T, all *Limiter, w http.ResponseWriter, who Owner) *Slot {
 	t.Helper()
 	p, err := all.Enter(who, http.NewResponseController(w))

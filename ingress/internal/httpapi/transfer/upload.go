@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// AnswerTime is the time limit for storing an upload and responding to it, after its last byte.
+	// AnswerTime is the time limit for storing an upload and responding to it. It begins after the
+	// last byte of the upload.
 	AnswerTime  = time.Minute
 	extendEvery = 64 << 10 // bytes between two extensions of the deadline
 	// AnyBytes is the value of Upload.Allowed that permits any number of bytes.
@@ -27,11 +28,11 @@ var ErrNotAllowed = errors.New("the header of a part is too large")
 
 // LimitArrival sets the deadlines for receiving a body and for responding to it.
 func LimitArrival(conn *http.ResponseController, until time.Time) {
-	_ = conn.SetReadDeadline(until) // fails only for recorders in tests
+	_ = conn.SetReadDeadline(until) // fails only for the recorders of tests
 	_ = conn.SetWriteDeadline(until.Add(AnswerTime))
 }
 
-// Step is a limiter that provides the slot of a body as long as the body has at most Max bytes.
+// Step is a limiter whose slot a body has as long as the body has at most Max bytes.
 type Step struct {
 	All *Limiter
 	Max int64
@@ -46,14 +47,15 @@ type Upload struct {
 	steps           []Step          // the steps after the current one
 	edge            int64           // the number of bytes above which the upload moves to the next step
 	permit          httpx.SessionCheck
-	received, until int64 // bytes received, and the number at which the deadline is extended next
+	received, until int64 // number of received bytes, and the number at which the deadline is extended next
 	Allowed         int64 // number of bytes that may be read now, or AnyBytes
-	Err             error // the reason why reading ended, as an API error
+	Err             error // why reading ended, as an API error
 }
 
-// Receive takes a slot for the request's body. Reading fails when the session check fails. A body
-// of known length begins at the step into which it fits; any other body begins at the first step. A
-// body must not exceed the Max of the last step. The caller must call Leave.
+// Receive takes a slot for the request's body. Reads return an error after the session check of the
+// caller has failed. A body of known length begins at the step into which it fits; any other body
+// begins at the first step. A body must not exceed the Max of the last step. The caller must call
+// Leave.
 func Receive(c *gin.Context, who Owner, permit httpx.SessionCheck, steps ...Step) (*Upload, error) {
 	length, limit := c.Request.ContentLength, steps[len(steps)-1].Max
 	if length > limit {
@@ -64,7 +66,7 @@ func Receive(c *gin.Context, who Owner, permit httpx.SessionCheck, steps ...Step
 		steps = steps[1:]
 	}
 
-	// A body of known length stays at its step.
+	// A body of known length keeps the slot of the step at which it begins.
 	if length >= 0 {
 		steps = steps[:1]
 	}
@@ -79,7 +81,7 @@ func Receive(c *gin.Context, who Owner, permit httpx.SessionCheck, steps ...Step
 	}, nil
 }
 
-// advance takes a slot at the next step when the body outgrows the current one.
+// advance takes a slot at the next step when the body has become too large for the current step.
 func (r *Upload) advance() error {
 	if len(r.steps) == 0 || r.received <= r.edge {
 		return nil
@@ -96,8 +98,8 @@ func (r *Upload) advance() error {
 	return nil
 }
 
-// Complete records that the body is complete. From then on, AnswerTime is left for storing it and
-// responding.
+// Complete records that the whole body was received. AnswerTime then remains for storing the body
+// and responding.
 func (r *Upload) Complete() {
 	r.From.setDeadline(AnswerTime)
 	if r.From.all.UntilWhole {
@@ -129,7 +131,8 @@ func (r *Upload) Read(p []byte) (n int, err error) {
 		return 0, r.Err
 	}
 
-	// Read up to one byte more than the limit, which shows whether the body needs the next step.
+	// Read up to one byte more than the limit. This byte shows whether the body needs the next
+	// step.
 	if len(r.steps) > 0 {
 		p = p[:min(int64(len(p)), r.edge+1-r.received)]
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // automationPage reads the limit and cursor of a list of automations. The cursor is the name of an
-// automation, which callers choose freely.
+// automation, so it may be any text.
 func automationPage(c *gin.Context) (httpx.Page, error) {
 	found := &httpx.Problems{}
 	p := httpx.Page{Limit: httpx.ReadLimit(c, found)}

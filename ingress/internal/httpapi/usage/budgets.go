@@ -93,7 +93,8 @@ func (h *Handler) createBudget(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusCreated, budget)
 }
 
-// budgetChange accepts a budget in the form in which it was read. Only the limit can change.
+// budgetChange is the body of PUT /api/budgets. It may have all fields of a budget as read, but
+// only the limit can change.
 type budgetChange struct {
 	Limit     httpx.Optional[int64]  `json:"limit"`
 	ID        httpx.ReadOnly         `json:"id"`

@@ -10,7 +10,7 @@ import (
 	"parley/ingress/internal/ratelimit"
 )
 
-// limitsView contains the limits of an organization and its current use of documents.
+// limitsView contains the limits of an organization and the number and size of its documents.
 type limitsView struct {
 	Rates     []rateView        `json:"rates"`
 	Documents documentUsageView `json:"documents"`
@@ -26,7 +26,7 @@ type limitsView struct {
 	} `json:"run"`
 }
 
-// rateView is a rate limit in the form that callers see.
+// rateView is a rate limit in a response.
 type rateView struct {
 	Name          string `json:"name"`
 	Requests      int    `json:"requests"`

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	defaultUsageDays = 7 // length of a report in days if the query names none
+	defaultUsageDays = 7 // number of days in a report if the query names none
 	maxUsageDays     = 90
 	usageTTL         = 10 * time.Second
 	maxCachedReports = 1000 // maximum number of cached reports

@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	secretLife    = 600 // default, in seconds
+	secretLife    = 600 // default lifetime of a secret, in seconds
 	minSecretLife = 10
 	maxSecretLife = 7200
 
-	secretAnchor = "created_at" // the only supported anchor
+	secretAnchor = "created_at" // the only time from which a lifetime can be counted
 )
 
 // clientSecretBody is the body of a request for a client secret.
@@ -38,7 +38,7 @@ type expiresAfter struct {
 	Seconds *int64  `json:"seconds"`
 }
 
-// Check checks the lifetime. readSecret checks the settings of the session.
+// Check checks the lifetime. The settings of the session are checked later, by readSecret.
 func (b *clientSecretBody) Check(found *httpx.Problems) {
 	if b.ExpiresAfter == nil {
 		return
@@ -59,8 +59,8 @@ func (b *clientSecretBody) life() time.Duration {
 	return time.Duration(*b.ExpiresAfter.Seconds) * time.Second
 }
 
-// secretModel is the part of a client secret's session that is checked first. The protocol checks
-// the rest.
+// secretModel is the part of a client secret's session that is checked first. Package realtime
+// checks the rest.
 type secretModel struct {
 	Model string `json:"model" required:"true"`
 }
@@ -132,7 +132,7 @@ func (h *Handler) readSecret(c *gin.Context) (body clientSecretBody, call voiceC
 	if !found.Has("session") && !found.Has("session.model") {
 		call.model = openaiapi.ClipModel(session.Model)
 	}
-	if call.model != "" && call.model == session.Model { // otherwise the model does not exist
+	if call.model != "" && call.model == session.Model { // a name that was truncated is not that of an agent
 		if _, err := sessionView(realtime.Settings{Model: session.Model, Session: body.Session, NewID: id.New}); found.Take(err) != nil {
 			return body, call, err
 		}
@@ -144,8 +144,8 @@ func (h *Handler) readSecret(c *gin.Context) (body clientSecretBody, call voiceC
 	return body, call, modelInSession(h.findVoice(c.Request.Context(), httpx.Caller(c).OrganizationID, &call))
 }
 
-// modelInSession corrects the path of a problem with the model. In this body, the path is
-// session.model.
+// modelInSession corrects the path of the field in an error about the model. In this body, the path
+// is session.model.
 func modelInSession(err error) error {
 	coded, ok := err.(*apierr.Error) //nolint:errorlint // a wrapped error has no field of the body
 	if ok && len(coded.Fields) == 1 && coded.Fields[0].Field == "model" {

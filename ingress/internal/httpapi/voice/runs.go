@@ -23,14 +23,14 @@ import (
 // created.
 type runs struct {
 	h           *Handler
-	request     *http.Request // the request that became the connection
+	request     *http.Request // the upgrade request of the connection
 	traceparent string
 	call        voiceCall
 	org         string
 	principal   string
 
 	mu      sync.Mutex
-	started map[string]bool // ids of the runs that were created
+	started map[string]bool // ids of the runs that this connection has created
 }
 
 // turnCharge counts a turn against the caller's rate limit. Unlike httpx.Charge, it sets no
@@ -67,8 +67,8 @@ func (r *runs) Begin(ctx context.Context, turn realtime.Turn) (voicegate.Run, er
 	return voiceRun{reader}, nil
 }
 
-// submission returns the submission of a turn. It authenticates the caller again, so that a revoked
-// credential cannot start a run.
+// submission returns the submission of a turn. Its session check authenticates the caller again, so
+// that a revoked credential cannot start a run.
 func (r *runs) submission(ctx context.Context, turn realtime.Turn) (*dispatch.Submission, error) {
 	ident, err := r.h.Auth.VoiceAgain(r.request.WithContext(ctx))
 	if err != nil {
@@ -80,7 +80,7 @@ func (r *runs) submission(ctx context.Context, turn realtime.Turn) (*dispatch.Su
 	s := &dispatch.Submission{
 		Endpoint: contract.EndpointRealtime, Lane: domain.LaneChat, Caller: who, Principal: who.Principal(), TriggerType: domain.TriggerChat,
 		SessionID: r.call.sessionID, Message: turn.Message, History: turn.History, Instructions: turn.Instructions, Traceparent: r.traceparent,
-		Before: func(ctx context.Context) error { // voice may have been disabled in the meantime
+		Before: func(ctx context.Context) error { // voice may have been disabled since the connection was opened
 			now := r.call
 			return r.h.findVoice(ctx, who.OrganizationID, &now)
 		},

@@ -28,14 +28,14 @@ import (
 const (
 	// RealtimePath is the path of voice connections.
 	RealtimePath = "/v1/realtime"
-	voiceSession = "rt" // id prefix of a voice session that the client did not name
+	voiceSession = "rt" // prefix of the ids of voice sessions that clients did not name
 	socketName   = "realtime"
 
 	headerProtocol  = "Sec-WebSocket-Protocol"
 	headerVersion   = "Sec-WebSocket-Version"
 	headerSocketKey = "Sec-WebSocket-Key"
-	headerBeta      = "Openai-Beta" // in net/http's canonical form
-	displayBeta     = "OpenAI-Beta" // in the usual form
+	headerBeta      = "Openai-Beta" // the header's name in net/http's canonical form
+	displayBeta     = "OpenAI-Beta" // the header's name in the usual form, for messages
 )
 
 // voiceCall contains the parameters of a voice connection.
@@ -203,7 +203,7 @@ func checkProtocol(found *httpx.Problems, req *http.Request) {
 	}
 
 	offered, err := auth.Protocols(req)
-	if err != nil || len(offered) == 0 { // auth has already rejected malformed headers
+	if err != nil || len(offered) == 0 { // authentication has already rejected malformed headers
 		return
 	}
 	if slices.ContainsFunc(offered, func(name string) bool { return strings.HasPrefix(name, "openai-beta.") }) {
@@ -218,7 +218,7 @@ func checkProtocol(found *httpx.Problems, req *http.Request) {
 // their origin. The check is necessary because browsers let any page open a WebSocket.
 func (h *Handler) checkOrigin(c *gin.Context, model string) error {
 	posted := *c.Request
-	posted.Method = http.MethodPost // for Check, which accepts all safe methods
+	posted.Method = http.MethodPost // Check ignores the origin of safe methods such as GET
 	cause := h.Origins.Check(&posted)
 	if cause == nil && len(c.Request.Header[httpx.HeaderOrigin]) <= 1 {
 		return nil

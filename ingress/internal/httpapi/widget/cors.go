@@ -12,18 +12,33 @@ import (
 	"parley/shared/id"
 )
 
-// Paths that pages of other origins may call if the widget of an agent lists the origin. The calls
-// have no cookies: Access-Control-Allow-Credentials is never sent.
+// These paths may be called by pages of other origins if the widget of an agent lists the origin.
+// The calls have no cookies: Access-Control-Allow-Credentials is never sent.
 const (
 	WidgetSessionsPath = "/api/widget/sessions"
 	FilesPath          = "/api/files"
 	chatPath           = "/api/agents"
 	ChatAction         = "chat"
+	runsPath           = "/api/runs"
+	CancelAction       = "cancel"
 )
 
-// isShared reports whether pages of other origins may call a route with this path.
+// isShared reports whether pages of other origins may call some action of a path.
 func isShared(path string) bool {
-	return path == WidgetSessionsPath || path == FilesPath || path == chatPath
+	return path == WidgetSessionsPath || path == FilesPath || path == chatPath || path == runsPath
+}
+
+// isSharedAction reports whether pages of other origins may call an action of a path for which
+// isShared is true.
+func isSharedAction(path, action string) bool {
+	switch path {
+	case chatPath:
+		return action == ChatAction
+	case runsPath:
+		return action == CancelAction
+	default:
+		return true
+	}
 }
 
 // Names of the CORS headers in net/http's canonical form.
@@ -51,7 +66,7 @@ func (h *Handler) Share(c *gin.Context, r httpx.Route) {
 	}
 
 	c.Writer.Header().Add(headerVary, httpx.HeaderOrigin)
-	if r.Path == chatPath && r.Action != ChatAction {
+	if !isSharedAction(r.Path, r.Action) {
 		return
 	}
 	if origin, ok := httpx.PageOrigin(c.Request); ok && h.isListed(c, origin) {
@@ -68,8 +83,8 @@ func unshare(c *gin.Context) {
 
 // isListed reports whether pages of the origin may call the request's route. For a chat, the agent
 // in the query must list the origin. The other routes name no agent in the query, so any agent may
-// list the origin. An upload also needs a token, which is valid for one origin. If the lookup
-// fails, isListed returns false.
+// list the origin. Uploads and cancellations also need a token, which is valid for one origin. If
+// the lookup fails, isListed returns false.
 func (h *Handler) isListed(c *gin.Context, origin string) bool {
 	ctx := c.Request.Context()
 	if c.Request.URL.Path != chatPath {
@@ -103,7 +118,11 @@ func (h *Handler) Preflight(c *gin.Context) {
 	if !ok || !slices.Equal(req.Header[headerRequestMethod], []string{http.MethodPost}) {
 		return
 	}
-	if req.URL.Path == chatPath && !slices.Equal(c.QueryArray("action"), []string{ChatAction}) || !h.isListed(c, origin) {
+	action := ""
+	if actions := c.QueryArray("action"); len(actions) == 1 {
+		action = actions[0]
+	}
+	if !isSharedAction(req.URL.Path, action) || !h.isListed(c, origin) {
 		return
 	}
 

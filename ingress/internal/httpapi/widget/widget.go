@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	maxVisitor      = 128 // maximum number of characters in a visitor's id chosen by the site
+	maxVisitor      = 128 // maximum number of characters in a visitor id that a website chooses
 	signatureDigits = 64  // number of digits of an HMAC-SHA256 in hexadecimal
 )
 

@@ -15,14 +15,14 @@ import (
 
 const resource = "openapi.json"
 
-// Contract is an OpenAPI document with which exchanges are compared.
+// Contract is an OpenAPI document against which exchanges are checked.
 type Contract struct {
 	doc      *openapi3.T
 	compiler *jsonschema.Compiler
 	mu       sync.Mutex
-	compiled map[string]*jsonschema.Schema // compiled schemas, by pointer into the document
+	compiled map[string]*jsonschema.Schema // compiled schemas by their JSON pointers
 	statuses map[string]int                // HTTP status of each error code
-	seen     map[string]bool               // responses that tests have seen, such as "POST /api/agents → 201"
+	seen     map[string]bool               // responses that the tests have received, such as "POST /api/agents → 201"
 }
 
 // serviceContract is the contract of the embedded document.
@@ -55,7 +55,7 @@ func New(ctx context.Context, document []byte) (*Contract, error) {
 	return c, nil
 }
 
-// schema returns the schema at a pointer, such as "#/components/schemas/Run". It compiles each
+// schema returns the schema at a JSON pointer, such as "#/components/schemas/Run". It compiles each
 // schema only once.
 func (c *Contract) schema(pointer string) (*jsonschema.Schema, error) {
 	c.mu.Lock()
@@ -71,7 +71,7 @@ func (c *Contract) schema(pointer string) (*jsonschema.Schema, error) {
 	return s, nil
 }
 
-// valid returns an error if a decoded value does not match the schema at a pointer.
+// valid returns an error if a decoded value does not match the schema at a JSON pointer.
 func (c *Contract) valid(pointer string, value any) error {
 	s, err := c.schema(pointer)
 	if err != nil {
@@ -80,7 +80,7 @@ func (c *Contract) valid(pointer string, value any) error {
 	return s.Validate(value)
 }
 
-// validJSON returns an error if a value, given as JSON text, does not match the schema at a
+// validJSON returns an error if a value, given as JSON text, does not match the schema at a JSON
 // pointer.
 func (c *Contract) validJSON(pointer string, text []byte) error {
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
@@ -90,7 +90,7 @@ func (c *Contract) validJSON(pointer string, text []byte) error {
 	return c.valid(pointer, value)
 }
 
-// pointer appends member names to a pointer.
+// pointer appends member names to a JSON pointer.
 func pointer(base string, names ...string) string {
 	escape := strings.NewReplacer("~", "~0", "/", "~1", "%", "%25", " ", "%20", "{", "%7B", "}", "%7D")
 	for _, name := range names {

@@ -12,10 +12,10 @@ import (
 	"testing"
 )
 
-// Main runs the tests of a package. If all tests pass, Main fails if a documented response was not
-// seen. The tests of the package Base must see all responses that elsewhere does not list. The
-// tests of any other package must see the responses that elsewhere lists for that package. The
-// check is skipped if only selected tests run.
+// Main runs the tests of a package. If all of them pass, Main also requires that they have received
+// certain documented responses. For the package Base, these are all responses that elsewhere does
+// not list. For any other package, these are the responses that elsewhere lists for that package.
+// The check is skipped if only selected tests run.
 func Main(m *testing.M, name string) int {
 	code := m.Run()
 	for _, filter := range []string{"test.run", "test.skip", "test.fuzz", "test.list"} {
@@ -34,7 +34,8 @@ func Main(m *testing.M, name string) int {
 	return c.report(os.Stderr, name, elsewhere)
 }
 
-// report writes the documented responses that were not seen, and the superfluous entries in list.
+// report writes the documented responses that the tests have not received, and the superfluous
+// entries of list.
 func (c *Contract) report(out io.Writer, name string, list map[string]string) (code int) {
 	documented := c.answers()
 	for _, answer := range documented {

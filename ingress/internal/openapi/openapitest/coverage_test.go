@@ -17,7 +17,7 @@ func TestReport(t *testing.T) {
 	list := map[string]string{"* → 500": "a reason", "GET /metrics → 200": "ingress"}
 	for name, tt := range map[string]struct {
 		base          string
-		more          map[string]string // entries that are added to the list of exceptions
+		more          map[string]string // additional entries in the list of exceptions
 		unseen, extra string
 		wrong         string
 	}{

@@ -1,15 +1,15 @@
 package openapitest
 
-// Base is the package whose tests must see every documented response, except those that elsewhere
-// lists.
+// Base is the package whose tests must receive every documented response, except those that
+// elsewhere lists.
 const Base = "httpapi"
 
-// other is the package whose tests must see the responses that elsewhere assigns to it.
+// other is the package whose tests must receive the responses that elsewhere assigns to it.
 const other = "ingress"
 
-// elsewhere lists the responses that Base's tests do not see. The value is the package whose tests
-// see the response, or the reason why no test sees it. "* → 500" means the status 500 of every
-// operation.
+// elsewhere lists the responses that Base's tests do not receive. The value is the package whose
+// tests receive the response, or the reason why no test does. "* → 500" means the status 500 of
+// every operation.
 var elsewhere = map[string]string{
 	"* → 500": "no request may cause this response; TestPanics and TestDocumentsThatFail check its form",
 

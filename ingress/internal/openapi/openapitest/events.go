@@ -14,9 +14,9 @@ const doneMark = "[DONE]" // last data of a stream in OpenAI's protocols; not JS
 
 const eventPointer = "#/components/schemas/RunEvent"
 
-// events validates a stream. Each block is a comment, or the lines id, event and data of an event.
-// After an event without an id, the stream cannot be resumed. In some protocols, events have no
-// name.
+// events validates a stream. Each block of lines is a comment, or an event with the fields id,
+// event and data. In some protocols, events have no name. An event has no id if the stream cannot
+// be resumed after it.
 func (c *Contract) events(schema string, stream []byte) error {
 	if len(stream) == 0 {
 		return nil
@@ -27,7 +27,7 @@ func (c *Contract) events(schema string, stream []byte) error {
 	}
 	for block := range strings.SplitSeq(string(whole), "\n\n") {
 		if strings.HasPrefix(block, ":") && !strings.Contains(block, "\n") {
-			continue // a comment
+			continue // the block is a comment
 		}
 		if err := c.event(schema, block); err != nil {
 			return fmt.Errorf("%w in event %q", err, block)
@@ -74,7 +74,7 @@ func (c *Contract) event(schema, block string) error {
 	return c.valid(schema, value)
 }
 
-// eventSchema returns the schema for an event from the alternatives in a schema, or "" if none
+// eventSchema returns the schema for an event among the alternatives of a schema, or "" if none
 // matches.
 func (c *Contract) eventSchema(schema string, event any) string {
 	if !strings.HasSuffix(schema, "/text~1event-stream/schema") && schema != eventPointer {

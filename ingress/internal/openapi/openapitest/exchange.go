@@ -147,7 +147,8 @@ func IsPage(path string) bool {
 	return path == "/" || slices.ContainsFunc(pages, func(page string) bool { return strings.HasPrefix(path, page) })
 }
 
-// isMissingPage reports whether the response is the HTML page for a URL that does not exist.
+// isMissingPage reports whether the response is the HTML page that browsers get for a URL without a
+// page.
 func isMissingPage(e Exchange) bool {
 	return e.Status == http.StatusNotFound && strings.Contains(e.RequestHeader.Get("Accept"), "text/html") &&
 		strings.HasPrefix(e.Header.Get("Content-Type"), "text/html") && !strings.HasPrefix(e.URL.Path, "/api/")
@@ -157,9 +158,9 @@ func isProblem(header http.Header) bool {
 	return header.Get("Content-Type") == "application/problem+json"
 }
 
-// stray checks the response for an undocumented path or method. It must be a problem document or,
-// for OpenAI's clients with a wrong base URL, an error of OpenAI's API. A 405 response must list
-// the allowed methods.
+// stray checks a response to a request with an undocumented path or method. The response must be a
+// problem document or, for OpenAI's clients with a wrong base URL, an error of OpenAI's API. A 405
+// response must list the allowed methods.
 func (c *Contract) stray(e Exchange, item *openapi3.PathItem) error {
 	if strings.Contains(e.URL.Path+"/", openAI) || item == nil && e.Header.Get("Content-Type") == "application/json" {
 		return c.strayOpenAI(e)
@@ -207,8 +208,8 @@ func (c *Contract) strayOpenAI(e Exchange) error {
 	return nil
 }
 
-// problem checks an error response. Its status must match its code. The response to HEAD has no
-// body.
+// problem checks an error response. The status must match the code in the body. A response to HEAD
+// has no body.
 func (c *Contract) problem(e Exchange) error {
 	if e.Method == http.MethodHead {
 		return nil
@@ -223,8 +224,8 @@ func (c *Contract) problem(e Exchange) error {
 	return nil
 }
 
-// contractual lists the headers that have a meaning for callers. A response may have them only if
-// the document says so.
+// contractual lists the headers that have a meaning for callers. A response may have such a header
+// only if the document contains it.
 var contractual = []string{
 	"Allow", "Etag", "Idempotency-Replayed", "Location", "Ratelimit", "Ratelimit-Policy", "Retry-After", "Set-Cookie", "Www-Authenticate",
 	"X-Parley-Run-Id", "X-Should-Retry",

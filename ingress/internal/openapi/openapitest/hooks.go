@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// recording records the part of a body that has been read so far. A client may still be sending the
-// request while its response is read.
+// recording is a request body that records the part that was read. A client may still be sending
+// the request while its response is read.
 type recording struct {
 	io.ReadCloser
 	mu   sync.Mutex
@@ -38,7 +38,7 @@ func (r *recording) soFar() []byte {
 func Serve(tb testing.TB, h http.Handler, req *http.Request) *httptest.ResponseRecorder {
 	tb.Helper()
 	sent := &recording{ReadCloser: http.NoBody}
-	if req.Body != nil && req.Body != http.NoBody { // a wrapped empty body would be sent in chunks
+	if req.Body != nil && req.Body != http.NoBody { // a wrapped empty body would be sent with an unknown length
 		sent.ReadCloser = req.Body
 		req.Body = sent
 	}
@@ -47,7 +47,7 @@ func Serve(tb testing.TB, h http.Handler, req *http.Request) *httptest.ResponseR
 	h.ServeHTTP(rec, req)
 	got := rec.Body.Bytes()
 	if req.Method == http.MethodHead {
-		got = nil // servers send no body for HEAD
+		got = nil // the response to HEAD has no body
 	}
 	Check(tb, Exchange{
 		Method: req.Method, URL: &target, RequestHeader: header, RequestBody: sent.soFar(),
@@ -61,7 +61,7 @@ func Serve(tb testing.TB, h http.Handler, req *http.Request) *httptest.ResponseR
 func Do(tb testing.TB, client *http.Client, req *http.Request) (*http.Response, error) {
 	tb.Helper()
 	sent := &recording{ReadCloser: http.NoBody}
-	if req.Body != nil && req.Body != http.NoBody { // a wrapped empty body would be sent in chunks
+	if req.Body != nil && req.Body != http.NoBody { // a wrapped empty body would be sent with an unknown length
 		sent.ReadCloser = req.Body
 		req.Body = sent
 	}
@@ -95,7 +95,7 @@ func withoutHost(u *url.URL) *url.URL {
 	return &url.URL{Path: u.Path, RawPath: u.RawPath, RawQuery: u.RawQuery}
 }
 
-// checking is a response body. The exchange is checked when the body ends or is closed.
+// checking is a response body. When it ends or is closed, the exchange is checked.
 type checking struct {
 	recording
 	once   sync.Once

@@ -54,7 +54,7 @@ func TestCheck(t *testing.T) {
 
 	for name, tt := range map[string]struct {
 		exchange Exchange
-		wrong    string // part of the error; "" if the exchange is valid
+		wrong    string // expected part of the error; "" if the exchange is valid
 	}{
 		"a run":                        {exchange("GET", one, 200, run, limited...), ""},
 		"an undocumented field":        {exchange("GET", one, 200, strings.Replace(run, `"attempts":1`, `"attempts":1,"secret":1`, 1), limited...), "secret"},

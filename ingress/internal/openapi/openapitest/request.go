@@ -54,9 +54,9 @@ func (c *Contract) requestBody(at string, operation *openapi3.Operation, e Excha
 		if operation.RequestBody.Value.Content[contentForm] == nil {
 			return fmt.Errorf("the service accepted a form, but none is documented")
 		}
-		return nil // separate tests check the contents of forms
+		return nil // other tests check the contents of forms
 	case operation.RequestBody.Value.Content["application/octet-stream"] != nil:
-		return nil // any bytes of any type are allowed
+		return nil // the body may be any bytes of any type
 	}
 	if err := c.validJSON(pointer(at, "requestBody", "content", "application/json", "schema"), e.RequestBody); err != nil {
 		return fmt.Errorf("the service accepted an undocumented body: %w", err)

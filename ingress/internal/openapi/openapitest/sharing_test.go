@@ -28,7 +28,7 @@ func TestSharing(t *testing.T) {
 	}{
 		"shared":               {from(exchange("POST", path, 403, denied, append(shared, aProblem...)...)), ""},
 		"not shared":           {from(exchange("POST", path, 403, denied, aProblem...)), ""},
-		"another path":         {from(exchange("GET", "/api/runs?id=x", 404, problem, append(shared, aProblem...)...)), "other origins to read it"},
+		"another path":         {from(exchange("GET", "/api/sessions?id=x", 404, problem, append(shared, aProblem...)...)), "other origins to read it"},
 		"another method":       {from(exchange("GET", "/api/agents?id=x", 404, problem, append(shared, aProblem...)...)), "the response to GET"},
 		"without Origin":       {exchange("POST", path, 403, denied, append(shared, aProblem...)...), "but the request has the origins"},
 		"with everybody":       {from(exchange("POST", path, 403, denied, append([]string{"Access-Control-Allow-Origin", "*", "Vary", "Origin"}, aProblem...)...)), `the origins ["*"]`},
@@ -37,7 +37,7 @@ func TestSharing(t *testing.T) {
 		"preflight":            {from(exchange("OPTIONS", path, 204, "", append(preflight, shared...)...)), ""},
 		"preflight: body":      {from(exchange("OPTIONS", path, 204, "x", append(preflight, shared...)...)), "the response has"},
 		"preflight of no page": {from(exchange("OPTIONS", path, 204, "", preflight...)), "the response has"},
-		"preflight elsewhere":  {from(exchange("OPTIONS", "/api/runs", 204, "", append(preflight, shared...)...)), "other origins to read it"},
+		"preflight elsewhere":  {from(exchange("OPTIONS", "/api/sessions", 204, "", append(preflight, shared...)...)), "other origins to read it"},
 		"preflight of any method": {
 			from(exchange("OPTIONS", path, 204, "", append([]string{"Access-Control-Allow-Methods", "DELETE"}, shared...)...)), "the response has",
 		},

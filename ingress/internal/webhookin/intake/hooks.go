@@ -20,7 +20,7 @@ const (
 	maxHooks       = 2000            // maximum number of cached hooks
 	maxMissing     = 1000            // maximum number of cached ids that have no hook
 	hookKept       = time.Minute     // how long an unused hook stays in the cache
-	hookReads      = 16              // concurrent reads of unknown ids; the same number of reads of recently cached hooks is also allowed
+	hookReads      = 16              // number of concurrent reads of unknown ids, and of recently cached hooks
 	hookReadTime   = 3 * time.Second
 )
 
@@ -33,7 +33,7 @@ type Hook struct {
 	rules *webhookin.Rules
 }
 
-// Caller returns the caller on whose behalf the hook starts runs, which is the hook's key.
+// Caller returns the caller in whose name the hook starts runs: the hook's key.
 func (h *Hook) Caller() domain.Caller {
 	return domain.Caller{
 		Kind: domain.CallerSystem, OrganizationID: h.OrganizationID, UserID: h.KeyUserID, KeyID: h.KeyID, Credential: h.KeyID,
@@ -53,8 +53,8 @@ type Hooks struct {
 	swept   time.Time            // when expired entries were last removed from the caches
 }
 
-// knownHook is an entry of the cache. Its hook is used until the time in the field until. After
-// that, the entry only records that the id was known.
+// knownHook is an entry of the cache. The hook may be used before the time until. After that, the
+// entry only shows that the id is known.
 type knownHook struct {
 	hook  *Hook // nil if the id has no hook
 	err   error // why none of the hook's secrets can be decrypted
@@ -66,7 +66,8 @@ type Opener interface {
 	OpenText(kind sealdb.Kind, org, id, sealed string) (string, error)
 }
 
-// NewHooks returns a cache that reads hooks with read and decrypts their secrets with opener.
+// NewHooks returns a cache that reads hooks with the function read and decrypts their secrets with
+// opener.
 func NewHooks(read func(context.Context, string) (hookdb.ReceivingHook, error), opener Opener) *Hooks {
 	return &Hooks{
 		read: read, secrets: opener, first: make(chan struct{}, hookReads), again: make(chan struct{}, hookReads),
@@ -94,8 +95,8 @@ func (l *Hooks) Get(ctx context.Context, id string) (*Hook, error) {
 	return entry.hook, nil
 }
 
-// remembered returns the cached entry of an id. known is false if there is none or if it has
-// expired.
+// remembered returns the cached entry of an id. known is false if there is no entry or if the entry
+// has expired.
 func (l *Hooks) remembered(id string) (entry knownHook, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,7 +108,7 @@ func (l *Hooks) remembered(id string) (entry knownHook, known bool) {
 	return entry, known && now.Before(entry.until)
 }
 
-// queue returns the slots for reading an id.
+// queue returns the channel of slots that a read of the id must use.
 func (l *Hooks) queue(id string) chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -117,7 +118,7 @@ func (l *Hooks) queue(id string) chan struct{} {
 	return l.first
 }
 
-// find reads a hook, unless another request has read it in the meantime.
+// find reads a hook, unless another request has read it while this one waited for a slot.
 func (l *Hooks) find(ctx context.Context, id string) (knownHook, error) {
 	ctx, cancel := context.WithTimeout(ctx, hookReadTime)
 	defer cancel()
@@ -134,7 +135,7 @@ func (l *Hooks) find(ctx context.Context, id string) (knownHook, error) {
 	if entry, known := l.remembered(id); known {
 		return entry, nil
 	}
-	entry := knownHook{until: time.Now().Add(hookRemembered)} // taken before the read, because a change after the read begins may be missed
+	entry := knownHook{until: time.Now().Add(hookRemembered)} // the time before the read, because the read may miss later changes
 	found, err := l.read(ctx, id)
 	switch {
 	case apierr.CodeFor(err) == apierr.NotFound:
@@ -173,7 +174,7 @@ func (l *Hooks) open(found hookdb.ReceivingHook) (*Hook, error) {
 		return hook, unopened
 	}
 
-	// The rules are parsed when the hook is read, and not for each delivery.
+	// Parse the rules when the hook is read, so that deliveries need not do so.
 	rules, faults := webhookin.NewRules(found.MessageTemplate, found.Filter, found.Coalesce)
 	if len(faults) > 0 {
 		return nil, fmt.Errorf("reading rules of hook %s: %s: %w", found.ID, faults[0].Field, faults[0].Err)
@@ -182,8 +183,8 @@ func (l *Hooks) open(found hookdb.ReceivingHook) (*Hook, error) {
 	return hook, nil
 }
 
-// put caches an entry. If the cache is full, it is cleared, because the hooks can be read again
-// cheaply.
+// put caches an entry. If the cache is full, it is cleared, because reading the hooks again is
+// cheap.
 func (l *Hooks) put(id string, entry knownHook) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -195,7 +196,7 @@ func (l *Hooks) put(id string, entry knownHook) {
 	if entry.hook == nil {
 		delete(l.known, id)
 		if len(l.missing) >= maxMissing {
-			clear(l.missing) // the ids can be read again cheaply
+			clear(l.missing) // reading the ids again is cheap
 		}
 		l.missing[id] = entry.until
 		return
@@ -215,8 +216,8 @@ func (l *Hooks) Forget(id string) {
 	delete(l.missing, id)
 }
 
-// tooManyHooks returns the error for a delivery whose hook could not be read, because too many
-// reads were in progress.
+// tooManyHooks returns the error for a delivery whose hook was not read because too many reads were
+// in progress.
 func tooManyHooks() error {
 	busy := apierr.New(apierr.Overloaded, "too many deliveries to unknown hooks")
 	busy.RetryAfter = time.Second

@@ -28,7 +28,7 @@ func TestUnknownHooksDoNotDisturbOthers(t *testing.T) {
 	}, nil)
 	live := func(what string) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if _, err := l.Get(ctx, "live"); err != nil {
 			t.Errorf("%s: %v", what, err)

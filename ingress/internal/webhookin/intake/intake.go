@@ -25,8 +25,8 @@ import (
 )
 
 const (
-	payloadPassed  = 64 << 10 // maximum bytes of a payload that are passed to the agent
-	maxContent     = 200      // maximum bytes of a Content-Type that are stored
+	payloadPassed  = 64 << 10 // maximum size of a payload that is passed to the agent, in bytes
+	maxContent     = 200      // maximum length of a Content-Type that is stored, in bytes
 	triggerWebhook = "webhook"
 )
 
@@ -46,7 +46,7 @@ type Delivered struct {
 	ContentType string
 	Body        []byte
 	Traceparent string // W3C trace context of the request
-	Again       bool   // whether a user redelivers it, so that the filter does not apply
+	Again       bool   // whether a user redelivers the delivery, so that the filter does not apply
 }
 
 // Receipt is the outcome of a delivery, in the form of the response to its sender.
@@ -58,7 +58,7 @@ type Receipt struct {
 	Error      *domain.RunError      `json:"error"`
 }
 
-// Take logs a verified delivery. It accepts a run if the rules of the hook start one. For a
+// Take logs a verified delivery. It accepts a run if the rules of the hook require one. For a
 // repeated delivery it returns the outcome of the first. A delivery that cannot start a run is not
 // an error, because senders disable hooks that respond with errors. A delivery over the rate limit
 // that starts no run is not logged.
@@ -93,23 +93,23 @@ func (i *Intake) Take(ctx context.Context, hook *Hook, e *webhookin.Event, of De
 
 	was := accepted.Delivery
 
-	// The token is refunded for a repeated delivery and for a delivery that joined another
-	// delivery's run.
+	// The charge is refunded for a repeated delivery, and for a delivery that joined the run of
+	// another.
 	if limit.Allowed && !charged(&d, &accepted) {
 		i.Limits.Refund(hook.Caller())
 	}
 	return Receipt{DeliveryID: was.ID, Status: was.Status, RunID: was.RunID, Duplicate: accepted.Existing, Error: was.Error}, nil
 }
 
-// delay delays the run of a delivery over the rate limit, because the sender may not send it again.
-// If the delivery starts no run, it is not logged.
+// delay sets a later time for the run of a delivery over the rate limit, because the sender may not
+// repeat the delivery. If the delivery starts no run, it is not logged.
 func (i *Intake) delay(ctx context.Context, hook *Hook, d *queuedb.NewDelivery, wait time.Duration) error {
 	if d.Run == nil {
 		return nil
 	}
 
-	// The agent is checked now, because the sender cannot be informed if the delayed run is refused
-	// later.
+	// The agent is checked now, because a later refusal of the delayed run cannot be reported to
+	// the sender.
 	agent, err := i.Agents.Agent(ctx, hook.OrganizationID, hook.AgentID)
 	switch {
 	case apierr.CodeFor(err) == apierr.NotFound:
@@ -149,8 +149,8 @@ func (i *Intake) deliver(ctx context.Context, d queuedb.NewDelivery) (queuedb.Ac
 	return i.deliverOnce(ctx, d)
 }
 
-// withoutLog returns the run of a repeated delivery. For a new delivery it returns the outcome
-// without logging it.
+// withoutLog returns the outcome of a delivery without logging the delivery. For a repeated
+// delivery, the outcome contains the run of the first.
 func (i *Intake) withoutLog(ctx context.Context, d queuedb.NewDelivery) (queuedb.AcceptedDelivery, error) {
 	seen, err := i.Log.Delivery(ctx, d.OrganizationID, d.HookID, d.ID)
 	if err != nil && apierr.CodeFor(err) != apierr.NotFound {
@@ -162,8 +162,8 @@ func (i *Intake) withoutLog(ctx context.Context, d queuedb.NewDelivery) (queuedb
 	return queuedb.AcceptedDelivery{Delivery: domain.Delivery{ID: d.ID, Status: d.Status, Error: d.Error}}, nil
 }
 
-// deliverOnce passes a delivery to the dispatcher. Its error is either that of the dispatcher's
-// transaction or that of this delivery alone.
+// deliverOnce passes a delivery to the dispatcher. It returns the error of the dispatcher's
+// transaction or of this delivery.
 func (i *Intake) deliverOnce(ctx context.Context, d queuedb.NewDelivery) (queuedb.AcceptedDelivery, error) {
 	accepted, err := i.Dispatch.Deliver(ctx, d)
 	if err == nil {
@@ -175,7 +175,7 @@ func (i *Intake) deliverOnce(ctx context.Context, d queuedb.NewDelivery) (queued
 // decide returns the record of a delivery with its outcome: answered, filtered, refused, or
 // accepted with a run.
 func (i *Intake) decide(ctx context.Context, hook *Hook, e *webhookin.Event, of Delivered) (queuedb.NewDelivery, error) {
-	// The initial status is that of a ping, answered. The rules change it for other deliveries.
+	// The initial status, answered, is that of a ping. The rules change it for any other delivery.
 	d := queuedb.NewDelivery{
 		HookID: hook.ID, OrganizationID: hook.OrganizationID, ID: e.ID, Event: e.Name, ContentType: shortType(of.ContentType),
 		Bytes: int64(len(of.Body)), Status: domain.DeliveryAnswered,
@@ -187,7 +187,7 @@ func (i *Intake) decide(ctx context.Context, hook *Hook, e *webhookin.Event, of 
 		return d, nil
 	}
 
-	// When a person redelivers a delivery, the filter is ignored.
+	// The filter does not apply to a delivery that a person redelivers.
 	rules := hook.rules.Apply
 	if of.Again {
 		rules = hook.rules.ApplyUnfiltered
@@ -205,10 +205,11 @@ func (i *Intake) decide(ctx context.Context, hook *Hook, e *webhookin.Event, of 
 		return d, nil
 	}
 
-	// The budget is checked before the run is built. The insert of the run checks it again.
+	// The budget is checked before the run is built. The statement that inserts the run checks it
+	// again.
 	who := hook.Caller()
 	switch err := i.Budgets.WithinBudget(ctx, who.OrganizationID, hook.AgentID, who.KeyID, hook.Name); {
-	case out.Key != "" && errors.Is(err, budgetdb.ErrRunsUsedUp): // it may join a run; if it would start one, the insert refuses it
+	case out.Key != "" && errors.Is(err, budgetdb.ErrRunsUsedUp): // it may join a run; if it needs a new one, the insert refuses it
 	case apierr.CodeFor(err) == apierr.BudgetExceeded:
 		refuse(&d, apierr.BudgetExceeded, detail(err))
 		return d, nil
@@ -237,8 +238,9 @@ func coalesceKey(hook *Hook, key string) *queuedb.Collect {
 	}
 }
 
-// deliveryRun returns the run of a delivery, as run-automation would accept it with the hook's key.
-// The payload is the run's data. The run is marked as having received untrusted text.
+// deliveryRun returns the run that a delivery starts. The run is the same as that of an automation
+// request with the hook's key. The payload is the run's data. The run is marked as having received
+// untrusted text.
 func (i *Intake) deliveryRun(hook *Hook, e *webhookin.Event, message, traceparent string) (queuedb.NewRun, error) {
 	s := dispatch.NewAutomation(hook.Caller(), hook.AgentID, i.Retention)
 	s.Message, s.Data, s.Traceparent = message, deliveryData(hook.Source, e), traceparent
@@ -279,8 +281,8 @@ func refuse(d *queuedb.NewDelivery, code apierr.Code, why string) {
 	d.Status, d.Error = domain.DeliveryRefused, &domain.RunError{Code: string(code), Message: why}
 }
 
-// detail returns the message of an API error whose details callers may see. It returns "" for any
-// other error.
+// detail returns the message of an API error whose details callers may see, and "" for any other
+// error.
 func detail(err error) string {
 	if coded, ok := errors.AsType[*apierr.Error](err); ok {
 		return coded.Detail
@@ -288,7 +290,7 @@ func detail(err error) string {
 	return ""
 }
 
-// shortType returns a Content-Type in the form in which it is stored.
+// shortType returns a Content-Type in the form that is stored.
 func shortType(contentType string) string {
 	foreign := func(r rune) bool { return r < ' ' || r > '~' }
 	if len(contentType) > maxContent || strings.ContainsFunc(contentType, foreign) {

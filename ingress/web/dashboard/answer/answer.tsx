@@ -79,13 +79,13 @@ function useSource(): [Citation | null, (citation: Citation | null) => void] {
   return [open, choose];
 }
 
-/** Returns the heading levels of a text as digits, for example "13". */
+/** Returns the heading levels that a text contains as digits, for example "13". */
 const levelsOf = (text: string): string => [...new Set(Array.from(text.matchAll(/^ {0,3}(#{1,6})[ \t]/gm), (m) => String(Math.min(5, m[1]?.length ?? 1))))].sort().join("");
 
 /**
  * Returns a node factory whose headings skip no level: the answer's highest heading level ranks
- * just below the page's title, and the next level just below that. The run's pictures and files are
- * fetched, because a plain link cannot send the identity headers.
+ * just below the page's title, and the next level just below that. The factory fetches the run's
+ * pictures and files, because a plain link cannot send the identity headers.
  */
 function ranked(levels: string, files: RunFile[]): Make<VNode> {
   return (tag, props, ...children) => {
@@ -110,7 +110,7 @@ function fileOf(files: RunFile[], address: string): RunFile | undefined {
   try {
     name = decodeURIComponent(name);
   } catch {
-    // the name is not percent-encoded
+    // the name contains no valid percent-encoding
   }
   return files.findLast((f) => f.name === name);
 }
@@ -141,7 +141,7 @@ function Cite({ citation, onOpen }: { citation: Citation; onOpen: (citation: Cit
   return <button type="button" class="cite" aria-label={nameOf(citation)} title={citation.title || citation.url} onClick={() => onOpen(citation)}>{citation.id}</button>;
 }
 
-/** Lists the sources of an answer, each once, ordered by number. */
+/** Lists the sources of an answer. Each source is listed once, in the order of the numbers. */
 function Sources({ citations, onOpen }: { citations: Citation[]; onOpen: (citation: Citation) => void }) {
   const each = [...new Map(citations.toReversed().map((c) => [c.id, c])).values()].sort((a, b) => a.id - b.id);
   if (each.length === 0) return null;

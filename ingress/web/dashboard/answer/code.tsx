@@ -10,7 +10,7 @@ type Highlight = (make: Make<VNode>, text: string, language: string) => Componen
 /** Returns the URL of the highlighter, which is a bundle separate from the dashboard's. */
 const bundle = (): string => document.getElementById("app")?.dataset["highlight"] ?? "";
 
-/** Builds Preact nodes from the kit's descriptions. */
+/** Builds Preact nodes from the node descriptions that the kit returns. */
 export const make: Make<VNode> = (tag, props, ...children) => h(tag, props, ...children);
 
 let highlight: Highlight | null = null;
@@ -28,8 +28,8 @@ async function fetchHighlight(): Promise<void> {
 export const json = (value: unknown): string => JSON.stringify(value, null, 2) ?? "";
 
 /**
- * Shows a block of code, highlighted once the highlighter has loaded. If open is true, more text
- * follows, so there is no copy button yet.
+ * Shows a block of code, highlighted once the highlighter has loaded. If open is true, the code is
+ * still incomplete, so there is no copy button yet.
  */
 export function Code({ text, language = "", label, open }: { text: string; language?: string; label: string; open?: boolean }) {
   const colours = useHighlight(language !== "" && !open);

@@ -7,8 +7,8 @@
 export const webAddress = (url: string): string | null => (/^https?:\/\//i.test(url) && URL.canParse(url) ? url : null);
 
 /**
- * Returns the start and the end of the given words in a text, or null if the text does not contain
- * them. If there is no exact match, differences in white space are ignored.
+ * Returns the start and the end of a quote in a text, or null if the text does not contain the
+ * quote. If there is no exact match, differences in white space are ignored.
  */
 export function place(text: string, words: string): [number, number] | null {
   if (words.trim() === "") return null;

@@ -12,7 +12,7 @@ import { count, Empty, Problem, Time, Waiting } from "../ui/parts";
 import { place, webAddress } from "./place";
 
 interface Passages {
-  text?: string; // set only if the request asks for a page of a document
+  text?: string; // set only if the request is for a page of a document
   passages: { text: string }[];
   truncated?: boolean;
 }
@@ -24,8 +24,8 @@ interface Kept {
 }
 
 /**
- * The window width from which the panel fits next to the page. In a narrower window the panel
- * overlays the page.
+ * The minimum width of the window at which the panel fits next to the page. In a narrower window,
+ * the panel covers the page.
  */
 const wide = "(min-width: 120rem)";
 
@@ -61,7 +61,8 @@ export function SourcePanel({ citation, onClose }: { citation: Citation; onClose
 }
 
 /**
- * While mounted, shows the panel beside the page, or over the page if the window is too narrow.
+ * Shows the panel beside the page while the component is mounted, or over the page if the window is
+ * too narrow.
  */
 function useBeside(panel: { current: HTMLDialogElement | null }, close: { current: () => void }): void {
   useEffect(() => {

@@ -10,7 +10,7 @@ import { fieldsOf, Files, filesOf } from "./files";
 
 /**
  * Lists the tool calls of a run. Failed calls of a completed run are not emphasized, because the
- * run succeeded without them.
+ * run has succeeded despite them.
  */
 export function ToolCalls({ calls, completed }: { calls: ToolCall[]; completed: boolean }) {
   if (calls.length === 0) return null;

@@ -19,12 +19,13 @@ type Attached = Upload<RunFile>;
 const asAttachment = (f: RunFile): Attachment => ({ fileId: f.id, name: f.name, mediaType: f.mimeType, bytes: f.bytes });
 
 /**
- * Returns the composer's files, and the functions that change them. Files are uploaded when they are
- * added, for one session, and one at a time, because the service limits the uploads of a caller.
+ * Returns the composer's files, and the functions that change them. A file is uploaded when it is
+ * added, for one session. Files are uploaded one at a time, because the service limits the number
+ * of a caller's uploads.
  */
 export function useAttachments(sessionId: string) {
   const { list, add, remove, retry, clear, close } = useUploads<RunFile>("/api/files", { sessionId }, 1);
-  useEffect(() => close, [close]); // an upload belongs to one session
+  useEffect(() => close, [close]); // uploads are stored for one session
   const addSome = (files: File[]) => {
     const room = mostFiles - list.length;
     if (files.length > room) toast(texts.messageTakesAtMost(mostFiles, files.slice(room).map((f) => f.name).join(", ")), "bad");
@@ -35,15 +36,15 @@ export function useAttachments(sessionId: string) {
 }
 
 /**
- * Returns the files in a paste that must be attached. If the paste contains plain and HTML text, it
- * has none, because office programs add a picture to copied text.
+ * Returns the files in a paste that must be attached. If the paste contains both plain and HTML
+ * text, no file must be attached, because office programs add a picture to the text that they copy.
  */
 export function pastedFiles(from: DataTransfer | null): File[] {
   const kinds = [...(from?.types ?? [])];
   return kinds.includes("text/plain") && kinds.includes("text/html") ? [] : [...(from?.files ?? [])];
 }
 
-/** Lists the files of the message in the composer. */
+/** Lists the files in the composer. */
 export function AttachedList({ list, onRemove, onRetry }: { list: Attached[]; onRemove: (id: number) => void; onRetry: (id: number) => void }) {
   if (list.length === 0) return null;
   return (

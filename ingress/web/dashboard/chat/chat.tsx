@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { inDemo } from "../api";
+import { useLive } from "../live";
 import { setQuery } from "../router";
 import * as texts from "../texts/chat";
 import { Words } from "../texts/chat";
@@ -22,7 +23,10 @@ import { freshName, targetId, type Target } from "./target";
 import { newestBranch, shownText, underWay, waitsForClient, type Turn } from "./turn";
 import { TurnView } from "./turnview";
 
-/** The minimum width in CSS pixels at which the list of sessions fits next to the messages. */
+/**
+ * The minimum width of the page, in CSS pixels, at which the list of sessions fits next to the
+ * messages.
+ */
 const roomForSessions = 760;
 
 /** A chat with an agent or a template. The page's URL contains the session's id. */
@@ -49,13 +53,13 @@ export function Chat({ target, suggested = [], voice }: { target: Target; sugges
 }
 
 /**
- * Returns the id of the session in the page's URL. Without one, returns a draft, which becomes a
- * session with its first message.
+ * Returns the id of the session in the page's URL. If there is none, returns the id of a draft,
+ * which becomes a session with its first message.
  */
 function useSessionId(target: Target) {
   const named = new URLSearchParams(location.search).get("session");
   const [draft, setDraft] = useState(() => (inDemo() ? demoSession(targetId(target))?.sessionId : undefined) ?? freshName("chat"));
-  const [own, setOwn] = useState<string | null>(null); // the id of the draft that became a session in this page, which therefore has no earlier messages to load
+  const [own, setOwn] = useState<string | null>(null); // the id of the draft that became a session on this page; its messages are already here
   const choose = (id: string | null) => {
     if (inDemo()) {
       if (id === null) {
@@ -86,6 +90,7 @@ function useSession(target: Target, id: string, begun: boolean): ChatSession {
       session.close();
     };
   }, [session]);
+  useLive("runs", () => void session.refresh().catch(() => {})); // after a failure, the next change repeats it
   return session;
 }
 
@@ -117,7 +122,7 @@ function Said({ session, slot, suggested, voice, onBegin }: { session: ChatSessi
   const endSpeaking = async () => {
     await call.end();
     setSpokenWith((now) => (now === call ? null : now));
-    setTimeout(() => document.getElementById("chat-message")?.focus()); // after the field is rendered
+    setTimeout(() => document.getElementById("chat-message")?.focus()); // after the message field is rendered
   };
   const toEnd = scroll.away && turns.length > 0 && <Button icon="down" onClick={scroll.toEnd}>{Words.jumpToNewestMessage}</Button>;
 
@@ -192,7 +197,8 @@ function Told({ session }: { session: ChatSession }) {
 }
 
 /**
- * Returns the announcement for a spoken turn. Each message is announced once, when it is complete.
+ * Returns the announcement of a spoken turn. Each of its two messages is announced once, when it is
+ * complete.
  */
 export function spokenWords(turn: Turn): string {
   if (turn.status === "requires_action") return waitsForClient(turn) ? Words.agentWaitsForClient : Words.agentIsWaiting;

@@ -21,7 +21,7 @@ import type { Turn } from "./turn";
 const bodyMost = 2 * 1024 * 1024 - 1024;
 const demoMost = 256 * 1024 - 1024;
 
-/** Returns the number of bytes of a text in JSON. */
+/** Returns the size of a text in JSON, in bytes. */
 function bytesOf(text: string): number {
   return new TextEncoder().encode(JSON.stringify(text)).length;
 }
@@ -45,7 +45,7 @@ export function Composer({ session, slot, busy, voice, onSend, onSpeak }: {
     attached.clear();
     area.current?.focus();
   };
-  const dropping = useDrop(!inDemo(), (files) => { // visitors of the demo cannot attach files
+  const dropping = useDrop(!inDemo(), (files) => { // visitors of the demo must not attach files
     attached.add(files);
     area.current?.focus();
   });
@@ -56,7 +56,7 @@ export function Composer({ session, slot, busy, voice, onSend, onSpeak }: {
     attached.add(files);
   };
   const stop = (turn: Turn) => {
-    area.current?.focus(); // the stop button disappears and would lose the focus
+    area.current?.focus(); // otherwise the focus would be lost, because the stop button disappears
     return session.stop(turn);
   };
   const key = (e: KeyboardEvent) => {
@@ -75,7 +75,7 @@ export function Composer({ session, slot, busy, voice, onSend, onSpeak }: {
         <textarea ref={area} id="chat-message" rows={1} value={text} placeholder={dropping ? Words.dropFilesToAttach : Words.writeAMessage} aria-describedby="chat-hint"
           onInput={(e) => setText(e.currentTarget.value)} onKeyDown={key} onPaste={paste} />
         {voice && <Speak voice={voice} onSpeak={onSpeak} disabled={busy !== undefined} />}
-        {busy && settled && !inDemo() // visitors of the demo may not cancel runs
+        {busy && settled && !inDemo() // visitors of the demo must not cancel runs
           ? <Button icon="stop" label={Words.stopTheRun} disabled={busy.stopping} onClick={() => stop(busy)}><span class="button-words">{Words.stop}</span></Button>
           : <Button type="submit" look="primary" icon="send" label={Words.sendMessage} disabled={!ready}><span class="button-words">{Words.send}</span></Button>}
       </div>
@@ -95,8 +95,8 @@ export function Composer({ session, slot, busy, voice, onSend, onSpeak }: {
 }
 
 /**
- * Returns the unsent text that is stored under the name slot, and a function that changes it. The
- * text survives a reload and a new sign-in.
+ * Returns the draft that is stored under the name slot, and a function that changes the draft.
+ * Drafts survive a reload and a new sign-in.
  */
 function useDraft(slot: string): [string, (text: string) => void] {
   const name = `${useSession()?.caller.userId ?? ""}.${slot}`; // separates the drafts of people who share a browser
@@ -110,8 +110,8 @@ function useDraft(slot: string): [string, (text: string) => void] {
 }
 
 /**
- * Returns false for half a second after a message was sent, so that the second click of a double
- * click on Send does not stop the run.
+ * Returns whether the stop button may act. It must not for half a second after a message was sent,
+ * so that the second click of a double click on Send does not stop the run.
  */
 function useSettled(session: ChatSession): boolean {
   const [, draw] = useState(0);

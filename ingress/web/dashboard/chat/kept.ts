@@ -7,7 +7,10 @@ import { newTurn, type Turn } from "./turn";
 export interface Sent {
   key: string;
   message: string;
-  /** The attachments of the message. Messages stored by earlier releases lack this field. */
+  /**
+   * The attachments of the message. In messages that an earlier release stored, the field is
+   * missing.
+   */
   attachments?: Attachment[];
   createdAt: string;
   runId: string | null;
@@ -37,14 +40,14 @@ function write(name: string, value: unknown): void {
     if (value === null) sessionStorage.removeItem(name);
     else sessionStorage.setItem(name, JSON.stringify(value));
   } catch {
-    // storage is blocked or full: the state does not survive a reload
+    // the storage is blocked or full: the state does not survive a reload
   }
 }
 
 /** Returns the messages of a session that were sent from this window and are not answered yet. */
 export const sentOf = (target: string, session: string): Sent[] => (read(nameOf(target, session)) as Sent[] | null) ?? [];
 
-/** Stores the state of an unanswered message. Null removes it. */
+/** Stores the state of an unanswered message. The value null removes the message. */
 export function noteSent(target: string, session: string, key: string, sent: Sent | null): void {
   const others = sentOf(target, session).filter((s) => s.key !== key);
   const all = sent === null ? others : [...others, sent];
@@ -67,8 +70,8 @@ export interface Limit {
   most: number;
   windowSeconds: number;
   /**
-   * The times at which the next request is allowed and at which the full quota is available, in
-   * milliseconds since 1970.
+   * The time at which the next request is allowed, and the time at which all requests are available
+   * again, in milliseconds since 1970.
    */
   more: number;
   all: number;
@@ -89,7 +92,7 @@ interface DemoSession {
   turns: Turn[];
 }
 
-/** Returns the visitor's session with a template, as stored in this window. */
+/** Returns the visitor's session with a template, as it was stored in this window. */
 export function demoSession(target: string): DemoSession | null {
   const found = read(demoName(target)) as DemoSession | null;
   return found === null ? null : { ...found, turns: found.turns.map((t) => ({ ...newTurn(t.message, t.key, t.createdAt), ...t })) };

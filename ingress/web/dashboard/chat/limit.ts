@@ -10,7 +10,7 @@ const numberIn = (header: string, name: string): number | null => {
   return found?.[1] === undefined ? null : Number(found[1]);
 };
 
-/** Reads the rate limit from a response's headers, if they contain it. */
+/** Reads the demo's rate limit from the headers of a response, if they contain it. */
 export function noteLimit(headers: Headers): void {
   const left = numberIn(headers.get("ratelimit") ?? "", "r");
   const policy = headers.get("ratelimit-policy") ?? "";
@@ -24,7 +24,9 @@ export function noteLimit(headers: Headers): void {
   changed.dispatchEvent(new Event("change"));
 }
 
-/** Returns the rate limit of the last response, or null before the first one. */
+/**
+ * Returns the demo's rate limit according to the last response, or null before the first response.
+ */
 export function useLimit(): Limit | null {
   const [, tell] = useState(0);
   useEffect(() => {
@@ -35,7 +37,7 @@ export function useLimit(): Limit | null {
   return known;
 }
 
-/** Returns the whole seconds until a time, counting down to 0. */
+/** Returns the whole seconds until a time. The value counts down to 0. */
 export function useCountdown(until: number | null): number {
   const rest = () => (until === null ? 0 : Math.max(0, Math.ceil((until - Date.now()) / 1000)));
   const [seconds, setSeconds] = useState(rest);

@@ -2,7 +2,7 @@
 // Otherwise the visible text stays in place.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
-const near = 96; // CSS pixels from the end of the page that still count as the end
+const near = 96; // maximum distance in CSS pixels from the end of the page at which the reader counts as being at the end
 
 const fromEnd = (): number => document.documentElement.scrollHeight - scrollY - innerHeight;
 
@@ -19,7 +19,7 @@ export function useScroll(of: object) {
     let at = scrollY;
     const look = () => {
       if (fromEnd() < near) sticks.current = true;
-      else if (scrollY < at) sticks.current = false; // the reader scrolled up; otherwise the content grew
+      else if (scrollY < at) sticks.current = false; // the reader has scrolled up; otherwise the content has grown
       at = scrollY;
       setAway(!sticks.current);
     };
@@ -51,7 +51,7 @@ export function useScroll(of: object) {
 
   return {
     content,
-    /** The element below the content, which covers the end of the page. */
+    /** The element at the bottom of the window that covers the end of the content. */
     foot,
     away,
     toEnd: () => {
@@ -59,8 +59,7 @@ export function useScroll(of: object) {
       jump(document.documentElement.scrollHeight);
     },
     /**
-     * Runs a function that inserts content above the visible text, and keeps the visible text in
-     * place.
+     * Runs a function that inserts content above the visible text. The visible text stays in place.
      */
     keeping: async (doing: () => Promise<void>) => {
       sticks.current = false;
@@ -70,7 +69,7 @@ export function useScroll(of: object) {
       } finally {
         setTimeout(() => {
           kept.current = null;
-        }, 200); // after rendering
+        }, 200); // after the inserted content is rendered
       }
     },
   };

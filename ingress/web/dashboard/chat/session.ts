@@ -9,7 +9,7 @@ import { noteLimit } from "./limit";
 import { freshName, ofChat, ofSession, targetId, type Target } from "./target";
 import { after, ended, newTurn, turnsOf, underWay, withRun, type Turn } from "./turn";
 
-const page = 20; // turns per request
+const page = 20; // number of turns in one request
 const redraw = 40; // milliseconds between two renderings
 
 /**
@@ -32,6 +32,7 @@ export class ChatSession extends EventTarget {
   /** When the newest message was sent, in milliseconds since 1970. */
   sentAt = 0;
   private cursor: string | null = null;
+  private readonly others = new Set<string>(); // runs that refresh has read
   private readonly streams = new Map<string, AbortController>();
   private drawing: ReturnType<typeof setTimeout> | undefined;
   private closed = false;
@@ -73,11 +74,11 @@ export class ChatSession extends EventTarget {
   }
 
   /**
-   * Resends a message that was not accepted. The idempotency key is the same: if the first
-   * request was accepted after all, nothing runs twice.
+   * Resends a message that was not accepted. Both requests have the same idempotency key, so that
+   * they cannot start two runs if the first one was accepted after all.
    */
   resend(turn: Turn): void {
-    const key = turn.key ?? freshName("chat"); // a spoken message had no key
+    const key = turn.key ?? freshName("chat"); // a spoken message has no key before it is resent
     this.change(turn.name, (t) => ({ ...t, key, spoken: undefined, problem: null, status: t.runId === null ? "sending" : t.status }));
     const now = this.turns.find((t) => t.name === turn.name);
     if (!now) return;
@@ -85,7 +86,7 @@ export class ChatSession extends EventTarget {
     void this.follow(now);
   }
 
-  /** Discards a message that was not accepted. */
+  /** Removes a message that was not accepted. */
   drop(turn: Turn): void {
     this.streams.get(turn.name)?.abort();
     this.turns = this.turns.filter((t) => t.name !== turn.name);
@@ -140,7 +141,7 @@ export class ChatSession extends EventTarget {
     this.draw();
     try {
       const said = await this.read(null);
-      const sent = this.turns.filter((t) => t.key !== null || t.spoken); // sent while the messages were loading
+      const sent = this.turns.filter((t) => t.key !== null || t.spoken); // messages sent while the earlier ones were loading
       this.turns = [...said.filter((t) => !sent.some((s) => s.runId === t.runId)), ...sent];
     } catch (cause) {
       if (!(cause instanceof ApiError)) throw cause;
@@ -151,23 +152,58 @@ export class ChatSession extends EventTarget {
     }
   }
 
-  private async read(cursor: string | null): Promise<Turn[]> {
-    const [said, runs] = await Promise.all([
-      get<SessionMessages>("/api/sessions", { id: this.id, ...ofSession(this.target), limit: page, cursor }),
-      // The cost and duration of the newest runs. An older turn has only a link to its run's page,
-      // which shows them.
-      cursor === null ? get<List<RunSummary>>("/api/runs", { sessionId: this.id, limit: page }) : null,
-    ]);
+  /** Adds the messages that were sent to the session from elsewhere, and follows their runs. */
+  async refresh(): Promise<void> {
+    if (this.closed || this.loading || this.turns.length === 0) return;
+    const runs = await this.runs();
+    // A message that is being sent may be one of the runs. The end of its run is another change.
+    if (this.closed || this.turns.some((t) => t.runId === null && underWay(t))) return;
+    const known = (id: string | null) => this.turns.some((t) => t.runId === id);
+    if (runs.every((run) => known(run.id) || this.others.has(run.id))) return;
 
-    this.hasMore = said.hasMore;
-    this.cursor = said.nextCursor;
-    void this.readCalls(runs?.data ?? []);
-    return turnsOf(said.messages, new Map(runs?.data.map((run) => [run.id, run])));
+    const said = await this.messages(null);
+    if (this.closed) return;
+    for (const { id } of runs) this.others.add(id); // not read again if they belong to another session of the same name
+    const turns = turnsOf(said.messages, new Map(runs.map((run) => [run.id, run])));
+    const fresh = turns.filter((t) => !known(t.runId));
+    if (said.hasMore && fresh.length === turns.length) {
+      // Messages are missing between the turns shown and the new ones.
+      this.turns = this.turns.filter((t) => t.runId === null);
+      this.noteMore(said);
+    }
+    const sent = this.turns.filter((t) => t.runId === null);
+    const accepted = [...this.turns.filter((t) => t.runId !== null), ...fresh];
+    this.turns = [...accepted.sort((a, b) => Date.parse(a.createdAt) - Date.parse(b.createdAt)), ...sent];
+    for (const turn of fresh.filter(underWay)) void this.follow(turn);
+    void this.readCalls(runs.filter((run) => fresh.some((t) => t.runId === run.id)));
+    this.draw();
+  }
+
+  private messages(cursor: string | null): Promise<SessionMessages> {
+    return get<SessionMessages>("/api/sessions", { id: this.id, ...ofSession(this.target), limit: page, cursor });
+  }
+
+  /** Reads the newest runs, with their cost and duration. */
+  private async runs(): Promise<RunSummary[]> {
+    return (await get<List<RunSummary>>("/api/runs", { sessionId: this.id, limit: page })).data;
+  }
+
+  private noteMore({ hasMore, nextCursor }: SessionMessages): void {
+    this.hasMore = hasMore;
+    this.cursor = nextCursor;
+  }
+
+  private async read(cursor: string | null): Promise<Turn[]> {
+    // An older turn has only a link to its run's page, which shows the cost and the duration.
+    const [said, runs] = await Promise.all([this.messages(cursor), cursor === null ? this.runs() : []]);
+    this.noteMore(said);
+    void this.readCalls(runs);
+    return turnsOf(said.messages, new Map(runs.map((run) => [run.id, run])));
   }
 
   /**
-   * Reads the inputs and outputs of tool calls, which lists omit, for one run at a time. A turn
-   * whose run cannot be read keeps the link to the run's page.
+   * Reads the inputs and outputs of tool calls, which lists of messages omit, one run at a time. If
+   * a run cannot be read, its turn keeps the link to the run's page.
    */
   private async readCalls(runs: RunSummary[]): Promise<void> {
     for (const { id } of runs.filter((run) => run.toolCalls.length > 0 && ended(run.status))) {
@@ -178,7 +214,7 @@ export class ChatSession extends EventTarget {
     }
   }
 
-  /** Resumes the messages that were unfinished when the page was left. */
+  /** Resumes the messages that were unanswered when the page was left. */
 
   private takeUp(): void {
     for (const sent of inDemo() ? [] : sentOf(targetId(this.target), this.id)) {
@@ -204,7 +240,7 @@ export class ChatSession extends EventTarget {
     }
   }
 
-  /** Applies the loss of a voice connection, or its end by the person. */
+  /** Handles a voice connection that was lost, or that the person has closed. */
   lost(ended = false): void {
     this.turnsWith((turns) => afterLoss(turns, ended));
   }
@@ -216,8 +252,8 @@ export class ChatSession extends EventTarget {
   }
 
   /**
-   * Reads the part of an interrupted answer that was heard. The service determines that part word
-   * by word, a moment later, so the request is repeated.
+   * Reads the part of an interrupted answer that was played. The service determines that part a
+   * moment after the interruption, so the request is repeated.
    */
   cut(answer: string, tries = 3): void {
     const turn = this.turns.find((t) => t.spoken?.answer === answer);
@@ -227,7 +263,7 @@ export class ChatSession extends EventTarget {
       if (message?.interrupted) this.change(turn.name, (t) => ({ ...t, heard: message.content }));
       else if (tries > 1) setTimeout(() => this.cut(answer, tries - 1), 500);
       else if (message) this.change(turn.name, (t) => ({ ...t, heard: null })); // the answer was played to its end, so it was not interrupted
-    }, () => {}); // on failure the sent text stays until the session is loaded again
+    }, () => {}); // if the request fails, the text that was sent stays until the session is loaded again
   }
 
   private change(name: string, update: (turn: Turn) => Turn): void {
@@ -279,7 +315,7 @@ export class ChatSession extends EventTarget {
         connected: (up) => this.change(name, (t) => ({ ...t, cutOff: up ? null : "lost" })),
         reached: () => this.change(name, (t) => ({ ...t, cutOff: "resuming" })),
         refused: (problem) => {
-          // Before the run exists, the page does not retry. The person decides when to send the
+          // While there is no run, the page does not retry. The person decides when to send the
           // message again.
           if (current()?.runId === null || problem.status === 401) throw problem;
           return false;
@@ -324,8 +360,9 @@ export class ChatSession extends EventTarget {
 }
 
 /**
- * Whether the message was certainly not accepted. After any other error the message may have been
- * accepted, so a reload sends it again with the same key.
+ * Reports whether an error means that the service has certainly not accepted the message. After any
+ * other error, the message may have been accepted. In that case a reload sends it again with the
+ * same key.
  */
 const definite = (problem: ApiError): boolean => (problem.status >= 400 && problem.status < 500) || problem.code === "overloaded";
 

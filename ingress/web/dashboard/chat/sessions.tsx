@@ -36,7 +36,7 @@ export function Sessions({ target, open, begun, wide, session, onChoose, onNew }
   }, [session]);
   const erase = async (id: string) => {
     await del("/api/sessions", { id, ...ofSession(target) });
-    return () => { // called after the dialog has closed, because the focused button disappears with the entry
+    return () => { // called after the dialog has closed, because the button that had the focus disappears with the session's entry
       list.reload();
       if (id === open) onNew();
       else fresh.current?.querySelector("button")?.focus();
@@ -75,10 +75,10 @@ function lastTitle({ turns }: ChatSession): string | undefined {
   return last && titleOf(last.message, last.attachments);
 }
 
-/** The last question of each session. The key consists of the session and its number of runs. */
+/** The last question of each session. The key is the session's id and its number of runs. */
 const previews = new Map<string, string>();
 
-/** Whether an element has been visible. */
+/** Reports whether an element has been visible. */
 function useSeen(element: { current: Element | null }): boolean {
   const [seen, setSeen] = useState(false);
   useEffect(() => {
@@ -124,7 +124,7 @@ function Entry({ entry, target, own, asked, open, onOpen, onErase }: {
 }) {
   const line = useRef<HTMLLIElement>(null);
   const [asking, setAsking] = useState(false);
-  const read = usePreview(entry, target, useSeen(line) && !own); // the page shows the messages of the open session, so its question need not be loaded
+  const read = usePreview(entry, target, useSeen(line) && !own); // the page itself shows the open session's messages
   const words = asked ?? read;
   const title = words || Words.session;
   return (

@@ -5,7 +5,7 @@ export type Target = { agentId: string } | { templateId: string };
 
 export const targetId = (target: Target): string => ("agentId" in target ? target.agentId : target.templateId);
 
-/** Returns the query parameters that identify a session, in addition to its id. */
+/** Returns the query parameters that identify a session in addition to the session's id. */
 export const ofSession = (target: Target): Params => ("agentId" in target ? { agentId: target.agentId } : { templateId: target.templateId });
 
 /** Returns the query parameters of a chat message. */

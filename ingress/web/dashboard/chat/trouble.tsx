@@ -11,7 +11,7 @@ import type { ChatSession } from "./session";
 import type { Target } from "./target";
 import type { Turn } from "./turn";
 
-const short = 60; // seconds; for a longer wait the button stays enabled, because a retry may succeed earlier
+const short = 60; // seconds for which the button is disabled at most; during a longer wait, a retry may succeed earlier
 
 /** Shows a message that was refused, with a button that sends it again. */
 export function Refused({ turn, session }: { turn: Turn; session: ChatSession }) {
@@ -73,8 +73,8 @@ function adviceOf(problem: ApiError): string {
 }
 
 /**
- * Returns the sentence of an error that names the used-up budget. It omits ids, and the time of the
- * reset, which is shown separately.
+ * Returns the sentence of an error that names the used-up budget, without ids. The sentence does
+ * not contain the time of the reset, which is shown separately.
  */
 function budgetOf(detail: string): string {
   const words = detail.replace(/; [^;]* at \S+ \(bud_\w+\)$/, ".").replace(/ \((?:ag|key)_\w+\)/, "");
@@ -82,8 +82,8 @@ function budgetOf(detail: string): string {
 }
 
 /**
- * Links to the budget that an error names for people who may see budgets. Advises others to ask an
- * admin.
+ * Links to the budget that an error names, if the person may see budgets. Otherwise advises the
+ * person to ask an admin.
  */
 function RaiseBudget({ detail }: { detail: string }) {
   const admin = useMay("admin");
@@ -101,12 +101,12 @@ const advice: Record<string, string> = {
   action_expired: Words.waitedTooLong,
 };
 
-/** The run errors that changing the agent's settings can prevent. */
+/** The errors of runs that a change of the agent's settings can prevent. */
 const changed = new Set(["model_not_available", "model_unavailable", "model_rate_limited"]);
 
 /**
- * Links to the agent's settings. Shows nothing for templates, which have no settings, and in the
- * demo.
+ * Links to the agent's settings. Shows nothing in the demo, and for templates, which have no
+ * settings.
  */
 export function SettingsLink({ agentId, part = "" }: { agentId: string | null; part?: string }) {
   if (inDemo() || agentId === null) return null;

@@ -11,9 +11,9 @@ export interface Spoken {
   response: string | null;
   /** The id of the item that contains the answer. */
   answer: string | null;
-  /** The part of the answer that was sent as audio. */
+  /** The part of the answer whose audio was sent to the browser. */
   said: string;
-  /** Milliseconds from the end of the question to the first sound of the answer. */
+  /** Milliseconds from the end of the question until the answer's first sound. */
   latency: number | null;
   /** Milliseconds of the answer that were played. */
   played: number;
@@ -22,19 +22,19 @@ export interface Spoken {
 }
 
 export interface Turn {
-  /** Identifies the turn on the page. */
+  /** The name that identifies the turn on the page. */
   name: string;
   runId: string | null;
   /**
-   * The run that this turn's run continues. Null means none, and undefined means the run of the
-   * previous turn.
+   * The run that this turn's run continues. The value null means that it continues no run, and
+   * undefined that it continues the run of the previous turn.
    */
   previousRunId?: string | null | undefined;
   message: string;
   /** The files that were sent with the message. */
   attachments: Attachment[];
   createdAt: string;
-  /** "sending" until the service accepts the message. */
+  /** The value is "sending" until the service has accepted the message. */
   status: RunStatus | "sending";
   text: string;
   citations: Citation[];
@@ -44,18 +44,21 @@ export interface Turn {
   run: RunSummary | null;
   /** Why the message was refused, or why the run is no longer followed. */
   problem: ApiError | null;
-  /** When the message may be sent again, in milliseconds since 1970, if the service sent a time. */
+  /**
+   * When the message may be sent again, in milliseconds since 1970. Set only if the service has
+   * sent a time.
+   */
   againAt: number | null;
   /**
-   * Whether the connection to the stream is lost. "resuming" means that it is open again but has
-   * delivered no event yet.
+   * Whether the connection to the stream is lost. The value "resuming" means that a new connection
+   * is open but has delivered no event yet.
    */
   cutOff: "lost" | "resuming" | null;
   /** Whether the person pressed Stop. The run is cancelled as soon as its id is known. */
   stopping: boolean;
   /** The idempotency key of a message that was sent from this window, or null. */
   key: string | null;
-  /** The part of an interrupted answer that the person heard. */
+  /** The part of an interrupted answer that was played. */
   heard: string | null;
   /** The state of a turn that was spoken in this window. */
   spoken?: Spoken;
@@ -70,9 +73,13 @@ export const underWay = (turn: Turn): boolean => !ended(turn.status) && turn.pro
 export const waitsForClient = (of: { requiredAction?: RequiredAction | null }): boolean => of.requiredAction?.kind === "client_tools";
 
 /**
- * Returns the title of a message in a list: its text or, without text, the names of its files.
+ * Returns the title of a message in a list: its text without the fences of code blocks or, without
+ * text, the names of its files.
  */
-export const titleOf = (message: string, attachments: Attachment[] = []): string => message.trim() || attachments.map((a) => a.name).join(", ");
+export function titleOf(message: string, attachments: Attachment[] = []): string {
+  const text = message.trim();
+  return text.replace(/^ *(```|~~~).*$/gm, "").trim() || text || attachments.map((a) => a.name).join(", ");
+}
 
 export function newTurn(message: string, key: string | null, createdAt = new Date().toISOString()): Turn {
   return {
@@ -82,8 +89,8 @@ export function newTurn(message: string, key: string | null, createdAt = new Dat
 }
 
 /**
- * Returns the text to show: the part of an interrupted answer that was heard, the spoken part of an
- * answer in progress, or the whole answer.
+ * Returns the text to show: the part of an interrupted answer that was played, the spoken part of
+ * an answer in progress, or the whole answer.
  */
 export function shownText(turn: Turn): string {
   if (turn.heard !== null) return turn.heard;
@@ -110,7 +117,7 @@ export function turnsOf(messages: Message[], runs: Map<string, RunSummary>): Tur
  */
 export function newestBranch(turns: Turn[]): Turn[] {
   const branch: Turn[] = [];
-  let wanted: string | null | undefined; // the run that the next turn must have; undefined: any
+  let wanted: string | null | undefined; // id that the next turn's run must have; undefined: any run
   for (const turn of turns.toReversed()) {
     if (turn.runId !== null && wanted !== undefined && turn.runId !== wanted) continue;
     branch.unshift(turn);
@@ -158,7 +165,7 @@ export function after(turn: Turn, event: ServerEvent): Turn {
     case "run.created":
       return { ...turn, runId: told.runId ?? turn.runId, createdAt: told.createdAt ?? turn.createdAt, status: "queued", problem: null };
     case "run.started":
-    case "run.restarted": // the events of the previous attempt are void
+    case "run.restarted": // the events of the previous attempt are no longer valid
       return { ...turn, status: "running", text: "", citations: [], toolCalls: [], requiredAction: null };
     case "message.delta":
       return { ...turn, text: turn.text + (told.text ?? "") };

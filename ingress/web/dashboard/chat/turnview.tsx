@@ -39,13 +39,14 @@ export function TurnView({ turn, session, onAsk, last }: { turn: Turn; session: 
   );
 }
 
-/** Shows that the person is speaking, before the words are transcribed. */
+/** Shows that the person is speaking, until the words are transcribed. */
 function Hearing() {
   return <><span class="dots" aria-hidden="true"><i /><i /><i /></span><span class="visually-hidden">{Words.beingSpoken}</span></>;
 }
 
 /**
- * Shows that the agent is working: until the text of its answer appears, and during tool calls.
+ * Shows that the agent is working, both before the text of its answer appears and during tool
+ * calls.
  */
 function Going({ turn }: { turn: Turn }) {
   const [slow, setSlow] = useState(false);
@@ -73,7 +74,7 @@ function Decision({ turn, session }: { turn: Turn; session: ChatSession }) {
   useEffect(() => {
     if (turn.runId === null || inDemo()) return;
     const stop = new AbortController();
-    get<Run>("/api/runs", { id: turn.runId }, stop.signal).then(setRun, () => {}); // on failure the link to the run's page is shown
+    get<Run>("/api/runs", { id: turn.runId }, stop.signal).then(setRun, () => {}); // if this fails, the link to the run's page is shown
     return () => stop.abort();
   }, [turn.runId, turn.requiredAction?.toolCallId, turn.requiredAction?.expiresAt]);
   if (inDemo()) return <p class="quiet">{Words.runIsWaiting}</p>;

@@ -1,5 +1,5 @@
-// The pages for setting up an organization. They share one bundle, because each further bundle
-// would need another request.
+// The pages for setting up an organization. They share one bundle, because each bundle needs a
+// request of its own.
 export { AutomationsPage } from "./automations";
 export { HookPage } from "./hook";
 export { KnowledgePage } from "./knowledge";

@@ -72,8 +72,8 @@ function Shown({ loaded, tab }: { loaded: Agent; tab: string }) {
 }
 
 /**
- * Returns the URL query of the session that was last open in the playground, so that the
- * playground's tab opens that session again.
+ * Returns the URL query of the session that was last open in the playground. The playground's tab
+ * then opens this session again.
  */
 function useOpenSession(playground: boolean): string {
   const here = usePlace().query.get("session");

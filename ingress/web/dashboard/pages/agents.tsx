@@ -92,7 +92,7 @@ function Agents({ agents, mayEdit, gone }: { agents: Agent[]; mayEdit: boolean; 
   return <Table caption={Words.agents} columns={columns} rows={agents} id={(a) => a.id} />;
 }
 
-const shownTools = 3; // the maximum number of tools in a row; more would need a second line
+const shownTools = 3; // maximum number of tools shown for an agent; more would need a second line
 
 function ToolTags({ agent }: { agent: Agent }) {
   const on = toolNames.filter((t) => agent.tools[t]?.enabled);

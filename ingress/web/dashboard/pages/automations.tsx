@@ -67,7 +67,7 @@ function Automations() {
   );
 }
 
-/** Returns a request whose run makes the first automation appear. */
+/** Returns an example request, whose run makes the first automation appear. */
 function firstOf(names: Names): Request {
   const agent = names.agents.find((a) => a.allowedCallers.includes("system")) ?? names.agents[0];
   return {

@@ -1,4 +1,4 @@
-// The first page: the first steps, what needs attention, the newest runs, and a small plot.
+// The first page: the first steps, the notices, the newest runs, and a small plot.
 import { useEffect } from "preact/hooks";
 import { reloadOverview, useOverview } from "../overview";
 import { useMay } from "../state";

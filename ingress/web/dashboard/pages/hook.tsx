@@ -7,7 +7,7 @@ import { go } from "../router";
 import { useMay } from "../state";
 import * as texts from "../texts/hooks";
 import { Words } from "../texts/hooks";
-import type { Hook } from "../types";
+import type { Delivery, Hook, List } from "../types";
 import { Button, LinkButton } from "../ui/button";
 import { Copy } from "../ui/copy";
 import { Curl } from "../ui/curl";
@@ -18,7 +18,7 @@ import { Allow } from "./hooks/allow";
 import { Deliveries } from "./hooks/deliveries";
 import { changeOf, draftOf, type HookDraft } from "./hooks/draft";
 import { HookForm } from "./hooks/form";
-import { unsigned } from "./hooks/list";
+import { rejected } from "./hooks/list";
 import { useKeys } from "./hooks/names";
 import { useNewestPayload } from "./hooks/newest";
 import { HookSetUp } from "./hooks/setup";
@@ -33,7 +33,7 @@ const above = <a href="/dashboard/automations">{Words.automations}</a>;
 export function HookPage({ id = "", tab = "" }: Record<string, string>) {
   const admin = useMay("admin");
   const query = useQuery<Hook>(admin ? "hook " + id : null, (signal) => get("/api/hooks", { id }, signal));
-  useLive("runs", query.reload); // events report deliveries as changes of runs
+  useLive("runs", query.reload); // the service reports deliveries as changes of runs
   if (!admin || (query.error?.status === 404 && !query.data)) return <Missing admin={admin} />;
   return (
     <>
@@ -68,16 +68,22 @@ function Shown({ hook, tab, query }: { hook: Hook; tab: string; query: { set: (h
         ))}
       </nav>
       {!hook.enabled && <p class="note warn">{Words.thisWebhookIsDisabled}</p>}
-      {unsigned(hook) && hook.lastRejectedAt && (
-        <p class="note warn">
-          {texts.newestDeliveryWasRejected(<Time at={hook.lastRejectedAt} />)}{" "}
-          {current === "setup" ? Words.below : texts.underSetup(`/dashboard/automations/${hook.id}/setup`)}
-        </p>
-      )}
+      {rejected(hook) && <Rejection hook={hook} below={current === "setup"} />}
       {current === "" && <Deliveries hook={hook} onChange={query.reload} />}
       {current === "setup" && <HookSetUp hook={hook} reload={query.reload} />}
       {current === "settings" && <HookSettings hook={hook} onSaved={query.set} />}
     </>
+  );
+}
+
+/** Says when and why the newest delivery was rejected. below: the secret's section is below. */
+function Rejection({ hook, below }: { hook: Hook; below: boolean }) {
+  const newest = useQuery(`rejection ${hook.id} ${hook.lastRejectedAt}`, (signal) => get<List<Delivery>>("/api/hooks/deliveries", { hookId: hook.id, status: "rejected", limit: 1 }, signal));
+  return (
+    <p class="note warn">
+      {texts.newestDeliveryWasRejected(<Time at={hook.lastRejectedAt} />, newest.data?.data[0]?.error?.message)}{" "}
+      {below ? Words.below : texts.underSetup(`/dashboard/automations/${hook.id}/setup`)}
+    </p>
   );
 }
 

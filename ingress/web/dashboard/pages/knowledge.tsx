@@ -26,13 +26,13 @@ export function KnowledgePage() {
   const [shown, setShown] = useState<Shown | null>(shownInUrl);
   const [adding, setAdding] = useState(false);
   const named = usePlace().query.toString();
-  useEffect(() => { // the finder names a document while this page is shown
+  useEffect(() => { // the finder may change the document in the URL while this page is shown
     const next = shownInUrl();
     if (next !== null) setShown(next);
   }, [named]);
   const close = () => {
     setShown(null);
-    if (location.search !== "") setQuery({ id: null, page: null, chunk: null }); // a reload must not open it again
+    if (location.search !== "") setQuery({ id: null, page: null, chunk: null }); // a reload must not open the document again
   };
   return (
     <>
@@ -84,7 +84,7 @@ function Documents({ list, onShow }: { list: Document[]; onShow: (id: string) =>
   return (
     <Table caption={Words.documents} rows={list} id={(d) => d.id} columns={[
       { head: Words.name, cell: (d) => <button type="button" class="name-button" onClick={() => onShow(d.id)}>{d.name}</button> },
-      { head: Words.status, cell: (d) => <Standing of={d} /> },
+      { head: Words.status, cell: (d) => <div class="document-status"><Standing of={d} /></div> },
       { head: Words.size, end: true, tight: true, cell: (d) => (d.bytes === 0 ? "–" : size(d.bytes)) },
       { head: Words.pages, end: true, tight: true, cell: (d) => (d.pages === null ? "–" : count(d.pages)) },
       { head: Words.passages, end: true, tight: true, cell: (d) => count(d.chunks) },

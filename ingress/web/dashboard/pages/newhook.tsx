@@ -17,7 +17,7 @@ import { beginning, bodyOf, newKey, type HookDraft } from "./hooks/draft";
 import { HookForm, SourcePicker } from "./hooks/form";
 import { useKeys } from "./hooks/names";
 import { Steps } from "./hooks/setup";
-import { sources } from "./hooks/sources";
+import { commandOf, sources } from "./hooks/sources";
 import { useUnsaved } from "./hooks/unsaved";
 import { useAgents } from "./runs/names";
 
@@ -53,8 +53,9 @@ export async function makeHook(draft: HookDraft): Promise<Hook> {
   try {
     return await post<Hook>("/api/hooks", bodyOf(draft, key.id));
   } catch (cause) {
-    // The key was not shown, so it is deleted if the webhook was refused. If the response was lost
-    // or came from a gateway, a webhook with this key may exist.
+    // If the service refused the webhook, the new key is deleted, because no one has seen it. If
+    // the response was lost or came from a gateway, the key is kept, because a webhook with this
+    // key may exist.
     const refused = cause instanceof ApiError && cause.status >= 400 && cause.status < 500;
     if (refused) await del("/api/keys", { id: key.id }).catch(() => undefined);
     throw cause;
@@ -106,7 +107,7 @@ function Form({ agents, keys, first, reload }: { agents: Agent[]; keys: Key[]; f
         <LinkButton href="/dashboard/automations">{Words.cancel}</LinkButton>
         <Curl what={Words.createTheWebhook} request={{ method: "POST", path: "/api/hooks", body }} />
       </div>
-      {made && <Made hook={made} given={draft.secret !== ""} />}
+      {made && <Made hook={made} given={draft.secret} />}
       {unsaved}
     </div>
   );
@@ -119,9 +120,11 @@ function useFaultFocus(error: ApiError | undefined): void {
   }, [error]);
 }
 
-function Made({ hook, given }: { hook: Hook; given: boolean }) {
+/** Shows what to enter at the sender. given is the secret that the person entered, or empty. */
+function Made({ hook, given }: { hook: Hook; given: string }) {
   const leave = () => go(`/dashboard/automations/${hook.id}/setup`, { replace: true });
   const source = sources[hook.source];
+  const command = commandOf(hook.source, hook, given || hook.secret);
   return (
     <Dialog firm title={texts.setUpAtSender(hook.name)} onClose={leave} foot={<Button look="primary" onClick={leave}>{Words.done}</Button>}>
       <div class="stack">
@@ -130,6 +133,7 @@ function Made({ hook, given }: { hook: Hook; given: boolean }) {
           <div class="piece"><p class="small">{texts.secretShownOnlyOnce(source.secret)}</p><Snippet label={Words.theSecret} text={hook.secret} /></div>
         )}
         <Steps hook={hook} />
+        {command && <div class="piece"><p class="small">{Words.tryIt}</p><Snippet label={Words.commandThatSendsDelivery} text={command} /></div>}
         {!given && source.theirs && <p class="note warn">{Words.deliveriesAreRefusedUntilYou}</p>}
       </div>
     </Dialog>

@@ -75,7 +75,7 @@ export function OrgPage({ tab = "" }: Record<string, string>) {
   );
 }
 
-/** Usage and budgets, which share the names of agents and keys. */
+/** Shows usage and budgets, which share the names of agents and keys. */
 function Consumption() {
   const subjects = useSubjects();
   return (
@@ -93,7 +93,7 @@ function NameDialog({ kind, id, name: before, onClose }: { kind: "rename" | "cre
     try {
       if (kind === "rename") await put("/api/organizations", { name }, { id });
       else chooseOrganization((await post<{ id: string }>("/api/organizations", { name })).id);
-      location.reload(); // the whole page depends on the name and the role
+      location.reload(); // the name and the role occur everywhere on the page
     } catch (fault) {
       setError(fault as ApiError);
     }

@@ -27,7 +27,7 @@ export function RunPage({ id = "" }: Record<string, string>) {
   const followed = useRun(id);
   const names = useNames();
   const { run, trace } = followed;
-  // Everything appears together, so that late data moves nothing down.
+  // All parts of the page appear together, so that late data does not move the others down.
   if (run.data !== undefined && (trace.data !== undefined || trace.error !== undefined)) return <RunParts run={run.data} followed={followed} names={names} />;
   if (run.error?.code === "erased") return <Erased id={id} />;
   if (run.error?.code === "not_found") return <Gone />;
@@ -46,7 +46,7 @@ function RunParts({ run, followed, names }: { run: Run; followed: Followed; name
   const decided = (next: Run) => {
     followed.run.set(next);
     followed.trace.reload();
-    answer.current?.focus(); // the buttons that had the focus are gone
+    answer.current?.focus(); // the button that had the focus has disappeared
   };
   const cancel = () => cancelRun(run.id).then(decided);
   const cancellation = { method: "POST", path: "/api/runs", params: { id: run.id, action: "cancel" } };
@@ -82,9 +82,11 @@ function RunParts({ run, followed, names }: { run: Run; followed: Followed; name
         <div class="run-halves">
           <div class="stack">
             <Section title={Words.message}>
-              {(asked?.message !== "" || !run.attachments) && <div class="asked-text">{asked?.message ?? " "}</div>}
-              <SentAttachments list={run.attachments ?? []} readable />
-              {asked?.data !== undefined && <Snippet text={JSON.stringify(asked.data, null, 2)} label={Words.dataOfMessage} />}
+              <div class="stack tight">
+                {(asked?.message !== "" || !run.attachments) && <div class="asked-text">{asked?.message ?? " "}</div>}
+                <SentAttachments list={run.attachments ?? []} readable />
+                {asked?.data !== undefined && <Snippet text={JSON.stringify(asked.data, null, 2)} label={Words.dataOfMessage} />}
+              </div>
             </Section>
             <div ref={answer} tabIndex={-1} class="run-outcome"><Outcome run={run} text={followed.text} /></div>
           </div>

@@ -17,7 +17,7 @@ import { Plot } from "./runs/rate";
 import { RunRows } from "./runs/rows";
 
 const indexed = 2500; // milliseconds after which a search finds a run that has finished
-const atTop = 160; // pixels: a reader who has not scrolled further sees new rows immediately
+const atTop = 160; // maximum scroll position in pixels at which new rows are shown immediately
 
 export function RunsPage() {
   const filter = filterOf(new URLSearchParams(location.search));
@@ -29,7 +29,7 @@ export function RunsPage() {
   const connected = useConnected();
   const list = useRunList(params, () => scrollY > atTop);
   const overview = useOverview();
-  const counted = overview.data !== undefined || overview.error !== undefined; // wait for the overview, because its notice of waiting runs would otherwise move the list down
+  const counted = overview.data !== undefined || overview.error !== undefined; // waits for the overview, because its notice of waiting runs would move the list down
   const searching = filter.words !== "";
   const again = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   const refresh = useCallback(() => {
@@ -82,7 +82,7 @@ export function RunsPage() {
   );
 }
 
-/** Shows the runs that were held back when the reader scrolls to the top. */
+/** When the reader scrolls to the top, shows the runs that were held back. */
 function useReturn(show: () => void): void {
   useEffect(() => {
     const scrolled = () => {

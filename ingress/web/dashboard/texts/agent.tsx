@@ -195,8 +195,8 @@ export const nothingIsLost = (part: string): string => `${part} Nothing is lost 
 
 // Texts of the module pages/agent/settings.
 export const settingsOfName = (name: string): string => `Settings of ${name}`;
-export const nameWasDeleted = (name: string): string => `${name} was deleted.`;
-export const deleteName = (name: string): string => `Delete ${name}?`;
+export const nameWasDeleted = (name: string): string => `“${name}” was deleted.`;
+export const deleteName = (name: string): string => `Delete “${name}”?`;
 
 // Texts of the module pages/agent/words.
 export const headerHeader = (header: string): string => `Header ${header}`;

@@ -43,10 +43,10 @@ export enum Words {
 // Texts of the module pages/agents.
 export const noAgentNameContains = (value: string): string => `No agent name contains “${value}”.`;
 export const agentAnswersPeople = (part: string): string => `An agent answers people in a chat or on your own pages, or runs on a schedule. ${part}`;
-export const nameWasDeleted = (name: string): string => `${name} was deleted.`;
+export const nameWasDeleted = (name: string): string => `“${name}” was deleted.`;
 export const settingsOfName = (name: string): string => `Settings of ${name}`;
 export const deleteName = (name: string): string => `Delete ${name}`;
-export const deleteNameQuestion = (name: string): string => `Delete ${name}?`;
+export const deleteNameQuestion = (name: string): string => `Delete “${name}”?`;
 
 // Texts of the module pages/agents/delete.
-export const canNoLonger = (name: string): string => `${name} can no longer be called, and its queued runs are cancelled. Finished runs stay readable. This can't be undone.`;
+export const canNoLonger = (name: string): string => `“${name}” can no longer be called, and its queued runs are cancelled. Finished runs stay readable. This can't be undone.`;

@@ -59,7 +59,7 @@ export enum Words {
 
 // Texts of the module pages/home/needs.
 export const runsWaitForYourDecision = (counted: string): string => `${counted} runs are waiting for your decision`;
-export const webhookLastDeliveryWas = (name: string, status: string): string => `Webhook ${name}: the last delivery was ${status}`;
+export const webhookLastDeliveryWas = (name: string, status: string): string => `Webhook “${name}”: the last delivery was ${status}`;
 export const failedTimesInRow = (failures: number): string => `failed ${many(failures, "time")} in a row`;
 export const notificationEndpointDescriptionPart = (description: string, part: string): string => `Notification endpoint ${description} ${part}`;
 export const budgetOfSubjectUsed = (subject: string, used: number): string => `Budget of ${subject}: ${used} % used`;

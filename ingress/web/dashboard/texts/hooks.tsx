@@ -117,7 +117,6 @@ export enum Words {
   newWebhook = "New webhook",
   noWebhooksYet = "No webhooks yet",
   webhookIsUrl = "A webhook is a URL and a secret for one sender. Each signed delivery runs an agent once, even if it is sent several times. The agent treats the payload as data, never as instructions.",
-  source = "Source",
   lastDelivery = "Last delivery",
   state = "State",
 
@@ -214,7 +213,7 @@ export enum Words {
   filterExcludesItSoNothing = "The filter excludes the test delivery, so no run starts.",
   serviceRespondedAsItDoesToSenders = "Parley responded as it does to the sender’s own tests, and no run starts.",
   noRunStartsSee = "No run starts. See Deliveries for the reason.",
-  signatureIsNotValid = "The signature is not valid.",
+  deliveryWasRejected = "The delivery was rejected. See Deliveries for the reason.",
 
   // Texts of the module pages/hooks/unsaved.
   yourChangesWillBeLost = "Your changes will be lost.",
@@ -228,24 +227,25 @@ export enum Words {
   createWebhook = "Create webhook",
   createTheWebhook = "Create the webhook",
   done = "Done",
+  tryIt = "Try it: this command sends a delivery, with the secret inside.",
   deliveriesAreRefusedUntilYou = "Deliveries are refused until you set the sender’s secret under Setup.",
 }
 
 // Texts of the module pages/hook.
 export const lastDeliveryTime = (time: ComponentChildren) => <>Last delivery: {time}</>;
 export const underSetup = (href: string) => <>under <a href={href}>Setup</a>.</>;
-export const newestDeliveryWasRejected = (time: ComponentChildren) => <><strong>The newest delivery was rejected</strong> ({time}): its signature or token doesn’t match the webhook’s secret. Enter the same secret at the sender, or set a new one</>;
-export const nameIsEnabled = (name: string): string => `${name} is enabled.`;
-export const nameIsDisabled = (name: string): string => `${name} is disabled.`;
-export const nameIsDeleted = (name: string): string => `${name} is deleted.`;
-export const disableName = (name: string): string => `Disable ${name}?`;
+export const newestDeliveryWasRejected = (time: ComponentChildren, reason: string | undefined) => <><strong>The newest delivery was rejected</strong> ({time}){reason && `: ${reason}`}. Enter the webhook’s secret at the sender, or set a new secret</>;
+export const nameIsEnabled = (name: string): string => `“${name}” is enabled.`;
+export const nameIsDisabled = (name: string): string => `“${name}” is disabled.`;
+export const nameIsDeleted = (name: string): string => `“${name}” is deleted.`;
+export const disableName = (name: string): string => `Disable “${name}”?`;
 export const enableName = (name: string): string => `Enable ${name}`;
-export const deleteName = (name: string): string => `Delete ${name}?`;
+export const deleteName = (name: string): string => `Delete “${name}”?`;
 
 // Texts of the module pages/hooks/allow.
-export const automationsMayRunName = (name: string): string => `Automations may run ${name}.`;
-export const automationsMayNowRun = (name: string): string => `Automations may now run ${name}.`;
-export const automationsMayNotRun = (name: string) => <><strong>Automations may not run {name}.</strong> Only people may call it, so triggers are refused.</>;
+export const automationsMayRunName = (name: string): string => `Automations may run “${name}”.`;
+export const automationsMayNowRun = (name: string): string => `Automations may now run “${name}”.`;
+export const automationsMayNotRun = (name: string) => <><strong>Automations may not run “{name}”.</strong> Only people may call it, so triggers are refused.</>;
 export const allowAutomationsToRun = (name: string): string => `Allow automations to run ${name}`;
 
 // Texts of the module pages/hooks/conditions.
@@ -258,6 +258,7 @@ export const conditionNumber = (number: number): string => `Condition ${number}:
 
 // Texts of the module pages/hooks/deliveries.
 export const deliveryId = (id: string): string => `, delivery ${id}`;
+export const rejectedDelivery = (reason: string): string => `, rejected: ${reason}`;
 export const receivedDuplicatesTimes = (duplicates: number): string => `received ${duplicates} times`;
 export const redeliveredStatus = (status: string): string => `Redelivered: ${status}.`;
 export const receivedDuplicatesTimesPart = (duplicates: number): string => `, received ${duplicates} times`;
@@ -283,5 +284,5 @@ export const senderMustSendToken = (header: string): string => `The sender must 
 // Texts of the module pages/newhook.
 export const webhookName = (name: string): string => `Webhook ${name}`;
 export const generatesItPaste = (title: string): string => `${title} generates it. Paste it here, or later under Setup.`;
-export const setUpAtSender = (name: string): string => `Set up ${name} at the sender`;
+export const setUpAtSender = (name: string): string => `Set up “${name}” at the sender`;
 export const secretShownOnlyOnce = (secret: string): string => `${secret}, shown only once`;

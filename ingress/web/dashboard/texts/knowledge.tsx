@@ -38,7 +38,7 @@ export enum Words {
   contents = "Contents",
   page = "Page",
   passage = "Passage",
-  back = "Back",
+  previous = "Previous",
   next = "Next",
   textOfPage = "Text of the page",
   extractedText = "Extracted text",
@@ -97,7 +97,7 @@ export const onceDocumentIsReady = (part: string): string => `${part}Once a docu
 export const documentsThatAgentsSearchAnswers = (may: ComponentChildren) => <>Documents that agents search. Answers cite the page and the exact words.{may}</>;
 
 // Texts of the module pages/knowledge/add.
-export const nameIsBeingProcessed = (name: string): string => `${name} is being processed.`;
+export const nameIsBeingProcessed = (name: string): string => `“${name}” is being processed.`;
 
 // Texts of the module pages/knowledge/contents.
 export const partPageOfLast = (part: string, page: number, last: number): string => `${part} ${page} of ${last}`;
@@ -107,8 +107,8 @@ export const pagePageOfName = (page: number, name: string): string => `Page ${pa
 export const pagesLower = (n: number): string => many(n, "page");
 export const passagesLower = (n: number): string => many(n, "passage");
 export const inLanguage = (language: string): string => `, in ${language}`;
-export const nameIsDeleted = (name: string): string => `${name} is deleted.`;
-export const deleteName = (name: string): string => `Delete ${name}?`;
+export const nameIsDeleted = (name: string): string => `“${name}” is deleted.`;
+export const deleteName = (name: string): string => `Delete “${name}”?`;
 export const newContentOfName = (name: string): string => `New content of ${name}`;
 
 // Texts of the module pages/knowledge/search.

@@ -162,6 +162,7 @@ export enum Words {
   resetPassword = "Reset password",
   youGetLink = "You get a link to send to this person. The old password works until they use the link.",
   leaveTheOrganization = "Leave the organization?",
+  onlyOwnerCannotLeave = "You are the only owner. To leave, first make another member an owner.",
   youLoseAccessImmediately = "You lose access immediately.",
   invitationLinkStopsWorking = "The invitation link stops working.",
   theyLoseAccessWithin = "They lose access within five seconds.",
@@ -265,10 +266,10 @@ export const youArePart = (part: string): string => `You are ${part}.`;
 /** The roles of members. */
 export const roles: Record<string, string> = { member: "member", admin: "admin", owner: "owner" };
 
-/** The roles of members, with their articles. */
+/** The roles of members with the indefinite article, such as "an admin". */
 export const someRole: Record<string, string> = { member: "a member", admin: "an admin", owner: "an owner" };
 
-/** What rate limits are counted for. */
+/** The subjects that rate limits apply to. */
 export const counted: Record<string, string> = {
   credential: "session or API key", user: "person", organization: "organization", address: "IP address", visitor: "visitor", agent: "agent",
 };
@@ -288,18 +289,18 @@ export const amountOfAmountUsed = (amount: string, amount2: string): string => `
 export const amountReserved = (amount: string): string => `, ${amount} reserved`;
 
 // Texts of the module pages/org/invitations.
-export const youDeclinedInvitationFrom = (name: string): string => `You declined the invitation from ${name}.`;
+export const youDeclinedInvitationFrom = (name: string): string => `You declined the invitation from “${name}”.`;
 export const acceptInvitationFrom = (name: string): string => `Accept the invitation from ${name}`;
 export const declineInvitationFrom = (name: string): string => `Decline the invitation from ${name}`;
-export const declineTheInvitationFrom = (name: string): string => `Decline the invitation from ${name}?`;
+export const declineTheInvitationFrom = (name: string): string => `Decline the invitation from “${name}”?`;
 
 // Texts of the module pages/org/keys.
-export const nameIsRevoked = (name: string): string => `${name} is revoked.`;
+export const nameIsRevoked = (name: string): string => `“${name}” is revoked.`;
 export const rotateName = (name: string): string => `Rotate ${name}`;
-export const rotateNameQuestion = (name: string): string => `Rotate ${name}?`;
+export const rotateNameQuestion = (name: string): string => `Rotate “${name}”?`;
 export const revokeName = (name: string): string => `Revoke ${name}`;
-export const revokeNameQuestion = (name: string): string => `Revoke ${name}?`;
-export const copyApiKeyNow = (name: string): string => `Copy the API key ${name} now`;
+export const revokeNameQuestion = (name: string): string => `Revoke “${name}”?`;
+export const copyApiKeyNow = (name: string): string => `Copy the API key “${name}” now`;
 
 // Texts of the module pages/org/limits.
 export const requestsInPart = (requests: string, part: string): string => `${requests} in ${part}`;

@@ -67,7 +67,7 @@ export enum Words {
   couldntLoadAgents = "Couldn’t load the agents.",
 
   // Texts of the module pages/runs/rate.
-  utcBeforeOtherFilters = "UTC, without the other filters",
+  utcSomeFiltersDontApply = "UTC. Search, status, trigger and session don’t apply.",
   utc = "UTC",
   noRunsInThisTime = "No runs in this period.",
   plotOfRuns = "Plot of runs",
@@ -102,7 +102,7 @@ export const didCallToGo = (toolNamed: string): string => `Did the call to ${too
 export const callingToolNamed = (toolNamed: string): string => `Calling ${toolNamed}`;
 export const tokensInAndOut = (inputTokens: string, outputTokens: string): string => `${inputTokens} in, ${outputTokens} out`;
 export const cancelThisRunOf = (name: string): string => `Cancel this run of ${name}`;
-export const cancelThisRunOfQuestion = (name: string): string => `Cancel this run of ${name}?`;
+export const cancelThisRunOfQuestion = (name: string): string => `Cancel this run of “${name}”?`;
 
 // Texts of the module pages/runs/filters.
 export const filtersChosen = (chosen: number): string => `Filters (${chosen})`;

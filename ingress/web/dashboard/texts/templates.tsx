@@ -41,7 +41,7 @@ export const chatWithName = (name: string): string => `Chat with ${name}`;
 export const createAgentFrom = (name: string): string => `Create an agent from ${name}`;
 
 // Texts of the module pages/templates/create.
-export const nameWasCreated = (name: string): string => `${name} was created.`;
+export const nameWasCreated = (name: string): string => `“${name}” was created.`;
 export const agentStartsWithInstructions = (name: string): string => `The agent starts with the instructions and tools of “${name}”. You can change them later.`;
 
 // Texts of the module pages/templates/demobar.

@@ -49,6 +49,6 @@ export const websocketWithEvents = (part: ComponentChildren) => <>A WebSocket wi
 export const runsWithXAutomation = () => <>Runs with an <code>x-automation-id</code> are listed under <a href="/dashboard/automations">Automations</a>. Requests from browsers are refused.</>;
 export const examplesReadApiKey = () => <>The examples read an API key from <code>PARLEY_API_KEY</code>. <a href="/dashboard/org">Create a key under Organization</a>; it is shown once. Use the key on servers only. For web pages, use the widget.</>;
 export const schedulersAndServices = () => <>Schedulers and services may not call this agent. They get status 403 with the code <code>caller_not_allowed</code>. Ask an admin to allow them.</>;
-export const schedulersAndServicesMayNoLonger = (name: string): string => `Schedulers and services may no longer call ${name}.`;
-export const schedulersAndServicesMayNow = (name: string): string => `Schedulers and services may now call ${name}.`;
+export const schedulersAndServicesMayNoLonger = (name: string): string => `Schedulers and services may no longer call “${name}”.`;
+export const schedulersAndServicesMayNow = (name: string): string => `Schedulers and services may now call “${name}”.`;
 export const impliedByOrganizationsKey = () => <>An organization’s API key implies it. With your personal API key, send it in the header <code>x-organization-id</code>.</>;

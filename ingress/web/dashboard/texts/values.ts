@@ -11,7 +11,7 @@ export const statuses: Record<string, string> = {
   completed: "completed", failed: "failed", cancelled: "cancelled", timed_out: "timed out",
   pending: "pending", waiting: "waiting", lost: "lost", processing: "processing", ready: "ready",
   accepted: "accepted", coalesced: "coalesced", filtered: "filtered", answered: "answered", refused: "refused", rejected: "rejected",
-  delivered: "delivered", enabled: "enabled", disabled: "disabled", wrong_signature: "wrong signature",
+  delivered: "delivered", enabled: "enabled", disabled: "disabled",
 };
 
 /** The usual types of triggers. Callers may send others. */
@@ -20,7 +20,7 @@ export const triggers: Record<string, string> = { chat: "chat", schedule: "sched
 /** The periods of plots and budgets. */
 export const periods: Record<string, string> = { hour: "hour", day: "day", month: "month" };
 
-/** How much a model reasons. */
+/** How much effort a model spends on reasoning. */
 export const efforts: Record<string, string> = { none: "none", minimal: "minimal", low: "low", medium: "medium", high: "high", xhigh: "extra high" };
 
 /** The codes of failed runs. */
@@ -30,7 +30,8 @@ export const runErrors: Record<string, string> = {
   model_rejected: "rejected by the model provider", model_quota_exceeded: "model provider's quota used up",
   context_too_long: "context too long", turn_limit: "too many model calls", token_limit: "too many tokens", cost_limit: "cost limit exceeded",
   budget_exceeded: "budget used up", byte_limit: "run too large", tool_call_limit: "too many tool calls",
-  output_invalid: "answer does not match the schema", action_limit: "too many waiting runs", action_expired: "waited too long",
+  output_invalid: "answer does not match the schema", attachment_unreadable: "attachment unreadable", action_limit: "too many waiting runs",
+  action_expired: "waited too long",
   outcome_unknown_abandoned: "ended by a person", tool_unavailable: "tool unavailable", tool_name_taken: "tool name taken",
   journal_unreadable: "recorded steps inconsistent", caller_not_allowed: "caller not allowed", worker_lost: "workers lost",
   deadline_exceeded: "deadline exceeded", unavailable: "server unavailable", internal: "internal error",

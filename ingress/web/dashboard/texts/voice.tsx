@@ -106,9 +106,9 @@ export const labelLevel = (label: string): string => `${label} level`;
 export const microphoneN = (n: number): string => `Microphone ${n}`;
 
 // Texts of the module voice/speak.
-export const peopleMayNowSpeak = (name: string): string => `People may now speak with ${name}.`;
-export const voiceIsOffFor = (name: string): string => `Voice is off for ${name}`;
-export const switchOnVoiceFor = (name: string): string => `Switch on voice for ${name}?`;
+export const peopleMayNowSpeak = (name: string): string => `People may now speak with “${name}”.`;
+export const voiceIsOffFor = (name: string): string => `Voice is off for “${name}”`;
+export const switchOnVoiceFor = (name: string): string => `Switch on voice for “${name}”?`;
 
 // Texts of the module voice/trouble.
 export const tryAgainInS = (retryAfter: number): string => `Try again in ${retryAfter} s.`;

@@ -6,8 +6,8 @@ import { toast } from "./toast";
 import { ApiError } from "../api";
 
 /**
- * The appearance of a button. "remove" is for actions that delete or revoke something and stand
- * next to other actions.
+ * The appearance of a button. "remove" is for a button next to others whose action deletes or
+ * revokes something.
  */
 type Look = "primary" | "danger" | "bare" | "remove" | "plain";
 

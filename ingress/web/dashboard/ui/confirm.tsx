@@ -8,15 +8,15 @@ import { Curl } from "./curl";
 import { Dialog } from "./dialog";
 
 /** A button that asks for confirmation before it acts. */
-export function Confirm({ action, question, detail, onConfirm, look = "danger", icon, label, request }: {
-  action: string; question: string; detail?: ComponentChildren; onConfirm: () => Promise<unknown>; look?: "danger" | "bare" | "remove"; icon?: "trash"; label?: string;
+export function Confirm({ action, question, detail, onConfirm, look = "danger", icon, label, disabled, request }: {
+  action: string; question: string; detail?: ComponentChildren; onConfirm: () => Promise<unknown>; look?: "danger" | "bare" | "remove"; icon?: "trash"; label?: string; disabled?: boolean;
   /** The request that the action sends, shown as a curl command. */
   request?: Request;
 }) {
   const [asking, setAsking] = useState(false);
   return (
     <>
-      <Button look={look} icon={icon} label={label} onClick={() => setAsking(true)}>{action}</Button>
+      <Button look={look} icon={icon} label={label} disabled={disabled} onClick={() => setAsking(true)}>{action}</Button>
       {asking && (
         <Dialog title={question} onClose={() => setAsking(false)} foot={
           <>

@@ -42,7 +42,7 @@ export interface Request {
   path: string;
   params?: Params;
   body?: unknown;
-  /** The name of a file to send as a form. */
+  /** The name of a file that the request sends in a form. */
   file?: string;
   headers?: Record<string, string>;
   /**

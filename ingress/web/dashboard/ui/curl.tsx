@@ -1,4 +1,4 @@
-// The API requests of a page or dialog, as curl commands behind one button.
+// The API requests of a page or dialog as curl commands, which one button shows.
 import { createContext, type ComponentChildren } from "preact";
 import { useContext, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Words } from "../texts/parts";
@@ -10,7 +10,7 @@ export interface Call {
   request: Request;
 }
 
-/** Contains the API requests of the shown parts, and notifies listeners of changes. */
+/** The API requests of the parts that are shown. It notifies listeners of changes. */
 class Calls {
   readonly shown = new Map<object, Call>();
   readonly listeners = new Set<() => void>();
@@ -51,7 +51,7 @@ export function Curl({ request, what }: { request: Request; what: string }) {
 export function ApiButton() {
   const calls = useContext(CallsContext);
   const [any, setAny] = useState(false);
-  useLayoutEffect(() => { // runs before painting, so that nothing moves visibly
+  useLayoutEffect(() => { // before painting, so that nothing visibly moves
     const update = () => setAny(calls.shown.size > 0);
     update();
     calls.listeners.add(update);
@@ -64,7 +64,7 @@ export function ApiButton() {
 let asked: Call[] | null = null;
 const changes = new EventTarget();
 
-/** Opens the dialog with the given requests. Null closes the dialog. */
+/** Opens the dialog with the given requests. The value null closes the dialog. */
 export function show(calls: Call[] | null): void {
   asked = calls;
   changes.dispatchEvent(new Event("change"));

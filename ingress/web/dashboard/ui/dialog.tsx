@@ -1,4 +1,5 @@
-// Dialogs, built on the browser's dialog element, which keeps the focus inside and returns it.
+// Dialogs, built on the browser's dialog element. That element keeps the focus inside, and returns
+// it when it is closed.
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { Words } from "../texts/parts";
@@ -21,14 +22,18 @@ function faulty(dialog: HTMLElement | null): HTMLElement | null {
   return null;
 }
 
-/** Returns the first field of a dialog, or null. In a group of radio buttons, it is the checked one. */
+/**
+ * Returns the first field of a dialog, or null. If that is a group of radio buttons, returns the
+ * checked one.
+ */
 const firstField = (dialog: HTMLElement | null): HTMLElement | null =>
   dialog?.querySelector<HTMLElement>(".dialog-body :is(input:not([type=radio], [type=file]), input[type=radio]:checked, textarea, select):enabled") ?? null;
 
 /**
  * A modal dialog, open while mounted. When it opens, the element with autofocus receives the focus,
- * or else its first field. In a side panel, the browser chooses the element. Esc, the backdrop and the close button call onClose, after a
- * confirmation if input would be lost.
+ * or else the first field. In a side panel, the browser chooses the element that receives the
+ * focus. Esc, the backdrop and the close button call onClose, after a confirmation if input would
+ * be lost.
  */
 export function Dialog({ title, onClose, children, foot, side, firm, kept }: {
   title: string; onClose: () => void; children: ComponentChildren; foot?: ComponentChildren; side?: boolean;
@@ -45,7 +50,7 @@ export function Dialog({ title, onClose, children, foot, side, firm, kept }: {
   const pressed = useRef<EventTarget | null>(null); // a text selection that ends outside the dialog does not count as a click on the backdrop
   const before = useRef(new Map<Field, string>()); // the state of each field when it was first focused
   const [asking, setAsking] = useState(false);
-  const sent = useRef(false); // whether the form was submitted and no field was focused since
+  const sent = useRef(false); // whether the form was submitted, and no field was focused since then
   const changed = () => !kept && [...before.current].some(([field, state]) => field.isConnected && stateOf(field) !== state);
   const leave = () => {
     if (firm) return;
@@ -66,7 +71,7 @@ export function Dialog({ title, onClose, children, foot, side, firm, kept }: {
     sent.current = false;
     if (!before.current.has(at)) before.current.set(at, stateOf(at));
   };
-  const closed = () => { // the browser closes the dialog on a second Esc, which a page cannot prevent
+  const closed = () => { // on a second Esc the browser closes the dialog, which a page cannot prevent
     if (firm || changed()) dialog.current?.showModal();
     leave();
   };

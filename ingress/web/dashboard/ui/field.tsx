@@ -1,4 +1,5 @@
-// Form controls with their labels, hints and errors. An error is the API's message about the field.
+// Form controls with their labels, hints and errors. A field's error is the API's message about the
+// field.
 import type { ComponentChildren } from "preact";
 import { useId } from "preact/hooks";
 import type { ApiError } from "../api";
@@ -17,8 +18,8 @@ export function faultOf(error: ApiError | undefined, field: string): string | un
 }
 
 /**
- * Returns an error as a sentence: the API's messages begin with a verb and need the label as
- * subject.
+ * Returns an error as a sentence with the label as its subject, because the API's messages begin
+ * with the verb.
  */
 export const saidOf = (label: string, fault: string): string => (/^(must|is|are|has|have|holds|cannot|can|may|needs|contains|exceeds|appears|belongs|would|was|does)\b/.test(fault) ? `${label} ${fault}` : fault);
 
@@ -86,7 +87,7 @@ export function Select<T extends string>({ label, hint, fault, value, options, o
   );
 }
 
-/** A switch, which applies immediately or with its form. */
+/** A switch. Its change applies immediately or when its form is sent. */
 export function Switch({ label, hint, checked, onChange, disabled }: {
   label: string; hint?: ComponentChildren; checked: boolean; onChange: (on: boolean) => void; disabled?: boolean;
 }) {
@@ -103,7 +104,6 @@ export function Switch({ label, hint, checked, onChange, disabled }: {
   );
 }
 
-/** A checkbox. */
 export function Check({ label, checked, onChange, disabled }: { label: ComponentChildren; checked: boolean; onChange: (on: boolean) => void; disabled?: boolean }) {
   const id = useId();
   return (

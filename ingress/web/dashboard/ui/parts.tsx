@@ -45,7 +45,7 @@ export function Section({ title, children, intro, actions }: { title: string; in
 const tones: Record<string, "good" | "busy" | "warn" | "bad" | ""> = {
   completed: "good", ready: "good", running: "busy", processing: "busy", queued: "", requires_action: "warn", waiting: "warn", waits_for_client: "busy",
   failed: "bad", timed_out: "bad", lost: "bad", cancelled: "",
-  accepted: "good", coalesced: "good", delivered: "good", enabled: "good", filtered: "", answered: "", pending: "busy", refused: "bad", rejected: "bad", disabled: "warn", wrong_signature: "bad",
+  accepted: "good", coalesced: "good", delivered: "good", enabled: "good", filtered: "", answered: "", pending: "busy", refused: "bad", rejected: "bad", disabled: "warn",
 };
 
 /** Shows the status of a run, a document or a part of a run. */
@@ -78,15 +78,18 @@ export function Empty({ title, children, action }: { title: string; children: Co
 }
 
 /**
- * Shows the data of a query, its error, or a note that the data is loading. An empty list whose reload failed shows only the
- * error, because it may not be empty any more.
+ * Shows the data of a query, its error, or a note that the data is loading. If the reload of an
+ * empty list failed, only the error is shown, because the list may not be empty any more.
  */
 export function Loaded<T>({ query, children, room }: {
   query: { data: T | undefined; error: ApiError | undefined; loading: boolean; reload: () => void }; children: (data: T) => ComponentChildren;
-  /** The approximate height of the data, so that its arrival moves nothing down. */
+  /**
+   * The approximate height of the data in CSS. It is reserved, so that the arrival of the data
+   * moves nothing down.
+   */
   room?: string;
 }) {
-  const list = (query.data as { data?: unknown } | undefined)?.data ?? query.data; // if the query has loaded one page of a list, the entries are in the member data
+  const list = (query.data as { data?: unknown } | undefined)?.data ?? query.data; // the entries of a paginated list are in the member data of its first page
   const stale = query.error !== undefined && Array.isArray(list) && list.length === 0;
   if (query.data !== undefined && !stale) {
     return <>{query.error && <Problem error={query.error} retry={query.reload} />}{children(query.data)}</>;
@@ -116,7 +119,10 @@ const exact = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle:
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 const steps: [Intl.RelativeTimeFormatUnit, number][] = [["day", 86_400], ["hour", 3600], ["minute", 60], ["second", 1]];
 
-/** Formats a time relative to now. A past time is rounded down, a future time to the nearest unit. */
+/**
+ * Formats a time relative to now, rounded down if it is past, and to the nearest unit if it is in
+ * the future.
+ */
 function since(seconds: number): string {
   const [unit, size] = steps.find(([, n]) => Math.abs(seconds) >= n) ?? ["second", 1];
   return relative.format(seconds > 0 ? Math.round(seconds / size) : Math.trunc(seconds / size), unit);
@@ -154,5 +160,5 @@ export function size(bytes: number): string {
   return bytes < 2 ** 30 ? texts.mebibytes((bytes / (1 << 20)).toFixed(1)) : texts.gibibytes((bytes / 2 ** 30).toFixed(1));
 }
 
-/** Formats millionths of the price table's currency. */
+/** Formats a cost that is given in millionths of the price table's currency. */
 export const money = (micros: number): string => (micros === 0 ? "0" : (micros / 1e6).toFixed(micros < 10_000 ? 6 : 4));

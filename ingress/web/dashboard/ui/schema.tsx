@@ -14,11 +14,11 @@ const example = `{
   "required": ["name"]
 }`;
 
-/** The value is the schema as typed. The agent is the one that the schema is tried with. */
+/** The value is the schema as typed. The agent is the one with which the schema is tried. */
 export function SchemaEditor({ value, onChange, fault, hint, agent }: {
   value: string; onChange: (value: string) => void; fault: string | undefined; hint: string; agent: Agent | undefined;
 }) {
-  const [message, setMessage] = useState(""); // kept while the field of the schema is empty
+  const [message, setMessage] = useState(""); // the test message, kept while the schema is empty
   const blank = value.trim() === "";
   const wrong = (blank ? "" : jsonFault(value)) || fault || undefined;
   return (
@@ -31,8 +31,8 @@ export function SchemaEditor({ value, onChange, fault, hint, agent }: {
 }
 
 /**
- * Requests an answer that matches the schema in the form. The request uses the saved agent and its
- * own session.
+ * Requests an answer that matches the schema in the form. The request uses the agent as saved, in a
+ * session of its own.
  */
 function Try({ schema, agent, message, setMessage, disabled }: {
   schema: string; agent: Agent; message: string; setMessage: (message: string) => void; disabled: boolean;

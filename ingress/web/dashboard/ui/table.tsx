@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 export interface Column<T> {
   head: string;
   cell: (row: T) => ComponentChildren;
-  /** Whether the cells are aligned at their end, as numbers are. */
+  /** Whether the cells are aligned at their end, like numbers. */
   end?: boolean;
   tight?: boolean;
   /** Whether the header is only for screen readers, for example above buttons. */
@@ -11,8 +11,8 @@ export interface Column<T> {
 }
 
 /**
- * Uses the link or button in a row's header cell when the row is clicked, except on other controls, in dialogs, or while
- * text is selected.
+ * When a row is clicked, uses the link or button in its header cell. Ignores clicks on other
+ * controls and in dialogs, and clicks that select text.
  */
 export function openRow(event: MouseEvent): void {
   const row = event.currentTarget;

@@ -8,7 +8,7 @@ export function Toasts() {
   const messages = useMessages();
   const box = useRef<HTMLDivElement>(null);
   const newest = messages.at(-1)?.id;
-  useEffect(() => { // moves the messages above a dialog that opened in the meantime
+  useEffect(() => { // moves the messages above a dialog that has opened since
     box.current?.hidePopover?.();
     if (newest !== undefined) box.current?.showPopover?.();
   }, [newest]);

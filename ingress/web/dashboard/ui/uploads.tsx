@@ -15,9 +15,9 @@ const mostBytes = 20 << 20;
 export interface Upload<T> {
   id: number;
   file: File;
-  part: number; // 0 to 1
+  part: number; // fraction that was sent, from 0 to 1
   state: "waiting" | "sending" | "sent" | "failed";
-  /** The object that the service has stored, once the file was sent. */
+  /** The object that the service has stored. Set after the file was sent. */
   stored?: T;
   fault?: string;
   /** Whether another attempt with the same file may succeed. */
@@ -25,7 +25,7 @@ export interface Upload<T> {
   stop: AbortController;
 }
 
-/** Returns the reason why the service would reject a file, or undefined. */
+/** Returns the reason for which the service would reject a file, or undefined. */
 export function faultOf(file: { size: number }): string | undefined {
   if (file.size === 0) return Words.fileIsEmpty;
   return file.size > mostBytes ? texts.filesSizeIsLimit(size(file.size)) : undefined;
@@ -34,15 +34,15 @@ export function faultOf(file: { size: number }): string | undefined {
 const words = (error: ApiError): string => error.errors.map((e) => `${e.field} ${e.message}`).join("; ") || error.detail;
 
 /**
- * Whether an upload may succeed later. An error about the type or the content of the file is
- * permanent.
+ * Reports whether another attempt to upload a file may succeed. An error about the type or the
+ * content of the file is permanent.
  */
 const passing = ({ status }: ApiError): boolean => status === 0 || status === 429 || status >= 500;
 
 /**
  * Returns the uploads to a path, and the functions that change them. At most atOnce uploads run at
- * the same time. They continue after the component is unmounted, unless it calls close. If params
- * changes, a new list begins.
+ * the same time. Uploads continue after the component is unmounted, unless it calls the function
+ * close. If params changes, a new list of uploads begins.
  */
 export function useUploads<T>(path: string, params: Params, atOnce: number, onSent?: (id: number) => void) {
   const [list, setList] = useState<Upload<T>[]>([]);
@@ -131,7 +131,7 @@ export function useDrop(enabled: boolean, onFiles: (files: File[]) => void): boo
       addEventListener(kind, (e) => { if (hasFiles(e.dataTransfer)) act(e); }, { signal: done.signal });
     };
     on("dragover", (e) => {
-      e.preventDefault(); // without this, the browser leaves the page and opens the file
+      e.preventDefault(); // otherwise the browser would leave the page and open the file
       if (!enabled && e.dataTransfer) e.dataTransfer.dropEffect = "none";
       setOver(enabled);
     });

@@ -12,26 +12,32 @@ import { endTrouble, failureOf, lost, microphoneTrouble, noticeOf, pauses, refus
 
 export type CallStatus = "off" | "asking" | "connecting" | "on" | "again" | "ending" | "ended";
 
-const steady = 10_000; // milliseconds after which a connection counts as stable and resets the retries
-const parting = 5000; // maximum milliseconds that ending waits for the service to confirm which part of the answer was heard
+const steady = 10_000; // milliseconds after which a connection counts as stable, so that the count of retries begins again
+const parting = 5000; // milliseconds that ending waits at most for the service to confirm which part of the answer was played
 
-/** Dispatches "change" when its state changes, and "level" when a volume changes. */
+/**
+ * A voice conversation. It dispatches "change" when its state changes, and "level" when a volume
+ * changes.
+ */
 export class Call extends EventTarget {
   status: CallStatus = "off";
   trouble: Trouble | null = null;
   /** A message that does not end the call. */
   notice: string | null = null;
   muted = false;
-  /** Whether speech is recognized on the service's own machine, which is far less reliable than a cloud service. */
+  /**
+   * Whether the service recognizes speech on its own machine, which is far less reliable than a
+   * cloud service.
+   */
   offline = false;
   /** Whether the agent's voice is playing. */
   sounding = false;
   /**
-   * The time of the last start or end, on the clock that events use. It identifies the second click
-   * of a double click.
+   * The time of the last start or end, on the clock that events use. With it, the second click of a
+   * double click is ignored.
    */
   turnedAt = -Infinity;
-  /** The number of the current reconnection attempt, up to pauses.length. */
+  /** The number of the current attempt to reconnect, up to pauses.length. */
   tries = 0;
   devices: MediaDeviceInfo[] = [];
   readonly levels = { microphone: 0, agent: 0 };
@@ -43,11 +49,11 @@ export class Call extends EventTarget {
   private stopping = new AbortController();
   private openedAt = 0;
   private lastError: { code: string | null; message: string } = { code: null, message: "" };
-  private sent = 0; // samples sent on this connection
-  private sentAt = 0; // the time of the last sent samples
-  private failure: string | null = null; // the error of the last failed answer
-  private silent = 0; // silence in milliseconds that ends a question; it counts as part of the question
-  private spokenAt: number | null = null; // the end of the question that is not answered yet
+  private sent = 0; // number of samples sent on this connection
+  private sentAt = 0; // when the last samples were sent
+  private failure: string | null = null; // error of the last failed answer
+  private silent = 0; // milliseconds of silence that end a question; the question includes them
+  private spokenAt: number | null = null; // end of the question that has no answer yet
   private readonly cut = new Set<string>(); // interrupted answers, whose remaining audio is ignored
   private readonly untold = new Set<string>(); // interrupted answers whose played part the service has not confirmed yet
   private told = (): void => {}; // called when untold becomes empty
@@ -103,7 +109,7 @@ export class Call extends EventTarget {
 
   /**
    * Ends the call. The microphone closes immediately, and the connection closes when the service
-   * has confirmed which part of the answer was heard.
+   * has confirmed which part of the answer was played.
    */
   async end(): Promise<void> {
     if (this.status === "off" || this.status === "ending" || this.status === "ended") return;
@@ -118,7 +124,7 @@ export class Call extends EventTarget {
   }
 
   /**
-   * Stops the audio, and waits until the service has confirmed which part of the answer was heard.
+   * Stops the audio, and waits until the service has confirmed which part of the answer was played.
    */
   private tellHeard(): Promise<void> {
     return new Promise((resolve) => {
@@ -133,7 +139,7 @@ export class Call extends EventTarget {
     this.set({ muted: on });
   }
 
-  /** Stops the agent's answer, as speaking does. */
+  /** Stops the agent's answer, in the same way as speech of the person. */
   hush(): void {
     this.line?.send({ type: "response.cancel" });
     this.speaker?.stop();
@@ -196,7 +202,7 @@ export class Call extends EventTarget {
     void this.again(lost);
   }
 
-  /** Reconnects after a pause, or ends the call with the error if no attempt is left. */
+  /** Reconnects after a pause. If no attempt is left, ends the call with the error. */
   private async again(trouble: Trouble): Promise<void> {
     const pause = pauses[this.tries];
     if (pause === undefined) return this.finish(trouble.head === lost.head ? lost : trouble);
@@ -218,8 +224,8 @@ export class Call extends EventTarget {
   }
 
   /**
-   * Reads which part of an interrupted answer was heard, for answers that the service will not
-   * confirm on this connection.
+   * Reads which part of each interrupted answer was played, for the answers that the service will
+   * not confirm on this connection.
    */
   private readHeard(): void {
     for (const item of this.untold) this.session.cut(item);
@@ -306,7 +312,7 @@ export class Call extends EventTarget {
   }
 
   /**
-   * Handles an answer that was played to its end or was stopped. For a stopped answer, sends the
+   * Handles an answer that was played to its end or was stopped. If it was stopped, sends the
    * played duration to the service.
    */
   private played(played: Played | null, stopped: boolean): void {

@@ -5,14 +5,14 @@ import { Words } from "../texts/voice";
 import type { VoiceEvent } from "./spoken";
 
 /**
- * Returns the request for a secret, which is valid for this session only. The page's curl command
+ * Returns the request for a secret that is valid only for this session. The page's curl command
  * shows the same request.
  */
 export const secretRequest = (target: Target, session: string) => ({
   method: "POST" as const, path: "/v1/realtime/client_secrets", params: { session_id: session }, body: { session: { type: "realtime", model: targetId(target) } },
 });
 
-const most = 1 << 20; // maximum unsent bytes, after which the connection counts as broken
+const most = 1 << 20; // maximum number of unsent bytes; with more, the connection counts as broken
 
 export interface LineEvents {
   told: (event: VoiceEvent) => void;
@@ -30,7 +30,7 @@ export class Line {
     };
   }
 
-  /** Waits until the connection is open. It returns false if it was refused. */
+  /** Waits until the connection is open. Returns false if the service has refused it. */
   opened(signal: AbortSignal): Promise<boolean> {
     const { socket, on } = this;
     return new Promise((resolve) => {
@@ -87,8 +87,8 @@ export async function open(target: Target, session: string, on: LineEvents, sign
 }
 
 /**
- * Returns why a socket was refused. Browsers do not report the reason, so the same request is sent
- * over HTTP.
+ * Returns why the service has refused a connection. Browsers do not report the reason, so the same
+ * request is sent over HTTP.
  */
 const reason = (url: string, secret: string, signal: AbortSignal): Promise<ApiError> =>
   reached(async () => {

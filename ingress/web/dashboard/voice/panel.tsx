@@ -115,8 +115,8 @@ function Latency({ turns }: { turns: Turn[] }) {
 const calm = 250; // milliseconds between two drawings for people who prefer reduced motion
 
 /**
- * Shows the volume of the person or of the agent. It is drawn independently of the page's
- * rendering, which would be too slow.
+ * Shows the volume of the person or of the agent. It is drawn directly, because rendering the page
+ * for each change would be too slow.
  */
 function Level({ call, of, label }: { call: Call; of: keyof Call["levels"]; label: string }) {
   const meter = useRef<HTMLDivElement>(null);

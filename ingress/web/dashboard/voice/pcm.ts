@@ -3,7 +3,7 @@
 /** Samples per second, in both directions. */
 export const rate = 24_000;
 
-/** Returns the duration of a number of samples in milliseconds. */
+/** Converts a number of samples to milliseconds. */
 export const millis = (samples: number): number => samples / (rate / 1000);
 
 /** Converts samples between -1 and 1 to 16-bit integers. */
@@ -13,7 +13,7 @@ export function toPCM(samples: Float32Array): Int16Array {
   return out;
 }
 
-const chunk = 8192; // maximum arguments per call
+const chunk = 8192; // maximum number of arguments of one call
 
 /** Encodes samples as base64, little-endian on every machine. */
 export function encode(pcm: Int16Array): string {
@@ -36,14 +36,14 @@ export function decode(text: string): Float32Array<ArrayBuffer> {
   return out;
 }
 
-/** Returns the sum of the squares of the samples, which determines their loudness. */
+/** Returns the sum of the squares of samples, from which loudness is computed. */
 export function energy(samples: ArrayLike<number>): number {
   let sum = 0;
   for (let i = 0; i < samples.length; i++) sum += (samples[i] ?? 0) ** 2;
   return sum;
 }
 
-const quietest = -60; // decibels below the maximum
+const quietest = -60; // the volume in decibels, relative to the maximum, that counts as silence
 
 /** Returns the loudness of samples from 0 to 1, on a logarithmic scale as the ear perceives it. */
 export function loudness(sum: number, samples: number): number {
@@ -53,16 +53,16 @@ export function loudness(sum: number, samples: number): number {
 }
 
 const gcd = (a: number, b: number): number => (b === 0 ? a : gcd(b, a % b));
-const lobes = 12; // of the filter, on each side
+const lobes = 12; // number of lobes of the filter on each side
 
 /**
- * Converts samples from one rate to another, chunk by chunk. Some browsers provide the microphone
- * only at its own rate.
+ * Converts samples from one rate to another, chunk by chunk. It is needed because some browsers
+ * provide the audio of a microphone only at its own rate.
  */
 export class Resampler {
   private readonly up: number;
   private readonly down: number;
-  private readonly half: number; // source samples on each side that contribute to an output sample
+  private readonly half: number; // number of source samples on each side that contribute to an output sample
   private readonly phases: Float32Array[] = [];
   private kept: Float32Array;
   private next = 0; // index of the next output sample, within a common period of both rates
@@ -102,7 +102,8 @@ export class Resampler {
   }
 
   /**
-   * Reduces the counters by whole common periods, so that they stay small in long conversations.
+   * Reduces the counters by whole common periods of both rates, so that they stay small in long
+   * conversations.
    */
   private settle(): void {
     const periods = Math.floor(this.next / this.up) - 1;
@@ -113,8 +114,8 @@ export class Resampler {
 }
 
 /**
- * Returns the weights of the source samples around an output sample. The output sample lies at an
- * offset after the middle source sample.
+ * Returns the weights of the source samples around an output sample. The output sample lies offset
+ * source samples after the middle one.
  */
 function filter(offset: number, half: number, cutoff: number): Float32Array {
   const taps = Float32Array.from({ length: half * 2 }, (_, i) => {

@@ -1,4 +1,4 @@
-// The playback queue. It runs on the audio thread and counts the samples that were actually played.
+// The queue of audio to play. It runs on the audio thread and counts the samples that were played.
 
 /** The number of played samples of an answer. */
 export interface Played {
@@ -11,19 +11,19 @@ interface Piece {
   samples: Float32Array;
 }
 
-const enough = 1920; // samples before playback starts: 80 ms, so that a late chunk causes no gap
-const fading = 120; // samples: 5 ms
+const enough = 1920; // number of samples before playback starts: 80 ms, so that a late chunk causes no gap
+const fading = 120; // number of samples of a fade-out: 5 ms
 
 export class Playback {
   private pieces: Piece[] = [];
   private ended = new Set<string>();
-  private offset = 0; // position in the first chunk
+  private offset = 0; // number of samples of the first chunk that were played
   private flowing = false;
   private rest = new Float32Array(); // the fade-out of a stopped answer
   private item: string | null = null; // the answer that is playing or was played last
   private readonly counts = new Map<string, number>();
 
-  /** The number of queued samples. */
+  /** Returns the number of queued samples. */
   get waiting(): number {
     return this.pieces.reduce((n, p) => n + p.samples.length, -this.offset);
   }
@@ -32,7 +32,7 @@ export class Playback {
     if (samples.length > 0) this.pieces.push({ item, samples });
   }
 
-  /** Marks an answer as complete. */
+  /** Marks an answer as complete: no further chunks of it follow. */
   end(item: string): void {
     this.ended.add(item);
   }
@@ -73,7 +73,7 @@ export class Playback {
     return this.item === null ? null : this.of(this.item);
   }
 
-  /** Returns the answers that were played to their end since the last call. */
+  /** Returns the answers that have been played to their end since the last call. */
   over(): Played[] {
     const done: Played[] = [];
     for (const item of this.ended) {
@@ -86,7 +86,7 @@ export class Playback {
     return done;
   }
 
-  /** Stops immediately, and returns the played part of the current answer. */
+  /** Stops the playback immediately. Returns the played part of the current answer. */
   stop(): Played | null {
     const [first] = this.pieces;
     if (this.flowing && first) {

@@ -7,12 +7,12 @@ import type { Played } from "./playback";
  */
 const worklet = (): string => document.getElementById("app")?.dataset["worklet"] ?? "";
 
-/** Receives the audio of the microphone. */
+/** Called with the audio of the microphone. */
 export interface Ears {
   heard: (pcm: Int16Array) => void;
-  /** The volume from 0 to 1, about 20 times per second. */
+  /** Called with the volume from 0 to 1, about 20 times per second. */
   loud: (level: number) => void;
-  /** The microphone was disconnected. */
+  /** Called when the microphone was disconnected. */
   gone: () => void;
 }
 
@@ -23,7 +23,7 @@ const wanted = (device: string | null): MediaStreamConstraints => ({
 export class Microphone {
   private stream: MediaStream | null = null;
   private source: MediaStreamAudioSourceNode | null = null;
-  private own: AudioContext | null = null; // used if the browser cannot capture at the service's rate
+  private own: AudioContext | null = null; // the microphone's audio context; used if the browser cannot record at the service's rate
   private node: AudioWorkletNode | null = null;
   private muted = false;
 
@@ -34,9 +34,11 @@ export class Microphone {
     return this.stream?.getAudioTracks()[0]?.getSettings().deviceId ?? null;
   }
 
-  /** Opens a microphone while the audio thread starts. Null opens the default microphone. */
+  /**
+   * Opens a microphone while the audio thread starts. The value null opens the default microphone.
+   */
   async open(context: AudioContext, device: string | null, ready?: Promise<void>): Promise<void> {
-    ready?.catch(() => {}); // its error is reported by the await below
+    ready?.catch(() => {}); // the await below reports its error
     const stream = await navigator.mediaDevices.getUserMedia(wanted(device));
     this.release();
     this.stream = stream;
@@ -93,11 +95,11 @@ export class Microphone {
   }
 }
 
-/** Receives reports about the playback. */
+/** Called with reports about the playback. */
 export interface Sounding {
   playing: (played: Played | null, level: number) => void;
   over: (played: Played) => void;
-  /** Called when stop has stopped the playback. */
+  /** Called after stop has stopped the playback. */
   stopped: (played: Played | null) => void;
 }
 
@@ -119,7 +121,7 @@ export class Loudspeaker {
     this.node.connect(context.destination);
   }
 
-  /** The number of samples that the device has buffered but not played. */
+  /** Returns the number of samples that the device has buffered but not played. */
   get underWay(): number {
     const seconds = this.context.outputLatency;
     return Number.isFinite(seconds) ? Math.round(seconds * rate) : 0; // some browsers do not report the latency
@@ -129,12 +131,12 @@ export class Loudspeaker {
     this.node.port.postMessage({ type: "play", item, samples }, [samples.buffer]);
   }
 
-  /** Marks an answer as complete. */
+  /** Marks an answer as complete: no further audio of it follows. */
   end(item: string): void {
     this.node.port.postMessage({ type: "end", item });
   }
 
-  /** Stops the playback. The played part is then passed to the callback stopped. */
+  /** Stops the playback, and then passes the played part to the callback stopped. */
   stop(): void {
     this.node.port.postMessage({ type: "stop" });
   }

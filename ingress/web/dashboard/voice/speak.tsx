@@ -13,7 +13,7 @@ import { toast } from "../ui/toast";
 export interface Voice {
   agent: Agent;
   mayEdit: boolean;
-  /** Receives the saved agent. */
+  /** Called with the agent after its voice setting was saved. */
   adopt: (agent: Agent) => void;
 }
 

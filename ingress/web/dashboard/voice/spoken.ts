@@ -21,7 +21,7 @@ export interface VoiceEvent {
   error?: { type?: string; code?: string | null; message?: string; param?: string | null };
 }
 
-/** The text of an answer if no part of it was heard. */
+/** The text that replaces an answer of which no part was played. */
 export const nothing = "…";
 
 const begun = (item: string): Turn => ({
@@ -36,7 +36,7 @@ const change = (turns: Turn[], of: (spoken: Spoken) => boolean, by: Change): Tur
 const phase = (turns: Turn[], of: (spoken: Spoken) => boolean, now: Spoken["phase"]): Turn[] =>
   change(turns, of, (turn, spoken) => ({ ...turn, spoken: { ...spoken, phase: now } }));
 
-/** Returns the turns after an event. Unknown events change nothing. */
+/** Returns the turns as they are after an event. Unknown events change nothing. */
 export function afterVoice(turns: Turn[], event: VoiceEvent): Turn[] {
   const asked = (s: Spoken) => s.item === event.item_id;
   const answered = (s: Spoken) => s.response !== null && s.response === event.response_id;
@@ -63,7 +63,10 @@ export function afterVoice(turns: Turn[], event: VoiceEvent): Turn[] {
   }
 }
 
-/** Sets the transcript of a turn. A turn without words is removed, because it gets no answer. */
+/**
+ * Sets the transcript of a turn. If the transcript has no words, the turn is removed, because it
+ * gets no answer.
+ */
 function understood(turns: Turn[], asked: (spoken: Spoken) => boolean, words: string): Turn[] {
   if (words === "") return turns.filter((t) => !t.spoken || !asked(t.spoken) || t.spoken.response !== null);
   return change(turns, asked, (turn, spoken) => ({ ...turn, message: words, spoken: { ...spoken, phase: "thinking" } }));
@@ -92,12 +95,12 @@ function done(turns: Turn[], { response }: VoiceEvent): Turn[] {
     const over: Turn = { ...turn, runId: runOf(response) ?? turn.runId, spoken: { ...spoken, phase: "over" } };
     if (response.status === "cancelled") return { ...over, heard: over.heard ?? (spoken.said.trim() || nothing) };
     if (response.status === "failed" && over.runId !== null) return { ...over, spoken: { ...spoken, phase: "over", silent: spoken.played === 0 } };
-    if (response.status === "completed" || over.runId !== null) return over; // the run's stream delivers the rest
+    if (response.status === "completed" || over.runId !== null) return over; // the event stream of the run delivers the rest
     return { ...over, problem: refusalOf(response) };
   });
 }
 
-/** HTTP statuses for refusals, by error code. */
+/** The HTTP statuses that correspond to the error codes of refused turns. */
 const statuses: Record<string, number> = {
   rate_limited: 429, rate_limit_exceeded: 429, budget_exceeded: 429, overloaded: 503, unavailable: 503, permission_denied: 403, caller_not_allowed: 403, not_found: 404,
 };
@@ -108,8 +111,8 @@ function refusalOf(response: NonNullable<VoiceEvent["response"]>): ApiError {
 }
 
 /**
- * Returns the turns after the connection was lost, or was ended by the person. Turns without words
- * are removed, and turns without a run get an error.
+ * Returns the turns as they are after the connection was lost or the person ended it. Turns without
+ * words are removed, and turns without a run get an error.
  */
 export function afterLoss(turns: Turn[], ended = false): Turn[] {
   return turns.filter((t) => !t.spoken || t.runId !== null || t.problem !== null || t.message !== "").map((t) => {
@@ -122,14 +125,14 @@ export function afterLoss(turns: Turn[], ended = false): Turn[] {
 const cutOff = () => new ApiError(0, "connection_lost", Words.connectionWasLost);
 const unanswered = () => new ApiError(0, "speaking_ended", Words.conversationEndedBeforeAgent);
 
-/** Returns the turns with the played duration of an answer. */
+/** Returns the turns with the played duration of an answer set. */
 export const withPlayed = (turns: Turn[], answer: string, played: number): Turn[] =>
   change(turns, (s) => s.answer === answer, (turn, spoken) => (played > spoken.played ? { ...turn, spoken: { ...spoken, played, silent: false } } : turn));
 
-/** Returns the turns with the time until the first sound of an answer. */
+/** Returns the turns with the time until the first sound of an answer set. */
 export const withLatency = (turns: Turn[], answer: string, latency: number): Turn[] =>
   change(turns, (s) => s.answer === answer && s.latency === null, (turn, spoken) => ({ ...turn, spoken: { ...spoken, latency } }));
 
-/** Returns the turns after an answer was interrupted. */
+/** Returns the turns as they are after an answer was interrupted. */
 export const interrupted = (turns: Turn[], answer: string): Turn[] =>
   change(turns, (s) => s.answer === answer, (turn, spoken) => ({ ...turn, heard: turn.heard ?? (spoken.said.trim() || nothing) }));

@@ -1,4 +1,4 @@
-// Explains in words why speaking failed or ended.
+// Explains why a voice conversation failed or ended.
 import { ApiError } from "../api";
 import * as texts from "../texts/voice";
 import { Words } from "../texts/voice";
@@ -11,7 +11,7 @@ export interface Trouble {
   again: boolean;
   /** Whether the conversation ended normally. */
   calm?: boolean;
-  /** The part of the agent's settings that resolves the problem. */
+  /** The part of the agent's settings where the problem can be resolved. */
   settings?: string;
 }
 
@@ -80,7 +80,7 @@ export function endTrouble(code: number, said: string | null, message: string): 
   return null;
 }
 
-/** Milliseconds before each reconnection attempt. */
+/** The pauses before attempts to reconnect, in milliseconds. */
 export const pauses = [500, 2000, 5000] as const;
 
 export const lost: Trouble = { head: Words.connectionLost, words: Words.reconnectingFailedConversation, again: true };
@@ -99,8 +99,8 @@ export function noticeOf(error: { code?: string | null; message?: string }): str
 }
 
 /**
- * Explains why an answer was not spoken, or not to its end. Returns null for a refused message,
- * because its turn shows the error.
+ * Explains why an answer was not spoken, or not to its end. Returns null if the message was
+ * refused, because its turn shows that error.
  */
 export function failureOf({ response }: VoiceEvent): string | null {
   if (response?.status !== "failed" || !response.metadata?.["run_id"]) return null;

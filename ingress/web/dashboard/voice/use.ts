@@ -3,8 +3,8 @@ import type { ChatSession } from "../chat/session";
 import { Call } from "./call";
 
 /**
- * Returns a session's call. Renders again when the call changes, and ends the call when the session
- * is left.
+ * Returns the call of a session. The component renders again when the call changes. The call ends
+ * when the session is left.
  */
 export function useCall(session: ChatSession): Call {
   const call = useMemo(() => new Call(session), [session]);

@@ -9,10 +9,10 @@ declare abstract class AudioWorkletProcessor {
 declare function registerProcessor(name: string, processor: new () => AudioWorkletProcessor): void;
 declare const sampleRate: number;
 
-const frame = 720; // samples per message: 30 ms
+const frame = 720; // number of samples in a message: 30 ms
 const silence = new Float32Array(128);
 
-/** Sends captured audio at the service's rate. */
+/** Sends the microphone's audio to the page, at the service's rate. */
 class Capture extends AudioWorkletProcessor {
   private readonly resampler = new Resampler(sampleRate, rate);
   private readonly filled = new Float32Array(frame);
@@ -27,7 +27,8 @@ class Capture extends AudioWorkletProcessor {
   }
 
   process(inputs: Float32Array[][]): boolean {
-    // Without input, while the microphone is being switched, silence keeps the sample count in step with time.
+    // While the microphone is being switched, there is no input. Silence then keeps the number of
+    // samples in step with time.
     for (const sample of this.resampler.push(inputs[0]?.[0] ?? silence)) {
       this.filled[this.length++] = sample;
       if (this.length === frame) this.send();
@@ -44,9 +45,9 @@ class Capture extends AudioWorkletProcessor {
 
 type Order = { type: "play"; item: string; samples: Float32Array } | { type: "end"; item: string } | { type: "stop" } | { type: "close" };
 
-const told = 10; // render quanta between two reports: 53 ms
+const told = 10; // number of render quanta between two reports: 53 ms
 
-/** Plays chunks without gaps, and reports the played samples. */
+/** Plays chunks of audio without gaps, and reports the number of played samples. */
 class Speaker extends AudioWorkletProcessor {
   private readonly playback = new Playback();
   private turns = 0;

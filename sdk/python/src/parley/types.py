@@ -2287,7 +2287,7 @@ class Usage(TypedDict):
 
 
 RunErrorCode: TypeAlias = Literal[
-    # The model does not exist here, or its provider is not configured.
+    # The model does not exist in this service, or its provider is not configured.
     "model_not_available",
     # The provider failed or was unreachable until the run's deadline.
     "model_unavailable",
@@ -2295,13 +2295,15 @@ RunErrorCode: TypeAlias = Literal[
     "model_rate_limited",
     # The model did not respond before the run's deadline.
     "model_timeout",
-    # The model's answer was interrupted in several attempts in a row, or within a tool call.
+    # The model's answer broke off in several attempts in a row, or the output limit cut off a tool
+    # call or the JSON of the answer.
     "model_truncated",
     # The provider rejected the request or the credentials, or returned an unusable response.
     "model_rejected",
     # The service's account at the provider has no credit or quota left.
     "model_quota_exceeded",
-    # The prompt exceeds the model's context. The message contains both sizes.
+    # The prompt exceeds the model's context. The message contains the sizes of the prompt and of
+    # the context.
     "context_too_long",
     # The run made too many model calls.
     "turn_limit",
@@ -2316,9 +2318,12 @@ RunErrorCode: TypeAlias = Literal[
     "byte_limit",
     # The run made too many tool calls.
     "tool_call_limit",
-    # The answer does not match the output schema, also after one correction. `errors` has the
+    # The answer does not match the output schema, even after one correction. `errors` has the
     # paths.
     "output_invalid",
+    # An attachment cannot be used: the document cannot be read, the image is damaged, or the file
+    # no longer exists. The message names the file.
+    "attachment_unreadable",
     # Too many runs of the organization are waiting for a person's decision or for results of their
     # clients.
     "action_limit",
@@ -4223,12 +4228,12 @@ ErrorCode: TypeAlias = Literal[
     "unauthenticated",
     # run-automation and MCP accept API keys only.
     "api_key_required",
-    # The caller's role or membership does not allow this, a page of another origin sent the
+    # The caller's role or membership does not allow the request, a page of another origin sent the
     # request, or the agent has no widget that allows the page's origin.
     "permission_denied",
     # The agent's `allowedCallers` does not include this kind of caller.
     "caller_not_allowed",
-    # Demo mode only allows listing templates and chatting with them.
+    # The demo permits only listing templates and chatting with them.
     "demo_restricted",
     # A browser called run-automation.
     "server_to_server_only",
@@ -4240,13 +4245,11 @@ ErrorCode: TypeAlias = Literal[
     # The path does not support the method; the header `Allow` lists the supported methods.
     "method_not_allowed",
     # The agent has changed since it was read, or a different decision was already made on the run's
-    # action: read the agent or run again.
+    # action: read the agent, or the run, again.
     "version_conflict",
     # Such a resource already exists, a limit is reached, the resource is being deleted, or the hook
     # is disabled. `detail` says which.
     "conflict",
-    # `If-Match` does not match the current version: read the resource again.
-    "precondition_failed",
     # An account with this email address already exists.
     "email_taken",
     # An organization must have at least one owner.
@@ -4258,6 +4261,8 @@ ErrorCode: TypeAlias = Literal[
     "document_exists",
     # The run, or the run of this idempotency key, was erased by its organization.
     "erased",
+    # `If-Match` does not match the current version: read the resource again.
+    "precondition_failed",
     # The body exceeds this endpoint's limit.
     "payload_too_large",
     # The body's type is not supported. A body must be `application/json`, in UTF-8 and not

@@ -1,8 +1,11 @@
 package offline
 
 import (
+	"encoding/json"
+
 	"parley/shared/domain"
 	"parley/workers/internal/llm"
+	"parley/workers/internal/llm/offline/fill"
 )
 
 // chosen applies the request's choice of tools to the calls that the rules have chosen. If the
@@ -26,15 +29,40 @@ func (p prompt) chosen(choice string, calls []llm.ToolCall) []llm.ToolCall {
 	return []llm.ToolCall{p.forcedCall(forced)}
 }
 
-// forcedCall returns a call of a tool with the arguments that the message contains. If an argument
-// is missing, a text is set to the message, and any other argument is empty.
+// forcedCall returns a call of a tool with the arguments that the message contains. An argument that
+// is not written as "name: value" is found as in an answer with a schema. If the message contains no
+// value for it, a text is set to the message, and any other argument is empty.
 func (p prompt) forcedCall(t llm.ToolSpec) llm.ToolCall {
 	s := schemaFor(t)
 	args, missing := arguments(t, p.message)
+	var found map[string]any
+	if len(missing) > 0 {
+		_ = json.Unmarshal([]byte(fill.Answer(t.Schema, fill.Input{Message: p.message})), &found) // without an object, nothing is found
+	}
 	for _, name := range missing {
-		args[name] = emptyValue(s.Properties[name].plain(), p.message)
+		if args[name] = found[name]; isEmpty(found[name]) {
+			args[name] = emptyValue(s.Properties[name].plain(), p.message)
+		}
 	}
 	return newCall(t, args)
+}
+
+// isEmpty reports whether a JSON value states nothing, such as null, 0 or an empty list.
+func isEmpty(value any) bool {
+	switch v := value.(type) {
+	case string:
+		return v == ""
+	case float64:
+		return v == 0
+	case bool:
+		return !v
+	case []any:
+		return len(v) == 0
+	case map[string]any:
+		return len(v) == 0
+	default:
+		return true
+	}
 }
 
 // emptyValue returns the schema's first choice, or else an empty value of the schema's type. If the

@@ -38,13 +38,13 @@ func programOutput(r llm.ToolResult) (codeOutput, bool) {
 }
 
 // codeReport describes the output and the files of a program, or the error with which it ended.
-func codeReport(name string, failed bool, out codeOutput) string {
+func codeReport(failed bool, out codeOutput) string {
 	var parts []string
 	printed := strings.TrimSpace(strings.TrimRight(out.Stdout, "\n") + "\n" + strings.TrimRight(out.Stderr, "\n"))
 	switch {
 	case failed:
 		text := strings.TrimRight(out.Error, "\n ")
-		parts = append(parts, fmt.Sprintf("%s failed: %s", name, excerpt(unfenced.Replace(errorLine(text, out.Limit != "")), quotedText)))
+		parts = append(parts, fmt.Sprintf("The program failed: %s", excerpt(unfenced.Replace(errorLine(text, out.Limit != "")), quotedText)))
 		if sentence, rest, more := strings.Cut(text, "\n"); more {
 			if out.Limit != "" && sentence != "" { // the first part of the answer already mentions the limit
 				text = rest
@@ -55,9 +55,9 @@ func codeReport(name string, failed bool, out codeOutput) string {
 			parts = append(parts, "Before that it printed:", block(printed))
 		}
 	case printed != "":
-		parts = append(parts, name+" answered:", block(printed))
+		parts = append(parts, "The program printed:", block(printed))
 	case out.Value == "":
-		parts = append(parts, name+" answered, and said nothing.")
+		parts = append(parts, "The program printed nothing.")
 	}
 
 	if out.Value != "" {

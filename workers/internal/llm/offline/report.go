@@ -51,7 +51,7 @@ func report(r llm.ToolResult, message string) string {
 		if results := computed(message, program); results != "" && !r.Failed {
 			return results
 		}
-		return codeReport(r.Name, r.Failed, program)
+		return codeReport(r.Failed, program)
 	}
 	return plainReport(r)
 }

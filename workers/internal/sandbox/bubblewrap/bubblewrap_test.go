@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/shared/testkit"
 	"parley/workers/internal/sandbox"
 	"parley/workers/internal/sandbox/cgroup"
 	"parley/workers/internal/sandbox/sandboxtest"
@@ -96,9 +97,9 @@ func until(tb testing.TB, patience time.Duration, what string, yes func() bool) 
 	tb.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(patience); !yes(); <-tick.C {
-		if time.Now().After(end) {
-			tb.Fatalf("not within %s: %s", patience, what)
+	for began := time.Now(); !yes(); <-tick.C {
+		if testkit.Late(began, patience) {
+			tb.Fatalf("not true after %s: %s", time.Since(began), what)
 		}
 	}
 }

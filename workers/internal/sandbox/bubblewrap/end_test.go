@@ -247,7 +247,7 @@ func TestNothingOutlivesAKilledWorker(t *testing.T) {
 		}
 		_ = worker.Process.Kill()
 		_ = worker.Wait() // the worker was killed
-		until(t, testkit.Within(3*time.Second), fmt.Sprintf("nothing is left of %d sandboxes", count), func() bool { return len(marked(t, name)) == 0 })
+		until(t, 3*time.Second, fmt.Sprintf("nothing is left of %d sandboxes", count), func() bool { return len(marked(t, name)) == 0 })
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // soon returns a second, plus time for the delays of a busy machine.
-func soon() time.Duration { return testkit.Within(2500 * time.Millisecond) }
+const soon = 2500 * time.Millisecond
 
 // own returns process attributes that give a child its own PID namespace, like in a sandbox.
 func own() *syscall.SysProcAttr {
@@ -29,9 +29,9 @@ func within(t *testing.T, limit time.Duration, what string, is func() bool) {
 	t.Helper()
 	poll := time.NewTicker(2 * time.Millisecond)
 	defer poll.Stop()
-	for deadline := time.Now().Add(limit); !is(); <-poll.C {
-		if time.Now().After(deadline) {
-			t.Fatal("not within ", limit, ": ", what)
+	for began := time.Now(); !is(); <-poll.C {
+		if testkit.Late(began, limit) {
+			t.Fatal("not true after ", time.Since(began), ": ", what)
 		}
 	}
 }
@@ -69,7 +69,7 @@ func TestHostileTreesEndSoon(t *testing.T) { //nolint:tparallel // storms would 
 			})
 			began := time.Now()
 			err := tree.Kill()
-			if took := time.Since(began); err != nil || took > soon() {
+			if took := time.Since(began); err != nil || took > testkit.Within(soon) {
 				t.Error(took, err)
 			} else {
 				t.Log(took)
@@ -180,7 +180,7 @@ func TestZombiesUseNothing(t *testing.T) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	within(t, soon(), "its end", func() bool {
+	within(t, soon, "its end", func() bool {
 		pids, err := tree.Pids()
 		return err == nil && len(pids) == 0
 	})

@@ -98,10 +98,10 @@ func excessOutput() []excess {
 		return nil
 	}
 	return []excess{
-		{name: "endless output", code: "while True: print('x' * 1000)", limit: limits(cpu, wall), check: kept, brief: true},
-		{name: "endless errors", code: "while True: print('x' * 1000, file=sys.stderr)", limit: limits(cpu, wall), check: kept},
-		{name: "endless output around Python's streams", code: "while True: os.write(1, b'x' * 65536)", limit: limits(cpu, wall), check: kept},
-		{name: "endless output from a child", code: "talk_in_child()", limit: limits(cpu, wall), check: kept},
+		{name: "endless output", code: "while True: print('x' * 1000)", limit: limits(cpu), check: kept, brief: true},
+		{name: "endless errors", code: "while True: print('x' * 1000, file=sys.stderr)", limit: limits(cpu), check: kept},
+		{name: "endless output around Python's streams", code: "while True: os.write(1, b'x' * 65536)", limit: limits(cpu), check: kept},
+		{name: "endless output from a child", code: "talk_in_child()", limit: limits(cpu), check: kept},
 		{name: "too much output", code: "print('x' * 1_000_000)", limit: limits(outputLimit), fine: true, check: kept, brief: true},
 		{name: "too much output on stdout and stderr", code: "both()", limit: limits(outputLimit), fine: true, check: kept},
 		{name: "an endless value", code: "'x' * 20_000_000", limit: limits(none, memory), fine: true},

@@ -220,7 +220,7 @@ func TestAnswersThatAreNoSound(t *testing.T) {
 			service := speechtest.NewService(t)
 			service.Answer = c.answer
 			cfg := config(service.URL)
-			cfg.Limits = remote.Limits{IdleChunk: 3 * time.Second}
+			cfg.Limits = remote.Limits{IdleChunk: 500 * time.Millisecond}
 			_, speaker := pair(t, cfg)
 			sound, err := speechtest.Say(t.Context(), speaker, speech.Line{Text: "hello"})
 			failed(t, err, speech.CodeSpeech, c.message, c.retryable)
@@ -262,13 +262,13 @@ func TestASlowListenerCausesNoTimeout(t *testing.T) {
 	t.Parallel()
 	service := speechtest.NewService(t)
 	cfg := config(service.URL)
-	cfg.Limits = remote.Limits{IdleChunk: 500 * time.Millisecond}
+	cfg.Limits = remote.Limits{IdleChunk: 3 * time.Second}
 	_, speaker := pair(t, cfg)
 	once := false
 	err := speaker.Synthesize(t.Context(), speech.Line{Text: "hello"}, func([]byte) error {
 		if !once {
 			once = true
-			<-time.After(700 * time.Millisecond) // longer than the service's time limit, but the call succeeds
+			<-time.After(4 * time.Second) // longer than the service's time limit, but the call succeeds
 		}
 		return nil
 	})

@@ -149,7 +149,7 @@ func TestFilesThatDoNotFit(t *testing.T) {
 		t.Error(got)
 	}
 	s, got, _ := ask(session, true, "")
-	if found(s.given[0]) != "middle=12 new=1234567" || got.Note != `Files of the session omitted from the folder, because it would be too large: "old".` {
+	if found(s.given[0]) != "middle=12 new=1234567" || got.Note != `These files of the session are not in the folder, because they would make it too large: "old".` {
 		t.Errorf("%s; %s", found(s.given[0]), got.Note)
 	}
 	four := (&fakeFiles{}).add("a", "").add("b", "").add("c", "").add("d", "")

@@ -63,7 +63,7 @@ func (b *Backend) fill(ctx context.Context, req tool.Request, named []string, ke
 	if keeps {
 		var out []string
 		if chosen, out = b.newest(all, placed); len(out) > 0 {
-			f.notes = append(f.notes, "Files of the session omitted from the folder, because it would be too large: "+nameList(out)+".")
+			f.notes = append(f.notes, "These files of the session are not in the folder, because they would make it too large: "+nameList(out)+".")
 		}
 	} else {
 		chosen = b.withAttached(chosen, attached, placed)

@@ -11,8 +11,8 @@ import type { Editor } from "./editor";
 import type { Look } from "./examples";
 
 const plain: Look = { title: "", greeting: "", accent: "", position: "", scheme: "" };
-const looks = new Map<string, Look>(); // by agent, so that the chosen appearance survives a change of the tab
-const accent = "#0b5a62"; // the widget's default
+const looks = new Map<string, Look>(); // the chosen appearance by agent, so that it survives a change of the tab
+const accent = "#0b5a62"; // the default colour of the widget
 const pause = 400; // milliseconds without typing before the preview changes
 
 /**
@@ -66,7 +66,7 @@ function Colour({ value, onChange }: { value: string; onChange: (value: string) 
   );
 }
 
-/** Returns a value once it has not changed for a moment. */
+/** Returns a value after it has not changed for a moment. */
 function useSettled<T>(value: T): T {
   const [settled, setSettled] = useState(value);
   useEffect(() => {

@@ -1,5 +1,6 @@
-// The unsaved settings of an agent. Fields have the names that the API's errors use, so that one
-// name identifies a change, a field in the request body, and the position of an error.
+// The unsaved settings of an agent. The fields of a draft have the names that the API's errors use.
+// The same name therefore identifies a change, a field of the request body, and the place of an
+// error in the form.
 import { Words } from "../../texts/agent";
 import { Words as SchemaWords } from "../../texts/schema";
 import { toolWords, type ToolName } from "../../toolnames";
@@ -83,7 +84,7 @@ export interface Draft {
 export const settingNames = ["temperature", "topP", "maxOutputTokens", "reasoningEffort", "seed", "stop", "parallelToolCalls"] as const;
 export type SettingName = (typeof settingNames)[number];
 
-/** The form's labels of the model settings. */
+/** The labels of the model settings in the form. */
 export const settingWords: Record<SettingName, string> = {
   temperature: Words.temperature, topP: Words.topP, maxOutputTokens: Words.maximumOutputTokens, reasoningEffort: Words.reasoningEffort, seed: Words.seed,
   stop: Words.stopTexts, parallelToolCalls: Words.parallelToolCalls,
@@ -154,8 +155,8 @@ export function rebase(mine: Draft, from: Draft, theirs: Draft): Draft {
 }
 
 /**
- * Returns a draft in which each entry of a list has the key of the entry of like with the same
- * name. With the same keys, entries stay open and focused after saving.
+ * Returns a draft with the keys of the draft like: each entry of a list gets the key of the entry
+ * with the same name. Entries whose keys do not change stay open and focused after saving.
  */
 export function withKeys(draft: Draft, like: Draft): Draft {
   const pairs = (rows: Pair[], others: Pair[] = []): Pair[] => rows.map((r) => ({ ...r, key: others.find((o) => o.name === r.name)?.key ?? r.key }));
@@ -267,14 +268,14 @@ function pairFaults(at: string, rows: Pair[], add: (field: string, message: stri
 
 export const toolNames: readonly ToolName[] = ["webSearch", "knowledge", "codeExecution", "httpRequest", "mcp", "voice"];
 
-/** The form's labels of the fields that belong to no tool. */
+/** The labels in the form for the fields that belong to no tool. */
 export const fieldWords: Partial<Record<Field, string>> = {
   name: Words.name, description: Words.description, systemPrompt: Words.systemPrompt, model: Words.model, fallbackModels: Words.fallbackModels, allowedCallers: Words.whoMayCallIt,
   "widget.enabled": Words.widget, "widget.allowedOrigins": Words.allowedOrigins, "widget.attachments": Words.attachments, "widget.identitySecret": Words.identitySecret,
   outputSchema: SchemaWords.jsonSchema, appendSources: Words.listOfSources, suggestions: Words.suggestedQuestions, ...settingWords, overridable: Words.settingsThatRequests,
 };
 
-/** Returns the labels of fields, each once. */
+/** Returns the labels of the given fields, each label once. */
 export function namesOf(changed: Field[]): string[] {
   return [...new Set(changed.map((f) => fieldWords[f] ?? toolWords[toolNames.find((t) => f.startsWith(`tools.${t}.`)) ?? "webSearch"]))];
 }

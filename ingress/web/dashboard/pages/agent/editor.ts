@@ -8,7 +8,7 @@ import type { Agent, AgentCheck } from "../../types";
 import { changeOf, differing, draftOf, faultsOf, rebase, withKeys, type Draft, type Field } from "./draft";
 
 export interface Editor {
-  /** The agent as last read. */
+  /** The agent as it was last read. */
   agent: Agent;
   draft: Draft;
   /** The saved settings as a draft. */
@@ -19,11 +19,11 @@ export interface Editor {
   /** Whether the agent was saved in the last 4 seconds. */
   saved: boolean;
   error: ApiError | undefined;
-  /** How often saving was refused. */
+  /** How often the service has refused to save the draft. */
   refused: number;
-  /** The agent with the changes that another person saved meanwhile. */
+  /** The agent with the changes that another person has saved since it was read. */
   theirs: Agent | undefined;
-  /** Set while the person is asked whether to discard unsaved changes. */
+  /** Set while the page asks the person whether to discard unsaved changes. */
   leaving: Leaving | null;
   set: <F extends Field>(field: F, value: Draft[F]) => void;
   /** Returns the error of the given field, ignoring errors of nested fields. */
@@ -50,7 +50,7 @@ interface Work {
   draft: Draft;
 }
 
-/** Unsaved changes, which survive navigation in the browser's history. */
+/** The unsaved changes by agent. They survive navigation in the browser's history. */
 const kept = new Map<string, Work>();
 
 export function useEditor(loaded: Agent): Editor {
@@ -68,7 +68,7 @@ export function useEditor(loaded: Agent): Editor {
   const changed = useMemo(() => differing(draft, base), [draft, base]);
   const dirty = changed.length > 0;
 
-  useLayoutEffect(() => { // an effect would miss input typed just before navigating back
+  useLayoutEffect(() => { // an effect would run too late, and miss input typed just before navigating back
     if (dirty) kept.set(agent.id, work);
     else kept.delete(agent.id);
   }, [work, dirty]);
@@ -107,7 +107,7 @@ export function useEditor(loaded: Agent): Editor {
     setError(undefined);
     try {
       const next = await put<Agent>("/api/agents", changeOf(agent, draft), { id: agent.id });
-      // Input that the person types while the request runs stays unsaved.
+      // Input that the person types during the request stays unsaved.
       settle({ agent: next, draft: rebase(now.current.draft, draft, withKeys(draftOf(next), now.current.draft)) });
       setSaved(Date.now());
     } catch (cause) {

@@ -114,7 +114,7 @@ function EntryFields({ editor, entry: e, at, change }: Omit<EntryProps, "open" |
 
 const wasSigned = (editor: Editor, name: string): boolean => editor.base["tools.httpRequest.endpoints"].some((e) => e.name === name && e.signingSecret !== "");
 
-/** Returns the error of a schema, or of a part of it. */
+/** Returns the error of a schema, or of a field in it. */
 function schemaFault(editor: Editor, at: string): string | undefined {
   const found = editor.error?.errors.find((e) => e.field === at || e.field.startsWith(at + "."));
   if (!found) return undefined;

@@ -73,7 +73,10 @@ with urllib.request.urlopen(request) as response:
             print(json.loads(line[5:])["text"], end="", flush=True)`,
 });
 
-/** Examples for existing clients. They need only the agent's id and the service's URL. */
+/**
+ * Examples for clients that other people have written. They need only the agent's id and the
+ * service's URL.
+ */
 export const connect = ({ baseUrl, id }: Where): Record<string, string> => ({
   "TypeScript SDK": `import { Parley } from "parley-sdk";
 

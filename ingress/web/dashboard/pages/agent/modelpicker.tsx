@@ -21,8 +21,8 @@ export function useModels(mayEdit: boolean): ModelList | undefined {
 const loading: ModelList = { default: "", models: [] };
 
 /**
- * A field that chooses a model from the list. "Another model" opens a text field for any name.
- * Without a list there is only the text field.
+ * A field that chooses a model from the list. "Another model" opens a text field for any name. If
+ * there is no list, only the text field is shown.
  */
 export function ModelPicker({ value, known, fault, onChange }: { value: string; known: ModelList | undefined; fault: string | undefined; onChange: (model: string) => void }) {
   const [typing, setTyping] = useState(false);

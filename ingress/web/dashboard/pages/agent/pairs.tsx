@@ -9,7 +9,8 @@ import { hidden, nextKey, type Pair } from "./draft";
 export function Pairs({ legend, hint, rows, onChange, fault, at, nameLabel, add, secret }: {
   legend: string; hint?: string; rows: Pair[]; onChange: (rows: Pair[]) => void;
   /**
-   * fault returns the error of a field. at is the name of the field that contains the whole list.
+   * Returns the error of a field. The parameter at is the name of the field that contains the whole
+   * list.
    */
   fault: (field: string) => string | undefined; at: string; nameLabel: string; add: string; secret?: boolean;
 }) {

@@ -1,4 +1,5 @@
 // The settings page of an agent.
+import { useEffect, useRef, useState } from "preact/hooks";
 import { del } from "../../api";
 import { go } from "../../router";
 import * as texts from "../../texts/agent";
@@ -21,12 +22,7 @@ export function Settings({ editor }: { editor: Editor }) {
   const { agent } = editor;
   return (
     <div class="settings">
-      <nav class="index" aria-label={Words.settings}>
-        <ul>
-          {parts.map(([id, words]) => <li key={id}><a href={`#${id}`}>{words}</a></li>)}
-          {editor.mayEdit && <li><a href="#delete">{Words.deleteIt}</a></li>}
-        </ul>
-      </nav>
+      <Index parts={editor.mayEdit ? [...parts, ["delete", Words.deleteIt]] : parts} />
       <div class="stack">
         {!editor.mayEdit && <p class="note">{Words.youCanViewThese}</p>}
         <fieldset class="plain stack" disabled={!editor.mayEdit}>
@@ -45,11 +41,49 @@ export function Settings({ editor }: { editor: Editor }) {
   );
 }
 
+/**
+ * Links to the sections, and marks the current one. On a wide screen the list stays where it is while
+ * the page scrolls, so that a click leaves the pointer on the same link.
+ */
+function Index({ parts }: { parts: readonly (readonly [id: string, words: string])[] }) {
+  const list = useRef<HTMLElement>(null);
+  const [current, setCurrent] = useState("");
+  const jumped = useRef(false); // the next scroll event is the jump of a click, which may not reach the section at the end of the page
+  useEffect(() => {
+    const look = () => {
+      const nav = list.current;
+      if (!nav?.parentElement) return;
+      const start = nav.parentElement.getBoundingClientRect().top + scrollY;
+      nav.style.top = `${Math.max(0, Math.min(start, innerHeight - nav.offsetHeight))}px`;
+      if (!jumped.current) setCurrent(parts.findLast(([id]) => (document.getElementById(id)?.getBoundingClientRect().top ?? Infinity) < innerHeight / 3)?.[0] ?? "");
+      jumped.current = false;
+    };
+    look();
+    addEventListener("scroll", look, { passive: true });
+    addEventListener("resize", look);
+    return () => {
+      removeEventListener("scroll", look);
+      removeEventListener("resize", look);
+    };
+  }, [parts.length]);
+  const choose = (id: string) => {
+    jumped.current = true;
+    setCurrent(id);
+  };
+  return (
+    <nav class="index" aria-label={Words.settings} ref={list}>
+      <ul>
+        {parts.map(([id, words]) => <li key={id}><a href={`#${id}`} aria-current={id === current ? "true" : undefined} onClick={() => choose(id)}>{words}</a></li>)}
+      </ul>
+    </nav>
+  );
+}
+
 function Delete({ agent }: { agent: Agent }) {
   const drop = async () => {
     await del("/api/agents", { id: agent.id });
     toast(texts.nameWasDeleted(agent.name));
-    go("/dashboard/agents", { replace: true }); // replace prevents the question about unsaved changes of the agent, which is deleted
+    go("/dashboard/agents", { replace: true }); // with replace, the page does not ask about unsaved changes of the deleted agent
   };
   return (
     <Section title={Words.deleteThisAgent} intro={Words.itsQueuedRuns}>

@@ -26,7 +26,9 @@ function entryPlace(draft: Draft, list: "endpoints" | "servers", i: number, rest
   return `${whole}: ${header !== undefined ? texts.headerHeader(header) : ((list === "servers" ? serverWords[first] : undefined) ?? within[first] ?? rest)}`;
 }
 
-/** Returns the form's label for a field, or the field's name if the form has no label for it. */
+/**
+ * Returns the label for a field in the form, or the field's name if the form has no label for it.
+ */
 export function placeOf(field: string, draft: Draft): string {
   const entry = /^tools\.(?:httpRequest\.(endpoints)|mcp\.(servers))\[(\d+)\]\.?(.*)$/.exec(field);
   if (entry) return entryPlace(draft, entry[1] === "endpoints" ? "endpoints" : "servers", Number(entry[3]), entry[4] ?? "");

@@ -13,7 +13,7 @@ import { Loaded, Problem } from "../../ui/parts";
 
 const empty = "empty";
 
-/** template is the id of the initially selected template. Any other text selects an empty agent. */
+/** The id of the template that is selected initially. Any other text selects an empty agent. */
 export function NewAgent({ template, onClose }: { template: string; onClose: () => void }) {
   const [from, setFrom] = useState(template.startsWith("tpl_") ? template : empty);
   const [name, setName] = useState("");

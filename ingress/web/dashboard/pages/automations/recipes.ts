@@ -11,13 +11,13 @@ export interface Setup {
   name: string;
   message: string;
   period: Period;
-  /** For example "07:30". With an hourly period only the minutes count. */
+  /** The time of the runs, for example "07:30". With an hourly period, only the minutes count. */
   at: string;
-  /** How long results are stored, in seconds; 0 means the service's default. */
+  /** How long the service stores results, in seconds; 0 means the service's default. */
   keep: number;
 }
 
-/** A text, and the file or shell to which it belongs. */
+/** A text, and the name of the file or shell to which it belongs. */
 export interface Piece {
   where: string;
   text: string;
@@ -26,12 +26,12 @@ export interface Piece {
 export interface Recipe {
   id: string;
   title: string;
-  /** Explains the recipe's behaviour. */
+  /** A note that explains the recipe's behaviour. */
   note: string;
   pieces: Piece[];
 }
 
-const start = "curl -sS --fail-with-body --retry 5 --retry-connrefused"; // retries are safe because of the idempotency key
+const start = "curl -sS --fail-with-body --retry 5 --retry-connrefused"; // retries are safe, because the request has an idempotency key
 
 const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
@@ -88,7 +88,7 @@ function calendarTime(s: Setup): string {
   return { hour: `*-*-* *:${two(minute)}:00`, day: `*-*-* ${time}`, week: texts.monTime(time), month: `*-*-01 ${time}` }[s.period];
 }
 
-const cronMost = 950; // characters; Debian's cron accepts 998 per command
+const cronMost = 950; // maximum number of characters of a command; Debian's cron accepts 998
 
 function cron(s: Setup): Recipe {
   const command = curl(s, { key: `$(date +${stamps[s.period]})`, between: " " }).replaceAll("%", "\\%"); // cron ends the line at an unescaped %
@@ -210,5 +210,5 @@ function webhook(s: Setup): Recipe {
   };
 }
 
-/** Returns all recipes. */
+/** Returns the recipes for all schedulers. */
 export const recipesOf = (s: Setup): Recipe[] => [cron(s), systemd(s), github(s), kubernetes(s), webhook(s)];

@@ -1,4 +1,5 @@
-// The notices on the home page: runs that wait for a decision, and parts of the service that fail.
+// The notices on the home page, about runs that wait for a decision and about parts of the service
+// that fail.
 import type { ComponentChildren } from "preact";
 import * as texts from "../../texts/home";
 import { Words } from "../../texts/home";
@@ -8,8 +9,8 @@ import { Icon } from "../../ui/icon";
 import { count, money, Section, Time } from "../../ui/parts";
 
 /**
- * Shows the notices. If stale is true, the overview may be outdated, so an overview without notices
- * shows nothing instead of "nothing needs you".
+ * Shows the notices. If stale is true, the overview may be outdated. An overview without notices
+ * then shows nothing instead of the sentence that nothing needs attention.
  */
 export function Needs({ of: o, stale }: { of: Overview; stale: boolean }) {
   const nothing = o.approvals + o.webhooks.length + o.notifications.length + o.documents.count + o.budgets.length === 0;
@@ -23,7 +24,7 @@ export function Needs({ of: o, stale }: { of: Overview; stale: boolean }) {
           )}
           {o.webhooks.map((h) => (
             <Need key={h.id} href={"/dashboard/automations/" + encodeURIComponent(h.id)} words={texts.webhookLastDeliveryWas(h.name, wordFor(statuses, h.status))}>
-              {h.error?.message} <Time at={h.receivedAt} />
+              {h.error && h.error.message + " · "}<Time at={h.receivedAt} />
             </Need>
           ))}
           {o.notifications.map((e) => (
@@ -44,7 +45,7 @@ export function Needs({ of: o, stale }: { of: Overview; stale: boolean }) {
   );
 }
 
-const most = 100; // the service counts runs up to this number
+const most = 100; // the service counts waiting runs up to this number
 
 const counted = (n: number): string => (n >= most ? texts.mostOrMore(most) : count(n));
 

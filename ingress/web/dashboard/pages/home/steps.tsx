@@ -1,4 +1,4 @@
-// The first steps. A step is done once the service has seen it. The list disappears when all are done,
+// The first steps. A step is done when the overview says so. The list disappears when all are done,
 // or when the person hides it in this browser.
 import { useState } from "preact/hooks";
 import { useSession } from "../../state";
@@ -41,7 +41,7 @@ function hide(organization: string): void {
   try {
     localStorage.setItem(hiddenIn(organization), "1");
   } catch {
-    // the steps stay hidden until the page is left
+    // the browser blocks its storage: the steps stay hidden until the page is left
   }
 }
 

@@ -8,8 +8,8 @@ export interface Row {
   path: string;
   op: FilterOp;
   /**
-   * The value as typed. It is JSON, or a string without quotes. For "in", values are separated by
-   * commas.
+   * The value as typed: JSON, or a string without quotes. For the operation "in", it is a list of
+   * values separated by commas.
    */
   value: string;
 }
@@ -18,13 +18,16 @@ export interface HookDraft {
   source: HookSource;
   name: string;
   agentId: string;
-  /** An API key's id, or newKey. */
+  /** The id of an API key, or newKey. */
   keyId: string;
   secret: string;
   signatureHeader: string;
   deliveryIdHeader: string;
   messageTemplate: string;
-  /** The JSON Schema of the answers as typed. An empty text means the agent's own. */
+  /**
+   * The JSON Schema of the answers as typed. An empty text means that the agent's own schema
+   * applies.
+   */
   outputSchema: string;
   filter: Row[];
   coalesces: boolean;
@@ -39,7 +42,7 @@ export const newKey = "new";
 let last = 0;
 export const nextRow = (path = "", op: FilterOp = "eq", value = ""): Row => ({ key: ++last, path, op, value });
 
-/** Returns the JSON value of a text, or the text itself if it is not JSON. */
+/** Returns the JSON value of a typed text, or the text itself if it is not JSON. */
 function valueOf(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
@@ -49,7 +52,7 @@ function valueOf(text: string): unknown {
 }
 
 /**
- * Returns the text to type for a value. A string that would be parsed as another value keeps its
+ * Returns the text to type for a value. A string that looks like another JSON value keeps its
  * quotes.
  */
 function typed(value: unknown): string {
@@ -74,7 +77,9 @@ function filterOf({ path, op, value }: Row): HookFilter {
 export const filtersOf = (rows: Row[]): HookFilter[] => rows.map(filterOf);
 const rowsOf = (filter: HookFilter[]): Row[] => filter.map((f) => nextRow(f.path, f.op, typedOf(f)));
 
-/** Returns the initial draft for a source, with the message and filter of its example. */
+/**
+ * Returns the initial draft for a source. Its message and filter are those of the source's example.
+ */
 export function beginning(source: HookSource, agentId: string, before?: HookDraft): HookDraft {
   const { template, filter, key } = sources[source];
   return {
@@ -93,16 +98,19 @@ export function draftOf(hook: Hook): HookDraft {
   };
 }
 
-/** Returns a typed number. Other text is returned unchanged, and the service rejects it. */
+/**
+ * Returns the number in a typed text. If the text is not a number, returns the text, which the
+ * service rejects.
+ */
 const numberOf = (text: string): number | string => (/^\d+$/.test(text.trim()) ? Number(text) : text);
 
 /**
- * Returns a typed schema, or null if there is none. Text that is not JSON is returned unchanged, and
- * the service rejects it.
+ * Returns the schema in a typed text, or null if the text is empty. If the text is not JSON,
+ * returns the text, which the service rejects.
  */
 const schemaOf = (text: string): unknown => (text.trim() === "" ? null : valueOf(text));
 
-/** Returns the body of a PUT. */
+/** Returns the body of the PUT request that saves a draft. */
 export function changeOf(d: HookDraft) {
   const headers = usualHeader(d.source) === "" ? {} : { signatureHeader: d.signatureHeader.trim(), deliveryIdHeader: d.deliveryIdHeader.trim() };
   return {
@@ -111,7 +119,10 @@ export function changeOf(d: HookDraft) {
   };
 }
 
-/** Returns the body of a POST. keyId is the id of the new key, if one was created. */
+/**
+ * Returns the body of the POST request that creates a webhook from a draft. keyId is the id of the
+ * new key, if one was created.
+ */
 export function bodyOf(d: HookDraft, keyId = d.keyId) {
   const { coalesce, outputSchema, ...rest } = changeOf({ ...d, keyId });
   return { source: d.source, ...rest, ...(outputSchema !== null && { outputSchema }), ...(coalesce && { coalesce }), ...(d.secret !== "" && { secret: d.secret }) };

@@ -19,7 +19,7 @@ export interface FormProps {
   error: ApiError | undefined;
   agents: Agent[];
   keys: Key[];
-  /** The sample payload: a received payload if there is one, and otherwise the source's example. */
+  /** The sample payload: a payload that the webhook has received, or else the source's example. */
   sample?: Typed | undefined;
   /** Whether the form offers to create a new key. */
   fresh?: boolean;

@@ -16,8 +16,8 @@ export function useHooks() {
   return list;
 }
 
-/** Whether the newest delivery had no valid signature, which usually means that the sender has another secret. */
-export const unsigned = (h: Hook): boolean =>
+/** Whether the newest delivery was rejected, which usually means that the sender has another secret. */
+export const rejected = (h: Hook): boolean =>
   h.lastRejectedAt !== null && (h.lastDeliveryAt === null || Date.parse(h.lastRejectedAt) > Date.parse(h.lastDeliveryAt));
 
 export function HookList({ list, names }: { list: ReturnType<typeof useHooks>; names: Names }) {
@@ -32,11 +32,11 @@ export function HookList({ list, names }: { list: ReturnType<typeof useHooks>; n
         <div class="stack">
           <Table caption={Words.webhooks} rows={hooks} id={(h) => h.id} columns={[
             { head: Words.name, cell: (h) => <a href={"/dashboard/automations/" + h.id}>{h.name}</a> },
-            { head: Words.source, tight: true, cell: (h) => sources[h.source].title },
+            { head: Words.sender, tight: true, cell: (h) => sources[h.source].title },
             { head: Words.agent, cell: (h) => names.of({ agentId: h.agentId, templateId: null }) },
             { head: Words.lastDelivery, tight: true, cell: (h) => <Time at={h.lastDeliveryAt} /> },
             { head: Words.state, tight: true, cell: (h) => (
-              <span class="row"><Status of={h.enabled ? "enabled" : "disabled"} />{unsigned(h) && <Status of="wrong_signature" />}</span>
+              <span class="row"><Status of={h.enabled ? "enabled" : "disabled"} />{rejected(h) && <Status of="rejected" />}</span>
             ) },
           ]} />
           <More list={list} />

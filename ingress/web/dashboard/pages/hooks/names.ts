@@ -1,4 +1,4 @@
-// The keys that a webhook may use.
+// Loads the API keys that a webhook may use.
 import { get } from "../../api";
 import { useQuery } from "../../query";
 import type { Key, List } from "../../types";

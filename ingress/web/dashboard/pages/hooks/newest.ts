@@ -1,4 +1,4 @@
-// The newest stored payload of a webhook, which is the best sample.
+// Loads the newest stored payload of a webhook, which is the best sample.
 import { get } from "../../api";
 import { useQuery } from "../../query";
 import type { Delivery, List } from "../../types";
@@ -12,7 +12,7 @@ async function newestOf(hookId: string, signal: AbortSignal): Promise<Typed | nu
   return body ? { event, text: pretty(body) } : null;
 }
 
-/** Returns indented JSON, or the text itself if it is not JSON. */
+/** Returns a text as indented JSON, or unchanged if it is not JSON. */
 export function pretty(text: string): string {
   try {
     return JSON.stringify(JSON.parse(text), null, 2);

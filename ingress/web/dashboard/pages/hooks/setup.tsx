@@ -25,7 +25,7 @@ export function Steps({ hook }: { hook: Hook }) {
 
 export function HookSetUp({ hook, reload }: { hook: Hook; reload: () => void }) {
   const [rotating, setRotating] = useState(false);
-  const command = commandOf(hook.source, hook.url, hook.signatureHeader, hook.deliveryIdHeader);
+  const command = commandOf(hook.source, hook);
   const source = sources[hook.source];
   return (
     <div class="stack">

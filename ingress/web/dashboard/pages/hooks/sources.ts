@@ -1,7 +1,7 @@
-// The services that send webhooks: their setup, example payloads, and default messages.
+// The services that send webhooks, with their setup, example payloads, and default messages.
 import * as texts from "../../texts/hooks";
 import { Words } from "../../texts/hooks";
-import type { HookFilter, HookSource } from "../../types";
+import type { Hook, HookFilter, HookSource } from "../../types";
 
 export interface Example {
   event: string;
@@ -11,13 +11,14 @@ export interface Example {
 export interface Source {
   title: string;
   what: string;
-  /** Whether the sending service generates the secret. Otherwise Parley generates it. */
+  /** Whether the sending service generates the secret. If not, Parley generates it. */
   theirs: boolean;
   /** The name that the sending service uses for the secret. */
   secret: string;
   /**
-   * Returns the steps at the sending service, after the webhook exists in Parley. header is the
-   * header of the signature or the token, or empty if the sender determines it.
+   * Returns the steps that remain to be done at the sending service after the webhook was created
+   * in Parley. header is the header of the signature or the token, or empty if the sender
+   * determines it.
    */
   steps: (header: string) => string[];
   /** A note about how the service delivers. */
@@ -121,16 +122,19 @@ export const usualHeader = (source: HookSource): string => (source === "hmac" ? 
 
 const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
+type Address = Pick<Hook, "url" | "signatureHeader" | "deliveryIdHeader">;
+
 /**
- * Returns a shell command that sends a delivery, with the secret in SECRET, or null if the source
- * has no simple command.
+ * Returns a shell command that sends a delivery, or null if the source has no simple command. Without
+ * a secret, the command reads the secret from the variable SECRET.
  */
-export function commandOf(source: HookSource, url: string, header: string, idHeader: string): string | null {
+export function commandOf(source: HookSource, { url, signatureHeader: header, deliveryIdHeader: idHeader }: Address, secret?: string): string | null {
   if (source !== "hmac" && source !== "token") return null;
   const named = quoted((header === "" ? usualHeader(source) : header) + ": ");
   const body = quoted(JSON.stringify(sources[source].example.payload));
   const id = idHeader === "" ? "" : ` -H ${quoted([idHeader, "delivery-1"].join(": "))}`;
-  const send = (proof: string) => `curl -sS ${quoted(url)} -H ${named}"${proof}"${id} \\\n  -H 'content-type: application/json' -d "$body"`;
-  if (source === "token") return `body=${body}\n${send("$SECRET")}`;
-  return `body=${body}\nsignature=$(printf %s "$body" | openssl dgst -sha256 -hmac "$SECRET" -r | cut -d ' ' -f 1)\n${send("$signature")}`;
+  const send = (proof: string) => `curl -sS ${quoted(url)} -H ${named}${proof}${id} \\\n  -H 'content-type: application/json' -d "$body"`;
+  const key = secret === undefined ? '"$SECRET"' : quoted(secret);
+  if (source === "token") return `body=${body}\n${send(key)}`;
+  return `body=${body}\nsignature=$(printf %s "$body" | openssl dgst -sha256 -hmac ${key} -r | cut -d ' ' -f 1)\n${send('"$signature"')}`;
 }

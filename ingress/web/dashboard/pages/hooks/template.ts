@@ -7,8 +7,8 @@ export interface Sample {
   payload: unknown;
 }
 
-const nameMost = 4000; // characters
-const payloadMost = 8000; // bytes
+const nameMost = 4000; // maximum length of an event's name or a delivery's id in a message, in characters
+const payloadMost = 8000; // maximum size of a whole payload in a message, in bytes
 const open = "⟦";
 const close = "⟧";
 
@@ -30,7 +30,7 @@ function cut(text: string, most: number): string {
 
 function cutBytes(text: string, most: number): string {
   const bytes = new TextEncoder().encode(text);
-  // In stream mode the decoder leaves out an incomplete last character.
+  // In stream mode, the decoder omits an incomplete last character.
   return bytes.length <= most ? text : new TextDecoder().decode(bytes.slice(0, most - 3), { stream: true }) + "…";
 }
 
@@ -46,16 +46,16 @@ function named(path: string, sample: Sample): string {
   return textOf(valueAt(sample.payload, path));
 }
 
-/** A piece of a preview: text from the template, or a value from the payload. */
+/** A piece of a previewed message: text of the template, or a value of the payload. */
 export interface Piece {
   text: string;
-  /** The path of a value; undefined for the template's text. */
+  /** The path of the value; undefined for text of the template. */
   path?: string;
 }
 
 const fields = /\{\{([^]*?)\}\}/g;
 
-/** Splits the message into pieces. The piece of an empty value has no text. */
+/** Splits the message into pieces. A piece for an empty value has an empty text. */
 export function piecesOf(template: string, sample: Sample): Piece[] {
   const pieces: Piece[] = [];
   let from = 0;
@@ -73,9 +73,12 @@ export function piecesOf(template: string, sample: Sample): Piece[] {
 /** Returns the message that the agent gets. */
 export const messageOf = (template: string, sample: Sample): string => piecesOf(template, sample).map((p) => p.text).join("");
 
-const plain = /^[\p{L}\p{Nd}_$:/-]+$/u; // keys that a path can contain
+const plain = /^[\p{L}\p{Nd}_$:/-]+$/u; // matches the keys that a path can contain
 
-/** Returns the paths of the first non-empty values of a payload. most limits their number. */
+/**
+ * Returns the paths of the first values of a payload that are not empty. most is the maximum number
+ * of paths.
+ */
 export function pathsOf(payload: unknown, most = 60): string[] {
   const found: string[] = [];
   const look = (value: unknown, path: string, depth: number) => {
@@ -111,5 +114,5 @@ function holds({ path, op, value }: HookFilter, sample: Sample): boolean {
   }
 }
 
-/** Whether a delivery like the sample would start a run. */
+/** Reports whether a delivery like the sample would start a run. */
 export const passes = (filter: HookFilter[], sample: Sample): boolean => filter.every((f) => holds(f, sample));

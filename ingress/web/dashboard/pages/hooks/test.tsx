@@ -1,4 +1,4 @@
-// The dialog that sends a test delivery, signed like the sender's.
+// The dialog that sends a test delivery, which is signed as the sender would sign it.
 import { useState } from "preact/hooks";
 import { ApiError, post } from "../../api";
 import { Words } from "../../texts/hooks";
@@ -68,5 +68,5 @@ function Test({ hook, onClose }: { hook: Hook; onClose: () => void }) {
 const outcome: Record<Received["status"], string> = {
   accepted: Words.agentRuns, coalesced: Words.itWaitsToBeCoalesced, filtered: Words.filterExcludesItSoNothing,
   answered: Words.serviceRespondedAsItDoesToSenders, refused: Words.noRunStartsSee,
-  rejected: Words.signatureIsNotValid,
+  rejected: Words.deliveryWasRejected,
 };

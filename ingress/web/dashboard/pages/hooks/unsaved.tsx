@@ -4,7 +4,10 @@ import { useGuard } from "../../router";
 import { Words } from "../../texts/hooks";
 import { Leave } from "../../ui/dialog";
 
-/** Guards a page with unsaved changes. Returns the question, which the page must render. */
+/**
+ * Guards a page with unsaved changes. Returns the dialog that asks about them, which the page must
+ * render.
+ */
 export function useUnsaved(dirty: boolean) {
   const [leave, setLeave] = useState<{ go: () => void } | null>(null);
   useGuard(dirty, (_, go) => {

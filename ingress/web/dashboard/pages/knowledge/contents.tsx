@@ -11,7 +11,7 @@ import { Button } from "../../ui/button";
 import { Loaded, Problem, Waiting } from "../../ui/parts";
 import { marksOf, type Box, type PageWord } from "./marks";
 
-/** A passage to show: its page or its number, and its words. */
+/** A passage to show: its page or its number, and the quoted words. */
 export interface CitedPassage {
   page: number | null;
   chunk: number | null;
@@ -48,7 +48,7 @@ export function Contents({ of: d, passage }: { of: Document; passage?: CitedPass
       <div class="row between">
         <h3>{texts.partPageOfLast(paged ? Words.page : Words.passage, page, last)}</h3>
         <div class="actions">
-          <Button onClick={() => setPage(page - 1)} disabled={page <= 1}>{Words.back}</Button>
+          <Button onClick={() => setPage(page - 1)} disabled={page <= 1}>{Words.previous}</Button>
           <Button onClick={() => setPage(page + 1)} disabled={page >= last}>{Words.next}</Button>
         </div>
       </div>
@@ -67,7 +67,7 @@ export function Contents({ of: d, passage }: { of: Document; passage?: CitedPass
   );
 }
 
-/** The extracted text. With seen, the quote is scrolled into view. */
+/** The extracted text. If seen is set, the quote is scrolled into view. */
 function Text({ text, quote, seen }: { text: string; quote: string; seen?: boolean }) {
   const mark = useRef<HTMLElement>(null);
   const at = place(text, quote);
@@ -108,18 +108,23 @@ function Sheet({ picture, name, quote, passages }: { picture: PagePicture; name:
     return found.length > 0 ? found : passageMarks(passages, quote);
   }, [picture, quote, passages]);
   const first = useRef<HTMLSpanElement>(null);
-  useEffect(() => first.current?.scrollIntoView({ block: "center", inline: "center" }), [marks, large]);
+  useEffect(() => {
+    const [mark, frame] = [first.current, first.current?.closest(".page-frame")];
+    if (!mark || !frame) return;
+    frame.scrollTo(mark.offsetLeft - frame.clientWidth / 2, mark.offsetTop - frame.clientHeight / 2); // scrolls the page in its frame, and not the buttons above it
+    mark.scrollIntoView({ block: "nearest" });
+  }, [marks, large]);
   return (
     <div class="stack">
+      <div class="row between">
+        <p class="hint">{quote === "" ? "" : marks.length > 0 ? Words.citedWordsAreMarked : Words.citedWordsCouldNotBeFound}</p>
+        <Button pressed={large} onClick={() => setLarge(!large)}>{Words.enlarge}</Button>
+      </div>
       <div class="page-frame" tabIndex={0} role="region" aria-label={name}>
         <div class={"page-sheet" + (large ? " large" : "")} style={{ aspectRatio: `${picture.width} / ${picture.height}` }}>
           {url !== null && <img src={url} alt={name} />}
           {marks.map((box, i) => <span key={i} ref={i === 0 ? first : undefined} class="page-mark" aria-hidden="true" style={within(box, picture)} />)}
         </div>
-      </div>
-      <div class="row between">
-        <p class="hint">{quote === "" ? "" : marks.length > 0 ? Words.citedWordsAreMarked : Words.citedWordsCouldNotBeFound}</p>
-        <Button pressed={large} onClick={() => setLarge(!large)}>{Words.enlarge}</Button>
       </div>
     </div>
   );
@@ -131,7 +136,10 @@ function within(box: Box, { width, height }: PagePicture) {
   return { left: part(box[0], width), top: part(box[1], height), width: part(box[2] - box[0], width), height: part(box[3] - box[1], height) };
 }
 
-/** Returns the box of the passage that contains the quote, for a scanned page, which has no words. */
+/**
+ * Returns the box of the passage that contains the quote. It is used for scanned pages, for which
+ * the positions of words are unknown.
+ */
 const passageMarks = (passages: Found[] | undefined, quote: string): Box[] =>
   (passages ?? []).flatMap((p) => (p.box && place(p.text, quote) !== null ? [p.box] : [])).slice(0, 1);
 

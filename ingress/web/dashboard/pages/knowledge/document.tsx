@@ -19,7 +19,7 @@ import { toast } from "../../ui/toast";
 import { Contents, type CitedPassage } from "./contents";
 import { Standing } from "./standing";
 
-/** The dialog of a document. With a passage, it shows that passage first. */
+/** The dialog of a document. If a passage is given, the dialog first shows that passage. */
 export function DocumentDialog({ id, passage, onClose, onChange }: { id: string; passage?: CitedPassage; onClose: () => void; onChange: () => void }) {
   const document = useQuery(id, (signal) => get<Document>("/api/knowledge", { id }, signal));
   const deleting = useRef(false); // a document that is being deleted must not be loaded again
@@ -52,7 +52,7 @@ function languageNamed(code: string): string {
   try {
     return languages.of(code) ?? code;
   } catch {
-    return code; // not a valid code
+    return code; // the code is malformed
   }
 }
 

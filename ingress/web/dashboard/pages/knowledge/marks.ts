@@ -8,16 +8,18 @@ export interface PageWord {
   box: Box;
 }
 
-/** The minimum number of letters in half a quote for that half to be searched separately. */
+/** The minimum number of letters in a half of a quote that is searched separately. */
 const leastHalf = 24;
 
-/** Returns the letters and digits of a text. A quote may differ from a page in all other characters. */
+/**
+ * Returns the letters and digits of a text. Quotes and pages may differ in all other characters.
+ */
 const letters = (text: string): string => text.normalize("NFKC").toLowerCase().replace(/[^\p{L}\p{N}]/gu, "");
 
 /**
- * Returns the boxes of a quote, one for each line. If the page does not contain the whole quote,
- * because it continues in another column or on another page, returns the boxes of the half that it
- * contains. Returns no boxes if it contains neither.
+ * Returns the boxes of a quote, one for each line. If the quote continues in another column or on
+ * another page, returns the boxes of the half that the page contains. Returns no boxes if the page
+ * contains neither half.
  */
 export function marksOf(words: PageWord[], quote: string): Box[] {
   const sought = letters(quote);

@@ -1,4 +1,4 @@
-// A search that shows the passages an agent would get.
+// A search that shows the passages that an agent would get.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { get, type ApiError } from "../../api";
 import * as texts from "../../texts/knowledge";

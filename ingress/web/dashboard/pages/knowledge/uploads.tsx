@@ -23,7 +23,7 @@ export function UploadButton({ onFiles }: { onFiles: (files: File[]) => void }) 
   return <FilePicker look="primary" icon="upload" words={Words.filesToUpload} onFiles={onFiles}>{Words.uploadFiles}</FilePicker>;
 }
 
-/** Accepts files that are dropped anywhere on the page, while mounted. */
+/** While mounted, accepts files that are dropped anywhere on the page. */
 export function DropZone({ enabled, onFiles, children }: { enabled: boolean; onFiles: (files: File[]) => void; children: ComponentChildren }) {
   const over = useDrop(enabled, onFiles);
   return (

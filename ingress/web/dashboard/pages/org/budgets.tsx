@@ -27,7 +27,7 @@ const periods: { value: BudgetPeriod; label: string }[] = [{ value: "day", label
 
 const labelOf = <T extends string>(from: { value: T; label: string }[], value: T): string => from.find((c) => c.value === value)?.label ?? value;
 
-/** Formats an amount of a metric. */
+/** Formats an amount in the unit of a metric. */
 const amount = (metric: BudgetMetric, n: number): string => (metric === "costMicros" ? money(n) : count(n));
 
 export function BudgetsSection({ subjects }: { subjects: Subjects }) {
@@ -70,7 +70,7 @@ function Entry({ budget: b, subjects, edit, reload }: { budget: Budget; subjects
   });
   const entry = useRef<HTMLLIElement>(null);
   useEffect(() => {
-    if (location.hash === "#" + b.id) entry.current?.focus(); // a refusal links to the budget
+    if (location.hash === "#" + b.id) entry.current?.focus(); // the error of a refused run links to the budget
   }, []);
   return (
     <li id={b.id} ref={entry} tabIndex={-1}>

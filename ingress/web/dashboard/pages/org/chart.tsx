@@ -1,4 +1,4 @@
-// Two small SVG plots. Screen readers get them as images; the figures are also in a table.
+// Two small SVG plots. For screen readers, they are images, and a table contains the figures.
 import type { ComponentChildren } from "preact";
 import { useId } from "preact/hooks";
 import * as texts from "../../texts/chart";
@@ -11,7 +11,10 @@ const left = 54;
 const bottom = 22;
 const dates = 4; // maximum number of labels on the horizontal axis
 
-/** Returns the upper end of an axis: the next round number whose half is round, too. */
+/**
+ * Returns the upper end of an axis: the smallest round number above the values whose half is round,
+ * too.
+ */
 export function roundUp(n: number): number {
   if (n <= 2) return 2;
   const power = 10 ** Math.floor(Math.log10(n));
@@ -28,7 +31,7 @@ interface Axes {
   title: string;
   /** The values and their unit, for example "runs per day". */
   unit: string;
-  /** Explains the chart if it has no data. */
+  /** The text that explains why the chart has no data. */
   empty: string;
 }
 
@@ -63,7 +66,7 @@ function Frame({ title, unit, empty, none, top, format, labels, legend, says, ch
 export function Bars({ points, ...axes }: Axes & { points: { label: string; parts: { name: string; value: number }[] }[] }) {
   const sums = points.map((p) => p.parts.reduce((sum, part) => sum + part.value, 0));
   const most = Math.max(0, ...sums);
-  const top = most === 0 ? 10 : roundUp(most); // an empty chart has a typical axis
+  const top = most === 0 ? 10 : roundUp(most); // the axis of an empty chart has a typical length
   const step = (width - left) / Math.max(1, points.length);
   const full = height - bottom - 8;
   return (
@@ -90,7 +93,7 @@ export function Bars({ points, ...axes }: Axes & { points: { label: string; part
 export function Lines({ points, format, ...axes }: Axes & { points: { label: string; values: Record<string, number | null> }[]; format: (n: number) => string }) {
   const names = Object.keys(points[0]?.values ?? {});
   const most = Math.max(0, ...points.flatMap((p) => Object.values(p.values).map((v) => v ?? 0)));
-  const top = most === 0 ? 10_000 : roundUp(most); // an empty chart has a typical axis
+  const top = most === 0 ? 10_000 : roundUp(most); // the axis of an empty chart has a typical length
   const step = (width - left) / Math.max(1, points.length);
   const place = (value: number, i: number) => [left + (i + 0.5) * step, height - bottom - (value / top) * (height - bottom - 8)] as const;
   return (

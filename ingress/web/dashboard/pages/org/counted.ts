@@ -1,13 +1,13 @@
-// Reloads the usage figures, which the service caches.
+// Reloads the usage figures. The service caches these figures.
 import { useCallback, useEffect, useRef } from "preact/hooks";
 import { useLive } from "../../live";
 
-const cached = 11_000; // milliseconds until the service counts again
+const cached = 11_000; // milliseconds after which the service has counted again
 const pace = 5_000; // milliseconds between two reloads
 
 /**
- * Reloads usage when runs change. It reloads once more after the service has counted again, because
- * the first response may be an older count.
+ * Reloads usage when runs change. The first response may be an older count, so it reloads again
+ * after the service has counted again.
  */
 export function useCounted(reload: () => void): void {
   const later = useRef(new Set<ReturnType<typeof setTimeout>>()).current;
@@ -16,7 +16,7 @@ export function useCounted(reload: () => void): void {
       later.delete(timer);
       reload();
     }, cached);
-    later.add(timer); // each change has its own timer, so that later changes do not postpone its reload
+    later.add(timer); // each change has a timer of its own, so that later changes do not postpone its reload
   }, [reload]);
   useEffect(() => {
     again();

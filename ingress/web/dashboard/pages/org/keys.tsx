@@ -21,6 +21,10 @@ export function Keys() {
   const keys = useList<Key>("/api/keys");
   const [making, setMaking] = useState(false);
   const [made, setMade] = useState<Key>();
+  const shown = () => {
+    setMade(undefined);
+    keys.reload(); // the key may have been used while it was shown
+  };
   return (
     <Section title={Words.apiKeys} intro={Words.programsCallParley}
       actions={<Button look="primary" icon="plus" onClick={() => setMaking(true)}>{Words.newKey}</Button>}>
@@ -42,7 +46,7 @@ export function Keys() {
         </div>
       )}</Loaded>
       {making && <NewKey admin={admin} onClose={() => setMaking(false)} onMade={(key) => { setMaking(false); setMade(key); keys.reload(); }} />}
-      {made?.key && <Shown of={made} secret={made.key} onClose={() => setMade(undefined)} />}
+      {made?.key && <Shown of={made} secret={made.key} onClose={shown} />}
     </Section>
   );
 }

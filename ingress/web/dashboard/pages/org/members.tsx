@@ -33,6 +33,7 @@ interface Link {
 export function Members() {
   const owner = useMay("owner");
   const members = useList<Member>("/api/organizations/members");
+  const alone = owner && !members.hasMore && members.data?.filter((m) => m.role === "owner" && m.status === "active").length === 1;
   const [adding, setAdding] = useState(false);
   const [link, setLink] = useState<Link>();
   const added = (m: Member) => {
@@ -44,14 +45,15 @@ export function Members() {
   return (
     <Section title={Words.members} intro={Words.allMembersSeeAgents}
       actions={owner && <Button onClick={() => setAdding(true)} icon="plus">{Words.inviteAMember}</Button>}>
-      <Loaded query={members} room="7rem">{(list) => (
-        <div class="stack">
+      <Loaded query={members} room="8.5rem">{(list) => (
+        <div class="stack tight">
           <Table caption={Words.members} rows={list} id={(m) => m.id} columns={[
             { head: Words.person, cell: (m) => <span class="person"><span>{m.name ?? m.email}</span>{m.name !== null && <span class="small quiet">{m.email}</span>}</span> },
             { head: Words.role, tight: true, cell: (m) => wordFor(texts.roles, m.role) },
             { head: Words.since, tight: true, cell: (m) => (m.status === "invited" ? <span class="tag">{Words.invited}</span> : <Time at={m.createdAt} />) },
-            { head: Words.actions, silent: true, tight: true, cell: (m) => <MemberActions of={m} onChange={members.reload} onLink={setLink} /> },
+            { head: Words.actions, silent: true, tight: true, cell: (m) => <MemberActions of={m} onChange={members.reload} onLink={setLink} stays={alone} /> },
           ]} />
+          {alone && <p class="hint">{Words.onlyOwnerCannotLeave}</p>}
           <More list={members} />
         </div>
       )}</Loaded>
@@ -68,7 +70,8 @@ export function Members() {
   );
 }
 
-function MemberActions({ of: m, onChange, onLink }: { of: Member; onChange: () => void; onLink: (link: Link) => void }) {
+/** The actions for a member. stays: the signed-in person may not leave. */
+function MemberActions({ of: m, onChange, onLink, stays }: { of: Member; onChange: () => void; onLink: (link: Link) => void; stays: boolean }) {
   const me = useSession()?.caller.userId === m.id;
   const owner = useMay("owner");
   const admin = useMay("admin");
@@ -91,13 +94,13 @@ function MemberActions({ of: m, onChange, onLink }: { of: Member; onChange: () =
       {changing && <MemberDialog of={m} onClose={() => setChanging(false)} onDone={() => { setChanging(false); onChange(); }} />}
       {admin && !me && m.status === "active" && <Confirm look="bare" action={Words.resetPassword} label={texts.resetPasswordOf(m.email)} question={texts.resetThePasswordOf(m.email)} detail={Words.youGetLink}
         request={{ method: "POST", path: "/api/organizations/members", params: { id: m.id, action: "reset" } }} onConfirm={reset} />}
-      {(owner || me) && <Confirm look="remove" action={remover} label={`${remover}: ${m.email}`} question={me ? Words.leaveTheOrganization : m.status === "invited" ? texts.withdrawInvitationFor(m.email) : texts.removeEmail(m.email)} detail={me ? Words.youLoseAccessImmediately : m.status === "invited" ? Words.invitationLinkStopsWorking : Words.theyLoseAccessWithin}
+      {(owner || me) && <Confirm look="remove" action={remover} disabled={me && stays} label={`${remover}: ${m.email}`} question={me ? Words.leaveTheOrganization : m.status === "invited" ? texts.withdrawInvitationFor(m.email) : texts.removeEmail(m.email)} detail={me ? Words.youLoseAccessImmediately : m.status === "invited" ? Words.invitationLinkStopsWorking : Words.theyLoseAccessWithin}
         request={{ method: "DELETE", path: "/api/organizations/members", params: { id: m.id } }} onConfirm={remove} />}
     </div>
   );
 }
 
-/** Invites a person, or changes a member's role. Both are the same request. */
+/** Invites a person or changes a member's role. The API has one request for both. */
 function MemberDialog({ of: m, onClose, onDone }: { of?: Member; onClose: () => void; onDone: (m: Member) => void }) {
   const [email, setEmail] = useState(m?.email ?? "");
   const [role, setRole] = useState<Role>(m?.role ?? "member");

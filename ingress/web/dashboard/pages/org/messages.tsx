@@ -1,4 +1,4 @@
-// The messages of a notification endpoint, sent and pending.
+// The messages to a notification endpoint, both sent and pending.
 import { useState } from "preact/hooks";
 import { get, post } from "../../api";
 import { useLive } from "../../live";

@@ -27,7 +27,7 @@ export function useEndpoints(shown: boolean) {
 
 type Endpoints = ReturnType<typeof useEndpoints>;
 
-/** Shows on other tabs that the service has disabled an endpoint. */
+/** Reports on the other tabs that the service has disabled an endpoint. */
 export function DisabledNote() {
   const off = (useOverview().data?.notifications ?? []).filter((e) => e.disabledReason !== null);
   if (off.length === 0) return null;
@@ -94,7 +94,7 @@ function Entry({ endpoint: e, reload, edit, onMade }: { endpoint: NotificationEn
   );
 }
 
-/** Names the agent that an endpoint is limited to. */
+/** Shows the name of the agent to which an endpoint is limited. */
 function OnlyAgent({ id }: { id: string }) {
   const agent = useQuery<Agent>("agent " + id, (signal) => get("/api/agents", { id }, signal));
   return <a class="tag" href={"/dashboard/agents/" + encodeURIComponent(id)}>{texts.onlyName(agent.data?.name ?? id)}</a>;

@@ -10,8 +10,10 @@ export interface Subjects {
   agents: Agent[];
   keys: Key[];
   automations: string[];
-  /** Returns the name, or the id of a subject that was deleted or is not loaded. */
+  /** Returns the name of a subject, or its id if the subject was deleted or is not loaded. */
   nameOf: (kind: Subject, id: string) => string;
+  /** Reports whether a subject is loaded and can be selected. */
+  has: (kind: Subject, id: string) => boolean;
   /** Loads the subjects of a kind when the page first shows or offers that kind. */
   want: (kind: Subject) => void;
 }
@@ -32,7 +34,8 @@ export function useSubjects(): Subjects {
     if (kind === "agent") return agents.find((a) => a.id === id)?.name ?? id;
     return kind === "key" ? (keys.find((k) => k.id === id)?.name ?? id) : id;
   };
-  return { agents, keys, automations, nameOf, want };
+  const has = (kind: Subject, id: string): boolean => kind === "automation" || (kind === "agent" ? agents : keys).some((one) => one.id === id);
+  return { agents, keys, automations, nameOf, has, want };
 }
 
 function useKind<T>(kind: Subject, wanted: ReadonlySet<Subject>): T[] {

@@ -5,7 +5,7 @@ import { useQuery } from "../../query";
 import * as texts from "../../texts/org";
 import { Words } from "../../texts/org";
 import { periods, wordFor } from "../../texts/values";
-import type { Usage, UsageGroup, UsagePoint } from "../../types";
+import type { List, Template, Usage, UsageGroup, UsagePoint } from "../../types";
 import { Button } from "../../ui/button";
 import { Curl } from "../../ui/curl";
 import { Select } from "../../ui/field";
@@ -55,6 +55,25 @@ export function UsageSection({ subjects }: { subjects: Subjects }) {
   );
 }
 
+/**
+ * Shows the name of a group, which selects the subject. Templates and deleted subjects cannot be
+ * selected.
+ */
+function GroupName({ of: g, by, subjects, choose }: { of: UsageGroup; by: Subject; subjects: Subjects; choose: (id: string) => void }) {
+  const { id } = g;
+  if (id === null) return <span class="quiet">{g.others ? Words.others : words[by].none}</span>;
+  if (id.startsWith("tpl_")) return <TemplateName id={id} />;
+  const name = subjects.nameOf(by, id);
+  if (!subjects.has(by, id)) return <span>{name}</span>;
+  return <Button look="bare" label={texts.onlyName(name)} onClick={() => choose(id)}>{name}</Button>;
+}
+
+/** Shows the name of a template. It loads the templates, which few usage pages need. */
+function TemplateName({ id }: { id: string }) {
+  const templates = useQuery("names of templates", (signal) => get<List<Template>>("/api/agents/templates", {}, signal));
+  return <span>{templates.data?.data.find((t) => t.id === id)?.name ?? id}</span>;
+}
+
 /** Lists usage per subject, with bars next to the figures. */
 function Groups({ of: groups, by, subjects, choose }: { of: UsageGroup[]; by: Subject; subjects: Subjects; choose: (id: string) => void }) {
   const costs = groups.some((g) => g.costMicros > 0);
@@ -64,7 +83,7 @@ function Groups({ of: groups, by, subjects, choose }: { of: UsageGroup[]; by: Su
     <Table caption={texts.usageByOne(words[by].one.toLowerCase())} rows={groups} id={(g) => g.id ?? String(g.others)} columns={[
       { head: words[by].one, cell: (g) => (
         <span class="group">
-          {g.id === null ? <span class="quiet">{g.others ? Words.others : words[by].none}</span> : <Button look="bare" label={texts.onlyName(subjects.nameOf(by, g.id))} onClick={() => choose(g.id ?? "")}>{subjects.nameOf(by, g.id)}</Button>}
+          <GroupName of={g} by={by} subjects={subjects} choose={choose} />
           <span class="bar" aria-hidden="true"><i style={{ display: "block", width: `${(weight(g) / most) * 100}%` }} /></span>
         </span>
       ) },

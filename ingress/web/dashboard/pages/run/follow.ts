@@ -6,8 +6,8 @@ import { useQuery, type Query } from "../../query";
 import type { Run, RunStatus, Timeline } from "../../types";
 
 const ends = new Set(["run.completed", "run.failed", "run.cancelled", "run.timed_out"]);
-const gather = 120; // milliseconds in which several events cause a single reload
-const pause = 5000; // milliseconds between reloads if no stream is available
+const gather = 120; // milliseconds during which several events cause only one reload
+const pause = 5000; // milliseconds between reloads without a stream
 
 /** The run's status after an event. */
 const standing: Record<string, RunStatus> = {
@@ -50,8 +50,8 @@ export function useRun(id: string): Followed {
 }
 
 /**
- * Follows a run's stream. Reports the text so far through setText, and calls reload when any other
- * event may have changed the run.
+ * Follows a run's stream. Passes the text so far to setText, and calls reload when another event
+ * may have changed the run.
  */
 async function follow(id: string, known: RunStatus | undefined, signal: AbortSignal, reload: () => void, setText: (text: string) => void): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -61,7 +61,7 @@ async function follow(id: string, known: RunStatus | undefined, signal: AbortSig
   const changed = () => {
     timer ??= setTimeout(() => {
       timer = undefined;
-      if (!signal.aborted && stands !== known) reload(); // the first events of the stream repeat the known status
+      if (!signal.aborted && stands !== known) reload(); // the first events of the stream repeat the status that the page knows
       known = undefined;
     }, gather);
   };
@@ -83,7 +83,7 @@ async function follow(id: string, known: RunStatus | undefined, signal: AbortSig
       draw();
     }
   } catch {
-    // no stream is available, for example because too many are open: reload periodically instead
+    // There is no stream, for example because too many are open. Reload periodically instead.
     while (!signal.aborted) {
       await new Promise((resolve) => setTimeout(resolve, pause));
       if (!signal.aborted) reload();

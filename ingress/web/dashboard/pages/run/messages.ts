@@ -12,19 +12,20 @@ export interface Sent {
   cut: boolean;
 }
 
-const most = 8000; // characters of a message that are shown
+const most = 8000; // maximum number of characters of a message that are shown
 
 const sent = (head: string, text: string, cut = false): Sent => ({ head, text: text.slice(0, most), cut: cut || text.length > most });
 
 const textOf = (value: unknown): string => (typeof value === "string" ? value : (JSON.stringify(value, null, 2) ?? ""));
 
-/** Names the calls that a turn requested. */
+/** Names the tool calls that a turn requested. */
 export function requested(span: Span, calls: ToolCall[]): ToolCall[] {
   return (span.toolCallIds ?? []).flatMap((id) => calls.find((call) => call.id === id) ?? []);
 }
 
 /**
- * Returns the model's message of a finished turn, and the results of the calls that it requested.
+ * Returns the model's message in a finished turn, and the results of the tool calls that it
+ * requested.
  */
 function exchange(span: Span, calls: ToolCall[]): Sent[] {
   const made = requested(span, calls);
@@ -37,8 +38,8 @@ function exchange(span: Span, calls: ToolCall[]): Sent[] {
 }
 
 /**
- * Returns the messages that the model received in a turn, oldest first. The agent's instructions and the earlier messages of
- * the session are not among them.
+ * Returns the messages that the model received in a turn, oldest first. The service does not store
+ * the agent's instructions and the session's earlier messages with the run, so these are missing.
  */
 export function messagesOf(trace: Timeline, turn: Span, calls: ToolCall[]): Sent[] {
   const { input, spans } = trace;

@@ -2,21 +2,21 @@
 // shortened.
 import type { Span, Timeline } from "../../types";
 
-/** A stretch of time and its position. Positions are shares of the whole width. */
+/** A period of the run, and its position. Positions are fractions of the whole width. */
 interface Stretch {
   from: number;
   to: number;
   at: number;
   width: number;
-  /** Whether the stretch is drawn shorter than to scale. */
+  /** Whether the period is drawn shorter than to scale. */
   cut: boolean;
 }
 
 export interface Scale {
-  /** Milliseconds from the start of the run to its end, or until now. */
+  /** Milliseconds from the start of the run to its end or, if the run is unfinished, until now. */
   end: number;
   stretches: Stretch[];
-  /** Returns the position of a time, in milliseconds from the start. */
+  /** Returns the position of a time that is given in milliseconds from the start. */
   place: (ms: number) => number;
   ticks: { ms: number; at: number }[];
 }
@@ -43,7 +43,7 @@ export function union(intervals: Interval[]): Interval[] {
 /** Returns the total length of intervals that do not overlap. */
 export const length = (intervals: Interval[]): number => intervals.reduce((sum, [from, to]) => sum + to - from, 0);
 
-/** Returns the stretches between 0 and end, with and without work. */
+/** Returns the periods between 0 and end, alternately with and without work. */
 function stretchesOf(work: Interval[], end: number): { from: number; to: number; idle: boolean }[] {
   const out: { from: number; to: number; idle: boolean }[] = [];
   let at = 0;
@@ -86,7 +86,7 @@ export function scaleOf(t: Timeline, now: number, whole: boolean): Scale {
 
 const steps = [1, 2, 5];
 
-/** Rounds milliseconds up to a round number of milliseconds, seconds, minutes or hours. */
+/** Rounds a duration up to a round number of milliseconds, seconds, minutes or hours. */
 function roundUp(ms: number): number {
   for (const unit of [1, 10, 100, 1000, 10_000]) for (const step of steps) if (step * unit >= ms && step * unit < 30_000) return step * unit;
   for (const seconds of [30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 21_600, 43_200, 86_400]) if (seconds * 1000 >= ms) return seconds * 1000;

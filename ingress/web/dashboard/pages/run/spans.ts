@@ -19,14 +19,14 @@ export const clock = new Intl.DateTimeFormat("en-GB", time);
 export interface Part {
   key: string;
   span: Span;
-  /** Whether the part belongs to the attempt above it. */
+  /** Whether the part belongs to the attempt in an earlier row. */
   within: boolean;
   name: string;
   /** Milliseconds from the start of the run. */
   from: number;
   took: number;
   status: string;
-  /** The model, the tokens, the cost and the reason for the end, as far as known. */
+  /** The model, the tokens, the cost and why the part ended, if known. */
   notes: string[];
   /** The reason why an attempt or a tool call failed. */
   why: string | undefined;
@@ -72,8 +72,8 @@ function notesOf(s: Span): string[] {
 }
 
 /**
- * Returns the parts of a run in order. An attempt is followed by its parts. A tool call takes as long as
- * its record in calls says, so that a call has one duration everywhere.
+ * Returns the parts of a run in order. An attempt is followed by its parts. The duration of a tool
+ * call is that of its record in calls, so that all pages show the same duration.
  */
 export function partsOf(t: Timeline, now: number, calls: ToolCall[] = []): Part[] {
   if (t.spans.length === 0) return [];
@@ -90,13 +90,13 @@ export function partsOf(t: Timeline, now: number, calls: ToolCall[] = []): Part[
   });
 }
 
-/** Describes a part for screen readers, which cannot see its bar. */
+/** Describes a part for screen readers, whose users cannot see its bar. */
 export const saidOf = (p: Part): string => ["", wordFor(statuses, p.status), texts.fromAfter(after(p.from)), ...p.notes.filter((note) => note !== p.why)].join(", ");
 
 /** Formats a time from the start of the run. */
 export const after = (ms: number): string => (ms === 0 ? "0" : `+${duration(ms)}`);
 
-/** Formats a time from the start of the run, with a number of digits after the seconds. */
+/** Formats a time from the start of the run with the given number of decimal places. */
 function precisely(ms: number, digits: number): string {
   const minutes = Math.floor(ms / 60_000);
   const parts = [[Math.floor(minutes / 60), "h"], [minutes % 60, "min"]].filter(([n]) => n !== 0).map((part) => part.join(" "));
@@ -104,10 +104,10 @@ function precisely(ms: number, digits: number): string {
   return "+" + [...parts, `${seconds} s`].join(" ");
 }
 
-/** Whether the short format shows the time without rounding. */
+/** Reports whether the short format shows a time without rounding. */
 const round = (ms: number): boolean => ms < 1000 || ms % (ms < 10_000 ? 100 : ms < 3_600_000 ? 1000 : 60_000) === 0;
 
-/** Formats times with the same number of digits, so that each is exact. */
+/** Formats times exactly, all with the same number of decimal places. */
 export function momentsOf(all: number[]): string[] {
   if (all.every(round)) return all.map(after);
   const digits = [0, 1, 2].find((n) => all.every((ms) => ms % 10 ** (3 - n) === 0)) ?? 3;

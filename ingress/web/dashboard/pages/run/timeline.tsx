@@ -56,8 +56,8 @@ function summary(parts: Part[], scale: Scale, status: RunStatus, open: boolean):
 }
 
 function Chart({ parts, scale, trace, run }: { parts: Part[]; scale: Scale; trace: Trace; run: Run }) {
-  const [chosen, setChosen] = useState<string | null>(null); // hovered or focused
-  const [opened, setOpened] = useState<string | null>(null); // clicked
+  const [chosen, setChosen] = useState<string | null>(null); // the part that is hovered or focused
+  const [opened, setOpened] = useState<string | null>(null); // the part that was clicked
   const [at, setAt] = useState(0);
   const list = useRef<HTMLOListElement>(null);
   const current = Math.min(at, parts.length - 1);
@@ -71,17 +71,18 @@ function Chart({ parts, scale, trace, run }: { parts: Part[]; scale: Scale; trac
   };
   const shown = parts.find((p) => p.key === chosen);
   const inspected = parts.find((p) => p.key === opened);
+  const labels = labelled(scale, inspected !== undefined);
   return (
     <div class={"timeline" + (inspected ? " inspecting" : "")} onMouseLeave={() => setChosen(null)}>
       <div>
-      <Axis scale={scale} narrow={inspected !== undefined} />
+      <Axis scale={scale} labels={labels} />
       <ol ref={list} onKeyDown={move}>
         {parts.map((part, i) => (
           <li key={part.key} class={part.within ? "within" : undefined}>
             <button type="button" tabIndex={i === current ? 0 : -1} aria-expanded={part.key === opened}
               onFocus={() => { setAt(i); setChosen(part.key); }} onMouseEnter={() => setChosen(part.key)} onClick={() => setOpened(part.key === opened ? null : part.key)}>
               <span class="part-name">{part.name}</span>
-              <Track part={part} scale={scale} />
+              <Track part={part} scale={scale} labels={labels} />
               <span class="part-took">{duration(part.took)}</span>
               <span class="visually-hidden">{saidOf(part)}</span>
               {part.why && <span class="part-why">{part.why}</span>}
@@ -100,24 +101,31 @@ const percent = (share: number): string => `${(share * 100).toFixed(3)}%`;
 
 const lastWords = 0.85; // share of the width; labels that begin further to the right would leave the axis on a narrow screen
 
-/** Returns the labels of the ticks, without those that would touch another label or the end. */
-function roomy(moments: string[], scale: Scale, narrow: boolean): string[] {
+/**
+ * Returns the labels of the ticks, with their position as CSS. A label begins at its tick, and near the
+ * end of the axis it ends there. Ticks whose labels would touch another label are omitted.
+ */
+export function labelled({ ticks }: Pick<Scale, "ticks">, narrow: boolean) {
+  const moments = momentsOf(ticks.map((tick) => tick.ms));
   let free = 0;
-  return moments.map((words, i) => {
-    const at = scale.ticks[i]?.at ?? 0;
-    if (at < free || at > lastWords) return "";
-    free = at + 0.02 + words.length * (narrow ? 0.05 : 0.0105);
-    return words;
+  return ticks.flatMap(({ at }, i) => {
+    const words = moments[i] ?? "";
+    const width = words.length * (narrow ? 0.05 : 0.0105);
+    const late = at > lastWords;
+    if (at - (late ? width : 0) < free) return [];
+    free = at + 0.02 + (late ? 0 : width);
+    return [{ at, words, style: late ? { right: percent(1 - at) } : { left: percent(at) } }];
   });
 }
 
-function Axis({ scale, narrow }: { scale: Scale; narrow: boolean }) {
-  const moments = roomy(momentsOf(scale.ticks.map((tick) => tick.ms)), scale, narrow);
+type Label = ReturnType<typeof labelled>[number];
+
+function Axis({ scale, labels }: { scale: Scale; labels: Label[] }) {
   return (
     <div class="axis" aria-hidden="true">
       <span />
       <div class="axis-line">
-        {scale.ticks.map((tick, i) => <span key={tick.ms} style={{ left: percent(tick.at) }}>{moments[i]}</span>)}
+        {labels.map(({ at, words, style }) => <span key={at} style={style}>{words}</span>)}
       </div>
       <strong class="part-took">{duration(scale.end)}</strong>
     </div>
@@ -125,12 +133,12 @@ function Axis({ scale, narrow }: { scale: Scale; narrow: boolean }) {
 }
 
 /** The bar of a part, on top of the shortened stretches. */
-function Track({ part, scale }: { part: Part; scale: Scale }) {
+function Track({ part, scale, labels }: { part: Part; scale: Scale; labels: Label[] }) {
   const left = scale.place(part.from);
   const width = scale.place(part.from + part.took) - left;
   return (
     <span class="track">
-      {scale.ticks.map((tick) => <i key={tick.ms} class="tick" style={{ left: percent(tick.at) }} />)}
+      {labels.map(({ at }) => <i key={at} class="tick" style={{ left: percent(at) }} />)}
       {scale.stretches.filter((s) => s.cut).map((s) => <i key={s.from} class="cut" style={{ left: percent(s.at), width: percent(s.width) }} />)}
       <i class={`bar-${part.span.kind} is-${part.span.status}`} style={{ left: `min(${percent(left)}, 100% - 3px)`, width: `max(3px, ${percent(width)})` }} />
     </span>
@@ -139,7 +147,7 @@ function Track({ part, scale }: { part: Part; scale: Scale }) {
 
 /**
  * Shows exact times and numbers for the part that is hovered or focused. For screen readers, the
- * part's button describes the same.
+ * part's button contains the same information.
  */
 function Detail({ part }: { part: Part | undefined }) {
   if (!part) return <div class="detail quiet" aria-hidden="true">{Words.pointAtPart}</div>;

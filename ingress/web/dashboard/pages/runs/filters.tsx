@@ -24,7 +24,7 @@ export interface Filter {
   trigger: string;
   /** Words that the question or the answer must contain. */
   words: string;
-  /** Times in the format of the API. */
+  /** The earliest and the latest time, in the format of the API. */
   from: string;
   to: string;
 }
@@ -54,8 +54,8 @@ export function filterOf(query: URLSearchParams): Filter {
 }
 
 /**
- * Whether the filter selects unfinished runs. Such a filter cannot be combined with a search, which
- * finds only finished runs.
+ * Reports whether the filter selects unfinished runs. Such a filter cannot be combined with a
+ * search, which finds only finished runs.
  */
 export const forOpen = (f: Filter): boolean => f.waitsFor !== "" || f.status === "queued" || f.status === "running";
 
@@ -72,7 +72,8 @@ export const filtered = (f: Filter): boolean => Object.values(f).some((value) =>
 export const clearFilter = (): void => setQuery({ status: null, waitsFor: null, agent: null, automation: null, session: null, trigger: null, q: null, from: null, to: null });
 
 /**
- * Returns the triggers to choose from: the usual ones, those of the shown rows, and the chosen one.
+ * Returns the triggers that the filter offers: the usual ones, those of the shown rows, and the
+ * chosen one.
  */
 function triggersOf(rows: RunSummary[], chosen: string): { value: string; label: string }[] {
   const known = new Set([...Object.keys(triggers), ...rows.map((run) => run.trigger.type), ...(chosen === "" ? [] : [chosen])]);
@@ -97,10 +98,7 @@ export function Filters(props: FiltersProps) {
       <search class="run-filters" aria-label={Words.filterRuns}>
         <SearchWords filter={props.filter} />
         <Main {...props} />
-        <details class="fold" open>
-          <summary>{Words.moreFilters}</summary>
-          <div class="run-filters"><Others {...props} /></div>
-        </details>
+        <MoreFilters {...props} />
       </search>
     );
   }
@@ -142,6 +140,22 @@ function Main({ filter, names }: FiltersProps) {
       <Select label={Words.status} value={filter.waitsFor || filter.status} options={statuses} onChange={choose} />
       <Select label={Words.agent} value={filter.agent} options={choices} onChange={(agent) => setQuery({ agent })} hint={error && Words.couldntLoadAgents} />
     </>
+  );
+}
+
+/** Opens when one of its filters is set. Clearing the filter does not close it. */
+function MoreFilters(props: FiltersProps) {
+  const { from, to, trigger, automation, session } = props.filter;
+  const set = [from, to, trigger, automation, session].some((value) => value !== "");
+  const [open, setOpen] = useState(set);
+  useEffect(() => {
+    if (set) setOpen(true);
+  }, [set]);
+  return (
+    <details class="fold" open={open} onToggle={(e) => setOpen(e.currentTarget.open)}>
+      <summary>{Words.moreFilters}</summary>
+      <div class="run-filters"><Others {...props} /></div>
+    </details>
   );
 }
 
@@ -192,7 +206,7 @@ function Typed({ label, name, value, placeholder = Words.any, maxLength }: { lab
 
 /**
  * Converts a time of the API to the local time without a zone that the browser's field expects.
- * Returns "" for no time.
+ * Returns "" if there is no time.
  */
 function local(time: string): string {
   const at = Date.parse(time);

@@ -7,8 +7,8 @@ import { ended } from "./times";
 import type { List, RunSummary } from "../../types";
 
 const page = 40;
-const most = 100; // runs per request
-const alone = 10; // the number of older unfinished runs that are read individually
+const most = 100; // number of runs in one request
+const alone = 10; // maximum number of older unfinished runs, which are read one by one
 
 interface Shown {
   key: string;
@@ -37,7 +37,7 @@ interface RunList {
 /** Merges the newest page into the shown rows. If holding is true, new runs are held back. */
 function merge(before: Shown, newest: List<RunSummary>, holding: boolean): Shown {
   const read = new Map(newest.data.map((run) => [run.id, run]));
-  if (newest.data.length === 0 && newest.hasMore) return { ...before, next: before.next ?? newest.nextCursor }; // nothing found so far
+  if (newest.data.length === 0 && newest.hasMore) return { ...before, next: before.next ?? newest.nextCursor }; // no run was found so far
   const oldest = newest.hasMore ? (newest.data.at(-1)?.id ?? "") : "";
   const rows = before.rows.filter((run) => read.has(run.id) || run.id < oldest).map((run) => read.get(run.id) ?? run);
   const have = new Set(rows.map((run) => run.id));

@@ -1,14 +1,17 @@
 // The names of agents and templates, for pages that only have their ids.
+import { useState } from "preact/hooks";
 import { get, type ApiError } from "../../api";
 import { useQuery } from "../../query";
 import type { Agent, List, Template } from "../../types";
 
-const most = 500; // agents whose names are loaded
+const most = 500; // maximum number of agents whose names are loaded
 
 interface Agents {
   agents: Agent[];
   loaded: boolean;
-  /** Set if the agents could not be loaded. In that case the list of names is incomplete. */
+  /**
+   * The error with which loading the agents failed. If it is set, the list of names is incomplete.
+   */
   error: ApiError | undefined;
   reload: () => void;
 }
@@ -29,15 +32,17 @@ async function allAgents(signal: AbortSignal): Promise<Agent[]> {
   return found;
 }
 
-/** Loads agents only, for pages without templates. */
+/** Loads only the names of agents, for pages without templates. */
 export function useAgents(): Agents {
   const agents = useQuery("names of agents", allAgents);
   return { agents: agents.data ?? [], loaded: agents.data !== undefined || agents.error !== undefined, error: agents.data ? undefined : agents.error, reload: agents.reload };
 }
 
+/** Loads the names of agents, and those of templates once one of them is shown. */
 export function useNames(): Names {
   const agents = useAgents();
-  const templates = useQuery("names of templates", (signal) => get<List<Template>>("/api/agents/templates", {}, signal));
+  const [shown, setShown] = useState(false);
+  const templates = useQuery(shown ? "names of templates" : null, (signal) => get<List<Template>>("/api/agents/templates", {}, signal));
   const known = new Map<string, string>();
   for (const agent of agents.agents) known.set(agent.id, agent.name);
   for (const template of templates.data?.data ?? []) known.set(template.id, template.name);
@@ -45,7 +50,10 @@ export function useNames(): Names {
     ...agents,
     of: (entry) => {
       const id = entry.agentId ?? entry.templateId ?? "";
-      return known.get(id) ?? (agents.loaded ? id : "…");
+      const template = id.startsWith("tpl_");
+      if (template) setShown(true);
+      const loaded = template ? templates.data || templates.error : agents.loaded;
+      return known.get(id) ?? (loaded ? id : "…");
     },
   };
 }

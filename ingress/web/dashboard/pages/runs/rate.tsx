@@ -41,8 +41,8 @@ export function Plot({ filter }: { filter: Filter }) {
 }
 
 /**
- * Shows the runs per hour or day for the filter's agent, automation and time. The other filters
- * have no effect, because the service does not count by them.
+ * Shows the runs per hour or day that match the filter's agent, automation and time. The service
+ * cannot count by the other filters, so they have no effect.
  */
 function Rate({ filter }: { filter: Filter }) {
   const params: Params = { days: daysOf(filter.from), agentId: filter.agent, automationId: filter.automation };
@@ -55,7 +55,7 @@ function Rate({ filter }: { filter: Filter }) {
         const format = u.interval === "hour" ? hours : dates;
         const points = u.data.filter((p) => !(Date.parse(p.startsAt) >= Date.parse(filter.to)));
         return (
-          <Bars title={texts.runsPerInterval(wordFor(periods, u.interval))} unit={others ? Words.utcBeforeOtherFilters : Words.utc} empty={Words.noRunsInThisTime}
+          <Bars title={texts.runsPerInterval(wordFor(periods, u.interval))} unit={others ? Words.utcSomeFiltersDontApply : Words.utc} empty={Words.noRunsInThisTime}
             points={points.map((p) => ({ label: format.format(new Date(p.startsAt)), parts: [
               { name: "completed", value: p.completed },
               { name: "failed", value: p.failed + p.timedOut },

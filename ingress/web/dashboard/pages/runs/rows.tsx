@@ -17,7 +17,7 @@ export const hrefOf = (run: { id: string }): string => "/dashboard/runs/" + enco
 
 const aside = /^\s*\([^\n]*\)[ \t]*\n+(?=\s*\S)/; // a first line in parentheses is a note, for example by the offline model
 
-const within = new Set(["strong", "em", "del", "code", "sup"]); // inline elements
+const within = new Set(["strong", "em", "del", "code", "sup"]); // the inline elements of Markdown
 
 /** Returns the plain text of a Markdown node. */
 const words: Make<string> = (tag, props, ...children) => {

@@ -5,7 +5,7 @@ import { duration } from "../../ui/parts";
 
 export const ended = (run: RunSummary): boolean => run.finishedAt !== null;
 
-/** Returns the milliseconds between two times as the API returns them. */
+/** Returns the milliseconds between two times of the API. */
 export const between = (from: string, to: string): number => Math.max(0, Date.parse(to) - Date.parse(from));
 
 /** Renders the component every second while on is true, to update running times. */
@@ -18,7 +18,9 @@ export function useTick(on: boolean): void {
   }, [on]);
 }
 
-/** Shows the time from one point in time to another, or until now if to is null. */
+/**
+ * Shows the duration between two times. If the second time is null, shows the duration until now.
+ */
 function Elapsed({ from, to }: { from: string | null; to: string | null }) {
   useTick(from !== null && to === null);
   if (from === null) return <span class="quiet">–</span>;
@@ -30,5 +32,5 @@ function Elapsed({ from, to }: { from: string | null; to: string | null }) {
 /** Shows the time that the run waited for a worker. */
 export const QueueTime = ({ run }: { run: RunSummary }) => <Elapsed from={run.createdAt} to={run.startedAt ?? run.finishedAt} />;
 
-/** Shows the time from the run's first start to its end, including waits for a person. */
+/** Shows the time from the first start of a run to its end, including waits for a person. */
 export const RunTime = ({ run }: { run: RunSummary }) => <Elapsed from={run.startedAt} to={run.startedAt === null ? null : run.finishedAt} />;

@@ -4,8 +4,8 @@ import type { List, Template } from "../../types";
 let known: Promise<Template[]> | null = null;
 
 /**
- * Returns all templates. They are loaded once per window, and without the demo's header, because
- * demo requests are rate limited.
+ * Returns all templates. They are loaded once per window. The request does not count against the
+ * demo's rate limit, because it has no header of the demo.
  */
 export async function allTemplates(): Promise<Template[]> {
   known ??= read();

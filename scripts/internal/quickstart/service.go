@@ -1,0 +1,103 @@
+package quickstart
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"parley/shared/lifecycle"
+	"parley/shared/testkit"
+)
+
+// Service is a `parley up` that the tests of a package share.
+type Service struct {
+	// Credentials are those that `parley up` wrote for scripts.
+	Credentials
+
+	process *lifecycle.Child
+	output  string // name of the file with the output
+}
+
+// Start starts `parley up` with additional environment variables, and returns when it is ready. Its
+// output is in the file "output" of the directory dir, and its data in the directory "data". The
+// service outlives the test. If Start returns an error, the service must be stopped, too.
+func Start(t *testing.T, program, dir string, environment ...string) (*Service, error) {
+	t.Helper()
+	s := &Service{output: filepath.Join(dir, "output")}
+	log, err := os.Create(s.output)
+	if err != nil {
+		return s, fmt.Errorf("creating parley's log: %w", err)
+	}
+	defer log.Close()
+
+	data := filepath.Join(dir, "data")
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, "up")
+	cmd.Env = append(append(os.Environ(), Environment(data, testkit.FreePort(t))...), environment...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if s.process, err = lifecycle.StartChild(cmd, syscall.SIGKILL); err != nil {
+		return s, fmt.Errorf("starting parley: %w", err)
+	}
+
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for began := time.Now(); !bytes.Contains(s.Output(), []byte(BannerEnd)); <-tick.C {
+		if s.process.Ended() || testkit.Late(began, time.Minute) {
+			return s, fmt.Errorf("parley is not ready: %w\n%s", s.process.Err(), s.Output())
+		}
+	}
+
+	s.Credentials, err = ReadCredentials(data)
+	return s, err
+}
+
+// Output returns what the service has printed.
+func (s *Service) Output() []byte {
+	raw, err := os.ReadFile(s.output)
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return raw
+}
+
+// Complaints returns the last warnings and errors in the output.
+func (s *Service) Complaints() string {
+	var lines []string
+	for line := range strings.Lines(string(s.Output())) {
+		if strings.Contains(line, `"level":"error"`) || strings.Contains(line, `"level":"warn"`) || strings.Contains(line, "panic") {
+			lines = append(lines, line)
+		}
+	}
+	const limit = 40
+	return strings.Join(lines[max(0, len(lines)-limit):], "")
+}
+
+// Stop stops the service. It kills the service and returns an error if the service does not end in
+// time. A nil Service needs no stop.
+func (s *Service) Stop() error {
+	if s == nil || s.process == nil {
+		return nil
+	}
+	if err := s.process.Signal(syscall.SIGTERM); err != nil {
+		return fmt.Errorf("ending parley: %w", err)
+	}
+
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for began := time.Now(); !s.process.Ended(); <-tick.C {
+		if testkit.Late(began, 30*time.Second) {
+			_ = s.process.Signal(syscall.SIGKILL) // also ends the service's PostgreSQL
+			<-s.process.Done()
+			return errors.New("parley did not end in time")
+		}
+	}
+	return s.process.Err()
+}

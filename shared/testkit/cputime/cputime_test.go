@@ -1,0 +1,48 @@
+//go:build linux
+
+package cputime_test
+
+import (
+	"testing"
+	"time"
+
+	"parley/shared/testkit/cputime"
+)
+
+// TestOf checks that computing counts, and that waiting and other goroutines do not.
+func TestOf(t *testing.T) {
+	t.Parallel()
+	var computing time.Duration
+	for computing < 200*time.Millisecond { // ends: each round adds processor time
+		computing += cputime.Of(func() { compute(10_000_000) })
+	}
+
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				compute(1000)
+			}
+		}
+	}()
+	waiting := cputime.Of(func() { <-time.After(500 * time.Millisecond) })
+	close(stop)
+	<-stopped
+	if waiting > 100*time.Millisecond {
+		t.Errorf("waiting for 500ms beside a busy goroutine used %v", waiting)
+	}
+}
+
+var sink int
+
+func compute(n int) {
+	sum := 0
+	for i := range n {
+		sum += i % 7
+	}
+	sink = sum
+}
