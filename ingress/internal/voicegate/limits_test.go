@@ -126,7 +126,7 @@ func TestInvalidFramesCloseTheConnection(t *testing.T) {
 				t.Fatal(err)
 			}
 			got, err := io.ReadAll(conn)
-			if err != nil || !bytes.Contains(got, []byte{0x03, 0xea}) { // close code 1002
+			if err != nil || !bytes.Contains(got, []byte{0x03, 0xea}) { // the bytes of the close code 1002
 				t.Errorf("%v, received %q", err, got)
 			}
 			r.wantReason("protocol")

@@ -40,7 +40,7 @@ type news struct {
 type turns struct {
 	runs Runs
 	log  zerolog.Logger
-	may  time.Duration // time limit of one job
+	may  time.Duration // maximum duration of a job
 	news chan news
 	did  chan struct{}   // signals that a job is done
 	over <-chan struct{} // closed when the owner no longer receives news

@@ -80,7 +80,7 @@ function arrange(): void {
   }
 }
 
-const usual = 1000; // milliseconds between two calls to the same listener
+const usual = 1000; // minimum milliseconds between two calls of the same listener
 
 /**
  * Calls reload when an object of the kind has changed. It does so at most once in pace

@@ -115,7 +115,10 @@ export class ChatSession extends EventTarget {
     }
   }
 
-  /** Applies a run's state after a decision. Its stream delivers the rest. */
+  /**
+   * Applies the state that a run has after a decision. The later changes arrive in the run's event
+   * stream.
+   */
   decided(turn: Turn, run: Run): void {
     this.change(turn.name, (t) => ({ ...t, status: run.status, requiredAction: run.requiredAction ?? null }));
     if (!this.streams.has(turn.name) && !ended(run.status)) void this.follow({ ...turn, runId: run.id });
