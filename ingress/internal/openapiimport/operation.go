@@ -22,7 +22,7 @@ type operation struct {
 	name   string // name of the endpoint
 	item   map[string]any
 	body   map[string]any
-	broken error // why the operation is malformed; nil: it is not
+	broken error // error that describes why the operation is malformed; nil: it is well-formed
 }
 
 // label returns the text that identifies an operation in messages.

@@ -18,7 +18,7 @@ type Settings struct {
 	Expires      time.Time       // the latest time at which the connection ends; zero: not reported
 	NewID        func(prefix string) string
 
-	transcription string // transcription model of the worker
+	transcription string // name of the worker's transcription model
 }
 
 // Effects are the actions to perform, in the order of the fields: drop queued audio, send events,

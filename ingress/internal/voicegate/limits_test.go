@@ -73,7 +73,7 @@ func TestAFloodOfEmptyFramesIsReadSlowly(t *testing.T) {
 	r.work()
 	conn := r.raw()
 	sent := 0
-	if _, err := conn.Write([]byte{0x01, 0x80, 0, 0, 0, 0}); err != nil { // the beginning of a text message
+	if _, err := conn.Write([]byte{0x01, 0x80, 0, 0, 0, 0}); err != nil { // the frame begins a text message
 		t.Fatal(err)
 	}
 	empty := bytes.Repeat([]byte{0x00, 0x80, 0, 0, 0, 0}, 10_000)

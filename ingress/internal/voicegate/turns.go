@@ -250,7 +250,7 @@ func (t *turns) save(ctx context.Context, runID string, heard domain.Playback) e
 // again.
 func transient(err error) bool {
 	switch apierr.CodeFor(err) {
-	case apierr.Internal, apierr.Unavailable, apierr.Overloaded: // errors without a code count as internal
+	case apierr.Internal, apierr.Unavailable, apierr.Overloaded: // an error without a code is treated as internal
 		return !errors.Is(err, errPanic)
 	default:
 		return false

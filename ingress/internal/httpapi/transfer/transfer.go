@@ -73,7 +73,7 @@ type Slot struct {
 	complete bool      // the client has sent everything, so it can no longer be slow
 	waiting  time.Time // start of the current wait for the client; zero while the service itself is busy
 	now      progress
-	marks    [2]progress // earlier states, at intervals of Patience, oldest first
+	marks    [2]progress // earlier states of the transfer, at intervals of Patience, oldest first
 }
 
 // progress is the state of a transfer at a point in time.

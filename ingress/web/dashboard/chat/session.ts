@@ -43,7 +43,7 @@ export class ChatSession extends EventTarget {
     super();
   }
 
-  /** Loads the session's messages, unless it has none yet, and follows its unfinished turns. */
+  /** Loads the session's messages, if it has any, and follows its unfinished turns. */
   async open(begun: boolean): Promise<void> {
     this.closed = false;
     if (inDemo()) this.turns = demoSession(targetId(this.target))?.turns ?? [];
