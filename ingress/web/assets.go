@@ -18,7 +18,7 @@ type Asset struct {
 	Type string // media type
 	ETag string
 	Body []byte
-	Gzip []byte // compressed Body
+	Gzip []byte // the content of Body, compressed
 }
 
 // WidgetScript is the name of the script that other sites load. The script loads the module

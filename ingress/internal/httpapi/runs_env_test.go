@@ -38,7 +38,7 @@ type runEnv struct {
 	*testEnv
 	sql  *sql.DB // a superuser's connection, to which row-level security does not apply
 	bus  *bus.Bus
-	nats string // URL of its NATS server
+	nats string // URL of the environment's NATS server
 	next atomic.Int64
 
 	stopSearches func() // stops the worker that responds to document searches

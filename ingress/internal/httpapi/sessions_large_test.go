@@ -70,7 +70,7 @@ func TestPagesOfLargeMessagesAreBounded(t *testing.T) {
 	}
 }
 
-// The timeline of large steps has the same content as a timeline of small steps.
+// A timeline with large steps has the same content as if the steps were small.
 func TestTimelinesOfLargeSteps(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

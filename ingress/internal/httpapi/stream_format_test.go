@@ -141,7 +141,7 @@ func TestRunsAreReadAndResumedInFormats(t *testing.T) {
 			a.from("GET", "/api/runs?id="+runID, "", h.key, "Accept: text/event-stream;profile="+format),
 		} {
 			if again.status == 404 {
-				continue // only the caller who started the run may read it
+				continue // this caller must not read the run
 			}
 			if got, _ := chunkTypes(t, again.body); got != types || string(again.body) != string(first.body) {
 				t.Errorf("%s: read again, the stream is %d %s", format, again.status, again.body)

@@ -337,7 +337,7 @@ func TestEveryBodyHasItsTypeAndSize(t *testing.T) {
 	}
 }
 
-// as adds the credential of the row's caller to a request.
+// as authenticates a request as the row's caller.
 func (r bodyRow) as(req *http.Request) {
 	if r.who == forPage {
 		req.Header.Set("Origin", widgetPage)
@@ -411,8 +411,8 @@ func TestReadFieldsChangeNothing(t *testing.T) {
 	a.from("PUT", "/api/agents?id="+foreign, `{"id":"`+foreign+`","name":"x"}`, h.key).want(t, "a foreign id", 404, "not_found")
 }
 
-// Two organizations or principals may use the same name for different things. Each gets only its
-// own things.
+// Two organizations or principals may use the same name for different things. Each of them gets
+// only the things that it has named.
 func TestSameNamesNeverMeet(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

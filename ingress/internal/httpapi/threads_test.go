@@ -78,7 +78,7 @@ func TestAThreadsMessagesReachTheAgent(t *testing.T) {
 	check("a copied thread", copied, domain.Input{Message: "Go on.", History: []domain.Exchange{pair("Hello.", formatAnswer)}})
 }
 
-// Messages that an agent cannot use are rejected. The errors name them.
+// A request with messages that an agent cannot use is rejected. The errors name these messages.
 func TestAThreadsOtherMessagesAreRefused(t *testing.T) {
 	t.Parallel()
 	a, h, agentID := newFormatEnv(t)

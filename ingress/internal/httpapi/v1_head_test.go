@@ -20,7 +20,7 @@ func TestHeadUnderV1AnswersAsGet(t *testing.T) {
 	responseID := a.respond(`{"model":"`+agentID+`","input":"m","background":true}`, h.key)
 	fileID := a.answerWithFile(runFor(responseID), false).ID
 
-	targets := map[string][]struct { // by path of the route
+	targets := map[string][]struct { // requests by the path of the route
 		path   string
 		status int
 	}{

@@ -158,7 +158,7 @@ func (a *runEnv) widgets() *auth.Widgets { return a.api.Auth.Widgets() }
 func foreignToken(agentID string) string {
 	box, err := secrets.NewBox(strings.Repeat("cd", 32))
 	if err != nil {
-		panic(err) // the key is valid
+		panic(err) // unreachable, because the key is valid
 	}
 	token, _ := auth.NewWidgets(nobodysWidgets{}, box, nil).NewToken(agentID, widgetPage, domain.VisitorAnonymous+"x")
 	return token

@@ -387,7 +387,7 @@ func TestVisitorsNeverMeet(t *testing.T) {
 	}
 	rows, err := a.sql.QueryContext(t.Context(), `SELECT principal FROM sessions WHERE session_id = 'same' GROUP BY ref, principal`)
 	must(t, err)
-	defer func() { _ = rows.Close() }() // rows.Err reports errors
+	defer func() { _ = rows.Close() }() // rows.Err reports the error
 	n := 0
 	for ; rows.Next(); n++ {
 		var principal string

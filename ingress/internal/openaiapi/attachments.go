@@ -20,8 +20,7 @@ type Attached struct {
 	Name      string
 }
 
-// These constants are the types of the parts of a message that are images or files, in either of
-// OpenAI's APIs.
+// These constants are the types that OpenAI's APIs give to the images and files in a message.
 const (
 	partImageURL   = "image_url"
 	partInputImage = "input_image"

@@ -109,7 +109,7 @@ func chooses(choice *json.RawMessage) bool {
 // Completion is a completed run in the form of a chat completion.
 type Completion struct {
 	ID      string      `json:"id"`
-	Object  string      `json:"object"` // always chat.completion
+	Object  string      `json:"object"` // always the text "chat.completion"
 	Created int64       `json:"created"`
 	Model   string      `json:"model"`
 	Choices []Choice    `json:"choices"`
@@ -193,7 +193,7 @@ func NewCompletion(run *domain.Run, view View) Completion {
 // finishReason returns the protocol's reason why a completed run's answer ended.
 func finishReason(run *domain.Run) string {
 	if run.FinishReason != nil {
-		return string(*run.FinishReason) // the protocol uses the same names
+		return string(*run.FinishReason) // the protocol has the same names for the reasons
 	}
 	return string(domain.FinishStop)
 }

@@ -14,7 +14,7 @@ const (
 	maxInput        = 100_000 // maximum characters of one text; no model accepts more
 	maxDimensions   = 16_384
 	maxModelName    = 256
-	floatBytes      = 12 // estimated length of a number in JSON, in bytes
+	floatBytes      = 12 // estimated size of a number in JSON, in bytes
 	encodingBase64  = "base64"
 	encodingDefault = "float"
 )

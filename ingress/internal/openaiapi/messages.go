@@ -9,7 +9,7 @@ import (
 	"parley/shared/domain"
 )
 
-// sessionMax is the maximum length of a session id.
+// sessionMax is the maximum length of a session id, in characters.
 const sessionMax = 128 // characters
 
 // These constants are the codes of invalid fields.

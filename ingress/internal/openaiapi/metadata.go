@@ -20,7 +20,7 @@ const (
 func checkMetadata(metadata map[string]string, wrong Wrong) {
 	if len(metadata) > metadataPairs {
 		wrong("metadata", codeTooLong, "must have at most %d pairs, not %d", metadataPairs, len(metadata))
-		return // one error is enough
+		return // one error for each request is enough
 	}
 	for _, name := range slices.Sorted(maps.Keys(metadata)) {
 		if n := utf8.RuneCountInString(name); n > metadataName {

@@ -48,7 +48,7 @@ type Response struct {
 	Store              bool              `json:"store"`
 	Temperature        *float64          `json:"temperature"`
 	Text               textFormat        `json:"text"`
-	ToolChoice         any               `json:"tool_choice"` // a text or an object
+	ToolChoice         any               `json:"tool_choice"` // a string or an object
 	Tools              []responseTool    `json:"tools"`       // tools of the client; only in the response to the request that has them
 	TopP               *float64          `json:"top_p"`
 	Truncation         string            `json:"truncation"`
@@ -115,7 +115,7 @@ type textFormat struct {
 type ResponseEcho struct {
 	Background         bool                  `json:"background,omitempty"`
 	Metadata           map[string]string     `json:"metadata,omitempty"`
-	Format             *responseFormat       `json:"format,omitempty"` // nil: plain text
+	Format             *responseFormat       `json:"format,omitempty"` // format of the answer; nil: plain text
 	Settings           *domain.ModelSettings `json:"settings,omitempty"`
 	Instructions       string                `json:"-"`
 	PreviousResponseID string                `json:"previous_response_id,omitempty"`

@@ -3,7 +3,7 @@ package openaiapi
 // The types below are the contents of events of a response. Type and sequence number are added when
 // an event is written.
 
-// responseEvent contains the whole response.
+// responseEvent is the content of an event with the whole response.
 type responseEvent struct {
 	Response *Response `json:"response"`
 }

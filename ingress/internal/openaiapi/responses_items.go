@@ -45,13 +45,13 @@ const (
 // messageItem is the message of a response.
 type messageItem struct {
 	itemHead
-	Role    string     `json:"role"` // always assistant
+	Role    string     `json:"role"` // always the text "assistant"
 	Content []textPart `json:"content"`
 }
 
 // textPart is the only part of a message.
 type textPart struct {
-	Type        string       `json:"type"` // always output_text
+	Type        string       `json:"type"` // always the text "output_text"
 	Text        string       `json:"text"`
 	Annotations []annotation `json:"annotations"`
 	Logprobs    []struct{}   `json:"logprobs"`
@@ -81,14 +81,14 @@ type webSearchItem struct {
 
 // searchAction contains the query of a web search, and its results once the search has finished.
 type searchAction struct {
-	Type    string         `json:"type"` // always search
+	Type    string         `json:"type"` // always the text "search"
 	Query   string         `json:"query"`
 	Sources []searchSource `json:"sources,omitempty"` // results; empty until the search has finished
 }
 
 // searchSource is a page that a search found.
 type searchSource struct {
-	Type string `json:"type"` // always url
+	Type string `json:"type"` // always the text "url"
 	URL  string `json:"url"`
 }
 
@@ -102,7 +102,7 @@ type codeItem struct {
 
 // codeLog is a part of a program's output.
 type codeLog struct {
-	Type string `json:"type"` // always logs
+	Type string `json:"type"` // always the text "logs"
 	Logs string `json:"logs"`
 }
 

@@ -82,7 +82,7 @@ type ResponseAsk struct {
 	Previous  string // run of the previous response; the new run continues its session; empty: none
 	Stream    bool
 	Echo      ResponseEcho
-	Settings  *domain.RunSettings       // model settings; nil: none
+	Settings  *domain.RunSettings       // model settings in the request; nil: none
 	Names     map[domain.Setting]string // names of the settings in the request
 	Output    AskedOutput               // schema that the answer must match
 

@@ -179,7 +179,7 @@ func TestAStreamedAnswerUsesTheProtocolsEvents(t *testing.T) {
 	if err := json.Unmarshal(whole, &read); err != nil {
 		t.Fatal(err)
 	}
-	output[2], output[3] = output[3], output[2] // in a response that is read later, the message follows all calls
+	output[2], output[3] = output[3], output[2] // a response that is read later contains the message after all calls
 	if fmt.Sprint(read) != fmt.Sprint(last) {
 		t.Errorf("streamed %v\nread     %v", last, read)
 	}

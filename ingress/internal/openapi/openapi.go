@@ -1,7 +1,7 @@
 package openapi
 
 import (
-	_ "embed" // embeds openapi.yaml
+	_ "embed" // needed to embed openapi.yaml
 	"fmt"
 	"slices"
 	"sync"

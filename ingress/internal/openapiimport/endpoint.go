@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	maxDescription = 1000     // characters
-	maxSchema      = 16 << 10 // bytes
+	maxDescription = 1000     // maximum length of a description, in characters
+	maxSchema      = 16 << 10 // maximum size of a schema, in bytes
 )
 
 // endpoint converts an operation to an endpoint. If that is not possible, the error is of type

@@ -28,7 +28,7 @@ type Skipped struct {
 	Reason    string
 }
 
-// These constants are the codes of problems. They are the same as in the API.
+// These constants are the codes of problems. Parley's API uses the same codes.
 const (
 	CodeRequired  = "required"
 	CodeInvalid   = "invalid_value"

@@ -17,12 +17,12 @@ var verbs = []string{"get", "head", "post", "put", "patch", "delete", "options",
 // operation is one method of a path.
 type operation struct {
 	path   string
-	method string // HTTP method in capitals
+	method string // HTTP method in capital letters
 	id     string // operationId in the document; "" if absent
 	name   string // name of the endpoint
 	item   map[string]any
 	body   map[string]any
-	broken error // why the operation is malformed; nil: it is not
+	broken error // error that describes why the operation is malformed; nil: it is well-formed
 }
 
 // label returns the text that identifies an operation in messages.
@@ -43,7 +43,7 @@ func (d *document) operations() []operation {
 	var all []operation
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
 		if !strings.HasPrefix(path, "/") {
-			continue // not a path, such as the name of an extension
+			continue // the key is not a path but the name of an extension
 		}
 		item, err := d.object(paths[path])
 		if err != nil {

@@ -24,12 +24,12 @@ type Counter interface {
 
 // Settings are the limits in requests per minute.
 type Settings struct {
-	Demo int // limit per client address
-	User int // limit per credential
+	Demo int // limit for each client address
+	User int // limit for each credential of a user or organization
 	// UserTotal is the limit for all credentials of a user together, and for all keys of an
 	// organization together. 0 means twice User.
 	UserTotal int
-	System    int // limit per organization
+	System    int // limit for each organization
 	Widget    Widget
 }
 

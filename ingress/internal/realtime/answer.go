@@ -16,7 +16,7 @@ func (c *Conversation) Begun(now time.Time, name, runID string) Effects {
 	var e effects
 	a := c.now
 
-	// The response has ended in the meantime, so the run is not needed.
+	// The response ended before its run was accepted, so the run is not needed.
 	if a == nil || a.id != name || a.begun {
 		e.End = append(e.End, Ended{Answer: name, RunID: runID, Cancel: true})
 		return e

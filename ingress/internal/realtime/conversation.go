@@ -133,7 +133,8 @@ func (c *Conversation) Resume() Resumption {
 	return out
 }
 
-// resay appends the commands that make a new worker speak the rest of an answer.
+// resay appends the commands that make a new worker speak the part of an answer that was not spoken
+// yet.
 func (a *answer) resay(commands []contract.VoiceCommand) []contract.VoiceCommand {
 	if a == nil || a.text || a.mute != nil || len(a.spoken.text) == 0 {
 		return commands

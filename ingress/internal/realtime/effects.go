@@ -11,14 +11,14 @@ import (
 // Settings contains the initial settings of a connection.
 type Settings struct {
 	SessionID    string
-	Model        string          // agent or template
+	Model        string          // id of the agent or template
 	Voice        string          // voice of the agent; "": the default of the backend
 	Session      json.RawMessage // settings from a client secret; nil: none
 	Instructions string          // instructions of the session, until the client sets others
 	Expires      time.Time       // the latest time at which the connection ends; zero: not reported
 	NewID        func(prefix string) string
 
-	transcription string // transcription model of the worker
+	transcription string // name of the worker's transcription model
 }
 
 // Effects are the actions to perform, in the order of the fields: drop queued audio, send events,
@@ -68,7 +68,7 @@ type Close struct {
 // Resumption contains the settings of a new voice session, and the audio and then the commands to
 // send first.
 type Resumption struct {
-	Open     contract.VoiceOpen // settings; Line is not set
+	Open     contract.VoiceOpen // settings of the voice session; Line is not set
 	Audio    []contract.VoiceAudio
 	Commands []contract.VoiceCommand
 }

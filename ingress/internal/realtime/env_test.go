@@ -25,7 +25,7 @@ type testEnv struct {
 	now   time.Time
 	ids   map[string]int
 	lines []string
-	seen  map[string]string // first event of each type
+	seen  map[string]string // first event of each type, by type
 }
 
 func newTestEnv(tb testing.TB, session string) *testEnv {
@@ -57,7 +57,7 @@ func (r *testEnv) do(line string) {
 		r.take(r.c.Client(r.now, []byte(rest)))
 	case "wait":
 		r.now = r.now.Add(time.Duration(number(r.tb, rest)) * time.Millisecond)
-	case "hear": // audio of the client, in milliseconds
+	case "hear": // argument: duration of the client's audio, in milliseconds
 		samples := make([]byte, number(r.tb, rest)*perMS*bytesOf)
 		r.take(r.c.Client(r.now, []byte(`{"type":"input_audio_buffer.append","audio":"`+base64.StdEncoding.EncodeToString(samples)+`"}`)))
 	case "resume":
@@ -66,7 +66,7 @@ func (r *testEnv) do(line string) {
 		r.take(r.c.Open(""))
 	case "gone":
 		r.take(Effects{End: r.c.Gone(r.now)})
-	case "sent": // answer, and duration in milliseconds
+	case "sent": // arguments: answer, and duration in milliseconds
 		name, ms, _ := strings.Cut(rest, " ")
 		r.c.Sent(r.now, name, int64(number(r.tb, ms))*perMS)
 	case "busy":
@@ -82,19 +82,19 @@ func (r *testEnv) report(word string, args []string, rest string) {
 	arg := func(i int) int64 { return int64(number(r.tb, args[i])) }
 	after := func(i int) string { return strings.TrimSpace(strings.Join(strings.SplitN(rest, " ", i+1)[i:], "")) }
 	switch word {
-	case "alive": // processed position and needed position, in milliseconds
+	case "alive": // arguments: processed position and needed position, in milliseconds
 		report = contract.VoiceReport{Type: contract.VoiceAlive, Heard: arg(0) * perMS, Needs: arg(1) * perMS}
-	case "started": // id of the item
+	case "started": // argument: id of the item
 		report = contract.VoiceReport{Type: contract.VoiceStarted, Item: args[0], From: arg(1) * perMS}
 	case "stopped":
 		report = contract.VoiceReport{Type: contract.VoiceStopped, Item: args[0], From: arg(1) * perMS, To: arg(2) * perMS}
 	case "transcript":
 		report = contract.VoiceReport{Type: contract.VoiceTranscript, Item: args[0], Text: after(1)}
-	case "segment": // answer, first byte and last byte
+	case "segment": // arguments: answer, first byte and last byte
 		report = contract.VoiceReport{Type: contract.VoiceSegment, Answer: args[0], Start: int(arg(1)), End: int(arg(2))}
 	case "said":
 		report = contract.VoiceReport{Type: contract.VoiceSaid, Answer: args[0]}
-	case "failed": // report as JSON
+	case "failed": // argument: the report as JSON
 		report.Type = contract.VoiceFailed
 		must(r.tb, json.Unmarshal([]byte(rest), &report))
 	default:
@@ -136,7 +136,7 @@ func (r *testEnv) run(word string, args []string, rest string) {
 		r.take(r.c.Run(r.now, args[0], domain.Event{Type: domain.EventRequiresAction, Data: data}))
 	case "completed":
 		r.ended(args[0], domain.RunCompleted, unquoted(r.tb, after), nil)
-	case "ended": // answer and status
+	case "ended": // arguments: answer and status
 		r.ended(args[0], domain.RunStatus(args[1]), "", &domain.RunError{Code: "model_error", Message: "the model failed"})
 	default:
 		r.tb.Fatalf("no such line: %s %s", word, rest)

@@ -66,7 +66,7 @@ type transcriptEvent struct {
 }
 
 type durationUsage struct {
-	Type    string  `json:"type"` // always duration
+	Type    string  `json:"type"` // always the text "duration"
 	Seconds float64 `json:"seconds"`
 }
 

@@ -10,7 +10,7 @@ import (
 	"parley/shared/domain"
 )
 
-// playResponse simulates a response from the request for it to its end.
+// playResponse simulates a whole response, from the client's request to the end of the response.
 func (r *testEnv) playResponse(said string, ended domain.Event) {
 	r.tb.Helper()
 	r.c.Client(r.now, []byte(`{"type":"response.create","response":{"instructions":"x","metadata":{"k":"`+strings.Repeat("v", 500)+`"}}}`))

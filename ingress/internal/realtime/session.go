@@ -43,7 +43,7 @@ type detection struct {
 	threshold float64 // sensitivity for server_vad, from 0 to 1
 	prefixMS  int
 	silenceMS int
-	eagerness string // for semantic_vad: a key of the map eagernesses
+	eagerness string // a key of the map eagernesses; used only for semantic_vad
 	create    bool   // whether the end of a turn causes a response
 	interrupt bool   // whether speech of the user stops the answer
 }

@@ -11,7 +11,7 @@ import (
 // shownSession is a session in the form of the protocol. A setting for a feature that agents do not
 // have contains a neutral value.
 type shownSession struct {
-	Type            string     `json:"type"` // always realtime
+	Type            string     `json:"type"` // always the text "realtime"
 	Object          string     `json:"object"`
 	ID              string     `json:"id,omitempty"`
 	Model           string     `json:"model"`

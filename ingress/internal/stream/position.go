@@ -28,7 +28,7 @@ func (p *position) receive(message []byte) (events []domain.Event, gap bool, err
 	}
 
 	first := domain.EventID{Fence: chunk.Fence, N: chunk.First}
-	if len(chunk.Lines) == 0 { // the message only reports that events were too large for it
+	if len(chunk.Lines) == 0 { // the message only reports that its events were too large to be sent
 		return nil, first.After(p.last), nil
 	}
 

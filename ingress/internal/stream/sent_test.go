@@ -16,7 +16,7 @@ func TestSentText(t *testing.T) {
 	for name, tt := range map[string]struct {
 		log  []string
 		full string
-		want string // expected text at the reader
+		want string // text that the reader must have received
 		ok   bool
 	}{
 		"nothing":                     {nil, "", "", true},

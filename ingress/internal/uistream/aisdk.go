@@ -166,7 +166,7 @@ func mediaType(name string) string {
 // finishReason returns the protocol's reason why an answer ended.
 func finishReason(run *domain.Run) string {
 	if run.Incomplete() {
-		return strings.ReplaceAll(string(*run.FinishReason), "_", "-") // for example content-filter
+		return strings.ReplaceAll(string(*run.FinishReason), "_", "-") // the AI SDK's form, for example "content-filter"
 	}
 	return string(domain.FinishStop)
 }

@@ -50,8 +50,8 @@ type connection struct {
 	look    *time.Timer     // signals the next lookAround
 	drain   <-chan struct{} // closed when the gate begins to drain; then replaced by one that is closed when all connections must end
 	leaving bool            // whether the gate has begun to drain
-	events  bucket          // rate of events other than audio
-	appends bucket          // rate of audio events
+	events  bucket          // limits the rate of events other than audio
+	appends bucket          // limits the rate of audio events
 
 	announced bool // whether session.created was sent to the client; it is sent when the first worker is connected
 	ending    *end

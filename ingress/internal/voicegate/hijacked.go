@@ -17,7 +17,7 @@ const sendBuffer = 128 << 10
 // prevent a flood of tiny frames from using too much CPU. If a client sends faster, the gate reads
 // its data later.
 const (
-	byteRate  = 4 << 20 // bytes per second
+	byteRate  = 4 << 20 // number of bytes per second
 	byteBurst = 8 << 20
 )
 

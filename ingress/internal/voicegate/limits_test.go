@@ -73,7 +73,7 @@ func TestAFloodOfEmptyFramesIsReadSlowly(t *testing.T) {
 	r.work()
 	conn := r.raw()
 	sent := 0
-	if _, err := conn.Write([]byte{0x01, 0x80, 0, 0, 0, 0}); err != nil { // the beginning of a text message
+	if _, err := conn.Write([]byte{0x01, 0x80, 0, 0, 0, 0}); err != nil { // the frame begins a text message
 		t.Fatal(err)
 	}
 	empty := bytes.Repeat([]byte{0x00, 0x80, 0, 0, 0, 0}, 10_000)
@@ -126,7 +126,7 @@ func TestInvalidFramesCloseTheConnection(t *testing.T) {
 				t.Fatal(err)
 			}
 			got, err := io.ReadAll(conn)
-			if err != nil || !bytes.Contains(got, []byte{0x03, 0xea}) { // close code 1002
+			if err != nil || !bytes.Contains(got, []byte{0x03, 0xea}) { // the bytes of the close code 1002
 				t.Errorf("%v, received %q", err, got)
 			}
 			r.wantReason("protocol")

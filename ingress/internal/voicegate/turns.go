@@ -40,7 +40,7 @@ type news struct {
 type turns struct {
 	runs Runs
 	log  zerolog.Logger
-	may  time.Duration // time limit of one job
+	may  time.Duration // maximum duration of a job
 	news chan news
 	did  chan struct{}   // signals that a job is done
 	over <-chan struct{} // closed when the owner no longer receives news
@@ -250,7 +250,7 @@ func (t *turns) save(ctx context.Context, runID string, heard domain.Playback) e
 // again.
 func transient(err error) bool {
 	switch apierr.CodeFor(err) {
-	case apierr.Internal, apierr.Unavailable, apierr.Overloaded: // errors without a code count as internal
+	case apierr.Internal, apierr.Unavailable, apierr.Overloaded: // an error without a code is treated as internal
 		return !errors.Is(err, errPanic)
 	default:
 		return false

@@ -109,7 +109,7 @@ func shortName(name string) string {
 // Payload is the content of a delivery as JSON. A text body becomes a JSON string.
 type Payload struct {
 	raw     []byte // valid JSON without U+0000; nil if the body is neither JSON nor a text of at most maxText bytes
-	Bytes   int    // size of the original body
+	Bytes   int    // size of the original body, in bytes
 	Foreign bool   // whether the body is neither JSON nor a form
 }
 

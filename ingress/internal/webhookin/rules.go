@@ -27,7 +27,7 @@ type Fault struct {
 	Err   error
 }
 
-// NewRules parses the rules of a hook. It returns all faults together.
+// NewRules parses the rules of a hook. If rules are invalid, it returns all faults together.
 func NewRules(messageTemplate string, filter []domain.HookFilter, coalesce *domain.HookCoalesce) (*Rules, []Fault) {
 	r := &Rules{wanted: newWanted(), coalesces: coalesce != nil}
 	var faults []Fault

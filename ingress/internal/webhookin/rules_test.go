@@ -356,7 +356,7 @@ func TestPayloads(t *testing.T) {
 
 func TestEvents(t *testing.T) {
 	t.Parallel()
-	const hashed = "sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a" // the hash of {}
+	const hashed = "sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a" // the hash of the value {}
 	for _, c := range []struct {
 		source              domain.HookSource
 		header, body        string

@@ -23,7 +23,7 @@ const (
 
 // These constants limit messages, in bytes.
 const (
-	maxMessage = 2 << 20 // maximum size of a message; the same as for messages of people
+	maxMessage = 2 << 20 // maximum size of a message; messages of people have the same limit
 	// ownText is the number of bytes by which a message may be larger than its delivery. The
 	// additional bytes are for the template's text and for values that occur in it several times.
 	// The limit prevents a small delivery from becoming a large message.
@@ -55,7 +55,7 @@ type piece struct {
 	text string
 	name string // one of the names above; "" for literal text or a path
 	path []string
-	at   int // index of the path's value
+	at   int // index of the value at the path
 }
 
 // isText reports whether the piece is literal text.

@@ -144,8 +144,8 @@ func wantErr(t *testing.T, what string, got, want error) {
 	}
 }
 
-// A source may send several signatures. They may be made with the old and the new secret during a
-// rotation, or with schemes that Parley does not support.
+// A source may send several signatures. During a rotation, they are made with the old and the new
+// secret. Some may use schemes that Parley does not support.
 func TestSeveralSignatures(t *testing.T) {
 	t.Parallel()
 	v := vectors["stripe"]

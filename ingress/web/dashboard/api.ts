@@ -52,7 +52,8 @@ function stored(): string | null {
 }
 
 /**
- * Selects the organization for the following requests. Null selects the person's oldest membership.
+ * Selects the organization for the following requests. The value null selects the person's oldest
+ * membership.
  */
 export function chooseOrganization(id: string | null): void {
   organization = id;

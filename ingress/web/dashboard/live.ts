@@ -7,7 +7,7 @@ import { events } from "../kit/sse";
 export type Kind = "runs" | "documents" | "notifications";
 
 const listeners = new Map<Kind, Set<() => void>>([["runs", new Set()], ["documents", new Set()], ["notifications", new Set()]]);
-const stranded = new Set<() => void>(); // requests that failed because the service was unreachable; they are repeated when the stream reconnects
+const stranded = new Set<() => void>(); // functions that repeat requests, which failed because the service was unreachable
 const changed = new EventTarget();
 const again = 60_000; // milliseconds until a stream that the service refused is requested again
 const unasked = 15_000; // milliseconds between retries of a failed request while the stream delivers no event
@@ -80,7 +80,7 @@ function arrange(): void {
   }
 }
 
-const usual = 1000; // milliseconds between two calls to the same listener
+const usual = 1000; // minimum milliseconds between two calls of the same listener
 
 /**
  * Calls reload when an object of the kind has changed. It does so at most once in pace

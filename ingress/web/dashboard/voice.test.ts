@@ -74,7 +74,10 @@ const soon = () => new Promise((resolve) => setTimeout(resolve, 20));
 
 const ones = (n: number): Float32Array => new Float32Array(n).fill(1);
 
-/** Reads samples as the audio thread does. Returns how many of them are not silent. */
+/**
+ * Takes samples from the playback queue as the audio thread does. Returns how many of the samples
+ * are not silent.
+ */
 function sounding(playback: Playback, samples: number): number {
   let heard = 0;
   for (let n = 0; n < samples; n += 128) {

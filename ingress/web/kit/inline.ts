@@ -199,7 +199,7 @@ class Reader {
       this.put("text", "").closes = 1;
       this.at = target.end;
       this.pair(bracket.run);
-      this.brackets.length = 0; // links do not nest
+      this.brackets.length = 0; // a link cannot contain another link
       return;
     }
     const inner = this.text.slice(bracket.from, Math.min(this.at, bracket.from + 6));

@@ -125,7 +125,7 @@ export class EventParser {
   }
 }
 
-/** Waits until the time has passed, the network is back, or the signal aborts. */
+/** Waits until the given time has passed, the network is available again, or the signal aborts. */
 function rest(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {

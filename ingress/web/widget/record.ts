@@ -40,7 +40,10 @@ export function unguessable(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, "0")).join("");
 }
 
-/** One of the browser's two stores. If the store is blocked, the data is kept in memory. */
+/**
+ * One of the browser's two stores, local or session storage. If it is blocked, the data is kept in
+ * memory.
+ */
 export class Store {
   private readonly memory = new Map<string, string>();
 

@@ -51,7 +51,7 @@ func (o *Owner) network() string {
 	if prefix, fault := addr.Prefix(bits); err == nil && fault == nil {
 		return prefix.String()
 	}
-	return o.Client // not an IP address, for example "local"
+	return o.Client // the client is not an IP address but a name such as "local"
 }
 
 // OwnerFor returns the owner of a request's transfers: its caller.
@@ -63,7 +63,7 @@ func OwnerFor(c *gin.Context) Owner {
 // Slot is the slot of one transfer.
 type Slot struct {
 	Owner
-	network string // the client's network
+	network string // network of the client; see Owner.network
 	all     *Limiter
 	conn    *http.ResponseController
 	began   time.Time // time at which the deadline was set
@@ -73,7 +73,7 @@ type Slot struct {
 	complete bool      // the client has sent everything, so it can no longer be slow
 	waiting  time.Time // start of the current wait for the client; zero while the service itself is busy
 	now      progress
-	marks    [2]progress // earlier states, at intervals of Patience, oldest first
+	marks    [2]progress // earlier states of the transfer, at intervals of Patience, oldest first
 }
 
 // progress is the state of a transfer at a point in time.

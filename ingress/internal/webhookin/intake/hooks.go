@@ -56,7 +56,7 @@ type Hooks struct {
 // knownHook is an entry of the cache. The hook may be used before the time until. After that, the
 // entry only shows that the id is known.
 type knownHook struct {
-	hook  *Hook // nil if the id has no hook
+	hook  *Hook // the hook; nil if there is no hook with this id
 	err   error // why none of the hook's secrets can be decrypted
 	until time.Time
 }

@@ -260,7 +260,7 @@ func deliveryData(source domain.HookSource, e *webhookin.Event) json.RawMessage 
 	payload, passed := e.Payload.JSON(payloadPassed)
 	out := make([]byte, 0, len(payload)+len(e.Name)+len(e.ID)+128)
 	text := func(name, value string) {
-		out, _ = jsontext.AppendQuote(append(out, name...), value) // replaces invalid UTF-8
+		out, _ = jsontext.AppendQuote(append(out, name...), value) // replaces invalid UTF-8 by U+FFFD
 	}
 	text(`{"webhook":{"source":`, string(source))
 	text(`,"event":`, e.Name)

@@ -1,4 +1,4 @@
-// The places of documents that an answer cites.
+// The places in documents that an answer cites.
 import type { Citation } from "../../kit/markdown";
 
 /**

@@ -44,7 +44,7 @@ export class ChatSession extends EventTarget {
     super();
   }
 
-  /** Loads the session's messages, unless it has none yet, and follows its unfinished turns. */
+  /** Loads the session's messages, if it has any, and follows its unfinished turns. */
   async open(begun: boolean): Promise<void> {
     this.closed = false;
     if (inDemo()) this.turns = demoSession(targetId(this.target))?.turns ?? [];
@@ -116,7 +116,10 @@ export class ChatSession extends EventTarget {
     }
   }
 
-  /** Applies a run's state after a decision. Its stream delivers the rest. */
+  /**
+   * Applies the state that a run has after a decision. The later changes arrive in the run's event
+   * stream.
+   */
   decided(turn: Turn, run: Run): void {
     this.change(turn.name, (t) => ({ ...t, status: run.status, requiredAction: run.requiredAction ?? null }));
     if (!this.streams.has(turn.name) && !ended(run.status)) void this.follow({ ...turn, runId: run.id });

@@ -16,7 +16,7 @@ export function HomePage() {
   const names = useNames();
   const admin = useMay("admin");
   useEffect(() => void reloadOverview(), []); // reload, because events do not report all changes, such as a new key
-  const settled = data !== undefined && (newest.data !== undefined || newest.error !== undefined); // so that nothing moves down
+  const settled = data !== undefined && (newest.data !== undefined || newest.error !== undefined); // so no part moves down
   return (
     <>
       <PageHeader guide="quickstart" title={Words.home}>{Words.whatNeedsYou}</PageHeader>

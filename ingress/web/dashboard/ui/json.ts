@@ -1,4 +1,4 @@
-// JSON that a person types.
+// Functions for JSON that a person types into a field.
 import * as texts from "../texts/schema";
 
 /** Returns why a text is not JSON, or an empty string. */

@@ -20,7 +20,7 @@ export interface Upload<T> {
   /** The object that the service has stored. Set after the file was sent. */
   stored?: T;
   fault?: string;
-  /** Whether another attempt with the same file may succeed. */
+  /** Whether another attempt to upload the same file may succeed. */
   again?: boolean;
   stop: AbortController;
 }

@@ -9,7 +9,7 @@ function parsed(address: string): URL | null {
   try {
     return new URL(address);
   } catch {
-    return null; // for example a port above 65535
+    return null; // not a URL, for example because the port is above 65535
   }
 }
 

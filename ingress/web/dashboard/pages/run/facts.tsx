@@ -51,7 +51,7 @@ function Id({ text, of }: { text: string; of: string }) {
 }
 
 /**
- * Links to the agent or template. If it was deleted there is no page for it, so its id is shown.
+ * Links to the agent or template. If the agent was deleted, there is no page, and its id is shown.
  */
 function Target({ run, name, known }: { run: Run; name: string; known: boolean }) {
   if (!known) return <Id text={name} of={run.agentId === null ? Words.templateId : Words.agentId} />;

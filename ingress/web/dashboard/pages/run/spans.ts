@@ -32,7 +32,7 @@ export interface Part {
   why: string | undefined;
   /**
    * The tool call that the part shows. Undefined if the part is no tool call, or if the run has no
-   * record of it.
+   * record of the call.
    */
   call: ToolCall | undefined;
 }
