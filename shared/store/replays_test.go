@@ -8,7 +8,7 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// resultFor returns the result of a stored run. It fails the test if the result was not read.
+// resultFor returns the result of a stored run. It panics if the result was not read.
 func resultFor(run rundb.StoredRun) []byte {
 	result, err := run.Result()
 	if err != nil {

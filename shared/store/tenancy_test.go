@@ -480,7 +480,7 @@ var probes = []probe{
 		for i := range values {
 			values[i].OrganizationID = org
 		}
-		_, err := s.Seals.Reseal(ctx, org, values, overwriting{}) // overwriting gets only the ids of the sealed values
+		_, err := s.Seals.Reseal(ctx, org, values, overwriting{}) // the result only repeats the given values
 		return nil, err
 	}},
 	{"CreateHook", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {

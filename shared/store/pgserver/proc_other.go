@@ -10,7 +10,7 @@ import (
 
 const locale = "en_US.UTF-8"
 
-// inheritedData returns "" on this system. The server's account must be able to reach the data
+// inheritedData is empty on this system, so the server's account must be able to reach the data
 // directory by its path.
 const inheritedData = ""
 

@@ -307,8 +307,8 @@ func (d *spanBuilder) addUnrecorded(a tracedAttempt, free time.Time) {
 	d.add(span, free, a.to)
 }
 
-// wasBusy reports whether an attempt ended during a model call or, if calling is true, during a
-// tool call.
+// wasBusy reports whether an attempt ended during a model call or, if inTool is true, during a tool
+// call.
 func (d *spanBuilder) wasBusy(a tracedAttempt, inTool bool) bool {
 	// A timeout or a cancellation may interrupt either kind of work. The code of any other failure
 	// shows which work failed.

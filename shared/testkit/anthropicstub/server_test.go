@@ -54,8 +54,8 @@ type event struct {
 	} `json:"delta"`
 }
 
-// streamed sends a request for a streamed answer. It returns the joined text, the stop reason and
-// the type of the last event.
+// streamed reads a streamed answer. It returns the joined text, the stop reason and the type of the
+// last event.
 func streamed(t *testing.T, body io.Reader) (text, stop, last string, err error) {
 	t.Helper()
 	lines := bufio.NewScanner(body)

@@ -63,7 +63,7 @@ func readInput(body []byte) (model string, texts []string, size int, err error) 
 	return wire.Model, texts, wire.Dimensions, nil
 }
 
-// vectors encodes the embeddings of texts. It also executes some faults, as the method wire does.
+// vectors encodes the embeddings of texts, and failures in the same way as the type wire.
 type vectors struct {
 	wire
 

@@ -60,8 +60,8 @@ type wireChunk struct {
 	} `json:"usage"`
 }
 
-// streamed sends a request for a streamed answer. It returns the joined text, the last finish
-// reason, and whether [DONE] arrived.
+// streamed reads a streamed answer. It returns the joined text, the last finish reason, and whether
+// [DONE] arrived.
 func streamed(t *testing.T, body io.Reader) (text, finish string, done bool, err error) {
 	t.Helper()
 	lines := bufio.NewScanner(body)

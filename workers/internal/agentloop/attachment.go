@@ -7,7 +7,8 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// begin adds the parts to the prompt of a new run that the first model call needs.
+// begin completes the prompt of a new run: it numbers the passages of attached documents and builds
+// the system prompt.
 func (r *run) begin(ctx context.Context) error {
 	if err := r.numberPassages(ctx); err != nil {
 		return err
