@@ -56,7 +56,7 @@ type processResources struct {
 	pipe *os.File
 }
 
-// ownResources is created at the first use.
+// ownResources returns the resources of this test process. Its first call creates them.
 var ownResources = sync.OnceValues(newBelongings)
 
 func newBelongings() (*processResources, error) {

@@ -119,7 +119,7 @@ func (p *PostgresServer) Term() {
 	}
 }
 
-// Restart starts the server again on the same port and data, after Kill9 or Term.
+// Restart starts the server again with the same port and data, after Kill9 or Term.
 func (p *PostgresServer) Restart() {
 	p.tb.Helper()
 	ctx, cancel := context.WithTimeout(p.tb.Context(), serverPatience)

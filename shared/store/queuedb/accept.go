@@ -127,7 +127,7 @@ func (s *Store) acceptOnce(ctx context.Context, rows []NewRun, call acceptCall) 
 	}
 
 	if err := s.explainLosers(ctx, out, rows, losers, call); err != nil {
-		for _, i := range losers { // the other rows are accepted
+		for _, i := range losers { // losers are the rows that were not inserted; all others are accepted
 			out[i] = Accepted{Err: err}
 		}
 	}

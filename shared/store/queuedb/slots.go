@@ -26,7 +26,7 @@ type Freed struct {
 	Followers int
 }
 
-// FreedSlots are freed slots by lane.
+// FreedSlots maps each lane to the slots that finished runs have freed in it.
 type FreedSlots map[Lane]Freed
 
 // Add adds freed slots of a lane.
@@ -286,7 +286,7 @@ func (s *slots) markWaiting(lanes ...Lane) {
 }
 
 // pass takes up to n freed slots of a lane for waiting runs, each for the organization with the
-// fewest dispatched runs. It returns the number for each organization.
+// fewest dispatched runs. It returns the number of slots for each organization.
 func (s *slots) pass(lane domain.Lane, n int) map[Lane]int {
 	return s.share(lane, n, func(l *laneSlots) bool {
 		if l.used >= s.total {

@@ -11,8 +11,8 @@ import (
 )
 
 // knownQueries maps the prefix of an id to a query that checks whether an organization has or had
-// such a resource. It finds deleted agents and revoked keys, because they may still have runs. It
-// finds a member's personal key only if the key has runs.
+// such a resource. The queries find deleted agents and revoked keys, which may still have runs. They
+// find a member's personal key only if the key has runs.
 var knownQueries = map[string]string{
 	id.Agent: `SELECT EXISTS (SELECT FROM agents WHERE id = $1 AND org_id = $2)`,
 	id.Key: `SELECT EXISTS (SELECT FROM api_keys WHERE id = $1 AND org_id = $2)

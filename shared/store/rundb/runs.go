@@ -138,7 +138,8 @@ const OpenShortResult = storedColumns + `, octet_length(result) AS result_bytes`
 const resultsThatFit = OpenShortResult + `, CASE WHEN octet_length(result) <= $3
 	AND sum(octet_length(result)) FILTER (WHERE octet_length(result) <= $3) OVER (ORDER BY id) <= $4 THEN result END AS result`
 
-// runFrom joins open_runs, which has a row only while a run is open.
+// runFrom is the FROM clause of statements that read runs. The table open_runs has a row for a run
+// only while the run is open.
 const runFrom = ` FROM runs r LEFT JOIN open_runs o ON o.run_id = r.id `
 
 // RunLive is the SQL condition that the retention period of a run r has not ended. After that, the

@@ -74,7 +74,8 @@ type trace struct {
 	answer  string // the text of the last turn of a completed run, possibly truncated
 }
 
-// tracedRun is a run with its times. Result is the value of outcomeColumn.
+// tracedRun is a run with the times that a timeline needs. Its field Result contains the value of
+// outcomeColumn.
 type tracedRun struct {
 	RunRow
 	Input    []byte       `db:"input"`
@@ -92,7 +93,7 @@ type tracedNote struct {
 	Status  domain.SpanStatus `db:"status"`
 	Code    string            `db:"code"` // code of the attempt's error, or the reason why a wait ended
 	Message string            `db:"message"`
-	CallID  string            `db:"call_id"` // the call that a wait was about
+	CallID  string            `db:"call_id"` // the tool call for which the run waited
 
 	ProviderStatus  sql.NullInt64 `db:"provider_status"` // status of the provider's refusal in the attempt; null: none
 	ProviderMessage string        `db:"provider_message"`

@@ -8,7 +8,7 @@ import (
 // Kind is the kind of resource that contains a sealed value.
 type Kind string
 
-// Kinds of sealed values.
+// These are the kinds of sealed values.
 const (
 	KindTool         Kind = "tool"         // headers and signing secrets of an agent's tools
 	KindToolVersion  Kind = "tool_version" // headers and signing secrets in a version of an agent, which runs use

@@ -165,7 +165,7 @@ func before(w http.ResponseWriter, r *http.Request, reply Reply, wire Wire) bool
 		status, body := wire.Failure(status, reply.Fault)
 		WriteJSON(w, status, body)
 	case reply.Fault == "refuse":
-		panic(http.ErrAbortHandler) // net/http's way to drop a connection
+		panic(http.ErrAbortHandler) // makes net/http close the connection without a response
 	case reply.Fault == "hang":
 		<-r.Context().Done()
 	case reply.Fault == "context", reply.Fault == "quota":
@@ -181,7 +181,7 @@ func before(w http.ResponseWriter, r *http.Request, reply Reply, wire Wire) bool
 	return true
 }
 
-// WriteJSON sends a JSON body.
+// WriteJSON sends a response with a JSON body.
 func WriteJSON(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

@@ -146,7 +146,7 @@ func failure(kind, code, message string) []byte {
 func encode(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("encoding answer: %v", err)) // its types can always be encoded
+		panic(fmt.Sprintf("encoding answer: %v", err)) // cannot happen: all values in an answer can be encoded
 	}
 	return b
 }

@@ -21,7 +21,7 @@ type draft struct {
 	text  []byte
 	start int // offset in the text of the page
 	size  int // number of code points
-	// Headings above the draft.
+	// The headings above the draft.
 	path    []mark
 	section []mark // headings above the draft's last section; a section with the same parent heading may be joined to it
 	// The header rows of the table that the draft continues.

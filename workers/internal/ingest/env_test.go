@@ -25,7 +25,7 @@ import (
 	"parley/workers/internal/document"
 )
 
-// reading is a function that implements Extractor.
+// reading is a function type that implements Extractor.
 type reading func(ctx context.Context, from Source, each func(document.Event) error) (document.Info, error)
 
 func (r reading) Read(ctx context.Context, from Source, each func(document.Event) error) (document.Info, error) {

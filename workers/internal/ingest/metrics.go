@@ -14,7 +14,7 @@ const (
 	endReady = "ready"
 	// The failure is permanent, or all attempts are used up.
 	endFailed = "failed"
-	// Another attempt will follow.
+	// The attempt failed, and another attempt will follow.
 	endPostponed = "postponed"
 	// The worker stopped, or the document had to leave its slot.
 	endReleased = "released"

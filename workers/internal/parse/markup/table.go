@@ -106,7 +106,7 @@ func cellsFor(row *html.Node) []*html.Node {
 func (w *walk) row(n *html.Node, below map[int]int) (texts []string, head bool, left map[int]int) {
 	left = map[int]int{}
 	head = true
-	pass := func() { // skips columns that cells of earlier rows occupy
+	pass := func() { // pass skips columns that cells of earlier rows occupy
 		for below[len(texts)] > 0 && len(texts) < maxColumns {
 			if below[len(texts)] > 1 {
 				left[len(texts)] = below[len(texts)] - 1
