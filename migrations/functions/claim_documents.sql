@@ -2,9 +2,9 @@
 -- `deadly` workers have died, documents of an organization in `passed`, and documents heavier than
 -- `heaviest`.
 --
--- Documents of the organization with the smallest debt come first: `debts` contains the debts of
--- `owing`, and other organizations have none. Among organizations with equal debts, the one with
--- the fewest documents in progress comes first. Within an organization, the document with the
+-- Documents of the organization with the smallest debt come first: `owing` contains the
+-- organizations with a debt, and `debts` their debts. Among organizations with equal debts, the one
+-- with the fewest documents in progress comes first. Within an organization, the document with the
 -- smallest ratio of weight to waiting time comes first. Among organizations with equally many
 -- documents in progress, the choice is by that ratio half of the time and random otherwise. So
 -- light documents come before heavy ones, and no organization starves.

@@ -56,7 +56,8 @@ type namedLoad struct {
 	Load
 }
 
-// errNoSandbox is returned by a load that needs bubblewrap on a machine without it.
+// errNoSandbox is the error of a load that needs bubblewrap on a machine on which it is not
+// installed.
 var errNoSandbox = errors.New("bwrap is not installed")
 
 // bench is one execution of the command, with its flags and its report.

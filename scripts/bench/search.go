@@ -25,7 +25,7 @@ type searches struct {
 
 const (
 	questionSeed  = 6
-	recallDepth   = 5  // number of best passages among which the right answer must be
+	recallDepth   = 5  // a question counts as answered if its right answer is among this number of best passages
 	warmSearches  = 20 // number of unmeasured searches that each side makes first
 	ingestTimeout = 20 * time.Minute
 	chunks        = `SELECT count(*) FROM document_chunks`

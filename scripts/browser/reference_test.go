@@ -36,8 +36,8 @@ func TestReferenceSendsRequests(t *testing.T) {
 	p.arrives("/docs/knowledge")
 }
 
-// atBody records the colour scheme of a document at the moment at which its body appears, which is
-// before the browser paints it.
+// atBody is a script that records a document's colour scheme when its body is created, before the
+// browser paints it.
 const atBody = `new MutationObserver((_, watching) => {
 	if (!document.body) return;
 	globalThis.schemeAtBody = document.documentElement.style.colorScheme;

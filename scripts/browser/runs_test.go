@@ -135,8 +135,7 @@ func TestFiltersOnAPhone(t *testing.T) {
 	p.listBeginsOnTheScreen()
 }
 
-// listBeginsOnTheScreen fails the test if the first run in the list is not visible without
-// scrolling.
+// listBeginsOnScreen fails the test if the first run in the list is not visible without scrolling.
 func (p *page) listBeginsOnTheScreen() {
 	p.t.Helper()
 	var at struct{ Row, Screen float64 }
@@ -146,8 +145,9 @@ func (p *page) listBeginsOnTheScreen() {
 	}
 }
 
-// TestNeedsYou filters the list by runs that wait for a person, and by runs that wait for their
-// client. If words are searched too, the page says that a search finds only finished runs.
+// TestNeedsYou filters the list by runs that wait for a person, and by runs that wait for the
+// results of their client's tools. If the filter also contains words, the page says that a search
+// finds only finished runs.
 func TestNeedsYou(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
