@@ -135,7 +135,8 @@ func TestFiltersOnAPhone(t *testing.T) {
 	p.listBeginsOnTheScreen()
 }
 
-// listBeginsOnScreen fails the test if the first run in the list is not visible without scrolling.
+// listBeginsOnTheScreen fails the test if the first run in the list is not visible without
+// scrolling.
 func (p *page) listBeginsOnTheScreen() {
 	p.t.Helper()
 	var at struct{ Row, Screen float64 }

@@ -133,7 +133,7 @@ func TestPromptPreview(t *testing.T) {
 	p.in("group", "Settings of Clerk").sees("{{customer}}")
 }
 
-// disabled waits until the area's element is disabled, or enabled if wanted is false.
+// disabled waits until the area's element is disabled, or enabled if want is false.
 func (a area) disabled(want bool) {
 	a.p.t.Helper()
 	a.p.until("looking at "+a.String(), func() error {

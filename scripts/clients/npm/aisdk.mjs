@@ -68,7 +68,7 @@ async function readStream(text) {
   return stream.pipeThrough(new TransformStream({ transform: (chunk, to) => to.enqueue(chunk.value) }));
 }
 
-// A reloaded page reads the run's stream from the beginning, even while the run continues.
+// After a reload, the page reads the run's stream from the beginning, even while the run continues.
 const reloaded = (id, agent, run) => new Chat({
   id, transport: new DefaultChatTransport({
     api: chatURL(agent), headers, prepareReconnectToStreamRequest: () => ({ api: `${PARLEY_BASE_URL}/api/runs?id=${run}&format=ai-sdk`, headers }),

@@ -7,7 +7,7 @@ const { PARLEY_BASE_URL, PARLEY_API_KEY, ECHO_ID, STUB_ID } = process.env;
 const at = (baseURL, more = {}) => new OpenAI({ apiKey: PARLEY_API_KEY, baseURL, maxRetries: 0, ...more });
 const client = at(`${PARLEY_BASE_URL}/v1`);
 
-// A response that is not stored cannot be retrieved or continued.
+// A response that was requested without storage cannot be retrieved or continued.
 const unstored = await client.responses.create({ model: ECHO_ID, input: "Hello.", store: false });
 assert.equal(unstored.status, "completed");
 assert.equal(unstored.store, false);

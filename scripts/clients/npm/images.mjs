@@ -52,7 +52,7 @@ const parts = {
     clientOf("`@ai-sdk/openai-compatible`").works("images");
   },
 
-  // The answer cites an attached document, which has no URL of its own.
+  // The answer cites an attached document. A document has no URL of its own.
   async citations() {
     const data = { type: "file", data: Buffer.from(DOCUMENT, "base64"), filename: "rules.pdf", mediaType: "application/pdf" };
     const messages = [{ role: "user", content: [{ type: "text", text: "How many days of holidays does everybody have?" }, data] }];

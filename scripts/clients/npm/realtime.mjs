@@ -120,8 +120,8 @@ class Talk {
     };
   }
 
-  // played waits as long as a client needs to play an answer, because speech before the answer's
-  // end would interrupt it.
+  // played waits as long as a client needs to play an answer. Speech before the end of the playback
+  // would interrupt the answer.
   async played({ events, sound }) {
     const first = events.find((e) => e.type === "response.output_audio.delta");
     await wait(first.at + (sound.length / second) * 1000 + 500 - Date.now());
@@ -242,8 +242,8 @@ const parts = {
     (report.understood ??= []).push(first, next, transcript, heard);
   },
 
-  // Requests an answer in every way that the API offers. The answer consists of words that the
-  // speech recognizer can recognize.
+  // Requests an answer in every way that the API offers. The speech recognizer knows all words of
+  // the answer.
   async answersWords(kind) {
     const talk = await connect(kind, { model: SAYS_ID });
     talk.say(`say: ${SPEECH.answer.text}`);
@@ -363,7 +363,7 @@ const parts = {
     talk.close();
   },
 
-  // Clients can retrieve items. Answers take the items into account that a client has added.
+  // Clients can retrieve items. The model receives items that a client has added.
   async items(kind) {
     const talk = await connect(kind);
     const item = { type: "message", role: "user", content: [{ type: "input_text", text: "Look at me." }], id: "item_mine" };
@@ -394,8 +394,8 @@ async function refused(kind, options, status) {
   if (kind === "OpenAIRealtimeWS" && status) assert.match(talk.errors[0].message, new RegExp(`${status}`));
 }
 
-// Both clients run simultaneously in separate sessions. The first part takes longest, so it runs in
-// parallel with the others.
+// Both clients run simultaneously in separate sessions. The first part of the script takes longest,
+// so it runs in parallel with the other parts.
 const chosen = process.argv.slice(2);
 const run = async (name, kind) => {
   try {
@@ -419,4 +419,4 @@ assert.equal(new Set(seen.map((e) => e.event_id)).size, seen.length, "an event I
 assert.ok(seen.every((e) => e.event_id && e.type));
 report.types = [...new Set(seen.map((e) => e.type))].sort();
 console.log(JSON.stringify({ ...report, parts: Object.keys(parts).length }));
-process.exit(0); // rejected sockets may stay open and would keep the process running
+process.exit(0); // open sockets of rejected connections would keep the process running
