@@ -347,8 +347,8 @@ func eventFlood(t *testing.T, owner account, _ *edge) {
 	}
 }
 
-// soundFlood sends minutes of audio as fast as the connection accepts them. The service must not
-// accept audio faster than it can recognize speech.
+// soundFlood sends minutes of audio as fast as the connection accepts them. The service must slow
+// the client down to the speed at which it can recognize speech.
 func soundFlood(t *testing.T, owner account, _ *edge) {
 	t.Helper()
 	k := owner.converse(t, "")
@@ -360,7 +360,7 @@ func soundFlood(t *testing.T, owner account, _ *edge) {
 	k.alive()
 }
 
-// endlessTurn sends audio without ever committing it, so that the turn never ends.
+// endlessTurn sends audio without committing it, so that the user's turn never ends.
 func endlessTurn(t *testing.T, owner account, _ *edge) {
 	t.Helper()
 	k := owner.converse(t, "")
@@ -400,7 +400,7 @@ func neverRead(t *testing.T, owner account, in *edge) {
 }
 
 // awaitGone waits until the service has closed the connection. A client that does not read cannot
-// notice this, so the function looks for the connection in the system's list.
+// notice this, so awaitGone looks for the connection in the kernel's table of TCP connections.
 func (s *rawSocket) awaitGone(in *edge, within time.Duration) {
 	s.t.Helper()
 	const established = "01"
@@ -425,8 +425,8 @@ func (s *rawSocket) awaitGone(in *edge, within time.Duration) {
 	})
 }
 
-// vanished opens connections whose clients stop answering pings, like an unplugged machine. One
-// client stops while idle, another in the middle of a message.
+// vanished opens connections whose clients stop answering pings, like those on an unplugged
+// machine. One client stops while idle, another in the middle of a message.
 func vanished(t *testing.T, owner account, in *edge) {
 	t.Helper()
 	idle, half := owner.rawUpgrade(t, in), owner.rawUpgrade(t, in)

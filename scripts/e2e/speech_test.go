@@ -57,7 +57,7 @@ type listener struct {
 	mu    sync.Mutex
 	words string
 	heard [][]byte      // audio samples of each upload
-	hold  chan struct{} // if set, the next upload is never answered, and closes it
+	hold  chan struct{} // closed when the next upload arrives, which is never answered; nil: uploads are answered
 }
 
 func newListener(t *testing.T, words string) *listener {
@@ -99,7 +99,7 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, map[string]string{"text": words})
 }
 
-// samplesFor returns the audio samples that a WAV file contains.
+// samplesFor returns the audio samples of a WAV file.
 func samplesFor(wav []byte) []byte {
 	at := bytes.Index(wav, []byte("data"))
 	if at < 0 || len(wav) < at+8 {
@@ -198,7 +198,8 @@ func (k *talk) update(session map[string]any) {
 	k.until("session.updated")
 }
 
-// part reads the beginning of an answer, until it has received audio of at least the duration d.
+// part requests nothing. It reads the beginning of an answer, until it has received audio of at
+// least the duration d.
 func (k *talk) part(d time.Duration) (a realtimeclient.Answer) {
 	k.t.Helper()
 	k.within(func(ctx context.Context) (err error) {
@@ -259,8 +260,8 @@ func speech(t *testing.T, text string) []byte {
 	return pcm
 }
 
-// sameAnswer fails the test unless an answer equals the undisturbed one, with no audio sample lost
-// or repeated.
+// sameAnswer fails the test unless an answer equals the answer of a session without faults, with no
+// audio sample lost or repeated.
 func sameAnswer(t *testing.T, got, want realtimeclient.Answer) {
 	t.Helper()
 	if got.Transcript != want.Transcript {
