@@ -79,7 +79,7 @@ func (s *testEnv) environment(t *testing.T) (interpreter string) {
 	}
 
 	dir := filepath.Join(s.dir, "python", "environment")
-	succeed(t, s.dir, nil, python, "-m", "venv", "--without-pip", dir) // much faster without pip; another interpreter's pip installs into dir
+	succeed(t, s.dir, nil, python, "-m", "venv", "--without-pip", dir) // much faster than with pip, which dir does not need
 	interpreter = filepath.Join(dir, "bin", "python")
 	succeed(t, s.dir, nil, python, "-m", "pip", "--python", interpreter, "install", "--no-index", "--no-deps", wheel)
 	pythonInterpreter.path = interpreter

@@ -233,7 +233,7 @@ func refused(t *testing.T, nc *nats.Conn, subject string, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := nc.Flush(); err != nil { // after the flush, any error from the server has arrived
+	if err := nc.Flush(); err != nil { // after the flush, an error from the server has arrived
 		t.Fatal(err)
 	}
 	if last := nc.LastError(); last == nil || !strings.Contains(last.Error(), `"`+subject+`"`) {

@@ -57,7 +57,7 @@ type listener struct {
 	mu    sync.Mutex
 	words string
 	heard [][]byte      // audio samples of each upload
-	hold  chan struct{} // closed when the next upload arrives, which is never answered; nil: uploads are answered
+	hold  chan struct{} // if not nil, closed when the next upload arrives, which is then never answered
 }
 
 func newListener(t *testing.T, words string) *listener {
@@ -198,8 +198,7 @@ func (k *talk) update(session map[string]any) {
 	k.until("session.updated")
 }
 
-// part requests nothing. It reads the beginning of an answer, until it has received audio of at
-// least the duration d.
+// part reads the beginning of an answer, until it has received audio of at least the duration d.
 func (k *talk) part(d time.Duration) (a realtimeclient.Answer) {
 	k.t.Helper()
 	k.within(func(ctx context.Context) (err error) {

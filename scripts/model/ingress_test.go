@@ -8,7 +8,7 @@ import (
 // The durations in ingress/internal/dispatch.
 const (
 	pollEvery   = 2 * time.Second
-	lockTimeout = 50 * time.Millisecond // maximum time for which a batch waits for a session's row, and therefore the maximum age of the batch's snapshot
+	lockTimeout = 50 * time.Millisecond // maximum wait of a batch for a session's row, and maximum age of the batch's snapshot
 	lockedTime  = 2 * time.Second       // maximum wait of a request for a locked row
 	acceptTries = 6
 )

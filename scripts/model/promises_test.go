@@ -87,7 +87,7 @@ func (s *sim) ends(r *run, status, by string) {
 	}
 
 	for _, e := range r.effects {
-		if (e.sent && !settled(e.state) || e.state == awaiting) && !answered(r, e.call) { // an effect whose call has a result in the journal is not a fault
+		if (e.sent && !settled(e.state) || e.state == awaiting) && !answered(r, e.call) { // a result in the journal settles the call, too
 			s.brokenf("an unknown outcome is reported", "run %d completes with call %d %s", r.id, e.call, e.state)
 		}
 		if sent := s.receiver.sent[intent{r.id, e.turn}]; e.state == done && e.ok && sent == 0 {

@@ -19,7 +19,7 @@ type faultRates struct {
 	step int // rate at which a process dies, freezes or stalls between two steps
 	lost int // rate at which a message, a statement or its reply is lost or late
 	// maxBatchWait is the maximum time that claims and results wait for each other, in order to
-	// share a statement. If it is 0, the database is fast, and they do not wait.
+	// share a statement. If it is 0, they do not wait, as with a fast database.
 	maxBatchWait time.Duration
 	// every is the mean time between two faults. Each fault has a random kind from kinds.
 	every time.Duration
@@ -55,7 +55,7 @@ type sim struct {
 	keys                       map[string]int // ID of the run for each key, as clients have received it
 	deadly                     map[int]int
 	fences                     map[intent]bool
-	free                       map[int]int // by organization, the number of seconds for which a run could have been dispatched but was not
+	free                       map[int]int // by organization, the seconds in which a run could have been dispatched but was not
 	quietSince                 time.Duration
 }
 

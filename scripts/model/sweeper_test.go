@@ -102,8 +102,8 @@ func (w *worker) dispatchWaiting(t *task) {
 	}
 }
 
-// republishUnclaimed publishes again the jobs of runs that no worker has claimed in time. It does
-// nothing if the stream still contains undelivered messages of that age.
+// republishUnclaimed publishes again the jobs of runs that no worker has claimed in time. It
+// postpones a run whose job message may still be waiting in the stream.
 func (w *worker) republishUnclaimed(t *task) {
 	s := w.sim
 	if s.mutant.noRedispatch {

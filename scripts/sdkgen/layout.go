@@ -18,7 +18,7 @@ type node struct {
 	// between is the text between parts on one line. before and behind are the texts around each
 	// part on a separate line.
 	between, before, behind string
-	bare                    bool // whether nothing is printed before the first part, and no head and tail if all is on one line
+	bare                    bool // whether the first part has no text before it, and the node on one line neither head nor tail
 }
 
 func (n node) flat() string {

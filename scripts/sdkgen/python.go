@@ -193,7 +193,7 @@ func (w *pythonWriter) shape(s shape) node {
 	case empty:
 		return node{text: "dict[str, Never]"}
 	case reference:
-		if w.of[s.name].open { // without an addition, a TypedDict allows no further fields
+		if w.of[s.name].open { // a TypedDict alone allows no additional fields
 			return node{text: s.name + " | dict[str, Any]"}
 		}
 		return node{text: s.name}

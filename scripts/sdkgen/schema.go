@@ -201,7 +201,7 @@ func (r *reader) refer(schema object, name string) shape {
 		return r.fail("%s: %w", name, err)
 	}
 	if _, is := r.recordFor(resolved); is && len(within) == 3 && within[1] == "properties" {
-		return shape{kind: reference, name: typeName(within[0]) + typeName(within[2])} // the name of the type that define gave to the member
+		return shape{kind: reference, name: typeName(within[0]) + typeName(within[2])} // the member's type has this name
 	}
 	return r.shape(resolved, name)
 }

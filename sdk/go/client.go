@@ -32,7 +32,7 @@ type Options struct {
 
 	Transport http.RoundTripper // sends the requests; default: a separate transport
 
-	Dials    int                                        // retries of a connection before the service has responded for the first time; 0: as many as Retries
+	Dials    int                                        // retries of a request while the service has never responded; 0: Retries
 	Retries  int                                        // retries of a request; 0: two; negative: none
 	Patience time.Duration                              // longest Retry-After for which a retry waits; 0: a minute
 	Waiting  func(cause error, pause time.Duration)     // called before each pause; may be nil

@@ -36,7 +36,7 @@ func (k Keys) Rotate(ctx context.Context, id string, rotation KeyRotation) (*Key
 	return act[KeyWithSecret](ctx, k.group, Request{Method: http.MethodPost, Path: keysPath, Body: rotation}, id, "rotate")
 }
 
-// Delete revokes a key. The service rejects the key within 5 seconds.
+// Delete revokes a key. The service accepts the key for at most 5 more seconds.
 func (k Keys) Delete(ctx context.Context, id string) error {
 	return remove(ctx, k.group, keysPath, id, nil)
 }

@@ -155,7 +155,7 @@ const automationsPath = "/api/automations"
 
 // AutomationParams contains the message and the data with which a system starts a run.
 type AutomationParams struct {
-	Target         string         // ID of the agent, which must allow automations
+	Target         string         // ID of the agent, whose AllowedCallers must contain "system"
 	Message        string         // text of the message; it becomes Input["message"]
 	Input          map[string]any // further data; may be nil
 	Output         any            // the JSON Schema that the answer must match; default: the agent's own

@@ -35,7 +35,7 @@ func (l *instance) over() bool {
 // Part is one of the cluster's processes or servers. It is restarted whenever it ends. Its methods
 // may be called from any goroutine.
 type Part struct {
-	// Name is the kind of the part and a number, for example "agent 2" of the kind "agent".
+	// Kind is the kind of the part, such as "agent". Name is the kind and a number, as in "agent 2".
 	Name, Kind string
 	// URL is the base URL of an ingress through its proxy Front. Other parts have none.
 	URL string
