@@ -32,7 +32,7 @@ BEGIN
     ORDER BY d.lease_until LIMIT 100
   ), open AS (
     SELECT l.* FROM lost l WHERE l.org_id <> ALL (coalesce(passed, '{}'))
-    UNION ALL -- the first document is among the oldest or the lightest, except in queues where it hardly matters
+    UNION ALL -- only the oldest and the lightest documents are compared; except in unusual queues, the first document is among them
     SELECT q.* FROM waiting w CROSS JOIN LATERAL (
       (SELECT d.id, d.org_id, d.weight, d.not_before FROM documents d WHERE d.status = 'queued' AND d.org_id = w.org_id
         AND d.not_before <= clock_timestamp() AND coalesce(d.deadline > clock_timestamp(), true)

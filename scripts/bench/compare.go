@@ -33,7 +33,7 @@ type closedLoop struct {
 // side is one of the two services that a comparison measures.
 type side struct {
 	name      string
-	spec      load.Spec // Execute adds the number of clients and the durations; the nonce is empty unless Keys is set
+	spec      load.Spec // without the number of clients and the durations, which are added later; the nonce is empty unless Keys is set
 	database  string
 	processes processes
 }

@@ -92,7 +92,8 @@ func TestComposerOnAPhone(t *testing.T) {
 }
 
 // TestSaveBarCoversNothing changes the last control of a form, which is at the bottom of the
-// window. The bar with the unsaved changes then appears there, and must not cover the control.
+// window. The bar that offers to save the changes then appears there, and must not cover the
+// control.
 func TestSaveBarCoversNothing(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)

@@ -128,7 +128,7 @@ func TestWidgetStop(t *testing.T) {
 	chat := p.in("dialog", "Shop")
 	chat.fill("Message", "slowly "+numbered(2000))
 	chat.click("button", "Send")
-	chat.sees("echo: slowly w1 w2 w3 w4 w5 w6 w7 w8") // a click immediately after Send counts as a part of a double click
+	chat.sees("echo: slowly w1 w2 w3 w4 w5 w6 w7 w8") // waits, because a click immediately after Send would be a part of a double click
 	p.inspect("widget-stop")
 	chat.click("button", "Stop")
 	chat.sees("Answer stopped.")

@@ -293,9 +293,9 @@ func checkPaid(e *evidence, wrong func(string, ...any), checked func(string)) {
 	}
 }
 
-// checkRates checks the completed runs whose first turn calls a tool of the client and a tool of the
-// agent. Such a run has one call of the client's tool, after the first call of the agent's tool, and
-// its model has received the client's result.
+// checkRates checks the completed runs whose first turn calls a tool of the client and a tool of
+// the agent. Such a run must have one call of the client's tool, after the first call of the
+// agent's tool. Its model must have received the result of the client's tool.
 func checkRates(e *evidence, wrong func(string, ...any), checked func(string)) {
 	sent := map[string]bool{}
 	for _, r := range e.Results {

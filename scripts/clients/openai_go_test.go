@@ -397,7 +397,7 @@ func TestOpenAIGoStop(t *testing.T) {
 		}
 	}
 	cancel()
-	_ = stream.Close() // it was cancelled
+	_ = stream.Close() // an error does not matter, because the stream was cancelled
 
 	var runs struct{ Data []struct{ Status string } }
 	eventually(t, 20*time.Second, "the run is cancelled", func() bool {

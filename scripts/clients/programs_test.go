@@ -180,7 +180,7 @@ func installed(t *testing.T, from string) (modules string) {
 	copyFiles(t, from, draft)
 	succeed(t, draft, nil, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline")
 	if err := os.Rename(draft, dir); err != nil {
-		if _, other := os.Stat(modules); other != nil { // unless another test process was faster
+		if _, other := os.Stat(modules); other != nil { // another test process may have installed the packages first
 			t.Fatal(err)
 		}
 	}

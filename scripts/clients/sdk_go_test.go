@@ -236,7 +236,8 @@ func goRuns(t *testing.T, client *parley.Client, agentID string) {
 	lists(t, client.Automations.List(parley.Paging{}), func(a parley.Automation) string { return a.ID }, session)
 }
 
-// goDecisions approves, denies and cancels runs that wait for a person's decision.
+// goDecisions approves and denies calls of runs that wait for a person's decision, and cancels such
+// runs.
 func goDecisions(t *testing.T, client *parley.Client, agentID string) {
 	t.Helper()
 	ctx := t.Context()

@@ -281,8 +281,8 @@ func sameValue(a string, b json.RawMessage) bool {
 	return json.Unmarshal([]byte(a), &one) == nil && json.Unmarshal(b, &other) == nil && one == other
 }
 
-// count counts one citation. stands is whether the value occurs in the source, and kept whether the
-// run kept the citation.
+// count counts one citation. stands reports whether the value occurs in the source, and kept
+// whether the run kept the citation.
 func (f *factCounts) count(stands, kept bool, what string) {
 	f.cited++
 	if stands {

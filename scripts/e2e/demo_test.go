@@ -31,7 +31,7 @@ func demoCluster(t *testing.T) (first, second *edge) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Templates are stored in the same way as by `parley migrate` and `parley up`.
+	// Store the templates as `parley migrate` and `parley up` do.
 	if err := errors.Join(st.Agents.SyncTemplates(t.Context(), templates.All()), st.Close()); err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ const (
 	hookSecret   = "a secret of this test"
 )
 
-// received is the hook's response.
+// received is the hook's response to a delivery.
 type received struct {
 	Status    string  `json:"status"`
 	RunID     *string `json:"runId"`

@@ -165,7 +165,7 @@ func (l *ledger) awaitCalls(t *testing.T, prompt string, n int) {
 func countBeyond(calls []call, window int) int {
 	over := 0
 	for _, c := range calls {
-		open := 0 // including the call itself
+		open := 0 // number of calls in progress, including the call itself
 		for _, other := range calls {
 			if !other.began.After(c.began) && (other.ended.IsZero() || other.ended.After(c.began)) {
 				open++

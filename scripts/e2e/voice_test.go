@@ -41,7 +41,7 @@ var workerFaults = [][]workerFault{
 		},
 	},
 	{
-		{ // any other worker may take over
+		{ // any other worker may take over the voice session
 			name: "frozen, and back as a zombie", pause: 8 * time.Second, starved: 5 * time.Second,
 			do:    func(_ *cluster, holder *testkit.Process) { holder.Stop() },
 			after: func(holder *testkit.Process) { holder.Cont() },

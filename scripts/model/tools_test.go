@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The durations in shared/bus/tools.go and workers/internal/toolserver.
+// These durations are the same as in shared/bus/tools.go and workers/internal/toolserver.
 const (
 	acceptWithin = 1800 * time.Millisecond
 	offerFor     = 850 * time.Millisecond
@@ -127,7 +127,7 @@ func (a *attempt) send(t *task, turn, call int, k kind, key string) error {
 		case s.now >= a.claim.deadline:
 			return errDeadline
 		case !q.handledLast.proc.dead && !q.handledLast.proc.frozen(s.now) && !s.bus.down() && s.now < q.expires:
-			silent = 0 // the reply was a progress message
+			silent = 0 // the reply was a progress message without a result
 		case silent > lostAfter:
 			return a.lostCall(q)
 		}

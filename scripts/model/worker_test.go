@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The durations in workers/internal/runner.
+// These durations are the same as in workers/internal/runner.
 const (
 	heartbeatEvery = 10 * time.Second
 	lockedAgain    = 250 * time.Millisecond

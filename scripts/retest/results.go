@@ -92,8 +92,8 @@ func (r *results) add(e event) {
 	}
 }
 
-// slowest lists at most these numbers of packages and tests. After a run of at most fewPackages
-// packages, it lists none.
+// slowest lists at most slowPackages packages and slowTests tests. After a run of at most
+// fewPackages packages, it lists nothing.
 const (
 	slowPackages = 15
 	slowTests    = 25

@@ -42,7 +42,7 @@ func (n node) layOut(column, indent, step, room int) string {
 	if n.text != "" || column+utf8.RuneCountInString(flat)+room <= width {
 		return flat
 	}
-	if len(n.parts) == 1 && n.before == "" && n.behind == "" { // the node only wraps another one, which is broken into lines instead
+	if len(n.parts) == 1 && n.before == "" && n.behind == "" { // a node around a single other node: that one is broken into lines
 		return n.head + n.parts[0].layOut(column+utf8.RuneCountInString(n.head), indent, step, room+len(n.tail)) + n.tail
 	}
 

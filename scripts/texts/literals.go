@@ -97,7 +97,7 @@ func (l *lexer) take(token string) {
 
 func (l *lexer) top() *frame { return l.stack[len(l.stack)-1] }
 
-// isKey reports whether the token that ends at an offset is the name of an object's property.
+// isKey reports whether the token that ends at an offset is the name of a property in an object.
 func (l *lexer) isKey(end int) bool {
 	return l.top().open == '{' && (l.last == "{" || l.last == ",") && colon.MatchString(l.in[end:])
 }

@@ -80,7 +80,7 @@ const frameworks = {
       modelProvider: new OpenAIProvider({ baseURL: `${base}/v1`, apiKey: PARLEY_API_KEY, useResponses: true }), tracingDisabled: true,
     }),
     agent: (model, options) => new Agent({ name: "Parley", model, instructions: "Answer briefly.", ...options }),
-    async ask(agent, prompt, { base, headers, ...options } = {}) { // its retries have a number, but no idempotency key
+    async ask(agent, prompt, { base, headers, ...options } = {}) { // a retry contains its number, but no idempotency key
       const { finalOutput, history } = await this.runner(base).run(this.agent(agent, options), prompt);
       return { text: finalOutput, cited: (history.at(-1).content[0].providerData?.annotations ?? []).map(({ filename }) => filename) };
     },

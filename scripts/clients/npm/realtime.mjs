@@ -11,7 +11,7 @@ import WebSocket from "ws";
 globalThis.WebSocket ??= WebSocket; // Node 20 has no WebSocket
 
 const { PARLEY_BASE_URL, PARLEY_API_KEY, TLS_URL, ECHO_ID, SAYS_ID, MUTE_ID } = process.env;
-const SPEECH = JSON.parse(process.env.SPEECH); // by name: the spoken text and the path of its audio samples
+const SPEECH = JSON.parse(process.env.SPEECH); // the spoken text and the path of its audio samples, by name
 
 const RATE = 24_000;
 const second = 2 * RATE; // bytes per second of audio
@@ -332,7 +332,7 @@ const parts = {
     await assert.rejects(client.realtime.clientSecrets.create({ session: { type: "realtime", model: MUTE_ID } }), OpenAI.BadRequestError);
   },
 
-  // Errors that prevent a session from starting, and errors within a session.
+  // Causes errors that prevent a session from starting, and errors within a session.
   async errors(kind) {
     await refused(kind, { apiKey: "ak_none" }, 401);
     await refused(kind, { model: "ag_00000000000000000000000000" }, 404);

@@ -82,8 +82,9 @@ type streamReader struct {
 	first   []time.Duration
 }
 
-// read opens the client's connection at its turn within Spread, and reads the client's answers. It
-// records the time to the first piece, except that of the first answer if there are several.
+// read opens the client's connection and reads the client's answers. Clients open their connections
+// one after another, over the time Spread. It records the time to the first piece, except that of
+// the first answer if there are several.
 func (r *streamReader) read(ctx context.Context) error {
 	if err := lifecycle.Sleep(ctx, r.clients.Spread*time.Duration(r.number)/time.Duration(r.clients.Clients)); err != nil {
 		return fmt.Errorf("beginning: %w", err)
