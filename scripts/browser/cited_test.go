@@ -41,7 +41,7 @@ type marked struct {
 	Top      float64
 	Width    float64
 	Fills    bool // whether the picture has loaded and has the proportions of an A4 page
-	Contents bool // the dialog's first section is Contents
+	Contents bool // whether the dialog's first section is Contents
 }
 
 // TestCitedPage uploads a PDF, asks about it, and opens the page that the answer cites. The dialog

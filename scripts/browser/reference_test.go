@@ -90,7 +90,7 @@ func TestGuideCopiesCode(t *testing.T) {
 	}
 
 	promised[bool](p, `new Promise((done) => { navigator.clipboard.writeText = async () => { throw new Error("blocked"); }; done(true); })`)
-	p.first("button", "Cop…").hit() // its text may still be "Copied"
+	p.first("button", "Cop…").hit() // the button's text may still be "Copied"
 	p.is("button", "Selected. Press Ctrl+C.")
 	if selected := promised[string](p, `Promise.resolve(getSelection().toString().trimEnd())`); selected != shown {
 		t.Errorf("selected %q, want %q", selected, shown)

@@ -40,8 +40,8 @@ const (
 	restart  = "restart"         // restarts a server gracefully
 	freeze   = "SIGSTOP"         // freezes a part, which SIGCONT later resumes
 	cut      = "cut both ways"   // lets no data pass a link in either direction
-	requests = "cut requests"    // lets no data pass a link from the process or, at an ingress, from its client
-	replies  = "cut replies"     // lets no data pass a link in the opposite direction
+	requests = "cut requests"    // lets no requests pass a link: no data from the process or, on the link front, from the client
+	replies  = "cut replies"     // lets no replies pass a link: no data to the process or, on the link front, to the client
 	delay    = "delay"           // delays the data on a link
 	reset    = "reset"           // resets all connections of a link
 	deletion = "delete store"    // stops nats-server and deletes all of JetStream's data

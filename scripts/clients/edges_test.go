@@ -23,7 +23,7 @@ func TestWebhookSenders(t *testing.T) {
 	}
 }
 
-// wholeRun waits for a run and returns it.
+// wholeRun waits until a run has finished, and returns it.
 func (s *testEnv) wholeRun(t *testing.T, runID string) (run struct{ Status, Message string }) {
 	t.Helper()
 	s.call(t, "GET", "/api/runs?wait=30&id="+runID, nil, &run)

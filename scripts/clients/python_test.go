@@ -391,7 +391,8 @@ func sameEvents(t *testing.T, cut, uncut reading) {
 	}
 }
 
-// TestPythonTypes runs a type checker on the installed package and a program that uses it.
+// TestPythonTypes runs a type checker on the installed package, and on a program that uses the
+// package.
 func TestPythonTypes(t *testing.T) {
 	t.Parallel()
 	needsPython(t)

@@ -23,8 +23,8 @@ import (
 const (
 	// secretsKey is a key of 32 bytes in base64.
 	secretsKey = "Y3Jhc2gtY3Jhc2gtY3Jhc2gtY3Jhc2gtY3Jhc2gtY3I="
-	// patience bounds the time from a fault until the run has finished. It includes the expiry of
-	// leases on a slow machine.
+	// patience is the maximum time from a fault until the run has finished. It is long enough for
+	// leases to expire on a slow machine.
 	patience = 4 * time.Minute
 )
 

@@ -22,7 +22,7 @@ const secretsKey = "ZTJlLWUyZS1lMmUtZTJlLWUyZS1lMmUtZTJlLWUyZSE="
 
 // cluster is the set of servers for the ingresses and workers of one test.
 type cluster struct {
-	postgres *testkit.PostgresServer // nil if the test was given its servers; so is nats
+	postgres *testkit.PostgresServer // nil, like nats, if the test does not start the servers itself
 	nats     *testkit.NATSServer
 	dsn, bus string // URLs of the servers
 	store    string // JetStream's directory

@@ -97,9 +97,9 @@ func TestChaosEffects(t *testing.T) {
 	}
 }
 
-// strikeEffects sends the signal to the worker with the given role when runs are at the points of a
-// list of strikes, for each list, and checks the effects of all runs after other workers have
-// finished them.
+// strikeEffects sends the signal to the worker with the given role, once for each list of strikes,
+// when runs are at the points of the list. After other workers have finished the runs, it checks
+// the runs' effects.
 func strikeEffects(t *testing.T, role, signal string) {
 	t.Helper()
 	receiver := newTill(t)

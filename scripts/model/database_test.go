@@ -695,8 +695,8 @@ func (db *database) redispatch(again, later []*run) (jobs []*job) {
 	return jobs
 }
 
-// republishAll models Store.RepublishAll: after the loss of the stream, the jobs of all unclaimed
-// runs are due to be published again.
+// republishAll models Store.RepublishAll: after the loss of the stream, it makes the jobs of all
+// unclaimed runs due for publication.
 func (db *database) republishAll() {
 	for _, r := range db.find(func(_ *run, o *openRow) bool { return o.dispatched && o.status == queued }) {
 		if r.isLocked(db.sim) {

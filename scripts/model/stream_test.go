@@ -200,7 +200,7 @@ func (b *bus) oldestUndelivered() (at time.Duration, found bool) {
 	return 0, false
 }
 
-// These methods cause faults of the stream.
+// The following methods cause faults of the stream.
 
 func (b *bus) loseStore() {
 	b.sim.tracef("the stream's whole store is lost")

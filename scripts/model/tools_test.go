@@ -69,7 +69,7 @@ func (a *attempt) makeCall(t *task, turn, call int, w wanted) error {
 		return a.send(t, turn, call, w.kind, "")
 	}
 
-	key := fmt.Sprintf("%d/%d", a.hold.run, call) // as contract.EffectKey does
+	key := fmt.Sprintf("%d/%d", a.hold.run, call) // models contract.EffectKey
 	if a.sim.mutant.keyOfAttempt {
 		key = fmt.Sprintf("%s/%d", key, a.claim.fence)
 	}

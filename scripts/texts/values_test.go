@@ -144,7 +144,8 @@ func keysOf[V any](of map[string]V) []string {
 	return keys
 }
 
-// collect adds the values of the enumerations in a schema to found, by the path of their property.
+// collect adds the enumerations in a schema to found: the values of each, by the path of its
+// property.
 func collect(found map[string][]string, path string, schema any) {
 	switch s := schema.(type) {
 	case []any:

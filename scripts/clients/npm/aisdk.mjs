@@ -88,7 +88,7 @@ await Promise.all([leaving, resuming]);
 assert.equal(textOf(rest2.messages.at(-1)), "echo: " + words);
 assert.equal(rest2.messages.at(-1).metadata.status, "completed");
 
-// Failures become chat errors.
+// The chat reports a failed run, and a rejected request, as its error.
 const failing = new Chat({ id: "aisdk-3", transport: transport(FAILING_ID) });
 await failing.sendMessage({ text: "fault 400: no" });
 assert.equal(failing.status, "error");

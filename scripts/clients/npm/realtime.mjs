@@ -189,8 +189,8 @@ function checkAnswer({ events, response, sound, transcript }) {
 }
 
 const parts = {
-  // A session with three spoken turns and a typed one. One spoken turn is sent faster than real
-  // time, and another ends with an explicit commit.
+  // Holds a session with three spoken turns and a typed one. One spoken turn is sent faster than
+  // real time, and another ends with an explicit commit.
   async conversation(kind) {
     const talk = await connect(kind);
     assert.equal(talk.session.object, "realtime.session");
