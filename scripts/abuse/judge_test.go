@@ -205,8 +205,8 @@ func (v *victim) above(m *measured) map[string]string {
 	return found
 }
 
-// above reports whether a percentile during the attack exceeds the percentile without the attack
-// both by the factor timesMax and by the given allowance.
+// above reports whether a percentile during the attack exceeds the bound. The bound is timesMax
+// times the percentile without the attack, but at least that percentile plus the given allowance.
 func (m *measured) above(name string, p float64, allowance time.Duration) bool {
 	alone, during := percentile(m.alone[name], p), percentile(m.during[name], p)
 	return during > max(timesMax*alone, alone+allowance)

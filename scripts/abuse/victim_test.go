@@ -14,7 +14,8 @@ import (
 type probe struct {
 	name  string
 	every time.Duration
-	// allowance is the allowed increase of this probe's latency. 0 means the usual allowance.
+	// allowance is the allowed increase of this probe's latency, if it is larger than the usual
+	// allowance.
 	allowance time.Duration
 	// send sends the n-th request and waits for its result. It returns an error if the result is
 	// wrong.

@@ -138,7 +138,7 @@ func (r *reader) html(t *testing.T, b fenced.Block) {
 	}
 }
 
-// handbook returns a document to upload.
+// handbook returns a PDF, which the blocks of documents upload.
 func handbook(t *testing.T) []byte {
 	t.Helper()
 	return pdf.Write(pdf.Page{Paragraphs: []string{"Everybody has thirty days of holidays a year."}})

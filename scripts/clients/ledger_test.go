@@ -63,7 +63,7 @@ func (l *ledger) of(bill string) (requests, effects int) {
 func booksFor(bill string) string { return fmt.Sprintf(`Use bookBill with {"bill": %q}`, bill) }
 
 // books creates a booking agent. Each of its runs with the message booksFor(bill) calls the ledger
-// once. The request that creates the agent also contains fields.
+// once. The request that creates the agent also contains the given fields.
 func (s *testEnv) books(t *testing.T, fields map[string]any) (agentID string) {
 	t.Helper()
 	body := map[string]any{"tools": map[string]any{"httpRequest": map[string]any{"enabled": true, "endpoints": []any{map[string]any{

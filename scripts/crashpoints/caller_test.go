@@ -150,7 +150,8 @@ func (b *testEnv) begin(c call) <-chan settled {
 }
 
 // settle sends a call repeatedly until its run has finished, for at most the time patience. If the
-// run waits for a decision or for results of the client's tool, settle sends them.
+// run waits for a decision or for results of the client's tool, settle sends the decision or the
+// results.
 func (b *testEnv) settle(c call) settled {
 	ctx, cancel := context.WithTimeout(b.Context(), patience)
 	defer cancel()

@@ -122,8 +122,8 @@ func TestFloodLeavesTheWaitOfOthers(t *testing.T) { //nolint:paralleltest // it 
 	}
 }
 
-// waits contains, for each run, the time from its request to its response, and the time to its
-// model call.
+// waits contains two durations of each run: from its request to its response, and from its request
+// to its model call.
 type waits struct{ answered, begun []time.Duration }
 
 func (w *waits) String() string {

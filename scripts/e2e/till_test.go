@@ -51,8 +51,8 @@ func (l *till) release() {
 	}
 }
 
-// keep holds a request until release is called. It does so only if the request's body contains the
-// point as a JSON string.
+// keep holds a request until release is called, if the request's body contains the given point as a
+// JSON string.
 func (l *till) keep(body, point string) {
 	if !strings.Contains(body, `"`+point+`"`) {
 		return

@@ -282,8 +282,8 @@ func goName(name string) string {
 	return out.String()
 }
 
-// splitWords separates the words of a name by spaces. A word begins at a capital letter or after
-// another character.
+// splitWords separates the words of a name by spaces. A word begins at a capital letter, and after
+// a character that is neither a letter nor a digit.
 func splitWords(name string) string {
 	var out strings.Builder
 	for i, r := range name {

@@ -134,7 +134,7 @@ func set(query url.Values, name, value string) {
 	}
 }
 
-// number formats a query parameter. Zero becomes "", which omits the parameter.
+// number formats a query parameter. It formats zero as "", which omits the parameter.
 func number(n int) string {
 	if n == 0 {
 		return ""
