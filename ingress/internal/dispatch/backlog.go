@@ -99,6 +99,20 @@ func (b *backlog) admit(org string) error {
 	return nil
 }
 
+// mayHave reports whether an organization may have at least n queued runs. It adds the runs that were
+// admitted since the last count.
+func (b *backlog) mayHave(org string, n int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	// The count stops at the maximum, so that it may have missed runs.
+	if b.total.counted >= b.maximum {
+		return true
+	}
+	of := b.organizations[org]
+	return of != nil && of.counted+of.admitted >= n
+}
+
 // watch counts every second, and earlier on request, until ctx ends.
 func (b *backlog) watch(ctx context.Context) {
 	ticker := time.NewTicker(backlogEvery)
