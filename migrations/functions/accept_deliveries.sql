@@ -39,7 +39,7 @@ DECLARE
 BEGIN
   RETURN QUERY
   WITH sent AS MATERIALIZED (
-    SELECT d.*, nextval('deliveries_ref') AS ref
+    SELECT d.*, nextval('deliveries_ref') AS ref, date_trunc('milliseconds', clock_timestamp()) AS received_at
     FROM unnest($18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28) WITH ORDINALITY AS d
       (of_origin, delivery_id, bytes, run_id, session_id, dedupe, traceparent, body_at, body_size, input_at, input_size, n)
   ), eligible AS MATERIALIZED (
@@ -52,21 +52,24 @@ BEGIN
       JOIN sent s ON s.of_origin = c.origin
     WHERE s.run_id = '' OR a.version IS NOT NULL
   ), logged AS (
-    INSERT INTO deliveries (hook_id, delivery_id, ref, org_id, status, event, run_id, bytes, body, sealed, content_type, error_code, error_message)
+    INSERT INTO deliveries (hook_id, delivery_id, ref, org_id, status, event, run_id, bytes, body, sealed, content_type, error_code, error_message,
+      received_at)
     SELECT hook_id, delivery_id, ref, org_id, status, event, nullif(run_id, ''), bytes,
       CASE WHEN body_size > 0 THEN substring($29 FROM body_at FOR body_size) END, $32, content_type,
-      nullif(error_code, ''), nullif(error_message, '')
+      nullif(error_code, ''), nullif(error_message, ''), received_at
     FROM (SELECT * FROM eligible ORDER BY hook_id COLLATE "C", delivery_id COLLATE "C") e
     ON CONFLICT (hook_id, delivery_id) DO NOTHING
-    RETURNING ref, received_at
+    RETURNING ref
   ), fresh AS MATERIALIZED (
     SELECT e.n, e.run_id, e.org_id, e.agent_id, e.version, e.session_id, e.principal, e.caller_kind, e.trigger_type, e.automation_id,
       e.delivery_id, e.retention, e.deadline, e.key_id, e.lane, e.dedupe, e.traceparent, e.input_at, e.input_size,
       substring($31 FROM (e.n * 64 - 31)::int FOR 32) AS key_hash,
-      l.received_at, date_trunc('milliseconds', clock_timestamp()) AS created_at,
+      e.received_at, date_trunc('milliseconds', clock_timestamp()) AS created_at,
       row_number() OVER (PARTITION BY e.org_id, e.lane ORDER BY e.n) <= e.slots AS dispatch,
       CASE WHEN e.run_id <> '' THEN nextval('sessions_ref_seq') END AS session_ref
-    FROM logged l JOIN eligible e ON e.ref = l.ref
+    FROM eligible e
+    -- A join would compare each row with each, because the planner expects one row. IS TRUE makes it hash the numbers.
+    WHERE (e.ref IN (SELECT ref FROM logged)) IS TRUE
   ), inserted AS (
     INSERT INTO runs (id, org_id, agent_id, config_version, session_ref, seq, session_id, principal, caller_kind,
       trigger_type, automation_id, idempotency_key, idempotency_hash, input, retention, sweep_after, created_at, key_id)
