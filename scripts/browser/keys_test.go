@@ -38,7 +38,7 @@ func TestKeyRunsTheCommandsShown(t *testing.T) {
 		t.Fatalf("%s\noutput = %s", lists, out)
 	}
 
-	eventually(t, patience(), "the use of the key is recorded", func() bool {
+	eventually(t, patience, "the use of the key is recorded", func() bool {
 		var keys struct {
 			Data []struct {
 				Name       string

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"parley/shared/testkit"
 	"parley/shared/contract"
+	"parley/shared/testkit"
 	"parley/workers/internal/speech"
 )
 
