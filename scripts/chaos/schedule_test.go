@@ -44,8 +44,8 @@ const (
 	replies  = "cut replies"     // lets no replies pass a link: no data to the process or, on the link front, to the client
 	delay    = "delay"           // delays the data on a link
 	reset    = "reset"           // resets all connections of a link
-	deletion = "delete store"    // stops nats-server and deletes all of JetStream's data
-	truncate = "truncate stream" // stops nats-server and truncates files of the job stream
+	deletion = "delete store"    // kills nats-server and deletes all of JetStream's data
+	truncate = "truncate stream" // kills nats-server and truncates files of the job stream
 	fill     = "fill disk"       // fills a server's disk
 	skew     = "set clock"       // sets a worker's clock wrong
 	lock     = "lock a row"      // locks the row of a session or run in another transaction
