@@ -69,8 +69,8 @@ func (g *growth) Measure(ctx context.Context, s *loadEnv) error {
 	return g.lists(ctx, s, deployments)
 }
 
-// fill creates runs with the keys that the measurement repeats, and then runs with unique keys until
-// there are enough.
+// fill creates runs in a deployment. The first ones have the idempotency keys that the measurement
+// will repeat, and the others have unique keys.
 func (*growth) fill(ctx context.Context, s *loadEnv, name string, own, again load.Spec, runs int) error {
 	const clients, perClient = 128, 5 * time.Second
 	began := time.Now()
