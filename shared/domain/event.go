@@ -26,8 +26,8 @@ const (
 	EventRunTimedOut    = "run.timed_out"
 )
 
-// EventID is the position of an event in its run's log: the fence of the attempt that published
-// it, and its number in the attempt. Events before any attempt have fence 0.
+// EventID is the position of an event in its run's log: the fence of the attempt that published it,
+// and its number in the attempt. Events before the first attempt have fence 0.
 type EventID struct {
 	Fence int64
 	N     int
@@ -57,8 +57,8 @@ func (id EventID) After(other EventID) bool {
 	return id.N > other.N
 }
 
-// Follows reports whether this event may come directly after last, the newest event seen, so that
-// no event between them is missing.
+// Follows reports whether this event may come directly after last, the newest event that a reader
+// has seen. If it returns false, events between them are missing.
 func (id EventID) Follows(last EventID) bool {
 	switch {
 	case id.Fence == last.Fence:
