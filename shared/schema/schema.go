@@ -140,7 +140,7 @@ func (s *Schema) validate(value any, effort int) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer func() {
-		// The library panics on some values. The check then fails.
+		// If the library panics, as it does for some values, the check returns an error.
 		if recover() != nil {
 			err = errUnchecked
 		}

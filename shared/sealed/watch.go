@@ -31,7 +31,7 @@ type Watch struct {
 	// number of keys that SECRETS_KEY lacks, by kind
 	missing   *prometheus.GaugeVec
 	duplicate bool // another part of this process already watches
-	// missing keys by kind that were logged before, so that each is logged once
+	// the missing keys that were already logged, by kind; each is logged once
 	reported map[sealdb.Kind]string
 }
 
@@ -122,8 +122,8 @@ func (w *Watch) Unopened(v sealdb.Value) {
 }
 
 // Run checks initially, and then every ten minutes, whether the database needs keys that
-// SECRETS_KEY does not contain. The check reads a few index entries. Run logs and counts a missing
-// key. Everything that does not need the key continues to work.
+// SECRETS_KEY does not contain. The check reads a few index entries. Run logs and counts missing
+// keys. It does not stop the process, because everything that does not need the key still works.
 func (w *Watch) Run(ctx context.Context, values Values) error {
 	if w.duplicate {
 		<-ctx.Done()

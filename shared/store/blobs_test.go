@@ -85,7 +85,7 @@ func TestManyContentsAreRemovedInParts(t *testing.T) {
 	for n := range 5 {
 		r.make(c.Held(), fmt.Sprint(n), made("x", fmt.Sprint(n)))
 	}
-	r.raw(`UPDATE blobs SET bytes = 134217728`) // a false size, so that a statement removes little more than two contents
+	r.raw(`UPDATE blobs SET bytes = 134217728`) // a false size; one statement then removes little more than two contents
 	r.erase(r.named(domain.SystemPrincipal, "s"))
 	r.wantStored("at once", "3 contents 3 chunks 0 files")
 	for _, left := range []string{"1 contents 1 chunks 0 files", "0 contents 0 chunks 0 files"} {
@@ -98,7 +98,8 @@ func TestManyContentsAreRemovedInParts(t *testing.T) {
 
 // storeBlocked stores a content while another transaction is writing the content's second chunk. It
 // calls f once the write waits for that transaction, rolls the transaction back after f, and
-// returns the result of storing the content. f can interrupt the write by calling f's argument.
+// returns the result of storing the content. The argument of f is a function that interrupts the
+// write.
 func (b *testEnv) storeBlocked(held lease.Held, content []byte, f func(die context.CancelFunc)) (kept bool, err error) {
 	b.Helper()
 	ctx, die := context.WithCancel(b.Context())
@@ -215,8 +216,8 @@ func TestAContentRemovedMeanwhileIsWrittenAgain(t *testing.T) {
 	content := randomBytes(3*mib, 1)
 	kept, err := b.storeBlocked(b.claimedRun(), content, func(context.CancelFunc) {
 		b.exec(`DELETE FROM blob_chunks`)
-		// The transaction that writes a chunk locks the row. The following statement waits for it
-		// and then deletes the row immediately.
+		// The transaction that writes a chunk locks the blob's row. The following statement waits
+		// for that transaction and then deletes the row immediately.
 		go func() { _, _ = b.raw.ExecContext(t.Context(), `DELETE FROM blobs`) }()
 		b.awaitWaiters(2)
 	})
@@ -240,7 +241,7 @@ func TestAContentRemovedMeanwhileIsWrittenAgain(t *testing.T) {
 }
 
 // storeUnlinked stores a content. It calls f when the content is completely written but not yet
-// linked. f calls letGo to let the write continue.
+// linked. f calls its argument letGo to let the write continue.
 func (b *testEnv) storeUnlinked(held lease.Held, content []byte, f func(letGo func())) {
 	b.Helper()
 	tx, err := b.raw.BeginTx(b.Context(), nil)
@@ -380,7 +381,7 @@ func TestMakingFilesWhileFilesGo(t *testing.T) {
 				if n%5 == 0 {
 					r.make(c.Held(), "1", blobdb.NewFile{Name: "a", Content: contents[1-n%2]})
 				}
-				if n%5 == w { // makes the contents an hour old in a few milliseconds
+				if n%5 == w { // makes the contents look an hour old, although the test takes milliseconds
 					r.exec(`UPDATE blobs SET sweep_after = clock_timestamp() WHERE (org_id, hash) IN (SELECT org_id, hash FROM blobs FOR UPDATE SKIP LOCKED)`)
 					if _, err := r.s.Blobs.PruneBlobs(t.Context(), 9); err != nil {
 						t.Errorf("pruning: %v", err)

@@ -93,7 +93,7 @@ func (row memberRow) member() Member {
 }
 
 // Members lists up to limit members and open invitations of an organization, newest first. An
-// invitation created with an API key ends with that key.
+// invitation that was created with an API key is not listed once that key has ended.
 func (s *Organizations) Members(ctx context.Context, org string, after After, limit int) ([]Member, error) {
 	var rows []memberRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
