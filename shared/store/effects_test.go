@@ -163,7 +163,7 @@ func TestAnEffectContinuesInItsState(t *testing.T) {
 			if tc.left == "sending" {
 				b.exec(`UPDATE effects SET state = 'sending', outcome = NULL WHERE run_id = $1`, first.RunID)
 			}
-			for _, what := range []string{"begin", "end", "void"} { // each fails, because the next attempt has not taken over the effect yet
+			for _, what := range []string{"begin", "end", "void"} { // all fail, because the next attempt has not taken over the effect
 				b.does(what, next, false)
 			}
 			other := effect("c", none) // the entry in the ledger decides

@@ -208,7 +208,7 @@ func TestEventLogsOfManyRuns(t *testing.T) {
 	ids := []string{out[0].Run.Run.ID, out[1].Run.Run.ID, out[2].Run.Run.ID}
 	old := b.mustClaim(ids[0])
 	b.endWith(old, executiondb.Chunk{}, 3)
-	b.exec(`UPDATE runs SET started_at = NULL, end_fence = NULL, end_n = NULL WHERE id = $1`, ids[0]) // the previous release does not set these columns when it ends a run
+	b.exec(`UPDATE runs SET started_at = NULL, end_fence = NULL, end_n = NULL WHERE id = $1`, ids[0]) // as by the previous release
 	gone := b.mustClaim(ids[1])
 	b.save(true, gone.Held(), chunk(2, 4))
 	b.endWith(gone, executiondb.Chunk{}, 5)

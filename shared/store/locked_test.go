@@ -21,8 +21,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// twoOrganizations returns two organizations in one database, whose requests are in the same
-// batches of one store.
+// twoOrganizations returns two organizations in one database. They share a store, so their requests
+// are in the same batches.
 func twoOrganizations(t *testing.T) (one, other *testEnv) {
 	t.Helper()
 	s, raw := openRaw(t)
@@ -74,7 +74,7 @@ func (b *testEnv) ending(c *executiondb.Claimed, answer string) executiondb.Outc
 	return ending
 }
 
-// on returns the test environment with the store of another process.
+// on returns a copy of the test environment that uses s, the store of another process.
 func (b *testEnv) on(s *store.Store) *testEnv {
 	other := *b
 	other.s = s
@@ -148,8 +148,8 @@ func TestALockedSessionDelaysItsOwnRunAlone(t *testing.T) {
 	}
 }
 
-// A run in a new session waits if another transaction has locked its key, here because the
-// earlier run is being removed.
+// A run in a new session waits if another transaction has locked its idempotency key, here because
+// the key's earlier run is being removed.
 func TestALockedKeyDelaysItsOwnRunAlone(t *testing.T) {
 	t.Parallel()
 	one, other := twoOrganizations(t)
@@ -192,8 +192,8 @@ func TestALockedRunIsClaimedLater(t *testing.T) {
 	}
 }
 
-// A run that could not be claimed is looked up afterwards. This lookup does not wait for locks
-// either.
+// If a run could not be claimed, the store then reads whether the run has finished. This query does
+// not wait for locks either.
 func TestAVoidClaimWaitsForNoLock(t *testing.T) {
 	t.Parallel()
 	one, other := twoOrganizations(t)
@@ -380,7 +380,7 @@ func TestAnExpiredKeyIsReplacedOnce(t *testing.T) {
 	}
 }
 
-// Accepting a run of a template or an agent that does not exist is not retried.
+// If a run's template or agent does not exist, the store does not retry to accept the run.
 func TestARunWithoutATargetIsNotFound(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -406,8 +406,8 @@ func TestLargeResultsAreSaved(t *testing.T) {
 	newTestEnv(t).savesLarge(127, 8*mib)
 }
 
-// savesLarge saves n results and n events of size bytes each. Callers choose a size of which only
-// one fits into a statement.
+// savesLarge saves n results and n events of size bytes each. Callers choose the size so that only
+// one result fits into a statement.
 func (b *testEnv) savesLarge(n, size int) {
 	b.Helper()
 	large := strings.Repeat("x", size)

@@ -43,7 +43,7 @@ type Parked struct {
 func (s *Store) Park(ctx context.Context, held lease.Held, action domain.RequiredAction, events Chunk) (Parked, error) {
 	// Park may be called again after an error, because it writes everything in one transaction.
 	out, err := park(ctx, s.db, held, action, events)
-	if events.FirstN > 0 && pg.IsBadData(err) { // without these events; otherwise, the run could never be parked and would be executed repeatedly
+	if events.FirstN > 0 && pg.IsBadData(err) { // otherwise the run could never be parked
 		out, err = park(ctx, s.db, held, action, Chunk{})
 	}
 	if err != nil {
