@@ -43,7 +43,7 @@ const (
 type Member struct {
 	ID        string       `json:"id"`
 	Email     string       `json:"email"`
-	Name      *string      `json:"name"` // null if invited
+	Name      *string      `json:"name"` // null for an invitation
 	Role      Role         `json:"role"`
 	Status    MemberStatus `json:"status"`
 	CreatedAt Time         `json:"createdAt"`

@@ -23,7 +23,7 @@ type Step struct {
 }
 
 // Overview is the content of the dashboard's first page: the first steps, and the things that need
-// attention. It contains only data that the person may see. The HTTP API uses its JSON form.
+// attention. It contains only data that its reader may see. The HTTP API uses its JSON form.
 type Overview struct {
 	Steps []Step `json:"steps"`
 	// Approvals is the number of runs that wait for a decision, at most MaxOverviewCount.

@@ -52,7 +52,7 @@ func (w *sendState) begin() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
-	// The hook is called once for each request. Later writes of the same request pass.
+	// The hook is called once for each request, before its first write.
 	if w.begun || w.refused != nil {
 		return w.refused
 	}

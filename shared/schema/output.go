@@ -47,7 +47,8 @@ func CompileOutput(raw json.RawMessage) (*Schema, error) {
 		return nil, err
 	}
 
-	// The depth is measured in the document, because the compiled form follows references.
+	// The depth is measured in the JSON text, because the compiled schema also contains the parts
+	// to which references lead.
 	doc, err := decode(raw, maxSchema)
 	if err != nil {
 		return nil, fmt.Errorf("reading schema: %w", err)
@@ -118,7 +119,7 @@ func schemaDepth(doc any) int {
 		var subs []any
 		switch value := value.(type) {
 		case []any:
-			// Lists of other keywords, for example of required names, contain no schemas.
+			// The lists of other keywords, for example "required", contain no schemas.
 			if schemaKeywords[key] {
 				subs = value
 			}

@@ -29,8 +29,8 @@ func newStoredEnv(t *testing.T) *storedEnv {
 	return r
 }
 
-// A content is removed together with the last file that refers to the content, by erasure or at the
-// end of the retention period, and not earlier.
+// A blob is removed together with the last file that links to it, by erasure or at the end of the
+// retention period, and not earlier.
 func TestAContentIsRemovedWithItsLastFile(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
@@ -96,10 +96,9 @@ func TestManyContentsAreRemovedInParts(t *testing.T) {
 	}
 }
 
-// storeBlocked stores a content while another transaction is writing the content's second chunk. It
-// calls f once the write waits for that transaction, rolls the transaction back after f, and
-// returns the result of storing the content. The argument of f is a function that interrupts the
-// write.
+// storeBlocked stores a blob while another transaction is writing the blob's second chunk. It calls
+// f once the write waits for that transaction, rolls the transaction back after f, and returns the
+// result of storing the blob. The argument of f is a function that interrupts the write.
 func (b *testEnv) storeBlocked(held lease.Held, content []byte, f func(die context.CancelFunc)) (kept bool, err error) {
 	b.Helper()
 	ctx, die := context.WithCancel(b.Context())
@@ -134,7 +133,7 @@ func (b *testEnv) storeBlocked(held lease.Held, content []byte, f func(die conte
 	return kept, err
 }
 
-// While a content is written, the lease of its run can be renewed, and the run may even finish.
+// While a blob is written, the lease of its run can be renewed, and the run may even finish.
 func TestWritingHoldsNoRun(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -173,8 +172,8 @@ func TestWritingHoldsNoRun(t *testing.T) {
 	}
 }
 
-// A worker that dies while it writes a content leaves chunks. The next writer of the same content
-// uses these chunks. If there is no such writer, the sweeper removes them.
+// A worker that dies while it writes a blob leaves some of its chunks. The next writer of the same
+// blob uses these chunks. If there is no such writer, the sweeper removes them.
 func TestChunksOfADeadWorkerAreUsedOrSwept(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -207,9 +206,8 @@ func TestChunksOfADeadWorkerAreUsedOrSwept(t *testing.T) {
 	}
 }
 
-// The sweeper, or the removal of another file, may remove a content before it is linked. The
-// content is then written again. Storing a content again restarts the hour in which it must be
-// linked.
+// The sweeper, or the removal of another file, may remove a blob before a file links to it. The
+// blob is then written again. Storing a blob again restarts the hour in which it must be linked.
 func TestAContentRemovedMeanwhileIsWrittenAgain(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -240,8 +238,8 @@ func TestAContentRemovedMeanwhileIsWrittenAgain(t *testing.T) {
 	b.wantStored("in the end", "1 contents 2 chunks 0 files")
 }
 
-// storeUnlinked stores a content. It calls f when the content is completely written but not yet
-// linked. f calls its argument letGo to let the write continue.
+// storeUnlinked stores a blob. It calls f when the blob is completely written but not yet linked. f
+// calls its argument letGo to let the write continue.
 func (b *testEnv) storeUnlinked(held lease.Held, content []byte, f func(letGo func())) {
 	b.Helper()
 	tx, err := b.raw.BeginTx(b.Context(), nil)
@@ -278,7 +276,7 @@ func (b *testEnv) awaitWaiters(n int) {
 	}
 }
 
-// An incomplete content is not linked. A complete content may be removed just before or during
+// A file never links to an incomplete blob. A complete blob may be removed just before or during
 // linking, and may then be written again.
 func TestIncompleteContentsAreNotLinked(t *testing.T) {
 	t.Parallel()
@@ -322,7 +320,7 @@ func (b *testEnv) must(err error) {
 	}
 }
 
-// A content that is due for removal is not removed while a transaction is linking a file to it.
+// A blob that is due for removal is not removed while a transaction is linking a file to it.
 func TestPruningSkipsContentsBeingLinked(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

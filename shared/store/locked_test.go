@@ -120,7 +120,7 @@ func TestALockedSessionDelaysItsOwnRunAlone(t *testing.T) {
 	one.accept(wideWindow, one.run("", "s"), one.run("", "free"))
 	release := one.locked(`SELECT FROM sessions WHERE session_id = 's' FOR UPDATE`)
 	stuck := one.run("", "s")
-	for range 2 { // the first batch waits for the lock in vain; the second batch skips the locked session
+	for range 2 { // the first batch waits for the lock and fails; the second batch skips the locked session
 		rows := []queuedb.NewRun{one.run("", "free"), stuck}
 		for range 60 {
 			rows = append(rows, other.run("", "t"), other.run("", ""))
@@ -266,7 +266,7 @@ func TestALockedRunDelaysItsOwnEndAlone(t *testing.T) {
 			one, other := twoOrganizations(t)
 			stuck := one.running(1)[0]
 			release := one.locked(lock, stuck.RunID)
-			for range 2 { // the first batch waits for the lock in vain; the second batch skips the locked run
+			for range 2 { // the first batch waits for the lock and fails; the second batch skips the locked run
 				endings := []executiondb.Outcome{one.ending(stuck, "late")}
 				for _, c := range other.running(40) {
 					endings = append(endings, other.ending(c, "at once"))

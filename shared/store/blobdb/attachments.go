@@ -147,8 +147,8 @@ type NewAttachment struct {
 
 // LinkAttachments adds the attachments of a run that is about to be accepted. It returns
 // ErrFilesFull if the organization's files would exceed maximum bytes (0: no limit), and
-// ErrBlobGone if a content was removed meanwhile. If the run is not accepted, the caller must call
-// UnlinkAttachments; otherwise the sweeper removes the attachments later.
+// ErrBlobGone if the content of an attachment was removed meanwhile. If the run is not accepted,
+// the caller must call UnlinkAttachments; otherwise the sweeper removes the attachments later.
 func (s *Store) LinkAttachments(ctx context.Context, org, runID string, files []NewAttachment, maximum int64) error {
 	blobs := Distinct(pg.Column(files, func(f *NewAttachment) Blob { return Blob{Hash: f.Hash, Bytes: f.Bytes} }))
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {

@@ -205,8 +205,8 @@ func errBeingDeleted() error {
 	return apierr.New(apierr.Conflict, "the document is being deleted; send it again later, or delete it again if it remains")
 }
 
-// checkReplacement returns an error if a document cannot get a content or URL. other is the
-// document, if any, that already has the content or URL.
+// checkReplacement returns an error if a document must not get new content or a new URL. other is
+// the document, if any, that already has the content or URL.
 func (row *DocumentRow) checkReplacement(other DocumentRow) error {
 	if row.isBeingDeleted() || other.isBeingDeleted() {
 		return errBeingDeleted()
@@ -285,8 +285,8 @@ func countDocuments(ctx context.Context, tx *sqlx.Tx, org string) (now DocumentU
 }
 
 // insertDocuments inserts new documents. It returns ErrDocumentsFull if a quota is exceeded, and
-// blobdb.ErrBlobGone if a content was removed. The caller must hold the lock of the organization's
-// documents.
+// blobdb.ErrBlobGone if the content of a document was removed. The caller must hold the lock of the
+// organization's documents.
 func insertDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocument, limits DocumentLimits) error {
 	if len(docs) == 0 {
 		return nil

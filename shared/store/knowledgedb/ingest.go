@@ -169,8 +169,8 @@ func missing(all, some []LeasedDocument) (out []LeasedDocument) {
 	return out
 }
 
-// whereHeld is the WHERE clause that restricts a statement on documents to one held document.
-// heldArgs returns the first parameters of such a statement.
+// whereHeld is the WHERE clause of a statement that changes one held document. heldArgs returns the
+// parameters of the clause.
 const whereHeld = ` WHERE id = $1 AND org_id = $2 AND fence = $3 AND status = 'processing'`
 
 // heldArgs returns the parameters of whereHeld, followed by more.

@@ -18,7 +18,7 @@ type SearchScope struct {
 
 // QueryWord is a word of a query.
 type QueryWord struct {
-	Text    string   // as written, folded
+	Text    string   // as written, but case-folded
 	Lexemes []string // the forms in which the word may be indexed
 }
 

@@ -24,7 +24,7 @@ type Reader struct {
 	UserID         string   // the user whose API keys count; "": the reader is a key of the organization
 	Principal      string   // the principal whose sessions count as the reader's own
 	Principals     []string // the principals whose runs the reader may decide about; nil: all
-	Admin          bool     // sees the organization's administration
+	Admin          bool     // the reader is an admin of the organization
 }
 
 // Overview reads an overview. The result lacks the budgets, which package budgetdb reads. Each
