@@ -14,8 +14,8 @@ import (
 const (
 	// maxQuickDepth bounds the nested parts of a quick check, because references may form a circle.
 	maxQuickDepth = 1_000
-	// maxDigits is the number of digits up to which different decimal numbers are different as
-	// float64, too.
+	// maxDigits is the maximum number of significant digits with which different decimal numbers
+	// remain different as float64.
 	maxDigits = 15
 )
 
@@ -35,7 +35,7 @@ type quickPart struct {
 	required                     []string
 	properties                   map[string]*quickPart
 	patterns                     []quickPattern
-	additional                   *quickPart // of properties that are not in properties and match no pattern
+	additional                   *quickPart // the part for properties that are not in properties and match no pattern
 	minProperties, maxProperties *int
 
 	prefix             []*quickPart

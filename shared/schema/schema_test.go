@@ -167,7 +167,7 @@ func TestPatternsOfOtherEngines(t *testing.T) {
 	}
 }
 
-// hostile are schemas and arguments that would take a validator very long.
+// hostile lists schemas and arguments whose check would take very long without limits.
 func hostile() map[string][2]string {
 	var doubling strings.Builder
 	for n := range 60 {

@@ -36,7 +36,8 @@ func (b *Box) OpenWidgetToken(token string) ([]byte, error) {
 	return b.openToken(widgetStart, token, "")
 }
 
-// SealVisitorToken seals the visitor name that a browser stores, for one location.
+// SealVisitorToken seals the content of the token by which a browser remembers a widget's visitor.
+// The token can be opened only with the same place.
 func (b *Box) SealVisitorToken(plain []byte, place string) string {
 	return b.sealToken(visitorStart, plain, place)
 }

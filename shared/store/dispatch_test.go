@@ -237,8 +237,8 @@ func TestLongSnapshotDoesNotSlowDispatch(t *testing.T) {
 	if n > measured*runs/4 {
 		t.Errorf("%d runs beside a snapshot that is %d runs old read %d index entries", measured, runs, n)
 	}
-	// The sweeper looks for waiting runs once a second. It may read each dead entry once; each run
-	// leaves some entries in every index.
+	// The sweeper looks for waiting runs once a second. It may read each dead index entry once, and
+	// each run leaves a few such entries in every index.
 	n = b.read(b.look)
 	t.Logf("%d entries a look", n)
 	if n > 10*runs {

@@ -166,7 +166,7 @@ func TestAnEffectContinuesInItsState(t *testing.T) {
 			for _, what := range []string{"begin", "end", "void"} { // all fail, because the next attempt has not taken over the effect
 				b.does(what, next, false)
 			}
-			other := effect("c", none) // its side effect differs from the one in the ledger, which counts
+			other := effect("c", none) // the side effect, key and name in the ledger are used instead of these
 			other.Key, other.Name = "another", "another"
 			got := b.prepare(next, other, true)
 			if got.State != tc.want || got.Sent != tc.sent || got.SideEffect != tc.side || got.Key != "key of c" || got.Name != "pay" ||

@@ -63,8 +63,8 @@ func Start(config Config) (*Server, error) {
 		return nil, fmt.Errorf("creating NATS directory: %w", err)
 	}
 
-	// Two servers with the same files would destroy them, and nats-server itself does not prevent
-	// that. The lock does.
+	// Two servers with the same files would destroy the files. nats-server itself does not prevent
+	// that, so the lock does.
 	lock, err := lifecycle.LockFile(filepath.Join(config.Dir, "server.lock"))
 	if errors.Is(err, lifecycle.ErrLocked) {
 		return nil, fmt.Errorf("%w: %w", ErrInUse, err)

@@ -103,7 +103,7 @@ type Attachable struct {
 	domain.File
 
 	Hash      []byte
-	Principal string // of an upload, whose RunID is empty
+	Principal string // for an upload, which has no RunID: its owner
 	SessionID string // for an upload: the only session in which it may be attached; empty: any
 	AgentID   string // for an upload by a widget's visitor: the only agent to which it may be sent
 }

@@ -167,8 +167,8 @@ func (s *Store) CreateBudget(ctx context.Context, org string, b domain.Budget) (
 	return s.Budget(ctx, org, b.ID)
 }
 
-// checkBudget checks that a budget's subject exists and that the organization has not reached the
-// maximum number of budgets.
+// checkBudget returns an error if a budget's subject does not exist or the organization already has
+// MaxBudgets budgets.
 func checkBudget(ctx context.Context, tx *sqlx.Tx, org string, b domain.Budget) error {
 	// The lock makes concurrent creations wait for each other, so that the organization cannot get
 	// more than MaxBudgets budgets.

@@ -290,7 +290,7 @@ type closedRow struct {
 	OrganizationID string `db:"org_id"`
 	Lane           string `db:"lane"`
 	Place          bool   `db:"place"`     // runs of its organization may be waiting
-	Followers      int    `db:"followers"` // runs that waited only for this run
+	Followers      int    `db:"followers"` // number of runs that waited only for this run
 }
 
 // Journal appends step n, a JSON value, to a run under a fence. It returns false, and writes

@@ -101,7 +101,7 @@ func (p *progressWriter) close() {
 }
 
 // write submits a write, which is combined with the writes of concurrent callers. If another
-// transaction has locked the run, or too many writes wait, it tries again.
+// transaction has locked the run, or too many writes wait, write tries again for up to lockedFor.
 func (p *progressWriter) write(ctx context.Context, w *progressWrite) (written, error) {
 	p.begin() //nolint:contextcheck // the group outlives this caller
 	if p.group == nil {
