@@ -7,7 +7,7 @@
 //	runs.events.<run_id>           core: new events of the run, for its watchers; see EventMessage
 //	runs.cancel.<run_id>           core: the run was cancelled; its worker stops
 //	<inbox>.<run_id>               core: the rendered terminal run, for the waiting ingress
-//	runs.readers.all               core: ingresses agree on the runs whose events no client reads any more
+//	runs.readers.all               core: ingresses agree on the runs that no client watches any more
 //	changes.<kind>.<org_id>        core: an organization's runs or documents have changed; read them again
 package contract
 

@@ -233,9 +233,9 @@ type Input struct {
 	RunOptions
 }
 
-// UnstoredInput is the beginning of the JSON of an input whose run cannot be read later as a
-// response of OpenAI's protocol. The flag comes first in the JSON, so that it can be read without
-// the rest of a large input.
+// UnstoredInput is the beginning of the JSON of an input with the flag "unstored". The run of such
+// an input cannot be read later as a response of OpenAI's protocol. The flag comes first in the
+// JSON, so that it can be read without the rest of a large input.
 const UnstoredInput = `{"unstored":true,`
 
 // Exchange is one message in a conversation, the calls of the client's tools that it caused, and

@@ -74,8 +74,9 @@ func (s *Store) CreateReset(ctx context.Context, userID string, tokenHash []byte
 	})
 }
 
-// CreateMemberReset is like CreateReset, but for an admin who creates the link for a member of the organization. It returns
-// not_found if the user is not a member. It returns permission_denied unless all of these conditions hold:
+// CreateMemberReset is like CreateReset, but for an admin who creates the link for a member of the
+// organization. It returns not_found if the user is not a member. It returns permission_denied
+// unless all of these conditions hold:
 //   - The member's role is not higher than the admin's.
 //   - An invitation of this organization created the member's account.
 //   - The member has nothing in any other organization.
