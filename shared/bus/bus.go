@@ -226,7 +226,7 @@ func (b *Bus) createStream(ctx context.Context) (jetstream.Stream, error) {
 
 	stream, err := b.js.CreateStream(ctx, config)
 
-	// Each further try requests half of the previous size.
+	// Each further attempt to create the stream requests half of the previous size.
 	for insufficient(err) && config.MaxBytes > minStreamBytes {
 		config.MaxBytes /= 2
 		stream, err = b.js.CreateStream(ctx, config)

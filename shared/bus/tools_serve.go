@@ -108,8 +108,8 @@ func (s *toolServer) receive(work context.Context, m *nats.Msg) {
 	go s.serve(work, call, m.Reply, turn)
 }
 
-// serve waits for the call's turn, executes the call, and sends the reply. While it waits or works,
-// it sends beats.
+// serve waits for the call's turn, executes the call, and sends the reply. Meanwhile it regularly
+// sends beats, which show that the worker is alive.
 func (s *toolServer) serve(ctx context.Context, call ToolMessage, reply string, turn *toolTurn) {
 	defer s.pool.release(turn)
 
@@ -136,7 +136,8 @@ func (s *toolServer) serve(ctx context.Context, call ToolMessage, reply string, 
 		return
 	}
 
-	// The handler runs in another goroutine, so that beats continue while it works.
+	// The handler runs in another goroutine, so that this one can send beats while the handler
+	// works.
 	done := make(chan func(), 1)
 	go func() {
 		answer, ok := s.handle(ctx, call)

@@ -185,7 +185,7 @@ func (v *voiceBoard[In]) check(f func(*voiceWire[In])) {
 	}
 
 	v.mu.Unlock()
-	connected, reconnects := v.nc.IsConnected(), v.nc.Stats().Reconnects // after the list, so that the state is newer than all sessions
+	connected, reconnects := v.nc.IsConnected(), v.nc.Stats().Reconnects // read last, because the state must be newer than every session
 	for _, w := range v.snapshot {
 		if !connected || w.reconnects != reconnects {
 			v.end(w, voiceCut)

@@ -58,7 +58,7 @@ func (id EventID) After(other EventID) bool {
 }
 
 // Follows reports whether this event may come directly after last, the newest event that a reader
-// has seen. If it returns false, events between them are missing.
+// has seen. If it returns false for a later event, events between the two are missing.
 func (id EventID) Follows(last EventID) bool {
 	switch {
 	case id.Fence == last.Fence:

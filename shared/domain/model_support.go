@@ -35,7 +35,7 @@ type ModelSupport struct {
 	VisibleStop bool `json:"visibleStop,omitempty"`
 }
 
-// Ranges and efforts of the models below.
+// Ranges and efforts that several entries of the tables of models share.
 var (
 	to2      = &Range{0, 2}
 	to1      = &Range{0, 1}

@@ -412,7 +412,7 @@ func (c *quickCheck) number(q *quickPart, text string) bool {
 	}
 	for _, b := range q.bounds {
 		switch {
-		case value == b.limit && !whole: // they may differ, because value is rounded
+		case value == b.limit && !whole: // the exact numbers may differ, because value is rounded
 			return c.giveUp()
 		case value == b.limit:
 			if b.strict {

@@ -69,7 +69,7 @@ func newSchema(raw json.RawMessage, formats bool) (*Schema, error) {
 		return nil, fmt.Errorf("reading schema: %w", err)
 	}
 
-	s.quick = newQuickPart(s.compiled) // before countEffort, which adds formats
+	s.quick = newQuickPart(s.compiled) // converted before countEffort adds formats to the parts
 	if err := s.countEffort(); err != nil {
 		return nil, fmt.Errorf("reading schema: %w", err)
 	}

@@ -249,7 +249,7 @@ func (s *Store) UseReset(ctx context.Context, tokenHash []byte, passwordHash str
 			return err
 		}
 
-		// This also voids the link itself.
+		// The used link itself becomes void, too.
 		if err := voidLinks(ctx, tx, user.ID); err != nil {
 			return err
 		}

@@ -43,8 +43,8 @@ func lockOrganization(ctx context.Context, tx *sqlx.Tx, actor Actor) (domain.Rol
 func lockStanding(ctx context.Context, tx *sqlx.Tx, actor Actor) (domain.Role, error) {
 	var known string
 
-	// All changes of roles in an organization lock this row first, so they happen one after the
-	// other.
+	// All changes of roles in an organization lock the organization's row first, so they happen one
+	// after the other.
 	err := tx.GetContext(ctx, &known, `SELECT id FROM organizations WHERE id = $1 FOR NO KEY UPDATE`, actor.OrganizationID)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", pg.NotFound()

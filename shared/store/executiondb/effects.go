@@ -55,8 +55,8 @@ var errLateCheck = errors.New("the check took too long; the worker may have been
 // ready again if its receiver honours idempotency keys; otherwise it waits for a person to report
 // the outcome. The result is false, and nothing is written, if the worker no longer holds the run.
 func (s *Store) PrepareEffect(ctx context.Context, held lease.Held, e domain.Effect, ask bool) (domain.Effect, bool, error) {
-	// This state is used only if the effect is new. The database keeps the state of an existing
-	// effect, or derives a new state from it.
+	// The argument is the state of a new effect. For an existing effect, the database keeps the
+	// state or derives a new state from it.
 	e.State = domain.EffectReady
 	if ask {
 		e.State = domain.EffectAwaiting
