@@ -178,8 +178,8 @@ func DeltaData(text string) ([]byte, error) {
 	}{text})
 }
 
-// RestartedData returns the data of the first event of a later attempt. The attempt continues after
-// the first afterStep steps.
+// RestartedData returns the data of the first event of a later attempt. afterStep is the number of
+// recorded steps after which the attempt continues.
 func RestartedData(afterStep int) []byte {
 	return append(strconv.AppendInt([]byte(`{"afterStep":`), int64(afterStep), 10), '}')
 }

@@ -362,7 +362,7 @@ func (m *hookEnv) breakConnection(what, table string) (died func() bool) {
 	}
 }
 
-// If the process that releases a run dies, the run is either released, or it continues to coalesce
+// If the process that releases a run dies, either the run is released, or it continues to coalesce
 // and has all of its deliveries.
 func TestAnInterruptedReleaseIsRepeated(t *testing.T) {
 	t.Parallel()

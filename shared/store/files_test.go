@@ -460,7 +460,7 @@ func TestQuotasAreExactUnderConcurrency(t *testing.T) {
 	b.wantStored("then", "1 contents 0 chunks 0 files")
 }
 
-// A content can be read from any position, and only the needed pieces are loaded.
+// A file's content can be read from any position. Only the pieces that are needed are loaded.
 func TestReadingParts(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

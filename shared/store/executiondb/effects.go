@@ -42,9 +42,9 @@ func (row effectRow) effect() domain.Effect {
 }
 
 // maxCheckAge is the maximum duration of the check that BeginSend makes before an effect is sent.
-// The result of a longer check does not count. The maximum is below 4 s, because an agent worker
-// treats a tool worker as lost after 6 s of silence, and a tool worker may send its last sign of
-// life 2 s before the check.
+// The result of a longer check does not count. The maximum is below 4 s: an agent worker treats a
+// tool worker as lost after 6 s of silence, and the tool worker's last sign of life may precede the
+// check by 2 s.
 const maxCheckAge = 3 * time.Second
 
 var errLateCheck = errors.New("the check took too long; the worker may have been given up meanwhile")
