@@ -25,8 +25,8 @@ func (a Approval) Asks(effect SideEffect) bool {
 type ActionKind string
 
 // The kinds of decision: to approve a call, or to report the outcome of a call that may have been
-// executed. A run with ActionClientTools waits for no decision, but for the results of calls that
-// the client makes.
+// executed. A run with ActionClientTools waits for the results of calls that the client makes, and
+// not for a decision.
 const (
 	ActionApproval       ActionKind = "approval"
 	ActionUnknownOutcome ActionKind = "unknown_outcome"

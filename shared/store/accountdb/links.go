@@ -74,7 +74,7 @@ func (s *Store) CreateReset(ctx context.Context, userID string, tokenHash []byte
 	})
 }
 
-// CreateMemberReset is like CreateReset, but for an admin who creates the link for a member of the
+// CreateMemberReset is like CreateReset, except that an admin creates the link for a member of the
 // organization. It returns not_found if the user is not a member. It returns permission_denied
 // unless all of these conditions hold:
 //   - The member's role is not higher than the admin's.

@@ -222,8 +222,8 @@ func (s *Store) rename(ctx context.Context, org string, name []byte, to Upload) 
 	})
 }
 
-// renameSealed is like rename, but for sealed blobs. A sealed chunk can be opened only under the
-// name for which it was sealed, so each chunk is sealed again for the new name.
+// renameSealed is like rename, for sealed blobs. A sealed chunk can be opened only under the name
+// for which it was sealed, so each chunk is sealed again for the new name.
 func (s *Store) renameSealed(ctx context.Context, org string, name []byte, to Upload) error {
 	var there []int
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {

@@ -39,7 +39,7 @@ func Open(dsn string, conns int) (*DB, error) {
 	return On(connector, conns), nil
 }
 
-// OpenOwner is like Open, but for migrations and for writing the data of a release, such as
+// OpenOwner is like Open. It is meant for migrations and for writing the data of a release, such as
 // templates. Its connections use the login's own role, and their statements have no timeout.
 func OpenOwner(dsn string, conns int) (*DB, error) {
 	connector, err := newConnector(dsn, ownerSettings, dialer{})
