@@ -322,7 +322,7 @@ type checkpoint struct {
 	alone bool // save in a separate batch
 }
 
-// size returns the checkpoint's share of a batch's byte limit.
+// size returns the number of bytes that count toward a batch's byte limit.
 func (c checkpoint) size() int {
 	if c.alone {
 		return executiondb.MaxBatchBytes

@@ -30,12 +30,13 @@ type attempt struct {
 	log     zerolog.Logger
 	events  *eventWriter
 	models  int // number of the agent's models; 0 until the configuration has been read
-	// warnings, appendSources and settings become part of the finished run. input sets them.
+	// warnings, appendSources and settings become part of the finished run. The method input sets
+	// these fields.
 	warnings      []domain.RunWarning
 	appendSources bool
 	settings      domain.ModelSettings
 
-	attachments []domain.Attachment // attachments of the request; input sets them
+	attachments []domain.Attachment // attachments of the request; the method input sets them
 	imageRoom   *inputTurn          // reservation for the images in the prompt; nil: none
 }
 
@@ -418,7 +419,7 @@ type endedRun struct {
 	alone   bool // save in a separate batch
 }
 
-// size returns how much of a batch's byte limit the result uses.
+// size returns the number of bytes that count toward a batch's byte limit.
 func (e endedRun) size() int {
 	if e.alone {
 		return executiondb.MaxBatchBytes

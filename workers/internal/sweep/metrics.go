@@ -34,7 +34,7 @@ const (
 type metrics struct {
 	// Actions by kind. The kinds are the constants above.
 	actions *prometheus.CounterVec
-	failed  *prometheus.CounterVec // failed rounds by the name that was passed to repeat
+	failed  *prometheus.CounterVec // failed rounds by the name of the loop, which is passed to the method repeat
 	queues  *prometheus.GaugeVec   // number of unfinished runs by lane and state
 	oldest  *prometheus.GaugeVec   // age of the oldest run in seconds, by lane and state
 	pending *prometheus.GaugeVec   // number of undelivered job messages by lane

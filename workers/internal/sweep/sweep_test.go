@@ -90,7 +90,7 @@ func TestUnansweredRunsEndAndUnreferencedDataIsDeleted(t *testing.T) {
 		}
 	}
 
-	// Remove the run's sources in the same way as the previous release; see the migration.
+	// Remove the run's sources as a process of the previous release does.
 	db := testkit.SQL(t, dsn)
 	if _, err := db.ExecContext(t.Context(), `DELETE FROM run_sources WHERE run_id = $1`, late.RunID); err != nil {
 		t.Fatal(err)

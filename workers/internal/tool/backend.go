@@ -13,19 +13,19 @@ type Backend interface {
 	// Kind returns one of the contract's kinds: webSearch, httpRequest, mcp, codeExecution,
 	// knowledge.
 	Kind() string
-	// Call executes a call. It returns an *Error, ctx's error, or any other error, for which the
-	// model sees only "the tool failed". If Sending was called and Call fails, the side effect may
-	// have happened, except if the error is an *Error with NotSent.
+	// Call executes a call. It returns an *Error, ctx's error, or any other error, in which case
+	// the model sees only "the tool failed". If Sending was called and Call fails, the side effect
+	// may have happened, except if the error is an *Error with NotSent.
 	Call(ctx context.Context, req Request) (Result, error)
 }
 
-// Lister is implemented by backends whose tools are defined by other servers. The tools of such a
-// backend must be requested from these servers.
+// Lister is implemented by backends whose tools are defined by other servers. List requests the
+// tools from these servers.
 type Lister interface {
 	List(ctx context.Context, req Request) (Listing, error)
 }
 
-// Listing contains the tools of all servers that responded, and the names of the servers that did
+// Listing contains the tools of all servers that responded, and an entry for each server that did
 // not.
 type Listing struct {
 	// The specs are in the order of the agent's servers.

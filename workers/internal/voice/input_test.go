@@ -130,7 +130,7 @@ func TestByCommandAlone(t *testing.T) {
 }
 
 // TestClearAndCommitInSpeech: a command that clears or commits speech in progress ends this speech.
-// Later speech is a new item.
+// Speech after the command is a new item.
 func TestClearAndCommitInSpeech(t *testing.T) {
 	t.Parallel()
 	pcm := speechFor(t)
@@ -240,7 +240,7 @@ func TestTranscribedEarly(t *testing.T) {
 	l := start(t, s).open(contract.VoiceOpen{Config: contract.VoiceConfig{Detection: detection}})
 	l.sendAudio(quiet(1000))
 	l.sendAudio(pcm)
-	l.sendAudio(quiet(350)) // speech may continue, so the turn has not ended
+	l.sendAudio(quiet(350)) // too short a silence to end the speech
 	l.want(contract.VoiceStarted)
 	first := <-began
 	l.sendAudio(pcm)

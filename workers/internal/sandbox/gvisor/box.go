@@ -50,7 +50,7 @@ type box struct {
 	mu     sync.Mutex // guards the fields below
 	memory string     // path of the sentry's memory file; "" until it is found
 	last   sandbox.Usage
-	final  bool // last is the final usage
+	final  bool // true once the field last contains the final usage
 }
 
 // start creates the sandbox's folder and starts the sandbox.
@@ -130,7 +130,7 @@ func (x *box) wait() {
 	_ = x.stdin.Close()
 	x.stdout.Settle()
 	if x.first != nil {
-		_ = x.first.Release() // unshare has waited for it
+		_ = x.first.Release() // unshare has already reaped runsc
 	}
 	x.forget()
 	close(x.done)

@@ -152,7 +152,7 @@ type exchange struct {
 	started  time.Time
 	took     time.Duration
 	began    sandbox.Usage
-	counted  bool // began is set to a measured usage
+	counted  bool // true once the field began contains a measured usage
 	memory   atomic.Int64
 
 	mu      sync.Mutex
@@ -199,7 +199,7 @@ func (e *exchange) kill(limit sandbox.Limit) {
 	e.box.Kill()
 }
 
-// end is called when the program has ended, or the stream of frames.
+// end is called when the program has ended, or when the stream of frames has ended.
 func (e *exchange) end() {
 	e.took = time.Since(e.started)
 	if !e.ended {

@@ -8,7 +8,7 @@ import sys
 import _ast  # the C module under ast, because importing ast takes longer
 import _sitebuiltins
 import _thread
-import posix as os  # see parley_runner
+import posix as os  # imported for the same reason as in parley_runner
 
 HOME = __file__.rpartition("/")[0]
 NAME = "main.py"

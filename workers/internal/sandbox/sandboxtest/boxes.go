@@ -175,8 +175,8 @@ print(json.dumps({
 	ended(t, box)
 }
 
-// seenFromHost checks the isolation of a program from the host's side. Some kinds of isolation are
-// invisible within the sandbox while the others work.
+// seenFromHost checks the isolation of a program from the host's side. A program in the sandbox
+// cannot check every kind of isolation, because other kinds hide the evidence.
 func (s *suite) seenFromHost(t *testing.T) {
 	if s.brief {
 		t.Log("skipped: programs in gVisor are not processes of the host")

@@ -130,7 +130,7 @@ func TestFailures(t *testing.T) {
 			service := speechtest.NewService(t)
 			service.Answer = c.answer
 			cfg := config(service.URL)
-			if name == "nothing in time" { // the other cases need more time
+			if name == "nothing in time" { // only this case has a short limit, because the others need more time
 				cfg.Limits = remote.Limits{FirstToken: 100 * time.Millisecond}
 			}
 			listener, speaker := pair(t, cfg)
@@ -257,7 +257,7 @@ func TestSoundIsPassedOnAsItComes(t *testing.T) {
 	}
 }
 
-// The time that a listener takes is not part of the service's time limits.
+// The time limits of a call do not include the time that the receiver of the audio takes.
 func TestASlowListenerCausesNoTimeout(t *testing.T) {
 	t.Parallel()
 	service := speechtest.NewService(t)

@@ -168,7 +168,7 @@ func TestTheLoudestSoundDoesNotOverflow(t *testing.T) {
 			flips++
 		}
 	}
-	if flips < 98 || flips > 102 { // one of 40 among 4,000 samples
+	if flips < 98 || flips > 102 { // the sign changes once every 40 samples, and there are 4,000 samples
 		t.Errorf("the sound changes its sign %d times, want about 99", flips)
 	}
 }

@@ -174,8 +174,7 @@ func (s *Service) hum(w http.ResponseWriter, fields map[string]string) {
 	}
 }
 
-// listen transcribes a hum. It never responds to long audio, so the caller must cancel such a
-// request.
+// listen transcribes a hum. It does not respond to long audio until the caller cancels the request.
 func (s *Service) listen(w http.ResponseWriter, r *http.Request, sound []byte) {
 	if len(sound) > 20*speech.BytesPerSecond {
 		<-r.Context().Done()

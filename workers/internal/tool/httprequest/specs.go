@@ -63,8 +63,8 @@ func completed(schema map[string]any, required, optional []string) map[string]an
 		properties = map[string]any{}
 	}
 
-	// If the configured schema contains a variable, that description is kept, because it may be
-	// more detailed.
+	// If the configured schema already describes a variable, that description is kept, because it
+	// may be more detailed.
 	for _, name := range slices.Concat(required, optional) {
 		if _, known := properties[name]; !known {
 			properties[name] = map[string]any{"type": "string"}

@@ -31,7 +31,8 @@ type extent struct{ text, links, nodes int }
 func (p *pruner) prune(n *html.Node, at position) extent {
 	var all extent
 	for c := n.FirstChild; c != nil; {
-		// RemoveChild clears the child's sibling pointers, so the next child is read before.
+		// RemoveChild clears the child's sibling pointers, so the next child must be read before
+		// the call.
 		next := c.NextSibling
 		below, keep := p.look(c, at)
 		if keep {
@@ -137,7 +138,7 @@ func menu(n *html.Node, below extent) bool {
 	return part(n) && below.nodes <= maxAround && lean && menuName.MatchString(names(n)) && !isContent(n) && !hasParagraph(n)
 }
 
-// part reports whether an element may be removed as a whole.
+// part reports whether an element may be removed together with its content.
 func part(n *html.Node) bool {
 	switch n.Data {
 	case "div", "section", "aside", "ul", "ol", "form", "footer", "header", "p", "span":

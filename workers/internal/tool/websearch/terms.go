@@ -19,7 +19,7 @@ var unspaced = []*unicode.RangeTable{
 // variants are equal.
 func eachWord(text string, yield func(word string)) {
 	text = fold(text)
-	start, paired := -1, false // start and kind of the current sequence of letters
+	start, paired := -1, false // start of the current sequence of letters, and whether its words are pairs of letters
 
 	// A change of the script ends a word, because words are separated differently in different
 	// scripts.

@@ -17,8 +17,8 @@ const (
 	Longest = 60 * rate
 
 	onsetSpan    = 10                       // number of frames that are searched for the onset of speech
-	onsetVoiced  = 5                        // minimum sum over these frames at which speech starts; voice counts 1, possible voice 0.5
-	onsetSure    = 3                        // minimum number of these frames that must certainly be voice
+	onsetVoiced  = 5                        // minimum sum over onsetSpan frames at which speech starts; a frame of voice counts 1, of possible voice 0.5
+	onsetSure    = 3                        // minimum number of the onsetSpan frames that must certainly be voice
 	loud         = 20.0                     // dB above the noise floor
 	minPause     = 250 * perMS              // length of silence after which speech may have ended
 	tail         = 300 * perMS              // time after voice in which any sound above the noise floor counts as speech
@@ -229,8 +229,8 @@ func (d *Detector) onset() (first int64, ok bool) {
 	return first, points >= onsetVoiced*int(surelyVoiced) && sure >= onsetSure && (!steady || d.voicing == 0)
 }
 
-// goOn processes a frame while there is speech. It ends the speech if silence has lasted long
-// enough.
+// goOn processes a frame while there is speech. When silence has lasted for the configured time, it
+// ends the speech.
 func (d *Detector) goOn(over float64, got measurement, found []Event) []Event {
 	// During speech the threshold is lower, so that the quiet end of a word does not end the
 	// speech.
@@ -249,8 +249,7 @@ func (d *Detector) goOn(over float64, got measurement, found []Event) []Event {
 		return found
 	}
 
-	// Audio up to this position belongs to the speech that has ended, so the next speech cannot
-	// include it.
+	// The next speech must not include audio of the speech that has ended.
 	d.speaking, d.since, d.count = false, d.at, 0
 	return append(found, Event{Stopped: true, From: d.from, To: d.at, Last: d.support, At: d.at})
 }
