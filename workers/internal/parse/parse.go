@@ -110,8 +110,8 @@ func readSafely(ctx context.Context, in Input, out *Writer, read Reader) (info d
 func explain(ctx context.Context, err error, out *Writer) error {
 	var failure *document.Failure
 	switch {
-	// Check out.broken first. It contains an error of the receiver of events, which readers return
-	// like an error of the document.
+	// Check out.broken first: it contains the error of the function that receives events. Readers
+	// return this error as if the document had caused it.
 	case out.broken != nil:
 		return out.broken
 	case errors.As(err, &failure):

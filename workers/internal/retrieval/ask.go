@@ -52,7 +52,7 @@ func (s *Searcher) ask(ctx context.Context, q Query, text string, words []knowle
 	defer cancel(nil)
 	var all sync.WaitGroup
 	vectors := s.embedder != nil && s.embedder.Model() != ""
-	if q.Supported || vectors { // otherwise, the counts are not needed
+	if q.Supported || vectors { // the counts are needed only in these two cases
 		all.Go(func() { a.count(within, cancel) })
 	}
 	all.Go(func() { a.byWords(within, ByText, s.store.SearchText) })
@@ -142,7 +142,7 @@ func (a *searchRun) nearest(ctx context.Context) ([]knowledgedb.Hit, error) {
 		return nil, errAway
 	}
 
-	// The other searches are fast, so their results wait only a limited time for the embeddings
+	// The searches for words are fast, so their results wait only a limited time for the embeddings
 	// service.
 	within, cancel := context.WithTimeout(ctx, vectorTimeout)
 	defer cancel()

@@ -41,7 +41,8 @@ func (g *breaker) open() bool {
 		return false
 	}
 
-	// This call tests the service. All other calls have to wait for the end of the next pause.
+	// The pause has ended, so this call tests the service. All other calls have to wait for the end
+	// of the next pause.
 	g.until = g.now().Add(pause)
 	return true
 }

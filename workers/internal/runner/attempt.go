@@ -114,7 +114,8 @@ func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) 
 	return in, err
 }
 
-// addHistory adds the attachments and the earlier turns that fit into the model's context.
+// addHistory adds the attachments to the input, and the earlier turns that fit into the model's
+// context.
 func (r *Runner) addHistory(
 	ctx context.Context, a *attempt, run toolset.Run, in *agentloop.Input, turns []sessiondb.Turn, asked *domain.Input,
 ) error {

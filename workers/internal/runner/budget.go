@@ -126,7 +126,8 @@ func (r reservation) write(ctx context.Context, used budgetdb.Amounts) error {
 	return r.budgets.Settle(ctx, r.hold.Held, r.hold.ID, used)
 }
 
-// code reserves a call of codeExecution. The caller must call done with the run time of the code.
+// code places a hold for a call of codeExecution. The caller must call done with the run time of
+// the code.
 func (s *runBudget) code(ctx context.Context) (done func(took time.Duration), err error) {
 	r, _, err := s.reserve(ctx, budgetdb.Amounts{Sandbox: s.wall})
 	if err != nil {

@@ -390,7 +390,8 @@ func (r *Runner) persist(ctx context.Context, a *attempt, what string, write fun
 			return
 		}
 
-		// Locks are short, so a locked row is retried sooner than an unreachable database.
+		// Row locks are short, so the write is repeated sooner if the row is locked than if the
+		// database is unreachable.
 		wait := min(backoff(n), 5*time.Second)
 		if pg.IsLocked(err) {
 			wait = lockedBackoff(n)
@@ -416,7 +417,7 @@ type endedRun struct {
 	executiondb.Outcome
 
 	replyTo string
-	alone   bool // save in a separate batch
+	alone   bool // true if the result must be saved in a batch of its own
 }
 
 // size returns the number of bytes that count toward a batch's byte limit.
@@ -480,7 +481,7 @@ func finishReason(stop llm.StopReason) *domain.FinishReason {
 
 // outcome returns the finished run, and the rows that must be saved together with it.
 func (a *attempt) outcome(out agentloop.Output, status domain.RunStatus, cause *domain.RunError) (executiondb.Outcome, error) {
-	// Only a completed run has an answer, but every run reports its usage and its tool calls.
+	// Every run reports its usage and its tool calls, but only a completed run has an answer.
 	run := a.claim.Run()
 	run.Usage, run.ToolCalls, run.OmittedTurns = out.Usage, out.ToolCalls, out.OmittedTurns
 	run.CitationsRemoved, run.Warnings, run.AppendSources = out.CitationsRemoved, a.warnings, a.appendSources

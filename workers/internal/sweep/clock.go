@@ -48,7 +48,8 @@ func (s *Sweeper) checkClock(ctx context.Context) error {
 		return nil
 	}
 
-	// Waits that were computed with the old time may last too long, so shorten them.
+	// Leases and other times that the old clock set may now be too far in the future, so shorten
+	// them.
 	shortened, err := s.store.Executions.ShortenWaits(ctx)
 	if err != nil {
 		s.clock = old // keep the old reading, so that the next round detects the change again

@@ -230,7 +230,7 @@ func (s *Sweeper) notifyAgain(ctx context.Context) error {
 			return err
 		}
 	}
-	if !s.stream.Equal(found.Made) { // this sweep or an earlier sweep has created the stream
+	if !s.stream.Equal(found.Made) { // the stream is not the one that the last round found
 		if err := s.bus.UpdateStream(ctx); err != nil {
 			s.log.Warn().Err(err).Msg("cannot update the job stream; its old configuration stays")
 		}

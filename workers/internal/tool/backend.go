@@ -48,8 +48,8 @@ type Request struct {
 	// is "" if the call has no side effect.
 	EffectKey string
 	// Sending must be called immediately before the first byte of a request with a side effect is
-	// sent. If it returns an error, the request must not be sent. Sending is nil if the call has no
-	// entry in the effect ledger.
+	// sent. If it returns an error, the request must not be sent. Sending is nil if the effect
+	// ledger has no entry for the call.
 	Sending func(ctx context.Context) error
 	// Keep stores a text that was read during the call, and returns the text's source id.
 	Keep func(ctx context.Context, source domain.Source) (id string, err error)
@@ -103,5 +103,6 @@ var ErrFilesFull = errors.New("the file quota of the session or the organization
 // ErrGone means that a document was deleted or replaced while it was read.
 var ErrGone = errors.New("the document no longer exists")
 
-// ErrStale means that another worker has taken over the run. This worker must send nothing for it.
+// ErrStale means that another worker has taken over the run. This worker must no longer send
+// requests for the run.
 var ErrStale = errors.New("this worker no longer holds the run")

@@ -71,7 +71,7 @@ func encode(v truncatedOutput) json.RawMessage {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil { // all values can be encoded as JSON
+	if err := e.Encode(v); err != nil { // cannot happen, because all values can be encoded as JSON
 		return json.RawMessage(`{"truncated":true}`)
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))

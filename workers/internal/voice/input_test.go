@@ -352,7 +352,7 @@ func TestResumedWithMuchAudio(t *testing.T) {
 	for name, d := range map[string]*contract.VoiceDetection{"by command": nil, "by detection": detection} {
 		l := svc.open(contract.VoiceOpen{Line: "line_" + name[3:], Config: contract.VoiceConfig{Detection: d}})
 		second := quiet(1000)
-		for range 80 { // as much audio as the bus buffers for one reader
+		for range 80 { // as much audio as the bus buffers for one subscription
 			if err := l.Audio(l.at, second); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}

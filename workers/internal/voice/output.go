@@ -23,7 +23,7 @@ var errGap = errors.New("a part of the answer is missing")
 
 // output is the state of the answers that a session speaks.
 type output struct {
-	answers  []*answer // the first answer is being spoken
+	answers  []*answer // answers to be spoken; the first is being spoken
 	finished []string
 	due      *time.Timer // timer that fires when more audio may be sent
 	made     chan sound

@@ -113,7 +113,7 @@ func (s *Server) serve(ctx context.Context, body []byte, wire end) {
 		if cause := recover(); cause != nil {
 			// The value of the panic may quote speech, so only its type is logged.
 			s.log.Error().Str("panic", fmt.Sprintf("%T", cause)).Bytes("stack", debug.Stack()).Msg("voice session panicked")
-			_ = wire.Report(contract.VoiceReport{Type: contract.VoiceLeaving}) // if sending fails, the ingress notices that reports are missing
+			_ = wire.Report(contract.VoiceReport{Type: contract.VoiceLeaving}) // if this fails, the ingress detects missing reports
 		}
 	}()
 	var open contract.VoiceOpen

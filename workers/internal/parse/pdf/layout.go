@@ -27,7 +27,7 @@ var levels = []float64{1.7, 1.38, 1.17}
 // height, which is the height of ordinary text.
 type sizes map[int]int
 
-// add adds the text of a page to the counts.
+// add counts the text of a page by its height.
 func (s sizes) add(p *page) {
 	for _, l := range p.lines {
 		n := 0

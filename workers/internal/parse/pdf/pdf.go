@@ -41,7 +41,7 @@ const (
 	enoughText = 4000 // bytes
 )
 
-// reading is the state of the Reader for one document.
+// reading is the state while one document is read.
 type reading struct {
 	out     *parse.Writer
 	images  *images

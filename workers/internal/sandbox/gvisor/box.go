@@ -26,8 +26,8 @@ const (
 	hostProcesses     = 256
 	hostProcessesEach = 8
 
-	// killTime is the time in which the kernel should end the namespace. Later, processes are
-	// killed individually.
+	// killTime is the time in which the kernel should end the namespace. If processes are still
+	// alive afterwards, they are killed individually.
 	killTime = 600 * time.Millisecond
 )
 

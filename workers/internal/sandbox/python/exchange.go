@@ -159,7 +159,6 @@ type exchange struct {
 	reached sandbox.Limit // the limit because of which the box was killed
 }
 
-// begin is called when the program begins.
 func (e *exchange) begin(parts *sync.WaitGroup) {
 	// The interpreter of a sandbox that was kept ready has already used processor time. The
 	// program's usage is counted from here.

@@ -269,7 +269,7 @@ func (s *suite) killEndsAll(t *testing.T) {
 		box := s.start(t, lingering(mark)+"time.sleep(600)")
 		output := bufio.NewReader(box.Stdout())
 		line(t, output, box)
-		if len(marked(mark)) == 0 && !s.brief { // in gVisor, the processes of a program are not processes of the host
+		if len(marked(mark)) == 0 && !s.brief { // in gVisor, a program's processes do not exist on the host
 			t.Error("the host does not see the program, so this test could not find its processes")
 		}
 		box.Kill()

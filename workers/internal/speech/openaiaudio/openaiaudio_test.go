@@ -102,10 +102,10 @@ const (
 	provider = `{"error":{"message":"hunter3 is what the provider says","type":"x"}}`
 )
 
-// failures contains responses that make both kinds of calls fail.
+// failures contains responses of the service that make transcriptions and syntheses fail.
 var failures = map[string]struct {
 	answer    func(http.ResponseWriter, *http.Request) bool
-	message   string // text that the message must contain
+	message   string // text that the error's message must contain
 	retryable bool
 }{
 	"refused key":      {answer(401, inJSON, provider), "credentials", false},

@@ -111,7 +111,7 @@ func TestAnOrganizationDoesNotFillTheQueue(t *testing.T) {
 		}
 		release()
 		release()                                                           // the second release has no effect
-		if release, err = places.Take(t.Context(), turn('d')); err != nil { // no call is waiting
+		if release, err = places.Take(t.Context(), turn('d')); err != nil { // succeeds, because no other call is waiting
 			t.Fatal(err)
 		}
 		late, stop := context.WithTimeout(t.Context(), time.Second)

@@ -38,7 +38,7 @@ type Store interface {
 	SetPrepared(ctx context.Context, held lease.Held, fileID string, p blobdb.Prepared) (kept bool, err error)
 }
 
-// Arguments are the arguments of a call.
+// Arguments are the arguments of a call that prepares an attachment.
 type Arguments struct {
 	FileID    string `json:"fileId"`
 	Recognize bool   `json:"recognize"` // true if the text in an image must be recognized, because the model does not accept images

@@ -20,7 +20,7 @@ func Specs(t domain.HTTPRequestTool) []tool.Spec {
 	for _, e := range t.Endpoints {
 		template, err := endpoint.Parse(e.URL)
 		if err != nil {
-			continue // skip an address that an older release with weaker checks accepted, because calls would fail
+			continue // an older release accepted this address, with which calls would fail
 		}
 		schema, err := json.Marshal(schemaFor(e, template))
 		if err != nil {

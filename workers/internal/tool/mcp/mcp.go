@@ -40,7 +40,7 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 		return tool.Result{}, &tool.Error{Message: "The arguments must be an object.", NotSent: true, Err: err}
 	}
 	ctx, end := context.WithCancel(ctx)
-	defer end() // this also ends a response that the server is still sending
+	defer end() // also ends a response that the server is still sending
 
 	// The server and the tool's name on the server come from the servers' lists and never from the
 	// model.

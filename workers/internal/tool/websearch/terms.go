@@ -156,7 +156,8 @@ func (t terms) count(text string) (found []match, all float64) {
 		found = append(found, match{word, times})
 	}
 
-	// Each word is counted once: as an exact match or else, with less weight, as an inflected form.
+	// Each word of the text is counted once: as an exact match or, with less weight, as an
+	// inflected form.
 	eachWord(text, func(word string) {
 		all++
 		if i, ok := t.exact[word]; ok {

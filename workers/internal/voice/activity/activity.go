@@ -17,7 +17,7 @@ const (
 	Longest = 60 * rate
 
 	onsetSpan    = 10                       // number of frames that are searched for the onset of speech
-	onsetVoiced  = 5                        // minimum sum over onsetSpan frames at which speech starts; a frame of voice counts 1, of possible voice 0.5
+	onsetVoiced  = 5                        // minimum sum over onsetSpan frames at which speech starts; voice counts 1, possible voice 0.5
 	onsetSure    = 3                        // minimum number of the onsetSpan frames that must certainly be voice
 	loud         = 20.0                     // dB above the noise floor
 	minPause     = 250 * perMS              // length of silence after which speech may have ended
@@ -44,8 +44,8 @@ type Settings struct {
 type Event struct {
 	Stopped bool
 	From    int64 // position of the first sample of the speech, including the prefix
-	To      int64 // only for an end: position after the last sample of the speech, including the silence
-	Last    int64 // only for an end: position after the last sound
+	To      int64 // only for an end of speech: position after its last sample, including the silence
+	Last    int64 // only for an end of speech: position after its last sound
 	At      int64 // position at which the start or end was detected
 }
 
@@ -173,7 +173,8 @@ func (d *Detector) frame(got measurement, found []Event) []Event {
 	d.last[d.count%onsetSpan] = onsetFrame{measurement: got, voice: voice}
 	d.count++
 
-	// Only a frame with voice can complete an onset. Frames before the last restart are ignored.
+	// Speech can begin only at a frame with voice. Frames before the last call of Restart are
+	// ignored.
 	if voice == unvoiced || d.at-frameSamples < d.since {
 		return found
 	}

@@ -1,4 +1,4 @@
-# The second part of a program. The first part is attempt_files.py.
+# The second part of the program that makes the attempts. The first part is attempt_files.py.
 
 # ---- processes
 
