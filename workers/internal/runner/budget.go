@@ -57,8 +57,8 @@ type reservation struct {
 func (r reservation) held() bool { return r.hold.ID != "" }
 
 // reserve places a hold on the maximum amounts that a call may use. If it succeeds, the caller must
-// settle the reservation. Its error is an *agentloop.Error. If a budget is exhausted, lacking
-// describes it.
+// settle the reservation. An error of reserve is an *agentloop.Error. If a budget is exhausted,
+// lacking describes it.
 func (s *runBudget) reserve(ctx context.Context, maximum budgetdb.Amounts) (reservation, *budgetdb.Lacking, error) {
 	r := reservation{s, budgetdb.Hold{Held: s.a.claim.Held(), Amounts: maximum}}
 	// Most organizations have no budgets. The cached answer saves them a transaction per call.

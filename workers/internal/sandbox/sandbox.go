@@ -100,7 +100,7 @@ type Box interface { //nolint:interfacebloat // a running program has this many 
 // Usage is a sandbox's usage, for all of its processes together.
 type Usage struct {
 	CPU       time.Duration // processor time since the sandbox's start
-	Memory    int64         // bytes, without files where the kernel distinguishes them
+	Memory    int64         // bytes of memory; excludes files if the kernel can distinguish them
 	Processes int           // live processes and threads
 	Files     int64         // bytes of the files in the sandbox's folders; 0 if unknown
 	FileCount int           // number of files in the sandbox's folders; 0 if unknown

@@ -130,7 +130,7 @@ func (s *Server[C, R]) verify(m bus.ToolMessage) (claims C, request R, err error
 	return claims, request, err
 }
 
-// refuse reports a refused request.
+// refuse logs a refused request and calls Refused.
 func (s *Server[C, R]) refuse(err error) {
 	if s.Refused != nil {
 		s.Refused()

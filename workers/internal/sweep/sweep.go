@@ -214,8 +214,8 @@ func (s *Sweeper) dispatchWaiting(ctx context.Context) error {
 // skips a run whose message may still be delivered. If the stream is missing, notifyAgain creates
 // it and publishes the messages of all dispatched runs.
 func (s *Sweeper) notifyAgain(ctx context.Context) error {
-	// EnsureStream creates a missing stream. All NATS servers may, for example, have lost their
-	// disks.
+	// EnsureStream creates the stream if it is missing, for example because all NATS servers have
+	// lost their disks.
 	found, err := s.bus.EnsureStream(ctx)
 	if err != nil {
 		return err

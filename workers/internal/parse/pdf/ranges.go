@@ -128,7 +128,7 @@ func (r *pageRange) take() (*page, bool) {
 // abandon kills a program whose output is no longer needed, and returns why, the reason.
 func abandon(p *program, why error) error {
 	_ = p.cmd.Process.Kill() // the program may have exited already
-	_ = p.cmd.Wait()         // Wait returns an error, because the process was killed
+	_ = p.cmd.Wait()         // fails, because the process was killed
 	return why
 }
 

@@ -297,7 +297,7 @@ func TestManyGroupsAtOnce(t *testing.T) {
 			if err := g.Remove(); err != nil {
 				t.Error(err)
 			}
-			_ = cmd.Wait() // killed
+			_ = cmd.Wait() // fails, because the process was killed
 		})
 	}
 	all.Wait()
@@ -316,7 +316,7 @@ func TestLeftoversOfTheDeadAreRemovedAndThoseOfTheLivingNot(t *testing.T) {
 	if err := dead.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = dead.Wait() // killed
+	_ = dead.Wait() // fails, because the process was killed
 	if _, err := os.Stat(dead.dir); err != nil {
 		t.Fatal("nothing was left to clean: ", err)
 	}

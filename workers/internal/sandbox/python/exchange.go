@@ -205,8 +205,8 @@ func (e *exchange) end() {
 		e.box.Kill() // kill the lost box; afterwards its usage is final
 	}
 
-	// After the program has ended, the runner sends its files. The time for this is limited as
-	// well.
+	// After the program has ended, the runner sends the program's files. This step has its own time
+	// limit.
 	usage, err := e.box.Usage()
 	e.deadline.Stop()
 	e.deadline = time.AfterFunc(collectWithin, e.box.Kill)

@@ -382,7 +382,7 @@ func workerDies(t *testing.T) {
 	}
 
 	_ = command.Process.Kill()
-	_ = command.Wait() // killed
+	_ = command.Wait() // fails, because the process was killed
 	for _, sign := range []string{mark, temporary} {
 		if left := gone(t.Context(), func() []process { return marked(sign) }); left != nil {
 			t.Errorf("processes still alive %s after the worker's death: %v", goneTimeout, left)

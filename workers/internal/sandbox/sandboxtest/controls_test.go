@@ -135,7 +135,7 @@ func startProgram(t *testing.T, code string, args ...string) program {
 	}
 	t.Cleanup(func() {
 		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
-		_ = command.Wait() // killed
+		_ = command.Wait() // fails, because the process was killed
 	})
 	return program{stdin: stdin, stdout: stdout}
 }

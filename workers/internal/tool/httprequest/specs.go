@@ -20,7 +20,7 @@ func Specs(t domain.HTTPRequestTool) []tool.Spec {
 	for _, e := range t.Endpoints {
 		template, err := endpoint.Parse(e.URL)
 		if err != nil {
-			continue // an older release accepted this address, with which calls would fail
+			continue // skip the endpoint: an older release accepted its address, but calls would fail
 		}
 		schema, err := json.Marshal(schemaFor(e, template))
 		if err != nil {

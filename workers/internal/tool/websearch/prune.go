@@ -109,8 +109,8 @@ func surrounding(n *html.Node, at position) bool {
 	return n.Data == "footer" && !at.content || surroundingRoles[strings.ToLower(attr(n, "role"))]
 }
 
-// Class names and ids that suggest a cookie notice or navigation. Such a part is removed only if
-// further checks confirm this.
+// Class names and ids that suggest a cookie notice or navigation. A part with such a name is
+// removed only if further checks confirm that it is a notice or navigation.
 var (
 	noticeName = regexp.MustCompile(`(?i)(?:cookie|consent|gdpr|onetrust|cookiebot|didomi|usercentrics|qc-cmp|sp_message|truste|\bcmp\b)`)
 	menuName   = regexp.MustCompile(`(?i)(?:^|[\s_-])(?:nav|navbar|navigation|menu|breadcrumbs?|sidebar|footer|foot|share|sharing|social|newsletter|` +
