@@ -376,7 +376,8 @@ func goneOrZombie(pid int) bool {
 	return err != nil || strings.Contains(string(stat), ") Z ")
 }
 
-// BenchmarkStartingInAGroup measures a step that is part of each start of a sandbox.
+// BenchmarkStartingInAGroup measures the start of a process in a group, which is a step of each
+// start of a sandbox.
 func BenchmarkStartingInAGroup(b *testing.B) {
 	r, err := Open()
 	if err != nil {

@@ -237,7 +237,7 @@ class Watch:
         self.kept = self.written = 0
         self.limit = ""
         self.exit_code = None
-        self.cpu = 0  # microseconds
+        self.cpu = 0  # processor time in microseconds
         self.poll = select.poll()
         for descriptor in (0, wake, output, errors):
             self.poll.register(descriptor, select.POLLIN)

@@ -65,7 +65,7 @@ func TestTonesInThePassBandAreUnchanged(t *testing.T) {
 				for n := range got {
 					got[n] -= want[n]
 				}
-				if difference := level(got); difference > -55 { // the difference to the same tone at the new rate
+				if difference := level(got); difference > -55 { // difference between the result and the same tone at the new rate
 					t.Errorf("added distortion: %.1f dB", difference)
 				}
 			})
