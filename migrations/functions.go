@@ -52,8 +52,8 @@ func readFunctions(files fs.FS) ([]functionFile, error) {
 type appliedFunction struct{ function, triggers string }
 
 // applyFunctions creates or replaces the functions that differ from those in the database, all of
-// them or none. It does nothing if the schema is newer than the newest version in this release:
-// binaries of a later release may be running and need their own functions.
+// them or none of them. It does nothing if the schema is newer than the newest version in this
+// release: binaries of a later release may be running and need their own functions.
 func applyFunctions(ctx context.Context, db *sql.DB, functions []functionFile, newest int64) (err error) {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -94,7 +94,7 @@ func applyChanged(ctx context.Context, tx *sql.Tx, functions []functionFile) err
 		if slices.ContainsFunc(functions, func(f functionFile) bool { return f.name == name }) {
 			continue
 		}
-		// The file is gone; a migration drops the function.
+		// The file was removed in this release; a migration drops the function.
 		if _, err := tx.ExecContext(ctx, `DELETE FROM function_files WHERE name = $1`, name); err != nil {
 			return fmt.Errorf("removing the record of function %s: %w", name, err)
 		}
@@ -103,8 +103,9 @@ func applyChanged(ctx context.Context, tx *sql.Tx, functions []functionFile) err
 		return nil
 	}
 
-	// The lock timeout is short, because the service's statements queue up while this transaction
-	// waits for a table. The owner of a function needs the privilege to create it.
+	// While this transaction waits for a lock on a table, statements of the service queue up behind
+	// it. The lock timeout is therefore short. The owner of a function needs the privilege to
+	// create it.
 	const begin = `SET LOCAL lock_timeout = '2s'; GRANT CREATE ON SCHEMA public TO parley_system`
 	if _, err := tx.ExecContext(ctx, begin); err != nil {
 		return fmt.Errorf("preparing functions: %w", err)

@@ -7,8 +7,9 @@ import (
 	"testing/fstest"
 )
 
-// Each file in functions/ defines only the function of its name, begins with a comment about
-// its purpose, and grants rights and creates triggers only for that function.
+// Each file in functions/ defines only the function whose name the file has. The file begins with a
+// comment about the function's purpose, and grants rights and creates triggers only for that
+// function.
 func TestEachFunctionFileDefinesItsFunction(t *testing.T) {
 	t.Parallel()
 	functions, err := readFunctions(files)

@@ -1,7 +1,7 @@
 // Package migrations contains the schema of Parley's PostgreSQL database and applies it. Goose
 // applies each numbered file once. functions/ has one file per function, which is applied again
-// whenever it changes. All of them must work while the binaries of the previous release are
-// still running. CONTRIBUTING.md describes how to change them.
+// whenever it changes. Binaries of the previous release may still be running and must be able to
+// use the new schema. CONTRIBUTING.md describes how to change the schema.
 package migrations
 
 import (
@@ -32,7 +32,7 @@ var errOldSchema = errors.New("the database has the schema of a development vers
 // locking a table, Up retries it for a few minutes.
 func Up(ctx context.Context, db *sql.DB) error { return UpFrom(ctx, db, files) }
 
-// UpFrom is Up with the files of another release: the directory migrations of its sources.
+// UpFrom is like Up with the files of another release: the directory migrations of its sources.
 func UpFrom(ctx context.Context, db *sql.DB, files fs.FS) error {
 	functions, err := readFunctions(files)
 	if err != nil {
@@ -59,7 +59,7 @@ func UpFrom(ctx context.Context, db *sql.DB, files fs.FS) error {
 	return nil
 }
 
-// Digest is a digest of the names and contents of all files: 16 hexadecimal digits.
+// Digest returns a digest of the names and contents of all files: 16 hexadecimal digits.
 func Digest() (string, error) { return digestFiles(files) }
 
 func digestFiles(files fs.FS) (string, error) {
@@ -110,7 +110,7 @@ func refuseOldSchema(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// pause gives the statements that queued up during the wait for a lock time to run.
+// pause waits, so that the statements that queued up behind a waiting migration can run.
 func pause(ctx context.Context) error {
 	select {
 	case <-ctx.Done():

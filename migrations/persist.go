@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-// tries is the maximum number of attempts to migrate. With a lock timeout of 2 s and a pause
-// after each, they take three minutes, more than an autovacuum needs to give way.
+// tries is the maximum number of attempts to migrate. Each attempt may wait 2 s for a lock and is
+// followed by a pause, so all attempts together take three minutes. An autovacuum releases its
+// locks sooner.
 const tries = 60
 
 // persist calls step until it succeeds, fails permanently or has been called the maximum number of

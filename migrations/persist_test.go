@@ -46,7 +46,7 @@ func TestPersist(t *testing.T) {
 	}
 }
 
-// When the context ends, persist returns immediately, with the error that caused the last wait.
+// When the context ends, persist returns immediately, with the error of the last attempt.
 func TestPersistEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

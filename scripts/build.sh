@@ -1,6 +1,7 @@
 #!/bin/sh
 # scripts/build.sh NAME PACKAGE [TOOL_MODULE]: builds bin/NAME. If bin/NAME does not exist yet, the
-# script prints a line. On a terminal, the line counts seconds and downloaded modules.
+# script prints a line about the build's progress. On a terminal, this line shows the elapsed
+# seconds and the number of downloaded modules.
 #
 # With TOOL_MODULE, the package comes from that module, outside go.work. The output of the build is
 # printed only if the build fails.

@@ -62,7 +62,7 @@ done
 
 scripts/web.sh check || fail 'bundles of the web pages'
 
-# Check the English of documents, messages, web pages and comments against the list of banned words.
+# Documents, messages, web pages and comments contain no banned words.
 (unset GOWORK && go run ./scripts/words) || fail 'banned words (CONTRIBUTING.md, "Words")'
 
 [ "$status" = 0 ] && echo 'lint: clean'

@@ -27,9 +27,9 @@ bundle --format=iife --loader:.css=text --outfile="$out/widget.js" widget/main.t
 bundle --format=esm --loader:.css=text --outfile="$out/widget-files.js" widget/files.ts
 bundle --format=esm --loader:.css=text --entry-names='[name]-[hash]' --outdir="$out" widget-preview=widget/preview.ts
 cd "$top/ingress/web"
-# The audio worklet, the highlighter and the widget's preview are separate files, so that only those
-# pages load them that use them. The theme of the documentation is not a module, because browsers run
-# modules after the first paint.
+# The audio worklet, the highlighter and the widget's preview are separate files, so that only the
+# pages that use them load them. The theme of the documentation is not a module, because browsers
+# run modules after the first paint.
 bundle --format=iife --entry-names='[name]-[hash]' --outdir="$out" voice-worklet=dashboard/voice/worklet.ts docs-theme=reference/theme.ts
 bundle --format=esm --entry-names='[name]-[hash]' --outdir="$out" highlight=kit/highlight.ts
 

@@ -119,7 +119,7 @@ func TestAnswersCiteTheirPages(t *testing.T) {
 	}
 }
 
-// A tool worker handles searches that an ingress has signed.
+// A tool worker executes searches that an ingress has signed.
 func TestIngressesSearch(t *testing.T) {
 	t.Parallel()
 	r := newTestEnvOf(t, config.Workers{}, workers.RoleTool)

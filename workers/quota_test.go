@@ -16,7 +16,8 @@ import (
 	"parley/workers"
 )
 
-// Fetched documents count towards the organization's quota, which this worker's settings define.
+// Documents that the worker fetches count toward the organization's quota, which the worker's
+// settings define.
 func TestFetchedDocumentsCountTowardsTheQuota(t *testing.T) {
 	t.Parallel()
 	r := newTestEnvOf(t, config.Workers{}, workers.RoleSweep)

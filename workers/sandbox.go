@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// Bounds of the defaults for the settings.
+	// Bounds of the default values that are computed for the settings.
 	minSandboxes = 4
 	maxWarm      = 8
 	maxSandboxed = 10_000 // maximum number of files and folders of one call
@@ -86,9 +86,9 @@ func openBackend(kind, path string) (sandbox.Backend, error) {
 // isolation contains the sandbox backend of a process, which all of its roles share.
 type isolation struct {
 	backend sandbox.Backend // nil if there is no sandbox
-	none    error           // why there is no sandbox; nil if there is one
+	none    error           // reason why there is no sandbox; nil if there is one
 	code    *codeRunner     // runs code for the role tool; nil if code cannot be run
-	noCode  error           // why code cannot be run
+	noCode  error           // reason why code cannot be run; nil if it can
 }
 
 // openIsolation opens the configured sandbox. If code is true, it also opens a code runner.

@@ -65,7 +65,7 @@ func TestHowManySandboxes(t *testing.T) {
 		if slots, ready := sandboxSlots(cfg), warmSandboxes(cfg); slots != c.slots || ready != c.ready {
 			t.Errorf("%+v: %d at a time, %d ready", c, slots, ready)
 		}
-		// Compare with the settings in the form in which the tool worker receives them.
+		// Compare the numbers with those that the tool worker receives.
 		if slots, queue := (&codeRunner{}).tool(cfg).Serving(); slots != c.slots || queue != 8*c.slots {
 			t.Errorf("%+v: %d at a time, %d wait", c, slots, queue)
 		}

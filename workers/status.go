@@ -44,7 +44,7 @@ func (w *Workers) addStatus(ctx context.Context, group *lifecycle.Group) error {
 // ownPorts returns the ports of the service, including the port of this process's status.
 func (w *Workers) ownPorts() []int {
 	_, name, err := net.SplitHostPort(w.cfg.MetricsAddr)
-	if err != nil { // METRICS_ADDR is not set
+	if err != nil { // METRICS_ADDR is empty or invalid
 		return w.cfg.OwnPorts
 	}
 	port, err := strconv.Atoi(name)

@@ -48,7 +48,7 @@ func (w *Workers) setUpTools() error {
 		return fmt.Errorf("setting up pictures of document pages: %w", err)
 	}
 
-	// The checks of connections use the MCP servers of this backend as well.
+	// The checks of connections to MCP servers use this backend, too.
 	servers := mcp.New(client, open)
 	backends := []tool.Backend{search, httprequest.New(client, open), servers, knowledge.New(documents)}
 	backends = append(backends, attachment.New(w.attachmentReader(), w.deps.Store.Blobs, 0))

@@ -45,7 +45,7 @@ func (w *Workers) setUpVoice() error {
 		w.deps.Log.Warn().Err(missing).Msg("voice is only partly configured")
 	}
 
-	// Without a server, the bus assigns no sessions to this process.
+	// A process without a voice server does not receive sessions from the bus.
 	if b.Off() {
 		return nil
 	}

@@ -243,8 +243,8 @@ func (w *Workers) setUpNotify() error {
 	return err
 }
 
-// setUpSecrets sets up the encryption of stored contents. From then on, it logs secrets and
-// contents that this process cannot decrypt.
+// setUpSecrets sets up the encryption of stored contents. From then on, the process logs failures
+// to decrypt a secret or a content.
 func (w *Workers) setUpSecrets() error {
 	if !needsSecrets(w.cfg.Roles) {
 		return nil
@@ -350,7 +350,7 @@ func (w *Workers) DefaultModel() string { return w.models.Default() }
 // Run executes the roles until ctx ends. It returns after all running work has finished or was
 // requeued.
 func (w *Workers) Run(ctx context.Context) error {
-	defer func() { _ = w.close() }() // after all parts have stopped
+	defer func() { _ = w.close() }() // runs after all parts have stopped
 
 	group := lifecycle.Group{StopTimeout: stopTime}
 	if err := w.addStatus(ctx, &group); err != nil {

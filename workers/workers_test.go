@@ -69,7 +69,7 @@ type envConfig struct {
 	secretsKey string
 	log        io.Writer
 	metrics    *prometheus.Registry
-	files      int64 // FILES_PER_ORGANIZATION
+	files      int64 // value of the setting FILES_PER_ORGANIZATION
 }
 
 // newTestEnvOn starts a worker on an existing database, which may already contain an organization.

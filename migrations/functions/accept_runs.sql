@@ -5,8 +5,8 @@
 -- for none, -1 until it is released.
 --
 -- A run is not returned if its agent is missing or refuses the caller, or if another run has its
--- idempotency key. The caller has counted the slots. A run takes no slot if it is delayed or if it
--- waits for a run of its session. The deadline of a delayed run is later by the delay.
+-- idempotency key. The caller has counted the free slots. A run takes none if it is delayed or if
+-- it waits for a run of its session. The deadline of a delayed run is later by the delay.
 --
 -- A run without previous_run waits for all earlier runs of its session, and continues the last one:
 -- see preceding_run. Any other run waits only for the run that it continues.

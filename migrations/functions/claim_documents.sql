@@ -2,9 +2,9 @@
 -- `deadly` workers have died, documents of an organization in `passed`, and documents heavier than
 -- `heaviest`.
 --
--- Documents of the organization with the smallest debt come first: `debts` contains the debts of
--- `owing`, and other organizations have none. Among organizations with equal debts, the one with
--- the fewest documents in progress comes first. Within an organization, the document with the
+-- Documents of the organization with the smallest debt come first: `owing` contains the
+-- organizations with a debt, and `debts` their debts. Among organizations with equal debts, the one
+-- with the fewest documents in progress comes first. Within an organization, the document with the
 -- smallest ratio of weight to waiting time comes first. Among organizations with equally many
 -- documents in progress, the choice is by that ratio half of the time and random otherwise. So
 -- light documents come before heavy ones, and no organization starves.
@@ -32,7 +32,7 @@ BEGIN
     ORDER BY d.lease_until LIMIT 100
   ), open AS (
     SELECT l.* FROM lost l WHERE l.org_id <> ALL (coalesce(passed, '{}'))
-    UNION ALL -- the first document is among the oldest or the lightest, except in queues where it hardly matters
+    UNION ALL -- only the oldest and the lightest documents are compared; except in unusual queues, the first document is among them
     SELECT q.* FROM waiting w CROSS JOIN LATERAL (
       (SELECT d.id, d.org_id, d.weight, d.not_before FROM documents d WHERE d.status = 'queued' AND d.org_id = w.org_id
         AND d.not_before <= clock_timestamp() AND coalesce(d.deadline > clock_timestamp(), true)

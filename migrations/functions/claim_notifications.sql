@@ -5,9 +5,10 @@
 -- texts of a run whose retention period has ended are null. Claims wait for each other, so that
 -- their counts are correct.
 --
--- The recursive parts skip from endpoint to endpoint, however many notifications wait for each. The
--- first part goes from an enabled endpoint to the next one with a pending notification, and passes
--- over disabled ones. The second part goes along the endpoints with pings.
+-- The recursive parts of the query read one notification of each endpoint, so their cost does not
+-- depend on the number of notifications that wait. The first part goes from an enabled endpoint to
+-- the next one with a pending notification, and passes over disabled ones. The second part goes
+-- along the endpoints with pings.
 CREATE OR REPLACE FUNCTION claim_notifications(most int, lease interval, at_once int)
   RETURNS TABLE (id text, org_id text, endpoint_id text, event text, subject_id text, source text, data text, fence bigint, attempts int,
     created_at timestamptz, url text, secret text, previous_secret text)

@@ -1,7 +1,7 @@
--- Claims those of the runs $1 that may start, for a lease of $2. A job message names a run, and
--- only the run's row contains its organization. A run whose lease has expired is taken over: see
--- lost_runs. A run that another transaction has locked is returned with locked set, without a
--- claim; the caller tries again.
+-- Claims those of the runs $1 that may start, for a lease of $2. A job message contains the id of a
+-- run but not its organization, which is in the run's row. A run whose lease has expired is taken
+-- over: see lost_runs. A run that another transaction has locked is returned with locked set,
+-- without a claim; the caller tries again.
 --
 -- If waits_for is the number of a run in the session, a run may start when that run has finished.
 -- If waits_for is null, it may start when all earlier runs of its session have finished. A claim

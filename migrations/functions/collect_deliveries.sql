@@ -1,8 +1,8 @@
 -- Coalesces deliveries. Each element of the arrays is a group of deliveries with the same hook and
 -- key that arrived together. $1 contains the hooks, $2 the hashes of the keys, $3 the
--- organizations, and $4 the runs to start for keys that no run is collecting. $5 contains the
--- numbers of deliveries, $6 the inputs, and $7 and $8 the windows and the longest delays in
--- milliseconds. A run takes at most $9 deliveries.
+-- organizations, and $4 the runs to start for keys for which no run is coalescing deliveries. $5
+-- contains the numbers of deliveries, $6 the inputs, and $7 and $8 the windows and the longest
+-- delays in milliseconds. A run takes at most $9 deliveries.
 --
 -- Returns the run of each group. If the run of a key is being released or finished, the function
 -- waits until that is done and starts a new run.

@@ -1,4 +1,4 @@
--- Returns a histogram of durations, given the bucket of each duration: an array of counts, indexed
+-- Returns a histogram of durations from their buckets. The histogram is an array of counts, indexed
 -- by bucket, as in past_usage.took.
 CREATE OR REPLACE FUNCTION count_took(buckets int[]) RETURNS int[]
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$

@@ -1,11 +1,12 @@
--- Dispatches up to $3 waiting runs of each lane and returns their job messages. $1 contains organizations, $2 their lanes,
--- and $4 is the time until the first redispatch. It counts no slots.
+-- Dispatches up to $3 waiting runs of each lane and returns their job messages. $1 contains organizations, $2 their
+-- lanes, and $4 is the time until the first redispatch. It counts no slots.
 --
--- The oldest waiting runs of a lane come first. If 256 of them are not enough, the sessions of the lane are read, each by
--- its first waiting run: up to 2048 sessions, beginning at a random one so that no session is always the last. Later runs of a
--- session may start before its first one only if they have waits_for: the oldest 2048 of these are read, too. Rows are locked
--- one by one in subqueries, which keeps the planner from other joins. IS TRUE keeps the planner from using an index of waiting
--- runs to find a row whose key is known. A run may start under the condition of claim_runs.
+-- The oldest 256 waiting runs of a lane are read first. If too few of them may start, the first waiting run of each
+-- session in the lane is read: up to 2048 sessions, beginning at a random one so that no session is always the last.
+-- Later runs of a session may start before its first one only if they have waits_for: the oldest 2048 of these are
+-- read, too. Rows are locked one by one in subqueries, which keeps the planner from other joins. IS TRUE keeps the
+-- planner from using an index of waiting runs to find a row whose key is known. A run may start under the condition of
+-- claim_runs.
 CREATE OR REPLACE FUNCTION dispatch_runs(text[], text[], int[], interval)
   RETURNS TABLE (run_id text, org_id text, lane text, dedupe text, dispatch_no int, reply_to text, traceparent text)
   LANGUAGE plpgsql SET enable_bitmapscan = off SET enable_sort = off AS $$

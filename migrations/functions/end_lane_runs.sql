@@ -1,9 +1,9 @@
 -- Finishes runs and returns those that it finished. $1 contains the results, and $2 their
 -- organizations without repetition. $3 says whether any result has events that no checkpoint
--- contains. place is true if the run held a slot of its lane and other runs of its organization may
--- wait for the slot. followers is the number of runs that waited only for this run. Only the next
--- 64 open runs of the session are considered, so that a long session does not slow down each
--- finish.
+-- contains. In a returned row, place is true if the run held a slot of its lane and other runs of
+-- its organization may wait for the slot. followers is the number of runs that waited only for the
+-- finished run. Only the next 64 open runs of the session are considered, so that a long session
+-- does not slow down each finish.
 --
 -- If the fence of a result is the current one, the open row is deleted and the run's row gets the
 -- result. Otherwise nothing changes. The results are sorted by run, and open rows are found by

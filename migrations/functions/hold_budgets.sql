@@ -2,7 +2,7 @@
 -- which may be null. run and attempt are those of the call, or empty and 0 if the call belongs to
 -- no run. If all budgets that cover the call have room, the function returns these budgets with
 -- held set. Otherwise it reserves nothing and returns the budgets without room. All functions lock
--- counts in the same order.
+-- the counts of budgets in the same order.
 CREATE OR REPLACE FUNCTION hold_budgets(org text, agent text, key text, automation text, run text, attempt bigint, hold text,
   metrics text[], amounts bigint[])
   RETURNS TABLE (budget_id text, held boolean)

@@ -2,8 +2,8 @@
 -- previous_run is null continues this last run. The result stays the same, because both runs are
 -- removed only together with the whole session.
 --
--- The function is volatile: a statement that calls accept_runs also sees the runs that it has
--- accepted.
+-- The function is volatile: within a statement that calls accept_runs, it also sees the runs that
+-- accept_runs has accepted.
 CREATE OR REPLACE FUNCTION preceding_run(bigint, int) RETURNS text
   LANGUAGE plpgsql AS $$
 BEGIN

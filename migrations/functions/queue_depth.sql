@@ -1,6 +1,7 @@
 -- Returns the number of runs in each lane and state, and the time of the oldest run. The lane ingest contains the
--- documents. A run is waiting if only a slot is missing, dispatched if its job was published but not claimed, and held if
--- it is delayed. Ids of runs increase with time, so the run with the smallest id is the oldest.
+-- documents. The state of a queued run is waiting if the run waits only for a slot, dispatched if its job was published
+-- but not claimed, and held if the run is delayed. Ids of runs increase with time, so the run with the smallest id is
+-- the oldest.
 CREATE OR REPLACE FUNCTION queue_depth()
   RETURNS TABLE (lane text, state text, runs bigint, oldest timestamptz)
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

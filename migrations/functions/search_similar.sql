@@ -1,6 +1,6 @@
--- Searches, in the same way as search_terms, for words that no chunk of the organization contains.
--- It replaces these words by similar terms. Returns nothing if every word occurs. texts contains
--- the words as they were written, by their numbers from 0.
+-- Searches as search_terms does, but replaces words that no chunk of the organization contains by
+-- similar terms. Returns nothing if every word occurs in a chunk. texts contains the words as they
+-- were written, by their numbers from 0.
 CREATE OR REPLACE FUNCTION search_similar(org text, prefix text, word int[], lexemes text[], texts text[], ids text[], wanted jsonb, most int)
   RETURNS TABLE (chunk_id bigint, score float8)
   LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp SET pg_trgm.similarity_threshold = 0.3 AS $$

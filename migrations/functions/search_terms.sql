@@ -1,9 +1,9 @@
 -- Returns up to `most` chunks of an organization that contain at least one of the words of a query,
--- the best chunks first. Each lexeme of the organization begins with prefix. Each lexeme of the
--- query has the number of its word and a weight. ids contains the documents to search (empty: all),
--- and wanted contains metadata that the documents must have. If words have negative numbers, a
--- chunk must contain one of these. Returns nothing unless the transaction acts for the
--- organization.
+-- the best chunks first. Each lexeme of the organization begins with prefix. For each lexeme of the
+-- query, the arguments contain the number of its word and a weight. ids contains the documents to
+-- search (empty: all), and wanted contains metadata that the documents must have. If words have
+-- negative numbers, a chunk must contain one of these. Returns nothing unless the transaction acts
+-- for the organization.
 --
 -- A word counts more if fewer chunks contain it, and if a chunk contains it repeatedly, although
 -- each repetition counts less (Okapi BM25). A word in a heading counts twice. The rarest words

@@ -1,8 +1,8 @@
 -- Ends the reservation of a call on behalf of an agent, a key and an automation, each of which may
 -- be null. amounts contains the amounts of each metric that the call used. A reservation that has
 -- already ended stays unchanged. If late is true, budgets that were created during the call count
--- it, too. A call without a reservation has an empty hold, and only budgets created during the call
--- count it.
+-- it, too. The argument for the reservation is empty if the call has none. Then only budgets that
+-- were created during the call count it.
 CREATE OR REPLACE FUNCTION settle_holds(org text, agent text, key text, automation text, late boolean, hold text, metrics text[],
   amounts bigint[]) RETURNS void
   LANGUAGE plpgsql AS $$

@@ -12,15 +12,15 @@ import (
 
 const (
 	bombers = 5 // number of attacking organizations
-	// bombsAhead is the maximum number of unprocessed documents that each organization uploads
-	// ahead.
+	// bombsAhead is the maximum number of documents of an organization that wait for processing
+	// during the attack.
 	bombsAhead = 4
 )
 
-// bomb returns the n-th bomb and its name. Odd bombs are HTML pages of 160 KB with 450 open
-// elements that the parser recreates for each paragraph, which takes all the CPU time that a
-// document may use. Even bombs are Markdown texts of 440 KB in which each delimiter could close all
-// earlier ones.
+// bomb returns the content and the name of the n-th document of the attack. Odd bombs are HTML
+// pages of 160 KB with 450 open elements that the parser recreates for each paragraph, which takes
+// all the CPU time that a document may use. Even bombs are Markdown texts of 440 KB in which each
+// delimiter could close all earlier ones.
 func bomb(n int) (name, content string) {
 	if n%2 == 0 {
 		return fmt.Sprintf("bomb-%d.md", n), fmt.Sprintf("Bomb %d\n\n", n) + strings.Repeat("*a_ ", 110_000)
@@ -74,8 +74,8 @@ func (b *bombing) send(ctx context.Context, p *person) {
 	b.made++
 	n := b.made
 	b.mu.Unlock()
-	// The end of the attack does not cancel the upload. Otherwise the service might store a
-	// document whose ID is unknown, so that the test could not delete it.
+	// The end of the attack does not cancel the upload. If it did, the service might store a
+	// document whose ID the test never receives and so cannot delete.
 	name, content := bomb(n)
 	a, id := p.upload(context.WithoutCancel(ctx), name, content)
 	b.sent.add(ctx, "bomb", a)
@@ -89,7 +89,8 @@ func (b *bombing) send(ctx context.Context, p *person) {
 	b.waiting[id] = p
 }
 
-// unread returns the number of a person's unprocessed documents. It counts and deletes the others.
+// unread returns the number of a person's unprocessed documents. It deletes the processed documents
+// and adds them to the attack's counts.
 func (b *bombing) unread(ctx context.Context, p *person) (n int) {
 	for id, status := range b.statuses(ctx, p) {
 		switch status {
@@ -131,8 +132,8 @@ func (b *bombing) remove(ctx context.Context, p *person, id string) {
 	delete(b.waiting, id)
 }
 
-// begun waits until a bomb is being processed. The service has no earlier usage of the five
-// organizations at that time, so it may use all of its slots for bombs.
+// begun waits until a bomb is being processed. The attack has its full effect then: the five
+// organizations have used no CPU time yet, so the service may use all of its slots for bombs.
 func (b *bombing) begun(ctx context.Context) {
 	for ctx.Err() == nil {
 		for _, p := range b.people {

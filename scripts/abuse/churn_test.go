@@ -27,7 +27,7 @@ const (
 
 // churn is an attack by strangers without privileges. They create accounts, organizations and
 // invitations, abort uploads, upload slowly, keep connections idle, and send large bodies to hooks
-// whose addresses they know.
+// whose URLs they know.
 type churn struct {
 	stranger  *person
 	uploaders []uploader
@@ -35,7 +35,7 @@ type churn struct {
 	idler     *client
 	hooks     []*hook
 	sent      tally
-	idling    chan struct{} // receives an entry when all idle connections are open
+	idling    chan struct{} // receives a value when all idle connections are open
 }
 
 // uploader is an organization with two keys. Half of its uploads use the second key.
@@ -154,7 +154,7 @@ func (c *churn) body(ctx context.Context, n int) {
 
 var (
 	zeros [25 << 20]byte
-	// beginning is the start of a multipart form. The form contains a file of 20 MB.
+	// beginning is the first part of the body of a multipart form that contains a file of 20 MB.
 	beginning = append([]byte("--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\n"), zeros[:20<<20]...)
 )
 
@@ -164,7 +164,7 @@ func (c *churn) idle(ctx context.Context) {
 	var open []net.Conn
 	defer func() {
 		for _, conn := range open {
-			_ = conn.Close() // an error is of no interest, because the connection was idle
+			_ = conn.Close() // the error does not matter, because the connection was idle
 		}
 	}()
 
@@ -189,7 +189,7 @@ func (c *churn) idle(ctx context.Context) {
 	<-ctx.Done()
 }
 
-// begun waits until the idle connections are open, because open connections are part of the attack.
+// begun waits until the idle connections are open, because they are a part of the attack.
 func (c *churn) begun(ctx context.Context) {
 	select {
 	case <-c.idling:
@@ -197,8 +197,8 @@ func (c *churn) begun(ctx context.Context) {
 	}
 }
 
-// connect opens a connection and sends one request. The response's status shows whether the service
-// has accepted the connection.
+// connect opens a connection and sends one request. It reports whether the service has accepted the
+// connection, as the status of the response shows.
 func (c *churn) connect(ctx context.Context) (conn net.Conn, status string) {
 	conn, err := c.idler.dial.DialContext(ctx, "tcp", strings.TrimPrefix(c.idler.url, "http://"))
 	if err != nil {

@@ -37,7 +37,7 @@ type answer struct {
 	status int
 	header http.Header
 	body   []byte
-	err    error // error of a broken connection, without a response
+	err    error // the error, if the connection broke before a response arrived
 }
 
 // do sends a request. It encodes the body as JSON unless the body is nil, bytes or a reader.
@@ -109,7 +109,7 @@ func (a answer) into(t *testing.T, value any) {
 	}
 }
 
-// shown returns the beginning of the body, for messages.
+// shown returns the beginning of the body, for error messages.
 func (a answer) shown() []byte { return a.body[:min(len(a.body), 500)] }
 
 // inPieces is a request body that is sent in pieces, with a pause before each piece except the

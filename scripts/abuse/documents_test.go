@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// documentWithin bounds the time until the victim's document is ready.
+// documentWithin is the time within which the victim's document must be ready.
 const documentWithin = 20 * time.Second
 
 // upload uploads a document as a form and returns its ID, which is empty if it was not accepted.

@@ -44,7 +44,7 @@ func (h *hook) deliver(ctx context.Context, by *client, id string, size int) ans
 	})
 }
 
-// piecePause is the pause between the pieces of a large delivery, as on a slow network.
+// piecePause is the pause between the pieces of a large delivery. It simulates a slow network.
 const piecePause = 100 * time.Millisecond
 
 // send sends a delivery with the given signature, which may be wrong.

@@ -22,26 +22,27 @@ const (
 	medianAllowance = 25 * time.Millisecond
 	// busyShare is the share of all cores that other programs may use during a quiet measurement.
 	busyShare = 0.25
-	// quietMax is the number of consecutive measurements above the bound after which the test
-	// fails. Only measurements on a quiet machine count. triesMax is the maximum number of
-	// measurements, including those on a busy machine.
+	// quietMax is the number of measurements after which the test fails: consecutive ones, above
+	// the bound and on a quiet machine. triesMax is the maximum number of measurements, including
+	// those on a busy machine.
 	quietMax = 3
 	triesMax = 4
-	// refill is the time in which the rate limit restores half of a minute's requests. A
-	// measurement in the short form sends so many requests in one burst.
+	// refill is the time in which the rate limit restores half of a minute's requests. In the short
+	// form, a measurement sends that number of requests in one burst.
 	refill = 30 * time.Second
 )
 
-// attack contains what a measurement needs of an attack.
+// attack is one of the attacks and the conditions under which its measurement counts.
 type attack struct {
 	// run attacks until ctx ends. It returns when all of its requests have finished.
 	run func(ctx context.Context)
-	// begun waits until the attack has its full effect or ctx ends. It may be nil.
+	// begun waits until the attack has its full effect or ctx ends. If begun is nil, the attack has
+	// its full effect at once.
 	begun func(ctx context.Context)
 	// calm waits after an attack until the service has finished the attack's work. It may be nil.
 	calm func(ctx context.Context)
-	// sent counts the responses to the attackers. shows is the required number of each response. If
-	// there are fewer, the attack was too weak to prove anything.
+	// sent counts the responses to the attackers. shows contains the required number of responses
+	// of each kind. With fewer responses, the attack was too weak to prove anything.
 	sent  *tally
 	shows map[string]int
 }
@@ -76,7 +77,7 @@ type measured struct {
 	usedAlone, usedBeside cores
 }
 
-// busy reports whether other programs used the machine.
+// busy reports whether other programs used more than the allowed share of the machine.
 func (m *measured) busy() bool {
 	return max(m.usedAlone.others(), m.usedBeside.others()) > busyShare*float64(runtime.NumCPU())
 }
@@ -87,7 +88,7 @@ func (s *service) judge(t *testing.T, p plan, v *victim, a attack) {
 	t.Helper()
 	_ = v.live(t.Context(), p.each/2) // warm-up, which opens connections and fills caches
 	open := v.names()
-	quiet := map[string]int{} // number of consecutive measurements above the bound on a quiet machine, by probe
+	quiet := map[string]int{} // for each probe, the number of consecutive measurements above the bound on a quiet machine
 	last := map[string]string{}
 	for tries := 0; tries < triesMax && len(open) > 0 && len(v.refused) == 0; tries++ {
 		if tries > 0 && testing.Short() {
@@ -205,8 +206,8 @@ func (v *victim) above(m *measured) map[string]string {
 	return found
 }
 
-// above reports whether a percentile during the attack exceeds the percentile without the attack
-// both by the factor timesMax and by the given allowance.
+// above reports whether a percentile during the attack exceeds the bound. The bound is timesMax
+// times the percentile without the attack, but at least that percentile plus the given allowance.
 func (m *measured) above(name string, p float64, allowance time.Duration) bool {
 	alone, during := percentile(m.alone[name], p), percentile(m.during[name], p)
 	return during > max(timesMax*alone, alone+allowance)
@@ -236,7 +237,7 @@ type tally struct {
 	by map[string]int
 }
 
-// add counts a response under the name of its request and its status. It ignores a request that was
+// add counts a response by the name of its request and by its status. It ignores a request that was
 // canceled because the attack ended.
 func (c *tally) add(ctx context.Context, what string, a answer) {
 	switch {
@@ -274,8 +275,8 @@ func (c *tally) String() string {
 }
 
 // paced calls f at a steady rate until ctx ends, with at most the given number of concurrent calls.
-// It skips a call if so many are running, because attackers have a limited number of connections.
-// It returns when all calls have returned.
+// While that number of calls is running, it skips calls, because attackers have a limited number of
+// connections. It returns when all calls have returned.
 func paced(ctx context.Context, every time.Duration, callers int, f func(ctx context.Context, n int)) {
 	var all sync.WaitGroup
 	defer all.Wait()

@@ -4,7 +4,8 @@ import "testing"
 
 // TestAbuse runs the attacks one after another against the same Parley.
 func TestAbuse(t *testing.T) { //nolint:paralleltest // it measures latency
-	// With the default limit, an attacker would need minutes to open all allowed connections.
+	// The limit of connections is lowered, because an attacker would need minutes to open as many
+	// as the default allows.
 	s := newService(t, "CONNECTIONS_PER_ADDRESS=1000")
 	for _, attack := range []struct { //nolint:paralleltest // it measures latency
 		name string

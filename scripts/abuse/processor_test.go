@@ -13,7 +13,7 @@ import (
 // tick is the unit of CPU time in Linux's /proc.
 const tick = 10 * time.Millisecond
 
-// sampled is the interval between two samples of the service's processes.
+// sampled is the interval at which the meter samples the service's processes.
 const sampled = 100 * time.Millisecond
 
 // process contains the CPU times of one process in a sample.
@@ -75,7 +75,7 @@ type meter struct {
 	before map[processID]time.Duration // CPU time of each process at the first sample
 }
 
-// look takes a sample of the running processes.
+// look takes a sample of the CPU times of the running processes.
 func (m *meter) look() {
 	all := processes()
 	begins := m.seen == nil
@@ -85,7 +85,7 @@ func (m *meter) look() {
 
 	m.last = 0
 	for pid, p := range all {
-		_, ours := m.seen[p.id] // a process seen before may have lost its parent
+		_, ours := m.seen[p.id] // a process of the service stays one after its parent has ended
 		for up := pid; !ours && up > 1; up = all[up].parent {
 			ours = up == m.root
 		}

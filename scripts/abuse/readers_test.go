@@ -37,7 +37,7 @@ type slowReading struct {
 
 	mu       sync.Mutex
 	reading  int
-	answered int // number of requests in this round that got a response
+	answered int // number of the round's requests that got a response
 }
 
 func newSlowReading(t *testing.T, s *service) *slowReading {

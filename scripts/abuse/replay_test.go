@@ -17,8 +17,8 @@ const (
 	replayKey     = "replayed"
 )
 
-// replay repeats a request that started an automation with the person's key, and returns the
-// beginning of the response.
+// replay repeats a run-automation request with the person's API key. The service returns the stored
+// result, and replay returns its beginning.
 func (p *person) replay(ctx context.Context, message string) answer {
 	body, err := json.Marshal(map[string]any{"target": p.agent, "input": map[string]any{"message": message}, "idempotencyKey": replayKey})
 	if err != nil {
@@ -45,7 +45,7 @@ func (p *person) replay(ctx context.Context, message string) answer {
 	return answer{status: res.StatusCode, header: res.Header, body: begins, err: err}
 }
 
-// replays is a probe that repeats a finished automation.
+// replays is a probe that repeats the request of a finished automation.
 func (p *person) replays(every time.Duration) probe {
 	return probe{name: "replay", every: every, send: func(ctx context.Context, _ int) error {
 		a := p.replay(ctx, "small")

@@ -17,7 +17,7 @@ import (
 // otherBinary is the environment variable with the path of another `parley` program to attack.
 const otherBinary = "PARLEY_ABUSE_BINARY"
 
-// service is a running Parley with default settings, except those that newService adds.
+// service is a running Parley with default settings, except for those passed to newService.
 type service struct {
 	url     string
 	process *testkit.Process
@@ -46,14 +46,15 @@ func newService(t *testing.T, settings ...string) *service {
 	return &service{url: made.BaseURL, process: process}
 }
 
-// person is an account with an organization. Anybody could create such an account.
+// person is an account with an organization. The account needs no privilege, so anybody could
+// create it.
 type person struct {
 	*client
 
 	email, password string
 	token           string // token of the login session
 	organization    string
-	key             string // API key of the organization; empty until withKey
+	key             string // API key of the organization; empty until withKey has created it
 	agent           string // ID of the agent; empty until withAgent
 }
 
@@ -78,7 +79,7 @@ func (p *person) bearer() header { return header{"Authorization": "Bearer " + p.
 
 func (p *person) byKey() header { return header{"X-Api-Key": p.key} }
 
-// withKey creates an API key of the person's organization.
+// withKey creates an API key of the person's organization and stores it in the person.
 func (p *person) withKey(t *testing.T) *person {
 	t.Helper()
 	p.key = p.newKey(t, "organization")
@@ -94,7 +95,7 @@ func (p *person) newKey(t *testing.T, scope string) string {
 	return made.Key
 }
 
-// withAgent creates an agent that echoes its messages.
+// withAgent creates an agent that answers each message with the message itself.
 func (p *person) withAgent(t *testing.T) *person {
 	t.Helper()
 	var made struct {
@@ -113,7 +114,7 @@ func (p *person) chat(ctx context.Context, by header, message string) answer {
 	return p.post(ctx, "/api/agents?action=chat&id="+p.agent, by, map[string]any{"message": message, "sessionId": rand.Text()})
 }
 
-// trigger triggers the person's agent like a scheduler.
+// trigger starts a run of the person's agent with a run-automation request, as a scheduler would.
 func (p *person) trigger(ctx context.Context, key, message string) answer {
 	return p.post(ctx, "/api/internal/run-automation", header{"X-Api-Key": key},
 		map[string]any{"target": p.agent, "input": map[string]any{"message": message}})

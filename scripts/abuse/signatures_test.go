@@ -57,7 +57,7 @@ func (f *signatureFlood) run(ctx context.Context) {
 				to := f.large[n%len(f.large)]
 				body := &inPieces{ctx: ctx, rest: f.many, piece: len(f.many) / 2, pause: piecePause}
 				f.sent.add(ctx, "large", to.send(ctx, client, fmt.Sprint(n), wrongSignature, body))
-				wait(ctx, 5*time.Millisecond) // the service rejects some deliveries at once, and those are repeated at once
+				wait(ctx, 5*time.Millisecond) // limits the rate of repetitions if the service rejects deliveries at once
 			}
 		})
 	}

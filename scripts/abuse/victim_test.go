@@ -14,7 +14,8 @@ import (
 type probe struct {
 	name  string
 	every time.Duration
-	// allowance, unless 0, replaces the increase of latency that is allowed for other probes.
+	// allowance is the allowed increase of this probe's latency, if it is larger than the usual
+	// allowance.
 	allowance time.Duration
 	// send sends the n-th request and waits for its result. It returns an error if the result is
 	// wrong.
@@ -68,8 +69,8 @@ func (v *victim) live(ctx context.Context, d time.Duration) latencies {
 	return found
 }
 
-// each sends the requests of one probe for the duration d, and returns their latencies. It notes
-// the errors of requests that the end of ctx has not canceled.
+// each sends the requests of one probe for the duration d, and returns their latencies. It records
+// the errors of requests, except of those that the end of ctx canceled.
 func (v *victim) each(ctx context.Context, p probe, d time.Duration) (took []time.Duration) {
 	var mu sync.Mutex
 	var all sync.WaitGroup
@@ -162,8 +163,8 @@ func (h *hook) deliveries(name string, every time.Duration, size int) probe {
 	}}
 }
 
-// firstDeliveries is a probe that sends signed deliveries to the hook. Each comes from an address
-// that the service has not received a delivery from.
+// firstDeliveries is a probe that sends signed deliveries to the hook. Each delivery comes from an
+// address from which the service has not received any before.
 func (h *hook) firstDeliveries(t *testing.T, s *service, name string, every time.Duration, size int) probe {
 	t.Helper()
 	return probe{name: name, every: every, send: func(ctx context.Context, n int) error {

@@ -30,11 +30,11 @@ type answers struct {
 	Every time.Duration `default:"20ms" help:"Time between two of an answer's 50 pieces. With 100ms, two cores can serve 2,000 clients."`
 }
 
-// answerSide is one of the three ways to reach the model: direct, floor or parley.
+// answerSide is one of the three sides of the comparison: direct, floor or parley.
 type answerSide struct {
 	name      string
 	spec      load.StreamSpec
-	processes *process.Group // nil if the side has no processes of its own
+	processes *process.Group // processes that serve the side's requests; nil: none besides the model
 	postgres  bool           // whether the side uses PostgreSQL
 }
 
@@ -79,7 +79,7 @@ func (a *answers) Measure(ctx context.Context, s *loadEnv) error {
 	return s.inspect(ctx, p, "parley")
 }
 
-// directChat returns the load that sends requests directly to the model.
+// directChat returns a load.Spec for requests that go directly to the model.
 func directChat(provider *model.PacedProvider) load.StreamSpec {
 	return load.StreamSpec{
 		Address: provider.Address(), Path: "/v1/chat/completions",

@@ -46,8 +46,8 @@ func (a *automation) Measure(ctx context.Context, s *loadEnv) error {
 	return s.inspect(ctx, p, "parley")
 }
 
-// Numbers of clients from which the goals apply. With fewer clients, too few requests arrive at a
-// time to be inserted together.
+// The goals of automation apply from these numbers of clients upward. With fewer clients, too few
+// requests arrive at the same time to be inserted together.
 const (
 	someClients = 16
 	manyClients = 128

@@ -56,7 +56,8 @@ type namedLoad struct {
 	Load
 }
 
-// errNoSandbox is returned by a load that needs bubblewrap on a machine without it.
+// errNoSandbox is the error of a load that needs bubblewrap on a machine on which it is not
+// installed.
 var errNoSandbox = errors.New("bwrap is not installed")
 
 // bench is one execution of the command, with its flags and its report.
@@ -82,7 +83,7 @@ type loadEnv struct {
 // for a tenth of a second. The clients and models under measurement run in the same process.
 const collectPercent = 400
 
-// measure executes the loads and writes the report. If a load fails, the report contains the
+// measure executes the given loads and writes the report. If a load fails, the report contains the
 // results of the loads that ran before it.
 func (o *options) measure(ctx context.Context, loads ...namedLoad) (err error) {
 	debug.SetGCPercent(collectPercent)

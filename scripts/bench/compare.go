@@ -18,7 +18,7 @@ import (
 const (
 	primeTime  = time.Second
 	nudgeTime  = 20 * time.Millisecond
-	reportedIn = 1100 * time.Millisecond  // wait after which a connection in use reports its commits with its next commit
+	reportedIn = 1100 * time.Millisecond  // wait after which a busy connection reports all of its commits at its next commit
 	idleIn     = 10500 * time.Millisecond // wait after which an idle connection has reported its commits
 )
 
@@ -33,12 +33,12 @@ type closedLoop struct {
 // side is one of the two services that a comparison measures.
 type side struct {
 	name      string
-	spec      load.Spec // has no clients and durations yet, and no nonce unless Keys is set
+	spec      load.Spec // without the number of clients and the durations, which are added later; the nonce is empty unless Keys is set
 	database  string
 	processes processes
 }
 
-// processes is the group of a side's processes.
+// processes is a group of processes, such as those of one side.
 type processes interface {
 	CPU() (map[string]time.Duration, error)
 	Err() error
@@ -52,7 +52,7 @@ type comparison struct {
 	sides [2]side // the floor, then Parley
 	// goal returns the goal for a measure, or nil if the measure has no goal.
 	goal   func(clients int, measure string) *goal
-	settle time.Duration // wait before the number of commits is read; 0 means reportedIn
+	settle time.Duration // time between the measured requests and the reading of the number of commits; 0: reportedIn
 	idle   float64       // commits per second of an idle database, subtracted from the measured rate
 	more   []string      // names of the measures that derive adds
 	// derive adds measures that combine the values of both sides in a round. It may be nil.
@@ -167,8 +167,8 @@ func column(rounds []values, measure string) (out []float64) {
 	return out
 }
 
-// round sends the requests of one round to one side and returns the measured values. The value i is
-// the side's index in c.sides.
+// round sends the requests of one round to one side and returns the measured values. i is the
+// side's index in c.sides.
 func (s *loadEnv) round(ctx context.Context, c *comparison, i, clients int) (values, error) {
 	side := c.sides[i]
 	if err := s.servers.Checkpoint(ctx); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"parley/scripts/bench/internal/load"
 	"parley/scripts/bench/internal/parley"
+	"parley/shared/lifecycle"
 )
 
 // growth compares the cost of a run in a database with many runs to the cost of a run in a database
@@ -46,7 +47,7 @@ func (g *growth) Measure(ctx context.Context, s *loadEnv) error {
 		if err := g.fill(ctx, s, name, p.Load(p.Agent), again, runs); err != nil {
 			return err
 		}
-		if err := vacuum(ctx, dsn); err != nil {
+		if err := settle(ctx, dsn); err != nil {
 			return err
 		}
 		fresh[i], replays[i] = side{name, p.Load(p.Agent), name, p}, side{name, again, name, p}
@@ -68,8 +69,8 @@ func (g *growth) Measure(ctx context.Context, s *loadEnv) error {
 	return g.lists(ctx, s, deployments)
 }
 
-// fill creates runs with the keys that the measurement repeats, and then runs with unique keys until
-// there are enough.
+// fill creates runs in a deployment. The first ones have the idempotency keys that the measurement
+// will repeat, and the others have unique keys.
 func (*growth) fill(ctx context.Context, s *loadEnv, name string, own, again load.Spec, runs int) error {
 	const clients, perClient = 128, 5 * time.Second
 	began := time.Now()
@@ -87,15 +88,25 @@ func (*growth) fill(ctx context.Context, s *loadEnv, name string, own, again loa
 	return nil
 }
 
-// vacuum executes VACUUM before the measurement, so that autovacuum does not run during it.
-func vacuum(ctx context.Context, dsn string) error {
+// settle waits until the words of all finished runs are in the search index, and executes VACUUM.
+// Otherwise a worker would index the runs during the measurement, and autovacuum might run.
+func settle(ctx context.Context, dsn string) error {
 	db, err := sql.Open("postgres", dsn)
 	if err != nil {
 		return fmt.Errorf("opening database: %w", err)
 	}
-	_, err = db.ExecContext(ctx, `VACUUM (ANALYZE)`)
+
+	indexed := false
+	for err == nil && !indexed {
+		if err = db.QueryRowContext(ctx, `SELECT NOT EXISTS (SELECT FROM unindexed_runs)`).Scan(&indexed); err == nil && !indexed {
+			err = lifecycle.Sleep(ctx, time.Second)
+		}
+	}
+	if err == nil {
+		_, err = db.ExecContext(ctx, `VACUUM (ANALYZE)`)
+	}
 	if err := errors.Join(err, db.Close()); err != nil {
-		return fmt.Errorf("vacuuming: %w", err)
+		return fmt.Errorf("preparing database: %w", err)
 	}
 	return nil
 }

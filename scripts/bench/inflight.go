@@ -31,7 +31,7 @@ const (
 	filesOfClient = 2               // open files of the bench per client: one connection to Parley, one at the model
 )
 
-// Measure measures the runs in flight and the memory per run in each round.
+// Measure measures, in each round, the number of runs in flight and the memory per run.
 func (f *inflight) Measure(ctx context.Context, s *loadEnv) error {
 	runs, err := clientsWithin(f.Runs, filesOfClient)
 	if err != nil {
@@ -55,7 +55,7 @@ func (f *inflight) Measure(ctx context.Context, s *loadEnv) error {
 	return nil
 }
 
-// inflightRound is one round, with a newly started Parley and the measured values.
+// inflightRound contains the newly started Parley of one round and the measured values.
 type inflightRound struct {
 	*loadEnv
 

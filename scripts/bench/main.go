@@ -61,7 +61,8 @@ func (c *commands) loads() []namedLoad {
 	}
 }
 
-// shortLoads returns the loads for comparing two commits. docs/performance.md does not use them.
+// shortLoads returns the loads for comparing two commits. Their results are not in
+// docs/performance.md.
 func shortLoads() []namedLoad {
 	return []namedLoad{
 		{"answers", &answers{Clients: []int{64, 512}, Each: 3, Rounds: 2}},
@@ -79,7 +80,7 @@ type floorProcess struct {
 	floor.Config
 }
 
-// Run serves as one process of the floor until ctx ends.
+// Run runs one process of the floor until ctx ends.
 func (f *floorProcess) Run(ctx context.Context) error { return floor.Serve(ctx, f.Kind, f.Config) }
 
 // run executes the selected command.

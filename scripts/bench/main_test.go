@@ -67,7 +67,7 @@ func readReport(t *testing.T, o *options) (r report) {
 	return r
 }
 
-// measures lists the rows that each load must report with a value above zero.
+// measures lists, for each load, the rows of the report whose value must be above zero.
 var measures = map[string][]string{
 	"answers":    {"first piece p50 ms", "first piece p99 ms", "answers/s", "answer CPU ms", "worker MiB"},
 	"inflight":   {"runs in flight", "KiB per run in the worker", "KiB per stream in the ingress"},
@@ -102,7 +102,7 @@ func TestBenchMeasuresEverything(t *testing.T) {
 			at := slices.IndexFunc(r.Rows, func(row row) bool { return row.Load == load && row.Measure == name })
 			if at < 0 {
 				t.Errorf("%s has no row %s", load, name)
-			} else if row := r.Rows[at]; row.Parley.Median <= 0 && load != "waiting" && load != "inflight" { // the memory of a few clients is noise
+			} else if row := r.Rows[at]; row.Parley.Median <= 0 && load != "waiting" && load != "inflight" { // too small to measure
 				t.Errorf("%s: %+v", load, row)
 			}
 		}
@@ -122,7 +122,7 @@ type loadFunc func(ctx context.Context, s *loadEnv) error
 
 func (f loadFunc) Measure(ctx context.Context, s *loadEnv) error { return f(ctx, s) }
 
-// unbuilt returns options with which the bench does not build Parley. The test does not start
+// unbuilt returns options for tests that do not start Parley. With them, the bench does not build
 // Parley.
 func unbuilt(o *options) *options {
 	o.Ingress, o.Worker = "ingress", "worker"

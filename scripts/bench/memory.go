@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	spareFiles  = 1000 // number of files that the bench opens in addition to its connections
+	spareFiles  = 1000 // number of files that the bench opens besides its connections
 	sampleEvery = 50 * time.Millisecond
 	sampleCount = 6           // number of consecutive samples that must agree within 1 %
 	settleTime  = time.Second // if the samples do not agree within this time, the last one is used
@@ -20,8 +20,8 @@ const (
 
 var errTooFewFiles = errors.New("no client can connect; raise the limit of open files (ulimit -Hn)")
 
-// clientsWithin returns the number of clients that the limit of open files allows, and at most the
-// wanted number.
+// clientsWithin returns the wanted number of clients, or the number that the limit of open files
+// allows if that is smaller.
 func clientsWithin(wanted, filesOfEach int) (int, error) {
 	allowed, err := process.MaxFiles()
 	if err != nil {

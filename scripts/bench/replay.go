@@ -20,8 +20,8 @@ type replay struct {
 	Keys int `default:"3000" help:"Number of finished runs. Each measured request repeats the request that created one of them."`
 }
 
-// Measure compares Parley with a process that finds stored answers of the same size through a
-// database index.
+// Measure compares Parley with a process that only reads stored answers of the same size from an
+// indexed table.
 func (r *replay) Measure(ctx context.Context, s *loadEnv) error {
 	p, ours, err := s.parley(ctx, "parley", parley.Config{})
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"parley/scripts/bench/internal/process"
 )
 
-// report contains the results of one run of the bench.
+// report contains the results of one execution of the bench.
 type report struct {
 	Setup      setup               `json:"setup"`
 	Rows       []row               `json:"rows"`
@@ -38,7 +38,7 @@ type row struct {
 	Load    string  `json:"load"`
 	Case    string  `json:"case"`
 	Measure string  `json:"measure"`
-	Direct  *figure `json:"direct,omitempty"` // value of clients that call the model directly
+	Direct  *figure `json:"direct,omitempty"` // the value when clients call the model directly; nil: not measured
 	Floor   *figure `json:"floor,omitempty"`
 	Parley  figure  `json:"parley"`
 	Ratio   float64 `json:"ratio,omitempty"` // ratio of the medians

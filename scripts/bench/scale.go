@@ -29,7 +29,7 @@ type scale struct {
 }
 
 // Measure measures the throughput with each number of workers in turn. There are twice as many
-// clients as slots, so that a run always waits for a slot.
+// clients as slots, so that some runs always wait for a slot.
 func (c *scale) Measure(ctx context.Context, s *loadEnv) error {
 	provider, err := s.model(ctx, c.Answer)
 	if err != nil {

@@ -25,7 +25,7 @@ type searches struct {
 
 const (
 	questionSeed  = 6
-	recallDepth   = 5  // number of best passages among which the right answer must be
+	recallDepth   = 5  // a question counts as answered if its right answer is among this number of best passages
 	warmSearches  = 20 // number of unmeasured searches that each side makes first
 	ingestTimeout = 20 * time.Minute
 	chunks        = `SELECT count(*) FROM document_chunks`
@@ -164,7 +164,7 @@ func compareSearches(
 				return out, fmt.Errorf("searching for %q: %w", question.Text, err)
 			}
 			if n >= warmSearches {
-				_ = took.RecordValue(time.Since(began).Nanoseconds()) // requests time out before the histogram's limit
+				_ = took.RecordValue(time.Since(began).Nanoseconds()) // no error: requests time out before the histogram's limit
 			}
 			if slices.ContainsFunc(texts[:min(recallDepth, len(texts))], question.AnsweredBy) {
 				answered++

@@ -55,7 +55,7 @@ func (w *waiting) Measure(ctx context.Context, s *loadEnv) error {
 	return nil
 }
 
-// parkedMemory returns the memory per waiting request in the bare handler, in KiB.
+// parkedMemory returns the memory per waiting request in a bare handler without Parley, in KiB.
 func parkedMemory(ctx context.Context, s *loadEnv, waiters int) (kib float64, err error) {
 	server, _, err := s.floor(ctx, floor.Config{}, floor.Parked)
 	if err != nil {

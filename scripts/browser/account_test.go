@@ -104,8 +104,8 @@ func (a *account) try(ctx context.Context, method, path string, body, into any) 
 // on enables a tool.
 var on = map[string]any{"enabled": true}
 
-// agent creates an agent and returns its ID. fields are added to the request's body and override
-// its defaults.
+// agent creates an agent and returns its ID. The request's body has default values; fields adds
+// values and replaces defaults.
 func (a *account) agent(t *testing.T, name string, fields map[string]any) (id string) {
 	t.Helper()
 	body := map[string]any{"name": name, "systemPrompt": "Answer briefly.", "allowedCallers": []string{"user", "system"}}
@@ -115,8 +115,8 @@ func (a *account) agent(t *testing.T, name string, fields map[string]any) (id st
 	return made.ID
 }
 
-// till returns the tool configuration for an endpoint that pays a bill. Each call needs a person's
-// approval.
+// till returns the configuration of a tool that pays a bill at the test's till. Each call needs a
+// person's approval.
 func (a *account) till() map[string]any {
 	return map[string]any{"httpRequest": map[string]any{"enabled": true, "approval": "unsafe", "endpoints": []any{map[string]any{
 		"name": "payBill", "description": "Pays a bill.", "method": "POST", "url": a.s.outside.url + "/pay", "sideEffect": "unsafe",
@@ -167,7 +167,7 @@ func (a *account) key(t *testing.T, name string) (secret string) {
 	return made.Key
 }
 
-// trigger starts a run of an agent as a scheduler does: with an API key. It returns the run's
+// trigger starts a run of an agent with an API key, as a scheduler does. It returns the run's
 // outcome.
 func (a *account) trigger(t *testing.T, key, agent, automation, message string) (r run) {
 	t.Helper()

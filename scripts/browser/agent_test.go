@@ -192,8 +192,8 @@ func TestPreviewOfWidget(t *testing.T) {
 	p.focusIs("button", "Open chat: Greeter…") // the button's name announces an answer that was completed while the panel was closed
 }
 
-// TestInvitation invites a user to an organization. The invited user may read everything and change
-// nothing.
+// TestInvitation invites a user to an organization as a viewer. The invited user can read
+// everything and change nothing.
 func TestInvitation(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)

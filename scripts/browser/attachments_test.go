@@ -15,7 +15,7 @@ import (
 	"github.com/chromedp/cdproto/input"
 )
 
-// lamp returns the content of a PNG file.
+// lamp returns a picture of a lamp as a PNG file.
 func lamp(t *testing.T) string {
 	t.Helper()
 	img := image.NewNRGBA(image.Rect(0, 0, 480, 320))
@@ -32,7 +32,7 @@ func lamp(t *testing.T) string {
 }
 
 // paste pastes a new image, together with texts, into the focused element. texts is a JavaScript
-// object from MIME types to texts. taken reports whether the page handled the event.
+// object from MIME types to texts. paste returns true if the page handled the event.
 func (p *page) paste(texts string) (taken bool) {
 	p.t.Helper()
 	p.js(&taken, `async () => {
@@ -46,13 +46,15 @@ func (p *page) paste(texts string) (taken bool) {
 	return taken
 }
 
-// drag drags files to the middle of the window, calls over while they hover there, and drops them.
+// drag drags files to the middle of the window, calls the function over while the files hover
+// there, and drops them.
 func (p *page) drag(over func(), files ...string) {
 	p.t.Helper()
 	p.dragTo(640, 450, over, files...)
 }
 
-// dragTo drags files to a point of the window, calls over while they hover there, and drops them.
+// dragTo drags files to a point of the window, calls the function over while the files hover there,
+// and drops them.
 func (p *page) dragTo(x, y float64, over func(), files ...string) {
 	p.t.Helper()
 	data := &input.DragData{Items: []*input.DragDataItem{}, Files: files, DragOperationsMask: 1}

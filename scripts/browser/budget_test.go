@@ -6,10 +6,10 @@ import (
 	"github.com/chromedp/cdproto/network"
 )
 
-// The limits for the first load of a page.
+// Limits for the first load of a page.
 const (
-	budgetBytes    = 155 << 10 // compressed size; 4 KiB of this are tables of texts
-	budgetRequests = 13        // on every page, one request reads the number in the inbox's badge
+	budgetBytes    = 155 << 10 // compressed size of the page and everything that it loads, of which the tables of texts are 4 KiB
+	budgetRequests = 13        // number of requests, one of which reads the number in the inbox's badge
 	budgetShift    = 0.02      // cumulative layout shift
 	widgetBytes    = 20 << 10
 )

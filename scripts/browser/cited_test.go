@@ -36,12 +36,12 @@ func handbook(t *testing.T) string {
 // in it.
 type marked struct {
 	Marks    int
-	Visible  bool    // the first mark is inside the picture's frame and the window
-	Left     float64 // of the first mark, as a fraction of the picture's width
+	Visible  bool    // whether the first mark is inside the picture's frame and the window
+	Left     float64 // left edge of the first mark, as a fraction of the picture's width
 	Top      float64
 	Width    float64
-	Fills    bool // the picture has loaded and has the shape of an A4 page
-	Contents bool // the dialog's first section is Contents
+	Fills    bool // whether the picture has loaded and has the proportions of an A4 page
+	Contents bool // whether the dialog's first section is Contents
 }
 
 // TestCitedPage uploads a PDF, asks about it, and opens the page that the answer cites. The dialog

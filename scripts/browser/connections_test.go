@@ -12,8 +12,8 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// Models whose connection fails: the provider rejects the key for lockedModel, and no server
-// listens at the address that the tests configure for Anthropic's models.
+// Models that cannot be called: the provider rejects the key for lockedModel, and no server listens
+// at the address that the tests configure for Anthropic's models.
 const (
 	lockedModel      = "openai/locked"
 	unreachableModel = "anthropic/unreachable"
@@ -56,8 +56,8 @@ func desk() http.Handler {
 	})
 }
 
-// toolsOf returns a tool configuration with a connection of each kind. Each of servers is the name,
-// URL and credential of an MCP server.
+// toolsOf returns a tool configuration with a connection of each kind. Each element of servers
+// contains the name, URL and credential of an MCP server.
 func toolsOf(s *testEnv, endpoint string, servers ...[3]string) map[string]any {
 	var list []any
 	for _, server := range servers {

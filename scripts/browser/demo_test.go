@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestDemo sends demo requests until the rate limit rejects one. The page then explains the limit.
+// TestDemo sends requests as a demo visitor until the rate limit rejects one. The page then
+// explains the limit.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	p := open(t)

@@ -95,8 +95,8 @@ func TestDialogFocusesFirstField(t *testing.T) {
 	}
 }
 
-// TestDialogLeadsToFault submits dialogs with invalid input. Each time, the first invalid field
-// receives the focus.
+// TestDialogLeadsToFault submits forms in dialogs with invalid input. Each time, the first invalid
+// field receives the focus.
 func TestDialogLeadsToFault(t *testing.T) {
 	t.Parallel()
 	p := open(t).signIn(signUp(t))

@@ -2,7 +2,7 @@
 // real `parley up` with a private PostgreSQL and an embedded NATS serves these pages.
 //
 //	test ──DevTools──▶ Chromium ──HTTP──▶ parley up ──▶ outside: a slow model, a searchable web,
-//	  └──────────────── HTTP, to prepare things ──▶            a till that counts its requests
+//	  └──────────────── HTTP, to prepare data ──▶              a till that counts its requests
 //
 // Parley, Chromium and the external services are started once for the package. Each test opens
 // pages in a new browser context with a separate client address, and mostly with a separate

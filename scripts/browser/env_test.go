@@ -92,7 +92,7 @@ func (s *testEnv) startParley(t *testing.T, program string) (err error) {
 		fmt.Sprintf("ANTHROPIC_BASE_URL=http://127.0.0.1:%d", testkit.FreePort(t)), "ANTHROPIC_API_KEY=stub", // unreachable
 		"TRANSCRIPTION_MODEL=openai/ear", "AUDIO_BASE_URL="+s.outside.url+"/v1", "AUDIO_API_KEY=ear", "SPEECH_MODEL=offline/espeak-ng",
 		"SEARXNG_URL="+s.outside.url, "OUTBOUND_ALLOW="+s.outside.host,
-		"TRUSTED_PROXIES=127.0.0.0/8", "LIMIT_USER=3000", // each page sends a client address of its own
+		"TRUSTED_PROXIES=127.0.0.0/8", "LIMIT_USER=3000", // each page sends its own client address in a proxy's header
 		"LIMIT_WIDGET_ADDRESS=600", // pages on other origins send no client address, so their visitors share one
 		"SIGNUPS_PER_ADDRESS=0", "MODEL_PRICES="+slowModel+"=100/200")
 	if err != nil {
@@ -121,8 +121,8 @@ func launch(program, profile string, more ...chromedp.ExecAllocatorOption) (brow
 		chromedp.UserDataDir(profile), chromedp.Flag("hide-scrollbars", true),
 		chromedp.Flag("lang", "en-US"), chromedp.Flag("disable-gpu", true), chromedp.Flag("mute-audio", true),
 		chromedp.Flag("no-proxy-server", true), // ignores the environment's proxy, because the service is on loopback
-		// Chromium implements parts of its own window as pages. Each of them runs in a process that
-		// needs more resources than the page under test, so they are disabled.
+		// Chromium implements parts of its own user interface as pages. Each of them runs in a
+		// process that needs more resources than the page under test, so they are disabled.
 		chromedp.Flag("disable-features", "Translate,BlinkGenPropertyTrees,InitialWebUI,WebUIReloadButton,PreloadTopChromeWebUI,"+
 			"SpareRendererForSitePerProcess,MediaRouter,OptimizationHints"),
 		chromedp.Flag("disable-component-update", true),

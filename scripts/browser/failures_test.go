@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// always is a number of requests that no test reaches.
+// always is a number of failures that is larger than the number of requests in any test.
 const always = 10_000
 
 // lossyProxy is a proxy in front of the service. It answers a number of requests with status 503
@@ -21,10 +21,10 @@ type lossyProxy struct {
 	server *httptest.Server
 
 	mu    sync.Mutex
-	times map[string]int // how many further requests get status 503, by path prefix
+	times map[string]int // number of requests still to answer with status 503, by path prefix
 }
 
-// lossyProxy starts a proxy in front of the service. times maps a path prefix to the number of
+// lossyProxy starts a proxy in front of the service. times contains, by path prefix, the number of
 // requests that the proxy answers with status 503.
 func (s *testEnv) lossyProxy(t *testing.T, times map[string]int) *lossyProxy {
 	t.Helper()
@@ -59,7 +59,7 @@ func (l *lossyProxy) losesResponse(path string) bool {
 	return false
 }
 
-// lose sets how many of the following requests the proxy answers with status 503, by path prefix.
+// lose sets, by path prefix, how many of the next requests the proxy answers with status 503.
 func (l *lossyProxy) lose(times map[string]int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -162,5 +162,5 @@ func TestLostConnection(t *testing.T) {
 	if shown, err := turn.text(); err != nil || strings.Count(shown, "echo: slowly") != 1 {
 		t.Errorf("the answer does not appear exactly once: %s, %v", shown, err)
 	}
-	p.watch.forget() // discards the faults caused by the connections that the proxy closed
+	p.watch.forget() // discards the faults that the test caused by closing connections
 }

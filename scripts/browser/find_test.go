@@ -343,7 +343,7 @@ func (a area) focusField() {
 	a.p.clicks = before + 1
 }
 
-// holds waits until the field with the given label has the given value.
+// holds waits until the value of the field with the given label is the given one.
 func (a area) holds(label, words string) {
 	a.p.t.Helper()
 	field := a.in("field", label)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestFinder opens an agent, a run and a page, and starts an action, by typing into the dashboard's
-// finder. It also inspects the finder in light and dark mode.
+// TestFinder types into the dashboard's finder, which opens an agent, a run and a page, and starts
+// an action. It also inspects the finder in light and dark mode.
 func TestFinder(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)

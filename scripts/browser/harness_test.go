@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// wrong is a page with every kind of fault that the tests of this package detect.
+// wrong is an HTML page with every kind of fault for which tests of this package fail.
 const wrong = `<!doctype html><html lang="en"><head><title>Wrong</title><link rel="icon" href="data:,"></head><body><main><h1>Wrong</h1>
 <p style="color: #bbb; width: 500px">Pale and wide</p><img src="/missing.png"><script src="/wrong.js"></script></main></body></html>`
 

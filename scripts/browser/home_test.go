@@ -43,7 +43,7 @@ func TestFirstSteps(t *testing.T) {
 	p.in("region", "Newest runs").is("link", "Counter")
 	p.inspect("home-steps")
 
-	b := open(t).signIn(a) // another browser, where the list is not hidden
+	b := open(t).signIn(a) // this second browser has not hidden the list
 	b.visit("/dashboard")
 	steps.click("button", "Hide the first steps")
 	p.isNot("heading", "First steps")

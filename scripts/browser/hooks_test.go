@@ -58,7 +58,7 @@ func TestWebhook(t *testing.T) {
 	}
 
 	const reason = "the signature does not match the body and the webhook's secret"
-	p.sees("The newest delivery was rejected") // shown on the page where the secret is set
+	p.sees("The newest delivery was rejected") // the page on which the secret is set shows this text
 	p.sees(": " + reason + "; sent from ")
 	p.inspect("hook-rejected")
 	p.click("link", "Deliveries")
@@ -114,7 +114,7 @@ func TestWebhookSettings(t *testing.T) {
 	p.sees("A delivery like this is filtered out")
 	p.click("switch", "Coalesce deliveries into one run")
 	p.fill("Wait at most (seconds)", "5")
-	p.watch.expect(http.StatusBadRequest) // rejected, because the value is shorter than the coalescing window
+	p.watch.expect(http.StatusBadRequest) // the service rejects the value, because it is shorter than the coalescing window
 	p.click("button", "Save")
 	p.is("alert", "")
 	p.fill("Wait at most (seconds)", "30")
@@ -195,8 +195,8 @@ func TestWebhookSchema(t *testing.T) {
 	}
 }
 
-// delivered runs a command in a shell and returns its output. The environment variable that the
-// command uses contains the hook's secret.
+// delivered runs a command in a shell and returns its output. The command finds the hook's secret
+// in an environment variable.
 func delivered(t *testing.T, command, secret string) string {
 	t.Helper()
 	run := exec.CommandContext(t.Context(), "sh", "-c", command)

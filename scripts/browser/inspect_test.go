@@ -52,7 +52,7 @@ func (p *page) inspect(name string) {
 	}`)
 
 	// The API reference's operations and schemas all have the same structure, and checking all
-	// takes a minute. So only the first ones remain in the page.
+	// takes a minute. So all except the first ones are removed from the page.
 	p.js(nil, `() => [...document.querySelectorAll("article.schema")].slice(8).concat([...document.querySelectorAll("article:not(.schema)")].slice(12)).forEach((a) => a.remove())`)
 	for _, scheme := range []string{"light", "dark"} {
 		p.scheme(scheme)

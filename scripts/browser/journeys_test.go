@@ -12,12 +12,12 @@ import (
 	"parley/shared/testkit"
 )
 
-// journey is a task that a user does in the dashboard. A test performs it as a user does, from the
-// page where the task begins to its result.
+// journey is a task that a user does in the dashboard. A test performs it with clicks and keys,
+// from the page on which the task begins until the result is shown.
 type journey struct {
 	task   string
 	clicks int           // the maximum number of clicks
-	limit  time.Duration // the maximum duration; 0 if it is not limited
+	limit  time.Duration // maximum duration of the journey; 0: unlimited
 }
 
 // journeys are the main tasks of the dashboard's users, each with its limits.
@@ -82,7 +82,8 @@ func (p *page) begin(number int, others ...*page) (end func()) {
 	}
 }
 
-// lookAside pauses the clock of journeys on this page. The returned function resumes it.
+// lookAside excludes the time until the call of the returned function from the duration of journeys
+// on this page.
 func (p *page) lookAside() (back func()) {
 	began := time.Now()
 	return func() { p.aside += time.Since(began) }

@@ -10,7 +10,7 @@ func TestKeyboardAlone(t *testing.T) {
 	p.sees("No agents yet")
 	p.tabTo("link", "Skip to content", 1)
 	p.press("Enter")
-	p.tabTo("button", "API requests", 2) // the next element after the link to the guide
+	p.tabTo("button", "API requests", 2) // the button is the next element after the link to the guide
 	p.press("Enter")
 	p.is("dialog", "API requests")
 	p.tabTo("button", "Close", 6)
@@ -47,7 +47,7 @@ func TestKeyboardAlone(t *testing.T) {
 	p.isNot("dialog", "Find")
 	p.focusIs("textbox", "Message")
 
-	// A page that is opened by its link starts at the top.
+	// After a click on its link, a page is scrolled to the top.
 	p.visit("/dashboard")
 	p.tabTo("link", "Runs", 9)
 	p.press("Enter")

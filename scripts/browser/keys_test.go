@@ -38,7 +38,7 @@ func TestKeyRunsTheCommandsShown(t *testing.T) {
 		t.Fatalf("%s\noutput = %s", lists, out)
 	}
 
-	eventually(t, patience(), "the use of the key is recorded", func() bool {
+	eventually(t, patience, "the use of the key is recorded", func() bool {
 		var keys struct {
 			Data []struct {
 				Name       string
@@ -86,15 +86,15 @@ func TestKeyRunsTheCommandsShown(t *testing.T) {
 	eventually(t, patience, "the key is rejected", func() bool { return strings.Contains(pasted(t, lists, ""), `"unauthenticated"`) })
 }
 
-// snippet returns the text of an area that has a button to copy it.
+// snippet returns the text of the area's element that has a button to copy the text.
 func (a area) snippet() (words string) {
 	a.p.t.Helper()
 	a.p.until("reading "+a.String(), func() error { return a.ask(&words, `function () { return this.textContent }`) })
 	return words
 }
 
-// commandWith returns the command on the page that contains the given word. The command has a
-// button to copy it.
+// commandWith returns the command on the page that contains the given word, among those with a
+// button to copy them.
 func (p *page) commandWith(word string) (command string) {
 	p.t.Helper()
 	p.until("looking for a command with "+word, func() error {
@@ -103,8 +103,8 @@ func (p *page) commandWith(word string) (command string) {
 	return command
 }
 
-// pasted runs a command in a shell and returns its output. The environment variable that the
-// command uses contains the key.
+// pasted runs a command in a shell and returns its output. The command finds the key in an
+// environment variable.
 func pasted(t *testing.T, command, key string) string {
 	t.Helper()
 	run := exec.CommandContext(t.Context(), "sh", "-c", command)

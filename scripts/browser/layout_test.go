@@ -30,8 +30,8 @@ func (a area) clickText(words string) {
 	})
 }
 
-// TestComposerOfEmptyChat checks that the field for messages is at the bottom of the window before
-// the first message is sent.
+// TestComposerOfEmptyChat checks that the message field of a chat without messages is at the bottom
+// of the window.
 func TestComposerOfEmptyChat(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -91,8 +91,9 @@ func TestComposerOnAPhone(t *testing.T) {
 	p.inspect("composer")
 }
 
-// TestSaveBarCoversNothing changes the last control of a form, which is at the end of the window.
-// The bar with the unsaved changes then appears there, and must not cover the control.
+// TestSaveBarCoversNothing changes the last control of a form, which is at the bottom of the
+// window. The bar that offers to save the changes then appears there, and must not cover the
+// control.
 func TestSaveBarCoversNothing(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)

@@ -11,8 +11,8 @@ import (
 func TestLater(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
-	// Cleanups run in reverse order. So the proxy starts before the page is opened, and stops after
-	// the page has been closed.
+	// Cleanups run in reverse order. The proxy is started before the page is opened, so it stops
+	// after the page has been closed.
 	proxy := a.s.lossyProxy(t, map[string]int{"/assets/administration-": 2, "/dashboard/org": 1})
 	p := open(t).signIn(a)
 	p.watch.talksTo(strings.TrimPrefix(proxy.url, "http://"))

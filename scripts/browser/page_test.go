@@ -43,7 +43,7 @@ var (
 	desktop = screen{1280, 900}
 )
 
-// page is a tab in a browser with an empty profile. Its embedded area is the whole page.
+// page is a tab in a browser with an empty profile. Its field area covers the whole page.
 type page struct {
 	area
 
@@ -53,7 +53,7 @@ type page struct {
 	watch *watch
 
 	clicks int           // clicks made so far
-	aside  time.Duration // time spent outside journeys, for example in inspect
+	aside  time.Duration // time that does not count for journeys, for example in inspect
 }
 
 // open opens a new tab. A fault on its page fails the test. If the test fails, the page's text is
@@ -169,7 +169,7 @@ func (p *page) path() string {
 	return strings.TrimPrefix(at, p.s.url)
 }
 
-// arrives waits until the page's path is the given one. It ignores the query.
+// arrives waits until the page has the given path, with any query.
 func (p *page) arrives(path string) {
 	p.t.Helper()
 	p.until("the page is at "+path, func() error {
@@ -181,8 +181,8 @@ func (p *page) arrives(path string) {
 	})
 }
 
-// until polls until holds returns nil. On timeout, it fails the test with the last error that holds
-// returned.
+// until calls holds repeatedly until it returns nil. On timeout, it fails the test with the last
+// error that holds returned.
 func (p *page) until(what string, holds func() error) {
 	p.t.Helper()
 	var objection error
@@ -219,7 +219,7 @@ func (p *page) worldID() (runtime.ExecutionContextID, error) {
 	return made.ExecutionContextID, nil
 }
 
-// apply calls a function in the page, awaits its promise, and decodes the result into into. It
+// apply calls a function in the page, awaits its promise, and stores the decoded result in into. It
 // returns an error if the function throws or if the page navigates meanwhile.
 func (p *page) apply(into any, params runtime.CallFunctionOnParams, arguments ...any) error {
 	yes := true
@@ -323,7 +323,7 @@ func (p *page) settled() {
 	})
 }
 
-// verdict reports each fault on the page as a test failure. If the test has failed, it also saves a
+// verdict fails the test for each fault on the page. If the test has failed, verdict also saves a
 // screenshot and prints the page's text.
 func (p *page) verdict() {
 	for _, fault := range p.watch.allFaults() {

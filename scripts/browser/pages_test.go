@@ -94,7 +94,7 @@ func TestLinkPages(t *testing.T) {
 	}
 }
 
-// place is a page's path and its heading.
+// place contains the path of a page and the heading that the page must have.
 type place struct{ path, heading string }
 
 // look loads a page with an empty cache, checks it against the limits for a first load, and
@@ -172,7 +172,8 @@ func furnish(t *testing.T, name func(plain string) string) furnished {
 	return f
 }
 
-// places returns the dashboard's pages that show the account's data, by a name for each.
+// places returns the dashboard's pages that show the account's data. The keys are short names for
+// use in the test's output.
 func (f furnished) places() map[string]place {
 	return map[string]place{
 		"home":        {"/dashboard", "Home"},
@@ -353,7 +354,7 @@ func hostileDelivery(t *testing.T, f furnished) { //nolint:thelper // a subtest,
 	p.unharmed()
 }
 
-// hostileTool checks how pages show a tool's hostile result and the answer that the agent makes of
+// hostileTool checks how pages show a tool's hostile result and the agent's answer that contains
 // it.
 func hostileTool(t *testing.T, a *account) { //nolint:thelper // a subtest, not a helper
 	noted := a.chat(t, a.agent(t, "Reader", map[string]any{"tools": map[string]any{"httpRequest": map[string]any{

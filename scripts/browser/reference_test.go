@@ -36,8 +36,8 @@ func TestReferenceSendsRequests(t *testing.T) {
 	p.arrives("/docs/knowledge")
 }
 
-// atBody records the colour scheme of a document at the moment at which its body appears, which is
-// before the browser paints it.
+// atBody is a script that records a document's colour scheme when its body is created, before the
+// browser paints it.
 const atBody = `new MutationObserver((_, watching) => {
 	if (!document.body) return;
 	globalThis.schemeAtBody = document.documentElement.style.colorScheme;
@@ -90,7 +90,7 @@ func TestGuideCopiesCode(t *testing.T) {
 	}
 
 	promised[bool](p, `new Promise((done) => { navigator.clipboard.writeText = async () => { throw new Error("blocked"); }; done(true); })`)
-	p.first("button", "Cop…").hit() // its text may still be "Copied"
+	p.first("button", "Cop…").hit() // the button's text may still be "Copied"
 	p.is("button", "Selected. Press Ctrl+C.")
 	if selected := promised[string](p, `Promise.resolve(getSelection().toString().trimEnd())`); selected != shown {
 		t.Errorf("selected %q, want %q", selected, shown)

@@ -146,8 +146,9 @@ func (p *page) listBeginsOnTheScreen() {
 	}
 }
 
-// TestNeedsYou filters the list by runs that wait for a person, and by runs that wait for their
-// client. If words are searched too, the page says that a search finds only finished runs.
+// TestNeedsYou filters the list by runs that wait for a person, and by runs that wait for the
+// results of their client's tools. If the filter also contains words, the page says that a search
+// finds only finished runs.
 func TestNeedsYou(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)

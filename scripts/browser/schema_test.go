@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// schemaOfTotal is a schema with one number, which the offline model finds in the message.
+// schemaOfTotal is the schema of an object with one number. The offline model takes the number from
+// the message.
 const schemaOfTotal = `{"type":"object","required":["total"],"properties":{"total":{"type":"integer"}}}`
 
 // TestAgentSchema tries a schema of an agent's answers before saving it.
@@ -132,7 +133,7 @@ func TestPromptPreview(t *testing.T) {
 	p.in("group", "Settings of Clerk").sees("{{customer}}")
 }
 
-// disabled waits until the area's element can be used, or cannot.
+// disabled waits until the area's element is disabled, or enabled if want is false.
 func (a area) disabled(want bool) {
 	a.p.t.Helper()
 	a.p.until("looking at "+a.String(), func() error {

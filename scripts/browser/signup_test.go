@@ -22,7 +22,7 @@ func TestSignUpSignOutSignIn(t *testing.T) {
 	p.click("button", "Account: Grace Example")
 	p.click("button", "Sign out")
 	p.arrives("/login")
-	p.visit("/dashboard/runs") // after a logout, this page leads to the login form
+	p.visit("/dashboard/runs") // after the logout, the page redirects to the login form
 	p.arrives("/login")
 	p.fill("Email address", email)
 	p.fill("Password", "not "+password)
@@ -32,7 +32,7 @@ func TestSignUpSignOutSignIn(t *testing.T) {
 	p.inspect("login-refused")
 	p.fill("Password", password)
 	p.click("button", "Sign in")
-	p.arrives("/dashboard/runs") // the login leads to the page that was requested before it
+	p.arrives("/dashboard/runs") // the login returns to the page that was requested before
 	p.is("heading", "Runs")
 }
 

@@ -62,7 +62,7 @@ func TestTour(t *testing.T) {
 	p.visit("/dashboard/org")
 	logins := p.in("table", "Your login sessions")
 	logins.sees("this one")
-	logins.seesNot("Go-http-client") // Parley's own sessions, which created the account and the key, are over
+	logins.seesNot("Go-http-client") // the login sessions with which Parley itself created the account and the key have ended
 }
 
 // screenshot saves screenshots of the window in light and dark mode to docs/images if the flag

@@ -10,12 +10,12 @@ import (
 // question is the sentence that the tests' fake microphones play.
 const question = "Please tell me about the weather in London."
 
-// loudEnough is a sample value that speech exceeds and noise does not reach.
+// loudEnough is an amplitude that speech exceeds and noise does not reach.
 const loudEnough = 1000
 
 // ear is a transcription provider that returns the constant question for any loud audio. Other
-// packages test with pocketsphinx. Here it would not recognize the words, because on a busy machine
-// a browser's audio has gaps.
+// packages test with pocketsphinx. Here, that program would not recognize the words, because on a
+// busy machine a browser's audio has gaps.
 func ear(w http.ResponseWriter, r *http.Request) {
 	file, _, err := r.FormFile("file")
 	if err != nil {

@@ -22,8 +22,8 @@ import (
 	"parley/scripts/internal/realtimeclient"
 )
 
-// forecast is the document from which the agent answers. It is one sentence that takes half a
-// minute to speak.
+// forecast is the document from which the agent answers. It is one sentence, and speaking it takes
+// half a minute.
 const forecast = "The weather in London is mild and often cloudy, with rain in each month of the year and little snow, with fog along the river in autumn, " +
 	"cold mornings and bright afternoons in spring, warm evenings in summer, and wind from the west on most days, which brings the clouds over the hills, " +
 	"keeps the winters green, and makes people carry an umbrella wherever they go, even on days that begin without a cloud.\n"
@@ -146,9 +146,9 @@ func (a area) heard(seconds float64) {
 	})
 }
 
-// spoke evaluates the WebSocket frames that the page has sent since the last call. It returns the
-// loudest sample in frames with audio, the number of such frames, and the types of all other
-// frames.
+// spoke examines the WebSocket frames that the page has sent since the last call of spoke. It
+// returns the loudest sample in frames with audio, the number of such frames, and the types of all
+// other frames.
 func (p *page) spoke() (limit, frames int, others []string) {
 	p.t.Helper()
 	for _, frame := range p.watch.sent() {
@@ -261,7 +261,7 @@ func TestSpeakEnd(t *testing.T) {
 	panel.sees("Listening")
 	panel.is("button", "End speaking")
 	turn := p.first("article", "Message: Please tell me…")
-	turn.heard(8) // played text is counted in pieces of one or more sentences
+	turn.heard(8) // the service counts the played text in pieces of one or more sentences
 	p.spoke()
 	panel.click("button", "End speaking")
 	p.focusIs("textbox", "Message")

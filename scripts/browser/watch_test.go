@@ -18,7 +18,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 )
 
-// calm is how long a page must have no pending requests before the tests consider it loaded.
+// calm is the time without pending requests after which the tests consider a page loaded.
 const calm = 150 * time.Millisecond
 
 // watch receives all events of a tab and records the faults on its page.
@@ -203,7 +203,7 @@ func (w *watch) changes(event any) {
 		w.frames = append(w.frames[max(0, len(w.frames)+1-framesKept):], string(e.Response.PayloadData))
 	case *cdppage.EventFrameNavigated:
 		if e.Frame.ParentID == "" {
-			for _, r := range w.requests { // requests of the previous document are no longer waited for
+			for _, r := range w.requests { // quiet no longer waits for requests of the previous document
 				r.over = r.over || r.loader != e.Frame.LoaderID
 			}
 		}

@@ -81,7 +81,8 @@ func TestWidgetAttachments(t *testing.T) {
 }
 
 // interruptedPage serves a page with an agent's widget. The page's first upload fails as if there
-// were no connection. holds sets the agent and must be called before the page is opened.
+// were no connection. The test must call the returned function holds with the agent before it opens
+// the page.
 func interruptedPage(t *testing.T, s *testEnv) (origin string, holds func(agent string)) {
 	t.Helper()
 	var agent string
@@ -145,7 +146,7 @@ func TestWidgetFilesThatCannotBeSent(t *testing.T) {
 	chat.sees("A message can have at most 10 files.")
 	chat.is("button", "Remove partj.txt")
 	chat.isNot("button", "Remove partk.txt")
-	attached.isNot("progressbar", "…") // the files exist only until the test ends
+	attached.isNot("progressbar", "…") // wait until the uploads are complete, because the files exist only during the test
 }
 
 // TestWidgetSuggestions sends a suggested question with a click. The widget shows suggestions only

@@ -10,8 +10,8 @@ import (
 )
 
 // languagePage serves a page in the given language. attributes are added to its script element, and
-// may set another language for the widget. holds sets the agent and must be called before the page
-// is opened.
+// may set another language for the widget. The test must call the returned function holds with the
+// agent before it opens the page.
 func languagePage(t *testing.T, s *testEnv, language, attributes string) (origin string, holds func(agent string)) {
 	t.Helper()
 	var agent string
@@ -71,7 +71,7 @@ func TestWidgetLanguages(t *testing.T) {
 			p.settled()
 			p.until("nothing in the widget is wider than the window", p.widgetFits)
 			chat.click("button", in.restart)
-			chat.seesNot(in.failed) // not even in the text for screen readers
+			chat.seesNot(in.failed) // the text must be absent even for screen readers
 		})
 	}
 }

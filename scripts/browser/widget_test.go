@@ -14,8 +14,8 @@ import (
 )
 
 // widgetPage serves a page on another origin with an agent's widget. The page's content security
-// policy allows scripts and requests only of the service. holds sets the agent and must be called
-// before the page is opened.
+// policy allows scripts and requests only of the service. The test must call the returned function
+// holds with the agent before it opens the page.
 func widgetPage(t *testing.T, s *testEnv) (origin string, holds func(agent string)) {
 	t.Helper()
 	var agent string
@@ -51,8 +51,8 @@ func earlyPage(w http.ResponseWriter, r *http.Request, service, agent string) {
 		`<script src="/commands.js"></script><script src="%s/widget.js"></script></head><body><main><h1>Early</h1></main></body></html>`, service)
 }
 
-// withoutAddress stops sending the tests' header with the client address, because a cross-origin
-// request with this header would fail.
+// withoutAddress makes the browser omit the header with the client address that tests add. A
+// cross-origin request with this header would fail.
 func (p *page) withoutAddress() *page {
 	p.t.Helper()
 	call(p, network.SetExtraHTTPHeaders, network.SetExtraHTTPHeadersParams{Headers: network.Headers{}})
@@ -60,8 +60,7 @@ func (p *page) withoutAddress() *page {
 }
 
 // TestWidgetElsewhere chats with an agent on a page of another origin, and reloads the page in the
-// middle of an answer. On an origin that is not among the agent's allowed origins, the service
-// rejects the widget.
+// middle of an answer. On an origin that the agent does not allow, the service rejects the widget.
 func TestWidgetElsewhere(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -129,7 +128,7 @@ func TestWidgetStop(t *testing.T) {
 	chat := p.in("dialog", "Shop")
 	chat.fill("Message", "slowly "+numbered(2000))
 	chat.click("button", "Send")
-	chat.sees("echo: slowly w1 w2 w3 w4 w5 w6 w7 w8") // a click immediately after Send counts as a part of a double click
+	chat.sees("echo: slowly w1 w2 w3 w4 w5 w6 w7 w8") // waits, because a click immediately after Send would be a part of a double click
 	p.inspect("widget-stop")
 	chat.click("button", "Stop")
 	chat.sees("Answer stopped.")

@@ -28,13 +28,13 @@ var (
 
 const (
 	runDeadline = 3 * time.Minute
-	// drained bounds the time until all runs have finished. It covers the deadline of runs, the
-	// tolerance after the deadline, and the delay on a busy machine.
+	// drained is the time after the faults within which all runs must finish. It covers the
+	// deadline of runs, the tolerance after the deadline, and the delay on a busy machine.
 	drained = runDeadline + afterDeadline + time.Minute
 	// postgresDisk and natsDisk are disk sizes in MiB that are large enough for normal operation.
 	postgresDisk, natsDisk = 1024, 48 // MiB
-	// wholeRun is the default duration of the faults in the long form. A chaos run that lasts so
-	// long must contain at least manyKills kills.
+	// wholeRun is the default duration of the faults in the long form. A chaos run of this or a
+	// longer duration must contain at least manyKills kills.
 	wholeRun, manyKills = 10 * time.Minute, 300
 )
 
@@ -169,8 +169,8 @@ func newTrial(t *testing.T, f form, seed uint64) *trial {
 	return r
 }
 
-// mount creates small disks for the servers, which a fault can fill. It creates them only if the
-// form includes full disks and the machine allows the disks.
+// mount creates small disks for the servers, so that faults can fill them. It creates them only if
+// the form includes such faults and the machine allows mounts.
 func (r *trial) mount(t *testing.T) map[string]*testkit.Disk {
 	t.Helper()
 	disks := map[string]*testkit.Disk{}
@@ -283,7 +283,7 @@ func (r *trial) collect(t *testing.T) {
 	})
 }
 
-// figures returns the number of times that each event happened, by the event's name.
+// figures returns the number of occurrences of each event, by the event's name.
 func (r *trial) figures(v *verdict) map[string]int {
 	all := maps.Clone(v.Checked)
 	r.striker.mu.Lock()
@@ -389,7 +389,8 @@ var always = []string{
 	"turns that follow another", "model calls of turns", "requests answered", "requests whose connection broke", "accepted runs that completed",
 }
 
-// keep saves the history and the logs in a new directory, and returns the directory's path.
+// keep copies the history and the logs to a new directory, for diagnosis after the test, and
+// returns the directory's path.
 func (r *trial) keep(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "parley-chaos-") //nolint:usetesting // it is kept after the test

@@ -203,8 +203,8 @@ func TestCheckerFindsEachViolation(t *testing.T) {
 	}
 }
 
-// TestCheckerExcuses checks that allowed evidence is not reported although it resembles a
-// violation.
+// TestCheckerExcuses checks that the checker accepts evidence that resembles a violation but is
+// allowed.
 func TestCheckerExcuses(t *testing.T) {
 	t.Parallel()
 	for name, plant := range map[string]func(e *evidence){
@@ -359,7 +359,7 @@ func TestScheduleIsDrawnFromItsSeed(t *testing.T) {
 		}
 	}
 
-	if drawn[kill] < 330 { // at least 300 kills are required, and some find their part already down
+	if drawn[kill] < 330 { // the test requires 300 kills that have an effect, and some strike a part that is already down
 		t.Errorf("kills in ten minutes = %d, want at least 330", drawn[kill])
 	}
 }

@@ -96,7 +96,7 @@ func checkEnds(e *evidence, wrong func(string, ...any), checked func(string)) {
 	}
 }
 
-// checkLate checks that no run has finished too long after its deadline.
+// checkLate checks that no run has finished later than afterDeadline after its deadline.
 func checkLate(e *evidence, wrong func(string, ...any), checked func(string)) {
 	asked := map[string]time.Time{}
 	for _, d := range e.Decisions {
@@ -124,8 +124,8 @@ func checkLate(e *evidence, wrong func(string, ...any), checked func(string)) {
 	}
 }
 
-// Allowed numbers of accepted runs that do not complete. Kills rarely hit the same run five times
-// or delay it past its deadline. There is no other reason for such a run to fail.
+// Allowed numbers of accepted runs that do not complete. A run may fail only because kills hit it
+// five times or because they delay it past its deadline. Both are rare.
 const (
 	badEndsPerCent = 5
 	badEndsAlways  = 2 // allowed even if there are few runs
@@ -160,7 +160,8 @@ func checkBadEnds(e *evidence, wrong func(string, ...any), checked func(string))
 	}
 }
 
-// checkKeys checks that each key has one run, and that every response for the key names that run.
+// checkKeys checks that each key has one run, and that every response for the key contains the ID
+// of that run.
 func checkKeys(e *evidence, wrong func(string, ...any), checked func(string)) {
 	runs := map[string]string{}
 	for _, r := range e.Rows {
@@ -292,9 +293,9 @@ func checkPaid(e *evidence, wrong func(string, ...any), checked func(string)) {
 	}
 }
 
-// checkRates checks the completed runs whose first turn calls a tool of the client and a tool of the
-// agent. Such a run has one call of the client's tool, after the first call of the agent's tool, and
-// its model has received the client's result.
+// checkRates checks the completed runs whose first turn calls a tool of the client and a tool of
+// the agent. Such a run must have one call of the client's tool, after the first call of the
+// agent's tool. Its model must have received the result of the client's tool.
 func checkRates(e *evidence, wrong func(string, ...any), checked func(string)) {
 	sent := map[string]bool{}
 	for _, r := range e.Results {
@@ -408,8 +409,8 @@ func checkTurns(e *evidence, wrong func(string, ...any), checked func(string)) {
 	}
 }
 
-// checkWaiters checks the duration of each request. Time in which the ingress or PostgreSQL was
-// interrupted is allowed in addition.
+// checkWaiters checks the duration of each request. The allowed duration is extended by the time in
+// which the ingress or PostgreSQL was interrupted.
 func checkWaiters(e *evidence, wrong func(string, ...any), checked func(string)) {
 	for _, r := range e.Requests {
 		within := r.Within
@@ -444,8 +445,8 @@ func checkRefusals(e *evidence, wrong func(string, ...any), checked func(string)
 	}
 }
 
-// Leak limits: how much the resource usage of a process under load may grow between the first and
-// the last quarter of its life. The upper quartile of the first quarter is compared with the lower
+// Leak limits: the maximum growth of a process's resource usage under load, from the first to the
+// last quarter of its lifetime. The upper quartile of the first quarter is compared with the lower
 // quartile of the last quarter, because temporary peaks are not leaks.
 const (
 	memoryFactor, memoryMore         = 1.1, 16 << 20

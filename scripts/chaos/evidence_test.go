@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// evidence is the record of a chaos run. The checker reads nothing else.
+// evidence is the record of a chaos run. It contains everything that the checker reads.
 type evidence struct {
 	Requests    []request
 	Rows        []row             // the table of runs at the end
 	Open        []open            // runs that have not finished at the end
-	Seen        map[string]string // fingerprints of rows when their runs were first seen finished, by run ID
+	Seen        map[string]string // fingerprints of finished runs' rows when the watcher first saw them, by run ID
 	Effects     []effect          // requests that the ledger received
 	Decisions   []decision        // decisions that the person made about waiting runs
 	Results     []clientResults   // results of the clients' tools
 	Turns       []turn            // turns of sessions, as the model received them
 	Samples     []sample          // resource usage of the processes
-	Interrupted []interruption    // faults of parts or links that ended no process
-	Ends        []string          // descriptions of parts that ended without a kill
+	Interrupted []interruption    // periods in which faults kept parts or links from working without ending a process
+	Ends        []string          // descriptions of processes that ended although no fault killed them
 
 	Deadline  time.Duration // deadline of runs after their creation
 	LoadUntil time.Time     // time at which clients stopped starting new work
@@ -85,7 +85,7 @@ type clientResults struct {
 type turn struct {
 	Session string
 	N       int
-	Before  []int // numbers of the earlier turns in the same model call
+	Before  []int // numbers of the earlier turns whose messages the model received in the same call
 }
 
 // sample is the resource usage of one process at one time.
@@ -114,7 +114,8 @@ type history struct {
 	all evidence
 }
 
-// note adds evidence. It calls add with the evidence while it holds the lock.
+// note calls add with the evidence and holds the lock meanwhile, so that add can change the
+// evidence.
 func (h *history) note(add func(all *evidence)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -39,7 +39,7 @@ type striker struct {
 // total, because the part at a chosen link may be down.
 const linksHarmed = "links harmed"
 
-// reach bounds the wait until a part that is starting can be harmed.
+// reach bounds the wait for a part that is starting, before a fault can strike it.
 const reach = 15 * time.Second
 
 // all injects the faults of a schedule. It returns when the last fault has ended.
@@ -122,7 +122,8 @@ func (s *striker) strike(ctx context.Context, f fault) {
 	s.tell(f, how)
 }
 
-// One of every few kills of tool workers is aimed. An aimed kill waits for a limited time.
+// A fraction of the kills of tool workers is aimed. An aimed kill waits for the right moment, but
+// only for a limited time.
 const (
 	aimed      = 4
 	aimTimeout = time.Second
@@ -149,8 +150,8 @@ const (
 )
 
 // aimAtRuns delays the freezing of an agent worker until enough runs are executing, so that the
-// worker loses leases while it is frozen. It counts only recently renewed leases, because the
-// workers of other runs may be dead.
+// worker loses leases while it is frozen. It counts only recently renewed leases, because a run
+// with an older lease may have lost its worker.
 func (s *striker) aimAtRuns(ctx context.Context, p *cluster.Part) {
 	if p.Kind != cluster.Agent {
 		return
@@ -229,8 +230,8 @@ func (s *striker) deleteStore() {
 	}
 }
 
-// blocksCut counts the message files that truncateStream has truncated. The stream has such files
-// only while messages wait in it.
+// blocksCut counts the message files that truncateStream has truncated. Such files exist only while
+// messages wait in the stream.
 const blocksCut = "message blocks truncated"
 
 // truncateStream truncates every file of the job stream and of its consumers. The seed determines
@@ -313,16 +314,16 @@ func (s *striker) skew(ctx context.Context, f fault, p *cluster.Part) bool {
 	})
 }
 
-// lockable are the queries that a lock fault uses. The first locks a session with an open run, the
-// second a run with a recent heartbeat.
+// lockable are the queries that a lock fault uses. The first query locks the row of a session with
+// an open run. The second one locks the row of a run whose lease was renewed recently.
 var lockable = []string{
 	`SELECT FROM sessions WHERE ref = ANY (ARRAY(SELECT session_ref FROM open_runs)) ORDER BY random() LIMIT 1 FOR UPDATE SKIP LOCKED`,
 	`SELECT FROM open_runs WHERE status = 'running' AND lease_until > clock_timestamp() + interval '15 seconds'
 		ORDER BY random() LIMIT 1 FOR UPDATE SKIP LOCKED`,
 }
 
-// Names under which the effects of database faults are counted: a statement waited for a locked
-// row, and an open snapshot delayed vacuum.
+// Names under which the effects of database faults are counted: a statement of the service waited
+// for a locked row; an open snapshot kept vacuum from removing dead rows.
 const (
 	lockedOut = "locked rows that a statement waited for"
 	beside    = "transactions during a long snapshot"
@@ -389,7 +390,7 @@ func (s *striker) snapshot(ctx context.Context, f fault) bool {
 }
 
 // holdSnapshot keeps a snapshot open until the time end or until PostgreSQL stops. It returns the
-// number of transactions that it saw begin meanwhile, or -1 if it could not take a snapshot.
+// number of transactions that began meanwhile, or -1 if it could not take a snapshot.
 func (s *striker) holdSnapshot(ctx context.Context, end time.Time) (age int) {
 	tx, err := s.cluster.DB.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
 	if err != nil {

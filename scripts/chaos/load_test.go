@@ -29,12 +29,12 @@ type load struct {
 	seed     uint64
 
 	numbers atomic.Int64
-	again   sync.Map // keys to request again soon, as values of type asked, by number
-	asked   sync.Map // values of type asked for all keys, by key
+	again   sync.Map // requests to repeat soon (type asked), by number
+	asked   sync.Map // all requests that have a key (type asked), by key
 	group   sync.WaitGroup
 }
 
-// asked is one run that a client requests.
+// asked is a request of a client for a run.
 type asked struct {
 	kind    string
 	account account
@@ -78,8 +78,8 @@ func (l *load) run(ctx context.Context, clients int, until <-chan struct{}) {
 	}
 }
 
-// kinds lists the clients' activities in the order in which they are chosen. Every activity uses
-// each account with the same key.
+// kinds lists what clients can do, in the order in which they do it. Each kind of work uses the
+// same key in every account.
 var kinds = []string{
 	"pay none", "pay unsafe", "pay idempotent", "repeated", "rate", "turn", "plain", "no key", "pay unsafe", "left", "chat", "plain", "pay none",
 	"repeated", "pay idempotent", "rate", "pay unsafe", "turn", "repeated", "plain", "no key", "pay idempotent",
@@ -160,7 +160,7 @@ func (l *load) session(ctx context.Context, a asked, via int, n int64) {
 func (l *load) follow(ctx context.Context, a asked, via int) {
 	got := l.post(ctx, a, via)
 	if !got.accepted() {
-		return // there may or may not be a run
+		return // it is unknown whether the service has accepted the run
 	}
 	for ; ctx.Err() == nil && !terminal(got.RunStatus); via++ {
 		got = l.get(ctx, a, got.Run, via)

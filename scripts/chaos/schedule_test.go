@@ -40,12 +40,12 @@ const (
 	restart  = "restart"         // restarts a server gracefully
 	freeze   = "SIGSTOP"         // freezes a part, which SIGCONT later resumes
 	cut      = "cut both ways"   // lets no data pass a link in either direction
-	requests = "cut requests"    // lets no data pass a link from the process or, at an ingress, from its client
-	replies  = "cut replies"     // lets no data pass a link in the opposite direction
+	requests = "cut requests"    // lets no requests pass a link: no data from the process or, on the link front, from the client
+	replies  = "cut replies"     // lets no replies pass a link: no data to the process or, on the link front, to the client
 	delay    = "delay"           // delays the data on a link
 	reset    = "reset"           // resets all connections of a link
-	deletion = "delete store"    // deletes all of JetStream's data while nats-server is down
-	truncate = "truncate stream" // truncates files of the job stream while nats-server is down
+	deletion = "delete store"    // kills nats-server and deletes all of JetStream's data
+	truncate = "truncate stream" // kills nats-server and truncates files of the job stream
 	fill     = "fill disk"       // fills a server's disk
 	skew     = "set clock"       // sets a worker's clock wrong
 	lock     = "lock a row"      // locks the row of a session or run in another transaction
@@ -58,7 +58,7 @@ type plan struct {
 	parts []string // names of the processes, such as "agent 2"
 
 	kills                                           time.Duration // mean time between two kills
-	postgres, restarts, links, store, disks, clocks time.Duration // mean time between two faults of a kind; 0: none
+	postgres, restarts, links, store, disks, clocks time.Duration // mean time between two faults of the kind; 0: no such faults
 	locks                                           time.Duration
 	freezes                                         time.Duration
 	frozen                                          time.Duration // minimum duration of a freeze
@@ -76,8 +76,8 @@ var weights = []struct {
 }{{cluster.Agent, 36}, {cluster.Tool, 22}, {cluster.Ingress, 18}, {cluster.NATS, 12}, {cluster.Sweep, 12}}
 
 // schedule draws the faults of a plan as a pure function of its arguments. In each half of the
-// time, it does not kill one part of each kind, so that the part's memory and descriptors can be
-// observed.
+// schedule, it spares one part of each kind from kills, so that the memory and file descriptors of
+// this part can be observed for long.
 func schedule(seed uint64, p plan) []fault {
 	var all []fault
 	for track, draw := range []struct {
@@ -116,7 +116,7 @@ func schedule(seed uint64, p plan) []fault {
 	return all
 }
 
-// once returns the faults that even a short plan must contain.
+// once returns faults of the kinds that even a short schedule must contain.
 func (p plan) once(seed uint64) []fault {
 	random := rand.New(rand.NewPCG(seed, 1000))
 	somewhen := func() time.Duration { return p.total/10 + some(random, p.total*8/10) }

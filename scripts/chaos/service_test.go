@@ -24,7 +24,8 @@ const paidMark = `\"paid\":true`
 // confirmedMark is a text that a run's answer contains if a person confirmed the payment.
 const confirmedMark = "A person confirmed that this call was executed."
 
-// bill is a payment that a message requests: "pay unsafe bill-7" names its tool and itself.
+// bill is a payment that a message requests. The message "pay unsafe bill-7" requests the payment
+// of bill-7 with the tool unsafe.
 type bill struct{ tool, name string }
 
 func billFor(message string) (bill, bool) {
@@ -97,7 +98,7 @@ func (m *model) answer(req openaistub.Request) (openaistub.Reply, bool) {
 		}
 	}
 
-	shown.Before = shown.Before[:len(shown.Before)-1] // without the last message, which is this turn's own
+	shown.Before = shown.Before[:len(shown.Before)-1] // removes the last message, which belongs to the current turn
 	m.past.note(func(all *evidence) { all.Turns = append(all.Turns, shown) })
 	return openaistub.Reply{Text: "answered " + strconv.Itoa(n), Delay: delay}, true
 }
@@ -148,7 +149,8 @@ func newLedger(t *testing.T, past *history) *ledger {
 	return l
 }
 
-// ServeHTTP counts an effect. It waits before and after, so that faults can strike at both times.
+// ServeHTTP counts an effect. It waits before and after counting, so that faults can strike at both
+// times.
 func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	raw, err := io.ReadAll(r.Body)
 	var body struct {
@@ -285,8 +287,8 @@ func (p *person) work(ctx context.Context) {
 	}
 }
 
-// look decides about all waiting runs of an account. A bill that the ledger has counted counts as
-// paid; any other bill is sent again.
+// look decides about all waiting runs of an account. It reports a bill as paid if the ledger has
+// counted the payment. Otherwise it lets the run send the payment again.
 func (p *person) look(ctx context.Context, a account, url string) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()

@@ -21,8 +21,8 @@ type watcher struct {
 const (
 	lookEvery   = time.Second
 	lookTimeout = 10 * time.Second
-	// lookBack is the overlap of consecutive looks. A run's finish time is earlier than its commit,
-	// so a look may miss a run that the next one must find.
+	// lookBack is the overlap of the periods that consecutive calls of look read. A run's finish
+	// time is earlier than its commit, so a call may miss a run. The next call must find it.
 	lookBack = time.Minute
 )
 
@@ -96,7 +96,6 @@ func (w *watcher) each(ctx context.Context, query string, scan func(*sql.Rows) e
 	return rows.Err()
 }
 
-// open returns the runs that have not finished.
 func (w *watcher) open(ctx context.Context) (found []open, err error) {
 	err = w.each(ctx, "SELECT run_id, status, deadline FROM open_runs ORDER BY run_id", func(rows *sql.Rows) error {
 		var o open

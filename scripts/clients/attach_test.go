@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestAttach aborts a client's request while the run that it started continues. The client's retry
-// waits for the same run, so the model is called only once.
+// TestAttach aborts a client's request, while the run that the request started continues. When the
+// client retries the request, it waits for the same run, so the model is called only once.
 func TestAttach(t *testing.T) {
 	t.Parallel()
 	needsNode(t)

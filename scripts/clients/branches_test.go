@@ -2,8 +2,9 @@ package clients
 
 import "testing"
 
-// TestBranches continues sessions with the AI SDK's OpenAI provider, with useChat and with OpenAI's
-// client. The script checks that each answer takes the earlier messages into account.
+// TestBranches runs a script that continues sessions with the AI SDK's OpenAI provider, with
+// useChat and with OpenAI's client. The script checks that each answer takes the earlier messages
+// into account.
 func TestBranches(t *testing.T) {
 	t.Parallel()
 	needsNode(t)

@@ -8,10 +8,10 @@
 // test creates (env_test.go). If the machine lacks a program, the tests that need it are skipped
 // with a message that begins with "NOT TESTED:".
 //
-// Each test records what its client can do (matrix_test.go). The tables of docs/clients.md contain
-// these outcomes, and a test fails if they differ.
+// Each test records which features its client can use (matrix_test.go). The tables of
+// docs/clients.md contain these outcomes, and a test fails if its own outcome differs.
 //
-// Clients of the Realtime API require TLS. So their tests start a TLS proxy in front of the
+// Clients of the Realtime API require TLS, so their tests start a TLS proxy in front of the
 // service, whose certificate the clients trust.
 //
 // The test for a client is <name>_test.go, and its script npm/<name>.mjs. The script reads

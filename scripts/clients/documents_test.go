@@ -12,7 +12,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// languages maps each language to the function that runs its blocks.
+// languages maps the language of a code block to the function that runs such blocks.
 var languages = map[string]func(*reader, *testing.T, fenced.Block){
 	"sh":     (*reader).sh,
 	"cron":   (*reader).cron,
@@ -29,8 +29,8 @@ var languages = map[string]func(*reader, *testing.T, fenced.Block){
 
 // testedElsewhere lists documents whose code blocks other tests run. Tests of the SDKs run the
 // blocks of the SDKs' documents in empty projects. Tests in scripts/e2e run the blocks about the
-// command line, backups and upgrades. `make test-compose`, which needs a container engine, and
-// `make manifests` run the blocks about deployment.
+// command line, backups and upgrades. The blocks about deployment are run by `make test-compose`,
+// which needs a container engine, and by `make manifests`.
 var testedElsewhere = []string{
 	"sdk/typescript/README.md", "sdk/python/README.md", "docs/cli.md", "docs/deploy.md", "docs/operations.md", "docs/upgrade.md",
 }
@@ -66,7 +66,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// documents returns the paths of the Markdown files that are written for readers.
+// documents returns the paths of the repository's Markdown files whose code blocks readers may run.
 func documents(t *testing.T, root string) []string {
 	t.Helper()
 	var found []string

@@ -23,7 +23,7 @@ func TestWebhookSenders(t *testing.T) {
 	}
 }
 
-// wholeRun waits for a run and returns it.
+// wholeRun waits until a run has finished, and returns it.
 func (s *testEnv) wholeRun(t *testing.T, runID string) (run struct{ Status, Message string }) {
 	t.Helper()
 	s.call(t, "GET", "/api/runs?wait=30&id="+runID, nil, &run)
@@ -31,7 +31,7 @@ func (s *testEnv) wholeRun(t *testing.T, runID string) (run struct{ Status, Mess
 }
 
 // TestAgentsSDK runs OpenAI's Agents SDK. The SDK sends the items of earlier responses back to the
-// service. Two of them are failed calls: of a program, and of an MCP server's tool.
+// service. Two of these items are failed calls, one of a program and one of an MCP server's tool.
 func TestAgentsSDK(t *testing.T) {
 	t.Parallel()
 	needsNode(t)

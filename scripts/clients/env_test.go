@@ -63,8 +63,8 @@ func withTestEnv(t *testing.T) *testEnv {
 	return s
 }
 
-// place creates the environment's directory if it does not exist yet. All tests share the
-// directory, so no single test removes it. The caller must hold s.mu.
+// place creates the directory of the environment unless it exists. All tests share the directory,
+// so no single test removes it. The caller must hold s.mu.
 func (s *testEnv) place(t *testing.T) {
 	t.Helper()
 	if s.dir != "" {
@@ -99,8 +99,8 @@ func (s *testEnv) env(extra ...string) []string {
 	}, extra...)
 }
 
-// faults starts a proxy that causes connection faults between clients and the service. For example,
-// clients use s.faults(t).DropFirst().URL as their base URL.
+// faults starts a proxy that causes connection faults between clients and the service. To use it, a
+// client has the base URL s.faults(t).DropFirst().URL, for example.
 func (s *testEnv) faults(t *testing.T) *faultproxy.Proxy {
 	t.Helper()
 	return faultproxy.Start(t, s.parley.BaseURL)

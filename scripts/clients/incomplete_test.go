@@ -9,8 +9,8 @@ import (
 	"github.com/openai/openai-go/v3/responses"
 )
 
-// longMessage has 3,000 words. A budget of shortBudget tokens has room for this message as the
-// prompt and for at least 256 tokens of its echo, but not for the whole echo.
+// longMessage has 3,000 words. An agent with a budget of shortBudget tokens can receive this
+// message and answer with at least 256 tokens of its echo, but not with the whole echo.
 var longMessage = strings.TrimSpace(strings.Repeat("a ", 3000))
 
 const shortBudget = 9_000
@@ -26,8 +26,8 @@ func (s *testEnv) cuts(t *testing.T) (agentID string) {
 }
 
 // TestOpenAIGoIncompleteAnswers checks the finish reason of an answer that ended at the output
-// limit. OpenAI's client receives it from chat completions and from responses, streamed or whole.
-// The run has the same finish reason.
+// limit. OpenAI's client receives this reason from chat completions and from responses, whether
+// they are streamed or not. The run object has the same finish reason.
 func TestOpenAIGoIncompleteAnswers(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)
@@ -72,8 +72,8 @@ func TestOpenAIGoIncompleteAnswers(t *testing.T) {
 }
 
 // TestOpenAIGoFilteredAnswers checks the finish reason of an answer that the provider's content
-// filter ended. OpenAI's client receives it from both endpoints. The run has the same finish
-// reason, and names the agent's version.
+// filter ended. OpenAI's client receives this reason from both endpoints. The run object has the
+// same finish reason and the version of the agent.
 func TestOpenAIGoFilteredAnswers(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)

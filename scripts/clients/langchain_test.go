@@ -10,7 +10,8 @@ import (
 type langChainError struct{ Text, Name, Code, Message string }
 
 // TestLangChain calls agents through LangChain: with single messages, with a history, streamed, in
-// chains, and with requests that fail. It uses chat completions and responses.
+// chains, and with requests that fail. The calls use the endpoints for chat completions and for
+// responses.
 func TestLangChain(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -67,7 +68,8 @@ func TestLangChain(t *testing.T) {
 	if !t.Failed() {
 		proves(t, "`@langchain/openai`", works, "history")
 	}
-	// Each of the fifteen calls sent one request, so LangChain did not retry failed calls.
+	// Each of the fifteen calls must have sent one request, because LangChain must not retry failed
+	// calls.
 	if sent := len(recording.Sent(http.MethodPost, "/v1/chat/completions")) + len(recording.Sent(http.MethodPost, "/v1/responses")); sent != 15 {
 		t.Errorf("%d requests: %+v", sent, recording.Requests())
 	}

@@ -79,8 +79,8 @@ func (r *reader) golang(t *testing.T, b fenced.Block) {
 	}
 }
 
-// schedules matches the time fields of a crontab line. settings matches a crontab line that sets a
-// variable.
+// schedules matches a crontab line that runs a command, up to the command. settings matches a
+// crontab line that sets a variable.
 var (
 	schedules = regexp.MustCompile(`^(@\w+|([\d*/,-]+\s+){4}[\w*/,-]+)\s+`)
 	settings  = regexp.MustCompile(`^\w+=`)
@@ -110,8 +110,8 @@ func (r *reader) cron(t *testing.T, b fenced.Block) {
 	}
 }
 
-// sql runs a block's statements as the owner of the reader's PostgreSQL server. It first creates
-// the roles that documents assume to exist.
+// sql runs a block's statements as the owner of the reader's PostgreSQL server. Before that, it
+// creates the roles that the documents require.
 func (r *reader) sql(t *testing.T, b fenced.Block) {
 	t.Helper()
 	if r.database == nil {
@@ -130,7 +130,7 @@ func (r *reader) sql(t *testing.T, b fenced.Block) {
 	}
 }
 
-// html does nothing, because scripts/browser tests the blocks of this language.
+// html accepts an HTML block without a test, because scripts/browser tests these blocks.
 func (r *reader) html(t *testing.T, b fenced.Block) {
 	t.Helper()
 	if !strings.Contains(b.Text, "<script") {
@@ -138,14 +138,14 @@ func (r *reader) html(t *testing.T, b fenced.Block) {
 	}
 }
 
-// handbook returns a document to upload.
+// handbook returns a PDF, which the blocks of documents upload.
 func handbook(t *testing.T) []byte {
 	t.Helper()
 	return pdf.Write(pdf.Page{Paragraphs: []string{"Everybody has thirty days of holidays a year."}})
 }
 
-// goSettings returns the Go settings whose defaults depend on HOME, because the reader's HOME is
-// another directory.
+// goSettings returns the Go settings whose defaults depend on HOME. Programs of a reader need these
+// settings, because they run with another HOME.
 var goSettings = sync.OnceValues(func() ([]string, error) {
 	names := []string{"GOMODCACHE", "GOCACHE", "GOPATH"}
 	out, err := exec.CommandContext(context.Background(), "go", append([]string{"env"}, names...)...).Output()

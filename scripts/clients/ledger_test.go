@@ -43,8 +43,8 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, `{"booked":true}`) // the caller may have disconnected
 }
 
-// of returns how many requests booked the bill, and how many effects they have in a receiver that
-// honours idempotency keys.
+// of returns the number of requests that booked the bill. It also returns the number of bookings
+// that a receiver would have made if it honoured idempotency keys.
 func (l *ledger) of(bill string) (requests, effects int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,12 +58,12 @@ func (l *ledger) of(bill string) (requests, effects int) {
 	return requests, len(keys)
 }
 
-// booksFor returns a message that makes a booking agent with the offline model book a bill in the
+// booksFor returns a message with which the offline model of a booking agent books a bill in the
 // ledger once.
 func booksFor(bill string) string { return fmt.Sprintf(`Use bookBill with {"bill": %q}`, bill) }
 
 // books creates a booking agent. Each of its runs with the message booksFor(bill) calls the ledger
-// once. fields are added to the request that creates the agent.
+// once. The request that creates the agent also contains the given fields.
 func (s *testEnv) books(t *testing.T, fields map[string]any) (agentID string) {
 	t.Helper()
 	body := map[string]any{"tools": map[string]any{"httpRequest": map[string]any{"enabled": true, "endpoints": []any{map[string]any{
@@ -97,7 +97,8 @@ func (s *testEnv) refunds(t *testing.T) (agentID string) {
 	}}})
 }
 
-// agent creates an agent with the given fields, which users and automations may call.
+// agent creates an agent that users and automations may call. The request that creates it contains
+// the given fields.
 func (s *testEnv) agent(t *testing.T, fields map[string]any) (id string) {
 	t.Helper()
 	body := map[string]any{"name": t.Name(), "systemPrompt": "Answer briefly.", "allowedCallers": []string{"user", "system"}}

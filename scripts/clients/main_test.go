@@ -28,7 +28,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// ranAll reports whether the test process ran all tests, because no flag selected or skipped some.
+// ranAll reports whether the test process ran all tests. It returns false if a flag selected or
+// skipped some.
 func ranAll() bool {
 	for _, name := range []string{"test.run", "test.skip"} {
 		if flag.Lookup(name).Value.String() != "" {

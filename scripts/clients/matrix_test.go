@@ -18,8 +18,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// update is the flag -update: the tests write their outcomes to docs/clients.md, into the rows of
-// the clients that they run.
+// update is the flag -update. If it is set, the tests write their outcomes to the rows of their
+// clients in docs/clients.md.
 var update = flag.Bool("update", false, "write the outcomes into docs/clients.md")
 
 // matrixTable is a table in docs/clients.md. It has a row for each client and a column for each
@@ -54,12 +54,12 @@ func isFeature(name string) bool {
 // The outcomes that a client can have for a feature, as the tables show them.
 const (
 	works      = "works"
-	refused    = "refused"     // the service returns an error that names the reason
+	refused    = "refused"     // the service returns an error with the reason
 	notOffered = "not offered" // the client or its protocol lacks the feature
 	notTested  = "not tested"
 )
 
-// clientMatrix collects the outcomes of a test process.
+// clientMatrix collects the outcomes that the tests of this process have found.
 type clientMatrix struct {
 	mu     sync.Mutex
 	page   map[string]map[string]string // the outcomes in docs/clients.md, by client and feature
@@ -69,8 +69,8 @@ type clientMatrix struct {
 
 var theMatrix clientMatrix
 
-// proves records a client's outcome for each of the named features. It fails the test if
-// docs/clients.md has another outcome.
+// proves records that a client has the given outcome for each of the named features. It fails the
+// test if docs/clients.md has another outcome.
 func proves(t *testing.T, client, outcome string, names ...string) {
 	t.Helper()
 	m := &theMatrix
@@ -97,8 +97,8 @@ func proves(t *testing.T, client, outcome string, names ...string) {
 	}
 }
 
-// provesAll records the outcomes that a client's script has written to a file with features.mjs or
-// features.py.
+// provesAll records the outcomes that a client's script has written to a file with the functions of
+// features.mjs or features.py.
 func provesAll(t *testing.T, file string) {
 	t.Helper()
 	raw, err := os.ReadFile(file)
@@ -232,8 +232,8 @@ func (m *clientMatrix) write(root string) error {
 	return nil
 }
 
-// rows returns the rows of a table, sorted by client. It contains the clients that have an outcome
-// for one of the table's features.
+// rows returns the rows of a table, sorted by client. There is a row for each client with an
+// outcome for at least one of the table's features.
 func (m *clientMatrix) rows(table matrixTable) string {
 	var rows strings.Builder
 	for _, client := range slices.Sorted(maps.Keys(m.page)) {
@@ -270,8 +270,8 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// TestUnprovenOutcomes checks that unproven reports each outcome that no test has shown. It reports
-// clients that no test has run, too, unless tests were skipped.
+// TestUnprovenOutcomes checks that unproven reports each outcome that no test has shown. It also
+// reports the outcomes of clients without any test, unless tests were skipped.
 func TestUnprovenOutcomes(t *testing.T) {
 	t.Parallel()
 	m := clientMatrix{

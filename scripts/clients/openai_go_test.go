@@ -13,7 +13,6 @@ import (
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/ssestream"
 	"github.com/openai/openai-go/v3/responses"
-
 )
 
 const openAIGo = "`openai-go`"
@@ -41,7 +40,7 @@ func read[T any](stream *ssestream.Stream[T]) (events []T, err error) {
 	return events, stream.Err()
 }
 
-// refusal returns the service's error response to a call.
+// refusal returns the service's error response to a failed call.
 func refusal(t *testing.T, err error) *openai.Error {
 	t.Helper()
 	refused, ok := errors.AsType[*openai.Error](err)
@@ -108,7 +107,7 @@ func TestOpenAIGoChat(t *testing.T) {
 	}
 }
 
-// TestOpenAIGoResponses requests responses that are whole, streamed, in the background, or
+// TestOpenAIGoResponses requests responses in four ways: whole, streamed, in the background, and as
 // continuations of earlier responses.
 func TestOpenAIGoResponses(t *testing.T) {
 	t.Parallel()
@@ -277,8 +276,8 @@ func TestOpenAIGoRetries(t *testing.T) {
 	}
 }
 
-// TestOpenAIGoLimits sends requests that use features that agents do not support. Each error names
-// the reason.
+// TestOpenAIGoLimits sends requests that use features that agents do not support. Each error
+// contains the reason.
 func TestOpenAIGoLimits(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)
@@ -296,7 +295,7 @@ func TestOpenAIGoLimits(t *testing.T) {
 	}
 	if !t.Failed() {
 		proves(t, openAIGo, refused, "approvals")
-		proves(t, openAIGo, notOffered, "resume") // GetStreaming sends its parameter in the body of a GET
+		proves(t, openAIGo, notOffered, "resume") // the client sends the position in the body of a GET request
 	}
 }
 
@@ -398,7 +397,7 @@ func TestOpenAIGoStop(t *testing.T) {
 		}
 	}
 	cancel()
-	_ = stream.Close() // it was cancelled
+	_ = stream.Close() // an error does not matter, because the stream was cancelled
 
 	var runs struct{ Data []struct{ Status string } }
 	eventually(t, 20*time.Second, "the run is cancelled", func() bool {

@@ -37,7 +37,7 @@ func openAIEnvironment(t *testing.T, s *testEnv) (env []string) {
 	return env
 }
 
-// asks creates an agent that books in the ledger after a person's approval.
+// asks creates an agent whose bookings in the ledger need a person's approval.
 func (s *testEnv) asks(t *testing.T) (agentID string) {
 	t.Helper()
 	return s.books(t, map[string]any{"tools": map[string]any{"httpRequest": map[string]any{
@@ -73,7 +73,7 @@ func TestOpenAI(t *testing.T) {
 	}
 
 	checkDropped(t, s, dropping, map[string]int{"/v1/chat/completions": 1, "/v1/responses": 2}, "OPENAI-3", "OPENAI-4", "OPENAI-5")
-	if sent := recording.Requests(); len(sent) != 7 { // failed runs and a reused key are not retried
+	if sent := recording.Requests(); len(sent) != 7 { // the client must not retry failed runs or a reused key
 		t.Errorf("%d requests: %+v", len(sent), sent)
 	}
 }
@@ -94,9 +94,9 @@ func checkDropped(t *testing.T, s *testEnv, door *faultproxy.Door, distinct map[
 	}
 }
 
-// TestFrameworks runs frameworks that use OpenAI's API. Each framework loses a connection once:
-// after the response if it sends idempotency keys, otherwise while the model answers. No retry
-// calls the model again.
+// TestFrameworks runs frameworks that use OpenAI's API. The connection of each framework breaks
+// once. If the framework sends idempotency keys, it breaks after the response, otherwise while the
+// model answers. No retry calls the model again.
 func TestFrameworks(t *testing.T) {
 	t.Parallel()
 	needsNode(t)

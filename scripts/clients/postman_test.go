@@ -16,7 +16,8 @@ import (
 )
 
 // TestPostman runs the Postman collection with newman, request by request. The OpenAPI document
-// must allow each response, no response may be a server error, and the main requests must succeed.
+// must contain the status of each response, no response may be a server error, and the main
+// requests must succeed.
 func TestPostman(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -64,9 +65,9 @@ func TestPostman(t *testing.T) {
 	t.Logf("%d of %d requests succeeded: %s", len(succeeded), len(output.Answers), strings.Join(slices.Sorted(maps.Keys(succeeded)), ", "))
 }
 
-// mainRequests names the requests that must succeed in a new service that has one agent. The other
-// requests need values that only a person has (an invitation's token, a login provider), or data
-// that no request in the collection creates (a file, a widget).
+// mainRequests contains the names of the requests that must succeed in a new service that has one
+// agent. The other requests need values that the test does not have, such as an invitation's token,
+// or data that no request of the collection creates, such as a file.
 var mainRequests = []string{
 	"Chat / Chat with an agent", "Chat / Stream the answer", "Chat / Demo mode", "Automation / From a scheduler", "Automation / Without waiting",
 	"Runs / Wait for a run", "Runs / Stream a run", "Knowledge / Add a text", "Knowledge / Search", "Sessions / Get one", "Sessions / Erase",
@@ -116,8 +117,8 @@ func documentedStatuses(t *testing.T, root string) statuses {
 	return document.Paths
 }
 
-// of returns the documented status codes of an operation, or nil if the document does not contain
-// it.
+// of returns the documented status codes of the operation with the given method and path, or nil if
+// the document has no such operation.
 func (s statuses) of(method, path string) []int {
 	for pattern, operations := range s {
 		if !fits(pattern, path) {

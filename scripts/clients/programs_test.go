@@ -22,7 +22,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// ended is the result of a program that has ended.
+// ended contains the output and the exit status of a program that has ended.
 type ended struct {
 	stdout, stderr string
 	code           int
@@ -180,15 +180,15 @@ func installed(t *testing.T, from string) (modules string) {
 	copyFiles(t, from, draft)
 	succeed(t, draft, nil, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline")
 	if err := os.Rename(draft, dir); err != nil {
-		if _, other := os.Stat(modules); other != nil { // unless another test process was faster
+		if _, other := os.Stat(modules); other != nil { // another test process may have installed the packages first
 			t.Fatal(err)
 		}
 	}
 	return modules
 }
 
-// linkEntries creates the directory to, with a link to each entry of from. More entries can then be
-// added to the new directory without changing from.
+// linkEntries creates the directory to, with a link to each entry of from. Unlike from, which tests
+// share, the new directory may get more entries.
 func linkEntries(t *testing.T, from, to string) {
 	t.Helper()
 	entries, err := os.ReadDir(from)
@@ -253,9 +253,9 @@ func lookForPython() (string, error) {
 	return "", errors.Join(faults...)
 }
 
-// python runs an interpreter in a directory and returns its output. The interpreter is that of
-// needsPython or of a virtual environment, and can import only the modules installed there. env
-// adds variables to the environment.
+// python runs an interpreter in a directory and returns its output. The interpreter comes from
+// needsPython or from a virtual environment. It can import only the modules that are installed for
+// it. env adds variables to the environment.
 func (s *testEnv) python(t *testing.T, interpreter, dir string, env []string, args ...string) string {
 	t.Helper()
 	return succeed(t, dir, s.env(append([]string{"PYTHONDONTWRITEBYTECODE=1", "PYTHONNOUSERSITE=1", "PYTHONPATH="}, env...)...), interpreter, args...)

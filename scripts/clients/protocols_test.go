@@ -30,8 +30,8 @@ func TestMCPAdapters(t *testing.T) {
 	checkMCP(t, "mcpadapters.mjs", 1)
 }
 
-// checkMCP runs a script with the given number of MCP clients, and checks each client's run. It
-// cancels the runs that wait for a person's decision.
+// checkMCP runs a script that uses several MCP clients, and checks each client's run. clients is
+// their number. It cancels the runs that wait for a person's decision.
 func checkMCP(t *testing.T, script string, clients int) {
 	t.Helper()
 	needsNode(t)
@@ -58,8 +58,8 @@ func checkMCP(t *testing.T, script string, clients int) {
 	}
 }
 
-// TestAISDK runs the AI SDK's client and its package for React. It covers the transport, the chats,
-// and the schema of chunks.
+// TestAISDK runs the AI SDK's client and its package for React. The script covers the transport,
+// the chats, and the schema of chunks.
 func TestAISDK(t *testing.T) {
 	t.Parallel()
 	needsNode(t)

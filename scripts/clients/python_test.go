@@ -79,7 +79,7 @@ func (s *testEnv) environment(t *testing.T) (interpreter string) {
 	}
 
 	dir := filepath.Join(s.dir, "python", "environment")
-	succeed(t, s.dir, nil, python, "-m", "venv", "--without-pip", dir) // much faster without pip; the outer Python's pip installs into dir
+	succeed(t, s.dir, nil, python, "-m", "venv", "--without-pip", dir) // much faster than with pip, which dir does not need
 	interpreter = filepath.Join(dir, "bin", "python")
 	succeed(t, s.dir, nil, python, "-m", "pip", "--python", interpreter, "install", "--no-index", "--no-deps", wheel)
 	pythonInterpreter.path = interpreter
@@ -206,7 +206,7 @@ func TestPythonReadme(t *testing.T) {
 // pythonInstall runs a block's commands, which install the SDK in a clone, and checks that the
 // virtual environment that they create contains the SDK. Tests download nothing, so settings of pip
 // provide the build dependencies that the commands would download. With -short, only the block
-// without downloads runs, because the other has the same result.
+// whose commands download nothing runs. The other block has the same result.
 func pythonInstall(t *testing.T, python string, block fenced.Block) {
 	t.Helper()
 	commands := block.Text
@@ -241,8 +241,8 @@ func namedPython(t *testing.T, interpreter string) string {
 	return dir
 }
 
-// TestPythonTransport runs the unit tests of the client's transport, which use a scripted service
-// that misbehaves.
+// TestPythonTransport runs the unit tests of the client's transport, against a service that
+// misbehaves as the tests direct.
 func TestPythonTransport(t *testing.T) {
 	t.Parallel()
 	needsPython(t)
@@ -391,7 +391,8 @@ func sameEvents(t *testing.T, cut, uncut reading) {
 	}
 }
 
-// TestPythonTypes runs a type checker on the installed package and a program that uses it.
+// TestPythonTypes runs a type checker on the installed package, and on a program that uses the
+// package.
 func TestPythonTypes(t *testing.T) {
 	t.Parallel()
 	needsPython(t)

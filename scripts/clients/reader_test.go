@@ -21,20 +21,20 @@ import (
 	"parley/shared/testkit"
 )
 
-// reader runs a document's blocks one by one, starting in a new directory. The shell's variables
-// and working directory persist from block to block.
+// reader runs the code blocks of one document one by one, starting in a new directory. Shell
+// variables and the working directory persist from block to block.
 type reader struct {
 	testEnv     *testEnv
 	root        string
 	dir         string
-	address     string  // address of the running service, which replaces the one in documents
-	port        int     // port of another service, which `make run` starts
+	address     string  // address of the running service; replaces the constant documented in blocks
+	port        int     // port of the service that a block starts with `make run`
 	receiver    int     // of a webhook receiver
 	database    *sql.DB // for SQL blocks; nil until needed
 	env         []string
 	interpreter string            // path of a Python that has the SDK; empty until needed
 	saved       map[string]string // the blocks that are files, by file name
-	ran         string            // the text of all blocks run so far, to find unused files
+	ran         string            // the text of all blocks that have run, to find saved files that no block uses
 }
 
 // documented is Parley's address in documents. repository is the documents' placeholder for the URL
@@ -81,8 +81,9 @@ func newReader(t *testing.T, root string) *reader {
 	return r
 }
 
-// built is a wrapper for `go`. It reuses an existing build of Parley from the same files. Go's
-// build cache cannot do this, because it distinguishes programs by their directory.
+// built is a script that replaces the command go. Instead of building Parley again from the same
+// files, it copies programs that were built before. Go's build cache cannot avoid that build,
+// because its entries depend on the source directory.
 const built = `#!/bin/sh
 case "$*" in "build "*" ./deploy/standalone/cmd/parley")
 	while [ "$1" != -o ]; do shift; done
@@ -91,8 +92,8 @@ esac
 exec %s "$@"
 `
 
-// builds saves the build of a clone of the repository. With -short, if no file of the repository
-// has changed, it puts the wrapper built into the reader's PATH. Otherwise, it does nothing.
+// builds puts the script built into the reader's PATH, so that commands do not build a clone of the
+// repository. It does so only with -short, and only if no file of the repository has changed.
 func (r *reader) builds(t *testing.T) {
 	t.Helper()
 	changes, err := exec.CommandContext(t.Context(), "git", "-C", r.root, "status", "--porcelain").Output()
@@ -145,7 +146,8 @@ func (r *reader) keep(t *testing.T, b fenced.Block) bool {
 	return true
 }
 
-// checkUsed fails the test if no later block uses a saved file, because the file is then untested.
+// checkUsed fails the test if the document has a file block that no later block uses. The content
+// of such a file would be untested.
 func (r *reader) checkUsed(t *testing.T) {
 	t.Helper()
 	for name, where := range r.saved {
@@ -215,7 +217,7 @@ func (r *reader) shell(t *testing.T, where, commands string) {
 		commands = strings.ReplaceAll(commands, r.address, "127.0.0.1:"+strconv.Itoa(r.port))
 		r.address = "127.0.0.1:" + strconv.Itoa(r.port)
 	}
-	if strings.Contains(commands, "parley migrate") { // commands that migrate a database use separate servers
+	if strings.Contains(commands, "parley migrate") { // commands that migrate a database get servers of their own
 		postgres, nats := testkit.PostgresProcess(t), testkit.NATSProcess(t, "")
 		commands = "export DATABASE_URL=" + quoted(postgres.DSN()) + " NATS_URL=" + nats.URL + "\n" + commands
 	}
@@ -276,7 +278,8 @@ func (r *reader) sh(t *testing.T, b fenced.Block) {
 	}
 }
 
-// json parses a block, and uses the configurations of n8n and of assistants that it contains.
+// json parses a block. If the block is a configuration of n8n or of an assistant, it uses the
+// configuration as that program would.
 func (r *reader) json(t *testing.T, b fenced.Block) {
 	t.Helper()
 	var value struct {

@@ -36,7 +36,7 @@ func needsSpeech(t *testing.T) {
 }
 
 // secure starts a TLS proxy in front of the service, because clients of the Realtime API accept
-// only wss URLs. ca is the path of the proxy's certificate.
+// only wss URLs. It returns the URL of the proxy and, as ca, the path of its certificate.
 func (s *testEnv) secure(t *testing.T) (address, ca string) {
 	t.Helper()
 	target, err := url.Parse(s.parley.BaseURL)
@@ -77,8 +77,7 @@ func spoken(t *testing.T) map[string]map[string]string {
 	return said
 }
 
-// says makes the stub model answer a message that starts with "say: " with the rest of the message
-// instead of an echo.
+// says makes the stub model answer a message "say: TEXT" with TEXT instead of an echo.
 func says(req openaistub.Request) (openaistub.Reply, bool) {
 	text, ok := strings.CutPrefix(req.Prompt(), "say: ")
 	return openaistub.Reply{Text: text}, ok

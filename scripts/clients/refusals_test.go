@@ -15,7 +15,7 @@ import (
 )
 
 // refusing wraps a model provider. It rejects a request whose last message begins with "refuse ".
-// The error's message is the text of this message.
+// The text of that message is the message of the error.
 func refusing(model http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := modelstub.ReadBody(r)
@@ -39,8 +39,8 @@ func refusing(model http.Handler) http.Handler {
 	})
 }
 
-// memberKey adds a member who is not an admin to the organization, and returns an API key of this
-// member.
+// memberKey adds a user to the organization who is a member but not an admin, and returns an API
+// key of this user.
 func (s *testEnv) memberKey(t *testing.T, organization string) string {
 	t.Helper()
 	s.mu.Lock()

@@ -19,8 +19,8 @@ func (s *testEnv) goSDK(t *testing.T, url string) *parley.Client {
 	return client
 }
 
-// must returns a function that passes a call's result through and fails the test if the call
-// failed.
+// must returns a function that takes the results of a call. The function returns the call's value,
+// or fails the test if the call returned an error.
 func must[T any](t *testing.T) func(value T, err error) T {
 	t.Helper()
 	return func(value T, err error) T {
@@ -136,7 +136,8 @@ func goAgents(t *testing.T, client *parley.Client, agent *parley.Agent) {
 	}
 }
 
-// goTalks sends messages with attached files, and continues their session.
+// goTalks calls the methods for messages with attached files, and continues the session of the
+// messages.
 func goTalks(t *testing.T, client *parley.Client, agentID string) {
 	t.Helper()
 	ctx, session := t.Context(), "go-talks-"+agentID
@@ -235,7 +236,8 @@ func goRuns(t *testing.T, client *parley.Client, agentID string) {
 	lists(t, client.Automations.List(parley.Paging{}), func(a parley.Automation) string { return a.ID }, session)
 }
 
-// goDecisions approves, denies and cancels runs that wait for a person's decision.
+// goDecisions approves and denies calls of runs that wait for a person's decision, and cancels such
+// runs.
 func goDecisions(t *testing.T, client *parley.Client, agentID string) {
 	t.Helper()
 	ctx := t.Context()

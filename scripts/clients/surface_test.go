@@ -17,7 +17,7 @@ import (
 	"parley/shared/yamldoc"
 )
 
-// sent describes the request that a client sends for an operation of the OpenAPI document.
+// sent is the request that a client must send for an operation of the OpenAPI document.
 type sent struct{ method, path, action string }
 
 // documentOperations returns the operations of the OpenAPI document in the document's order, one
@@ -99,7 +99,7 @@ func TestSurfaceOfDocument(t *testing.T) {
 	}
 }
 
-// compareMethods compares an SDK's methods with the list.
+// compareMethods fails the test unless an SDK has exactly the methods in the list.
 func compareMethods(t *testing.T, sdk string, got []string) {
 	t.Helper()
 	want := surface.Methods(sdk)
@@ -115,7 +115,7 @@ func compareMethods(t *testing.T, sdk string, got []string) {
 	}
 }
 
-// TestSurfaceOfTypeScript compares the client's methods with the list.
+// TestSurfaceOfTypeScript compares the methods of the TypeScript SDK with the list of methods.
 func TestSurfaceOfTypeScript(t *testing.T) {
 	t.Parallel()
 	node := needsNode(t)
@@ -127,7 +127,7 @@ func TestSurfaceOfTypeScript(t *testing.T) {
 }
 
 // TestSurfaceOfPython compares the methods of the synchronous and the asynchronous client with the
-// list. No method's name may shadow a Python builtin.
+// list of methods. No method's name may shadow a Python builtin.
 func TestSurfaceOfPython(t *testing.T) {
 	t.Parallel()
 	needsPython(t)
@@ -154,7 +154,7 @@ func camelCase(name string) string {
 	return strings.Join(words, "")
 }
 
-// TestSurfaceOfGo compares the client's methods with the list.
+// TestSurfaceOfGo compares the methods of the Go SDK with the list of methods.
 func TestSurfaceOfGo(t *testing.T) {
 	t.Parallel()
 	var got []string

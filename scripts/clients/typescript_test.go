@@ -16,8 +16,9 @@ import (
 	"parley/shared/testkit"
 )
 
-// typeScript contains the packaged TypeScript SDK, built once with the commands of its README. It
-// has the package, a project that uses the package, and the source directory with the compiler.
+// typeScript contains the packaged TypeScript SDK, built once with the commands of its README. Its
+// fields are the package, a project that uses the package, and the source directory, which contains
+// the compiler.
 var typeScript struct {
 	sync.Mutex
 
@@ -25,7 +26,7 @@ var typeScript struct {
 }
 
 // packTypeScript builds the package as the SDK's README describes, in a fresh checkout next to a
-// project. All tests share the checkout and the project, so they stay after the test.
+// project. All tests share the checkout and the project, so the end of a test does not remove them.
 func packTypeScript(t *testing.T, below string) {
 	t.Helper()
 	needsNode(t)
@@ -109,7 +110,8 @@ func save(t *testing.T, dir, name, text string) {
 	}
 }
 
-// TestTypeScriptPackage checks that the npm package contains only files that users need.
+// TestTypeScriptPackage checks that the npm package contains no files besides those that users
+// need.
 func TestTypeScriptPackage(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -251,8 +253,8 @@ func TestTypeScriptReadme(t *testing.T) {
 	}
 }
 
-// installedTypeScript checks the results of the README's commands: the package is in the project,
-// and the checkout has no new files.
+// installedTypeScript checks the effects of the README's commands: the project contains the
+// package, and the checkout contains no new files.
 func installedTypeScript(t *testing.T) {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(typeScript.project, "node_modules", "parley-sdk", "dist", "index.js")); err != nil {
@@ -276,8 +278,8 @@ func installedTypeScript(t *testing.T) {
 	}
 }
 
-// TestTypeScriptSurface calls every method of the client. Together, the methods must send each
-// operation for which the SDKs have a method.
+// TestTypeScriptSurface calls every method of the client. Together, the methods must send requests
+// for all operations that the SDKs support.
 func TestTypeScriptSurface(t *testing.T) {
 	t.Parallel()
 	needsNode(t)

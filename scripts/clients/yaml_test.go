@@ -41,7 +41,7 @@ type structure struct {
 			APIKey  string `yaml:"apiKey"`
 		}
 	}
-	Services map[string]struct{ Environment map[string]string } // the services of a Compose file for Open WebUI
+	Services map[string]struct{ Environment map[string]string } // the services, if the block is a Compose file for Open WebUI
 }
 
 // container is a container in a pod.
@@ -124,7 +124,8 @@ func (r *reader) expressions(t *testing.T, b fenced.Block, text string) string {
 	})
 }
 
-// cronJob runs the commands of the containers of a Kubernetes CronJob, and returns their number.
+// cronJob runs the command of each container of a Kubernetes CronJob, and returns the number of
+// containers.
 func (r *reader) cronJob(t *testing.T, b fenced.Block, s structure) (done int) {
 	t.Helper()
 	if s.Kind != "CronJob" {
@@ -174,7 +175,7 @@ func (r *reader) variables(t *testing.T, b fenced.Block, text string) string {
 
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// dotenv checks a block with the environment variables of an OpenAI client.
+// dotenv checks a block that sets the environment variables of an OpenAI client.
 func (r *reader) dotenv(t *testing.T, b fenced.Block) {
 	t.Helper()
 	set := map[string]string{}

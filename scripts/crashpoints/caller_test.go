@@ -73,13 +73,14 @@ func (b *testEnv) sendWithin(ctx context.Context, method, path string, header ma
 	return answer{status: res.StatusCode, header: res.Header, body: raw, err: err}
 }
 
-// call is a client's request. Its name is also its idempotency key and the name of its bill.
+// call is a request for a run, which a client sends and repeats. Its name is also its idempotency
+// key and the name of its bill.
 type call struct {
 	name string
 	tool string // tool that pays the bill; empty: the agent echoes the message
 	chat bool   // whether the chat endpoint is used instead of a trigger
 
-	padding string // text that is added to the message if no tool pays
+	padding string // text that makes the message longer, if no tool pays
 	rates   bool   // whether the client provides the tool rate, which the model then also calls
 }
 
@@ -137,19 +138,20 @@ type settled struct {
 	run
 
 	body  []byte
-	asked int // number of decisions that the person was asked for
+	asked int // number of decisions that a person had to make
 	err   error
 }
 
-// begin repeats a call in a new goroutine until its run has finished.
+// begin starts a goroutine that sends a call repeatedly until its run has finished.
 func (b *testEnv) begin(c call) <-chan settled {
 	done := make(chan settled, 1)
 	go func() { done <- b.settle(c) }()
 	return done
 }
 
-// settle repeats a call until its run has finished, for at most the time patience. If the run waits
-// for a decision or for results of the client, it sends them.
+// settle sends a call repeatedly until its run has finished, for at most the time patience. If the
+// run waits for a decision or for results of the client's tool, settle sends the decision or the
+// results.
 func (b *testEnv) settle(c call) settled {
 	ctx, cancel := context.WithTimeout(b.Context(), patience)
 	defer cancel()
@@ -260,8 +262,8 @@ func (b *testEnv) check(all []settled, rows map[string]string) {
 	}
 }
 
-// settleAll awaits the calls and records the fingerprints of their rows. It calls the function
-// then, which may return outcomes of further calls. Finally it checks all calls.
+// settleAll awaits the calls and records the fingerprints of their rows. Then it calls the function
+// then, which may return the outcomes of further calls, and checks all of the calls.
 func (b *testEnv) settleAll(then func() []settled, calls ...<-chan settled) (all []settled) {
 	b.Helper()
 	rows := map[string]string{}

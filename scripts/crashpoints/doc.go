@@ -15,6 +15,6 @@
 // effect, and a replay returns the same JSON.
 //
 // TestRows injects one fault at a time: at every point in shared/failpoint, and every fault that
-// docs/reliability.md names. TestPairs kills two processes of a run: one at a first point, and at a
-// second point the process that continues the run.
+// docs/reliability.md names. TestPairs kills two processes of a run. The first one is killed at one
+// point, and the process that continues the run is killed at another point.
 package crashpoints

@@ -23,8 +23,8 @@ import (
 const (
 	// secretsKey is a key of 32 bytes in base64.
 	secretsKey = "Y3Jhc2gtY3Jhc2gtY3Jhc2gtY3Jhc2gtY3Jhc2gtY3I="
-	// patience bounds the time from a fault until the run has finished. It includes the expiry of
-	// leases on a slow machine.
+	// patience is the maximum time from a fault until the run has finished. It is long enough for
+	// leases to expire on a slow machine.
 	patience = 4 * time.Minute
 )
 
@@ -56,12 +56,12 @@ type testEnv struct {
 	parts    map[role]*testkit.Process
 	key      string // API key of the organization
 	agentID  string
-	unkept   bool         // whether the tool ledger was unavailable, so that an outcome may exist only in a run's journal
+	unkept   bool         // whether the tool ledger was unavailable; if so, an outcome may exist only in a run's journal
 	settled  int          // number of calls that were checked
 	refused  atomic.Int64 // number of responses with status 429 or 503
 }
 
-// options are the differences between an environment and the default.
+// options describe an environment that differs from the default.
 type options struct {
 	store    string           // JetStream's data directory; empty: a new one
 	dsn      string           // address of an existing database; empty: a new one on the shared server
@@ -106,21 +106,21 @@ func newTestEnv(t *testing.T, o options) *testEnv {
 		b.start(r, o.armed[r])
 	}
 
-	// A run that is accepted before the worker announces its slots waits for the sweeper. The ingress
-	// then does not publish its job.
+	// If a run is accepted before the worker has announced its slots, the ingress does not publish
+	// the run's job, and the run waits for the sweeper. So wait until the slots are announced.
 	b.eventually("the worker has announced its slots", func() bool { return b.number(`SELECT count(*) FROM worker_slots`) > 0 })
 	return b
 }
 
-// start starts the process of a role and returns when it is ready. The value of PARLEY_FAILPOINTS
-// is armed.
+// start starts the process of a role and returns when it is ready. The parameter armed is the value
+// of PARLEY_FAILPOINTS.
 func (b *testEnv) start(r role, armed string) {
 	b.Helper()
 	b.parts[r] = testkit.StartProcess(b, b.command(r, armed))
 }
 
-// launch starts the process of a role. It does not wait until the process is ready, because a
-// waiting run may kill the process before that.
+// launch starts the process of a role. It does not wait until the process is ready, because a run
+// that waits for the process may reach a failpoint and kill it before that.
 func (b *testEnv) launch(r role, armed string) {
 	b.Helper()
 	command := b.command(r, armed)
@@ -160,12 +160,14 @@ func (b *testEnv) signUp() {
 	b.agentID = made.ID
 }
 
-// reached reports whether a process has reached a point at which it was set to fail.
+// reached reports whether a process has reached one of the points at which PARLEY_FAILPOINTS makes
+// it fail.
 func reached(p *testkit.Process, at failpoint.Point) bool {
 	return strings.Contains(p.Output(), fmt.Sprintf("failpoint: %s: ", at))
 }
 
-// awaitReached waits until the process of a role has reached a point at which it was set to fail.
+// awaitReached waits until the process of a role has reached one of the points at which
+// PARLEY_FAILPOINTS makes it fail.
 func (b *testEnv) awaitReached(r role, at failpoint.Point) {
 	b.Helper()
 	b.eventually(fmt.Sprintf("%s comes by %s", r, at), func() bool { return reached(b.parts[r], at) })
@@ -179,7 +181,8 @@ func (b *testEnv) awaitDeath(r role) {
 	}
 }
 
-// loseLeases lets the leases of all runs expire at once. Waiting would take half a minute.
+// loseLeases makes the leases of all runs expire at once, because waiting for their expiry would
+// take half a minute.
 func (b *testEnv) loseLeases() {
 	b.Helper()
 	if _, err := b.db.ExecContext(b.Context(), `UPDATE open_runs SET lease_until = clock_timestamp() WHERE status = 'running'`); err != nil {

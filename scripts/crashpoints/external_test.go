@@ -13,8 +13,8 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// The agent's tools. If the outcome of a call to payOnce is unknown, a person must decide. The
-// other tool honours idempotency keys.
+// The agent's tools. If the outcome of a call to payOnce is unknown, a person must decide whether
+// to repeat the call. The other tool honours idempotency keys.
 const (
 	once  = "payOnce"
 	byKey = "payByKey"
@@ -28,7 +28,7 @@ type till struct {
 	hits []hit
 }
 
-// hit is one complete request to the till.
+// hit is one complete request that the till has received.
 type hit struct{ key, body string }
 
 func newTill(t *testing.T) *till {
@@ -78,8 +78,8 @@ func newModel(t *testing.T) (url string) {
 	return server.URL + "/v1"
 }
 
-// pays answers a request to the model. It calls the tool that the message names, then repeats the
-// result of the tool.
+// pays answers a request to the model. It calls the tool that the message names, and then answers
+// with the result of the tool.
 func pays(req openaistub.Request) (openaistub.Reply, bool) {
 	var tool, bill string
 	last := req.Messages[len(req.Messages)-1]

@@ -19,8 +19,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// partition is the duration of a network partition. It is longer than the time for which either
-// side waits for the other.
+// partition is the duration of a network partition. It exceeds every timeout with which one side of
+// the connection waits for the other.
 const partition = 20 * time.Second
 
 // hold selects a point at which a process waits until release is called. It returns the value for
@@ -43,14 +43,16 @@ func (b *testEnv) rearm(r role, at failpoint.Point) (release func()) {
 	return release
 }
 
-// replace stops the process of a role and starts another one with the given PARLEY_FAILPOINTS.
+// replace stops the process of a role and starts another one whose PARLEY_FAILPOINTS has the given
+// value.
 func (b *testEnv) replace(r role, armed string) {
 	b.Helper()
 	b.parts[r].Kill9()
 	b.start(r, armed)
 }
 
-// struck begins a call and waits until the process of a role has reached a point.
+// struck begins a call and waits until the process of a role has reached the point at which it
+// fails.
 func (b *testEnv) struck(c call, r role, at failpoint.Point) <-chan settled {
 	b.Helper()
 	done := b.begin(c)
@@ -112,9 +114,9 @@ func TestCommitReplyLost(t *testing.T) {
 	b.noneAsked(b.settleAll(nil, done, b.begin(beside)))
 }
 
-// TestPubAckAndReplyLost cuts the connection from NATS to the ingress in that direction. The job
-// message arrives, but its acknowledgement and the run's reply are lost. The ingress finds the
-// answer when it polls the run's row.
+// TestPubAckAndReplyLost cuts the connection between NATS and the ingress in one direction, towards
+// the ingress. The job message arrives, but its acknowledgement and the run's reply are lost. The
+// ingress finds the answer when it polls the run's row.
 func TestPubAckAndReplyLost(t *testing.T) {
 	t.Parallel()
 	testkit.Long(t)
@@ -131,7 +133,8 @@ func TestPubAckAndReplyLost(t *testing.T) {
 }
 
 // TestStoreLost deletes the stream's data while a worker executes one run and others wait in the
-// stream. Either all data is lost, or the end of each file, as after a crash of the machine.
+// stream. In one subtest all data is lost. In the other, only the end of each file is lost, as
+// after a crash of the machine.
 func TestStoreLost(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(*testing.T, string){"deleted": deleteStore, "truncated": truncateStore} {
@@ -197,7 +200,7 @@ func truncateStore(t *testing.T, dir string) {
 func TestBusDiskFull(t *testing.T) {
 	t.Parallel()
 	testkit.Long(t)
-	disk, err := testkit.MemoryDisk(t, 512) // the stream reserves 256 MiB, and a server uses at most three quarters of a disk
+	disk, err := testkit.MemoryDisk(t, 512) // large enough: the stream reserves 256 MiB, and a server uses at most three quarters of a disk
 	if err != nil {
 		t.Skipf("NOT TESTED: a full disk of NATS: %v", err)
 	}
@@ -228,8 +231,8 @@ func TestBusDiskFull(t *testing.T) {
 	b.noneAsked(b.settleAll(nil, calls...)) // the sweeper recreates the stream, because the server rejects writes to the old one
 }
 
-// cut describes a partition: the role of a process, the server that the process cannot reach, and
-// the point at which the process waits when the partition begins.
+// cut describes a partition: the role of the disconnected process, the server that it cannot reach,
+// and the point at which the process waits when the partition begins.
 type cut struct {
 	role    role
 	setting string
@@ -237,8 +240,8 @@ type cut struct {
 }
 
 // TestPartition disconnects each process from PostgreSQL and from NATS, in one direction and in
-// both. The process is then about to use the server. When the partition ends, the data held back
-// arrives.
+// both. At that moment, the process is about to use the server. When the partition ends, the data
+// that it held back arrives.
 func TestPartition(t *testing.T) {
 	t.Parallel()
 	ways := map[string]func(*testkit.FaultProxy){
@@ -267,7 +270,7 @@ func TestPartition(t *testing.T) {
 }
 
 // run executes calls during a partition and checks them after the partition has ended. The function
-// way begins the partition.
+// way begins the partition in one or both directions.
 func (c cut) run(t *testing.T, way func(*testkit.FaultProxy)) {
 	t.Helper()
 	var proxy *testkit.FaultProxy
@@ -296,8 +299,8 @@ func (c cut) run(t *testing.T, way func(*testkit.FaultProxy)) {
 }
 
 // TestTakenOverDuringAPartition disconnects an agent worker from PostgreSQL until another agent
-// worker has finished its run. When the late statements of the first worker arrive, they change
-// nothing.
+// worker has finished the first worker's run. When the late statements of the first worker arrive,
+// they change nothing.
 func TestTakenOverDuringAPartition(t *testing.T) {
 	t.Parallel()
 	for name, way := range map[string]func(*testkit.FaultProxy){
@@ -326,8 +329,8 @@ func TestTakenOverDuringAPartition(t *testing.T) {
 	}
 }
 
-// TestDatabaseDiskFull fills the disk with the tables while one run is about to finish and others
-// arrive. It then frees the disk again.
+// TestDatabaseDiskFull fills the disk that holds the tables, while one run is about to finish and
+// other runs arrive. Later it frees the disk.
 func TestDatabaseDiskFull(t *testing.T) {
 	t.Parallel()
 	testkit.Long(t)
@@ -359,7 +362,7 @@ func TestDatabaseDiskFull(t *testing.T) {
 }
 
 // putOnDisk moves the tables of a server's database to a separate disk. The write-ahead log stays
-// where it is.
+// on the server's original disk.
 func putOnDisk(t *testing.T, server *testkit.PostgresServer, dir string) {
 	t.Helper()
 	space := filepath.Join(dir, "tables")

@@ -16,7 +16,7 @@ import (
 // lanes is the number of environments for the pairs. Each environment runs one pair after another.
 const lanes = 8
 
-// place is a point on the path of a run, and the role of the process that fails there.
+// place is a failpoint on the path of a run, and the role of the process that reaches it.
 type place struct {
 	role role
 	at   failpoint.Point
@@ -45,7 +45,7 @@ var path = []place{
 	{ingress, failpoint.AnswerBefore, "kill"},
 }
 
-// Points that a run passes only after a process has died.
+// Points that a run reaches only after a process has died.
 var (
 	requeued    = place{sweep, failpoint.RequeueAfter, "kill"}
 	dispatched  = place{sweep, failpoint.DispatchAfter, "kill"}
@@ -58,7 +58,8 @@ type pair struct{ first, second place }
 
 func (p pair) name() string { return fmt.Sprintf("%s then %s", p.first.at, p.second.at) }
 
-// pairs combines each point on the path with each point that a run passes after a kill there.
+// pairs combines each point on the path with each point that a run passes after a kill at the first
+// one.
 func pairs() (all []pair) {
 	for n, first := range path {
 		for _, second := range pointsAfter(n) {
@@ -83,13 +84,13 @@ func pointsAfter(n int) []place {
 		return path
 	case failpoint.AcceptAfter, failpoint.ClaimBefore:
 		return slices.Concat([]place{redispatch}, from(failpoint.ClaimBefore))
-	case failpoint.PublishJobAfter: // the run may finish before the client retries; the retry then gets the answer from the row
+	case failpoint.PublishJobAfter: // the run may finish before the client retries; if so, the retry gets the answer from the run's row
 		return path[at(failpoint.ClaimBefore):at(failpoint.AnswerBefore)]
 	case failpoint.ClaimAfter, failpoint.TurnBefore: // the journal is still empty
 		return slices.Concat(lost, from(failpoint.ClaimBefore))
 	case failpoint.TurnAfter, failpoint.EffectAfter:
 		return slices.Concat(lost, claim, from(failpoint.EffectAfter))
-	case failpoint.SendBefore, failpoint.SendAfter, failpoint.OutcomeBefore: // the agent worker is alive and requeues the run
+	case failpoint.SendBefore, failpoint.SendAfter, failpoint.OutcomeBefore: // the tool worker died; the agent worker requeues the run
 		return slices.Concat([]place{putBackByIt}, claim, from(failpoint.EffectAfter))
 	case failpoint.OutcomeAfter: // the tool ledger contains the outcome
 		return slices.Concat([]place{putBackByIt}, claim, from(failpoint.ToolBefore))
@@ -99,7 +100,7 @@ func pointsAfter(n int) []place {
 		return slices.Concat(lost, claim, from(failpoint.FinishBefore))
 	case failpoint.FinishAfter: // an ingress that gets no reply polls the run
 		return path[at(failpoint.AnswerBefore):]
-	default: // DoneAfter, AnswerBefore: the run has finished, and its job message is acknowledged
+	default: // DoneAfter, AnswerBefore: at DoneAfter and AnswerBefore, the run has finished and its job message is acknowledged
 		return nil
 	}
 }
@@ -108,7 +109,7 @@ func pointsAfter(n int) []place {
 var shortPairs = []pair{
 	{path[0], path[1]},   // the client's retry is accepted
 	{path[4], path[4]},   // the process dies twice after a claim
-	{path[10], path[10]}, // the request is sent twice with one key
+	{path[10], path[10]}, // here the request to the till is sent twice with the same key
 }
 
 // TestPairs kills the process of a run at one point. At another point, it kills the process that
@@ -145,7 +146,8 @@ func TestPairs(t *testing.T) {
 	}
 }
 
-// within returns the environment for a subtest. The environment's processes outlive the subtest.
+// within returns the environment for a subtest. The processes of the environment continue after the
+// subtest.
 func (b *testEnv) within(t *testing.T) *sharedEnv {
 	t.Helper()
 	inner := &sharedEnv{testEnv: b, outer: b.T}
@@ -192,8 +194,9 @@ func (p place) arm(n int) string {
 	return fmt.Sprintf("%s=%s@%d", p.at, p.does, n)
 }
 
-// times returns the pass of the second point on which the second process dies. If the second point
-// precedes the first one on the path, the first process has already passed it once.
+// times returns the number of the pass of the second point at which the second process dies. It is
+// 2 if the second point precedes the first one on the path, because the first process has already
+// passed it once, and otherwise 1.
 func (p pair) times() int {
 	first := slices.Index(path, p.first)
 	if second := slices.Index(path, p.second); second >= 0 && second < first {
@@ -231,8 +234,9 @@ func (b *testEnv) dropJobMessages() {
 	}
 }
 
-// TestPairsAreOfThePath checks that the pairs cover the path. Each point must be the second point
-// of a pair, and also the first point unless a run passes no further point after a kill there.
+// TestPairsAreOfThePath checks that the pairs cover the path of a run. Each point must be the
+// second point of a pair, and also the first point unless a run passes no further point after a
+// kill there.
 func TestPairsAreOfThePath(t *testing.T) {
 	t.Parallel()
 	all := pairs()

@@ -8,7 +8,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// strike is a fault of a process at a point. The field does is kill or stop, as in
+// strike is a fault of a process at a point. The field does contains kill or stop, as in
 // PARLEY_FAILPOINTS.
 type strike struct {
 	role role
@@ -16,8 +16,8 @@ type strike struct {
 	does string
 }
 
-// row is a run with one fault. If a run reaches the point only after a loss, the row has several
-// faults.
+// row describes a run and the fault to inject into it. If a run reaches the point only after an
+// earlier fault, the row contains both faults.
 type row struct {
 	name    string
 	strikes []strike
@@ -160,7 +160,8 @@ func (b *testEnv) replaceStruck(strikes []strike, struck func()) (zombies []zomb
 }
 
 // resume resumes frozen processes. It waits until each of them has noticed that it lost its leases.
-// Tool workers notice it only with another call. resume returns the outcomes of these calls.
+// Tool workers notice it only when they execute another call, so resume starts calls and returns
+// their outcomes.
 func (b *testEnv) resume(zombies []zombie) (calls []settled) {
 	b.Helper()
 	for _, z := range zombies {

@@ -47,7 +47,7 @@ func read(t *testing.T, path string) []byte {
 	return content
 }
 
-// TestEveryPointIsOfUse checks that the product and the tables of rows use every failpoint.
+// TestEveryPointIsOfUse checks that every failpoint is used in the product and in a table of rows.
 func TestEveryPointIsOfUse(t *testing.T) {
 	t.Parallel()
 	called := map[string]bool{}

@@ -58,7 +58,8 @@ func (w *wiretap) with(word string) []busMessage {
 	return found
 }
 
-// markedOrg is an organization in which every text contains a unique word.
+// markedOrg is an organization in which every text contains a word that is unique to the
+// organization, its mark.
 type markedOrg struct {
 	account
 	word   string
@@ -92,7 +93,7 @@ func newMarked(t *testing.T, in *edge) markedOrg {
 	return m
 }
 
-// delivered sends an event to the hook and waits for the hook's run.
+// delivered sends a delivery to the hook and waits for the run that it starts.
 func (m markedOrg) delivered(t *testing.T) {
 	t.Helper()
 	got := send(t.Context(), http.MethodPost, m.hook, map[string]string{"X-Token": m.secret}, map[string]string{"text": "delivered " + m.word})
@@ -156,8 +157,8 @@ func TestCanariesStayWithTheirOrganization(t *testing.T) {
 	}
 }
 
-// checkMarks searches for the marks of organization m in the other organization's model calls and
-// in the messages on the bus.
+// checkMarks fails the test if it finds the mark of organization m in the other organization's
+// model calls and in the messages on the bus.
 func checkMarks(t *testing.T, c *cluster, bus *wiretap, m, other markedOrg) {
 	t.Helper()
 	prompts := 0

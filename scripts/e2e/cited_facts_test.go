@@ -32,7 +32,7 @@ type corpusSource struct {
 	text    string
 	folded  string          // the text as plain returns it, for comparisons
 	numbers []sourceNumber  // numbers that are written unambiguously
-	read    map[string]bool // each amount that the text's digits can mean
+	read    map[string]bool // each amount that digits of the text can mean; see readings
 	signed  map[string]bool // amounts that follow a minus sign or a dash
 	words   []string        // in the text's order, with their punctuation
 }
@@ -55,8 +55,8 @@ var notations = map[string]*regexp.Regexp{
 // number.
 var digitRuns = regexp.MustCompile(`\d+(?:[.,'’\x{A0}\x{202F} ]\d+)*`)
 
-// notationOf returns the key in notations for a document, whose name contains its language:
-// tour.fr.md.
+// notationOf returns the key in the map notations for a document. The name of a document contains
+// its language, as in tour.fr.md.
 func notationOf(name string) string {
 	language := ""
 	if parts := strings.Split(name, "."); len(parts) == 3 {
@@ -79,8 +79,8 @@ func newCorpusSource(id int, name, text string) corpusSource {
 	for _, at := range digitRuns.FindAllStringIndex(text, -1) {
 		before, _ := utf8.DecodeLastRuneInString(text[:at[0]])
 		if unicode.Is(unicode.Latin, before) || before == '_' {
-			// The first digits are a part of a word such as B12. Only digits after a separator may
-			// be a number.
+			// The first digits are a part of a word such as B12. Only digits that follow a
+			// separator may be a number of their own.
 			next := strings.IndexFunc(text[at[0]:at[1]], func(r rune) bool { return !unicode.IsDigit(r) })
 			if next < 0 {
 				continue
@@ -108,8 +108,7 @@ func newCorpusSource(id int, name, text string) corpusSource {
 	return s
 }
 
-// cutSign removes a minus sign from the end of a text. It returns false if the text does not end
-// with one.
+// cutSign removes a minus sign from the end of a text. It returns false if there is no such sign.
 func cutSign(text string) (string, bool) {
 	if rest, ok := strings.CutSuffix(text, "-"); ok {
 		return rest, true
@@ -224,8 +223,8 @@ type factGenerator struct {
 	sources []corpusSource
 }
 
-// factKind is a way to make a value from a passage. value returns "" if the passage does not allow
-// such a value. stands reports whether the values occur in the passage.
+// factKind is a way to make values from a passage. The function value returns a value, or "" if the
+// passage does not allow one. The field stands reports whether these values occur in the passage.
 type factKind struct {
 	name   string
 	stands bool
@@ -335,8 +334,8 @@ func (g factGenerator) number(s *corpusSource, write func(sourceNumber) string) 
 	return write(pickOne(g, s.numbers...))
 }
 
-// changed applies a change to a random number of the passage, and returns the result. It returns ""
-// if the passage may also contain the changed number.
+// changed applies a change to a random number of the passage, and returns the result. If the
+// passage may contain the result, too, changed returns "".
 func (g factGenerator) changed(s *corpusSource, change func(*sourceNumber)) string {
 	return g.number(s, func(n sourceNumber) string {
 		was := n
@@ -365,7 +364,7 @@ func (g factGenerator) phrase(s *corpusSource) string {
 	return ""
 }
 
-// absent returns the text as JSON, or "" if the text occurs in the passage.
+// absent returns the text as a JSON string, or "" if the text occurs in the passage.
 func (s *corpusSource) absent(text string) string {
 	if somewhere, _ := s.occurs(text); somewhere || text == "" {
 		return ""

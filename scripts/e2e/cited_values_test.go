@@ -35,7 +35,7 @@ type corpusModel struct {
 	answers map[string]*corpusAnswer // by prompt
 }
 
-// corpusAnswer is an answer of the model, with the correctness of each citation.
+// corpusAnswer is an answer of the model. It records for each citation whether it is right.
 type corpusAnswer struct {
 	facts    []fact
 	passages map[int]string // the text of each source, by the source's ID
@@ -144,9 +144,9 @@ type factsRun struct {
 // TestCitedValuesOfACorpus asks an agent with an output schema about documents in nine languages
 // and forms. The model takes numbers, dates, names and table cells from the passages that it
 // received. It also invents values, and cites a source for every value. A run must keep the
-// citations whose value occurs in the source, and remove and count all others. The generator
-// decides with its own, stricter rules whether a value occurs in a source, and leaves out values in
-// doubt.
+// citations whose value occurs in the source, and remove and count all others. The test decides
+// with its own, stricter rules whether a value occurs in a source, and does not use values for
+// which this is doubtful.
 func TestCitedValuesOfACorpus(t *testing.T) {
 	t.Parallel()
 	runs := 60
@@ -197,7 +197,7 @@ func TestCitedValuesOfACorpus(t *testing.T) {
 	tally.report(t, len(texts), runs)
 }
 
-// queryFor returns some words of a text as a query. Each n selects words from a different position.
+// queryFor returns some words of a text as a query. n selects the position of the words.
 func queryFor(text string, n int) string {
 	words := strings.Fields(text)
 	from := n * 97 % len(words)
@@ -222,7 +222,7 @@ func inDocument(t *testing.T, owner account, address, passage string) {
 	t.Errorf("%s: none of %d passages is the one that the model received: %.100q", address, len(part.Passages), passage)
 }
 
-// factTally counts citations by the kind of the fact that they belong to.
+// factTally counts citations by kind of fact.
 type factTally map[string]*factCounts
 
 // factCounts counts the citations of one kind of fact.
@@ -281,8 +281,8 @@ func sameValue(a string, b json.RawMessage) bool {
 	return json.Unmarshal([]byte(a), &one) == nil && json.Unmarshal(b, &other) == nil && one == other
 }
 
-// count counts one citation. stands is whether the value occurs in the source, and kept whether the
-// run kept the citation.
+// count counts one citation. stands reports whether the value occurs in the source, and kept
+// whether the run kept the citation.
 func (f *factCounts) count(stands, kept bool, what string) {
 	f.cited++
 	if stands {

@@ -24,8 +24,8 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// terminal is the environment for tests of the command line. It has a running parley, its demo
-// agent, and an agent whose model follows directives in the message.
+// terminal is the environment for tests of the command line. It consists of a running parley, its
+// demo agent, and an agent whose model follows directives in the message.
 type terminal struct {
 	quickstart.Credentials
 
@@ -33,7 +33,7 @@ type terminal struct {
 	data    string
 	model   *openaistub.Server
 	stub    string // the ID of the agent whose model follows directives
-	users   string // the ID of an agent that system callers may not call
+	users   string // the ID of an agent that only users may call
 }
 
 // cliDeadline is the deadline of all runs. Only a run that is meant to time out reaches it.
@@ -249,8 +249,8 @@ func cliTrigger(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not 
 	triggersWithASchema(t, s)
 }
 
-// triggersWithAFile sends a file with the message. A repetition of the command with the same
-// idempotency key prints the same run.
+// triggersWithAFile sends a file with the message. When the command is repeated with the same
+// idempotency key, it prints the same run.
 func triggersWithAFile(t *testing.T, s *terminal) {
 	t.Helper()
 	report := filepath.Join(t.TempDir(), "report.md")
@@ -475,7 +475,7 @@ func cliInterrupted(t *testing.T, s *terminal) { //nolint:thelper // a subtest, 
 		eventually(t, requestTimeout, "the command knows its run and is interrupted", func() bool {
 			message += " again"
 			r = s.interrupted(t, command, s.stub, message)
-			return !strings.Contains(r.err, "had not responded yet") // the service may also respond after the model call
+			return !strings.Contains(r.err, "had not responded yet") // if so, the model was called before the response: try again
 		})
 		r.wants(t, 130, "interrupted\nThe run continues: parley runs show run_")
 		_, id, _ := strings.Cut(r.err, "parley runs show ")
@@ -487,7 +487,7 @@ func cliInterrupted(t *testing.T, s *terminal) { //nolint:thelper // a subtest, 
 }
 
 // interrupted runs a command and interrupts it with Ctrl-C as soon as the model receives the
-// command's last argument.
+// message, which is the command's last argument.
 func (s *terminal) interrupted(t *testing.T, words ...string) commandResult {
 	t.Helper()
 	waiting := s.start(t, nil, words...)
@@ -558,8 +558,7 @@ words parley trigger ag_; printf '%s\n' "${COMPREPLY[@]}" | grep -c '^ag_'
 	}
 }
 
-// reads checks that a shell can parse parley's completion script. The shell does not execute the
-// script.
+// reads checks that a shell can parse parley's completion script, without executing it.
 func (s *terminal) reads(t *testing.T, path, shell string, args ...string) {
 	t.Helper()
 	script := filepath.Join(t.TempDir(), "parley."+shell)

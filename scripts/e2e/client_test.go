@@ -63,7 +63,7 @@ func sendBy(ctx context.Context, by *http.Client, method, url string, header map
 		return answer{err: err}
 	}
 
-	req.GetBody = nil // prevents an automatic retry of a request that the service may have read
+	req.GetBody = nil // prevents an automatic retry: the service may already have read the request
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -118,7 +118,7 @@ func (a answer) wantRetryAfter(t *testing.T) {
 	}
 }
 
-// replayed fails the test unless the response is the stored response of a finished run.
+// replayed fails the test unless the response is a replay of a finished run's stored response.
 func (a answer) replayed(t *testing.T) answer {
 	t.Helper()
 	a.want(t, http.StatusOK)
@@ -207,7 +207,7 @@ func signUp(t *testing.T, url string) account {
 	return a
 }
 
-// at returns the account with requests going to another ingress.
+// at returns a copy of the account that sends its requests to another ingress.
 func (a account) at(in *edge) account {
 	a.url = in.url
 	return a

@@ -22,7 +22,7 @@ const secretsKey = "ZTJlLWUyZS1lMmUtZTJlLWUyZS1lMmUtZTJlLWUyZSE="
 
 // cluster is the set of servers for the ingresses and workers of one test.
 type cluster struct {
-	postgres *testkit.PostgresServer // nil if the servers are given, as is nats
+	postgres *testkit.PostgresServer // nil, like nats, if the test does not start the servers itself
 	nats     *testkit.NATSServer
 	dsn, bus string // URLs of the servers
 	store    string // JetStream's directory
@@ -71,8 +71,8 @@ func newClusterAt(t *testing.T, dsn, bus string, settings ...string) *cluster {
 	return &cluster{dsn: dsn, bus: bus, model: newLedger(t), db: db, settings: settings}
 }
 
-// environment returns the environment variables of a process: those of the cluster, and then the
-// given settings, which take precedence.
+// environment returns the environment variables of a process: those of the cluster and the given
+// settings. The settings take precedence.
 func (c *cluster) environment(settings []string) []string {
 	env := []string{
 		"DATABASE_URL=" + c.dsn, "NATS_URL=" + c.bus, "SECRETS_KEY=" + secretsKey,
@@ -118,7 +118,7 @@ func (e *edge) awaitConnections(t *testing.T, n int) {
 		return open >= n
 	})
 
-	// The ingress accepts connections in order. So after it has served this request on a later
+	// The ingress accepts connections in order. After it has served a request on a newer
 	// connection, it has accepted all n connections.
 	send(t.Context(), http.MethodGet, e.url+"/healthz", nil, nil).want(t, http.StatusOK)
 }

@@ -68,8 +68,8 @@ func (a account) asks(t *testing.T, session, message string) codeRun {
 	return r
 }
 
-// TestCodeAndPlot asks the offline model, which needs no provider's key, for a number and a plot.
-// It then makes the model run invalid code.
+// TestCodeAndPlot asks an agent with the offline model, which needs no key of a provider, for a
+// number and a plot. It then makes the agent run invalid code.
 func TestCodeAndPlot(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -154,7 +154,7 @@ func TestChaosCode(t *testing.T) {
 		waiting <- owner.asks(t, "s", slow)
 	}()
 
-	var orphans []string // read only once, because the program may end soon
+	var orphans []string // read only once, because the program may end before another look
 	eventually(t, 20*time.Second, "the program runs", func() bool {
 		orphans = commands(t, mark)
 		return len(orphans) > 0

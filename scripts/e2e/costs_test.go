@@ -19,8 +19,8 @@ type runCosts struct {
 	Error     *struct{ Code string }          `json:"error"`
 }
 
-// priced fails the test unless the run's cost matches its tokens. A million input tokens cost 1,
-// and a million output tokens cost 2.
+// priced fails the test unless the run's cost matches its tokens. The price is 1 for a million
+// input tokens, and 2 for a million output tokens.
 func (s runCosts) priced(t *testing.T) {
 	t.Helper()
 	if s.Usage.InputTokens == 0 || s.Usage.OutputTokens == 0 || s.Usage.CostMicros != s.Usage.InputTokens+2*s.Usage.OutputTokens || s.Usage.Model != modelName {
@@ -56,7 +56,7 @@ func TestCostsAndCaps(t *testing.T) {
 		t.Errorf("the run was not stopped by its limit: %+v", r)
 	}
 
-	// A cancelled run still shows the costs that it has already caused.
+	// A cancelled run still shows the costs that it caused before the cancellation.
 	waiting := owner.enqueue(t, trigger{message: bill{"payOnce", "cancelled"}.message()})
 	owner.awaitAction(t, waiting)
 	r = runCosts{}

@@ -19,7 +19,7 @@ import (
 const (
 	demoLimit    = 10 // requests per visitor in 60 s
 	demoWindow   = time.Minute
-	demoTemplate = "tpl_writer" // without tools, so its answers depend only on the session
+	demoTemplate = "tpl_writer" // has no tools, so its answers depend only on the session
 	proxyAddress = "127.0.0.1"  // the service trusts X-Forwarded-For from this address
 )
 
@@ -31,7 +31,7 @@ func demoCluster(t *testing.T) (first, second *edge) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Templates are stored as `parley migrate` and `parley up` do it.
+	// Store the templates as `parley migrate` and `parley up` do.
 	if err := errors.Join(st.Agents.SyncTemplates(t.Context(), templates.All()), st.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -41,8 +41,8 @@ func demoCluster(t *testing.T) (first, second *edge) {
 	return first, second
 }
 
-// visitor is a demo visitor behind the trusted proxy, given by the value of X-Forwarded-For. If the
-// value is empty, the service uses the proxy's own address.
+// visitor is a demo visitor behind the trusted proxy. It is the value of the header
+// X-Forwarded-For. If it is empty, the service uses the proxy's own address.
 type visitor string
 
 // chat sends a message to the demo template. It is safe for concurrent use.
@@ -108,8 +108,8 @@ func (a answer) wantTurnedAway(t *testing.T) {
 	}
 }
 
-// within fails the test if so much time has passed since began that the first request may no longer
-// count towards the limit.
+// within fails the test if the time since began is so long that the visitor's first request may no
+// longer count towards the limit.
 func within(t *testing.T, began time.Time) {
 	t.Helper()
 	if took := time.Since(began); took >= demoWindow {
@@ -141,14 +141,14 @@ func TestChaosDemoLimitOutlivesAnIngress(t *testing.T) {
 		v.chat(t.Context(), in, "limit", "one too many").wantTurnedAway(t)
 	}
 
-	second.Kill9() // the ingress loses the rejections that it has cached in memory
+	second.Kill9() // with the process, its cached rejections are lost
 	second.Restart()
 	v.chat(t.Context(), second, "limit", "after the restart").wantTurnedAway(t)
 	within(t, began)
 }
 
 // TestDemo runs the tests of the demo that crash no process, all on one cluster. Each test uses its
-// own visitors. Tests without processes cover visitors' rights and the limit's rules
+// own visitors. Visitors' rights and the rules of the limit are covered by tests in other packages
 // (TestAccessMatrix, TestDemoLimit, TestClientAddr).
 func TestDemo(t *testing.T) {
 	t.Parallel()

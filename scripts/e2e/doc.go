@@ -15,14 +15,14 @@
 // The ledger is a loopback server in the test. Agents use the model "openai/ledger", and the
 // workers' OPENAI_BASE_URL is the ledger's URL. The message selects the ledger's behaviour ("sleep
 // 5s: hello", "fault hang*1: hello"; see shared/testkit/openaistub). The ledger records the
-// beginning and end of each model call. From this record, a test can determine whether a run was
-// executed, how often, in which order, and by how many workers simultaneously. It need not ask a
-// process under test.
+// beginning and end of each model call. This record shows a test whether and how often a run was
+// executed, in which order, and by how many workers simultaneously. The test does not have to rely
+// on the processes under test.
 //
 // Voice tests use scripts/internal/realtimeclient and a worker that speaks with espeak-ng.
 // espeak-ng produces the same samples for the same text, so a test can check that no audio is lost
-// when a process dies. A listener transcribes the user's speech: a loopback server in the test that
-// records the audio and returns scripted transcripts.
+// when a process dies. The listener, another loopback server in the test, transcribes the user's
+// speech: it records the audio and returns scripted transcripts.
 //
 // The tests of `parley up` start the program with a private PostgreSQL and an embedded NATS, as a
 // user does who has just cloned the repository.
@@ -32,6 +32,6 @@
 // processes. Chaos tests spend most of their time waiting for the 30 s lease of a dead worker, so
 // more tests run in parallel than the machine has cores.
 //
-// PARLEY_E2E_LONG sets the duration of the run in TestService/client_leaves, for example 10m. The
+// PARLEY_E2E_LONG sets the duration of the load in TestService/client_leaves, for example 10m. The
 // default is 8s.
 package e2e

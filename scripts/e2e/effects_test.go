@@ -13,15 +13,15 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// strikes contains the points of a side-effecting call at which its processes are killed. The
-// points arrived and counted are in the receiver: before it counts the effect, and after this but
-// before it answers. The other points are before a statement of the service. entry is before the
-// tool ledger's entry exists, and flip before the entry changes to sending. outcome is before the
-// outcome is stored in the tool ledger, and step before it is in the run's journal.
+// strikes contains the points of a side-effecting call at which its processes are killed. At
+// arrived, the receiver has the request but has not counted the effect. At counted, it has counted
+// the effect but has not answered. The other points precede a statement of the service: entry
+// creates the tool ledger's entry, flip changes the entry to sending, outcome stores the outcome in
+// the tool ledger, and step stores it in the run's journal.
 //
-// Processes are killed when runs are at all points of one list. A process writes the entries and
-// steps of all its runs with one statement after the other, so only the last point of a list may be
-// within a statement.
+// Each element is a list of points. The process is killed when a run is at each point of the list.
+// A process writes the entries and steps of all its runs with one statement after the other, so
+// only the last point of a list may precede a statement.
 var strikes = [][]string{{"arrived", "counted", "entry"}, {"flip"}, {"outcome"}, {"step"}}
 
 // paying creates an agent with two endpoints of a till. The endpoint payOnce must not be called
@@ -97,14 +97,15 @@ func TestChaosEffects(t *testing.T) {
 	}
 }
 
-// strikeEffects sends the signal to the worker with the given role at each list of strikes, and
-// checks the effects of all runs after other workers have finished them.
+// strikeEffects sends the signal to the worker with the given role, once for each list of strikes,
+// when runs are at the points of the list. After other workers have finished the runs, it checks
+// the runs' effects.
 func strikeEffects(t *testing.T, role, signal string) {
 	t.Helper()
 	receiver := newTill(t)
 	c := newCluster(t, "OUTBOUND_ALLOW="+receiver.host, "LIMIT_USER=50000", "LIMIT_SYSTEM=60000") // for polling every run
-	// On a slow machine, it takes a long time until every run is at its point and the next worker
-	// is ready. Statements that are blocked meanwhile must not time out.
+	// On a slow machine, it takes a long time until every run has reached its point and the next
+	// worker is ready. Statements that are blocked meanwhile must not time out.
 	c.settings = append(c.settings, "DATABASE_URL="+c.postgres.DSN()+"&statement_timeout=180000")
 	c.model.follow(pays)
 	in := c.ingress(t)
@@ -185,7 +186,7 @@ func settleRun(t *testing.T, c *cluster, owner account, receiver *till, b bill, 
 	return asked
 }
 
-// waitingRun contains the fields of a waiting run that these tests use.
+// waitingRun contains the fields that these tests read of a run that waits for a decision.
 type waitingRun struct {
 	Status         string `json:"status"`
 	Message        string `json:"message"`

@@ -6,9 +6,9 @@ import (
 )
 
 // gates blocks statements of the service inside PostgreSQL, so that a test can kill a process
-// during a statement. There are gates before an entry of the tool ledger is written, before it
-// changes to sending or done, and before the step is stored in the journal. The argument "point" of
-// a tool call selects the gate.
+// during a statement. A gate blocks a statement that writes an entry of the tool ledger, that
+// changes an entry to sending or done, or that stores a step in the journal. The argument "point"
+// of a tool call selects the gate.
 type gates struct {
 	c    *cluster
 	conn *sql.Conn

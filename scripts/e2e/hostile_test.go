@@ -27,7 +27,8 @@ const (
 	closeTooBig = 1009
 )
 
-// attack is an attack by a client of the voice API. name describes it in the test's output.
+// attack is one way in which a client of the voice API attacks the service. name describes it in
+// the test's output.
 type attack struct {
 	name string
 	do   func(t *testing.T, owner account, in *edge)
@@ -49,7 +50,7 @@ const (
 	// sessions that the attacks open in parallel, because a client may reconnect before the service
 	// has noticed that its old connection is gone.
 	seats = 32
-	// unread is the number of clients that never read.
+	// unread is the number of clients that never read from their connections.
 	unread = 12
 )
 
@@ -71,7 +72,7 @@ func TestVoiceHostileClients(t *testing.T) {
 		}
 	}
 
-	const last = "vanished clients" // takes half a minute, in which the clients do nothing
+	const last = "vanished clients" // this attack takes half a minute, in which its clients do nothing
 	gone := runTogether(t, map[string]func(*testing.T){last: run(attack{last, vanished})})
 	alone, all := beside.turns(t, 6), map[string]func(*testing.T){}
 	beside.memory.resident(t)
@@ -93,8 +94,8 @@ func TestVoiceHostileClients(t *testing.T) {
 	beside.compare(t, alone, disturbed)
 }
 
-// chatter is a voice session that asks questions automatically and records how long the answers
-// take.
+// chatter is a voice session that asks questions automatically and records the latencies of the
+// answers.
 type chatter struct {
 	memory *memory
 	cancel context.CancelFunc
@@ -102,7 +103,7 @@ type chatter struct {
 
 	mu    sync.Mutex
 	took  []time.Duration
-	hurt  time.Duration // total time for which a listener would have waited for audio
+	hurt  time.Duration // total time in which a listener would have heard silence because audio was late
 	fault error
 }
 
@@ -134,8 +135,8 @@ func (b *chatter) stop() {
 	<-b.done
 }
 
-// talk asks one question after the other and records the latencies, until ctx ends or an answer is
-// wrong.
+// talk asks one question after the other and records the latencies, until ctx ends. It stops at the
+// first wrong answer.
 func (b *chatter) talk(ctx context.Context, line *realtimeclient.Client) error {
 	if _, _, err := line.Until(ctx, "session.created"); err != nil {
 		return err
@@ -346,8 +347,8 @@ func eventFlood(t *testing.T, owner account, _ *edge) {
 	}
 }
 
-// soundFlood sends minutes of audio as fast as the connection accepts them. The service must not
-// accept audio faster than it can recognize speech.
+// soundFlood sends minutes of audio as fast as the connection accepts them. The service must slow
+// the client down to the speed at which it can recognize speech.
 func soundFlood(t *testing.T, owner account, _ *edge) {
 	t.Helper()
 	k := owner.converse(t, "")
@@ -359,7 +360,7 @@ func soundFlood(t *testing.T, owner account, _ *edge) {
 	k.alive()
 }
 
-// endlessTurn sends audio without ever committing it, so that the turn never ends.
+// endlessTurn sends audio without committing it, so that the user's turn never ends.
 func endlessTurn(t *testing.T, owner account, _ *edge) {
 	t.Helper()
 	k := owner.converse(t, "")
@@ -399,7 +400,7 @@ func neverRead(t *testing.T, owner account, in *edge) {
 }
 
 // awaitGone waits until the service has closed the connection. A client that does not read cannot
-// notice this, so the function looks for the connection in the system's list.
+// notice this, so awaitGone looks for the connection in the kernel's table of TCP connections.
 func (s *rawSocket) awaitGone(in *edge, within time.Duration) {
 	s.t.Helper()
 	const established = "01"
@@ -424,8 +425,8 @@ func (s *rawSocket) awaitGone(in *edge, within time.Duration) {
 	})
 }
 
-// vanished opens connections whose clients stop answering pings, like an unplugged machine. One
-// client stops while idle, another in the middle of a message.
+// vanished opens connections whose clients stop answering pings, like those on an unplugged
+// machine. One client stops while idle, another in the middle of a message.
 func vanished(t *testing.T, owner account, in *edge) {
 	t.Helper()
 	idle, half := owner.rawUpgrade(t, in), owner.rawUpgrade(t, in)

@@ -21,7 +21,7 @@ func TestChaosOneRunPerKeyEvenAfterEverythingWasKilled(t *testing.T) {
 	worker := c.worker(t)
 	owner := signUp(t, ingresses[0].url)
 	other := signUp(t, ingresses[1].url)
-	// The run takes 3 s, so that all requests arrive while it is open.
+	// The run takes 3 s, so that all requests arrive before it finishes.
 	asked := trigger{message: "sleep 3s: once", key: "nightly-1"}
 
 	answers := postAtOnce(t, owner, ingresses, asked)
@@ -67,16 +67,16 @@ func TestChaosOneRunPerKeyEvenAfterEverythingWasKilled(t *testing.T) {
 		owner.at(in).post(t.Context(), trigger{message: "another message", key: asked.key}).
 			refused(t, http.StatusUnprocessableEntity, "idempotency_key_reused")
 	}
-	// A later run completes, so the worker works again. If the first run had still been open, the
-	// worker would have executed it before this one.
+	// Send another run and wait until it completes. If the first run were still open, the worker
+	// would execute it before this one.
 	owner.post(t.Context(), trigger{message: "after"}).completed(t, echoed("after"), 1)
 	if calls := c.model.count(asked.message); calls != 1 {
 		t.Fatalf("model calls after the restart = %d, want 1", calls)
 	}
 }
 
-// postAtOnce sends a trigger many times simultaneously over separate connections, alternating
-// between the ingresses.
+// postAtOnce sends the same trigger many times simultaneously, each time over a separate
+// connection. It alternates between the ingresses.
 func postAtOnce(t *testing.T, owner account, ingresses []*edge, tr trigger) []answer {
 	t.Helper()
 	answers := make([]answer, sameKeyPosts)

@@ -67,9 +67,9 @@ func newLibrary(t *testing.T, mark string) *library {
 	return l
 }
 
-// TestChaosIngest kills or freezes an ingest worker that has a document at each point of the
-// processing. Each document becomes ready, or failed with a reason, exactly once. Late statements
-// of a frozen worker change nothing.
+// TestChaosIngest kills or freezes an ingest worker at each point of the processing of a document.
+// Each document becomes ready, or failed with a reason, exactly once. Late statements of a frozen
+// worker change nothing.
 func TestChaosIngest(t *testing.T) {
 	t.Parallel()
 	for _, signal := range []string{"kill", "stop"} {
@@ -80,8 +80,8 @@ func TestChaosIngest(t *testing.T) {
 	}
 }
 
-// strikeIngest sends the signal to an ingest worker after documents have reached all points, and
-// checks each document once another worker has processed it.
+// strikeIngest sends the signal to an ingest worker that processes a document at each of the
+// points. After another worker has processed the documents, it checks each of them.
 func strikeIngest(t *testing.T, signal string) {
 	t.Helper()
 	shelf := newLibrary(t, "mark"+"fetch")
@@ -105,7 +105,7 @@ func strikeIngest(t *testing.T, signal string) {
 	case <-time.After(60 * time.Second):
 		t.Fatal("the document was not fetched")
 	}
-	for _, point := range points { // uploaded one by one, because a blocked claim delays all its documents
+	for _, point := range points { // uploads the documents one by one, because a blocked claim delays all documents that it claims
 		content := manual("mark" + point)
 		if point == "failed" {
 			content = []byte("%PDF-1.4\nthis is none\n")

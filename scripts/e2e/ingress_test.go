@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// waiters is the number of requests that are waiting for their runs when the ingress ends.
+// waiters is the number of requests that wait for their runs when the test kills or stops the
+// ingress.
 const waiters = 8
 
 // TestChaosIngressKilledWithWaiters kills an ingress while requests wait for their run. The run
@@ -64,7 +65,7 @@ func TestStoppingIngressAnswersItsWaiters(t *testing.T) {
 
 	c.model.awaitCalls(t, asked.message, 1)
 	id := c.text(t, "SELECT id FROM runs")
-	polls := make(chan answer, 1) // a long poll that also waits for the run
+	polls := make(chan answer, 1) // receives the response to a long poll, which also waits for the run
 	go func() { polls <- owner.get(t.Context(), "/api/runs?id="+id+"&wait=40") }()
 	leaving.awaitConnections(t, len(waiting)+1)
 	leaving.Term()

@@ -17,20 +17,21 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// injection is the text of a prompt injection, and the way by which it reaches the model.
+// injection is a prompt injection: its text, and the way in which the text reaches the model.
 type injection struct {
 	Where string `json:"where"` // one of page, json, header and fake
 	Text  string `json:"text"`
 }
 
-// Secrets that must not leak: the value of a secret header, and the prompt of another organization.
+// Secrets that no injection may reveal: the value of a secret header, and the system prompt of
+// another organization's agent.
 const (
 	secretHeader  = "canary-of-the-header-5d41"
 	otherAgentSay = "canary-of-another-organization-77aa"
 )
 
-// attacker is a server that outbound requests could reach, but that no organization has listed as
-// an endpoint. It must receive no requests.
+// attacker is a server that the service could reach, but that is in no organization's list of
+// endpoints. It must receive no requests.
 type attacker struct {
 	url, host string
 
@@ -58,8 +59,8 @@ func (a *attacker) requests() []string {
 	return append([]string(nil), a.seen...)
 }
 
-// shop is the server that the organization has listed. Its responses contain the injections, and
-// some of them redirect to other hosts.
+// shop is the server in the organization's list of endpoints. Its responses contain the injections,
+// and some of them redirect to other hosts.
 type shop struct {
 	url, host string
 	evil      string
@@ -211,7 +212,7 @@ func htmlPage(n int, text injection) []byte {
 		n, shown, n, n, shown, shown))
 }
 
-// shopper creates an agent that has every tool that the injections try to misuse.
+// shopper creates an agent that has all tools that the injections try to misuse.
 func (a account) shopper(t *testing.T, listed *shop, model string) account {
 	t.Helper()
 	var agent struct {

@@ -17,7 +17,7 @@ import (
 	"parley/shared/testkit/pdf"
 )
 
-// kept contains the fields of a document in the API that these tests use.
+// kept contains the fields that these tests use of a document in the API.
 type kept struct {
 	ID     string `json:"id"`
 	Name   string `json:"name"`
@@ -121,7 +121,7 @@ func (a account) reader(t *testing.T, model string) account {
 }
 
 // manual returns a PDF of twelve pages. Page seven contains the lamp's warranty period. Every page
-// contains the mark.
+// contains the text mark.
 func manual(mark string) []byte {
 	pages := make([]pdf.Page, 12)
 	for i := range pages {
@@ -241,7 +241,8 @@ func opensItsPage(t *testing.T, owner account, r citedPage, document string) {
 	}
 }
 
-// leavesNothing fails the test if a mark occurs in a table, in a file of JetStream, or in a log.
+// leavesNothing fails the test if a mark of the deleted document occurs in a table, in a file of
+// JetStream, or in a log.
 func leavesNothing(t *testing.T, c *cluster, mark string, logs ...string) {
 	t.Helper()
 	rows, err := c.db.QueryContext(t.Context(), `SELECT c.table_name, c.column_name, c.data_type FROM information_schema.columns c

@@ -16,8 +16,8 @@ import (
 // modelName is the name of the model whose calls the ledger answers.
 const modelName = "openai/ledger"
 
-// headerCall is a header that contains a call's index in the ledger. ServeHTTP sets it, and name
-// reads it after the stub has parsed the prompt.
+// headerCall is a request header with the index of a call in the ledger. ServeHTTP sets the header
+// for the method name, which the stub calls with the parsed prompt.
 const headerCall = "X-Ledger-Call"
 
 // ledger is the model provider of a cluster. It records every call.
@@ -72,8 +72,8 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.stub.ServeHTTP(answer, r)
 }
 
-// timedWriter records the time just before each piece of an answer is sent. The client may act on a
-// piece before the call that sends it returns, so a later time would be too late.
+// timedWriter records the time just before each piece of an answer is sent. A time after the send
+// would be too late, because the client may act on a piece before the sending call returns.
 type timedWriter struct {
 	http.ResponseWriter
 
@@ -100,16 +100,16 @@ func (l *ledger) answerAfter(prompt string, delays ...time.Duration) {
 	l.delays[prompt] = delays
 }
 
-// follow installs a script that is asked first for each call's answer. If it returns false, the
-// other rules apply.
+// follow installs a script, a function that is called first to answer each call. If the script
+// returns false, the other rules apply.
 func (l *ledger) follow(script func(openaistub.Request) (openaistub.Reply, bool)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.scripts = append(l.scripts, script)
 }
 
-// name records a call's prompt, and returns the answer that a test has set for the call. It returns
-// false if there is none, and the stub's rules apply.
+// name records a call's prompt, and returns the answer that a test has set for the call. If there
+// is none, it returns false, and the stub's rules apply.
 func (l *ledger) name(req openaistub.Request) (openaistub.Reply, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -160,12 +160,12 @@ func (l *ledger) awaitCalls(t *testing.T, prompt string, n int) {
 	eventually(t, 30*time.Second, strconv.Itoa(n)+" model calls of "+strconv.Quote(prompt), func() bool { return l.count(prompt) >= n })
 }
 
-// countBeyond returns the number of calls that began while window or more other calls were in
+// countBeyond returns the number of calls that began while at least window other calls were in
 // progress.
 func countBeyond(calls []call, window int) int {
 	over := 0
 	for _, c := range calls {
-		open := 0 // including the call itself
+		open := 0 // number of calls in progress, including the call itself
 		for _, other := range calls {
 			if !other.began.After(c.began) && (other.ended.IsZero() || other.ended.After(c.began)) {
 				open++

@@ -122,7 +122,8 @@ func TestFloodLeavesTheWaitOfOthers(t *testing.T) { //nolint:paralleltest // it 
 	}
 }
 
-// waits contains the durations from a run's request to its response, and to its model call.
+// waits contains two durations of each run: from its request to its response, and from its request
+// to its model call.
 type waits struct{ answered, begun []time.Duration }
 
 func (w *waits) String() string {
@@ -153,7 +154,7 @@ func (w *waits) measure(t *testing.T, c *cluster, of account, name string, sampl
 }
 
 // TestOverloadRefusesNewRunsAndReplaysOld fills an organization's backlog. The service must then
-// reject new triggers, but still return the stored result of an earlier one.
+// reject new triggers, but must still return the stored result of an earlier trigger.
 func TestOverloadRefusesNewRunsAndReplaysOld(t *testing.T) {
 	t.Parallel()
 	const backlog = 5

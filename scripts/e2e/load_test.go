@@ -66,15 +66,16 @@ func (l *load) count() int {
 	return len(l.calls)
 }
 
-// end waits for the outstanding responses, and returns all calls in the order of their responses.
+// end waits for the outstanding responses, and returns all posted triggers in the order of their
+// responses.
 func (l *load) end() []posted {
 	l.stop()
 	l.callers.Wait()
 	return l.calls
 }
 
-// runFor returns the ID of the run in a response, or "" if it has none. It does not fail the test,
-// so goroutines can call it.
+// runFor returns the ID of the run that a response contains, or "". It does not fail the test, so
+// goroutines can call it.
 func runFor(a answer) string {
 	var r run
 	if json.Unmarshal(a.body, &r) != nil {
@@ -100,9 +101,9 @@ func tookFor(calls []posted) (took []time.Duration) {
 	return took
 }
 
-// bound returns the limit for a measured value. The limit is normally the argument promised. If
-// more than two processes wait for each core before the test begins, measurements are unreliable,
-// and the limit is the argument busy.
+// bound returns the limit for a measured value. The limit is normally promised. It is busy if more
+// than two processes wait for each core before the test begins, because measurements are unreliable
+// then.
 func bound(t *testing.T, promised, busy float64) float64 {
 	t.Helper()
 	raw, err := os.ReadFile("/proc/loadavg")
@@ -122,7 +123,7 @@ func bound(t *testing.T, promised, busy float64) float64 {
 	return busy
 }
 
-// filled returns the resident anonymous memory of a process, in bytes.
+// filled returns the resident memory of a process without mapped files, in bytes.
 func filled(t *testing.T, p *testkit.Process) int64 {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))

@@ -18,8 +18,8 @@ import (
 // roles contains the roles of workers. Each role has its own user in deploy/nats/accounts.conf.
 var roles = []string{"agent", "tool", "ingest", "voice", "sweep"}
 
-// busSecrets returns the environment variables for the servers' configuration. The password of the
-// user agent is passagent, and so on.
+// busSecrets returns the environment variables with the users' passwords for the configuration of
+// the servers. The password of the user agent is passagent, and so on.
 func busSecrets() (env []string) {
 	for _, user := range append([]string{"ingress", "operator", "admin"}, roles...) {
 		env = append(env, "NATS_"+strings.ToUpper(user)+"_PASSWORD=pass"+user)
@@ -54,7 +54,7 @@ func (c *cluster) startWorkers(t *testing.T, settings []string, servers ...*test
 }
 
 // TestServiceWithLeastRightsOnTheBus runs each part of the service as its own user of
-// deploy/nats/accounts.conf. The bus must not reject any subject that a part uses.
+// deploy/nats/accounts.conf. The bus must not reject the use of any subject that a part needs.
 func TestServiceWithLeastRightsOnTheBus(t *testing.T) {
 	t.Parallel()
 	bus := testkit.NATSWith(t, busConfig(t, "single.conf"), busSecrets())
@@ -110,7 +110,7 @@ func TestServiceWithLeastRightsOnTheBus(t *testing.T) {
 }
 
 // embeds fails the test unless /v1/embeddings returns the vectors of the model provider. Only tool
-// workers call this provider.
+// workers send requests to this provider.
 func (a account) embeds(t *testing.T, c *cluster, texts ...string) {
 	t.Helper()
 	const size = 16
@@ -148,8 +148,8 @@ func wantNoRefusals(t *testing.T, servers ...*testkit.NATSServer) {
 	}
 }
 
-// refusals lists the subjects that each user must not publish or subscribe to.
-// TestBusUsersHaveLeastRights lists those that are denied to all users.
+// refusals lists the subjects to which each user must not publish or subscribe. The subjects that
+// are forbidden to all users are in TestBusUsersHaveLeastRights.
 var refusals = map[string]struct{ publish, subscribe []string }{
 	"ingress": {
 		[]string{"$JS.API.CONSUMER.MSG.NEXT.JOBS.chat", "$JS.ACK.JOBS.chat.1.1.1.1.1", "tools.webSearch", "tools.codeExecution", "runs.events.run_1", "_INBOX.agent.x"},
@@ -233,7 +233,7 @@ func refused(t *testing.T, nc *nats.Conn, subject string, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := nc.Flush(); err != nil { // the server's error arrives before the response to the flush
+	if err := nc.Flush(); err != nil { // after the flush, an error from the server has arrived
 		t.Fatal(err)
 	}
 	if last := nc.LastError(); last == nil || !strings.Contains(last.Error(), `"`+subject+`"`) {

@@ -64,8 +64,8 @@ func (f *threefold) lose(t *testing.T, server int, what string) {
 	t.Helper()
 	began := time.Now()
 	f.servers[server].Kill9()
-	// The callers wait for one response at a time. So after this many responses, each trigger in
-	// progress was sent after the kill.
+	// The callers wait for one response at a time. After this number of responses, all triggers in
+	// progress were sent after the kill.
 	f.load.await(t, 5*natsCallers)
 	t.Logf("nats-%d, %s, is lost: 20 responses within %s", server, what, time.Since(began).Round(time.Millisecond))
 }

@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	overloadSlots   = 16 // concurrent runs of 200 ms; a peak of 80 runs per second leaves CPU time for rejections
+	overloadSlots   = 16 // number of concurrent runs; each takes 200 ms, and this peak of 80 a second leaves CPU time for rejections
 	overloadBacklog = 100
 	overloadTimes   = 10 // the offered load, as a multiple of the peak
 	overloadRounds  = 3
-	overloadKnown   = 20  // number of earlier, finished runs whose triggers are repeated
+	overloadKnown   = 20  // number of runs that finish before the overload and whose triggers are repeated
 	overloadConns   = 512 // persistent connections of the callers
 	// maxOverload is the maximum number of queued runs that the test may observe. It exceeds the
 	// backlog, because the service may accept several runs between two counts of the queue.
 	maxOverload = 3 * overloadBacklog
-	// overloadMemory is the number of bytes by which a process may grow. It includes the garbage of
-	// thousands of requests per second.
+	// overloadMemory is the number of bytes by which a process may grow. It allows for the garbage
+	// of thousands of requests per second.
 	overloadMemory = 128 << 20
 )
 
@@ -102,13 +102,13 @@ func (o *overload) carriedOut(from, to time.Time) float64 {
 	return float64(ended) / to.Sub(from).Seconds()
 }
 
-// offered is the result of a load whose rate does not depend on responses.
+// offered contains the results of a load whose rate does not depend on responses.
 type offered struct {
 	rate    float64 // requests sent per second
 	goodput float64
-	ingress int64 // maximum memory of the process that was observed, in bytes
+	ingress int64 // maximum observed memory of the ingress, in bytes
 	worker  int64
-	waiting int // maximum number of queued runs that was observed
+	waiting int // maximum observed number of queued runs
 }
 
 // offer posts new triggers at a rate that does not depend on responses. Meanwhile it repeats known
@@ -155,8 +155,8 @@ func (o *overload) offer(t *testing.T, round int, rate float64, d time.Duration)
 	return seen
 }
 
-// counting returns a context for requests. Each request with this context increments written when
-// it has been sent.
+// counting returns a context for requests. When a request with this context has been sent, it
+// increments the counter written.
 func counting(ctx context.Context, written *atomic.Int64) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(wrote httptrace.WroteRequestInfo) {
 		if wrote.Err == nil {
@@ -204,10 +204,10 @@ func (o *overload) replay(ctx context.Context) {
 	}
 }
 
-// TestOverloadKeepsGoodput offers ten times the load that the service can execute, in rounds
-// between measurements of its peak. The service must execute nearly as many runs as at its peak. It
-// must reject the rest with Retry-After and store no data for them. Repeated triggers must still
-// get their stored results.
+// TestOverloadKeepsGoodput offers ten times the load that the service can execute, in rounds.
+// Between the rounds, it measures the service's peak rate. Under overload, the service must execute
+// nearly as many runs per second as at its peak. It must reject the rest with Retry-After and store
+// no data for them. Repeated triggers must still get their stored results.
 func TestOverloadKeepsGoodput(t *testing.T) { //nolint:paralleltest // it measures throughput
 	testkit.Long(t)
 	least := bound(t, 0.8, 0.5)

@@ -34,7 +34,7 @@ type proveResult struct {
 }
 
 // prove runs `parley prove`, and returns its output and exit code. The command must leave no
-// process, and only the files that its output names as kept.
+// processes, and no files except those that its output names as kept.
 func prove(t *testing.T, args ...string) (proveResult, int) {
 	t.Helper()
 	dir := t.TempDir()
@@ -100,8 +100,8 @@ func TestChaosParleyProve(t *testing.T) {
 	}
 }
 
-// TestChaosParleyProveCanFail makes `parley prove` break one promise of the service at a time. Each
-// proof must then fail.
+// TestChaosParleyProveCanFail runs `parley prove` with faults that break one promise of the service
+// at a time. The proof of this promise must then fail.
 func TestChaosParleyProveCanFail(t *testing.T) {
 	t.Parallel()
 	for sabotage, seen := range map[string]func(proveResult) bool{
@@ -132,8 +132,8 @@ func TestParleyProveOutOfTime(t *testing.T) {
 	}
 }
 
-// TestChaosParleyProveEndsWhole interrupts `parley prove` with signals. After Ctrl-C, no process
-// and no file may be left. After kill -9, no process may be left.
+// TestChaosParleyProveEndsWhole ends `parley prove` with signals. After Ctrl-C, no process and no
+// file may be left. After kill -9, no process may be left.
 func TestChaosParleyProveEndsWhole(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

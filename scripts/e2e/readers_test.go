@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// TestChaosIngressKilledWithReaders kills an ingress while a client reads a run's stream through
-// it, and while it waits to cancel a run whose client has disconnected. The runs have no
-// idempotency keys. Both must finish without delaying their sessions. The other ingress must cancel
-// only the run whose client has disconnected there.
+// TestChaosIngressKilledWithReaders kills an ingress while a client reads the stream of one run
+// through it. The ingress is also about to cancel another run, whose client has disconnected.
+// Neither run has an idempotency key. Both must finish without delaying their sessions. The other
+// ingress must cancel only the run whose client has disconnected from that ingress.
 func TestChaosIngressKilledWithReaders(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

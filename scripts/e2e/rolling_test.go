@@ -17,8 +17,8 @@ const (
 	// balancerAsks is the interval of the balancer's readiness checks.
 	rollingGrace = 2 * time.Second
 	balancerAsks = 100 * time.Millisecond
-	// balancerPatience is how long the balancer trusts a response of /readyz. It is also the
-	// timeout of a check, so a slower ingress counts as not ready.
+	// balancerPatience is the time for which the balancer relies on a response of /readyz. It is
+	// also the timeout of a check: an ingress that responds later counts as not ready.
 	balancerPatience = rollingGrace / 2
 	// balancerConns is the number of persistent connections to one ingress.
 	balancerConns = 16
@@ -34,7 +34,7 @@ type balancer struct {
 
 	mu    sync.Mutex
 	edges []*edge
-	asked map[*edge]time.Time // when the latest check began; missing unless the ingress was ready
+	asked map[*edge]time.Time // time at which the latest check of each ingress began; only of ingresses that were ready
 	turn  int
 }
 
@@ -89,7 +89,7 @@ func (b *balancer) ready(e *edge) bool { return time.Since(b.asked[e]) < balance
 // becomes ready in time.
 func (b *balancer) post(ctx context.Context, of account, tr trigger) answer {
 	to := b.next()
-	for began := time.Now(); to == nil; to = b.next() { // no ingress is ready if one is slow while the other restarts
+	for began := time.Now(); to == nil; to = b.next() { // no ingress is ready if one responds slowly while the other one restarts
 		if time.Since(began) > balancerHolds {
 			return answer{err: fmt.Errorf("no ingress is ready for %q", tr.message)}
 		}
@@ -140,9 +140,9 @@ func newRolling(t *testing.T) *rolling {
 	return r
 }
 
-// client posts triggers until ctx ends. Their runs are short, and every fifth makes an unsafe call.
-// The first client's runs are longer than an ingress's grace period, so they outlast the ingress
-// that accepted them.
+// client posts triggers until ctx ends. Their runs are short, and every fifth run calls an unsafe
+// tool. The first client's runs are longer than an ingress's grace period, so they outlast the
+// ingress that accepted them.
 func (r *rolling) client(ctx context.Context, n int) {
 	for i := 0; ctx.Err() == nil; i++ {
 		text := fmt.Sprintf("%d-%d", n, i)

@@ -42,7 +42,7 @@ func newWeb(t *testing.T) *web {
 	return w
 }
 
-// put adds a page, which searches for the given word find.
+// put adds a web page that searches for the word find return.
 func (w *web) put(word, path, title, contentType string, body []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -113,7 +113,7 @@ func (a account) searcher(t *testing.T, model string) account {
 	return a
 }
 
-// toolResult is the result of one tool call, as a model call's messages contain it.
+// toolResult is the result of one tool call, as the model receives it in its messages.
 type toolResult struct {
 	Untrusted bool `json:"untrusted"`
 	Sources   []struct {
@@ -125,7 +125,7 @@ type toolResult struct {
 }
 
 // toolResultsIn decodes the tool results in a model call's messages. It returns an error unless
-// each is an object that is marked as untrusted.
+// each result is an object that is marked as untrusted.
 func toolResultsIn(req openaistub.Request) (results []toolResult, err error) {
 	for _, m := range req.Messages {
 		if m.Role != "tool" {
@@ -162,8 +162,8 @@ type citedRun struct {
 }
 
 // TestCitationsHold uses a model that gives correct and wrong citations in an answer with emoji and
-// Chinese. Each citation of the run must lead to its source, quote a text that occurs there, and
-// select the words of the message that it supports.
+// Chinese. Each citation of the run must lead to its source, quote a text that occurs in the
+// source, and select the words of the message that it supports.
 func TestCitationsHold(t *testing.T) {
 	t.Parallel()
 	pages := newWeb(t)

@@ -58,7 +58,8 @@ func loseAgent(t *testing.T, _ string, creds quickstart.Credentials) {
 	a.send(t, http.MethodDelete, creds.BaseURL+"/api/agents?id="+creds.AgentID, nil).want(t, http.StatusOK)
 }
 
-// loseKeys deletes every API key. It deletes the key that sends the requests last.
+// loseKeys deletes every API key. The key that authenticates these requests is the last one that it
+// deletes.
 func loseKeys(t *testing.T, _ string, creds quickstart.Credentials) {
 	t.Helper()
 	a := account{url: creds.BaseURL, key: creds.APIKey}
@@ -123,7 +124,7 @@ func TestChaosParleyUpKilledWhileItSeeds(t *testing.T) {
 	}
 	defer db.Close()
 
-	// While this transaction is open, `parley up` cannot create an agent. So the kill always
+	// While this transaction is open, `parley up` cannot create an agent. The kill therefore always
 	// happens at the same point.
 	gate, err := db.BeginTx(t.Context(), nil)
 	if err != nil {

@@ -22,8 +22,8 @@ func TestChaosNATSKilledMidRun(t *testing.T) {
 	waiting := owner.start(t.Context(), asked)
 	c.model.awaitCalls(t, asked.message, 1)
 	c.nats.Kill9()
-	// The database is the source of truth. So without a bus, the run still finishes, the waiting
-	// request is answered, and the service accepts new runs.
+	// The database is the source of truth. Without a bus, the run must therefore finish, the
+	// waiting request must be answered, and the service must accept new runs.
 	awaitAnswer(t, waiting, 20*time.Second).completed(t, echoed("without a bus"), 1)
 	later := owner.enqueue(t, trigger{message: "accepted without a bus"})
 	owner.post(t.Context(), asked).replayed(t)
@@ -41,8 +41,8 @@ func TestChaosNATSKilledMidRun(t *testing.T) {
 	}
 }
 
-// TestChaosPostgresKilledMidRun kills the database during a run. The run must keep its result, and
-// a rejected request must leave no run.
+// TestChaosPostgresKilledMidRun kills the database during a run. The run's result must be stored
+// after the restart, and a request that was rejected meanwhile must not have created a run.
 func TestChaosPostgresKilledMidRun(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -53,8 +53,8 @@ func TestChaosPostgresKilledMidRun(t *testing.T) {
 	waiting := owner.start(t.Context(), asked)
 	c.model.awaitCalls(t, asked.message, 1)
 	c.postgres.Kill9()
-	// While the database is down, the ingress rejects requests. No run may result from a rejected
-	// request later.
+	// While the database is down, the ingress rejects requests. A rejected request must not lead to
+	// a run later.
 	refused := owner.post(t.Context(), trigger{message: "refused", key: "refused"})
 	refused.refused(t, http.StatusServiceUnavailable, "unavailable")
 	// The model's answer arrives while the database is down. The worker must keep the answer until
@@ -77,7 +77,7 @@ func TestChaosPostgresKilledMidRun(t *testing.T) {
 }
 
 // TestChaosPostgresDownForLongerThanALease stops the database until a run's lease has expired. The
-// run must then be executed again without counting a worker's death.
+// run must then be executed again. This must not count as the death of a worker.
 func TestChaosPostgresDownForLongerThanALease(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -106,8 +106,8 @@ func TestChaosPostgresDownForLongerThanALease(t *testing.T) {
 }
 
 // TestChaosNATSAwayWhenAToolIsCalled stops the bus before a run calls a tool. The model must not
-// get the error that the tool is missing. Instead, the call is made when the bus is available
-// again.
+// get an error that the tool is unavailable. Instead, the worker must make the call when the bus is
+// available again.
 func TestChaosNATSAwayWhenAToolIsCalled(t *testing.T) {
 	t.Parallel()
 	receiver := newTill(t)
@@ -116,7 +116,7 @@ func TestChaosNATSAwayWhenAToolIsCalled(t *testing.T) {
 	c.model.follow(func(req openaistub.Request) (openaistub.Reply, bool) {
 		reply, known := pays(req)
 		if !away.Load() {
-			reply.Delay = 10 * time.Second // long enough for both runs to make this call, and for the kill
+			reply.Delay = 10 * time.Second // long enough to kill the server while both runs are in this call
 		}
 		return reply, known
 	})

@@ -70,9 +70,10 @@ func longRun(t *testing.T) time.Duration {
 	return lasts
 }
 
-// lastingMessage returns a message whose run takes at least the duration lasts. The first word of a
-// model call must arrive within 30 s, so in longer runs the model returns errors that the service
-// retries. The pause before a retry doubles from 1 s to a minute, and is up to a quarter shorter.
+// lastingMessage returns a message whose run takes at least the duration lasts. A model call may
+// take only 30 s to its first word, so in longer runs the model returns errors, after which the
+// service retries the call. The pause before a retry doubles from 1 s to a minute, less up to a
+// quarter.
 func lastingMessage(lasts time.Duration, text string) string {
 	const call, retryAfter = 20 * time.Second, 5 * time.Second
 	if lasts <= call {

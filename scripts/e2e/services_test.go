@@ -11,7 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// greeting is the input of the MCP server's tool.
+// greeting contains the arguments of the MCP server's tool.
 type greeting struct {
 	Name string `json:"name" jsonschema:"whom to greet"`
 }

@@ -57,7 +57,7 @@ type listener struct {
 	mu    sync.Mutex
 	words string
 	heard [][]byte      // audio samples of each upload
-	hold  chan struct{} // if set, the next upload is never answered, and closes it
+	hold  chan struct{} // if not nil, closed when the next upload arrives, which is then never answered
 }
 
 func newListener(t *testing.T, words string) *listener {
@@ -99,7 +99,7 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, map[string]string{"text": words})
 }
 
-// samplesFor returns the audio samples that a WAV file contains.
+// samplesFor returns the audio samples of a WAV file.
 func samplesFor(wav []byte) []byte {
 	at := bytes.Index(wav, []byte("data"))
 	if at < 0 || len(wav) < at+8 {
@@ -259,8 +259,8 @@ func speech(t *testing.T, text string) []byte {
 	return pcm
 }
 
-// sameAnswer fails the test unless an answer equals the undisturbed one, with no audio sample lost
-// or repeated.
+// sameAnswer fails the test unless an answer equals the answer of a session without faults, with no
+// audio sample lost or repeated.
 func sameAnswer(t *testing.T, got, want realtimeclient.Answer) {
 	t.Helper()
 	if got.Transcript != want.Transcript {

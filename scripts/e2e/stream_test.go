@@ -59,8 +59,8 @@ func openStream(t *testing.T, method, url string, header map[string]string, body
 	return &stream{res: res, in: bufio.NewReader(res.Body)}
 }
 
-// watch opens a run's stream. The stream begins after the event with the ID last, or with the first
-// event if last is empty.
+// watch opens a run's stream. The stream begins after the event whose ID is last. If last is empty,
+// it begins with the first event.
 func (a account) watch(t *testing.T, runID, last string) *stream {
 	t.Helper()
 	header := map[string]string{"x-api-key": a.key}
@@ -193,8 +193,8 @@ func TestChaosWorkerKilledMidAnswerNotifiesItsReaders(t *testing.T) {
 	here, there := c.ingress(t), c.ingress(t)
 	victim := c.worker(t)
 	owner := signUp(t, here.url)
-	// The first model call stops in the middle of its answer, so that a worker can be killed during
-	// it. The second call completes.
+	// The first model call stops in the middle of its answer, so that the test can kill the worker
+	// during the call. The second call completes.
 	const text = "one two three four five six seven eight nine ten"
 	message := "fault stall*1: " + text
 	header := map[string]string{"x-api-key": owner.key, "Idempotency-Key": "k"}

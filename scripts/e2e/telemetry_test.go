@@ -88,7 +88,7 @@ func (c *traces) of(traceID string) (found []span) {
 	return found
 }
 
-// with returns the spans that contain the given word anywhere, as texts.
+// with returns, as texts, the spans in which the given word occurs anywhere.
 func (c *traces) with(word string) (found []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -183,8 +183,8 @@ func searches(word string) func(openaistub.Request) (openaistub.Reply, bool) {
 	}
 }
 
-// wantTrace waits until a trace is complete. All steps must be present, and each span's parent must
-// be the caller's span or another span of the trace.
+// wantTrace waits until a trace is complete. It must contain a span for each step, and the parent
+// of each span must be the caller's span or another span of the trace.
 func wantTrace(t *testing.T, sent *traces, id string) {
 	t.Helper()
 	steps := []string{
@@ -220,8 +220,8 @@ func wantTrace(t *testing.T, sent *traces, id string) {
 	}
 }
 
-// missingSteps describes what a trace lacks: steps, or parents of spans. It returns "" if the trace
-// is complete.
+// missingSteps lists the steps without a span, and the spans whose parent is missing. It returns ""
+// if the trace is complete.
 func missingSteps(trace []span, steps []string) string {
 	known := map[string]string{"1234567890abcdef": "the caller's"}
 	for _, s := range trace {

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// till is an HTTP server that agents' tools call. It counts each request as an effect. It can hold
-// a request before it counts the effect or before it responds, as the "point" in the request's body
-// selects.
+// till is an HTTP server that agents' tools call. It counts each request as an effect. The "point"
+// in a request's body selects whether the till holds the request before it counts the effect, or
+// before it responds.
 type till struct {
 	url  string
 	host string // for OUTBOUND_ALLOW
@@ -51,8 +51,8 @@ func (l *till) release() {
 	}
 }
 
-// keep holds a request until release is called, if the request's body contains the point as a JSON
-// string.
+// keep holds a request until release is called, if the request's body contains the given point as a
+// JSON string.
 func (l *till) keep(body, point string) {
 	if !strings.Contains(body, `"`+point+`"`) {
 		return
@@ -105,7 +105,7 @@ func (l *till) of(text string) (effects []hit, keys int) {
 	return effects, len(seen)
 }
 
-// billFor returns the bill that a request's body pays.
+// billFor returns the bill that a request pays, which its body contains.
 func billFor(body string) string {
 	var asked struct {
 		Bill string `json:"bill"`

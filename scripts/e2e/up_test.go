@@ -104,7 +104,7 @@ func TestChaosParleyUpStartsAgainAfterItWasKilled(t *testing.T) {
 
 // TestParleyUpNamesWhoHasItsPortAndTakesTheNext starts `parley up` while its port is in use. The
 // command must name the process that uses the port, and take the next port. Other commands must
-// find the service with only the data directory as a setting.
+// find the service if only the data directory is set.
 func TestParleyUpNamesWhoHasItsPortAndTakesTheNext(t *testing.T) {
 	t.Parallel()
 	port := testkit.FreePort(t)
@@ -145,7 +145,7 @@ func readCredentials(t *testing.T, dir string) quickstart.Credentials {
 	return creds
 }
 
-// keyWorks triggers the demo agent with the API key, as a scheduler does.
+// keyWorks fails the test unless the API key can trigger the demo agent, as a scheduler does.
 func keyWorks(t *testing.T, creds quickstart.Credentials) {
 	t.Helper()
 	owner := account{url: creds.BaseURL, key: creds.APIKey, agent: creds.AgentID}
@@ -218,7 +218,7 @@ func (a account) suggested(t *testing.T, target, question string) (citations int
 	return len(run.Citations)
 }
 
-// pastesWork runs the commands that the banner shows in a shell. Each must succeed.
+// pastesWork runs the banner's commands in a shell. Each must succeed.
 func pastesWork(t *testing.T, banner string) {
 	t.Helper()
 	var pastes []string
@@ -268,8 +268,8 @@ func endInOrder(t *testing.T, parley *testkit.Process, dir string) {
 	}
 }
 
-// processesBelow returns the processes whose working directory is below dir, such as a private
-// PostgreSQL.
+// processesBelow returns the processes whose working directory is below dir, such as those of the
+// private PostgreSQL.
 func processesBelow(t *testing.T, dir string) []int {
 	t.Helper()
 	links, err := filepath.Glob("/proc/[0-9]*/cwd")
@@ -281,7 +281,7 @@ func processesBelow(t *testing.T, dir string) []int {
 	for _, link := range links {
 		target, err := os.Readlink(link)
 		if err != nil || !strings.HasPrefix(target, dir+"/") {
-			continue // a process of another user, one that has ended, or one elsewhere
+			continue // the process belongs to another user, has ended, or runs in another directory
 		}
 		if pid, err := strconv.Atoi(strings.Split(link, "/")[2]); err == nil {
 			pids = append(pids, pid)
@@ -290,8 +290,8 @@ func processesBelow(t *testing.T, dir string) []int {
 	return pids
 }
 
-// resetsPassword creates a password reset link with parley's command while parley runs, and uses
-// the link.
+// resetsPassword creates a password reset link with a command of parley, while the service is
+// running. Then it uses the link.
 func resetsPassword(t *testing.T, dir string, creds quickstart.Credentials) {
 	t.Helper()
 	user := map[string]any{"email": "ada@example.test", "password": "what was it again"}

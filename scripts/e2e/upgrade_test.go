@@ -78,10 +78,11 @@ func treeBefore(t *testing.T) (dir string) {
 
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		cache = t.TempDir() // without a home directory, the release is built again each time
+		cache = t.TempDir() // without a home directory, there is no permanent cache, and each test builds the release again
 	}
 
-	// The directory is permanent, so that later builds of the release use Go's build cache.
+	// The source tree stays in this directory, so that later builds of the release find their
+	// results in Go's build cache.
 	dir = filepath.Join(cache, "parley-test", "release-"+releaseBefore[:12])
 	if _, err := os.Stat(dir); err != nil {
 		unpack(t, root, dir)
@@ -102,7 +103,7 @@ func wantNewerSchema(t *testing.T, before string) {
 	}
 }
 
-// sqlFiles returns the contents of the migration files that match a pattern, by file name.
+// sqlFiles returns the contents of the migration files whose names match a pattern, by file name.
 func sqlFiles(t *testing.T, tree, pattern string) map[string]string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(tree, "migrations", pattern))
@@ -142,7 +143,7 @@ func unpack(t *testing.T, root, dir string) {
 	for _, command := range [][]string{
 		{"git", "-C", root, "archive", "--format=tar", "--output=" + draft + ".tar", releaseBefore},
 		{"tar", "-x", "-f", draft + ".tar", "-C", draft},
-		{"mv", "-T", draft, dir}, // the directories may be on different file systems
+		{"mv", "-T", draft, dir}, // mv also works if the directories are on different file systems
 	} {
 		if said, err := exec.CommandContext(t.Context(), command[0], command[1:]...).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %v: %s", command, err, said)
@@ -268,7 +269,7 @@ func (r *rollout) roll(t *testing.T, to *cluster, phase string) {
 	}
 }
 
-// leave removes an ingress from the rotation, as a load balancer does before a shutdown.
+// leave removes an ingress from the rotation before its shutdown, as a load balancer does.
 func (r *rollout) leave(t *testing.T, leaving *edge) {
 	t.Helper()
 	r.mu.Lock()
@@ -347,7 +348,7 @@ func (r *rollout) check(t *testing.T, c *cluster) {
 func (r *rollout) wantHistory(t *testing.T, model *ledger, client, last int) {
 	t.Helper()
 	history, at := model.historyFor(upgradeTrigger(client, last).message), 0
-	const shown = 200 // maximum number of turns in a model call's history
+	const shown = 200 // maximum number of earlier turns that the service sends with a model call
 	for n := max(0, last-shown); n < last; n++ {
 		said := strings.Index(history[at:], "user: "+upgradeTrigger(client, n).message+"\n")
 		if said < 0 {

@@ -12,10 +12,11 @@ import (
 	"parley/shared/testkit"
 )
 
-// workerFault is a fault of a voice session's worker, or of its bus, in the middle of an answer.
+// workerFault is a fault that hits a voice session's worker, or its connection to the bus, in the
+// middle of an answer.
 type workerFault struct {
 	name string
-	// pause is the maximum time between two audio deltas of the answer.
+	// pause is the maximum time that may pass between two audio deltas of the answer.
 	pause time.Duration
 	// starved is the maximum total time for which a listener may have no audio to play.
 	starved time.Duration
@@ -24,9 +25,9 @@ type workerFault struct {
 	after func(holder *testkit.Process)
 }
 
-// workerFaults contains the faults in rounds. The faults of a round are injected in parallel,
-// because they do not affect each other. A frozen worker has its own round, because it cannot
-// refuse a request to take over another voice session.
+// workerFaults contains rounds of faults. The faults of one round are injected in parallel, into
+// separate voice sessions. A frozen worker has its own round, because it cannot refuse a request to
+// take over another voice session.
 var workerFaults = [][]workerFault{
 	{
 		{name: undisturbed, pause: time.Second, do: func(*cluster, *testkit.Process) {}},
@@ -40,7 +41,7 @@ var workerFaults = [][]workerFault{
 		},
 	},
 	{
-		{ // any other worker may take over
+		{ // any other worker may take over the voice session
 			name: "frozen, and back as a zombie", pause: 8 * time.Second, starved: 5 * time.Second,
 			do:    func(_ *cluster, holder *testkit.Process) { holder.Stop() },
 			after: func(holder *testkit.Process) { holder.Cont() },
@@ -58,8 +59,8 @@ var workerFaults = [][]workerFault{
 }
 
 const (
-	// undisturbed is the name of the voice session without a fault, with whose answers the tests
-	// compare those of the other voice sessions.
+	// undisturbed is the name of the voice session without a fault. The tests compare the answers
+	// of the other voice sessions with its answers.
 	undisturbed = "undisturbed"
 	// oneSlot limits a worker to one voice session.
 	oneSlot = "VOICE_CONCURRENCY=1"
@@ -128,7 +129,8 @@ func (s *workerFault) strike(c *cluster, k *talk, holder *testkit.Process) (d di
 	return d
 }
 
-// more continues to read an answer until it has received further audio of at least the duration d.
+// more continues to read a part of an answer until it has received further audio of at least the
+// duration d.
 func more(k *talk, a realtimeclient.Answer, d time.Duration) realtimeclient.Answer {
 	k.t.Helper()
 	want := len(a.PCM) + int(d.Seconds()*realtimeclient.BytesPerSecond)
@@ -143,20 +145,20 @@ func more(k *talk, a realtimeclient.Answer, d time.Duration) realtimeclient.Answ
 	return next
 }
 
-// checkUndisturbed checks that an answer equals the undisturbed one, and that its pauses are within
-// the fault's limits.
+// checkUndisturbed checks that an answer equals the undisturbed one, and that its pauses do not
+// exceed the limits for the fault.
 func checkUndisturbed(t *testing.T, s workerFault, struck disturbed, whole realtimeclient.Answer) {
 	t.Helper()
 	got := struck.answer
 	if len(got.Frames) == 0 || len(whole.Frames) == 0 {
-		return // the test of one of the voice sessions has failed
+		return // the test has failed in another voice session
 	}
 
 	pause, behind := got.Longest()
 	t.Logf("%s: the longest pause was %s, %s before the end; a listener waited for %s",
 		s.name, pause, got.Frames[len(got.Frames)-1].At.Sub(got.Frames[behind].At).Round(time.Millisecond), got.StarvedTime())
 	gap, limit := s.pause, s.starved
-	if testing.Short() { // other packages' tests use the same two cores, and audio is sent seconds ahead
+	if testing.Short() { // wider limits, because the tests of other packages use the same two cores
 		gap, limit = gap+3*time.Second, limit+200*time.Millisecond
 	}
 	if pause > gap {
@@ -192,8 +194,8 @@ func checkHistory(t *testing.T, c *cluster, owner account, k *talk, session stri
 	_ = k.Close() // the connection may already be lost
 }
 
-// alike returns the number of uploads that equal whole, apart from silence at the end. It returns 0
-// if an upload is not a prefix of whole.
+// alike returns the number of uploads whose audio equals whole, apart from silence at the end. It
+// returns 0 if one of the uploads is not a prefix of whole.
 func alike(uploads [][]byte, whole []byte) (n int) {
 	whole = bytes.TrimRight(whole, "\x00")
 	for _, part := range uploads {
@@ -210,7 +212,7 @@ func alike(uploads [][]byte, whole []byte) (n int) {
 
 // TestChaosVoiceWorkerLostMidSpeech kills a voice session's worker while the user speaks, and
 // another one while the speech is being transcribed. The transcription provider must receive the
-// same audio as without a kill.
+// complete audio nevertheless.
 func TestChaosVoiceWorkerLostMidSpeech(t *testing.T) {
 	t.Parallel()
 	needsVoice(t)
@@ -243,13 +245,13 @@ func TestChaosVoiceWorkerLostMidSpeech(t *testing.T) {
 		},
 	})()
 
-	heard := l.uploads() // includes uploads after pauses that did not end the turn
+	heard := l.uploads() // includes the uploads at pauses that did not end the turn
 	want := slices.MaxFunc(heard, func(a, b []byte) int { return len(a) - len(b) })
 	if n := alike(heard, want); n < 2 {
 		t.Fatalf("%d of %d uploads are complete: the first of them %s, the last %s", n, len(heard), lasts(heard[0]), lasts(heard[len(heard)-1]))
 	}
 
-	k.Leave() // afterwards, only this session's worker has a free slot
+	k.Leave() // now only the worker of this session has a free slot
 	holder = next
 	k = owner.converse(t, "mid-transcription")
 	c.voiceWorker(t, l, oneSlot)
@@ -258,7 +260,7 @@ func TestChaosVoiceWorkerLostMidSpeech(t *testing.T) {
 	awaitClosed(t, uploaded, "the upload of what was said")
 	holder.Kill9()
 	checkTurn(t, k)
-	all := l.uploads() // may include retries, because a busy machine answers too late
+	all := l.uploads() // may include retries, because the listener may answer too late on a busy machine
 	if n := alike(all, want); n < 4 {
 		t.Errorf("%d of %d uploads are complete; the last: %s, undisturbed %s", n, len(all), lasts(all[len(all)-1]), lasts(want))
 	}

@@ -17,8 +17,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestParleyUpWithoutRoot runs `parley up` as the user "nobody" if the tests run as root.
-// Otherwise, the other tests already run `parley up` without root.
+// TestParleyUpWithoutRoot runs `parley up` as the user "nobody" if the tests run as root. If the
+// tests do not run as root, the other tests already show that `parley up` needs no root.
 func TestParleyUpWithoutRoot(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -130,9 +130,9 @@ func nobody(t *testing.T) (uid, gid int) {
 	return uid, gid
 }
 
-// copyProgram copies a program with cp. If this process itself wrote the copy, a child process that
-// another test starts meanwhile could inherit the open file. Executing the copy would then fail
-// with "text file busy".
+// copyProgram copies a program with the command cp. If the test process wrote the copy, children
+// that other tests start meanwhile could inherit the open file. An execution of the copy would then
+// fail with "text file busy".
 func copyProgram(t *testing.T, from, to string) {
 	t.Helper()
 	if out, err := exec.CommandContext(t.Context(), "cp", from, to).CombinedOutput(); err != nil {

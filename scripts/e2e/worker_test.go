@@ -43,8 +43,8 @@ func TestChaosWorkerKilledMidRun(t *testing.T) {
 	owner.wantLostAttempt(t, got.run(t).ID, killed)
 }
 
-// wantLostAttempt checks the timeline of a completed run whose first worker was killed. It may
-// compare times of different processes, because all of them use this machine's clock.
+// wantLostAttempt checks the timeline of a completed run whose first worker was killed. It compares
+// times that different processes recorded, because all of them use the clock of this machine.
 func (a account) wantLostAttempt(t *testing.T, id string, killed time.Time) {
 	t.Helper()
 	type span struct {
@@ -74,8 +74,8 @@ func (a account) wantLostAttempt(t *testing.T, id string, killed time.Time) {
 	if lost.Status != "lost" || lost.Message != "its worker was lost" || kept.Status != "completed" || lost.Attempt != 1 || kept.Attempt != 2 {
 		t.Fatalf("want an attempt that was lost and one that was completed: %s", got.body)
 	}
-	// The lost attempt ends when a sweeper finds its lease expired. So it lasts for up to a lease
-	// and a sweeper's interval after the kill.
+	// The lost attempt ends when a sweeper finds its lease expired. It therefore ends at most the
+	// duration of a lease and a sweeper's interval after the kill.
 	if !lost.StartedAt.Before(killed) || !lost.FinishedAt.After(killed) || lost.FinishedAt.After(killed.Add(lease+testkit.Within(15*time.Second))) ||
 		kept.StartedAt.Before(lost.FinishedAt) || kept.FinishedAt.Sub(kept.StartedAt) > lease {
 		t.Fatalf("the worker was killed at %s: %s", killed.UTC(), got.body)
@@ -89,8 +89,8 @@ func TestChaosZombieWorkerWritesNothing(t *testing.T) {
 	c := newCluster(t)
 	in := c.ingress(t)
 	owner := signUp(t, in.url)
-	// The frozen worker continues when the first answers to both of its runs arrive. By then,
-	// another worker has finished one of the runs, and another worker is still executing the other.
+	// The frozen worker continues when the first answers to both of its runs arrive. By then, other
+	// workers have finished one of the runs and are still executing the other one.
 	const ended, open = "ended meanwhile", "open still"
 	c.model.answerAfter(ended, 10*time.Second, 0)
 	c.model.answerAfter(open, 10*time.Second, 20*time.Second)
@@ -240,13 +240,13 @@ func TestStoppingWorkerRequeuesItsRun(t *testing.T) {
 	if len(calls) != 2 {
 		t.Fatalf("%d model calls, want 2", len(calls))
 	}
-	// Heartbeats during the drain extended the lease beyond this time. So an earlier second call
-	// shows that the run did not wait for the lease to expire.
+	// Heartbeats during the drain extended the lease beyond this time. A second call before this
+	// time therefore shows that the run did not wait for the lease to expire.
 	if took := calls[1].began.Sub(stopped); took > lease-2*time.Second {
 		t.Fatalf("the second attempt began %s after the first worker began to stop: it waited for the lease", took)
 	}
-	// Requeuing a run must not count as a worker's death. If a lease had expired, the sweepers
-	// would have logged this.
+	// A requeued run must not count a worker's death. The logs of the sweepers show that no lease
+	// has expired.
 	if strings.Contains(leaving.Output()+staying.Output(), "leases expired") {
 		t.Fatal("the lease expired")
 	}

@@ -5,7 +5,7 @@ import "fmt"
 // group models batch.Group in a worker. While a statement executes, requests wait for the next one.
 type group[Q fmt.Stringer, A any] struct {
 	asked *box[*batchRequest[Q, A]]
-	ask   func(t *task, batch []Q) ([]A, error) // its results have the order of the requests
+	ask   func(t *task, batch []Q) ([]A, error) // executes a batch; the results are in the order of the requests
 }
 
 // batchRequest is one request in a batch.
@@ -31,7 +31,7 @@ func (g *group[Q, A]) do(t *task, of Q) (A, error) {
 	return a.answer, a.err
 }
 
-// run models Group.Run: it executes batches one after another.
+// run models Group.Run: it executes one batch after the other.
 func (g *group[Q, A]) run(t *task) {
 	for {
 		first, _ := g.asked.take(t, 0)
@@ -156,8 +156,8 @@ type ending struct {
 
 func (e ending) String() string { return fmt.Sprintf("run %d %s", e.run.id, e.status) }
 
-// finishAll models end_lane_runs. It saves the results of runs that the worker still holds, and
-// skips locked runs.
+// finishAll models end_lane_runs. It saves the results of the runs that their worker still holds,
+// and skips runs that another transaction locks.
 func (db *database) finishAll(endings []ending) []finished {
 	s := db.sim
 	out, anyLocked, anyLost := make([]finished, len(endings)), false, false

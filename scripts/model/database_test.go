@@ -8,7 +8,8 @@ import (
 	"parley/shared/store/queuedb"
 )
 
-// The durations are those in shared/store. Only the time for a person is shorter: 90 s, not a day.
+// These durations are the same as in shared/store. The only exception is the time that a person has
+// for a decision: 90 s instead of a day.
 const (
 	lease         = 30 * time.Second
 	firstRing     = 5 * time.Second
@@ -21,7 +22,7 @@ var (
 	errLost = errors.New("the reply was lost")
 )
 
-// The states of a run. A run that is not finished has its state in its open row.
+// The states of a run. While a run is not finished, its row in open_runs contains its state.
 const (
 	queued    = "queued"
 	running   = "running"
@@ -36,10 +37,10 @@ const (
 type run struct {
 	id, org, session, seq int
 	branch                bool   // whether the run waits only for the run with the sequence number waitsFor
-	waitsFor              int    // sequence number of the run that this branch continues; 0: none
+	waitsFor              int    // if branch is set, the sequence number of the run that the run continues; 0: none
 	key                   string // idempotency key; empty: none
 	retention             time.Duration
-	expires               time.Duration // time at which the key of a finished run becomes free
+	expires               time.Duration // after the run has finished: the time at which its key becomes free
 	lockedUntil           time.Duration // time until which another transaction locks the run's open row
 	work                  work          // the model requests that the run will make
 	accepted              time.Duration
@@ -94,7 +95,7 @@ type database struct {
 	downUntil time.Duration
 	startedAt time.Duration // time that pg_postmaster_start_time returns
 	stoppedAt time.Duration // time of the latest shutdown
-	epoch     int           // number of starts; a statement fails if a restart happens during it
+	epoch     int           // number of starts of the server; a statement fails if a restart happens during the statement
 	runs      []*run
 	byKey     map[string]*run       // runs by key hash: the index runs_idempotency
 	lastSeq   map[int]int           // the latest sequence number, by session
@@ -159,7 +160,7 @@ type order struct {
 	replyTo          *ingress
 }
 
-// stored contains what a statement has read of a run.
+// stored contains the columns of a run that a statement has read.
 type stored struct {
 	id             int
 	status, result string
@@ -180,8 +181,8 @@ func (db *database) stored(r *run) stored {
 // hash models KeyHash: it combines organization, endpoint and key.
 func (o *order) hash() string { return fmt.Sprintf("%d/%s", o.org, o.key) }
 
-// view is the snapshot of the session and the lane that acceptance reads. It stands for headed in
-// accept_runs and for the number of used slots in slots.go. The model has only one lane.
+// view is the snapshot of the session and the lane that acceptance reads. It corresponds to headed
+// in accept_runs and to the number of used slots in slots.go. The model has only one lane.
 type view struct {
 	head bool
 	used [orgs]int // number of dispatched runs, by organization
@@ -236,8 +237,8 @@ func (a accepted) String() string {
 	return fmt.Sprintf("run %d existing=%v dispatched=%v", a.run.id, a.existing, a.job != nil)
 }
 
-// holder returns the run that holds a key, or nil. A run stops holding its key when its retention
-// period ends.
+// holder returns the run that holds a key, or nil. A run holds its key until its retention period
+// ends.
 func (db *database) holder(hash string) *run {
 	if r := db.byKey[hash]; r != nil && (r.status == "" || r.expires > db.sim.now || db.sim.mutant.expiredRunAnswers) {
 		return r
@@ -303,8 +304,8 @@ func (db *database) accept(o *order, seen view) accepted {
 	return out
 }
 
-// oneOf returns an earlier run with the same key in its retention period. It also finds a run from
-// which the key was taken.
+// oneOf returns an earlier run with the same key whose retention period has not ended. It also
+// finds a run from which the key was taken.
 func (db *database) oneOf(o *order) *run {
 	for _, r := range db.runs[:len(db.runs)-1] {
 		if o.key != "" && r.key == o.key && r.org == o.org && (r.status == "" || r.expires > db.sim.now) {
@@ -432,8 +433,8 @@ func (db *database) voidClaim(id int) voided {
 	return voided{ended: r.status != "", result: r.result}
 }
 
-// holds reports whether the worker with this fence may still write to the run. If lax is true, it
-// skips the check; a mutant does that.
+// holds reports whether the worker with this fence may still write to the run. Mutants set lax,
+// which omits the check.
 func (db *database) holds(r *run, fence int, lax bool, what string) bool {
 	o := r.open
 	switch {
@@ -445,7 +446,7 @@ func (db *database) holds(r *run, fence int, lax bool, what string) bool {
 	return true
 }
 
-// leased is the result of extending a run's lease.
+// leased is the result of an attempt to extend a run's lease.
 type leased int
 
 const (
@@ -475,7 +476,7 @@ type kept struct {
 	conflict bool
 }
 
-// journal models how write_progress inserts a step. The number n of the step starts at 1.
+// journal models how write_progress inserts a step. Steps are numbered from 1.
 func (db *database) journal(r *run, fence, n int, st step) kept {
 	if !db.holds(r, fence, db.sim.mutant.stepWithoutFence, "a step") {
 		return kept{}
@@ -505,7 +506,7 @@ func (db *database) finish(r *run, fence int, status, result string) finished {
 	return db.end(r, status, result, "its worker")
 }
 
-// end models what end_lane_runs does to a row that it has locked: it finishes the run.
+// end models how end_lane_runs finishes a run whose row it has locked.
 func (db *database) end(r *run, status, result, by string) finished {
 	if r.status != "" {
 		db.sim.brokenf("a terminal run never changes", "run %d was %s and becomes %s", r.id, r.status, status)
@@ -586,8 +587,8 @@ func (db *database) cancel(r *run) []ended {
 	return []ended{e}
 }
 
-// The sweeper's statements. Each statement finds rows in one transaction. Another transaction
-// changes those of the rows that still match.
+// The sweeper's statements. Each statement finds rows in one transaction. A second transaction
+// changes those rows that still match.
 
 func (db *database) find(which func(*run, *openRow) bool) (found []*run) {
 	for _, r := range db.runs {
@@ -694,8 +695,8 @@ func (db *database) redispatch(again, later []*run) (jobs []*job) {
 	return jobs
 }
 
-// republishAll models Store.RepublishAll: after the loss of the stream, the jobs of all unclaimed
-// runs are due to be published again.
+// republishAll models Store.RepublishAll: after the loss of the stream, it makes the jobs of all
+// unclaimed runs due for publication.
 func (db *database) republishAll() {
 	for _, r := range db.find(func(_ *run, o *openRow) bool { return o.dispatched && o.status == queued }) {
 		if r.isLocked(db.sim) {

@@ -3,9 +3,9 @@
 // virtual time, one event after another. A seed determines the faults between any two steps, and
 // every promise is checked after each step.
 //
-// The model finds interleavings that a test with real processes would reach once a month. Its
-// results apply to the product only as far as the model matches the product. Each part of the model
-// therefore corresponds to a part of the product:
+// The model finds interleavings that a test with real processes would reach only about once a
+// month. Its results apply to the product only as far as the model matches the product. Each part
+// of the model therefore corresponds to a part of the product:
 //
 //	model                         product
 //	database_test.go, accept      store/queuedb/accept.go and slots.go, accept_runs and accept_single_runs in migrations/functions
@@ -36,14 +36,14 @@
 // schedules with faults, claims and results wait for each other, so that batches are large.
 //
 // When a run's retention period ends, the model takes the key from the run and keeps the row. As in
-// the product, a key is kept for longer than the stream's duplicate window. In half of the schedules
-// both times are seconds, so that keys expire while faults happen.
+// the product, a key is kept for longer than the stream's duplicate window. In half of the
+// schedules both times are seconds, so that keys expire while faults happen.
 //
 // The model omits clock steps, erasure, lanes, event streams, documents and budgets.
 //
-// A mutant is the model without one rule of the protocol (mutants_test.go). For each mutant, the test
-// searches for a schedule that breaks a promise. If there is none, either the checks miss the fault
-// or the rule is not needed. The package scripts/mutants does the same with the product.
+// A mutant is the model without one rule of the protocol (mutants_test.go). For each mutant, the
+// test searches for a schedule that breaks a promise. If there is none, either the checks miss the
+// fault or the rule is not needed. The package scripts/mutants does the same with the product.
 //
 // A violation prints its seed. A command prints the schedule of a seed:
 //

@@ -8,14 +8,14 @@ import (
 // The durations in ingress/internal/dispatch.
 const (
 	pollEvery   = 2 * time.Second
-	lockTimeout = 50 * time.Millisecond // maximum wait of a batch for a session's row, and therefore the maximum age of its snapshot
+	lockTimeout = 50 * time.Millisecond // maximum wait of a batch for a session's row, and maximum age of the batch's snapshot
 	lockedTime  = 2 * time.Second       // maximum wait of a request for a locked row
 	acceptTries = 6
 )
 
 // answer is the response to a client.
 type answer struct {
-	code   int // 200, 202, 404 or 503; 0: the connection broke
+	code   int // HTTP status 200, 202, 404 or 503; 0: the connection broke
 	run    int
 	status string
 	result string
@@ -53,12 +53,12 @@ type watched struct {
 type waiter struct {
 	id      int
 	since   time.Duration
-	settled time.Duration // time at which the wait's initial steps were done
+	settled time.Duration // time at which the waiter had subscribed and read the run's row
 	known   int           // the run's required action at the beginning of the wait
 	result  *box[answer]
 }
 
-// beginIngress starts an ingress. When the ingress dies, beginIngress starts a new one.
+// beginIngress starts an ingress, and starts it again whenever it dies.
 func (s *sim) beginIngress(n int) {
 	i := &ingress{sim: s, proc: &process{name: fmt.Sprintf("ingress %d", n)}, waiting: map[int]*watched{}, due: &box[int]{}, orders: &box[*submission]{}}
 	i.proc.start = func() { s.beginIngress(n) }
@@ -99,7 +99,7 @@ func (i *ingress) submit(t *task, o order, limit time.Duration) answer {
 	if o.branch {
 		o.previous = s.drawPrevious(o.session)
 	}
-	w := i.add(o.id, 0) // before the run exists, because its reply may arrive before the reply of the acceptance
+	w := i.add(o.id, 0) // before the run exists, because its result may arrive before the database confirms the acceptance
 	a, err := i.accept(t, &o)
 	if err != nil || a.locked {
 		i.remove(w)
@@ -184,8 +184,8 @@ func (i *ingress) accepts(t *task) {
 	}
 }
 
-// insert models accept_runs and accept_single_runs for a batch. It skips runs whose session is
-// locked. If several runs have the same key, it accepts the first of them.
+// insert models accept_runs and accept_single_runs for a batch. It skips runs whose session another
+// transaction locks. If several runs have the same key, it accepts the first of them.
 func (i *ingress) insert(t *task, orders []*order) ([]accepted, error) {
 	s, db := i.sim, i.sim.db
 	look := func() []view {
@@ -349,7 +349,8 @@ func (i *ingress) remove(w *waiter) {
 	}
 }
 
-// reply models waiters.reply. A reply without a result only causes a read of the run's row.
+// reply models waiters.reply. If the reply contains no result, it only makes the ingress read the
+// run's row.
 func (i *ingress) reply(id int, status, result string) {
 	if i.proc.dead {
 		return
@@ -387,7 +388,7 @@ func (i *ingress) poll(t *task) {
 			tick = s.now + pollEvery
 		default:
 			tick = s.now + pollEvery
-			for _, r := range s.db.runs { // not in map order, which the seed does not determine
+			for _, r := range s.db.runs { // in the order of the slice, because the seed does not determine the order of a map
 				if of := i.waiting[r.id]; of != nil && of.since < s.now-pollEvery {
 					due = append(due, r.id)
 				}
@@ -443,7 +444,8 @@ func (i *ingress) read(t *task, due []int) {
 }
 
 // runsEnded models Dispatcher.notifyFinished for runs that were finished without their workers. It
-// notifies the workers and the waiting requests, and dispatches other runs to the free slots.
+// notifies the workers and the waiting requests, and dispatches other runs to the slots that the
+// runs have freed.
 func (i *ingress) runsEnded(t *task, all []ended) {
 	for _, e := range all {
 		i.sim.bus.cancel(e.run.id)

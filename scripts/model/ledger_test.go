@@ -36,7 +36,7 @@ type effect struct {
 	ruled  string // the person's last decision
 }
 
-// prepared is the result of PrepareEffect for one call.
+// prepared is the result of PrepareEffect for one call of a tool.
 type prepared struct {
 	effect
 	held bool
@@ -158,8 +158,8 @@ type ruling struct {
 	resumed bool
 }
 
-// decide models decideOpen: it applies a person's decision. The parameter unknown means that the
-// person was asked about an unknown outcome.
+// decide models decideOpen: it applies a person's decision. unknown is set if the person had to
+// decide about a call with an unknown outcome.
 func (db *database) decide(r *run, call int, unknown bool, how string) ruling {
 	s, o := db.sim, r.open
 	if o == nil || o.status != parked || o.action != call || o.unknown != unknown || s.now >= o.actionUntil {
@@ -193,8 +193,8 @@ func (db *database) decide(r *run, call int, unknown bool, how string) ruling {
 // intent is one effect that a run should have, even if several calls request the effect.
 type intent struct{ run, turn int }
 
-// receiver is the service that tools call. It executes every request. If a tool is idempotent, it
-// executes requests with the same key once.
+// receiver is the service that tools call. It executes every request. The receiver of an idempotent
+// tool executes requests with the same key only once.
 type receiver struct {
 	sent    map[intent]int
 	keys    map[intent]map[string]bool
@@ -231,7 +231,7 @@ func (w *receiver) receive(s *sim, r *run, turn int, kind kind, key string) {
 	}
 }
 
-// turnCall returns the ID of the call that a turn has recorded, or 0.
+// turnCall returns the ID of the call that the given turn of a run has recorded, or 0.
 func turnCall(r *run, turn int) int {
 	for _, st := range r.steps {
 		if !st.tool && st.turn == turn {

@@ -21,7 +21,8 @@ const (
 	mutantWithin  = 12_000 // number of schedules within which each mutant must be found
 )
 
-// core lets the tests run one after another, so that each measures only its own CPU time.
+// core is a lock that lets only one test run at a time, so that each test measures only its own CPU
+// time.
 var core sync.Mutex
 
 // TestSchedule runs the schedule of one seed and prints it.
@@ -87,7 +88,7 @@ func cpu(t *testing.T) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// tally counts events in the schedules, to show that the schedules contain them.
+// tally counts events in the schedules, to show that these events happen in the schedules.
 type tally struct {
 	schedules, quiet, runs, kills, effects, lost int
 	events                                       uint64

@@ -6,10 +6,10 @@ import (
 )
 
 // The six promises of docs/reliability.md, applied to the protocol. Most are checked at the point
-// where they could break. The check never uses the rule that protects the promise: a mutant omits
-// the rule, and the check must remain.
+// where they could break. A check never uses the rule that protects its promise, so that it still
+// works in a mutant, which omits the rule.
 
-// claimed checks the promises before a worker gets a claim.
+// claimed checks the promises at the moment at which a worker claims a run.
 func (s *sim) claimed(r *run) {
 	if p := s.awaited(r); p != nil {
 		s.brokenf("a session is executed in order", "run %d, number %d of its session, begins before run %d has ended", r.id, r.seq, p.id)
@@ -87,7 +87,7 @@ func (s *sim) ends(r *run, status, by string) {
 	}
 
 	for _, e := range r.effects {
-		if (e.sent && !settled(e.state) || e.state == awaiting) && !answered(r, e.call) { // a reply of the worker is already in the journal
+		if (e.sent && !settled(e.state) || e.state == awaiting) && !answered(r, e.call) { // a result in the journal settles the call, too
 			s.brokenf("an unknown outcome is reported", "run %d completes with call %d %s", r.id, e.call, e.state)
 		}
 		if sent := s.receiver.sent[intent{r.id, e.turn}]; e.state == done && e.ok && sent == 0 {
@@ -107,11 +107,11 @@ func (s *sim) attemptEnds(a *attempt) {
 	}
 }
 
-// slowest is the longest duration of a statement that began before the faults ended. Later polls
-// may still wait for such a statement.
+// slowest is the longest duration of a statement that began before the faults ended. After that
+// time, polls may still wait for such a statement.
 const slowest = 3 * time.Second
 
-// waited checks how long after the end of its run a request was notified.
+// waited checks how long a request had to wait for its notification after the run had finished.
 func (s *sim) waited(w *waiter) {
 	r := s.db.byID(w.id)
 	if r == nil || r.status == "" {
@@ -126,10 +126,11 @@ func (s *sim) waited(w *waiter) {
 	}
 }
 
-// stuck checks a wait that has reached its limit.
+// stuck checks a request whose wait for a run has reached its limit.
 func (s *sim) stuck(w *waiter) { s.waited(w) }
 
-// learns checks the response that a client has received. The request was sent at the time asked.
+// learns checks the response that a client has received. asked is the time at which the client sent
+// the request.
 func (s *sim) learns(o order, a answer, asked time.Duration) {
 	if a.code == 404 {
 		s.brokenf("an expired key is replaced", "key %s is rejected", o.hash())

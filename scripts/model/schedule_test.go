@@ -9,19 +9,19 @@ import (
 const (
 	orgs       = 2
 	maxDrain   = 15 * time.Minute // maximum time between the last fault and the end of all work
-	patience   = time.Hour        // deadline of runs that must finish long before it
+	patience   = time.Hour        // deadline of runs that must finish in time; so long that no fault delays them past it
 	settleTime = 45 * time.Second // time for messages in flight after the last run has finished
 	overdueBy  = time.Minute      // allowed delay after a deadline, for promise 1
 )
 
-// faultRates are the rates of faults in a schedule, per 1000 occasions.
+// faultRates are the rates of faults in a schedule, each per 1000 steps or messages.
 type faultRates struct {
-	step int // between two steps, a process dies, freezes or stalls
-	lost int // a message, a statement or its reply is lost or late
-	// maxBatchWait bounds how long claims and results wait for others, in order to share a
-	// statement. With a fast database they do not wait.
+	step int // rate at which a process dies, freezes or stalls between two steps
+	lost int // rate at which a message, a statement or its reply is lost or late
+	// maxBatchWait is the maximum time that claims and results wait for each other, in order to
+	// share a statement. If it is 0, they do not wait, as with a fast database.
 	maxBatchWait time.Duration
-	// every is the mean time between two faults. Each of them has a random kind from kinds.
+	// every is the mean time between two faults. Each fault has a random kind from kinds.
 	every time.Duration
 	kinds []func(*sim)
 }
@@ -55,7 +55,7 @@ type sim struct {
 	keys                       map[string]int // ID of the run for each key, as clients have received it
 	deadly                     map[int]int
 	fences                     map[intent]bool
-	free                       map[int]int // number of seconds for which a run could be dispatched but was not, by organization
+	free                       map[int]int // by organization, the seconds in which a run could have been dispatched but was not
 	quietSince                 time.Duration
 }
 
@@ -202,8 +202,8 @@ func (s *sim) load(everybody *process) {
 	for n := range 4 + s.rng.n(7) {
 		o := order{org: s.rng.n(orgs), allowed: patience, work: s.drawWork()}
 		o.session = 10*o.org + s.rng.n(3)
-		// Only a third of the schedules have branches. In the others, enough runs wait for earlier
-		// runs of their session.
+		// Only a third of the schedules have branches, so that in the others enough runs wait for
+		// earlier runs of their session.
 		o.branch = s.seed%3 == 2 && s.rng.n(2) == 0
 		if s.rng.n(2) == 0 {
 			o.session = 100 + n
@@ -228,7 +228,7 @@ func (s *sim) load(everybody *process) {
 		first := s.rng.between(0, span)
 		for c := range same {
 			start := first
-			if c > 0 { // while the run executes, or at about the time when it finishes
+			if c > 0 { // the client repeats its request while the run executes, or at about the time when the run finishes
 				start += s.rng.between(0, o.work.think*time.Duration(1+len(o.work.calls))+100*time.Millisecond)
 			}
 			s.clients++

@@ -35,7 +35,7 @@ type event struct {
 	at   time.Duration
 	no   uint64 // order of events at the same moment
 	task *task
-	turn uint64 // number of the task's wait that this event ends
+	turn uint64 // the number of the wait of the task that the event ends
 	do   func()
 }
 
@@ -148,7 +148,8 @@ func (s *sim) plan(e event) {
 	s.queue.push(e)
 }
 
-// resume continues the task of an event. If its process is frozen, the task continues afterwards.
+// resume continues the task of an event. If the process of the task is frozen, the task continues
+// after the freeze.
 func (s *sim) resume(e event) {
 	t := e.task
 	switch {
@@ -174,8 +175,8 @@ func (t *task) sleep(d time.Duration) {
 	t.pass()
 }
 
-// kill ends a process with its tasks and memory. If the task by belongs to the process, kill does
-// not return.
+// kill ends a process with its tasks and memory. by is the task that calls kill. If it belongs to
+// the process, kill does not return.
 func (s *sim) kill(p *process, by *task) {
 	if p.dead {
 		return
@@ -227,7 +228,7 @@ func (t *task) step() {
 	t.sleep(s.rng.between(100*time.Microsecond, 8*time.Millisecond))
 }
 
-// box is a queue of values with which tasks pass values to a waiting task.
+// box is a queue through which tasks pass values to a task that waits for them.
 type box[T any] struct {
 	values []T
 	waits  *task

@@ -16,7 +16,7 @@ type message struct {
 	job       *job
 	at        time.Duration
 	delivered bool
-	due       time.Duration // time at which the message is delivered again unless it is acknowledged before
+	due       time.Duration // time at which the message is delivered again if it has not been acknowledged
 	gone      bool
 }
 
@@ -83,7 +83,7 @@ func (b *bus) publishJobs(jobs ...*job) {
 	}
 }
 
-// store models what the server does when it receives a job message.
+// store models how the NATS server handles a job message that it receives.
 func (b *bus) store(j *job) {
 	s := b.sim
 	if b.down() || !b.exists {
@@ -109,8 +109,8 @@ func (b *bus) wakeFetchers() {
 	b.fetching = b.fetching[:0]
 }
 
-// ensure models EnsureStream. It returns how often the stream was created; the number stands for
-// the stream's creation time.
+// ensure models EnsureStream. It returns the number of times that the stream was created, which
+// corresponds to the stream's creation time.
 func (b *bus) ensure() (made int, ok bool) {
 	if b.down() {
 		return 0, false
@@ -189,8 +189,8 @@ func (b *bus) clear() {
 	b.messages = kept
 }
 
-// oldestUndelivered models OldestUndelivered: it returns when the oldest waiting message was
-// stored.
+// oldestUndelivered models OldestUndelivered: it returns the time at which the oldest undelivered
+// message was stored.
 func (b *bus) oldestUndelivered() (at time.Duration, found bool) {
 	for _, m := range b.messages {
 		if !m.delivered {
@@ -200,15 +200,15 @@ func (b *bus) oldestUndelivered() (at time.Duration, found bool) {
 	return 0, false
 }
 
-// Faults of the stream.
+// The following methods cause faults of the stream.
 
 func (b *bus) loseStore() {
 	b.sim.tracef("the stream's whole store is lost")
 	b.exists, b.messages, b.known = false, nil, map[string]time.Duration{}
 }
 
-// truncate loses the newest messages, including messages that NATS has confirmed, and the duplicate
-// window.
+// truncate removes the newest messages, even if NATS has confirmed them, and the duplicate window,
+// as after a crash of the machine.
 func (b *bus) truncate() {
 	n := b.sim.rng.n(len(b.messages) + 1)
 	b.sim.tracef("the last %d of %d job messages are lost", len(b.messages)-n, len(b.messages))

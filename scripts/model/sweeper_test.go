@@ -8,7 +8,8 @@ const (
 	dispatchMax = 64
 )
 
-// sweep models Sweeper.sweep, once a second. If a part of the sweep fails, the others continue.
+// sweep models Sweeper.sweep, once a second. If one part of a sweep fails, the other parts
+// continue.
 func (w *worker) sweep(t *task) {
 	s := w.sim
 	for {
@@ -39,7 +40,7 @@ func (w *worker) deleteExpired(t *task) {
 }
 
 // endRuns models EndOverdue, EndUnanswered and EndPoison. Each of them first reads the rows of the
-// runs to finish. A second transaction follows only if there are any.
+// runs to finish. A second transaction finishes the runs, if there are any.
 func (w *worker) endRuns(t *task) {
 	db, m := w.sim.db, &w.sim.mutant
 	for _, part := range []struct {
@@ -67,7 +68,7 @@ func (w *worker) endRuns(t *task) {
 	}
 }
 
-// look models Store.find. A look that finds no rows is not an event, because it changes nothing.
+// look models Store.find. A search without a result is not an event, because it changes nothing.
 func (w *worker) look(t *task, which func(*run, *openRow) bool) []*run {
 	if w.sim.now < w.sim.db.downUntil {
 		return nil
@@ -101,8 +102,8 @@ func (w *worker) dispatchWaiting(t *task) {
 	}
 }
 
-// republishUnclaimed publishes the jobs of runs that no worker has claimed in time again. It does
-// not do so if the stream shows that the job messages are not delivered yet.
+// republishUnclaimed publishes again the jobs of runs that no worker has claimed in time. It
+// postpones a run whose job message may still be waiting in the stream.
 func (w *worker) republishUnclaimed(t *task) {
 	s := w.sim
 	if s.mutant.noRedispatch {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The durations in shared/bus/tools.go and workers/internal/toolserver.
+// These durations are the same as in shared/bus/tools.go and workers/internal/toolserver.
 const (
 	acceptWithin = 1800 * time.Millisecond
 	offerFor     = 850 * time.Millisecond
@@ -34,7 +34,7 @@ type request struct {
 	fence       int
 	turn, call  int
 	kind        kind
-	key         string // key of the effect; empty: the tool ledger does not record the call
+	key         string // idempotency key of the effect; empty: the tool ledger does not record the call
 	expires     time.Duration
 	taken       bool
 	woken       *box[struct{}]
@@ -63,13 +63,13 @@ func (a *attempt) callTool(t *task, turn, call int, w wanted) error {
 	return a.record(t, step{turn: turn, call: call, tool: true})
 }
 
-// makeCall models remoteTool.effect, or remoteTool.send if the call may be repeated.
+// makeCall models remoteTool.effect. If the call may be repeated, it models remoteTool.send.
 func (a *attempt) makeCall(t *task, turn, call int, w wanted) error {
 	if !w.asks && w.kind == harmless {
 		return a.send(t, turn, call, w.kind, "")
 	}
 
-	key := fmt.Sprintf("%d/%d", a.hold.run, call) // as contract.EffectKey does
+	key := fmt.Sprintf("%d/%d", a.hold.run, call) // models contract.EffectKey
 	if a.sim.mutant.keyOfAttempt {
 		key = fmt.Sprintf("%s/%d", key, a.claim.fence)
 	}
@@ -127,7 +127,7 @@ func (a *attempt) send(t *task, turn, call int, k kind, key string) error {
 		case s.now >= a.claim.deadline:
 			return errDeadline
 		case !q.handledLast.proc.dead && !q.handledLast.proc.frozen(s.now) && !s.bus.down() && s.now < q.expires:
-			silent = 0 // the reply was a progress message
+			silent = 0 // the reply was a progress message without a result
 		case silent > lostAfter:
 			return a.lostCall(q)
 		}
@@ -142,8 +142,8 @@ func (a *attempt) send(t *task, turn, call int, k kind, key string) error {
 	return nil
 }
 
-// unsent handles a call that no tool worker has accepted. If it is certain that no worker will
-// accept the call later, the model gets an error as the call's result.
+// unsent handles a call that no tool worker has accepted. If no worker can accept the call any
+// more, the language model gets an error as the result of the call.
 func (a *attempt) unsent(t *task, q *request) error {
 	if q.key == "" {
 		return nil
@@ -170,7 +170,8 @@ func (a *attempt) lostCall(q *request) error {
 	return errRetry
 }
 
-// offer sends the call to a tool worker. If the worker is frozen, it accepts the call afterwards.
+// offer sends the call to a tool worker. If the worker is frozen, it accepts the call after the
+// freeze.
 func (q *request) offer(s *sim) {
 	w := s.bus.workers[s.rng.n(len(s.bus.workers))]
 	if w.proc.dead || s.bus.loses() {
@@ -231,7 +232,7 @@ func (w *toolWorker) carryOut(t *task, q *request) reply {
 		return reply{stale: true}
 	}
 
-	t.step() // a worker that freezes here sends late; docs/reliability.md excludes this case
+	t.step() // if the worker freezes at this point, it sends the call late; docs/reliability.md excludes this case
 	if !s.mutant.sendBeforeLedger {
 		receive()
 	}

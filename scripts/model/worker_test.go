@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The durations in workers/internal/runner.
+// These durations are the same as in workers/internal/runner.
 const (
 	heartbeatEvery = 10 * time.Second
 	lockedAgain    = 250 * time.Millisecond
@@ -34,7 +34,8 @@ type parkError struct{ call int }
 
 func (e parkError) Error() string { return fmt.Sprintf("call %d waits for a person", e.call) }
 
-// work contains the requests of a run's model: one turn for each call, then the answer.
+// work contains the tool calls that a run's language model requests: one turn for each call, and
+// then a turn with the answer.
 type work struct {
 	calls  []wanted
 	think  time.Duration // duration of each turn
@@ -58,7 +59,7 @@ type worker struct {
 	freeSlots int // number of slots that the worker's finished runs have freed
 	wake      *box[struct{}]
 	draining  bool
-	stream    int // the stream that the sweeper has seen last
+	stream    int // number of the stream that the sweeper has seen last; see bus.made
 	claiming  *group[runID, claimAnswer]
 	ending    *group[ending, finished]
 }
@@ -107,7 +108,7 @@ func (s *sim) beginWorker(n int) {
 	s.spawn(w.proc, w.sweep)
 }
 
-// serve models Runner.serve. It fetches no more job messages than the worker has free slots.
+// serve models Runner.serve. It fetches at most as many job messages as the worker has free slots.
 func (w *worker) serve(t *task) {
 	for !w.draining {
 		for w.busy >= workerSlots {
@@ -135,7 +136,7 @@ func (w *worker) serve(t *task) {
 	w.drain(t)
 }
 
-// drain models Runner.drain and the end of the process that follows.
+// drain models Runner.drain and the end of the process after it.
 func (w *worker) drain(t *task) {
 	until := w.sim.now + drainTime
 	for w.busy > 0 && w.sim.now < until {
@@ -151,7 +152,7 @@ func (w *worker) drain(t *task) {
 	w.sim.kill(w.proc, t)
 }
 
-// attempt is one attempt of this worker at a run.
+// attempt is one attempt at a run by a worker.
 type attempt struct {
 	*worker
 	claim   claim
@@ -339,7 +340,7 @@ func (a *attempt) try(t *task) error {
 			return err
 		}
 		a.sim.calls++
-		call = a.sim.calls // if the model is called again, the call gets a new ID
+		call = a.sim.calls // if the language model repeats this turn, its call gets another ID
 		if a.sim.mutant.callBeforeTurn {
 			if err := a.makeCall(t, turn, call, calls[turn]); err != nil {
 				return a.cause(err)
@@ -377,7 +378,7 @@ func (a *attempt) think(t *task) error {
 		return err
 	}
 
-	t.step() // a worker that freezes here misses its heartbeats
+	t.step() // if the worker freezes at this point, its heartbeats fail to arrive
 	switch {
 	case s.now >= a.claim.deadline:
 		return a.cause(errDeadline)
@@ -423,8 +424,8 @@ func (w *worker) dispatchNext(t *task) {
 	}
 }
 
-// heartbeat models Runner.heartbeat. It extends the leases of all runs every ten seconds, and those
-// of locked runs more often.
+// heartbeat models Runner.heartbeat. Every ten seconds it extends the leases of all runs that the
+// worker holds. It tries again sooner for runs whose rows were locked.
 func (w *worker) heartbeat(t *task) {
 	var locked []*holding
 	for next := w.sim.now + heartbeatEvery; ; {
@@ -439,7 +440,7 @@ func (w *worker) heartbeat(t *task) {
 	}
 }
 
-// inHand returns the runs of a list that this worker still holds.
+// inHand returns those of the given runs that the worker still holds.
 func (w *worker) inHand(of []*holding) (kept []*holding) {
 	for _, h := range of {
 		if slices.Contains(w.held, h) {

@@ -9,7 +9,7 @@ type edit struct{ file, old, new string }
 type mutant struct {
 	name  string
 	edits []edit
-	in    string // path of the tests' package from the root; the first element is the module
+	in    string // path of the package with the tests, relative to the repository; its first element is the module
 	tests []string
 }
 

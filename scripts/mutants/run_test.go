@@ -183,8 +183,8 @@ func (m mutant) ofSchema() bool {
 }
 
 // ownCache returns the environment for mutants that change the schema. It selects another cache
-// directory: testkit keeps migrated databases in the cache and would use one with the unmodified
-// schema. Go's build cache stays the same.
+// directory, because testkit keeps migrated databases in the cache and would otherwise use one with
+// the unmodified schema. Go's build cache is not affected.
 func ownCache(t *testing.T) []string {
 	t.Helper()
 	built, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output()

@@ -7,9 +7,9 @@
 //	retest -flaky FILE -packages "PACKAGES" -- gotestsum FLAGS -- GO_TEST_FLAGS
 //
 // The packages are appended to the command. The command must write test events to the file that the
-// environment variable GOTESTSUM_JSONFILE names. A rerun tests one package at a time. With the flag
-// -skip it omits the package's tests that have passed. A package that does not compile is not
-// rerun.
+// environment variable GOTESTSUM_JSONFILE names. A rerun tests one package at a time. It uses the
+// flag -skip to omit those tests of the package that have passed. A package that does not compile
+// is not rerun.
 package main
 
 import (
@@ -55,7 +55,7 @@ func main() {
 	os.Exit(code) //nolint:gocritic // cancel has run
 }
 
-// rerunner runs the test command, and again for the packages that failed.
+// rerunner runs the test command, and runs it again for packages that failed.
 type rerunner struct {
 	command []string
 	out     io.Writer
@@ -84,7 +84,7 @@ func (r rerunner) run(ctx context.Context, packages []string) (code int, report 
 			return code, flaky.String(), err
 		}
 		if log == "" {
-			return code, flaky.String(), nil // a test has failed each time, so further reruns cannot change the exit code
+			return code, flaky.String(), nil // a test has failed in every run, so more reruns cannot change the exit code
 		}
 		flaky.WriteString(log)
 	}
@@ -119,7 +119,7 @@ func (r rerunner) rerunFailed(ctx context.Context, p *packageResult) (report str
 	return "", nil
 }
 
-// runOnce runs the command once and reads the test events that the command wrote.
+// runOnce runs the command once and returns the results in the test events that the command wrote.
 func (r rerunner) runOnce(ctx context.Context, packages []string, flags ...string) (res *results, code int, err error) {
 	events, err := os.CreateTemp("", "retest-*.json")
 	if err != nil {

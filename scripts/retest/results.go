@@ -42,7 +42,7 @@ type packageResult struct {
 	name        string
 	fails       bool
 	brokenBuild bool
-	tests       map[string]string   // by test: pass, skip or fail; run if the test did not finish
+	tests       map[string]string   // the outcome of each test: pass, skip or fail; run if the test did not finish
 	output      map[string][]string // output lines by test; the name "" stands for the package itself
 }
 
@@ -92,8 +92,8 @@ func (r *results) add(e event) {
 	}
 }
 
-// Maximum numbers of packages and tests that slowest lists. It lists none after a run of at most
-// fewPackages.
+// slowest lists at most slowPackages packages and slowTests tests. After a run of at most
+// fewPackages packages, it lists nothing.
 const (
 	slowPackages = 15
 	slowTests    = 25
@@ -131,7 +131,7 @@ func (r *results) failed() []*packageResult {
 	return out
 }
 
-// inherit adds the tests that passed in an earlier run of the package.
+// inherit adds the tests that passed in an earlier run of the package to those of this run.
 func (p *packageResult) inherit(earlier *packageResult) {
 	for name, outcome := range earlier.tests {
 		if _, ran := p.tests[name]; !ran && outcome != "fail" && outcome != "run" {

@@ -15,7 +15,7 @@ func TestReruns(t *testing.T) {
 	cases := []struct {
 		name, body string
 		red        bool
-		flaky      []string // content of the report; nil: there is no report
+		flaky      []string // expected content of the file that -flaky names; nil: the file must not exist
 	}{
 		{name: "all pass", body: `func TestA(t *testing.T) {}`},
 		{name: "fails each time", body: `func TestA(t *testing.T) { t.Error("broken") }`, red: true},
@@ -73,8 +73,8 @@ func TestReruns(t *testing.T) {
 	}
 }
 
-// helpers is the source of functions that count the runs of a module's tests. The count is stored
-// in a file in the module's directory.
+// helpers is Go source that is added to each module under test. Its functions count the runs of a
+// test. The count is stored in a file in the module's directory.
 const helpers = `package p
 
 import (
@@ -124,7 +124,7 @@ func rerun(t *testing.T, body string) (code int, report, out string) {
 	return code, report, log.String()
 }
 
-// TestReportIsAppended checks that one file can collect the reports of several runs of retest.
+// TestReportIsAppended checks that several runs of retest can write their reports to one file.
 func TestReportIsAppended(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "flaky")

@@ -52,9 +52,9 @@ const (
 // shape is a type expression.
 type shape struct {
 	kind  kind
-	whole bool   // of a number: whether it is an integer
+	whole bool   // of a number: whether it must be an integer
 	value any    // of a literal: its value
-	name  string // of a reference: the name of the definition
+	name  string // of a reference: the name of the definition that it refers to
 	of    []shape
 }
 
@@ -113,8 +113,8 @@ func (d definition) names() []string {
 	return out
 }
 
-// reservedNames are names that types cannot have, because the names have another meaning in one of
-// the generated files.
+// reservedNames are names that types cannot have, because a generated file or its language uses the
+// names.
 var reservedNames = []string{
 	"Any", "Array", "Blob", "Exception", "False", "Literal", "Never", "None", "NotRequired", "Record",
 	"String", "True", "TypeAlias", "TypedDict", "Uint8Array", "Union",
@@ -149,7 +149,7 @@ func typeName(parts ...string) string {
 	return name
 }
 
-// unique returns an error if two definitions have the same name.
+// unique returns an error unless all definitions have different names.
 func unique(definitions []definition) error {
 	seen := map[string]bool{}
 	for _, d := range definitions {

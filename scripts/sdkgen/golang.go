@@ -10,8 +10,8 @@ import (
 	"parley/scripts/internal/surface"
 )
 
-// golang generates the types of the Go SDK, as far as the SDK's methods need them. Operations have
-// no types of their own, because the Go methods have arguments.
+// golang generates those types of the Go SDK that the SDK's methods need. Operations have no types
+// of their own, because the Go methods have arguments.
 func golang(doc object) ([]byte, error) {
 	all, err := definitions(doc)
 	if err != nil {
@@ -58,10 +58,10 @@ func hasMethod(id string) bool {
 	return slices.ContainsFunc(surface.Operations, func(o surface.Operation) bool { return o.ID == id && o.None == "" })
 }
 
-// goRoots are types that programs need although no operation references them.
+// goRoots are types that the file contains although no operation references them.
 var goRoots = []string{"CodeOutput", "ErrorCode"}
 
-// isForeign reports whether a type belongs to a protocol for other clients than the SDKs.
+// isForeign reports whether a type belongs to a protocol that the SDKs do not use.
 func isForeign(name string) bool {
 	return slices.ContainsFunc([]string{"AiSdk", "AgUi", "OpenAi"}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
@@ -137,7 +137,7 @@ func (w *goWriter) events(d definition) {
 }
 
 // field returns the Go type of a field. If the field may be absent or null, the type is a pointer,
-// unless nil is already a value of the type.
+// unless it is a type that has the value nil anyway.
 func (w *goWriter) field(f field) string {
 	made := w.shape(f.shape)
 	nullable := slices.ContainsFunc(f.shape.of, func(s shape) bool { return f.shape.kind == union && s.kind == null })
@@ -190,7 +190,7 @@ func (w *goWriter) shape(s shape) string {
 	return "any"
 }
 
-// times are the definitions of times, which are strings in JSON and time.Time in Go.
+// times contains the names of definitions that are strings in JSON and time.Time in Go.
 var times = []string{"Time", "MaybeTime"}
 
 // reference returns the Go type for a reference. Records and enums of strings have names in Go. For
@@ -261,7 +261,7 @@ func (w *goWriter) comment(indent, doc string) {
 	}
 }
 
-// initials are the abbreviations that Go names write in capitals.
+// initials contains the abbreviations that are written in capitals in Go names.
 var initials = []string{"AI", "API", "HTTP", "ID", "IP", "JSON", "MCP", "MS", "SHA256", "TTL", "URL"}
 
 // goName returns an exported name: agentId becomes AgentID, and run.timed_out becomes RunTimedOut.
@@ -282,8 +282,8 @@ func goName(name string) string {
 	return out.String()
 }
 
-// splitWords separates the words of a name by spaces. A word begins at a capital letter or after
-// another character.
+// splitWords separates the words of a name by spaces. A word begins at a capital letter, and after
+// a character that is neither a letter nor a digit.
 func splitWords(name string) string {
 	var out strings.Builder
 	for i, r := range name {

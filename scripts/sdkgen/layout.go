@@ -18,7 +18,7 @@ type node struct {
 	// between is the text between parts on one line. before and behind are the texts around each
 	// part on a separate line.
 	between, before, behind string
-	bare                    bool // whether nothing precedes the first part, and one line has neither head nor tail
+	bare                    bool // whether the first part has no text before it, and the node on one line neither head nor tail
 }
 
 func (n node) flat() string {
@@ -35,14 +35,14 @@ func (n node) flat() string {
 	return n.head + strings.Join(parts, n.between) + n.tail
 }
 
-// layOut formats a node that begins at the given column of an indented line. It leaves the given
-// room free on the last line.
+// layOut formats a node that begins at the given column of an indented line. room is the number of
+// columns that stay free on the last line.
 func (n node) layOut(column, indent, step, room int) string {
 	flat := n.flat()
 	if n.text != "" || column+utf8.RuneCountInString(flat)+room <= width {
 		return flat
 	}
-	if len(n.parts) == 1 && n.before == "" && n.behind == "" { // a wrapper without separators: its content is broken into lines instead
+	if len(n.parts) == 1 && n.before == "" && n.behind == "" { // a node around a single other node: that one is broken into lines
 		return n.head + n.parts[0].layOut(column+utf8.RuneCountInString(n.head), indent, step, room+len(n.tail)) + n.tail
 	}
 

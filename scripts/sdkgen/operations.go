@@ -13,7 +13,7 @@ var methods = []string{"get", "head", "post", "put", "patch", "delete", "options
 // operation is an HTTP method on a path of the document.
 type operation struct {
 	id, method, path string
-	item, op         object // the path's object and the operation's object in the document
+	item, op         object // item is the document's object for the path, and op its object for the operation
 }
 
 // operationsFor returns a document's operations, in the document's order.
@@ -150,8 +150,8 @@ func (r *reader) defineContents(name, doc string, schemas []object) {
 	r.made[at].shape = r.closed(r.choices(schemas, name))
 }
 
-// closed returns the union of shapes. If one of them is bytes, the union omits a shape that allows
-// any value, because clients read such a response as bytes, too.
+// closed returns the union of shapes. If one of the shapes is bytes, the union omits shapes that
+// allow any value, because clients read such responses as bytes, too.
 func (r *reader) closed(shapes []shape) shape {
 	all := oneOf(shapes...)
 	if !slices.ContainsFunc(shapes, func(s shape) bool { return r.isA(binary, s) }) {

@@ -92,7 +92,7 @@ type (
 	}
 )
 
-// identifiers are the IDs in examples, with the variables that replace them.
+// identifiers maps IDs that occur in examples to the Postman variables that replace them.
 var (
 	identifiers = regexp.MustCompile(`\b(ag|org|run|resp|doc|usr|key|file|ls|inv)_[0-7][0-9a-hjkmnp-tv-z]{25}\b|\b(src)_[0-9a-f]{64}\b`)
 	variables   = []struct{ prefix, name, doc string }{
@@ -110,8 +110,8 @@ var (
 	}
 )
 
-// remember is a Postman script. It stores the IDs of created resources in variables, which later
-// requests use.
+// remember is a Postman script. After a request that creates a resource, it stores the resource's
+// ID in a variable that later requests use.
 const remember = `const names = %s;
 const known = pm.collectionVariables;
 let answer = null;
@@ -248,8 +248,8 @@ func addRequests(made *collection, doc object, o operation) error {
 	return nil
 }
 
-// requestFor builds the request of a code sample. It also contains the operation's other
-// parameters, disabled.
+// requestFor builds the request of a code sample. The request also contains the other parameters of
+// the operation, which are disabled.
 func requestFor(doc object, o operation, sample object) (item, error) {
 	req := request{
 		Auth: authFor(doc, o, sample), Method: o.method, Header: []variable{},
@@ -291,8 +291,8 @@ func named(s string) string {
 	})
 }
 
-// addParameters adds the parameters that the request does not have. Required parameters get a
-// value, and other parameters are disabled.
+// addParameters adds those parameters of the operation that the request lacks. Required parameters
+// get a value, and other parameters are disabled.
 func addParameters(doc object, o operation, req *request) error {
 	r := reader{doc: doc}
 	for _, parameter := range r.parameters(o) {

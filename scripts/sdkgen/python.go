@@ -42,8 +42,9 @@ func python(doc object) ([]byte, error) {
 	return []byte(out.String()), nil
 }
 
-// completedRuns adds CompletedRun, a Run with a known status and answer. CompletedRun repeats the
-// fields of Run, because a TypedDict cannot narrow the fields of another one.
+// completedRuns adds CompletedRun, a Run whose status is completed and whose answer is present.
+// CompletedRun repeats the fields of Run, because a TypedDict cannot narrow the fields of another
+// one.
 func completedRuns(all []definition) []definition {
 	at := slices.IndexFunc(all, func(d definition) bool { return d.name == "Run" && d.record })
 	if at < 0 {
@@ -64,7 +65,7 @@ func completedRuns(all []definition) []definition {
 }
 
 // pythonWriter writes definitions as Python types. It writes each definition after the definitions
-// that it references, because Python resolves names when it executes a line.
+// that it references, because a name must be defined before Python executes a line that uses it.
 type pythonWriter struct {
 	out         strings.Builder
 	of          map[string]definition
@@ -120,8 +121,8 @@ func (w *pythonWriter) class(d definition) {
 	}
 }
 
-// call writes a record as a call of TypedDict. Its field names, such as "from" and
-// "Idempotency-Key", are not valid in a class.
+// call writes a record as a call of TypedDict. Such a record has field names that are not valid in
+// a class, such as "from" and "Idempotency-Key".
 func (w *pythonWriter) call(d definition) {
 	fmt.Fprintf(&w.out, "\n\n%s = TypedDict(\n    %q,\n    {\n", d.name, d.name)
 	for _, f := range d.fields {
@@ -164,7 +165,8 @@ func (w *pythonWriter) field(f field) node {
 	return node{head: "NotRequired[", parts: []node{made}, tail: "]"}
 }
 
-// quoted returns the expression of a shape. It is a string if it references a later definition.
+// quoted returns the Python expression of a shape. If the shape references a later definition, the
+// expression is a string.
 func (w *pythonWriter) quoted(s shape) node {
 	made := w.shape(s)
 	if slices.ContainsFunc(s.names(), func(name string) bool { return !w.done[name] }) {
@@ -191,7 +193,7 @@ func (w *pythonWriter) shape(s shape) node {
 	case empty:
 		return node{text: "dict[str, Never]"}
 	case reference:
-		if w.of[s.name].open { // a TypedDict by itself allows no additional fields
+		if w.of[s.name].open { // a TypedDict alone allows no additional fields
 			return node{text: s.name + " | dict[str, Any]"}
 		}
 		return node{text: s.name}

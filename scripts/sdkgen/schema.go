@@ -201,7 +201,7 @@ func (r *reader) refer(schema object, name string) shape {
 		return r.fail("%s: %w", name, err)
 	}
 	if _, is := r.recordFor(resolved); is && len(within) == 3 && within[1] == "properties" {
-		return shape{kind: reference, name: typeName(within[0]) + typeName(within[2])} // name of the type that the member defines
+		return shape{kind: reference, name: typeName(within[0]) + typeName(within[2])} // the member's type has this name
 	}
 	return r.shape(resolved, name)
 }
@@ -213,7 +213,7 @@ func literalFor(value any) shape {
 	return shape{kind: literal, value: value}
 }
 
-// all converts an allOf. The result is one object, or the first part that has a type.
+// all returns the type expression of an allOf: one object, or the first part that has a type.
 func (r *reader) all(schema object, name string) shape {
 	if _, is := r.recordFor(schema); is && len(schema.Objects("allOf")) > 1 {
 		r.define(name, schema)
@@ -231,7 +231,7 @@ func (r *reader) choices(choices []object, name string) []shape {
 	var of []shape
 	for i, choice := range choices {
 		inner := name
-		if i > 0 { // a number distinguishes further objects without a name
+		if i > 0 { // objects after the first one get a number as a part of their name
 			inner = fmt.Sprintf("%s%d", name, i+1)
 		}
 		if _, is := r.recordFor(choice); is && i == 0 && slices.ContainsFunc(r.made, func(d definition) bool { return d.name == name }) {
@@ -242,8 +242,8 @@ func (r *reader) choices(choices []object, name string) []shape {
 	return of
 }
 
-// onlyConstrains reports whether alternatives only require members. The schema itself then
-// describes the members.
+// onlyConstrains reports whether the alternatives of a schema only say which members are required.
+// If so, the schema itself describes the members.
 func onlyConstrains(choices []object) bool {
 	return !slices.ContainsFunc(choices, func(choice object) bool {
 		return slices.ContainsFunc(choice, func(item yamldoc.Item) bool {
@@ -304,7 +304,7 @@ func (r *reader) object(schema object, name string) shape {
 			schema = append(without(schema, "type"), yamldoc.Item{Key: "type", Value: "object"})
 		}
 		if slices.ContainsFunc(r.made, func(d definition) bool { return d.name == name && !d.record }) {
-			name += "Object" // the name without a suffix stands for the union
+			name += "Object" // the union has the name without a suffix
 		}
 		r.define(name, schema)
 		return shape{kind: reference, name: name}

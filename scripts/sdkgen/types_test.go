@@ -12,7 +12,7 @@ import (
 	"parley/shared/yamldoc"
 )
 
-// small contains small documents with the types that each language must get.
+// small contains small OpenAPI documents, each with the types that are expected in each language.
 var small = []struct{ name, doc, typeScript, python string }{
 	{
 		"plain",
@@ -181,7 +181,7 @@ func isPython(t *testing.T, modules ...[]byte) {
 	}
 }
 
-// TestRefused checks that documents without valid types are rejected.
+// TestRefused checks that sdkgen rejects documents for which it cannot generate valid types.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	for doc, want := range map[string]string{

@@ -146,7 +146,8 @@ func (s shape) typeScript() (node, error) {
 	return node{}, fmt.Errorf("unknown kind of type: %d", s.kind)
 }
 
-// wrapped returns the node of a list or dictionary, with the type of its elements inside.
+// wrapped returns the layout node of a list or dictionary. The node contains the type of the
+// elements.
 func (s shape) wrapped(head, tail string, in func(shape) (node, error)) (node, error) {
 	part, err := in(s.of[0])
 	return node{head: head, parts: []node{part}, tail: tail}, err

@@ -21,13 +21,14 @@ type literal struct {
 // gap stands for a value that is inserted into a template.
 const gap = "⟨…⟩"
 
-// frame is a bracket or template that is open at the current position.
+// frame describes a bracket or template that has been opened before the current position and not
+// yet closed.
 type frame struct {
 	open     byte // one of ( [ { ` and $, which begins a value in a template
 	function string
 	argument int
 	property string
-	element  string          // for a call that creates an element: the element
+	element  string          // if a call that creates an element is open: the name of the element
 	text     strings.Builder // for a template: its text
 }
 
@@ -37,7 +38,7 @@ type lexer struct {
 	at    int
 	stack []*frame
 	last  string // the last token that was read
-	chain string // the last name that was read, such as console.warn
+	chain string // the name that was read last, with its qualifiers, such as console.warn
 	found []literal
 }
 
@@ -60,8 +61,8 @@ var (
 	// creates matches the names of functions that create elements.
 	creates = regexp.MustCompile(`^(h|jsxs?)$`)
 
-	// comparedTo and compares match the code before and after a string that is compared. Users do
-	// not see such a string.
+	// comparedTo and compares match the code before and after a string that is an operand of a
+	// comparison. Such a string is not shown to users.
 	comparedTo = regexp.MustCompile(`[=!]==?\s*$`)
 	compares   = regexp.MustCompile(`^\s*([=!]==?|in\b)`)
 )
@@ -96,7 +97,7 @@ func (l *lexer) take(token string) {
 
 func (l *lexer) top() *frame { return l.stack[len(l.stack)-1] }
 
-// isKey reports whether the token that ends at an offset is the name of an object's property.
+// isKey reports whether the token that ends at an offset is the name of a property in an object.
 func (l *lexer) isKey(end int) bool {
 	return l.top().open == '{' && (l.last == "{" || l.last == ",") && colon.MatchString(l.in[end:])
 }

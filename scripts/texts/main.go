@@ -15,7 +15,7 @@ import (
 	"os"
 )
 
-// complete are the folders and modules below ingress/web that have all of their texts in tables.
+// complete lists the folders and modules below ingress/web that have all of their texts in tables.
 var complete = []string{"kit", "widget", "dashboard", "reference"}
 
 func main() {

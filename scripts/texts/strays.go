@@ -20,7 +20,8 @@ type stray struct {
 var (
 	table = regexp.MustCompile(`(^|[/.])texts\.tsx?$|(^|/)texts/`)
 	code  = regexp.MustCompile(`\.tsx?$`)
-	// other matches modules without texts for users: tests, modules for tests, and declarations.
+	// other matches the names of modules that contain no texts for users: tests, modules for tests,
+	// and declarations.
 	other = regexp.MustCompile(`\.test\.tsx?$|\.d\.ts$|_samples\.ts$|^kit/check\.ts$`)
 )
 
@@ -99,14 +100,15 @@ var (
 	sentence = regexp.MustCompile(`\p{L}\S* +\S|\S +\S*\p{L}|\p{L} $|^ \p{L}`)
 	oneWord  = regexp.MustCompile(`^\p{Lu}\p{Ll}+[.:!?…]?$`)
 
-	// Names of attributes and properties that people read or hear, and of those for browsers.
+	// Names of attributes and properties whose values people read or hear, and of those whose
+	// values only browsers use.
 	read = regexp.MustCompile(`^(children|aria-(label|description|roledescription|valuetext)|placeholder|title|alt|label|hint|` +
 		`head|question|detail|intro|caption|what)$`)
 	machine = regexp.MustCompile(`^(class|className|key|id|for|htmlFor|href|src|rel|d|viewBox|style|type|role|accept|autocomplete|` +
 		`path|method|aria-(controls|describedby|labelledby|live|haspopup|keyshortcuts)|keys|data-.*)$`)
 
-	// Functions whose first argument people read, and functions whose arguments are for developers
-	// or browsers.
+	// Functions whose first argument is shown to people, and functions whose arguments only
+	// developers or browsers use.
 	shown     = regexp.MustCompile(`^(toast|failed)$`)
 	technical = regexp.MustCompile(`^(console\.\w+|matchMedia|CSS\.supports|useQuery|` +
 		`([\w.]*\.)?(querySelector(All)?|closest|matches|supports|setProperty|getContext|includes|startsWith))$`)
@@ -123,8 +125,8 @@ var (
 		`PARLEY_\w+=|[xX]-[a-z-]+: |(prefer|content-type|idempotency-key|Content-Security-Policy): )`)
 )
 
-// isText reports whether people read a string. A single word in lower case counts as text only
-// where the page certainly shows it.
+// isText reports whether people read a string. A single word in lower case counts as a text only in
+// a place whose content the page certainly shows.
 func (l literal) isText() bool {
 	switch {
 	case !word.MatchString(strings.ReplaceAll(l.value, gap, "")) || names.MatchString(l.value):

@@ -13,7 +13,7 @@ import (
 )
 
 // TestTextsStandInTables checks that the widget, the dashboard and their shared modules have all of
-// their texts in tables. A translation is therefore complete if it covers the tables.
+// their texts in tables, so that a translation of the tables is complete.
 func TestTextsStandInTables(t *testing.T) {
 	t.Parallel()
 	found, err := strays(t.Context(), testkit.Root(t), complete)
@@ -25,7 +25,7 @@ func TestTextsStandInTables(t *testing.T) {
 	}
 }
 
-// TestTextsAreUsed checks that a module of the dashboard uses each text in the tables.
+// TestTextsAreUsed checks that each text in the tables is used by a module of the dashboard.
 func TestTextsAreUsed(t *testing.T) {
 	t.Parallel()
 	dashboard := filepath.Join(testkit.Root(t), "ingress", "web", "dashboard")

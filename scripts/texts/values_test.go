@@ -12,8 +12,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// worded are the enumerations of the API that the dashboard shows, each with the module and the
-// constant that contain a word for each value. The constant is a table or a list of options.
+// worded lists the enumerations of the API that the dashboard shows. Each has the module and the
+// constant with a word for each value. The constant is a table or a list of options.
 var worded = map[string]struct{ module, constant string }{
 	"Role":                   {"texts/org.tsx", "roles"},
 	"HookSource":             {"pages/hooks/sources.ts", "sources"},
@@ -40,7 +40,8 @@ var worded = map[string]struct{ module, constant string }{
 	"Limits.rates.per":       {"texts/org.tsx", "counted"},
 }
 
-// unworded are the other enumerations, each with the reason why it needs no table of words.
+// unworded lists the other enumerations of the API, each with the reason why the dashboard has no
+// words for its values.
 var unworded = map[string]string{
 	"AllowedCallers":                  "each value has its own switch",
 	"KeyScope":                        "a condition chooses between two texts",
@@ -66,7 +67,8 @@ var unworded = map[string]string{
 	"EndpointChange.inputSchema.type": "part of a JSON Schema",
 }
 
-// protocols matches the schemas of events and of other protocols, and secrets.
+// protocols matches the names of schemas that the dashboard does not show: events, secrets, and the
+// schemas of other protocols.
 var protocols = regexp.MustCompile(`^(OpenAi|AgUi|AiSdk|Mcp|OpenApi)|Event\.(event|id|data)|[sS]ecret$`)
 
 // TestValuesHaveWords checks that the dashboard has a word for each value of the API's enumerations.
@@ -142,7 +144,8 @@ func keysOf[V any](of map[string]V) []string {
 	return keys
 }
 
-// collect adds the values of the enumerations in a schema to found, by the path of their property.
+// collect adds the enumerations in a schema to found: the values of each, by the path of its
+// property.
 func collect(found map[string][]string, path string, schema any) {
 	switch s := schema.(type) {
 	case []any:

@@ -10,7 +10,7 @@ const agentsPath = "/api/agents"
 // Agents creates, reads, lists, changes and deletes the organization's agents.
 type Agents struct{ group }
 
-// AgentQuery is a filter for agents. Q is a part of their names.
+// AgentQuery selects agents. Q selects those whose names contain it.
 type AgentQuery struct {
 	Paging
 
@@ -49,8 +49,8 @@ func (a Agents) ImportEndpoints(ctx context.Context, id string, from OpenAPIImpo
 	return act[ImportedEndpoints](ctx, a.group, Request{Method: http.MethodPost, Path: agentsPath, Body: from}, id, "import-openapi")
 }
 
-// Check tries the connections of an agent: its models, MCP servers, search provider and endpoints. It
-// takes at most 30 seconds.
+// Check tries the connections of an agent to its models, MCP servers, search provider and
+// endpoints, and returns the results. It takes at most 30 seconds.
 func (a Agents) Check(ctx context.Context, id string) (*AgentCheck, error) {
 	return act[AgentCheck](ctx, a.group, Request{Method: http.MethodPost, Path: agentsPath}, id, "check")
 }
@@ -61,7 +61,7 @@ func (a Agents) Preview(ctx context.Context, id string, of PromptPreviewRequest)
 	return act[PromptPreview](ctx, a.group, Request{Method: http.MethodPost, Path: agentsPath, Body: of}, id, "preview")
 }
 
-// Templates reads the templates, with which everyone may chat.
+// Templates returns the templates. Every caller may chat with them.
 type Templates struct{ group }
 
 const templatesPath = "/api/agents/templates"

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// maxSessionKey is the length of the longest idempotency key that names a session, whose id has at
-// most 128 characters.
+// maxSessionKey is the maximum length of an idempotency key that names a session. The session's id,
+// which contains the key, has at most 128 characters.
 const maxSessionKey = 124
 
 // Chat sends messages to agents and templates.
@@ -21,11 +21,11 @@ type ChatParams struct {
 	AgentID, TemplateID string
 	Message             string         // may be empty if there are Attachments
 	Output              any            // the JSON Schema that the answer must match; default: the agent's own
-	SessionID           string         // default: a separate session, named after the key
+	SessionID           string         // default: a new session, whose id contains the idempotency key
 	Settings            *ModelSettings // take precedence over the agent's settings
 	IdempotencyKey      string         // identifies the message; default: a new key
 	Tools               []ClientTool   // tools that this program executes itself; see Runs.SubmitToolResults
-	NoWait              bool           // return as soon as the run is accepted; a stream ignores it
+	NoWait              bool           // whether Send returns as soon as the run is accepted; Stream ignores it
 
 	Attachments []NewAttachment // images and documents of the message
 }
@@ -97,7 +97,7 @@ func (p ChatParams) request(stream bool) (Request, error) {
 
 	key := keyOr(p.IdempotencyKey)
 	session := p.SessionID
-	if session == "" { // the session is derived from the key, because the same key with another session would conflict
+	if session == "" { // the session is derived from the key, because a retry with the same key must name the same session
 		if utf8.RuneCountInString(key) > maxSessionKey {
 			return Request{}, errors.New("a message with an IdempotencyKey of more than 124 characters needs a SessionID")
 		}

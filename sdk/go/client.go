@@ -17,7 +17,7 @@ const (
 	defaultBaseURL  = "http://127.0.0.1:8080"
 	defaultRetries  = 2
 	defaultPatience = time.Minute
-	// headerTimeout is the time in which the service must send the header of a response. It is
+	// headerTimeout is the time within which the service must send the header of a response. It is
 	// longer than the longest wait that the API accepts.
 	headerTimeout = 90 * time.Second
 )
@@ -32,9 +32,9 @@ type Options struct {
 
 	Transport http.RoundTripper // sends the requests; default: a separate transport
 
-	Dials    int                                        // attempts to connect while the service has never responded; 0: as many as Retries
+	Dials    int                                        // retries of a request while the service has never responded; 0: Retries
 	Retries  int                                        // retries of a request; 0: two; negative: none
-	Patience time.Duration                              // longest Retry-After that is followed; 0: a minute
+	Patience time.Duration                              // longest Retry-After for which a retry waits; 0: a minute
 	Waiting  func(cause error, pause time.Duration)     // called before each pause; may be nil
 	pause    func(context.Context, time.Duration) error // waits between attempts; replaced in tests
 }
@@ -135,7 +135,8 @@ func identity(options Options) (map[string]string, error) {
 }
 
 // isVisitor reports whether the caller is a visitor of the demo or of a widget. Visitors may not
-// read runs. They wait for a run, and resume its stream, by repeating the message with its key.
+// read runs. To wait for a run or to resume its stream, they repeat the message with the same
+// idempotency key.
 func (c *Client) isVisitor() bool {
 	return c.options.Demo || strings.HasPrefix(c.header["Authorization"], "Bearer wt_")
 }

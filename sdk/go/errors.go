@@ -17,7 +17,7 @@ type ConnectionError struct {
 	Err error
 }
 
-// Error names the URL without user name and password.
+// Error returns a message that contains the URL without its user name and password.
 func (e *ConnectionError) Error() string {
 	return fmt.Sprintf("%v at %s: %v", ErrUnreachable, e.URL, e.Err)
 }
@@ -53,7 +53,8 @@ type APIError struct {
 	RetryAfter time.Duration `json:"-"`
 }
 
-// Error returns the status, the code, the invalid fields, and the request ID, which also appears in the service's log.
+// Error returns a message with the status, the code, the invalid fields, and the request ID. The
+// service's log contains the request ID, too.
 func (p *APIError) Error() string {
 	says := p.Detail
 	if len(p.Fields) > 1 {
@@ -74,7 +75,7 @@ func (p *APIError) Error() string {
 	return out
 }
 
-// Refused reports whether the request itself is wrong, as opposed to a failure of the service.
+// Refused reports whether the service rejected the request because the request itself is wrong.
 func (p *APIError) Refused() bool {
 	return p.Status >= http.StatusBadRequest && p.Status < http.StatusInternalServerError
 }

@@ -105,8 +105,8 @@ func resumeRequest(request Request, last eventID) Request {
 	return request
 }
 
-// read reads the events from one connection. over is true if no reconnection is needed: next returned false, the run ended, or
-// err is permanent.
+// read reads the events from one connection. over is true if the caller must not reconnect, because
+// next returned false, the run ended, or err is permanent.
 func (c *Client) read(ctx context.Context, request Request, next func(Event) bool) (over bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -115,7 +115,7 @@ func (c *Client) read(ctx context.Context, request Request, next func(Event) boo
 	if err != nil {
 		return false, err
 	}
-	defer func() { _ = response.Body.Close() }() // the body was read as far as needed
+	defer func() { _ = response.Body.Close() }() // an error does not matter, because the body was read as far as needed
 	if response.StatusCode == http.StatusNoContent {
 		return true, nil
 	}
@@ -147,8 +147,8 @@ func (h *notifyingReader) Read(b []byte) (int, error) {
 	return n, err //nolint:wrapcheck // errors of the wrapped reader are returned unchanged
 }
 
-// decode parses server-sent events until next returns false or the text ends. over reports that next returned false. An
-// incomplete last event is ignored.
+// decode parses server-sent events until next returns false or the text ends. over is true if next
+// returned false. An incomplete last event is ignored.
 func decode(text io.Reader, next func(Event) bool) (over bool, err error) {
 	lines := bufio.NewScanner(text)
 	lines.Buffer(make([]byte, 0, 64<<10), longestLine)

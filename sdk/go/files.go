@@ -42,7 +42,7 @@ func (f Files) Download(ctx context.Context, id string) (*File, error) {
 	return download(ctx, f.group, "/api/files", id, url.Values{})
 }
 
-// download reads a file with its name and type.
+// download returns the content, the name and the media type of a file.
 func download(ctx context.Context, g group, path, id string, query url.Values) (*File, error) {
 	if id == "" {
 		return nil, errNoID
@@ -54,7 +54,7 @@ func download(ctx context.Context, g group, path, id string, query url.Values) (
 	}
 	_, disposition, err := mime.ParseMediaType(response.Header.Get("Content-Disposition"))
 	if err != nil {
-		disposition = nil // the content is returned even if its name cannot be parsed
+		disposition = nil // the file is returned without a name if the name cannot be parsed
 	}
 	return &File{Name: disposition["filename"], MimeType: response.Header.Get("Content-Type"), Content: response.Body}, nil
 }
@@ -62,7 +62,8 @@ func download(ctx context.Context, g group, path, id string, query url.Values) (
 // Sources reads the texts that answers cite.
 type Sources struct{ group }
 
-// Get reads a text by the sourceId of a citation, as it was when a run read it.
+// Get reads the text of a source by the sourceId of a citation. The text is as it was when a run
+// read it.
 func (s Sources) Get(ctx context.Context, id string) (*Source, error) {
 	return one[Source](ctx, s.group, "/api/sources", id)
 }

@@ -47,12 +47,12 @@ func (h Hooks) RotateSecret(ctx context.Context, id string, rotation HookRotatio
 	return act[Hook](ctx, h.group, Request{Method: http.MethodPost, Path: hooksPath, Body: rotation}, id, "rotate")
 }
 
-// Test sends a delivery, signed as the source would sign it.
+// Test sends a delivery, signed as the hook's source would sign it.
 func (h Hooks) Test(ctx context.Context, id string, test HookTest) (*TakenDelivery, error) {
 	return act[TakenDelivery](ctx, h.group, Request{Method: http.MethodPost, Path: hooksPath, Body: test}, id, "test")
 }
 
-// Delete deletes a hook and its deliveries. The runs that they started stay.
+// Delete deletes a hook and its deliveries. The runs that the deliveries started stay.
 func (h Hooks) Delete(ctx context.Context, id string) error {
 	return remove(ctx, h.group, hooksPath, id, nil)
 }

@@ -17,7 +17,7 @@ const knowledgePath = "/api/knowledge"
 // Knowledge adds, reads, searches and deletes the documents that agents search and cite.
 type Knowledge struct{ group }
 
-// DocumentQuery is a filter for documents. Q is a text that their names contain.
+// DocumentQuery selects documents. Q selects those whose names contain it.
 type DocumentQuery struct {
 	Paging
 
@@ -29,7 +29,7 @@ type DocumentQuery struct {
 type SearchQuery struct {
 	Query       string
 	DocumentIDs []string          // searches only these documents
-	Metadata    map[string]string // searches only documents with all of these pairs
+	Metadata    map[string]string // only documents that have all of these metadata entries are searched
 	Limit       int               // maximum number of passages, at most 50; 0: ten
 }
 
@@ -114,20 +114,20 @@ func (k Knowledge) Download(ctx context.Context, id string) (*File, error) {
 	return download(ctx, k.group, knowledgePath, id, params("content", "1"))
 }
 
-// Page reads the text of a page, from 1.
+// Page reads the text of a document's page. Pages are numbered from 1.
 func (k Knowledge) Page(ctx context.Context, id string, page int) (*DocumentPage, error) {
 	request := Request{Method: http.MethodGet, Path: knowledgePath, Query: params("page", strconv.Itoa(page))}
 	return act[DocumentPage](ctx, k.group, request, id, "")
 }
 
-// Passages reads a passage by its number, from 0, with the passages around it.
+// Passages reads a passage of a document, and the passages around it. Passages are numbered from 0.
 func (k Knowledge) Passages(ctx context.Context, id string, chunk int) (*DocumentPassages, error) {
 	request := Request{Method: http.MethodGet, Path: knowledgePath, Query: params("chunk", strconv.Itoa(chunk))}
 	return act[DocumentPassages](ctx, k.group, request, id, "")
 }
 
-// Update changes a document. Omitted fields keep their values. New content or a new name is
-// processed again.
+// Update changes a document. Omitted fields keep their values. If the content or the name changes,
+// the service processes the document again.
 func (k Knowledge) Update(ctx context.Context, id string, change DocumentChange) (*Document, error) {
 	return act[Document](ctx, k.group, Request{Method: http.MethodPut, Path: knowledgePath, Body: change, Keyed: true}, id, "")
 }
@@ -141,12 +141,12 @@ func (k Knowledge) Replace(ctx context.Context, id, name string, file io.Reader)
 	return act[Document](ctx, k.group, request, id, "")
 }
 
-// Retry processes a failed or ready document again.
+// Retry makes the service process a failed or ready document again.
 func (k Knowledge) Retry(ctx context.Context, id string) (*Document, error) {
 	return act[Document](ctx, k.group, Request{Method: http.MethodPost, Path: knowledgePath, Keyed: true}, id, "retry")
 }
 
-// Delete deletes a document. Its passages are no longer found or cited.
+// Delete deletes a document. Searches and new answers no longer contain its passages.
 func (k Knowledge) Delete(ctx context.Context, id string) error {
 	return remove(ctx, k.group, knowledgePath, id, nil)
 }

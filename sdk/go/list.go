@@ -27,13 +27,14 @@ type Paging struct {
 	Cursor string // the NextCursor of the previous page
 }
 
-// Pages is a list. Its pages are read when they are needed.
+// Pages is a list of entries that the client reads page by page, as they are needed.
 type Pages[T any] struct {
 	read func(ctx context.Context, cursor string) (*Page[T], error)
 	from string
 }
 
-// First reads the first page, or the page after the query's cursor.
+// First returns the first page of the list. If the query has a cursor, it returns the page after
+// the cursor.
 func (p Pages[T]) First(ctx context.Context) (*Page[T], error) { return p.read(ctx, p.from) }
 
 // All yields the entries of all pages. After an error the sequence ends.
@@ -77,8 +78,8 @@ func one[T any](ctx context.Context, g group, path, id string) (*T, error) {
 	return act[T](ctx, g, Request{Method: http.MethodGet, Path: path}, id, "")
 }
 
-// act sends a request about the object with an id. action selects one of the operations that share
-// a path.
+// act sends a request about the object with the given id. action selects one of several operations
+// that have the same path.
 func act[T any](ctx context.Context, g group, request Request, id, action string) (*T, error) {
 	if id == "" {
 		return nil, errNoID
@@ -133,7 +134,7 @@ func set(query url.Values, name, value string) {
 	}
 }
 
-// number formats a query parameter. Zero becomes "", which omits the parameter.
+// number formats a query parameter. It formats zero as "", which omits the parameter.
 func number(n int) string {
 	if n == 0 {
 		return ""

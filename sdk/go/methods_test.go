@@ -74,7 +74,8 @@ func TestAMessageWaitsForItsRun(t *testing.T) {
 	}
 }
 
-// TestVisitorsRepeatTheMessage uses a client of a visitor, who may not read runs.
+// TestVisitorsRepeatTheMessage uses the client of a visitor. Visitors may not read runs, so the
+// client repeats the message instead.
 func TestVisitorsRepeatTheMessage(t *testing.T) {
 	t.Parallel()
 	for name, options := range map[string]Options{"demo": {Demo: true}, "widget": {Key: "wt_x"}} {
@@ -125,7 +126,8 @@ func frame(id, event, data string) string {
 	return fmt.Sprintf("id: %s\nevent: %s\ndata: {\"runId\":\"run_1\",%s}\n\n", id, event, data)
 }
 
-// TestTextIsNotRepeated restarts a run after a part of the answer was sent.
+// TestTextIsNotRepeated restarts a run after the client has received a part of the answer. The text
+// that follows must not repeat this part.
 func TestTextIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	for second, want := range map[string]string{"hello world": "hello world", "help": "", "hel": ""} {

@@ -10,8 +10,8 @@ const (
 	messagesPath      = "/api/notifications/messages"
 )
 
-// Notifications manages the endpoints that receive the organization's events, and the messages to
-// them. Only admins may use it.
+// Notifications manages the endpoints that receive the organization's events, and the messages that
+// were sent to them. Only admins may use it.
 type Notifications struct{ group }
 
 // NotificationQuery is a filter for messages.
@@ -50,7 +50,7 @@ func (n Notifications) RotateSecret(ctx context.Context, id string) (*Notificati
 	return act[NotificationEndpoint](ctx, n.group, Request{Method: http.MethodPost, Path: notificationsPath}, id, "rotate")
 }
 
-// Test sends a ping to an endpoint. GetMessage shows the outcome.
+// Test sends a ping to an endpoint. GetMessage returns the outcome.
 func (n Notifications) Test(ctx context.Context, id string) (*NotificationMessage, error) {
 	return act[NotificationMessage](ctx, n.group, Request{Method: http.MethodPost, Path: notificationsPath}, id, "test")
 }

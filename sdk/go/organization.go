@@ -25,7 +25,7 @@ func (k Keys) Get(ctx context.Context, id string) (*Key, error) {
 	return one[Key](ctx, k.group, keysPath, id)
 }
 
-// List lists the caller's own keys; for admins, those of the organization.
+// List returns the caller's own keys. For admins, it returns all keys of the organization.
 func (k Keys) List(paging Paging) Pages[Key] {
 	return list[Key](k.group, keysPath, params(), paging)
 }
@@ -36,7 +36,7 @@ func (k Keys) Rotate(ctx context.Context, id string, rotation KeyRotation) (*Key
 	return act[KeyWithSecret](ctx, k.group, Request{Method: http.MethodPost, Path: keysPath, Body: rotation}, id, "rotate")
 }
 
-// Delete revokes a key. It stops working within 5 seconds.
+// Delete revokes a key. The service accepts the key for at most 5 more seconds.
 func (k Keys) Delete(ctx context.Context, id string) error {
 	return remove(ctx, k.group, keysPath, id, nil)
 }
@@ -44,26 +44,26 @@ func (k Keys) Delete(ctx context.Context, id string) error {
 // UsageReports reads counts, costs and limits.
 type UsageReports struct{ group }
 
-// UsageQuery selects the runs that are counted. Days is at most 90, and zero means seven. By groups
-// the counts by "agent", "key" or "automation".
+// UsageQuery selects the runs that Usage.Get counts. Days is at most 90, and zero means seven. By
+// groups the counts by "agent", "key" or "automation".
 type UsageQuery struct {
 	Days                         int
 	AgentID, KeyID, AutomationID string
 	By                           string
 }
 
-// Get counts runs, tokens, costs and latencies by hour or by day. Only admins may call it.
+// Get returns the runs, tokens, costs and latencies of each hour or day. Only admins may call it.
 func (u UsageReports) Get(ctx context.Context, query UsageQuery) (*UsageReport, error) {
 	return get[UsageReport](ctx, u.group, "/api/usage", params(
 		"days", number(query.Days), "agentId", query.AgentID, "keyId", query.KeyID, "automationId", query.AutomationID, "by", query.By))
 }
 
-// Limits reads the organization's limits and how much of them is used.
+// Limits reads the organization's limits, and the used part of each.
 func (u UsageReports) Limits(ctx context.Context) (*Limits, error) {
 	return get[Limits](ctx, u.group, "/api/organizations/limits", url.Values{})
 }
 
-// Budgets manages hard caps of tokens and costs. Only admins may use it.
+// Budgets manages hard limits on tokens and costs. Only admins may use it.
 type Budgets struct{ group }
 
 // Create creates a budget. The request is not repeated if the service may have executed it.
@@ -87,7 +87,7 @@ func (b Budgets) Update(ctx context.Context, id string, limit int64) (*Budget, e
 	return act[Budget](ctx, b.group, request, id, "")
 }
 
-// Delete deletes a budget. The cap no longer applies.
+// Delete deletes a budget. Its limit no longer applies.
 func (b Budgets) Delete(ctx context.Context, id string) error {
 	return remove(ctx, b.group, budgetsPath, id, nil)
 }

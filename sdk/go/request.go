@@ -29,7 +29,7 @@ type Request struct {
 	Body   any  // []byte is sent unchanged, and any other value as JSON; nil: no body
 	Keyed  bool // whether the request has an idempotency key, so that it is safe to repeat
 
-	lost func() // called before a retry if the first attempt may have been executed; may be nil
+	lost func() // if not nil, called before a retry of an attempt that the service may have executed
 }
 
 // safeToRetry reports whether the request is safe to retry even if it was executed.
@@ -80,7 +80,7 @@ func (c *Client) once(ctx context.Context, request Request) (*Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = response.Body.Close() }() // the body was read to the end or is no longer needed
+	defer func() { _ = response.Body.Close() }() // an error does not matter: the body was read to the end or is no longer needed
 
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponse+1))
 	if err != nil {
@@ -109,7 +109,7 @@ func (c *Client) send(ctx context.Context, request Request) (*http.Response, err
 	if response.StatusCode < http.StatusMultipleChoices {
 		return response, nil
 	}
-	defer func() { _ = response.Body.Close() }() // the body was read as far as needed
+	defer func() { _ = response.Body.Close() }() // an error does not matter, because the body was read as far as needed
 
 	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
 	if err != nil {
@@ -212,8 +212,8 @@ func sortedNames(value reflect.Value) []string {
 	return names
 }
 
-// unreachable returns a ConnectionError. It omits the URL's password, which the library's error may
-// contain.
+// unreachable returns a ConnectionError. It omits the URL's password, which the error of net/http
+// may contain.
 func (c *Client) unreachable(err error) error {
 	if failed, is := errors.AsType[*url.Error](err); is {
 		err = failed.Err

@@ -23,7 +23,7 @@ func (c *Client) backOff(ctx context.Context, request Request, cause error, fail
 
 	limit := c.options.Retries
 	if c.options.Dials > 0 && !c.reached.Load() {
-		limit = min(limit, c.options.Dials) // no service has responded yet, so the user should learn of the failure soon
+		limit = min(limit, c.options.Dials) // the service has never responded, so the URL may be wrong
 	}
 	if failures >= limit || !repeatable(request, cause) {
 		return cause

@@ -39,7 +39,7 @@ func (r *Run) settled() bool { return r.Status != RunStatusQueued && r.Status !=
 // an action.
 type RunFailedError struct{ Run *Run }
 
-// Error names the run, its status, and its error.
+// Error returns a message with the run's ID, its status, and its error.
 func (e *RunFailedError) Error() string {
 	says := fmt.Sprintf("run %s is %s", e.Run.ID, e.Run.Status)
 	if e.Run.Error != nil {

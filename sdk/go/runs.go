@@ -15,7 +15,7 @@ const (
 	shortWait   = 500 * time.Millisecond
 )
 
-// Runs reads, waits for, cancels and decides runs.
+// Runs reads runs, waits for them, cancels them, and sends the decisions that they require.
 type Runs struct{ group }
 
 // RunQuery is a filter for runs.
@@ -33,8 +33,8 @@ type RunQuery struct {
 // RunDecision is a decision about a run's required action.
 type RunDecision string
 
-// These constants are the decisions: approve or deny a call that needs approval, or resolve a call
-// whose outcome is unknown.
+// These constants are the decisions: they approve or deny a call that needs approval, or they
+// resolve a call whose outcome is unknown.
 const (
 	Approve  RunDecision = "approve"
 	Deny     RunDecision = "deny"
@@ -60,7 +60,7 @@ func (r Runs) List(query RunQuery) Pages[RunSummary] {
 	return list[RunSummary](r.group, runsPath, filter, query.Paging)
 }
 
-// Timeline reads how a run spent its time: queue, attempts, model turns, tool calls and waits.
+// Timeline returns the parts of a run's time: queue, attempts, model turns, tool calls and waits.
 func (r Runs) Timeline(ctx context.Context, id string) (*Timeline, error) {
 	return act[Timeline](ctx, r.group, Request{Method: http.MethodGet, Path: runsPath, Query: params("timeline", "1")}, id, "")
 }
@@ -106,7 +106,7 @@ func pollRequest(id string) Request {
 	return Request{Method: http.MethodGet, Path: runsPath, Query: params("id", id, "wait", number(longestWait))}
 }
 
-// submit starts a run. If wait is set, it returns the run once it has finished or requires an
+// submit starts a run. If wait is set, it returns the run when it has finished or requires an
 // action.
 func (r Runs) submit(ctx context.Context, request Request, wait bool) (*Run, error) {
 	preferring := func(preference string) Request {
@@ -155,17 +155,17 @@ const automationsPath = "/api/automations"
 
 // AutomationParams contains the message and the data with which a system starts a run.
 type AutomationParams struct {
-	Target         string         // id of the agent, which must allow system callers
+	Target         string         // ID of the agent, whose AllowedCallers must contain "system"
 	Message        string         // text of the message; it becomes Input["message"]
 	Input          map[string]any // further data; may be nil
 	Output         any            // the JSON Schema that the answer must match; default: the agent's own
 	AutomationID   string         // caller's name for the automation, by which runs can be filtered
 	TriggerType    string         // default: api
 	SessionID      string         // default: a separate session
-	TTLOverride    int            // seconds for which the result is kept, if longer than a day
+	TTLOverride    int            // seconds for which the result is kept; at least a day, which is the default
 	Settings       *ModelSettings // take precedence over the agent's settings
 	IdempotencyKey string         // default: a new key
-	NoWait         bool           // return as soon as the run is accepted
+	NoWait         bool           // whether Run returns as soon as the run is accepted
 
 	Tools       []ClientTool    // tools that this program executes itself; see Runs.SubmitToolResults
 	Attachments []NewAttachment // images and documents of the message

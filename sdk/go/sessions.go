@@ -12,7 +12,8 @@ const sessionsPath = "/api/sessions"
 // Sessions reads and erases chats.
 type Sessions struct{ group }
 
-// SessionQuery selects sessions. Only admins may set Principal, to read the sessions of others.
+// SessionQuery selects sessions. Only admins may set Principal, which selects the sessions of
+// another caller.
 type SessionQuery struct {
 	Paging
 
@@ -20,7 +21,7 @@ type SessionQuery struct {
 }
 
 // SessionID identifies a session. AgentID or TemplateID is needed if sessions of several agents
-// have the same id. Only admins may set Principal, to read and erase the sessions of others.
+// have the same id. Only admins may set Principal, which selects a session of another caller.
 type SessionID struct {
 	ID, AgentID, TemplateID, Principal string
 }
@@ -36,7 +37,8 @@ func (s Sessions) Get(ctx context.Context, session SessionID, paging Paging) (*S
 	return act[SessionWithMessages](ctx, s.group, Request{Method: http.MethodGet, Path: sessionsPath, Query: query}, session.ID, "")
 }
 
-// List lists the caller's sessions, newest first; for admins, all sessions of the organization.
+// List returns the caller's sessions, newest first. For admins, it returns all sessions of the
+// organization.
 func (s Sessions) List(query SessionQuery) Pages[Session] {
 	return list[Session](s.group, sessionsPath, params("principal", query.Principal), query.Paging)
 }

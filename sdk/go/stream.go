@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// ErrRestarted reports that a run was restarted and now produces a different answer than the text
-// that Stream.Text has yielded. Stream.Run returns the new answer.
+// ErrRestarted reports that a run was restarted, and that its new answer differs from the text that
+// Stream.Text has already yielded. Stream.Run returns the new answer.
 var ErrRestarted = errors.New("the run was restarted with a different answer")
 
 // Stream contains the events of a run as they happen. If the connection is lost, the stream resumes
@@ -28,8 +28,8 @@ type Stream struct {
 // RunID returns the run's id. It is empty before the first event.
 func (s *Stream) RunID() string { return s.runID }
 
-// LastEventID returns the id of the last event that was yielded. Runs.Stream continues after it, in
-// any process.
+// LastEventID returns the id of the last event that was yielded. With this id, Runs.Stream
+// continues after the event, in any process.
 func (s *Stream) LastEventID() string { return s.lastEventID }
 
 // Events yields the events of the run, up to the last.
@@ -100,13 +100,13 @@ func (s *Stream) Run(ctx context.Context) (*Run, error) {
 			return nil, err
 		}
 	}
-	if s.run == nil { // the stream was resumed after the run's last event
+	if s.run == nil { // the stream was resumed after the run's last event, so it contained no run
 		return s.client.Runs.Get(ctx, s.runID)
 	}
 	return s.run, nil
 }
 
-// shownText is the text that a reader has received. It cannot be retracted.
+// shownText is the text that a reader has received. This text cannot be retracted.
 type shownText struct {
 	text string
 	at   int // number of bytes that the current attempt has repeated

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestOnlyTextIsSent passes a body with bytes that are not valid UTF-8, which JSON cannot
-// represent.
+// TestOnlyTextIsSent checks that the client rejects a body with bytes that are not valid UTF-8,
+// because JSON cannot represent them.
 func TestOnlyTextIsSent(t *testing.T) {
 	t.Parallel()
 	client, _ := served(t, Options{Retries: 2}, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })

@@ -96,7 +96,8 @@ func InvalidFields(fields []Field) error {
 		return nil
 	}
 
-	// Detail describes only the first invalid field. Fields contains all invalid fields.
+	// The error's detail describes only the first invalid field. Its list of fields contains all of
+	// them.
 	return &Error{Code: InvalidRequest, Detail: fields[0].Field + ": " + fields[0].Message, Fields: fields}
 }
 

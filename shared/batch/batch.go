@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// maxPatience is the maximum time that a batch waits for further calls, even if the previous batch
-// took longer.
+// maxPatience is the maximum time for which a batch waits for further calls, even if the previous
+// batch took longer.
 const maxPatience = 5 * time.Millisecond
 
 // ErrFull means that too many calls are waiting in the group.
@@ -28,7 +28,7 @@ var ErrStopped = errors.New("the batch group is closed")
 type Group[Q, A any] struct {
 	do    func(context.Context, []Q) ([]A, error)
 	max   int             // maximum number of requests of a batch
-	calls chan call[Q, A] // queue of calls that are in no batch yet
+	calls chan call[Q, A] // queue of calls that do not belong to a batch yet
 	ended chan struct{}   // closed when Run returns
 
 	sizeMax  int // maximum total size of the requests of a batch
@@ -108,8 +108,7 @@ func (g *Group[Q, A]) batch(ctx context.Context) []call[Q, A] {
 	g.collecting <- struct{}{}
 	defer func() { <-g.collecting }()
 
-	// If batches are executed in parallel, one goroutine collects calls while the other goroutines
-	// execute their batches.
+	// Only one goroutine at a time collects calls. The others execute their batches.
 	first, ok := g.next(ctx)
 	if !ok {
 		return nil
@@ -120,8 +119,7 @@ func (g *Group[Q, A]) batch(ctx context.Context) []call[Q, A] {
 // next waits for the first call of a batch. It returns false once ctx has ended and the queue is
 // empty.
 func (g *Group[Q, A]) next(ctx context.Context) (first call[Q, A], ok bool) {
-	// The call that did not fit into the previous batch comes first, although later calls may be
-	// ahead of it in the queue.
+	// The call that did not fit into the previous batch comes first, before the calls in the queue.
 	if g.overflow != nil {
 		first, g.overflow = *g.overflow, nil
 		return first, true
@@ -144,8 +142,8 @@ func (g *Group[Q, A]) next(ctx context.Context) (first call[Q, A], ok bool) {
 }
 
 // collect returns the next batch: the first call, the calls already waiting and, if several calls
-// arrive, the calls that arrive within the duration of the previous batch. It stops earlier if no
-// call arrives for half of that time.
+// arrive, the calls that arrive within the duration of the previous batch. collect stops earlier if
+// no call arrives for half of that duration.
 func (g *Group[Q, A]) collect(first call[Q, A]) []call[Q, A] {
 	calls := append(make([]call[Q, A], 0, min(g.max, max(int(g.last.Load()), len(g.calls)+1))), first)
 	size := g.sizeFor(first)
@@ -205,7 +203,7 @@ func (g *Group[Q, A]) flush(ctx context.Context, calls []call[Q, A]) {
 		err = fmt.Errorf("a batch of %d calls returned %d results", len(calls), len(answers))
 	}
 
-	// If the batch fails, each of its calls gets the error.
+	// If do fails, each call of the batch gets the error.
 	for i, c := range calls {
 		if err != nil {
 			c.answer <- result[A]{err: err}
@@ -237,7 +235,7 @@ func (g *Group[Q, A]) Do(ctx context.Context, req Q) (A, error) {
 	case <-ctx.Done():
 		return none, fmt.Errorf("waiting for batch: %w", ctx.Err())
 	case <-g.ended:
-		select { // Run may have sent the result of this call just before Run returned
+		select { // Run may have sent this call's result just before it returned
 		case r := <-answer:
 			return r.val, r.err
 		default:

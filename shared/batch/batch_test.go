@@ -59,8 +59,8 @@ func TestGroupBatchesOnlyWhileBusy(t *testing.T) {
 	})
 }
 
-// TestGroupWaitsForFurtherCalls has ten callers, each of which calls again some time after its last
-// result. They end up sharing batches. A single caller never waits.
+// TestGroupWaitsForFurtherCalls runs ten callers, each of which calls again some time after its
+// last result. Their calls soon share batches. A single caller never waits for other calls.
 func TestGroupWaitsForFurtherCalls(t *testing.T) {
 	t.Parallel()
 	const call, between = 2 * time.Millisecond, 100 * time.Microsecond
@@ -99,8 +99,8 @@ func TestGroupWaitsForFurtherCalls(t *testing.T) {
 	}
 }
 
-// The wait is at most a few milliseconds, even if batches take long. An eager group does not wait
-// at all.
+// A group waits at most a few milliseconds for further calls, even if batches take long. An eager
+// group does not wait at all.
 func TestGroupsWaitIsLimited(t *testing.T) {
 	t.Parallel()
 	for _, eager := range []bool{false, true} {

@@ -22,8 +22,8 @@ const (
 	// duplicatesWindow must be shorter than the retention of any idempotency key, because a
 	// later run of the same key has the same message ids.
 	duplicatesWindow = 2 * time.Minute
-	maxStreamBytes   = 256 << 20        // bytes: room for about 700,000 messages; further jobs are published later
-	minStreamBytes   = 8 << 20          // smallest size that is tried on a server with little disk space
+	maxStreamBytes   = 256 << 20        // bytes; room for about 700,000 messages; jobs that do not fit are published later
+	minStreamBytes   = 8 << 20          // the smallest size of the stream that is tried on a server with little disk space
 	ackWait          = 30 * time.Second // an unacknowledged job message is delivered again after this time
 	flushTimeout     = 2 * time.Second  // maximum time to wait until the server confirms that it has received all messages
 	remakeTimeout    = 5 * time.Second  // for deleting and creating the stream
@@ -38,7 +38,7 @@ type Bus struct {
 	js  jetstream.JetStream
 	log zerolog.Logger
 	// jobLog logs job messages that were not published or not stored. It is sampled, because a
-	// server that stores nothing would cause a line per message.
+	// server that stores nothing would cause a log line per message.
 	jobLog   zerolog.Logger
 	replicas int // number of servers that store the stream, if this process creates it
 
@@ -71,8 +71,7 @@ func Options(name string, log zerolog.Logger) []nats.Option {
 }
 
 // inboxPrefix is the prefix of a connection's inboxes. If the addresses contain a user name, the
-// prefix is unique to that user, so that the server can deny other users a subscription to these
-// inboxes.
+// prefix contains it too. The server can then deny other users a subscription to these inboxes.
 func inboxPrefix(addresses string) string {
 	first, _, _ := strings.Cut(addresses, ",")
 	u, err := url.Parse(strings.TrimSpace(first))
@@ -92,13 +91,14 @@ func Dial(addresses, name string, log zerolog.Logger) (*Bus, error) {
 	return New(nc, log)
 }
 
-// New uses a connection that was made with Options. Close closes nc.
+// New returns a Bus on the connection nc, which must have been made with Options. Close of the Bus
+// closes nc.
 func New(nc *nats.Conn, log zerolog.Logger) (*Bus, error) {
 	b := &Bus{nc: nc, log: log, replicas: 1}
 	b.jobLog = log.Sample(&zerolog.BurstSampler{Burst: jobLogs, Period: time.Second})
 
-	// Publishing is asynchronous: a run is already stored, so no caller waits for the publication
-	// of its job message.
+	// Job messages are published asynchronously. The run is already stored, so no caller needs to
+	// wait until the server has acknowledged the message.
 	js, err := jetstream.New(nc,
 		jetstream.WithPublishAsyncMaxPending(maxPendingJobs),
 		jetstream.WithPublishAsyncTimeout(10*time.Second),
@@ -142,8 +142,8 @@ func (b *Bus) flush(ctx context.Context) error {
 
 // Stream is the state of the job stream.
 type Stream struct {
-	// Made is the time when the stream was created. If it changes, the earlier stream and its
-	// messages are gone.
+	// Made is the time when the stream was created. If Made changes, the stream was replaced and
+	// the earlier messages are gone.
 	Made time.Time
 	// Forgot means that consumers have recorded a higher sequence number than the last one in the
 	// stream. A power failure may have destroyed the last messages but not the consumers' files.
@@ -226,7 +226,7 @@ func (b *Bus) createStream(ctx context.Context) (jetstream.Stream, error) {
 
 	stream, err := b.js.CreateStream(ctx, config)
 
-	// Each further try requests half the size of the previous one.
+	// Each further attempt to create the stream requests half of the previous size.
 	for insufficient(err) && config.MaxBytes > minStreamBytes {
 		config.MaxBytes /= 2
 		stream, err = b.js.CreateStream(ctx, config)
@@ -297,8 +297,8 @@ func ensureConsumer(ctx context.Context, stream jetstream.Stream, name, subject 
 		}
 		consumer, err = stream.CreateOrUpdateConsumer(ctx, config)
 		if damaged(err) {
-			// The files of the consumer with this name are unreadable, and no client can remove
-			// them. A consumer in memory needs no files. It loses its state when the server
+			// The server cannot read the files of the consumer with this name, and no client can
+			// remove them. A consumer in memory needs no files. It loses its state when the server
 			// restarts; claims then reject the repeated job messages.
 			config.MemoryStorage = true
 			consumer, err = stream.CreateOrUpdateConsumer(ctx, config)
@@ -367,7 +367,8 @@ func (b *Bus) Done(runID, replyTo string, result []byte) {
 func (b *Bus) Ended(runID, replyTo string, result []byte, at domain.EventID, status domain.RunStatus) {
 	b.reply(runID, replyTo, result)
 
-	// A chunk without lines contains only the event's position. Its receivers then read the log.
+	// Without its lines, a chunk contains only the event's position. The receivers then read the
+	// log.
 	last := domain.EventChunk{Fence: at.Fence, First: at.N}
 	if len(result) < maxEvents {
 		event := domain.EndedEvent(at, status, result)
@@ -438,6 +439,6 @@ func (b *Bus) subscribe(subject string, f nats.MsgHandler) (func(), error) {
 	if err != nil {
 		return nil, fmt.Errorf("subscribing: %w", err)
 	}
-	_ = sub.SetPendingLimits(-1, -1)             // unlimited: each run has at most one reply
+	_ = sub.SetPendingLimits(-1, -1)             // no limit, because each run causes at most one message
 	return func() { _ = sub.Unsubscribe() }, nil // fails only if the connection is closed
 }

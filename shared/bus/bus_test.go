@@ -27,7 +27,7 @@ func job(runID string, dispatch int) domain.Job {
 	return domain.Job{RunID: runID, OrganizationID: "org_a", Lane: domain.LaneChat, Dedupe: "d-" + runID, DispatchNo: dispatch, ReplyTo: "_INBOX.x"}
 }
 
-// fetch returns the job messages that a lane delivers within a second, up to limit.
+// fetch returns at most limit job messages that a lane delivers within a second.
 func fetch(t *testing.T, lane *bus.Lane, limit int) []*bus.JobMessage {
 	t.Helper()
 	var got []*bus.JobMessage

@@ -24,17 +24,16 @@ type change struct {
 }
 
 // changes publishes change messages. The first change is published immediately. Further changes of
-// the same kind within changeInterval are coalesced into one at its end. Callers never wait. A
-// change in one organization cannot be published if publishing fails, if there are too many
-// changes, or if the connection was lost. Then changes publishes a change in all organizations
-// instead, and repeats that until it succeeds:
+// the same kind within changeInterval are coalesced into one at its end. Callers never wait. If
+// publishing fails, too many changes are tracked, or the connection was lost, changes instead
+// publishes a change for all organizations, and repeats that until it succeeds:
 //
 //	markDue ─► due ─► published, quiet ─┬─ not due within changeInterval ─► forgotten
 //	                        ▲           └─ due again ─► published after changeInterval ─┐
 //	                        └───────────────────────────────────────────────────────────┘
 type changes struct {
-	// publish must not block. limit is the maximum size of tracked. wake has a buffer of one, so
-	// that markDue never waits.
+	// The function publish must not block. limit is the maximum size of tracked. The channel wake
+	// has a buffer of one, so that markDue never waits.
 	publish func(subject string) error
 	limit   int
 	wake    chan struct{}
@@ -46,13 +45,14 @@ type changes struct {
 	published []publishedChange // published changes, oldest first; used only by run
 }
 
-// publishedChange is a change that may not be published again until changeInterval after at.
+// publishedChange is a change and the time of its publication. It is not published again before
+// changeInterval has passed since that time.
 type publishedChange struct {
 	change
 	at time.Time
 }
 
-// newChanges returns a changes that publishes only while its method run is executing.
+// newChanges returns a value of type changes. It publishes only while its method run is executing.
 func newChanges(publish func(subject string) error) *changes {
 	return &changes{publish: publish, limit: maxChanges, wake: make(chan struct{}, 1), tracked: map[change]bool{}}
 }
@@ -72,8 +72,8 @@ func (c *changes) markDue(of change) {
 		return
 	}
 
-	// There are only a few kinds of changes, so the changes for all organizations exceed the limit
-	// by at most a few entries.
+	// Entries for all organizations may exceed the limit. There are only as many of them as kinds
+	// of changes.
 	if !known && len(c.tracked) >= c.limit {
 		of.org = contract.AllOrganizations
 		_, known = c.tracked[of]
@@ -93,14 +93,14 @@ func (c *changes) markDue(of change) {
 
 	select {
 	case c.wake <- struct{}{}:
-	default: // wake has a value already, so run is about to check the due changes
+	default: // wake already has a value, so run will check the due changes
 	}
 }
 
 // markAllDue marks a change of every kind for all organizations as due.
 func (c *changes) markAllDue() {
-	// A change for all organizations makes every watcher read its resources again, which is a load.
-	// It is therefore sent only after messages may have been lost.
+	// A change for all organizations makes every watcher read its resources again, which costs many
+	// queries. It is therefore sent only if messages may have been lost.
 	for _, kind := range domain.ChangeKinds {
 		c.markDue(change{kind, contract.AllOrganizations})
 	}
@@ -163,8 +163,8 @@ func (c *changes) publishAll(due []change) {
 		}
 	}
 
-	// Changes that could not be published are recorded, too, so that a retry waits for their
-	// interval.
+	// Changes that could not be published are also recorded as published, so that a retry waits
+	// until changeInterval has passed.
 	now := time.Now()
 	for _, of := range due {
 		c.published = append(c.published, publishedChange{of, now})
@@ -182,7 +182,8 @@ func (c *changes) rest() {
 	}
 }
 
-// startChanges starts publishing changes. stop ends it and publishes the remaining changes.
+// startChanges starts the publication of changes. The function stop ends it and publishes the
+// remaining changes.
 func (b *Bus) startChanges() (stop func()) {
 	b.changes = newChanges(func(subject string) error { return b.nc.Publish(subject, nil) })
 
@@ -212,8 +213,8 @@ type Change struct {
 	Kind           domain.ChangeKind
 }
 
-// ChangeWatch receives the changes of the organizations that a process follows. It reports
-// possibly missed messages.
+// ChangeWatch receives the changes of the organizations that a process follows. If messages may
+// have been missed, it reports a Change with an empty field.
 type ChangeWatch struct{ *follower }
 
 // NewChangeWatch returns a watch that receives nothing before Run.

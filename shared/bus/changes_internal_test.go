@@ -16,7 +16,7 @@ import (
 	"parley/shared/domain"
 )
 
-// wire records published messages with their times in milliseconds.
+// wire stands for the bus. It records published messages with their times in milliseconds.
 type wire struct {
 	began time.Time
 	mu    sync.Mutex
@@ -57,7 +57,7 @@ func (w *wire) expect(t *testing.T, what string, want ...string) {
 	w.sent = nil
 }
 
-// runChanges runs a changes in a synctest bubble, and calls test.
+// runChanges starts a value of type changes in a synctest bubble and calls test with it.
 func runChanges(t *testing.T, limit int, test func(c *changes, w *wire, connected chan nats.Status)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -37,8 +37,8 @@ func listenForChanges(t *testing.T, b *bus.Bus, orgs ...string) (*bus.ChangeWatc
 	return watch, heard
 }
 
-// awaitChange waits for a change. It fails the test if a change of another
-// organization comes first.
+// awaitChange waits for a given change. It fails the test if a change of another organization
+// arrives first.
 func awaitChange(t *testing.T, heard chan bus.Change, want bus.Change) {
 	t.Helper()
 	for after := time.After(20 * time.Second); ; {
@@ -109,7 +109,7 @@ func TestChangesForAllAreReportedAfterAnOutage(t *testing.T) {
 	awaitChange(t, heard, bus.Change{OrganizationID: "org_a", Kind: domain.ChangedRuns})
 }
 
-// through starts a proxy to a server. It returns the proxy and the proxy's address.
+// through starts a TCP proxy to a NATS server. It returns the proxy and the proxy's address.
 func through(t *testing.T, server string) (*testkit.FaultProxy, string) {
 	t.Helper()
 	u, err := url.Parse(server)
@@ -121,8 +121,8 @@ func through(t *testing.T, server string) (*testkit.FaultProxy, string) {
 	return proxy, u.String()
 }
 
-// After an outage of a worker's connection, changes for all organizations are published, because
-// the worker's messages may have been lost.
+// After its connection was interrupted, a worker publishes changes for all organizations, because
+// its messages may have been lost.
 func TestChangesForAllArePublishedAfterAWorkersOutage(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATS(t)
@@ -141,7 +141,7 @@ func TestChangesForAllArePublishedAfterAWorkersOutage(t *testing.T) {
 	awaitChange(t, heard, bus.Change{Kind: domain.ChangedDocuments})
 }
 
-// A watch that does not keep up reports missed changes.
+// A watch whose callback is too slow reports that it may have missed changes.
 func TestDroppedChangesAreReportedAsMissed(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATS(t)
@@ -159,7 +159,7 @@ func TestDroppedChangesAreReportedAsMissed(t *testing.T) {
 	if err := raw.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	if err := ingress.Ping(t.Context()); err != nil { // the reply arrives after all of these messages
+	if err := ingress.Ping(t.Context()); err != nil { // the server replies after it has delivered all of these messages
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

@@ -49,7 +49,7 @@ func TestDamagedStoreIsRepaired(t *testing.T) {
 	}
 }
 
-// deliversAgain publishes job messages until one is received.
+// deliversAgain publishes job messages until a worker receives one.
 func deliversAgain(t *testing.T, b *bus.Bus, lane *bus.Lane) {
 	t.Helper()
 	var last error
@@ -127,7 +127,7 @@ func TestAStreamThatForgot(t *testing.T) {
 func forget(t *testing.T, dir string) {
 	t.Helper()
 	for _, name := range []string{"*.blk", "index.db", "meta.inf"} {
-		if testkit.CutFiles(t, dir, name, false) == 0 && name != "*.blk" { // without stored messages, there may be no *.blk
+		if testkit.CutFiles(t, dir, name, false) == 0 && name != "*.blk" { // the stream may have no *.blk files if it stores no messages
 			t.Fatalf("there is no %s to cut", name)
 		}
 	}

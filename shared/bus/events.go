@@ -43,8 +43,8 @@ type RunMessage struct {
 	Events []byte
 }
 
-// Watch receives the messages of the runs that a process follows. If messages did not fit into the
-// buffer or the connection was lost, it reports a RunMessage without events.
+// Watch receives the messages of the runs that a process follows. If messages did not fit into its
+// buffer or the connection was lost, it reports a RunMessage without events for each run concerned.
 type Watch struct{ *follower }
 
 // NewWatch returns a watch that receives nothing before Run.

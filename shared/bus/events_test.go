@@ -112,8 +112,8 @@ func TestEventsTooLargeForAMessageAreAnnounced(t *testing.T) {
 	}
 }
 
-// A watch that does not keep up reports missed messages: messages that did not fit into its buffer,
-// and messages sent during an outage.
+// A watch reports missed messages: messages that did not fit into its buffer because its callback
+// is slow, and messages sent during an outage.
 func TestAWatchReportsMissedMessages(t *testing.T) {
 	t.Parallel()
 	b := dial(t, testkit.NATS(t))
@@ -123,7 +123,7 @@ func TestAWatchReportsMissedMessages(t *testing.T) {
 	for n := range sent {
 		b.Events("run_1", chunk(n+2, fmt.Sprint(n)))
 	}
-	if err := b.Ping(t.Context()); err != nil { // the reply arrives after all of these messages
+	if err := b.Ping(t.Context()); err != nil { // the server replies after it has delivered all of these messages
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

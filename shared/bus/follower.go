@@ -44,7 +44,8 @@ func (e *follower) Follow(id string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 
-	// The id is recorded even if the subscription fails, so that missed retries it.
+	// The id is recorded even if the subscription fails, so that the method missed retries the
+	// subscription.
 	f := e.followed[id]
 	if f == nil {
 		f = &followed{}
@@ -112,7 +113,7 @@ func (e *follower) listen(ctx context.Context, handleMessage func(*nats.Msg), mi
 
 // missed calls notify with each selected id whose messages may have been missed.
 func (e *follower) missed(notify func(id string), selected func(*followed) bool) {
-	// The callback runs without the lock, because it may call Follow or Unfollow.
+	// notify is called without the lock, because it may call Follow or Unfollow.
 	var ids []string
 	e.mu.Lock()
 	for id, f := range e.followed {
@@ -127,7 +128,8 @@ func (e *follower) missed(notify func(id string), selected func(*followed) bool)
 	}
 }
 
-// hasDropped reports whether messages did not fit into the channel since the last call.
+// hasDropped reports whether any message for the id has not fit into the channel since the last
+// call.
 func (f *followed) hasDropped() bool {
 	dropped, err := f.sub.Dropped()
 	if err != nil || dropped == f.dropped {

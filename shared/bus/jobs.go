@@ -41,7 +41,7 @@ func (b *Bus) Lane(lane domain.Lane) *Lane { return &Lane{bus: b, lane: lane} }
 // Fetch calls f with job messages as they arrive. It returns after limit messages, after the
 // duration wait, or on an error. It opens the stream and the consumer again if they are gone.
 func (l *Lane) Fetch(ctx context.Context, limit int, wait time.Duration, f func(*JobMessage)) error {
-	// The view has no consumer before the first call and after an error.
+	// Before the first call and after an error, the Lane has no consumer.
 	if l.cons == nil {
 		if _, err := l.bus.EnsureStream(ctx); err != nil {
 			return err
@@ -60,7 +60,7 @@ func (l *Lane) Fetch(ctx context.Context, limit int, wait time.Duration, f func(
 		return fmt.Errorf("fetching jobs: %w", err)
 	}
 
-	// The loop ends when the batch is complete, or after the duration wait.
+	// The loop ends after limit messages, or after the duration wait.
 	for msg := range batch.Messages() {
 		headers := msg.Headers()
 		f(&JobMessage{
@@ -91,7 +91,7 @@ func (b *Bus) OldestUndelivered(ctx context.Context, lane domain.Lane) (time.Tim
 		return time.Time{}, false, fmt.Errorf("opening consumer %s: %w", lane, err)
 	}
 
-	// NumPending counts the messages that were delivered to no worker yet.
+	// NumPending counts the messages that no worker has received yet.
 	info := cons.CachedInfo()
 	if info.NumPending == 0 {
 		return time.Time{}, false, nil

@@ -19,9 +19,10 @@ const (
 	probeName    = "probe" // name of the consumer that receives probes
 )
 
-// ErrNotStored is the error of CheckJobs if the server responds and the stream exists, but a message
-// was not stored in time. For example, the disk may be full. After a failed write a server rejects all
-// messages for the stream, even when there is space again. RemakeStream repairs it.
+// ErrNotStored is the error of CheckJobs if the server responds and the stream exists, but a
+// message was not stored in time. For example, the disk may be full. After a failed write, a server
+// rejects all further messages for the stream, even when the disk has space again. RemakeStream
+// repairs the stream.
 var ErrNotStored = errors.New("the NATS server does not store messages")
 
 // CheckJobs returns nil if the job stream exists, stores messages and delivers them. It publishes a
@@ -68,7 +69,7 @@ func (b *Bus) CheckJobs(ctx context.Context) error {
 		return fmt.Errorf("checking the job stream: receiving a message: %w", err)
 	}
 
-	// Another process may have received two messages, this process's probe and its own.
+	// Another process may have received two messages: the one of this process and its own.
 	if info, err := consumer.Info(ctx); err == nil && info.NumPending == 0 {
 		return nil // another process received both
 	}

@@ -45,7 +45,8 @@ func TestCheckJobsWithoutAStream(t *testing.T) {
 	}
 }
 
-// On a server with only 64 MiB for all streams, the stream is smaller than the default.
+// On a server with only 64 MiB for all streams, the job stream is created with less than the
+// default size.
 func TestStreamOfALittleServer(t *testing.T) {
 	t.Parallel()
 	config := t.TempDir() + "/little.conf"

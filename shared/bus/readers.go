@@ -8,9 +8,9 @@ import (
 	"parley/shared/contract"
 )
 
-// PublishReaders sends a message about the clients that read runs' events to all ingresses,
-// including this one. It does not wait. It returns an error while the connection is lost; the
-// message is then not sent later.
+// PublishReaders sends a message to all ingresses, including this one. The message describes the
+// clients that read events of runs. PublishReaders does not wait. It returns an error while the
+// connection is lost; the message is then not sent later.
 func (b *Bus) PublishReaders(body []byte) error {
 	if err := b.nc.Publish(contract.SubjectReaders, body); err != nil {
 		return fmt.Errorf("publishing reader counts: %w", err)

@@ -17,13 +17,14 @@ import (
 
 // Errors of tool calls.
 var (
-	// ErrNoToolWorker means that no tool worker accepted the call: no worker is running, or none has a
-	// free slot. A worker that was frozen at that time may still execute the call.
+	// ErrNoToolWorker means that no tool worker accepted the call: no worker is running, or none
+	// has a free slot. A worker that was frozen when it received the call may still execute it
+	// later.
 	ErrNoToolWorker = errors.New("no tool worker accepted the call")
 	// ErrToolsAway wraps ErrNoToolWorker. It means that the bus was unreachable, so the state of
 	// the workers is unknown. A worker may have taken the call just before the connection failed.
 	ErrToolsAway = fmt.Errorf("%w: NATS was unreachable", ErrNoToolWorker)
-	// ErrToolLost means that a worker took the call and then sent nothing for too long.
+	// ErrToolLost means that a worker accepted the call and then sent nothing for silenceTimeout.
 	ErrToolLost = errors.New("the tool worker stopped responding")
 	// ErrToolRefused means that a worker rejected the capability or could not read the call.
 	ErrToolRefused = errors.New("the tool worker rejected the call")
@@ -36,11 +37,11 @@ var errAbsent = errors.New("no subscriber")
 
 // Timeouts for a call on the caller's side. The worker's timeouts are in tools_serve.go.
 const (
-	acceptTimeout  = 1800 * time.Millisecond // a missing tool worker must result in an error within 2 s
+	acceptTimeout  = 1800 * time.Millisecond // total time of all offers; without a tool worker, the call must fail within 2 s
 	offerTimeout   = 850 * time.Millisecond  // without an acceptance for this time, the call is offered to another worker
 	clockLeeway    = 5 * time.Second         // maximum time by which a worker's clock may be ahead
 	answerGrace    = 7 * time.Second         // time after the deadline in which the worker may report that the call came too late
-	maxAbsence     = 500 * time.Millisecond  // maximum time to wait until a worker accepts the call; then it is offered to another worker
+	maxAbsence     = 500 * time.Millisecond  // maximum time to offer the call while no worker is subscribed
 	retryPause     = 100 * time.Millisecond  // between two offers of a call
 	maxOutage      = 6 * time.Second         // maximum time that the bus may be unreachable before the call fails
 	silenceTimeout = 6 * time.Second         // a worker that sends nothing for three beat intervals counts as lost
@@ -82,8 +83,8 @@ func (b *Bus) NewToolCaller() (*ToolCaller, error) {
 // Close ends the subscription. Pending calls then fail as if their workers were lost.
 func (c *ToolCaller) Close() { _ = c.sub.Unsubscribe() } // fails only if the connection is closed
 
-// handleMessage passes a message from a tool worker, or the server's "no responders", to the
-// pending call.
+// handleMessage passes a message to the pending call. The message comes from a tool worker, or it
+// is the NATS server's "no responders".
 func (c *ToolCaller) handleMessage(m *nats.Msg) {
 	c.mu.Lock()
 	call := c.calls[contract.RunIDFor(m.Subject)]
@@ -92,7 +93,8 @@ func (c *ToolCaller) handleMessage(m *nats.Msg) {
 		return // no longer pending
 	}
 
-	// Beats only show that the worker is alive. Any other stage ends the call.
+	// A message of stage accepted or beat only shows that the worker is alive. Any other stage ends
+	// the call.
 	switch stageFor(m) {
 	case contract.StageAccepted, contract.StageWorking:
 		select {
@@ -142,7 +144,7 @@ func (c *ToolCaller) Call(ctx context.Context, kind, capability string, body []b
 		if time.Now().After(outage) {
 			return nil, ErrToolsAway
 		}
-		absent = acceptTimeout // workers must reconnect, too, so they get the full time
+		absent = acceptTimeout // workers must also reconnect, so the call is offered for the full time
 	}
 }
 
@@ -220,7 +222,7 @@ func awaitAccepted(ctx context.Context, call *toolCall, within time.Duration) (n
 	case <-ctx.Done():
 		return false, nil, ctx.Err()
 	case <-late.C:
-		// Without any message from a worker, the worker that received the offer may be frozen.
+		// If no message arrives, the worker that received the offer may be frozen.
 		return true, nil, ErrNoToolWorker
 	case <-call.alive:
 		answer, err = awaitAnswer(ctx, call)

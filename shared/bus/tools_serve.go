@@ -24,7 +24,7 @@ type ToolMessage struct {
 	Traceparent string // may be empty
 }
 
-// ToolServing configures how many calls of one kind of tool a worker accepts.
+// ToolServing configures how a worker accepts calls of one kind of tool.
 type ToolServing struct {
 	Slots int // maximum number of running calls
 	Queue int // maximum number of calls that wait for a slot, divided among owners; further calls are rejected
@@ -69,7 +69,7 @@ func (b *Bus) ServeTool(
 		cancel()
 		return nil, fmt.Errorf("subscribing to calls of %s: %w", kind, err)
 	}
-	_ = b.flush(work) // callers find this worker as soon as the server has processed the subscription
+	_ = b.flush(work) // after the flush, the server has the subscription and callers find this worker
 	return func(ctx context.Context) { s.stop(ctx, sub, cancel) }, nil
 }
 
@@ -97,8 +97,7 @@ func (s *toolServer) receive(work context.Context, m *nats.Msg) {
 		}
 	}
 
-	// Receiving a call is fast. The call itself is executed in another goroutine, so that the next
-	// message can be received.
+	// Another goroutine executes the call, so that this one can receive the next message.
 	turn := s.pool.acquire(owner)
 	if turn == nil {
 		s.sendStage(m.Reply, contract.StageBusy, nil)
@@ -109,8 +108,8 @@ func (s *toolServer) receive(work context.Context, m *nats.Msg) {
 	go s.serve(work, call, m.Reply, turn)
 }
 
-// serve waits for the call's turn, executes the call, and sends the reply. While it waits or works,
-// it sends beats.
+// serve waits for the call's turn, executes the call, and sends the reply. Meanwhile it regularly
+// sends beats, which show that the worker is alive.
 func (s *toolServer) serve(ctx context.Context, call ToolMessage, reply string, turn *toolTurn) {
 	defer s.pool.release(turn)
 
@@ -137,7 +136,8 @@ func (s *toolServer) serve(ctx context.Context, call ToolMessage, reply string, 
 		return
 	}
 
-	// The handler runs in another goroutine, so that beats continue while it works.
+	// The handler runs in another goroutine, so that this one can send beats while the handler
+	// works.
 	done := make(chan func(), 1)
 	go func() {
 		answer, ok := s.handle(ctx, call)
@@ -167,7 +167,7 @@ func (s *toolServer) sendStage(reply string, stage contract.ToolStage, body []by
 	}
 
 	err := s.nc.PublishMsg(&nats.Msg{Subject: reply, Data: body, Header: nats.Header{contract.HeaderStage: {string(stage)}}})
-	if err != nil { // it is only logged, because the caller treats silence as a lost worker
+	if err != nil { // the error is only logged: without a message, the caller treats the worker as lost
 		s.log.WithLevel(level(stage)).Err(err).Str("stage", string(stage)).Int("bytes", len(body)).Msg("cannot send a message about a tool call")
 	}
 }
@@ -181,8 +181,8 @@ func level(stage contract.ToolStage) zerolog.Level {
 	return zerolog.DebugLevel
 }
 
-// stop ends the service. Calls that have arrived but were not read yet are rejected, so that
-// another worker takes them.
+// stop ends the service. It rejects calls that have arrived but were not read yet, so that another
+// worker accepts them.
 func (s *toolServer) stop(ctx context.Context, sub *nats.Subscription, cancel context.CancelFunc) {
 	defer cancel()
 
@@ -202,5 +202,5 @@ func (s *toolServer) stop(ctx context.Context, sub *nats.Subscription, cancel co
 		}
 	}
 
-	_ = s.nc.FlushTimeout(flushTimeout) // if the reply is lost, the result is in the ledger, or the call is repeated
+	_ = s.nc.FlushTimeout(flushTimeout) // a lost reply does no harm: the result is in the ledger, or the caller repeats the call
 }

@@ -26,7 +26,7 @@ type slotPool struct {
 
 	mu      sync.Mutex
 	closed  bool
-	idle    chan struct{} // closed when the pool is closed and the last turn was returned
+	idle    chan struct{} // closed when the pool is closed and all turns have been released
 	running int
 	inUse   map[string]int // running calls by owner
 	waiting []*toolTurn    // in order of arrival
@@ -40,7 +40,7 @@ type toolTurn struct {
 }
 
 // newSlotPool returns a pool of at least one slot. An owner may take all slots except the reserved
-// ones, which are an eighth.
+// eighth.
 func newSlotPool(cfg ToolServing) *slotPool {
 	slots := max(cfg.Slots, 1)
 	p := &slotPool{
@@ -59,8 +59,8 @@ func newSlotPool(cfg ToolServing) *slotPool {
 	return p
 }
 
-// acquire returns a turn for a call, which starts immediately or waits. It returns nil if the queue
-// has no room for the call.
+// acquire returns the turn of a call. The call starts immediately or waits in the queue. It returns
+// nil if the queue has no room for the call.
 func (p *slotPool) acquire(owner string) *toolTurn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,8 +98,8 @@ func (p *slotPool) release(turn *toolTurn) {
 		delete(p.inUse, turn.owner)
 	}
 
-	// Several calls may start now, because the waiting owners may have been unable to use free
-	// slots before.
+	// One released slot may let several calls start: other slots may be free that the waiting
+	// owners could not use before.
 	for p.running < p.slots {
 		next := p.next()
 		if next < 0 {

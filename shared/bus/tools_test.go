@@ -78,8 +78,8 @@ func TestWithoutAWorkerACallFailsSoon(t *testing.T) {
 	url := testkit.NATS(t)
 	c := caller(t, url)
 	nc := testkit.NATSConn(t, url)
-	// One subscriber never replies, like a frozen worker. Another one always replies that it has no
-	// free slot.
+	// One subscriber never replies, like a frozen worker. Another subscriber always replies that it
+	// has no free slot.
 	for subject, answer := range map[string]string{"frozen": "", "full": string(contract.StageBusy), "nobody": ""} {
 		if subject == "nobody" {
 			continue
@@ -204,7 +204,7 @@ func TestALongCallIsNotLost(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
 	serve(t, url, bus.ToolServing{Slots: 1, Queue: 1}, func(context.Context, bus.ToolMessage) ([]byte, bool) {
-		<-time.After(7 * time.Second) // longer than the time without messages after which a worker counts as lost
+		<-time.After(7 * time.Second) // longer than silenceTimeout, after which a worker counts as lost
 		return []byte("done"), true
 	})
 	c := caller(t, url)
@@ -236,7 +236,7 @@ func TestASilentWorkerIsLost(t *testing.T) {
 	t.Cleanup(func() { stop(over) })
 	go func() {
 		<-entered
-		b.Close() // like the connection of a worker that dies
+		b.Close() // as if the worker had crashed
 	}()
 	began := time.Now()
 	_, err = caller(t, url).Call(t.Context(), kind, "", nil, time.Now().Add(time.Minute))
@@ -403,9 +403,9 @@ func TestCallsGoOnWhenTheServerIsBack(t *testing.T) {
 	}
 }
 
-// TestACallOutlivesAnOutageOfTheServer makes calls during two outages of the server. One outage
-// lasts longer than the time in which a worker must accept a call, the other longer than the time
-// for which a caller waits.
+// TestACallOutlivesAnOutageOfTheServer makes calls during two outages of the NATS server. During
+// the first outage, which outlasts maxOutage, the call fails. The second outage only outlasts
+// acceptTimeout, and the call succeeds.
 func TestACallOutlivesAnOutageOfTheServer(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATSProcess(t, t.TempDir())
@@ -427,7 +427,7 @@ func TestACallOutlivesAnOutageOfTheServer(t *testing.T) {
 		err    error
 	}
 	got := make(chan outcome, 1)
-	late := time.NewTimer(2500 * time.Millisecond) // by this time, a missing worker would have caused an error
+	late := time.NewTimer(2500 * time.Millisecond) // later than acceptTimeout, after which a call without a worker fails
 	defer late.Stop()
 	go func() {
 		answer, err := c.Call(t.Context(), kind, "c", []byte("b"), soon())

@@ -87,7 +87,7 @@ func (v *voiceBoard[In]) handleMessage(m *nats.Msg) {
 	w := v.wires[contract.RunIDFor(m.Subject)]
 	v.mu.Unlock()
 	switch {
-	case w == nil: // no such session here: it has ended and the other end has not noticed, or a worker accepted an expired offer
+	case w == nil: // no such session: it has ended and the other end has not noticed, or a worker accepted an expired offer
 		v.sendStage(m.Reply, "", contract.StageEnded)
 	// A message without a header is a frame.
 	case m.Header == nil:
@@ -114,8 +114,8 @@ func (v *voiceBoard[In]) end(w *voiceWire[In], reason string) {
 	delete(v.wires, w.token)
 	v.mu.Unlock()
 
-	// Only the first end of a session counts. The other end may have closed the session at the same
-	// time.
+	// If the session has already ended, nothing happens. The other end may have closed it at the
+	// same time.
 	if !w.finish() || reason == "" {
 		return
 	}
@@ -185,7 +185,7 @@ func (v *voiceBoard[In]) check(f func(*voiceWire[In])) {
 	}
 
 	v.mu.Unlock()
-	connected, reconnects := v.nc.IsConnected(), v.nc.Stats().Reconnects // read last, so that it is not older than a session
+	connected, reconnects := v.nc.IsConnected(), v.nc.Stats().Reconnects // read last, because the state must be newer than every session
 	for _, w := range v.snapshot {
 		if !connected || w.reconnects != reconnects {
 			v.end(w, voiceCut)

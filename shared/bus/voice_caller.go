@@ -72,7 +72,7 @@ func (c *VoiceCaller) Open(ctx context.Context, capability string, body []byte) 
 
 // offer offers a session once.
 func (c *VoiceCaller) offer(ctx context.Context, msg *nats.Msg) (*VoiceLine, error) {
-	// The session has no peer before a worker accepts it.
+	// The session's peer is known only after a worker has accepted the session.
 	wire := c.board.wire("", nil)
 	if wire == nil {
 		return nil, nats.ErrConnectionClosed
@@ -108,7 +108,7 @@ func (c *VoiceCaller) awaitAccepted(ctx context.Context, wire *voiceWire[contrac
 		return "", ErrNoVoiceWorker
 	case <-late.C:
 		return "", ErrNoVoiceWorker
-	case <-wire.ended: // the connection was interrupted, or the worker accepted the session and gave up
+	case <-wire.ended: // the connection was interrupted, or the worker accepted the session and then ended it
 		return "", ErrNoVoiceWorker
 	case m := <-wire.answers:
 		switch stageFor(m) {
@@ -138,7 +138,7 @@ func (l *VoiceLine) Send(command contract.VoiceCommand) error {
 	return l.wire.send(func(b []byte) ([]byte, error) { return contract.AppendVoiceControl(b, command) })
 }
 
-// Audio sends input samples. The number of the first sample is at. It does not retain pcm.
+// Audio sends input samples. at is the number of the first sample. Audio does not retain pcm.
 func (l *VoiceLine) Audio(at int64, pcm []byte) error {
 	return l.wire.audio(contract.VoiceAudio{At: at, PCM: pcm})
 }
@@ -150,6 +150,6 @@ func (l *VoiceLine) Frames() <-chan contract.VoiceFrame[contract.VoiceReport] { 
 
 // Close ends the session and notifies the worker. A second call does nothing.
 func (l *VoiceLine) Close() {
-	_ = l.Send(contract.VoiceCommand{Type: contract.VoiceClose}) // if it fails, the session is already lost
+	_ = l.Send(contract.VoiceCommand{Type: contract.VoiceClose}) // an error means that the session is already lost
 	l.wire.board.end(l.wire, "")
 }

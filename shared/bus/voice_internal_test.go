@@ -10,7 +10,7 @@ import (
 )
 
 // TestALineOfAFormerConnectionIsLost interrupts and restores the connection between two checks of
-// the sessions. A session that existed before is then lost.
+// the sessions. A session that was opened before the interruption is then lost.
 func TestALineOfAFormerConnectionIsLost(t *testing.T) {
 	t.Parallel()
 	b, err := Dial(testkit.NATS(t), "test", zerolog.Nop())

@@ -16,7 +16,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// silent serves sessions without sending anything until they end.
+// silent serves a session until it ends, and never sends anything.
 func silent(ctx context.Context, _ string, _ *bus.WorkerVoiceLine) { <-ctx.Done() }
 
 func TestASilentVoiceWorkerIsLost(t *testing.T) {
@@ -197,7 +197,8 @@ func TestLinesAreOpenedAgainWhenTheServerIsBack(t *testing.T) {
 	}
 }
 
-// TestAWorkerThatTakesAnOldOfferIsNotified makes a worker accept an expired offer.
+// TestAWorkerThatTakesAnOldOfferIsNotified checks that a worker that accepts an expired offer is
+// notified that the session has ended.
 func TestAWorkerThatTakesAnOldOfferIsNotified(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATS(t)

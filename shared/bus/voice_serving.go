@@ -22,7 +22,7 @@ type VoiceServing struct {
 	// a session.
 	Transcription string
 	// Admit verifies the capability of a request to open a session, and the request's body. It
-	// returns the session's name, or false to reject the request. It is called before a slot is
+	// returns the session's name, or false to reject the request. Admit is called before a slot is
 	// taken, from one goroutine, and must be fast.
 	Admit func(capability string, body []byte) (line string, ok bool)
 	// Serve serves a session. ctx ends when the session ends, and the session ends when Serve
@@ -42,8 +42,8 @@ type voiceServer struct {
 	idle    chan struct{}                                // closed when the server is leaving and no slot is taken
 }
 
-// ServeVoice accepts voice sessions. The sessions are divided among all workers that call it. If a
-// session is opened again at this worker, it replaces the earlier session with the same name.
+// ServeVoice accepts voice sessions. The sessions are divided among all workers that call
+// ServeVoice. A new session at this worker replaces an earlier session with the same name.
 //
 // stop rejects further sessions and notifies the open sessions that the worker is leaving. It waits
 // for all calls of Serve to return. When its context ends first, it cancels the remaining sessions.
@@ -65,7 +65,7 @@ func (b *Bus) ServeVoice(cfg VoiceServing) (stop func(ctx context.Context), err 
 		return nil, fmt.Errorf("subscribing to voice sessions: %w", err)
 	}
 
-	_ = b.flush(work) // callers find this worker once it has reported ready or, without a connection, once the connection is restored
+	_ = b.flush(work) // after the flush, callers find this worker; without a connection, they find it once the connection is restored
 	return func(ctx context.Context) { s.stop(ctx, sub, cancel) }, nil
 }
 
@@ -86,7 +86,7 @@ func (s *voiceServer) receive(work context.Context, m *nats.Msg) {
 		return
 	}
 
-	// If the caller is gone, the NATS server reports this, and the session ends.
+	// If the caller is gone, the NATS server replies "no responders", and the session ends.
 	s.board.send(m.Reply, wire.own, contract.StageAccepted, s.cfg.Transcription)
 	go func() {
 		defer s.release(line, wire)
@@ -169,7 +169,7 @@ func (s *voiceServer) stop(ctx context.Context, sub *nats.Subscription, cancel c
 	ends := s.startLeaving()
 	_ = sub.Drain() // fails only if the connection is closed
 	for _, end := range ends {
-		_ = end.Report(contract.VoiceReport{Type: contract.VoiceLeaving}) // if it fails, the session has already ended
+		_ = end.Report(contract.VoiceReport{Type: contract.VoiceLeaving}) // an error means that the session has already ended
 	}
 
 	select {

@@ -85,8 +85,7 @@ func next[T contract.VoiceCommand | contract.VoiceReport](t *testing.T, frames <
 	panic("not reached")
 }
 
-// lost waits for the end of a session, and returns the number of frames that arrived before the
-// end.
+// lost waits until a session ends, and returns the number of frames that arrived before.
 func lost[T contract.VoiceCommand | contract.VoiceReport](t *testing.T, frames <-chan contract.VoiceFrame[T]) (before int) {
 	t.Helper()
 	for late := time.After(20 * time.Second); ; before++ {
@@ -427,7 +426,7 @@ func TestAReplacedLineThatEndsLateAffectsNothing(t *testing.T) {
 	})
 	c := voiceCaller(t, url)
 	open(t, c, "a")
-	second := open(t, c, "a") // the second session begins while the worker still serves the first one
+	second := open(t, c, "a") // the second session begins while the worker still serves the first session of this name
 	receive(t, ends)
 	release <- struct{}{}
 	open(t, c, "a") // replaces the first session; the worker still has the latest session with this name

@@ -44,7 +44,7 @@ type voiceControl interface {
 // An empty frame is a ping.
 type voiceWire[In voiceControl] struct {
 	board      *voiceBoard[In]
-	token, own string // own is the subject of the frames from the other end
+	token, own string // token identifies the session; own is the subject of the frames from the other end
 	reconnects uint64 // reconnection count when the session was created
 	frames     chan contract.VoiceFrame[In]
 	answers    chan *nats.Msg         // replies to an opening
@@ -81,7 +81,7 @@ func (w *voiceWire[In]) take(data []byte) (over bool, reason string) {
 	defer w.in.Unlock()
 
 	// A gap in the numbers means that a frame was lost. Audio with a gap would be transcribed
-	// wrongly.
+	// incorrectly.
 	if binary.BigEndian.Uint32(data) != w.due {
 		return false, voiceGap
 	}
@@ -159,7 +159,7 @@ func (w *voiceWire[In]) send(write func([]byte) ([]byte, error)) error {
 	}
 
 	w.buf = frame
-	err = w.board.nc.PublishRequest(*w.peer.Load(), w.own, frame) // if the other end is gone, own gets "no responders"
+	err = w.board.nc.PublishRequest(*w.peer.Load(), w.own, frame) // if the other end is gone, own receives "no responders"
 	if errors.Is(err, nats.ErrMaxPayload) {
 		return fmt.Errorf("sending voice frame: %w", err)
 	}

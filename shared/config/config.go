@@ -38,7 +38,7 @@ func (s Servers) Require() error {
 	return nil
 }
 
-// Ports returns the TCP ports of the addresses, for processes that must block access to them.
+// Ports returns the TCP ports of the servers, for processes that must block access to these ports.
 func (s Servers) Ports() (ports []int) {
 	// add adds the port of an address, or the standard port if the address has none.
 	add := func(address string, standard int) {
@@ -82,8 +82,8 @@ type Telemetry struct {
 	OTLPEndpoint string `name:"otel-exporter-otlp-endpoint" env:"OTEL_EXPORTER_OTLP_ENDPOINT" help:"OpenTelemetry collector for traces (OTLP), as an http:// or https:// URL; empty: no traces."`
 	// CaptureContent has OpenTelemetry's name and meaning.
 	CaptureContent bool `name:"otel-instrumentation-genai-capture-message-content" env:"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT" help:"Record model inputs and outputs in traces."`
-	// CallersDecide may be set only if requests reach the ingress exclusively through the
-	// operator's own proxies.
+	// CallersDecide means that a request's traceparent header decides whether the request is
+	// traced. Set it only if all requests come through the operator's own proxies.
 	CallersDecide bool `name:"trace-as-callers-say" env:"TRACE_AS_CALLERS_SAY" help:"Let a request's traceparent decide whether it is traced."`
 }
 
@@ -175,7 +175,8 @@ func (i Ingress) Check() error { //nolint:cyclop // a list of settings
 		return fmt.Errorf("LIMIT_USER_TOTAL must be 0 or at least LIMIT_USER, not %d: LIMIT_USER=%d", i.LimitUserTotal, i.LimitUser)
 	case i.DemoTokens < 1:
 		return fmt.Errorf("DEMO_TOKENS must be at least 1, not %d", i.DemoTokens)
-	// If the organization's limit were smaller, a credential could never reach its own limit.
+	// If the limit of an organization were smaller, a credential of the organization could never
+	// reach its own limit.
 	case i.StreamsPerCredential < 1 || i.StreamsPerOrganization < i.StreamsPerCredential:
 		return fmt.Errorf("STREAMS_PER_CREDENTIAL must be at least 1, not %d, and at most STREAMS_PER_ORGANIZATION, which is %d",
 			i.StreamsPerCredential, i.StreamsPerOrganization)
@@ -195,7 +196,7 @@ func (i Ingress) checkTimes() error {
 	switch {
 	case i.RunDeadline < time.Second:
 		return fmt.Errorf("RUN_DEADLINE must be at least 1s, not %s", i.RunDeadline)
-	// Many proxies end a request that gets no data for 60 seconds.
+	// Many proxies abort a request if they receive no data from the server for 60 seconds.
 	case i.WaitDefault < 0 || i.WaitDefault > 55*time.Second:
 		return fmt.Errorf("WAIT_DEFAULT must be between 0 and 55s, not %s", i.WaitDefault)
 	case i.RetentionDefault < 24*time.Hour:
@@ -252,8 +253,8 @@ func (i Ingress) checkWidgets() error {
 	return nil
 }
 
-// checkOpenID returns an error if the provider is partly configured, or has an unencrypted URL on
-// another machine.
+// checkOpenID returns an error if the OpenID provider is partly configured, or if it is on another
+// machine and its URL is not https.
 func (i Ingress) checkOpenID() error {
 	if i.OIDCIssuer == "" {
 		if i.OIDCClientID != "" || i.OIDCClientSecret != "" {

@@ -37,7 +37,7 @@ type Ingest struct {
 const (
 	// upper bound of DOCUMENT_PAGES
 	maxDocumentPages     = 100_000
-	maxIngestConcurrency = 64 // each document that is processed is in memory with its text
+	maxIngestConcurrency = 64 // the text of each document is in memory while the document is processed
 )
 
 // Check returns an error for the first invalid setting. Zero means the default.

@@ -38,7 +38,7 @@ const (
 )
 
 const (
-	// Bounds of the settings: with less memory or fewer processes, Python may not start.
+	// Bounds of the settings. With less memory or fewer processes, Python may fail to start.
 	minSandboxMemory    = 64 << 20
 	minSandboxProcesses = 8
 	minSandboxFiles     = 1 << 20

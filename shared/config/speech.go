@@ -18,7 +18,7 @@ type Speech struct {
 // Speech backends.
 const (
 	SpeechOff     = "off"
-	SpeechOpenAI  = "openai/" // prefix of the model's name at the service
+	SpeechOpenAI  = "openai/" // prefix of the names of models of the audio service
 	OfflineListen = "offline/pocketsphinx"
 	OfflineSpeak  = "offline/espeak-ng"
 
@@ -60,7 +60,8 @@ func (s Speech) Check() error {
 // Voice returns the speech settings with defaults filled in. OPENAI_API_KEY is sent only to
 // OPENAI_BASE_URL, never to a different AUDIO_BASE_URL.
 func (w Workers) Voice() Speech {
-	// An audio service exists if it is configured, or if OpenAI's own address is used with a key.
+	// There is an audio service if one is configured, or if OpenAI's own address is configured with
+	// a key.
 	s := w.Speech
 	service := s.AudioAPIKey != "" || s.AudioBaseURL != "" || w.OpenAIAPIKey != "" && w.OpenAIBaseURL == ""
 	if s.AudioBaseURL == "" || s.AudioBaseURL == w.OpenAIBaseURL {
@@ -75,8 +76,8 @@ func (w Workers) Voice() Speech {
 }
 
 // modelOrDefault returns the configured model, if set. Otherwise it returns the online default if
-// service is true, and the offline default if it is false. A server that is not OpenAI's and is
-// configured only for text may not have the online model, so it does not count as an audio service.
+// service is true, and the offline default if it is false. An OPENAI_BASE_URL of another provider
+// does not count as an audio service, because that server may not have the online model.
 func modelOrDefault(set string, service bool, online, offline string) string {
 	switch {
 	case set != "":
@@ -88,7 +89,7 @@ func modelOrDefault(set string, service bool, online, offline string) string {
 	}
 }
 
-// checkSpeech returns an error if a model of the audio service is set without an audio service.
+// checkSpeech returns an error if a model of the audio service is configured, but no audio service.
 func (w Workers) checkSpeech() error {
 	if err := w.Speech.Check(); err != nil {
 		return err

@@ -59,7 +59,7 @@ func (w Workers) Check() error {
 		return fmt.Errorf("RUN_MAX_BYTES must be at least %d, the limit of one tool result, not %d", minBytes, w.RunMaxBytes)
 	}
 
-	// Without this check, a wrong address would appear only as an error of the first run.
+	// Without this check, a wrong address would be noticed only when the first run fails.
 	for _, a := range []struct{ name, address string }{
 		{"OPENAI_BASE_URL", w.OpenAIBaseURL},
 		{"ANTHROPIC_BASE_URL", w.AnthropicBaseURL},

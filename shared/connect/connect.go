@@ -50,7 +50,7 @@ func Store(dsn string, keys config.Secrets, conns int, tracer *tracing.Tracer) (
 		return nil, err
 	}
 
-	// A tracer without a collector returns the connector unchanged.
+	// If no collector of traces is configured, the tracer returns the connector unchanged.
 	traced, err := tracer.Connector(connector)
 	if err != nil {
 		return nil, err

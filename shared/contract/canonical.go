@@ -5,7 +5,8 @@ import (
 	"encoding/json"
 )
 
-// Canonical normalizes the order of keys and the white space of JSON. Numbers keep their notation.
+// Canonical returns JSON with sorted keys and without insignificant white space. Numbers keep their
+// notation.
 func Canonical(raw json.RawMessage) []byte {
 	if len(raw) == 0 {
 		return nil

@@ -7,7 +7,7 @@ import (
 )
 
 // AllOrganizations replaces the organization's id in the subject of a change that may concern any
-// organization. Publishers use it if they do not know which changes were not published.
+// organization. A publisher uses it if changes may have been lost and it does not know which.
 const AllOrganizations = "all"
 
 // ChangeSubject returns the subject for changes in an organization's resources of the given kind.

@@ -8,7 +8,7 @@ import (
 
 // Kinds of tool calls with which ingresses check an agent's connections. Tool workers check the
 // connections of tools, and agent workers the models, because only these processes have the
-// settings and secrets for them. Each kind has its own subject and queue group.
+// settings and secrets for them. Each kind of call has its own subject and queue group.
 const (
 	KindCheckTools  = "checkTools"
 	KindCheckModels = "checkModels"
@@ -34,8 +34,9 @@ func (c CheckClaims) Bounds() (org, kind string, expires time.Time) {
 // CheckReply is the result of a check.
 type CheckReply struct {
 	Checks []domain.Check `json:"checks,omitempty"`
-	// Lacking is a budget without room for the model calls of the check, so that no call was made.
-	// Later is true if the calls would fit without the reservations of other calls.
+	// Lacking is the budget whose remainder was too small for the model calls of the check; no call
+	// was made. Later is true if the remainder would suffice without the reservations of other
+	// calls.
 	Lacking *domain.Budget `json:"lacking,omitempty"`
 	Later   bool           `json:"later,omitempty"`
 	// Unavailable means that the worker could not check anything.

@@ -11,7 +11,7 @@ import (
 // ClockLeeway is the tolerated difference between the clocks of the signer and the verifier.
 const ClockLeeway = 5 * time.Second
 
-// errTrailing is the error for claims that are followed by more text.
+// errTrailing means that the claims are followed by more text.
 var errTrailing = errors.New("unexpected text after the signed claims")
 
 // ReadClaims decodes claims whose signature has been verified. Unknown fields are an error, because
@@ -23,8 +23,8 @@ func ReadClaims(raw []byte, into any) error {
 		return err
 	}
 
-	// Decode stops after the first value. Anything after it was signed, too, but has no defined
-	// meaning.
+	// Decode stops after the first JSON value. Text after that value is covered by the signature,
+	// but has no defined meaning.
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return errTrailing
 	}

@@ -1,13 +1,13 @@
 // Package contract defines the protocol between ingress and workers: subjects, headers and
-// messages. A job message contains the run's id and routing data, never the caller's text; a
-// worker reads the run's row in PostgreSQL.
+// messages. A job message contains the run's id and routing data, never the caller's text; a worker
+// reads the run's row in PostgreSQL.
 //
 //	jobs.<lane>.<shard>.<run_id>   stream JOBS, work queue: job message of a dispatched run
 //	runs.done.<run_id>             core: the run is terminal; read its row
 //	runs.events.<run_id>           core: new events of the run, for its watchers; see EventMessage
 //	runs.cancel.<run_id>           core: the run was cancelled; its worker stops
 //	<inbox>.<run_id>               core: the rendered terminal run, for the waiting ingress
-//	runs.readers.all               core: the ingresses agree which runs have no reader left
+//	runs.readers.all               core: ingresses agree on the runs that no client watches any more
 //	changes.<kind>.<org_id>        core: an organization's runs or documents have changed; read them again
 package contract
 
@@ -41,8 +41,8 @@ const (
 // give the organizations of one shard separate consumers without changing the subjects.
 const Shards = 8
 
-// Endpoint is the scope of idempotency keys: a key identifies one run per
-// organization and endpoint.
+// Endpoint is the part of the API in which an idempotency key is unique: a key identifies one run
+// per organization and endpoint.
 type Endpoint string
 
 // The endpoints that accept runs.
@@ -65,8 +65,9 @@ func JobSubject(j domain.Job) string {
 	return "jobs." + string(j.Lane) + "." + shard + "." + j.RunID
 }
 
-// MsgID returns the Nats-Msg-Id of a job message. The stream drops a second publication of the same
-// dispatch. A later dispatch of the run has another number, so its message is stored.
+// MsgID returns the Nats-Msg-Id of a job message. If the same dispatch is published twice, the
+// stream drops the second message. A later dispatch of the run has another number, so the stream
+// stores its message.
 func MsgID(j domain.Job) string { return j.Dedupe + ":" + strconv.Itoa(j.DispatchNo) }
 
 // LaneSubject returns the subject filter of a lane's consumer.

@@ -11,8 +11,8 @@ import (
 // have their own subject and queue group.
 const KindEmbed = "embed"
 
-// EmbedClaims contains the capability for an embedding call: the organization and the key that are
-// charged, and the expiry.
+// EmbedClaims contains the capability for an embedding call: the organization and the API key that
+// are charged, and the expiry.
 type EmbedClaims struct {
 	OrganizationID string    `json:"org"`
 	Kind           string    `json:"kind"`          // KindEmbed
@@ -37,12 +37,12 @@ type EmbedRequest struct {
 type EmbedReply struct {
 	Model string `json:"model,omitempty"`
 	// Vectors are the embeddings of the first texts, each as 32-bit floating-point numbers in
-	// little-endian order. If the vectors of all texts do not fit into a message, the last ones are
+	// little-endian order. If not all vectors fit into a message, those of the last texts are
 	// missing.
 	Vectors     [][]byte `json:"vectors,omitempty"`
 	InputTokens int64    `json:"inputTokens,omitempty"`
-	// Lacking is a budget without room for the call, so that the call was not made. Later is true
-	// if the call would fit without the reservations of other calls.
+	// Lacking is the budget whose remainder was too small for the call; the call was not made.
+	// Later is true if the remainder would suffice without the reservations of other calls.
 	Lacking *domain.Budget `json:"lacking,omitempty"`
 	Later   bool           `json:"later,omitempty"`
 	// Failure is the reason why there are no vectors, as an error for the caller.

@@ -11,7 +11,7 @@ import (
 const KindSearch = "search"
 
 // SearchClaims contains the capability for a search: the organization and the expiry. An
-// organization in the request has no effect.
+// organization in the body of the request is ignored.
 type SearchClaims struct {
 	OrganizationID string    `json:"org"`
 	Kind           string    `json:"kind"` // KindSearch
@@ -35,8 +35,8 @@ type SearchRequest struct {
 // SearchReply is the result of a search, best hits first.
 type SearchReply struct {
 	Found []domain.Found `json:"found,omitempty"`
-	// Without lists the parts of the search that failed: "vector" if the embeddings service did not
-	// respond.
+	// Without lists the parts of the search that failed. It contains "vector" if the embeddings
+	// service did not respond.
 	Without []string `json:"without,omitempty"`
 	// Unavailable means that no part of the search was possible.
 	Unavailable bool `json:"unavailable,omitempty"`

@@ -11,8 +11,8 @@ import (
 const KindListModels = "listModels"
 
 // ListModelsClaims contains the capability for listing models: the organization and the expiry. The
-// list is the same for all organizations; the organization serves to divide the worker's slots. The
-// request has no body.
+// list is the same for all organizations. The organization is needed only to divide the worker's
+// slots among organizations. The request has no body.
 type ListModelsClaims struct {
 	OrganizationID string    `json:"org"`
 	Kind           string    `json:"kind"` // KindListModels

@@ -15,7 +15,7 @@ const KindPages = "pages"
 type PageClaims struct {
 	OrganizationID string    `json:"org"`
 	DocumentID     string    `json:"doc"`
-	SHA256         string    `json:"sha256"` // of the content to which the page belongs
+	SHA256         string    `json:"sha256"` // SHA-256 of the document's content, in hex
 	Page           int       `json:"page"`   // page number, from 1
 	Kind           string    `json:"kind"`   // KindPages
 	Expires        time.Time `json:"expires"`
@@ -30,7 +30,7 @@ func (c PageClaims) Bounds() (org, kind string, expires time.Time) {
 // PageReply is the reply to a request for a picture of a page. One of its fields is set.
 type PageReply struct {
 	Picture *domain.PagePicture `json:"picture,omitempty"`
-	// Failure is the reason why this page has no picture, as a sentence for people.
+	// Failure is the reason why the page has no picture, as a sentence for the user.
 	Failure string `json:"failure,omitempty"`
 	// Unavailable means that another attempt may succeed.
 	Unavailable bool `json:"unavailable,omitempty"`

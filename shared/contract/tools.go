@@ -15,7 +15,8 @@ const (
 	ToolMCP           = "mcp"
 	ToolCodeExecution = "codeExecution"
 	ToolKnowledge     = "knowledge"
-	// ToolAttachment prepares the attachments of runs. No model calls it.
+	// ToolAttachment prepares the attachments of runs. Workers call it themselves; it is not
+	// offered to models.
 	ToolAttachment = "attachment"
 )
 
@@ -50,7 +51,7 @@ func ToolGroup(kind string) string { return "tool-" + kind }
 // Operations of a tool request.
 const (
 	OperationCall = "call"
-	OperationList = "list" // lists the tools, for kinds whose tools are defined elsewhere
+	OperationList = "list" // lists the tools, for kinds whose tools other servers define
 )
 
 // ToolRequest is the body of a call.
@@ -92,16 +93,16 @@ type ToolFailure struct {
 	Message string `json:"message"`
 	// Retryable means that the cause may be temporary; the run is retried later.
 	Retryable bool `json:"retryable,omitempty"`
-	// Unknown means that the call may have had its effect; only the ledger's recovery may repeat
-	// it.
+	// Unknown means that the call may have been executed. Only the recovery of the effect ledger
+	// may repeat it.
 	Unknown bool `json:"unknown,omitempty"`
-	// Stale means that the fence of the run's lease is no longer the one in the capability. Nothing
-	// was sent.
+	// Stale means that the run's lease has a newer fence than the capability. The call was not
+	// sent.
 	Stale bool `json:"stale,omitempty"`
 }
 
-// Capability is the verified information about a call: the organization, the run and the expiry.
-// Ids in the call's arguments are not trusted.
+// Capability contains the verified data of a call: the organization, the run and the expiry. Ids in
+// the call's arguments are not trusted.
 type Capability struct {
 	OrganizationID string    `json:"org"`
 	RunID          string    `json:"run"`

@@ -5,8 +5,8 @@ import "context"
 // traceparentKey is the context key of WithTraceparent.
 type traceparentKey struct{}
 
-// WithTraceparent sets the trace of requests to other processes under ctx. An empty traceparent
-// leaves the context unchanged.
+// WithTraceparent returns a context under which requests to other processes belong to the given
+// trace. If traceparent is empty, it returns ctx unchanged.
 func WithTraceparent(ctx context.Context, traceparent string) context.Context {
 	if traceparent == "" {
 		return ctx

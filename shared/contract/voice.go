@@ -36,8 +36,8 @@ const (
 	VoiceRate = 24_000
 	// MaxVoiceFrame is the maximum number of samples in a frame: one second.
 	MaxVoiceFrame = VoiceRate
-	// MaxVoiceSample is the highest sample number. A connection would reach it after ten thousand
-	// years. The limit prevents overflow in calculations.
+	// MaxVoiceSample is the highest permitted sample number. The limit prevents overflow in
+	// calculations. A connection would reach it only after ten thousand years.
 	MaxVoiceSample = 1 << 53
 
 	maxVoiceTime = 60_000 // maximum duration in detection settings, in ms; every ingress has a lower limit
@@ -60,7 +60,8 @@ type VoiceOpen struct {
 	// Position is the number of the first sample that the session will send, counted from the
 	// start of the connection.
 	Position int64 `json:"position,omitempty"`
-	// Speech is speech whose start, but not its end, has been reported.
+	// Speech is the speech in progress: its start has been reported, but not its end. It is nil if
+	// there is none.
 	Speech *VoiceSpeech `json:"speech,omitempty"`
 }
 
@@ -86,7 +87,7 @@ type VoiceConfig struct {
 
 // VoiceDetection configures how the worker detects the start and the end of speech.
 type VoiceDetection struct {
-	Threshold float64 `json:"threshold"` // 0 to 1: how clearly speech must differ from noise
+	Threshold float64 `json:"threshold"` // 0 to 1: with a higher value, only speech that differs more clearly from noise is detected
 	PrefixMS  int     `json:"prefixMs"`  // duration of the included audio before the detected speech, in ms
 	SilenceMS int     `json:"silenceMs"` // silence that ends the speech
 }
@@ -100,7 +101,7 @@ func (c *VoiceConfig) inRange() bool {
 	return d.Threshold >= 0 && d.Threshold <= 1 && areTimes(d.PrefixMS, d.SilenceMS)
 }
 
-// areTimes reports whether all durations, in milliseconds, are from 0 to maxVoiceTime.
+// areTimes reports whether all durations are between 0 and maxVoiceTime milliseconds.
 func areTimes(times ...int) bool {
 	return !slices.ContainsFunc(times, func(ms int) bool { return ms < 0 || ms > maxVoiceTime })
 }
@@ -172,7 +173,7 @@ func (r VoiceReport) inRange() bool {
 	return areSamples(r.Heard, r.Needs, r.From, r.To, r.Samples, int64(r.Start), int64(r.End))
 }
 
-// VoiceFailure is an error. Message is meant for the caller.
+// VoiceFailure is an error in a voice session. Message is shown to the caller.
 type VoiceFailure struct {
 	Code    string `json:"code"`            // transcription_failed, speech_failed, unknown_voice, unknown_language, overloaded
 	Param   string `json:"param,omitempty"` // the invalid session parameter: voice, language

@@ -173,7 +173,7 @@ func FuzzVoiceFrame(f *testing.F) {
 	})
 }
 
-// readAgain parses a frame. If the frame is valid, readAgain encodes it and parses the result
+// readAgain parses a frame. If the frame is valid, it encodes the frame and parses the result
 // again.
 func readAgain[T contract.VoiceCommand | contract.VoiceReport](t *testing.T, body []byte) {
 	t.Helper()

@@ -10,14 +10,15 @@ type User struct {
 	CreatedAt Time   `json:"createdAt"`
 }
 
-// Organization is a tenant. Every other resource belongs to exactly one.
+// Organization is a tenant. A user may belong to several organizations; every other resource
+// belongs to exactly one.
 type Organization struct {
 	ID        string `json:"id"`
 	Name      string `json:"name"`
 	CreatedAt Time   `json:"createdAt"`
 }
 
-// OrganizationName is an organization as an invited person sees it.
+// OrganizationName is the part of an organization that an invited person may see.
 type OrganizationName struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
@@ -42,7 +43,7 @@ const (
 type Member struct {
 	ID        string       `json:"id"`
 	Email     string       `json:"email"`
-	Name      *string      `json:"name"` // null if invited
+	Name      *string      `json:"name"` // null for an invitation
 	Role      Role         `json:"role"`
 	Status    MemberStatus `json:"status"`
 	CreatedAt Time         `json:"createdAt"`

@@ -16,7 +16,7 @@ const (
 	ApprovalAlways Approval = "always"
 )
 
-// Asks reports whether a call with the given side effect requires approval.
+// Asks reports whether the policy requires approval for a call with the given side effect.
 func (a Approval) Asks(effect SideEffect) bool {
 	return a == ApprovalAlways || a == ApprovalUnsafe && effect == SideEffectUnsafe
 }
@@ -25,7 +25,8 @@ func (a Approval) Asks(effect SideEffect) bool {
 type ActionKind string
 
 // The kinds of decision: to approve a call, or to report the outcome of a call that may have been
-// executed. A run with ActionClientTools waits for the client's results of calls instead.
+// executed. A run with ActionClientTools waits for the results of calls that the client makes, and
+// not for a decision.
 const (
 	ActionApproval       ActionKind = "approval"
 	ActionUnknownOutcome ActionKind = "unknown_outcome"
@@ -35,14 +36,14 @@ const (
 // Awaited is the kind of input that a run in requires_action waits for.
 type Awaited string
 
-// A run waits for a person's decision, or for the client's results of calls.
+// A run waits for a person's decision, or for the results of calls that the client makes.
 const (
 	AwaitedPerson Awaited = "person"
 	AwaitedClient Awaited = "client"
 )
 
 // RequiredAction is the action that a run waits for: a person's decision about one call, or the
-// client's results of the calls in Calls.
+// results of Calls, which the client makes.
 type RequiredAction struct {
 	Kind       ActionKind      `json:"kind"`
 	ToolCallID string          `json:"toolCallId,omitempty"`
@@ -88,5 +89,5 @@ func (k ActionKind) Decisions() []Decision {
 	}
 }
 
-// Takes reports whether the decision d is possible for this kind of action.
+// Takes reports whether d is a possible decision about this kind of action.
 func (k ActionKind) Takes(d Decision) bool { return slices.Contains(k.Decisions(), d) }

@@ -15,7 +15,8 @@ type Agent struct {
 	AllowedCallers []CallerKind `json:"allowedCallers"`
 	Widget         Widget       `json:"widget"`
 	AnswerSettings
-	// AppendSources adds a list of sources and files to the text of answers on /v1.
+	// AppendSources means that answers in the API under /v1 end in a list of their sources and
+	// files.
 	AppendSources bool `json:"appendSources"`
 	// Suggestions are questions that an empty chat offers. The model does not see them.
 	Suggestions []string `json:"suggestions"`
@@ -90,7 +91,8 @@ type Endpoint struct {
 	Headers     map[string]string `json:"headers,omitempty"`
 	InputSchema any               `json:"inputSchema,omitempty"`
 	SideEffect  SideEffect        `json:"sideEffect,omitempty"`
-	// SigningSecret is "whsec_" and base64, as in Standard Webhooks.
+	// SigningSecret is "whsec_" followed by base64, as in Standard Webhooks. Empty means that
+	// requests are not signed.
 	SigningSecret string `json:"signingSecret,omitempty"`
 }
 

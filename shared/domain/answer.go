@@ -31,7 +31,7 @@ func (s JSONSchema) MarshalJSON() ([]byte, error) {
 	return s, nil
 }
 
-// UnmarshalJSON keeps the text of a schema, or nil for null.
+// UnmarshalJSON stores the text of a schema, or nil for null.
 func (s *JSONSchema) UnmarshalJSON(b []byte) error {
 	*s = nil
 	if string(b) != "null" {

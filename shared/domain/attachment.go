@@ -24,10 +24,12 @@ type Attachment struct {
 // documents.
 func (a Attachment) IsImage() bool { return strings.HasPrefix(a.MediaType, "image/") }
 
-// AttachmentCall is stored instead of a tool call's id with files that came with a request.
+// AttachmentCall is stored as the tool call's id of files that were sent with a request, because no
+// tool call has created them.
 const AttachmentCall = "attachment"
 
-// textOnlyModels are models that are known to take no images. An entry with a star is a prefix.
+// textOnlyModels are models that are known not to accept images. An entry that ends in a star is a
+// prefix of names.
 var textOnlyModels = []string{
 	"openai/gpt-3.5*", "openai/gpt-4", "openai/gpt-4-0314", "openai/gpt-4-0613", "openai/gpt-4-32k*", "openai/gpt-4-1106-preview",
 	"openai/gpt-4-0125-preview", "openai/gpt-4-turbo-preview", "openai/o1-mini*", "openai/o1-preview*", "openai/o3-mini*",
@@ -35,8 +37,8 @@ var textOnlyModels = []string{
 	"anthropic/claude-2*", "anthropic/claude-instant*", "anthropic/claude-3-5-haiku-2*",
 }
 
-// TakesImages reports whether a model may receive images. It is false only for models that are
-// known to take none.
+// TakesImages reports whether a model may receive images. It returns false only for models that are
+// known not to accept images.
 func TakesImages(model string) bool {
 	return !slices.ContainsFunc(textOnlyModels, func(known string) bool {
 		prefix, isPrefix := strings.CutSuffix(known, "*")

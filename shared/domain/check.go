@@ -13,14 +13,15 @@ type Check struct {
 	Kind       CheckKind `json:"kind"`
 	Name       string    `json:"name"` // the model, search provider, MCP server or endpoint
 	OK         bool      `json:"ok"`
-	Detail     string    `json:"detail"` // for people: the result, or the reason why the connection does not work
+	Detail     string    `json:"detail"` // a sentence for the user: the result, or the reason why the connection does not work
 	DurationMS int64     `json:"durationMs"`
 }
 
 // CheckKind is the kind of a connection.
 type CheckKind string
 
-// The kinds of connections. CheckWorker stands for the connections that no worker has checked.
+// The kinds of connections. CheckWorker is used if no worker was available to check the
+// connections.
 const (
 	CheckModel       CheckKind = "model"
 	CheckWebSearch   CheckKind = "webSearch"

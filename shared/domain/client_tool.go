@@ -13,8 +13,8 @@ type ClientTools struct {
 	Tools []ClientTool `json:"tools"`
 	// Choice constrains the first model call: auto, none, required, or the name of a tool.
 	Choice string `json:"choice,omitempty"`
-	// Return ends the run with the calls of the client's tools. Otherwise the run waits for their
-	// results.
+	// Return means that the run ends with its calls of the client's tools. Otherwise the run waits
+	// for the results of these calls.
 	Return bool `json:"return,omitempty"`
 }
 
@@ -25,8 +25,8 @@ const (
 	ChoiceRequired = "required"
 )
 
-// AnswerTool is the name of an internal tool. Some model providers receive it if an answer must
-// match a schema. No other tool may have this name.
+// AnswerTool is the name of an internal tool. With some model providers, the model returns an
+// answer that must match a schema by calling this tool. No other tool may have this name.
 const AnswerTool = "write_final_answer"
 
 // ClientTool describes a tool of the client. InputSchema is the JSON Schema of its arguments.
@@ -62,9 +62,9 @@ type CallRound struct {
 	RunID string `json:"runId,omitempty"`
 }
 
-// OpenRounds splits the history. earlier has the complete exchanges. If the last exchange has
-// neither message nor answer, open has its rounds. These rounds follow the message of the input
-// itself.
+// OpenRounds splits the history of an input. earlier has the complete exchanges. If the last
+// exchange has neither message nor answer, open has its rounds, which follow the input's own
+// message.
 func (in *Input) OpenRounds() (earlier []Exchange, open []CallRound) {
 	last := len(in.History) - 1
 	if last < 0 || !in.History[last].Open() {
@@ -77,7 +77,7 @@ func (in *Input) OpenRounds() (earlier []Exchange, open []CallRound) {
 // of a run's history is open, its rounds belong to the run's own message.
 func (e *Exchange) Open() bool { return len(e.Rounds) > 0 && e.Message == "" && e.Answer == "" }
 
-// Calls that the client makes have ids that name their run: call_<run>_<n>.
+// The ids of calls that the client makes contain the run's id: call_<run>_<n>.
 const clientCallPrefix, runPrefix = "call_", "run_"
 
 // ClientCallPrefix returns the beginning of the ids of the calls that the client of a run makes.
@@ -85,8 +85,8 @@ func ClientCallPrefix(runID string) string {
 	return clientCallPrefix + strings.TrimPrefix(runID, runPrefix) + "_"
 }
 
-// RunOfClientCall returns the id of the run in a call's id. The result may be no run's id, because
-// another service may have made the call.
+// RunOfClientCall returns the run id that a call's id contains. A run with the result may not
+// exist, because the call's id may come from another service.
 func RunOfClientCall(callID string) string {
 	rest, _ := strings.CutPrefix(callID, clientCallPrefix)
 	suffix, _, _ := strings.Cut(rest, "_")

@@ -3,9 +3,9 @@ package domain
 // DocumentStatus is the state of a document.
 type DocumentStatus string
 
-// The states of a document: queued → processing → ready | failed. A document returns from
-// processing to queued if the worker is lost or a transient error ends the attempt. Replacing or
-// retrying a document queues it again.
+// The states of a document: queued → processing → ready | failed. If the worker is lost or a
+// transient error ends the attempt, the document returns from processing to queued. A document that
+// is replaced or retried is also queued again.
 const (
 	DocumentQueued     DocumentStatus = "queued"
 	DocumentProcessing DocumentStatus = "processing"
@@ -39,7 +39,7 @@ type Document struct {
 	UpdatedAt Time `json:"updatedAt"`
 }
 
-// DocumentError is the reason why a document failed, in words for the user who sent it.
+// DocumentError is the reason why the processing of a document failed, in words for the user.
 type DocumentError struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`

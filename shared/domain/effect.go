@@ -30,11 +30,11 @@ type Effect struct {
 	SideEffect SideEffect
 	Key        string // sent as Idempotency-Key, the same in every attempt
 	State      EffectState
-	Sent       bool            // the sending has begun at least once, so the call may have been executed
+	Sent       bool            // a worker has begun to send the call at least once, so the call may have been executed
 	Outcome    json.RawMessage // the tool worker's reply, in state EffectDone
 }
 
-// Waiting returns the decision that an effect in EffectAwaiting waits for.
+// Waiting returns the kind of decision for which an effect in the state EffectAwaiting waits.
 func (e Effect) Waiting() ActionKind {
 	if e.Sent {
 		return ActionUnknownOutcome

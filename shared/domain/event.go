@@ -26,8 +26,8 @@ const (
 	EventRunTimedOut    = "run.timed_out"
 )
 
-// EventID is the position of an event in its run's log: the fence of the attempt that published
-// it, and its number in the attempt. Events before any attempt have fence 0.
+// EventID is the position of an event in its run's log: the fence of the attempt that published it,
+// and its number in the attempt. Events before the first attempt have fence 0.
 type EventID struct {
 	Fence int64
 	N     int
@@ -57,8 +57,8 @@ func (id EventID) After(other EventID) bool {
 	return id.N > other.N
 }
 
-// Follows reports whether this event may come directly after last, the newest event seen, so that
-// no event between them is missing.
+// Follows reports whether this event may come directly after last, the newest event that a reader
+// has seen. If it returns false for a later event, events between the two are missing.
 func (id EventID) Follows(last EventID) bool {
 	switch {
 	case id.Fence == last.Fence:
@@ -178,8 +178,8 @@ func DeltaData(text string) ([]byte, error) {
 	}{text})
 }
 
-// RestartedData returns the data of the first event of a later attempt. The attempt continues after
-// the first afterStep steps.
+// RestartedData returns the data of the first event of a later attempt. afterStep is the number of
+// recorded steps after which the attempt continues.
 func RestartedData(afterStep int) []byte {
 	return append(strconv.AppendInt([]byte(`{"afterStep":`), int64(afterStep), 10), '}')
 }

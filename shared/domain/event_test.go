@@ -37,7 +37,7 @@ func TestEventIDsKnowTheirOrderAndWhatIsMissing(t *testing.T) {
 		{"0.1", "1.1", true, true},
 		{"0.0", "1.1", true, false}, // the creation is missing
 		{"0.1", "1.2", true, false}, // the start is missing
-		{"0.1", "3.1", true, false}, // the start is missing, although an attempt begins
+		{"0.1", "3.1", true, false}, // the event of the run's first start is missing before the first event of an attempt
 		{"1.1", "1.2", true, true},
 		{"1.2", "1.4", true, false},
 		{"1.4", "1.4", false, false},

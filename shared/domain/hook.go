@@ -19,15 +19,15 @@ const (
 	HookToken    HookSource = "token"    // the secret, in a configurable header
 )
 
-// SendersKept is how long a client address stays a verified sender of a hook after a signed
-// delivery.
+// SendersKept is the time after a signed delivery for which its client address counts as a verified
+// sender of the hook.
 const SendersKept = 30 * 24 * time.Hour
 
 // HookSources lists every source, for validation.
 var HookSources = []HookSource{HookGitHub, HookStripe, HookSlack, HookStandard, HookHMAC, HookToken}
 
-// Hook is an endpoint for deliveries from a source, each of which starts a run of an agent. The
-// HTTP API uses its JSON form.
+// Hook is an endpoint that receives deliveries from a source. A delivery starts a run of an agent.
+// The HTTP API uses its JSON form.
 type Hook struct {
 	ID               string        `json:"id"`
 	Name             string        `json:"name"`
@@ -45,7 +45,7 @@ type Hook struct {
 	Coalesce         *HookCoalesce `json:"coalesce"`
 	Enabled          bool          `json:"enabled"`
 	LastDeliveryAt   *Time         `json:"lastDeliveryAt"`
-	LastRejectedAt   *Time         `json:"lastRejectedAt"` // of the last delivery without a valid signature, if the log has it
+	LastRejectedAt   *Time         `json:"lastRejectedAt"` // of the last delivery without a valid signature; nil if the log has none
 	CreatedAt        Time          `json:"createdAt"`
 	UpdatedAt        Time          `json:"updatedAt"`
 }
@@ -69,7 +69,7 @@ type HookCoalesce struct {
 // DeliveryStatus is the result of a delivery.
 type DeliveryStatus string
 
-// The results of deliveries. A rejected delivery has no valid signature; all others have one.
+// The results of deliveries. All deliveries except rejected ones have a valid signature.
 const (
 	DeliveryAccepted  DeliveryStatus = "accepted"  // it has started a run
 	DeliveryCoalesced DeliveryStatus = "coalesced" // its run handles other deliveries too

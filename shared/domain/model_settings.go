@@ -39,7 +39,7 @@ const (
 // ReasoningEfforts lists the values of ModelSettings.ReasoningEffort, the smallest first.
 var ReasoningEfforts = []string{EffortNone, EffortMinimal, EffortLow, EffortMedium, EffortHigh, EffortXHigh}
 
-// ModelSettings are settings of a model call. A nil or empty field means the default of the model.
+// ModelSettings are settings of a model call. A nil or empty field means the model's default.
 type ModelSettings struct {
 	Temperature       *float64 `json:"temperature,omitempty"`     // 0 to 2, for Anthropic 0 to 1
 	TopP              *float64 `json:"topP,omitempty"`            // 0 to 1
@@ -104,8 +104,8 @@ func (s *ModelSettings) Pointer() *ModelSettings {
 // RunSettings are the model settings of a request. They take precedence over the agent's.
 type RunSettings struct {
 	ModelSettings
-	// Cleared lists the settings that this request resets from the agent's values to the model's
-	// defaults.
+	// Cleared lists the settings for which the request selects the model's default instead of the
+	// agent's value.
 	Cleared []Setting `json:"cleared,omitempty"`
 }
 

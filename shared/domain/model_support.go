@@ -35,7 +35,7 @@ type ModelSupport struct {
 	VisibleStop bool `json:"visibleStop,omitempty"`
 }
 
-// Ranges and efforts of the models below.
+// Ranges and efforts that several entries of the tables of models share.
 var (
 	to2      = &Range{0, 2}
 	to1      = &Range{0, 1}
@@ -47,9 +47,9 @@ var (
 	none5    = []string{EffortNone, EffortLow, EffortMedium, EffortHigh, EffortXHigh}
 )
 
-// everything is the support of servers and models that are not in the tables below: all settings of
-// their protocol are sent. The offline models accept the same settings, so that requests can be
-// tried with them.
+// everything applies to servers and models that are not in the tables below: they get all settings
+// of their protocol. The offline models accept the same settings, so that requests can be tested
+// without a provider.
 var everything = ModelSupport{Temperature: to2, TopP: to1, Efforts: ReasoningEfforts, Seed: true, Stop: true, Parallel: true}
 
 // OpenAISupport lists OpenAI's own models. The first entry whose prefix matches applies; a model
@@ -73,7 +73,8 @@ var OpenAISupport = []ModelSupport{
 }
 
 // AnthropicSupport lists the models of Anthropic, and of servers with its protocol. The first entry
-// whose prefix matches applies; the last one matches all. The protocol has no seed.
+// whose prefix matches applies; the last entry matches all models. The protocol has no setting for
+// a seed.
 var AnthropicSupport = []ModelSupport{
 	{Prefix: "anthropic/claude-3", Temperature: to1, TopP: to1, Stop: true, Parallel: true, VisibleStop: true},
 	{
@@ -126,7 +127,7 @@ func SupportFor(model string, compatible bool) ModelSupport {
 
 // SettingFault is a setting that a model does not accept. Unsupported means that the model accepts
 // no value of the setting. If the value conflicts with another setting, With is the other setting,
-// and WithMessage describes the same fault as a message about With.
+// and WithMessage is the message for the field of With.
 type SettingFault struct {
 	Setting     Setting
 	Message     string
@@ -190,7 +191,7 @@ func numberFault(model string, name Setting, value *float64, accepted *Range) []
 	}
 }
 
-// conflicts returns the settings that the model accepts, but not together. The value 1 of
+// conflicts returns the faults of settings that the model accepts, but not together. The value 1 of
 // temperature and topP is the default, so it conflicts with nothing.
 func (m ModelSupport) conflicts(model string, s ModelSettings) (found []SettingFault) {
 	colder, narrower := s.Temperature != nil && *s.Temperature != 1, s.TopP != nil && *s.TopP != 1
@@ -224,7 +225,7 @@ func isBlank(text string) bool {
 // ModelRules describes the models of a deployment.
 type ModelRules struct {
 	DefaultModel     string // model of agents that do not name a model
-	OpenAICompatible bool   // the models of the provider openai are on another server than OpenAI's own
+	OpenAICompatible bool   // the models of the provider openai are on a server other than OpenAI's own
 }
 
 // Faults returns the settings that at least one of an agent's models does not accept, each once.

@@ -20,8 +20,8 @@ const (
 
 // HiddenRune returns the first character of text that is invisible or changes how the following
 // text is displayed, such as a control or bidirectional character. It returns utf8.RuneError if
-// there is none. Emoji, and scripts whose letters join, may contain the joiners and variation
-// selectors that they need.
+// there is none. Joiners and variation selectors are permitted within emoji and in scripts whose
+// letters join.
 func HiddenRune(text string) rune {
 	runes := []rune(text)
 	for i := range runes {
@@ -45,7 +45,8 @@ func NameFault(text string) string {
 	return ""
 }
 
-// hidden reports whether the character at i is one that HiddenRune returns.
+// hidden reports whether HiddenRune treats the character at i as invisible or as changing the
+// display.
 func hidden(runes []rune, i int) bool {
 	switch r := runes[i]; r {
 	case zeroWidthJoiner, zeroWidthNonJoiner:
@@ -58,8 +59,8 @@ func hidden(runes []rune, i int) bool {
 	}
 }
 
-// joins reports whether a zero-width joiner next to r changes how the text looks. It does for
-// emoji, and for the letters of scripts whose letters join.
+// joins reports whether a zero-width joiner next to r changes how the text looks. This is the case
+// for emoji and for letters of scripts whose letters join.
 func joins(r rune) bool {
 	return unicode.In(r, unicode.So, unicode.Sk, unicode.M) ||
 		unicode.IsLetter(r) && !unicode.In(r, unicode.Latin, unicode.Greek, unicode.Cyrillic, unicode.Han, unicode.Hangul)

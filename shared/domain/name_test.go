@@ -27,7 +27,7 @@ func TestCleanName(t *testing.T) {
 	}
 }
 
-// A text cleaned by CleanText has no fault, at any length to which it is truncated.
+// For every maximum length, NameFault accepts the result of CleanText.
 func TestCleanText(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{

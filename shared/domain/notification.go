@@ -24,7 +24,7 @@ type NotificationEndpoint struct {
 	Events         []string `json:"events"`
 	AgentID        *string  `json:"agentId"` // only runs of this agent; nil: all
 	Enabled        bool     `json:"enabled"`
-	DisabledReason *string  `json:"disabledReason"` // why the service disabled the endpoint; nil if it did not
+	DisabledReason *string  `json:"disabledReason"` // why the service disabled the endpoint; nil if the service did not disable it
 	DisabledAt     *Time    `json:"disabledAt"`
 	Secret         string   `json:"secret"` // whsec_… if it was just created, otherwise "***"
 	PreviousUntil  *Time    `json:"previousSecretUntil"`

@@ -22,8 +22,8 @@ type Step struct {
 	Done bool     `json:"done"`
 }
 
-// Overview is the first page that a person sees: the first steps, and the things that need
-// attention. It contains only data that the person may see. The HTTP API uses its JSON form.
+// Overview is the content of the dashboard's first page: the first steps, and the things that need
+// attention. It contains only data that its reader may see. The HTTP API uses its JSON form.
 type Overview struct {
 	Steps []Step `json:"steps"`
 	// Approvals is the number of runs that wait for a decision, at most MaxOverviewCount.
@@ -83,6 +83,6 @@ type TightBudget struct {
 	ResetsAt Time         `json:"resetsAt"`
 }
 
-// NearlyUsed reports whether at least four fifths of a budget are used. A budget of 0 is a choice
-// and does not count.
+// NearlyUsed reports whether at least four fifths of a budget are used. It returns false for a
+// budget of 0, because an admin has chosen to permit no use.
 func (b *Budget) NearlyUsed() bool { return b.Limit > 0 && b.Used*5 >= b.Limit*4 }

@@ -63,7 +63,7 @@ type Run struct {
 	// AppendSources is the agent's setting at the time of acceptance.
 	AppendSources bool `json:"appendSources,omitempty"`
 	// Settings are the model settings of the run: the agent's settings, overridden by the
-	// request's. It is nil if there are none or the run has not finished.
+	// request's. Settings is nil if no setting has a value or the run has not finished.
 	Settings *ModelSettings `json:"settings,omitempty"`
 	// Attachments are the images and documents that were sent with the request.
 	Attachments []Attachment `json:"attachments,omitempty"`
@@ -92,8 +92,8 @@ const (
 	FinishError         FinishReason = "error" // the run failed or timed out
 )
 
-// EndReason returns the finish reason that follows from a run's status. It does not apply to runs
-// with an incomplete answer. It returns nil if the run has not finished.
+// EndReason returns the finish reason that follows from a run's status. EndReason must not be
+// called for a run with an incomplete answer. It returns nil if the run has not finished.
 func (s RunStatus) EndReason() *FinishReason {
 	switch s {
 	case RunCompleted:
@@ -139,11 +139,12 @@ const TriggerChat = "chat"
 // Output is the agent's answer.
 type Output struct {
 	Message string `json:"message"`
-	// Data is the answer as JSON if it had to match a schema; Message is its text.
+	// Message is the text of the answer. Data is the answer as JSON if the answer had to match a
+	// schema.
 	Data json.RawMessage `json:"data,omitempty"`
 }
 
-// JSON returns the answer as JSON, or nil if it had to match no schema.
+// JSON returns the answer as JSON, or nil if the answer did not have to match a schema.
 func (o *Output) JSON() json.RawMessage {
 	if o == nil {
 		return nil
@@ -180,7 +181,7 @@ type ToolCall struct {
 	Input      json.RawMessage `json:"input"`
 	Output     json.RawMessage `json:"output"`
 	DurationMS int64           `json:"durationMs"`
-	// Client reports that the tool is one of the client, which makes the call itself.
+	// Client means that the tool belongs to the client, which makes the call itself.
 	Client bool `json:"client,omitempty"`
 }
 
@@ -232,9 +233,9 @@ type Input struct {
 	RunOptions
 }
 
-// UnstoredInput is the beginning of the JSON of an input whose run cannot be read later as a
-// response of OpenAI's protocol. It comes first, so that the flag is read without the rest of a
-// large input.
+// UnstoredInput is the beginning of the JSON of an input with the flag "unstored". The run of such
+// an input cannot be read later as a response of OpenAI's protocol. The flag comes first in the
+// JSON, so that it can be read without the rest of a large input.
 const UnstoredInput = `{"unstored":true,`
 
 // Exchange is one message in a conversation, the calls of the client's tools that it caused, and
@@ -263,7 +264,8 @@ func (r *Run) Render() ([]byte, error) {
 }
 
 // End makes the run terminal. finished is the time of its end. The run expires retentionSeconds
-// later, or never if retentionSeconds is zero. A finish reason that is already set stays.
+// later, or never if retentionSeconds is zero. End does not change a finish reason that is already
+// set.
 func (r *Run) End(status RunStatus, cause *RunError, finished Time, retentionSeconds int64) {
 	r.Status, r.Error, r.FinishedAt = status, cause, &finished
 	if r.FinishReason == nil {

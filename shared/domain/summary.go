@@ -101,16 +101,16 @@ const escapedRune = 12
 // attachmentsPrefix is the maximum number of characters of the attachments in the JSON of an Input.
 const attachmentsPrefix = MaxAttachments * 2048
 
-// QuestionPrefix returns how many characters of an Input's JSON must be read to get the first n
-// characters of the message and one more. The result attached is for JSON that begins with
-// AttachmentsKey, the result plain for any other JSON.
+// QuestionPrefix returns how many characters of an Input's JSON contain the first n+1 characters of
+// the message. The result attached applies to JSON that begins with AttachmentsKey, and plain to
+// any other JSON.
 func QuestionPrefix(n int) (plain, attached int) {
 	plain = len(UnstoredInput) + len(questionKey) + (n+1)*escapedRune
 	return plain, plain + len(AttachmentsKey) + attachmentsPrefix
 }
 
-// AttachmentsKey is the key of the attachments in the JSON of an Input. They precede the message,
-// so that lists read them without the rest of a large input.
+// AttachmentsKey is the key of the attachments in the JSON of an Input. The attachments precede the
+// message, so that lists of runs need to read only the beginning of a large input.
 const AttachmentsKey = `"attachments":`
 
 const questionKey = `"message":"`

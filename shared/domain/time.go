@@ -14,7 +14,8 @@ type Time struct{ time.Time }
 // At truncates a time to milliseconds in UTC, so that the stored time equals the displayed time.
 func At(t time.Time) Time { return Time{t.UTC().Truncate(time.Millisecond)} }
 
-// AtPtr is the variant of At for optional fields. It returns nil for the zero time.
+// AtPtr is the variant of At for optional fields. It returns a pointer, which is nil for the zero
+// time.
 func AtPtr(t time.Time) *Time {
 	if t.IsZero() {
 		return nil

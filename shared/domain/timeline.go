@@ -62,8 +62,8 @@ type TimelineInput struct {
 	RunOptions
 }
 
-// Shown returns the part of the input that a timeline shows. It lacks the fields that only a
-// protocol's adapter reads.
+// Shown returns the part of the input that a timeline shows. Fields that only the adapter of a
+// protocol reads are left out.
 func (in *Input) Shown() TimelineInput {
 	out := TimelineInput{Message: in.Message, Data: in.Data, Instructions: in.Instructions, History: in.History, RunOptions: in.RunOptions}
 	if tools := in.ClientTools; tools != nil {

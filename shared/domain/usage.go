@@ -14,7 +14,7 @@ type Consumption struct {
 	OutputTokens int64  `json:"outputTokens" db:"output_tokens"`
 	CostMicros   int64  `json:"costMicros" db:"cost_micros"`
 	SandboxTime  Millis `json:"sandboxSeconds" db:"sandbox_ms"` // of calls of codeExecution
-	P50Ms        *int64 `json:"p50Ms" db:"p50_ms"`              // median time from acceptance to the end of finished runs; nil: none
+	P50Ms        *int64 `json:"p50Ms" db:"p50_ms"`              // median time from acceptance to end of finished runs; nil: none
 	P95Ms        *int64 `json:"p95Ms" db:"p95_ms"`
 }
 
@@ -77,5 +77,5 @@ type AutomationRun struct {
 	Status     RunStatus `json:"status"`
 	CreatedAt  Time      `json:"createdAt"`
 	FinishedAt *Time     `json:"finishedAt"`
-	Kept       bool      `json:"kept"` // false: the run was deleted after its retention period
+	Kept       bool      `json:"kept"` // whether the run is still stored; false after its retention period
 }

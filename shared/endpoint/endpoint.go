@@ -44,7 +44,8 @@ const maxBytes = 2048
 // variableName matches the names that model providers accept as a property of a tool's arguments.
 var variableName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-// Parse parses a template. Its errors continue a sentence that begins with the field's name.
+// Parse parses a template. The text of its errors continues a sentence that begins with the name of
+// the field.
 func Parse(raw string) (*Template, error) {
 	switch {
 	case len(raw) > maxBytes:
@@ -82,7 +83,8 @@ func Parse(raw string) (*Template, error) {
 	return t, t.readQuery(query)
 }
 
-// readAuthority checks the host and the port. The error continues a sentence, as in Parse.
+// readAuthority checks the host and the port. The text of the error continues a sentence, as in
+// Parse.
 func (t *Template) readAuthority() error {
 	_, authority, _ := strings.Cut(t.base, "://")
 	switch {
@@ -117,7 +119,8 @@ func (t *Template) readPath(path string) error {
 		}
 		if plain, err := url.PathUnescape(literals(pieces)); err != nil {
 			return errors.New("has a path that is not escaped correctly")
-			// Servers remove a segment "." or "..", and for ".." also the previous segment.
+			// A template must not contain "." or ".." as a segment: servers remove these segments,
+			// and for ".." also the previous segment.
 		} else if len(pieces) == 1 && isDots(plain) {
 			return errors.New("must not have a segment . or .. in its path")
 		}
@@ -135,7 +138,8 @@ func (t *Template) readQuery(query string) error {
 
 	for part := range strings.SplitSeq(query, "&") {
 		name, value, found := strings.Cut(part, "=")
-		// A variable as the name of a parameter could replace a fixed parameter.
+		// The name of a query parameter must not be a variable, because its value could be the name
+		// of a fixed parameter.
 		if strings.ContainsAny(name, "{}") {
 			return errors.New("may contain variables in its query only in values, after an equals sign")
 		}
@@ -237,7 +241,7 @@ const (
 	maxSecret    = 64
 )
 
-// CheckSecret returns an error if a signing secret is not "whsec_" and base64, as in
+// CheckSecret returns an error unless a signing secret is "whsec_" followed by base64, as in
 // Standard Webhooks.
 func CheckSecret(secret string) error {
 	encoded, found := strings.CutPrefix(secret, secretPrefix)

@@ -162,7 +162,7 @@ func TestCheckSecret(t *testing.T) {
 	}
 }
 
-// lenient decodes the relevant escapes, even next to invalid escapes.
+// lenient decodes the escapes that may lead to a slash or backslash, even next to invalid escapes.
 var lenient = strings.NewReplacer("%2f", "/", "%2F", "/", "%5c", "\\", "%5C", "\\", "%25", "%", "%32", "2", "%35", "5", "%46", "F", "%66", "f", "%43", "C", "%63", "c")
 
 // For all arguments, the URL stays at the template's origin and below the template's fixed

@@ -11,7 +11,8 @@ import (
 )
 
 // Expand inserts arguments. It returns the URL and the unused arguments. A query pair whose
-// argument is missing is left out. The error is for the provider of the arguments.
+// argument is missing is left out. The text of the error is written for the model or person that
+// chose the arguments.
 func (t *Template) Expand(args map[string]any) (address string, rest map[string]any, err error) {
 	var b strings.Builder
 	b.WriteString(t.base)
@@ -45,9 +46,9 @@ func (t *Template) Expand(args map[string]any) (address string, rest map[string]
 	return b.String(), rest, nil
 }
 
-// expand returns a path segment with its arguments inserted. A value always stays one segment:
-// many servers unescape a path before they route it, and would take /users/1%2Fdelete for
-// /users/1/delete.
+// expand returns a path segment with its arguments inserted. It rejects a value that could become
+// several segments: many servers unescape a path before they route it, and would treat
+// /users/1%2Fdelete like /users/1/delete.
 func (s segment) expand(args map[string]any) (string, error) {
 	// b is the segment as sent, plain the segment as read by a server, and values the parts of
 	// plain that come from arguments.
@@ -106,7 +107,7 @@ func readings(value string) [3]string {
 	return [3]string{value, once, unescape(once)}
 }
 
-// hasSlash reports whether a server might find a slash in a value.
+// hasSlash reports whether a server might read a slash in a value, possibly after unescaping it.
 func hasSlash(value string) bool {
 	for _, reading := range readings(value) {
 		if strings.ContainsAny(reading, `/\`) {
@@ -116,8 +117,8 @@ func hasSlash(value string) bool {
 	return false
 }
 
-// leavesSegment reports whether a server that unescapes slashes would resolve a segment to "." or
-// "..".
+// leavesSegment reports whether a server might read a segment, or a part of it between slashes, as
+// "." or "..".
 func leavesSegment(value string) bool {
 	for _, reading := range readings(value) {
 		for part := range strings.FieldsFuncSeq(reading, func(r rune) bool { return r == '/' || r == '\\' }) {
@@ -157,8 +158,8 @@ func unescape(value string) string {
 	}
 }
 
-// expand returns no pair for a missing argument, and one pair per element if the whole
-// value is a list.
+// expand returns the query pairs with their arguments inserted: none for a missing argument, and
+// one per element if the whole value is a list.
 func (p pair) expand(args map[string]any) ([]string, error) {
 	if len(p.value) == 1 && p.value[0].variable != "" {
 		name := p.value[0].variable

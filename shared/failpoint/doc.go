@@ -1,11 +1,11 @@
-// Package failpoint marks the points in a run's path at which tests can make a process die,
-// freeze or wait. Product code marks a point with one call:
+// Package failpoint marks the points in a run's path at which tests can make a process die, freeze
+// or wait. Product code marks a point with one call:
 //
 //	failpoint.Here(failpoint.ClaimAfter)
 //
 // Without the build tag failpoints, this is an empty function that the compiler removes. With the
-// tag, an environment variable assigns actions to points. The process writes an action to its
-// standard error just before it takes the action:
+// tag, an environment variable assigns actions to points. Just before the process takes an action,
+// it writes the action to its standard error. For example:
 //
 //	PARLEY_FAILPOINTS=claim.after=kill,turn.before=stop@2
 //

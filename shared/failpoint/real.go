@@ -25,8 +25,8 @@ type armed struct {
 	left int // number of further passes until the action is taken; the action is taken only once
 }
 
-// table is parsed once. An invalid value ends the process, because a test would pass without its
-// fault.
+// table has the actions by point. The variable is parsed once. If its value is invalid, the process
+// exits; otherwise a test could pass without its fault.
 var table = sync.OnceValue(func() map[Point]*armed {
 	points, err := parse(os.Getenv(variable))
 	if err != nil {
@@ -51,7 +51,7 @@ func Here(p Point) {
 		select {} // the signal is on its way
 	case "stop":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-		time.Sleep(a.pause) // wait for the signal, which freezes all threads; this thread may still run for a moment
+		time.Sleep(a.pause) // wait for the signal to freeze the process; this thread may still run for a moment
 	case "hold":
 		for _, err := os.Stat(a.path); err != nil; _, err = os.Stat(a.path) {
 			time.Sleep(10 * time.Millisecond)

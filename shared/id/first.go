@@ -6,8 +6,8 @@ import (
 	"go.jetify.com/typeid/v2"
 )
 
-// First returns the smallest id with the prefix for a time. Ids generated earlier, by the clock
-// of their process, are smaller. It panics if the prefix is not lower-case letters.
+// First returns the smallest id with the prefix for a time. Ids that were generated at an earlier
+// time, by their process's clock, are smaller. It panics if the prefix is not lower-case letters.
 func First(prefix string, at time.Time) string {
 	raw := make([]byte, 16)
 	ms := max(at.UnixMilli(), 0)

@@ -1,5 +1,5 @@
 // Package imageinfo reads the type and the size of an image from its header. It decodes no pixels,
-// so that it may read unchecked images. The formats are PNG, JPEG, WebP and GIF.
+// so that it is safe for untrusted images. The formats are PNG, JPEG, WebP and GIF.
 package imageinfo
 
 import (

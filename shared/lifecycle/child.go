@@ -35,9 +35,9 @@ func StartChild(cmd *exec.Cmd, onDeath syscall.Signal) (*Child, error) {
 	return child, nil
 }
 
-// keep starts the process and waits for it on one locked thread. Linux ties the death signal to the
-// forking thread and not to the process: if the goroutine could move to another thread, the runtime
-// might end the first thread, and the child would get the signal.
+// keep starts the process and waits for it on one locked thread. Linux sends the death signal when
+// the forking thread ends, not when the process ends. If the goroutine were not locked to the
+// thread, the runtime might end that thread, and the child would get the signal.
 func (c *Child) keep(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

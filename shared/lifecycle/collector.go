@@ -10,7 +10,7 @@ import (
 
 // Limits on the percentage that CollectSeldom sets.
 const (
-	heapRoom     = 64 << 20 // number of bytes that may be allocated between two collections while little memory is in use
+	heapRoom     = 64 << 20 // bytes that may be allocated between two collections while little memory is in use
 	minPercent   = 100      // Go's default
 	maxPercent   = 400
 	roomInterval = time.Second
@@ -30,7 +30,7 @@ func CollectSeldom(ctx context.Context) {
 	go func() {
 		ticker := time.NewTicker(roomInterval)
 		defer ticker.Stop()
-		// GOGC is a percentage of the memory that the following metrics count.
+		// GOGC is a percentage of the sum of the following metrics.
 		used := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}
 		for {
 			select {

@@ -1,8 +1,8 @@
 // Package lifecycle runs the components of a process together and stops them in order.
 //
-// A Group starts its components in the order in which they were added and stops them in the reverse
-// order, so that the first components, on which the others usually depend, stop last. The first
-// component that ends, fails or panics stops the whole group.
+// A Group starts its components in the order in which they were added, and stops them in the
+// reverse order. The first components, on which the others usually depend, therefore stop last. The
+// first component that ends, fails or panics stops the whole group.
 //
 //	Run(ctx)
 //	   │ every component gets its own context
@@ -17,6 +17,6 @@
 //	   ▼
 //	stopped      errors of all components joined
 //
-// Context converts SIGINT and SIGTERM to the end of a context, LockFile keeps a second process
-// out of a directory, and StartChild starts a process that does not outlive this one.
+// Context converts SIGINT and SIGTERM to the end of a context, LockFile keeps a second process out
+// of a directory, and StartChild starts a process that does not outlive this one.
 package lifecycle

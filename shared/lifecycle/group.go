@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// defaultStopTimeout is longer than the 25 s for which components may drain.
+// defaultStopTimeout is longer than the 25 s in which components may complete their current work.
 const defaultStopTimeout = 30 * time.Second
 
-// lastGrace is the time that the remaining components get after StopTimeout, when all of them are
-// cancelled.
+// After StopTimeout, all remaining components are cancelled. lastGrace is the time that they then
+// get to return.
 const lastGrace = time.Second
 
 // Group is a set of named components that run and stop together. The zero value is ready.
@@ -93,8 +93,8 @@ func (m *member) start(ctx context.Context, ended chan<- *member) {
 	}()
 }
 
-// call converts a panic of run to an error. A panic in a goroutine that run started cannot be
-// caught and ends the process.
+// call calls run and converts a panic of run to an error. A panic in a goroutine that run started
+// cannot be caught and ends the process.
 func call(ctx context.Context, run func(context.Context) error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -173,8 +173,8 @@ func (m *member) failure() error {
 	return fmt.Errorf("component %q: %w", m.name, m.err)
 }
 
-// Hold returns the run function of a component that is already started. It waits until its
-// context ends or ended is closed, then calls stop with a new context with the timeout.
+// Hold returns the run function of a component that has already started. The function waits until
+// its context ends or ended is closed. It then calls stop with a new context that has the timeout.
 func Hold(ended <-chan struct{}, stop func(context.Context) error, timeout time.Duration) func(context.Context) error {
 	return func(ctx context.Context) error {
 		var early error

@@ -13,8 +13,7 @@ import (
 func Context(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 
-	// Package signal drops signals that do not fit into the channel, so the channel has room for
-	// two.
+	// The channel has room for two signals, because package signal drops signals that do not fit.
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	released := make(chan struct{})

@@ -29,7 +29,8 @@ func newBody(ctx context.Context, cancel context.CancelFunc, resp *http.Response
 	b := &body{ctx: ctx, cancel: cancel, raw: resp.Body, left: limit}
 	b.coding = strings.ToLower(strings.TrimSpace(strings.Join(resp.Header.Values("Content-Encoding"), ",")))
 
-	// These two headers describe the encoded body, but the caller gets the decoded one.
+	// The headers Content-Encoding and Content-Length describe the encoded body, but the caller
+	// gets the decoded body.
 	if b.coding != "" && b.coding != "identity" {
 		resp.Header.Del("Content-Encoding")
 		resp.Header.Del("Content-Length")
@@ -54,7 +55,7 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 
 	if int64(len(p)) > b.left+1 {
-		p = p[:b.left+1] // one byte more than the limit, to detect a body that exceeds it
+		p = p[:b.left+1] // reads one byte more than the limit, to detect a longer body
 	}
 
 	n, err := b.decoded.Read(p)
@@ -85,8 +86,8 @@ func (b *body) explain(err error) error {
 		return err
 	}
 
-	// If the context was cancelled, this explains the failure better than the decoder's error about
-	// missing data.
+	// If the context has ended, its error explains the failure better than the decoder's error
+	// about missing data.
 	_, corrupt := errors.AsType[flate.CorruptInputError](err)
 	switch {
 	case b.ctx.Err() != nil:
@@ -104,8 +105,8 @@ func decoder(coding string, raw io.Reader, limit int64) (io.Reader, error) {
 		return raw, nil
 	}
 
-	// The limit of the encoded input is higher, because encoding adds overhead to data that cannot
-	// be compressed.
+	// The limit of the encoded input is higher than that of the decoded body, because encoded data
+	// that cannot be compressed is longer than the data.
 	in := bufio.NewReader(&limitedReader{raw, limit + limit/8 + 64<<10})
 	head, err := in.Peek(2)
 	if len(head) == 0 && errors.Is(err, io.EOF) {

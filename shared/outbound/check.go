@@ -8,8 +8,9 @@ import (
 )
 
 // Check validates a URL as written, so that the user who sets it gets an immediate error. Any port
-// is allowed, like the port of Options.Origin. The addresses to which the host's name resolves are
-// checked only when a connection is made. Errors are of type *Error.
+// is allowed, because a client with Options.Origin may use the port of its origin. The addresses to
+// which the host's name resolves are checked only when a connection is made. Errors are of type
+// *Error.
 //
 // A URL without https:// is valid only if the operator has allowed its host.
 func (c *Client) Check(address string) error {

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Connect makes a connection and sends no request. The guard checks the connection like any other.
+// Connect opens a connection without sending a request. The guard checks the connection like one
+// for a request.
 func TestConnect(t *testing.T) {
 	t.Parallel()
 	var requests atomic.Int32

@@ -24,7 +24,7 @@ type zone struct {
 	asked map[dnsmessage.Question]int
 }
 
-// lookup returns the addresses that answer a query.
+// lookup returns the addresses in the response to a query.
 func (z *zone) lookup(q dnsmessage.Question) ([]netip.Addr, bool) {
 	turns, known := z.answers[strings.ToLower(strings.TrimSuffix(q.Name.String(), "."))]
 	if !known {

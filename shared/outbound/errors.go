@@ -10,7 +10,7 @@ import (
 
 // Kinds of errors that callers distinguish.
 var (
-	ErrRefused  = errors.New("refused")   // the URL is not allowed, or a redirect must not be followed
+	ErrRefused  = errors.New("refused")   // the URL is not allowed, or the response is a redirect that must not be followed
 	ErrTooLarge = errors.New("too large") // the body exceeds the limit
 )
 
@@ -48,7 +48,7 @@ func AsError(err error) *Error {
 // cannot be resolved, or leads to a forbidden or unresponsive address.
 const unreachable = "The host could not be reached."
 
-// describe converts an error in the exchange to an error with a public message.
+// describe converts an error of a request or its response to an *Error, whose message is public.
 func describe(ctx context.Context, err error, notSent bool) *Error {
 	if known, ok := errors.AsType[*Error](err); ok {
 		return &Error{Message: known.Message, NotSent: notSent, Err: known.Err}

@@ -31,7 +31,8 @@ type guard struct {
 	seen   func(host string, to netip.AddrPort) error // for tests that count the allowed connections
 }
 
-// newGuard parses the entries of the allow list. own contains the ports of this service.
+// newGuard parses the entries of the allow list. own contains the ports of this service and its
+// servers.
 func newGuard(allow []string, own []int) (*guard, error) {
 	g := &guard{exact: map[string]bool{}, ports: []uint16{80, 443}, locals: net.InterfaceAddrs}
 	var v4, v6 []netip.Prefix
@@ -68,15 +69,15 @@ func newGuard(allow []string, own []int) (*guard, error) {
 	return g, nil
 }
 
-// permit contains the destinations that one use of the client may reach, in addition to the
-// destinations that the guard allows.
+// permit contains the destinations that an HTTP client may reach in addition to those that the
+// guard allows to all clients.
 type permit struct {
 	port    uint16 // port of the origin; 0: no origin
 	trusted string // host:port; "": no trusted host
 }
 
 // checkPort checks a port before the host's name is resolved. A port that occurs in the allow list
-// passes here, and is checked together with the address later.
+// passes this check. Later, check examines the port together with the address.
 func (g *guard) checkPort(p permit, to target) error {
 	if to.port == p.port || slices.Contains(g.ports, to.port) || to.hostPort() == p.trusted {
 		return nil
@@ -92,8 +93,8 @@ func (g *guard) checkPort(p permit, to target) error {
 // check decides whether a socket may be connected. host is the host in the request. All rejections
 // of a host name have the same message, so that they reveal nothing about its addresses.
 func (g *guard) check(p permit, host, network, address string) error {
-	// A host that is written as an IP address needs no name lookup. The detailed error then reveals
-	// nothing about the network, so the caller gets it.
+	// A host that is written as an IP address needs no name lookup, so a detailed error reveals
+	// nothing about the network.
 	err := g.judge(p, host, network, address)
 	if _, literal := netip.ParseAddr(host); err != nil && literal != nil {
 		return refuse(unreachable)
@@ -139,7 +140,7 @@ func (g *guard) isOwn(to netip.AddrPort) bool {
 		return true
 	}
 
-	// A public address may belong to this machine, and thus to this service, too.
+	// A public address may also be an address of this machine, and thus of this service.
 	local, err := g.locals()
 	if err != nil {
 		return true // when in doubt, refuse

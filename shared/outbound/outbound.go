@@ -31,14 +31,14 @@ type Config struct {
 	Around func(http.RoundTripper) http.RoundTripper
 }
 
-// Options are the settings of one use of the client.
+// Options are the settings of an HTTP client for one purpose.
 type Options struct {
 	Timeout   time.Duration // time limit for the whole exchange with all redirects, until the last byte of the body; 30 s by default
 	MaxBytes  int64         // maximum size of the decoded body, 2 MiB by default; reading more returns ErrTooLarge
 	Redirects int           // maximum number of redirects to follow, at most 3; 0: the redirect is the response
 	Origin    string        // "https://host:port": all requests and redirects must stay at this origin, whose port is allowed
 	Trusted   string        // "host:port" set by the operator: allowed even at a private address
-	Fresh     bool          // a new connection per request, so that net/http never retries a request
+	Fresh     bool          // open a new connection per request; net/http retries requests only on reused connections
 }
 
 // Defaults and limits of Options.
@@ -67,9 +67,9 @@ func New(cfg Config) (*Client, error) {
 	return &Client{guard: g, resolver: cfg.Resolver, around: cfg.Around}, nil
 }
 
-// HTTP returns an HTTP client for one use. The HTTP client shares no connections with other uses,
-// which may have different permissions. Keep it for as long as its connections should stay open.
-// Its errors contain an *Error: see AsError.
+// HTTP returns an HTTP client for one purpose. It shares no connections with other HTTP clients,
+// which may have different permissions. Keep the HTTP client for as long as its connections should
+// stay open. Its errors contain an *Error: see AsError.
 func (c *Client) HTTP(o Options) *http.Client {
 	t := newTransport(c, o)
 	if c.around == nil {

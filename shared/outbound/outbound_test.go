@@ -454,8 +454,8 @@ func TestTimeIsCapped(t *testing.T) {
 	}
 }
 
-// raw starts a server that sends raw bytes. It reads the request of each connection up to the empty
-// line, and then sends answer.
+// raw starts a TCP server. On each connection, it reads a request's header up to the empty line and
+// then sends the bytes in answer.
 func raw(t *testing.T, answer string) (address string, requests *atomic.Int32) {
 	t.Helper()
 	l := listen(t, "127.0.0.1:0")
@@ -643,7 +643,7 @@ func FuzzURL(f *testing.F) {
 	})
 }
 
-// mayBeDialled reports, independently of the guard's code, whether an address is allowed.
+// mayBeDialled reports whether the guard should allow an address. It shares no code with the guard.
 func mayBeDialled(to netip.AddrPort, open netip.Prefix) bool {
 	addr := to.Addr()
 	if to.String() == "10.0.0.5:9000" {

@@ -31,7 +31,7 @@ type sendState struct {
 	mu      sync.Mutex
 	begun   bool  // a byte may have been sent
 	refused error // why sending must not begin
-	hookErr error // error from hook, if the sending never begins for that reason
+	hookErr error // the error of the hook, because of which the sending never begins
 }
 
 // trace returns a trace that passes the sending state to the connection that the request will use.
@@ -41,7 +41,7 @@ func (w *sendState) trace() *httptrace.ClientTrace {
 			c.sendState.Store(w)
 			return
 		}
-		w.mu.Lock() // for an unknown type of connection, assume that a part of the request has been sent
+		w.mu.Lock() // if the type of the connection is unknown, a part of the request may have been sent
 		defer w.mu.Unlock()
 		w.begun = true
 	}}
@@ -52,7 +52,7 @@ func (w *sendState) begin() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
-	// The hook is called once for each request. Later writes of the same request pass.
+	// The hook is called once for each request, before its first write.
 	if w.begun || w.refused != nil {
 		return w.refused
 	}

@@ -31,7 +31,7 @@ var forbiddenHosts = []string{
 	"127.0.0.1#@good.test", "127.0.0.1?@good.test", "good.test,127.0.0.1", "good.test..", ".", "", "a..b.test", "xn--", "[::1", "::1", "[127.0.0.1]", "[localhost]",
 }
 
-// forbiddenURLs must not be followed. %d is the victim's port.
+// forbiddenURLs must not be requested. %d stands for the victim's port.
 var forbiddenURLs = []string{
 	"file:///etc/passwd", "file://127.0.0.1:%d/", "gopher://127.0.0.1:%d/_GET%%20/", "dict://127.0.0.1:%d/info", "data:text/plain,hello", "ftp://127.0.0.1:%d/",
 	"ws://127.0.0.1:%d/", "unix:///run/docker.sock", "javascript:alert(1)", "jar:http://127.0.0.1:%d/!/", "HTTP://127.0.0.1:%d/", "hTTps://127.0.0.1:%d/",
@@ -87,7 +87,7 @@ func newTestEnv(t *testing.T, z *zone) *testEnv {
 	}
 	w.client = client
 	w.good = "good.test:" + strconv.Itoa(w.port)
-	w.client.guard.ports = append(w.client.guard.ports, uint16(w.port)) // adds the port to the permitted ports, so that no host is refused because of its port
+	w.client.guard.ports = append(w.client.guard.ports, uint16(w.port)) // the port is permitted, so that it is no reason to refuse a host
 	w.client.guard.seen = func(_ string, to netip.AddrPort) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -119,7 +119,7 @@ func serve(t *testing.T, l net.Listener, h http.Handler) {
 	t.Cleanup(func() { _ = server.Close() })
 }
 
-// wantUntouched fails the test if a host other than the allowed one was connected to.
+// wantUntouched fails the test if the client has connected to any host except the allowed host.
 func (w *testEnv) wantUntouched(t *testing.T, what string) {
 	t.Helper()
 	w.mu.Lock()
@@ -201,8 +201,8 @@ func TestForbiddenAddressesBehindARedirect(t *testing.T) {
 		w.next, w.dialed = address, nil
 		w.mu.Unlock()
 		_, at, err := w.get(t, "http://"+w.good+"/start", Options{Redirects: 3})
-		// Go may parse the URL as a path on the allowed host, and then the request may succeed. All
-		// other requests must fail.
+		// If Go parses the URL as a path on the allowed host, the request may succeed. All other
+		// requests must fail.
 		if err == nil && at.Host != w.good {
 			t.Errorf("%q: got %v", address, at)
 		}
@@ -296,8 +296,7 @@ func TestRebinding(t *testing.T) {
 			t.Fatalf("%s: the first answer is allowed: %v", address, err)
 		}
 		status, _, err := w.get(t, at, Options{})
-		// The name has only an IPv6 address: the response for the A record is empty and contains no
-		// address to dial.
+		// The name has only an IPv6 address. The response to the query for A records is empty.
 		if err == nil {
 			t.Errorf("%s: got %v", address, status)
 		}

@@ -29,7 +29,7 @@ type target struct {
 // hostPort returns the target in the notation of the allow list.
 func (t target) hostPort() string { return net.JoinHostPort(t.host, strconv.Itoa(int(t.port))) }
 
-// errHost is the error for a URL without a usable host.
+// errHost is the error for a URL whose host is missing or invalid.
 var errHost = refuse("The URL has no valid host.")
 
 // targetFor returns the destination of a URL. It rejects URLs in which different parsers might
@@ -181,8 +181,8 @@ func leftOrigin(next *http.Request, via []*http.Request) bool {
 		return true
 	}
 
-	// A chain that returns to its first origin has left it nevertheless: another server has chosen
-	// the URL.
+	// A chain that has left its first origin and returned also counts, because another server has
+	// chosen the URL.
 	for _, req := range append(via[1:len(via):len(via)], next) {
 		if to, err := targetFor(req.URL); err != nil || to != first {
 			return true

@@ -22,8 +22,8 @@ type transport struct {
 	optionsErr error // the options are invalid; nothing is sent
 }
 
-// newTransport applies the defaults of Options. It records invalid options, for admit to
-// return.
+// newTransport applies the defaults of Options. If an option is invalid, it stores the error, which
+// admit then returns for each request.
 func newTransport(c *Client, o Options) *transport {
 	if o.Timeout <= 0 {
 		o.Timeout = defaultTimeout
@@ -55,7 +55,7 @@ func newTransport(c *Client, o Options) *transport {
 		c.tune(t.base)
 	}
 
-	// Invalid options fail each request, so that newTransport needs no error result.
+	// If an option is invalid, every request fails. Therefore newTransport needs no error result.
 	if o.Trusted != "" {
 		t.permit.trusted, t.optionsErr = hostPortFor(o.Trusted)
 	}
@@ -85,9 +85,9 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	w := &sendState{ctx: ctx, hook: sendingHook(ctx)}
 	resp, err := t.base.RoundTrip(t.outgoingRequest(httptrace.WithClientTrace(ctx, w.trace()), req, to))
 	if err != nil {
-		defer cancel() // deferred, because describe must first check whether ctx has ended
+		defer cancel() // called only on return, because describe must first check whether ctx has ended
 
-		// After abandon, a late connection can no longer send the request.
+		// A connection may still be in progress. After abandon, it can no longer send the request.
 		notSent, hookErr := w.abandon()
 		if hookErr != nil {
 			return nil, &Error{Message: "The request was not sent.", NotSent: true, Err: hookErr}
@@ -102,7 +102,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, &Error{Message: "The host switched to another protocol, which is not supported."}
 	}
 
-	// The exchange lasts until the body is closed, which also releases the context.
+	// The context must last until the body is closed. Closing the body cancels the context.
 	newBody(ctx, cancel, resp, t.options.MaxBytes)
 	return resp, nil
 }
@@ -129,7 +129,8 @@ func (t *transport) admit(req *http.Request) (target, error) {
 	return to, t.client.guard.checkPort(t.permit, to)
 }
 
-// deadline returns the time at which the exchange must end. A redirect does not extend it.
+// deadline returns the time by which the response's body must be read. A redirect does not extend
+// it.
 func (t *transport) deadline(req *http.Request) time.Time {
 	at := time.Now().Add(t.options.Timeout)
 	// In a redirected request, the field Response is the response that contained the redirect.
@@ -145,7 +146,7 @@ func (t *transport) deadline(req *http.Request) time.Time {
 func (t *transport) outgoingRequest(ctx context.Context, req *http.Request, to target) *http.Request {
 	out := req.Clone(ctx)
 
-	// The canonical host goes into the URL, so that the checked and the dialed host are the same.
+	// The URL gets the canonical host, so that the dialed host is the host that was checked.
 	out.URL.Host = to.urlHost()
 	out.Host = ""
 	if out.Header.Get("User-Agent") == "" {

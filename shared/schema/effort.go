@@ -13,15 +13,15 @@ var errEffort = errors.New("too much")
 
 // countEffort makes every part of the schema count the work of a check. If the work exceeds the
 // limit, the part stops the check. Without a limit, parts that refer to each other could double the
-// work at each level. The counter is installed as the part's format, which the library checks
-// first.
+// work at each level. The counter is installed as the part's format, because the library checks the
+// format first.
 func (s *Schema) countEffort() error {
 	w := &walk{seen: map[*jsonschema.Schema]bool{}}
 	if err := w.visit(s.compiled); err != nil {
 		return err
 	}
-	// An unsupported pattern matches everything. Inside a "not", valid values would therefore be
-	// rejected.
+	// An unsupported pattern matches every text. Inside a "not", such a pattern would reject valid
+	// values, so the schema is rejected.
 	if w.unknown && w.negative {
 		return errUnknown
 	}
@@ -107,7 +107,7 @@ type walk struct {
 	seen     map[*jsonschema.Schema]bool
 	order    []*jsonschema.Schema // the parts of the schema, each after the parts to which it refers, except for circular references
 	unknown  bool                 // a pattern cannot be checked
-	place    string               // JSON Pointer to such a pattern, the first one in alphabetical order
+	place    string               // JSON Pointer to an unsupported pattern; if there are several, the first in alphabetical order
 	negative bool                 // the walk is inside a "not" or a similar keyword, where an overly permissive match rejects valid values
 }
 
@@ -139,7 +139,7 @@ func (w *walk) visit(part *jsonschema.Schema) error {
 	return nil
 }
 
-// note records whether a part has patterns that cannot be checked.
+// note records whether a part has patterns that Go does not support.
 func (w *walk) note(part *jsonschema.Schema) {
 	if isUnknown(part.Pattern) {
 		w.noteUnknown(part, "/pattern")
@@ -156,14 +156,14 @@ func (w *walk) note(part *jsonschema.Schema) {
 	}
 }
 
-// noteUnknown records the location of a pattern that cannot be checked.
+// noteUnknown records the location of a pattern that Go does not support.
 func (w *walk) noteUnknown(part *jsonschema.Schema, keyword string) {
 	place := strings.TrimPrefix(part.Location, address+"#")
 	if plain, err := url.PathUnescape(place); err == nil {
 		place = plain
 	}
 
-	// The order of the visit is random, because objects have no order.
+	// Parts are visited in random order, so the first location in alphabetical order is kept.
 	if place += keyword; !w.unknown || place < w.place {
 		w.unknown, w.place = true, place
 	}

@@ -24,7 +24,7 @@ const (
 )
 
 var (
-	// The errors of CompileOutput continue a sentence about the schema.
+	// Errors of CompileOutput. Their texts continue a sentence about the schema.
 	errDeep           = fmt.Errorf("it is nested deeper than %d levels", maxOutputDepth)
 	errPatternUnknown = errors.New("a pattern is not supported")
 	errEndless        = errors.New("it refers to itself in such a way that no value matches it")
@@ -38,16 +38,17 @@ type Mismatch struct {
 }
 
 // CompileOutput compiles the schema of an answer. It applies the rules of Compile and three more
-// rules. The schema may be nested at most 16 levels deep. Every pattern must be supported. At least
-// one value must match every part that is used. The keyword format is not checked in any draft,
-// because it is a hint to the model.
+// rules. The schema may be nested at most 16 levels deep. Every pattern must be supported. Every
+// part that is used must match at least one value of finite size. The keyword format is not checked
+// in any draft, because it is a hint to the model.
 func CompileOutput(raw json.RawMessage) (*Schema, error) {
 	s, err := newSchema(raw, false)
 	if err != nil {
 		return nil, err
 	}
 
-	// The depth is measured in the document, because the compiled form follows references.
+	// The depth is measured in the JSON text, because the compiled schema also contains the parts
+	// to which references lead.
 	doc, err := decode(raw, maxSchema)
 	if err != nil {
 		return nil, fmt.Errorf("reading schema: %w", err)
@@ -118,7 +119,7 @@ func schemaDepth(doc any) int {
 		var subs []any
 		switch value := value.(type) {
 		case []any:
-			// Lists of other keywords, for example of required names, contain no schemas.
+			// The lists of other keywords, for example "required", contain no schemas.
 			if schemaKeywords[key] {
 				subs = value
 			}
@@ -139,8 +140,8 @@ func schemaDepth(doc any) int {
 	return 1 + inner
 }
 
-// productive reports whether each visited part can be matched by a value of finite size. A part
-// that requires itself, directly or through other parts, cannot.
+// productive reports whether, for each visited part, a value of finite size can match. There is no
+// such value for a part that requires itself, directly or through other parts.
 func (w *walk) productive() bool {
 	finite := map[*jsonschema.Schema]bool{}
 	// Each round finds the parts that depend only on parts found before. Parts that are never found
@@ -156,8 +157,8 @@ func (w *walk) productive() bool {
 	return len(finite) == len(w.seen)
 }
 
-// isFinite reports whether a value of finite size can match a part, if the parts in finite can be
-// matched.
+// isFinite reports whether a value of finite size can match a part, given that such values exist
+// for the parts in finite.
 func isFinite(part *jsonschema.Schema, finite map[*jsonschema.Schema]bool) bool {
 	if part.Ref != nil && !finite[part.Ref] {
 		return false

@@ -20,8 +20,8 @@ const (
 var errPattern = errors.New("a pattern is too large")
 
 // pattern is a regular expression of known size. An expression that Go does not support, for
-// example with look-around or more than 1000 repetitions, matches everything; only the receiver of
-// the call applies it.
+// example with look-around or more than 1000 repetitions, matches every text; only the receiver of
+// the call applies such an expression.
 type pattern struct {
 	text string
 	size int

@@ -14,7 +14,8 @@ import (
 const (
 	// maxQuickDepth bounds the nested parts of a quick check, because references may form a circle.
 	maxQuickDepth = 1_000
-	// maxDigits is the length of decimal numbers that differ as float64 if they differ.
+	// maxDigits is the maximum number of significant digits with which different decimal numbers
+	// remain different as float64.
 	maxDigits = 15
 )
 
@@ -34,7 +35,7 @@ type quickPart struct {
 	required                     []string
 	properties                   map[string]*quickPart
 	patterns                     []quickPattern
-	additional                   *quickPart // of properties that are not in properties and match no pattern
+	additional                   *quickPart // the part for properties that are not in properties and match no pattern
 	minProperties, maxProperties *int
 
 	prefix             []*quickPart
@@ -114,7 +115,7 @@ func (c *quickParts) part(s *jsonschema.Schema) *quickPart {
 	}
 
 	q := &quickPart{}
-	c.known[s] = q // before the other parts, because they may refer to this one
+	c.known[s] = q // stored before the subparts are converted, because they may refer to this part
 	if s.Bool != nil {
 		q.never = !*s.Bool
 		return q
@@ -225,7 +226,7 @@ type quickCheck struct {
 	unknown       bool // the work was too much, or float64 is not exact enough
 }
 
-// quickMatch reports whether a value certainly matches a schema. q may be nil.
+// quickMatch reports whether a value certainly matches the schema q. It returns false if q is nil.
 func quickMatch(q *quickPart, value any, effort int) bool {
 	if q == nil {
 		return false
@@ -411,7 +412,7 @@ func (c *quickCheck) number(q *quickPart, text string) bool {
 	}
 	for _, b := range q.bounds {
 		switch {
-		case value == b.limit && !whole: // they may differ, because value is rounded
+		case value == b.limit && !whole: // the exact numbers may differ, because value is rounded
 			return c.giveUp()
 		case value == b.limit:
 			if b.strict {

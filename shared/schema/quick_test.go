@@ -71,7 +71,7 @@ func TestQuickChecksAgreeWithTheLibrary(t *testing.T) {
 	}
 }
 
-// TestQuickChecksEnd checks values with parts that refer to each other.
+// TestQuickChecksEnd checks that quick checks end for schemas whose parts refer to each other.
 func TestQuickChecksEnd(t *testing.T) {
 	t.Parallel()
 	value, err := decode([]byte(strings.Repeat("[", 60)+strings.Repeat("]", 60)), maxOutput)

@@ -69,7 +69,7 @@ func newSchema(raw json.RawMessage, formats bool) (*Schema, error) {
 		return nil, fmt.Errorf("reading schema: %w", err)
 	}
 
-	s.quick = newQuickPart(s.compiled) // before countEffort, which adds formats
+	s.quick = newQuickPart(s.compiled) // converted before countEffort adds formats to the parts
 	if err := s.countEffort(); err != nil {
 		return nil, fmt.Errorf("reading schema: %w", err)
 	}
@@ -140,7 +140,7 @@ func (s *Schema) validate(value any, effort int) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer func() {
-		// The library panics on some values. The check then fails.
+		// If the library panics, as it does for some values, the check returns an error.
 		if recover() != nil {
 			err = errUnchecked
 		}

@@ -156,7 +156,7 @@ func TestPatternsOfOtherEngines(t *testing.T) {
 	t.Parallel()
 	s := compile(t, `{"properties":{"a":{"type":"string","pattern":"^(?=.*x).+$","minLength":2},"l":{"pattern":"^.{1,2000}$"},"u":{"pattern":"^[\\u00e0-\\u00ff]+$"}}}`)
 	for arguments, want := range map[string]string{
-		`{"a":"no such letter"}`: "<nil>", // only the receiver of the call checks the pattern
+		`{"a":"no such letter"}`: "<nil>", // Parley does not support this pattern, so only the receiver of the call checks it
 		`{"a":"x"}`:              "/a: minLength: got 1, want 2",
 		`{"u":"é"}`:              "<nil>",
 		`{"u":"e"}`:              `/u: does not match the pattern ^[\u00e0-\u00ff]+$`,
@@ -167,7 +167,7 @@ func TestPatternsOfOtherEngines(t *testing.T) {
 	}
 }
 
-// hostile are schemas and arguments that would take a validator very long.
+// hostile lists schemas and arguments whose check would take very long without limits.
 func hostile() map[string][2]string {
 	var doubling strings.Builder
 	for n := range 60 {

@@ -12,17 +12,18 @@ import (
 // pageSize is the number of values that are listed at a time.
 const pageSize = 1000
 
-// Values lists the sealed values of the database. The store implements it.
+// Values is the interface for listing the sealed values of the database. The store implements it.
 type Values interface {
 	SealedValues(ctx context.Context, kind sealdb.Kind, after sealdb.Value, limit int) ([]sealdb.Value, error)
 	SealedKeys(ctx context.Context, kind sealdb.Kind) ([]string, error)
 }
 
-// Key is a key and the values that need it.
+// Key is a key of SECRETS_KEY, or a missing key, with the number of values that need it.
 type Key struct {
 	ID    string
 	State State
-	// Values counts the values that need the key, by kind. Kinds without values are absent.
+	// Values contains the number of values that need the key, by kind. Kinds without such values
+	// are absent.
 	Values map[sealdb.Kind]int
 }
 

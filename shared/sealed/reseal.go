@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	batchRows = 16 // maximum number of values that one transaction reseals; a delivery may have 1 MiB
+	batchRows = 16 // maximum number of values that one transaction reseals; a delivery's body may have 1 MiB
 	// maximum number of values that are listed at a time
 	listedRows = 500
 	maxPasses  = 20 // maximum number of passes per kind; all except the first handle values that were locked or added meanwhile
@@ -27,7 +27,7 @@ type Resealing interface {
 type Outcome struct {
 	Resealed int
 	Unopened int // number of values that cannot be opened with any key; they are unchanged
-	Busy     int // number of values that another transaction had locked at every try
+	Busy     int // number of values that were locked by other transactions at every try
 }
 
 // Reseal seals every value of the database with the box's current key while the service runs. Each
@@ -52,7 +52,7 @@ type resealRun struct {
 	unopened func(sealdb.Value)
 	progress func(Outcome)
 	outcome  Outcome
-	again    bool // true after the first pass, which has already counted the values that cannot be opened
+	again    bool // true after the first pass, which counts the values that cannot be opened
 }
 
 // kind reseals the values of a kind until all values that can be opened are sealed with the current
@@ -89,8 +89,8 @@ func (r *resealRun) kind(ctx context.Context, kind sealdb.Kind) error {
 	return nil
 }
 
-// combination reseals the values that need a combination of keys, and returns the number of values
-// that were locked by another transaction.
+// combination reseals the values that need a given combination of keys. It returns the number of
+// values that other transactions had locked.
 func (r *resealRun) combination(ctx context.Context, kind sealdb.Kind, keys string) (busy int, err error) {
 	for at := (sealdb.Value{Keys: keys}); ; {
 		page, err := r.values.SealedValues(ctx, kind, at, listedRows)
@@ -98,7 +98,7 @@ func (r *resealRun) combination(ctx context.Context, kind sealdb.Kind, keys stri
 			return busy, err
 		}
 		listed := len(page)
-		// The page may also have values that need other keys. They are not part of this
+		// The end of the page may have values that need other keys. They do not belong to this
 		// combination.
 		page = slices.DeleteFunc(page, func(v sealdb.Value) bool { return v.Keys != keys })
 		for batch := range batches(page) {
@@ -121,8 +121,8 @@ func batches(page []sealdb.Value) func(yield func([]sealdb.Value) bool) {
 	return func(yield func([]sealdb.Value) bool) {
 		for len(page) > 0 {
 			n := 1
-			// A transaction may write rows of only one organization. A content may be large, so it
-			// has its own transaction.
+			// A transaction may write rows of only one organization. Each content has its own
+			// transaction, because it may be large.
 			for n < min(len(page), batchRows) && page[n].OrganizationID == page[0].OrganizationID && page[0].Kind != sealdb.KindContent {
 				n++
 			}
@@ -171,7 +171,7 @@ func (r *resealRun) batch(ctx context.Context, batch []sealdb.Value) (busy int, 
 	return 0, nil
 }
 
-// resealer seals with the current key of a box.
+// resealer opens values with any key of a box and seals them with the current key.
 type resealer struct {
 	box     *secrets.Box
 	current string
@@ -188,7 +188,8 @@ func (r resealer) has(combination string) bool {
 	return true
 }
 
-// location returns the location to which a sealed value is bound.
+// location returns the text that identifies the place of a sealed value in the database. The value
+// can be opened only with this text.
 func location(kind sealdb.Kind, org, id string) string {
 	switch kind {
 	case sealdb.KindWidget:

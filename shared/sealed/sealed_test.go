@@ -111,7 +111,8 @@ func TestResealSkipsUnopenedValues(t *testing.T) {
 	lost := sealedtest.New(t, dsn, strings.Repeat("0c", 32), "lost@example.com")
 	house := sealedtest.New(t, dsn, sealedtest.KeyA, "ada@example.com")
 	s, both := sealedtest.Open(t, dsn, sealedtest.KeyB), sealedtest.KeyB+","+sealedtest.KeyA
-	// A value copied from another location is not opened either, although its key exists.
+	// A value that was copied from another location cannot be opened either, although the box has
+	// its key.
 	mustExec(t, dsn, `UPDATE hooks h SET secret = o.secret FROM hooks o WHERE h.id = $1 AND o.id = $2`, lost.HookID, house.HookID)
 	outcome, unopened, err := reseal(t.Context(), t, s.Seals, both)
 	if err != nil || outcome != (sealed.Outcome{Resealed: all, Unopened: all}) || len(unopened) != all {

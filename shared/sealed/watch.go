@@ -31,7 +31,7 @@ type Watch struct {
 	// number of keys that SECRETS_KEY lacks, by kind
 	missing   *prometheus.GaugeVec
 	duplicate bool // another part of this process already watches
-	// missing keys by kind that were logged before, so that each is logged once
+	// the missing keys that were already logged, by kind; each is logged once
 	reported map[sealdb.Kind]string
 }
 
@@ -84,8 +84,8 @@ func (w *Watch) OpenText(kind sealdb.Kind, org, id, sealed string) (string, erro
 	return plain, nil
 }
 
-// UnopenedBytes is the variant of Unopened for binary values, whose bytes contain the id of the
-// key; see sealdb.Store.ReportUnopened.
+// UnopenedBytes is like Unopened, for binary values, whose bytes contain the id of the key; see
+// sealdb.Store.ReportUnopened.
 func (w *Watch) UnopenedBytes(v sealdb.Value, sealed []byte) {
 	v.Keys = secrets.KeyIDOfBytes(sealed)
 	w.Unopened(v)
@@ -122,8 +122,8 @@ func (w *Watch) Unopened(v sealdb.Value) {
 }
 
 // Run checks initially, and then every ten minutes, whether the database needs keys that
-// SECRETS_KEY does not contain. The check reads a few index entries. Run logs and counts a missing
-// key. Everything that does not need the key continues to work.
+// SECRETS_KEY does not contain. The check reads a few index entries. Run logs and counts missing
+// keys. It does not stop the process, because everything that does not need these keys still works.
 func (w *Watch) Run(ctx context.Context, values Values) error {
 	if w.duplicate {
 		<-ctx.Done()

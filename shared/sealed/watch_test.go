@@ -51,7 +51,7 @@ func gauge(t *testing.T, registry *prometheus.Registry, name, kind string) float
 	return -1
 }
 
-// When it starts, a process logs which keys it lacks, once for each kind of value, and continues.
+// At its start, a process logs which keys it lacks, once for each kind of value, and continues.
 func TestMissingKeysAreLoggedAtTheStart(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -112,7 +112,8 @@ func (s *seen) SealedKeys(ctx context.Context, kind sealdb.Kind) ([]string, erro
 	return s.Values.SealedKeys(ctx, kind)
 }
 
-// A process that has all keys and a process that cannot check yet log nothing.
+// Nothing is logged by a process that has all keys, nor by a process that cannot reach the database
+// yet.
 func TestNoMissingKeys(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)

@@ -13,11 +13,11 @@ import (
 	"strings"
 )
 
-// ErrSealed means that a value cannot be opened with any of the keys at its location.
+// ErrSealed means that none of the keys can open a value at the given location.
 var ErrSealed = errors.New("cannot decrypt a stored value")
 
 const (
-	// prefix of sealed texts, for a later format
+	// prefix of sealed texts; a later format would have another prefix
 	version = "v1."
 	keySize = 32 // AES-256
 )
@@ -27,7 +27,7 @@ type Box struct {
 	sealing string   // id of the first key
 	ids     []string // ids of all keys, in order
 	keys    map[string]cipher.AEAD
-	tokens  map[string][]byte // secrets from which the keys of tokens are derived, by key id
+	tokens  map[string][]byte // secrets from which the keys of tokens are derived, by the id of the box's key
 }
 
 // NewBox parses the setting SECRETS_KEY: one key of 32 bytes in base64 or hex, or several keys
@@ -48,8 +48,8 @@ func NewBox(setting string) (*Box, error) {
 		if err != nil {
 			return nil, fmt.Errorf("preparing secrets key %d: %w", n+1, err)
 		}
-		// A sealed value contains the id of its key. The id is a hash that reveals nothing about
-		// the key.
+		// The id of a key is a hash that reveals nothing about the key. A sealed value contains the
+		// id of its key.
 		sum := sha256.Sum256(append([]byte("parley key id:"), key...))
 		keyID := hex.EncodeToString(sum[:4])
 		if n == 0 {
@@ -92,7 +92,7 @@ func (b *Box) KeyIDs() []string { return slices.Clone(b.ids) }
 // KeyID returns the id of the key with which Seal sealed a value, or Malformed. The id is not
 // secret, because the key cannot be derived from the id.
 func KeyID(sealed string) string {
-	// All failures return the same result, because the difference would help only an attacker.
+	// All failures return the same error, because different errors would help only an attacker.
 	rest, ok := strings.CutPrefix(sealed, version)
 	keyID, _, found := strings.Cut(rest, ".")
 	if raw, err := hex.DecodeString(keyID); !ok || !found || err != nil || len(raw) != keyIDSize {

@@ -48,7 +48,7 @@ func (b *Box) OpenBytes(sealed, associated []byte) ([]byte, error) {
 	return plain, nil
 }
 
-// KeyIDOfBytes is the variant of KeyID for the output of SealBytes.
+// KeyIDOfBytes is like KeyID, for the output of SealBytes.
 func KeyIDOfBytes(sealed []byte) string {
 	if len(sealed) < 1+keyIDSize || sealed[0] != bytesVersion {
 		return Malformed

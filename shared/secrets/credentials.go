@@ -102,7 +102,7 @@ func Hash(credential string) []byte {
 
 // randomSecret returns random base62 characters, each with equal probability.
 func randomSecret() string {
-	const fair = 256 / len(base62) * len(base62) // larger bytes are skipped: they would favor some characters
+	const fair = 256 / len(base62) * len(base62) // larger bytes are skipped, because they would make some characters more frequent
 	out := make([]byte, 0, secretLen)
 	var buf [64]byte
 	for {

@@ -36,7 +36,8 @@ func (b *Box) OpenWidgetToken(token string) ([]byte, error) {
 	return b.openToken(widgetStart, token, "")
 }
 
-// SealVisitorToken seals the visitor name that a browser stores, for one location.
+// SealVisitorToken seals the content of the token by which a browser remembers a widget's visitor.
+// The token can be opened only with the same place.
 func (b *Box) SealVisitorToken(plain []byte, place string) string {
 	return b.sealToken(visitorStart, plain, place)
 }
@@ -55,7 +56,8 @@ func (b *Box) OpenClientSecret(token string) ([]byte, error) {
 	return b.openToken(clientStart, token, "")
 }
 
-// HasCurrentKey reports whether a valid token was sealed with the current key.
+// HasCurrentKey reports whether a valid token was sealed with the box's first key, which seals new
+// tokens.
 func (b *Box) HasCurrentKey(token string) bool {
 	_, text, _ := strings.Cut(token, "_")
 	raw, err := base64.RawURLEncoding.DecodeString(text)
@@ -70,7 +72,7 @@ func IsWidgetToken(s string) bool { return strings.HasPrefix(s, widgetStart) }
 
 // sealToken seals a token with a key of its own, which is derived with a random salt. Clients may
 // request any number of tokens, and a cipher with random nonces is safe only for a limited number
-// of messages per key. Opening requires the same start and place.
+// of messages per key. openToken needs the same start and place.
 func (b *Box) sealToken(start string, plain []byte, place string) string {
 	id, err := hex.DecodeString(b.sealing)
 	if err != nil {
@@ -126,7 +128,7 @@ func tokenCipher(key []byte, start string, salt []byte) cipher.AEAD {
 	_, _ = mac.Write(salt)
 	block, err := aes.NewCipher(mac.Sum(nil))
 	if err != nil {
-		panic(err) // a hash has the size of a key
+		panic(err) // cannot happen: a SHA-256 hash has the size of an AES-256 key
 	}
 	aead, err := cipher.NewGCM(block)
 	if err != nil {

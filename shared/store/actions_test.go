@@ -117,7 +117,7 @@ func TestDecisionsWithoutAWaitingRun(t *testing.T) {
 		t.Error(err)
 	}
 	running := b.claimedRun()
-	b.inState(running, "awaiting", domain.SideEffectUnsafe) // the call waits for a decision, but its run is not parked yet
+	b.inState(running, "awaiting", domain.SideEffectUnsafe) // the effect waits for a decision, but its run is not parked yet
 	wantField(t, decide(b.org, "", running.RunID, "c"), "toolCallId")
 
 	late := b.parked(domain.ActionApproval)
@@ -152,8 +152,8 @@ func TestAnErasedRunTakesNoDecision(t *testing.T) {
 	}
 }
 
-// A call is approved, and its outcome is lost. The call is sent again only after a second decision.
-// This second decision does not count as a repetition of the first decision.
+// A call is approved, and then its outcome is lost. It is sent again only after a second decision,
+// which does not count as a repetition of the first.
 func TestACallMayBeDecidedTwice(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -288,8 +288,8 @@ func TestADeadlineWaitsForTheDecision(t *testing.T) {
 }
 
 // All operations are executed concurrently and repeatedly. No reference to a missing row may
-// remain. No operation may deadlock: in production it would be retried, but in this test it fails
-// at the lock timeout.
+// remain, and no operation may deadlock. In production a deadlocked operation would be retried; in
+// this test it fails.
 func TestOperationsDoNotDeadlock(t *testing.T) {
 	t.Parallel()
 	s, raw := openAt(t, testkit.Postgres(t)+"&deadlock_timeout=1h")
@@ -304,7 +304,7 @@ func TestOperationsDoNotDeadlock(t *testing.T) {
 		}
 		return things
 	}
-	for round := 0; round == 0 || round < 20 && len(never()) > 0; round++ { // a round may not contain any call that requires a decision
+	for round := 0; round == 0 || round < 20 && len(never()) > 0; round++ { // a single round may contain no call that requires a decision
 		b.chaos(doing)
 	}
 	if things := never(); len(things) > 0 {
@@ -321,7 +321,8 @@ func TestOperationsDoNotDeadlock(t *testing.T) {
 }
 
 // chaos makes many workers execute random operations on a few runs concurrently, while other
-// workers erase these runs. It adds the number of successful operations of each kind to doing.
+// workers erase these runs. It adds the number of successful operations of each kind to the map
+// doing.
 func (b *testEnv) chaos(doing []atomic.Int64) {
 	ctx := b.Context()
 	var wg sync.WaitGroup

@@ -16,7 +16,7 @@ import (
 	"parley/shared/store/sessiondb"
 )
 
-// uploaded adds an upload of a user for the session "s".
+// uploaded stores an upload of a user that may be attached only in the session "s".
 func (b *testEnv) uploaded(name, content string) blobdb.NewUpload {
 	b.Helper()
 	stored, err := b.s.Blobs.Upload(b.Context(), b.org, strings.NewReader(content), 20*mib)
@@ -41,8 +41,8 @@ func (b *testEnv) attached(session string, uploads ...blobdb.NewUpload) (runID s
 	return b.accept(wideWindow, run)[0].Run.Run.ID, ids
 }
 
-// A run gets its own copies of the attached files. The programs of its session find these files,
-// which are kept longer than the uploads.
+// A run gets its own copies of the attached files, which are kept longer than the uploads. Programs
+// that agents run in the session find these copies.
 func TestAttachmentsAreFilesOfTheRun(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -72,7 +72,7 @@ func TestAttachmentsAreFilesOfTheRun(t *testing.T) {
 	if b.content(ids[0]) != "converted" || b.content(ids[1]) != "second" || b.content(a.ID) != "first" {
 		t.Error("another content")
 	}
-	for _, fileID := range []string{a.ID, id.New(id.File)} { // files that do not belong to this run
+	for _, fileID := range []string{a.ID, id.New(id.File)} { // neither file is an attachment of this run
 		if kept, err = b.s.Blobs.SetPrepared(t.Context(), held, fileID, blobdb.Prepared{Kind: "image/png", Image: []byte("x")}); err != nil || kept {
 			t.Error(kept, err)
 		}
@@ -163,7 +163,8 @@ func TestQuotaOfUploads(t *testing.T) {
 }
 
 // The uploads of one visitor are limited, and so are the files of all visitors of an organization.
-// An upload of a visitor expires after an hour. Its attachment counts among the files of visitors.
+// An upload of a visitor expires after an hour. The copy that a run attaches also counts among the
+// files of visitors.
 func TestQuotaOfVisitors(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -29,8 +29,8 @@ func newStoredEnv(t *testing.T) *storedEnv {
 	return r
 }
 
-// A content is removed together with the last file that refers to the content, by erasure or at the
-// end of the retention period, and not earlier.
+// A blob is removed together with the last file that links to it, by erasure or at the end of the
+// retention period, and not earlier.
 func TestAContentIsRemovedWithItsLastFile(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
@@ -85,7 +85,7 @@ func TestManyContentsAreRemovedInParts(t *testing.T) {
 	for n := range 5 {
 		r.make(c.Held(), fmt.Sprint(n), made("x", fmt.Sprint(n)))
 	}
-	r.raw(`UPDATE blobs SET bytes = 134217728`) // a false size, so that a statement removes little more than two contents
+	r.raw(`UPDATE blobs SET bytes = 134217728`) // a false size; one statement then removes little more than two contents
 	r.erase(r.named(domain.SystemPrincipal, "s"))
 	r.wantStored("at once", "3 contents 3 chunks 0 files")
 	for _, left := range []string{"1 contents 1 chunks 0 files", "0 contents 0 chunks 0 files"} {
@@ -96,9 +96,9 @@ func TestManyContentsAreRemovedInParts(t *testing.T) {
 	}
 }
 
-// storeBlocked stores a content while another transaction is writing the content's second chunk. It
-// calls f once the write waits for that transaction, rolls the transaction back after f, and
-// returns the result of storing the content. f can interrupt the write by calling f's argument.
+// storeBlocked stores a blob while another transaction is writing the blob's second chunk. It calls
+// f once the write waits for that transaction, rolls the transaction back after f, and returns the
+// result of storing the blob. The argument of f is a function that interrupts the write.
 func (b *testEnv) storeBlocked(held lease.Held, content []byte, f func(die context.CancelFunc)) (kept bool, err error) {
 	b.Helper()
 	ctx, die := context.WithCancel(b.Context())
@@ -133,7 +133,7 @@ func (b *testEnv) storeBlocked(held lease.Held, content []byte, f func(die conte
 	return kept, err
 }
 
-// While a content is written, the lease of its run can be renewed, and the run may even finish.
+// While a blob is written, the lease of its run can be renewed, and the run may even finish.
 func TestWritingHoldsNoRun(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -172,8 +172,8 @@ func TestWritingHoldsNoRun(t *testing.T) {
 	}
 }
 
-// A worker that dies while it writes a content leaves chunks. The next writer of the same content
-// uses these chunks. If there is no such writer, the sweeper removes them.
+// A worker that dies while it writes a blob leaves some of its chunks. The next writer of the same
+// blob uses these chunks. If there is no such writer, the sweeper removes them.
 func TestChunksOfADeadWorkerAreUsedOrSwept(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -206,17 +206,16 @@ func TestChunksOfADeadWorkerAreUsedOrSwept(t *testing.T) {
 	}
 }
 
-// The sweeper, or the removal of another file, may remove a content before it is linked. The
-// content is then written again. Storing a content again restarts the hour in which it must be
-// linked.
+// The sweeper, or the removal of another file, may remove a blob before a file links to it. The
+// blob is then written again. Storing a blob again restarts the hour in which it must be linked.
 func TestAContentRemovedMeanwhileIsWrittenAgain(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	content := randomBytes(3*mib, 1)
 	kept, err := b.storeBlocked(b.claimedRun(), content, func(context.CancelFunc) {
 		b.exec(`DELETE FROM blob_chunks`)
-		// The transaction that writes a chunk locks the row. The following statement waits for it
-		// and then deletes the row immediately.
+		// The transaction that writes a chunk locks the blob's row. The following statement waits
+		// for that transaction and then deletes the row immediately.
 		go func() { _, _ = b.raw.ExecContext(t.Context(), `DELETE FROM blobs`) }()
 		b.awaitWaiters(2)
 	})
@@ -239,8 +238,8 @@ func TestAContentRemovedMeanwhileIsWrittenAgain(t *testing.T) {
 	b.wantStored("in the end", "1 contents 2 chunks 0 files")
 }
 
-// storeUnlinked stores a content. It calls f when the content is completely written but not yet
-// linked. f calls letGo to let the write continue.
+// storeUnlinked stores a blob. It calls f when the blob is completely written but not yet linked. f
+// calls its argument letGo to let the write continue.
 func (b *testEnv) storeUnlinked(held lease.Held, content []byte, f func(letGo func())) {
 	b.Helper()
 	tx, err := b.raw.BeginTx(b.Context(), nil)
@@ -277,7 +276,7 @@ func (b *testEnv) awaitWaiters(n int) {
 	}
 }
 
-// An incomplete content is not linked. A complete content may be removed just before or during
+// A file never links to an incomplete blob. A complete blob may be removed just before or during
 // linking, and may then be written again.
 func TestIncompleteContentsAreNotLinked(t *testing.T) {
 	t.Parallel()
@@ -321,7 +320,7 @@ func (b *testEnv) must(err error) {
 	}
 }
 
-// A content that is due for removal is not removed while a transaction is linking a file to it.
+// A blob that is due for removal is not removed while a transaction is linking a file to it.
 func TestPruningSkipsContentsBeingLinked(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -380,7 +379,7 @@ func TestMakingFilesWhileFilesGo(t *testing.T) {
 				if n%5 == 0 {
 					r.make(c.Held(), "1", blobdb.NewFile{Name: "a", Content: contents[1-n%2]})
 				}
-				if n%5 == w { // makes the contents an hour old in a few milliseconds
+				if n%5 == w { // makes the contents look an hour old, although the test takes milliseconds
 					r.exec(`UPDATE blobs SET sweep_after = clock_timestamp() WHERE (org_id, hash) IN (SELECT org_id, hash FROM blobs FOR UPDATE SKIP LOCKED)`)
 					if _, err := r.s.Blobs.PruneBlobs(t.Context(), 9); err != nil {
 						t.Errorf("pruning: %v", err)

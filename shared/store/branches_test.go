@@ -21,7 +21,8 @@ func (b *testEnv) branch(previous string) queuedb.NewRun {
 	return r
 }
 
-// waits checks that the runs cannot be claimed yet. why is the reason, for the error message.
+// waits checks that the runs cannot be claimed yet. The error message contains why, the reason for
+// which they must wait.
 func (b *testEnv) waits(why string, runs ...string) {
 	b.Helper()
 	for _, id := range runs {
@@ -193,7 +194,8 @@ func TestEachRunNamesTheRunThatItContinues(t *testing.T) {
 		t.Errorf("the session has %d turns", turns)
 	}
 
-	// One batch contains several runs of a session.
+	// A batch of accepted runs may contain several runs of one session. Each of them continues the
+	// preceding run.
 	head := b.run("", "batch")
 	accepted := b.accept(wideWindow, head, b.run("", "batch"))
 	if got := deref(accepted[1].Run.Run.PreviousRunID); got != head.ID || accepted[0].Run.Run.PreviousRunID != nil {

@@ -54,8 +54,8 @@ func (b *testEnv) reserve(s *store.Store, held lease.Held, maximum budgetdb.Amou
 	return hold.ID, lacking
 }
 
-// A hundred concurrent calls of two processes reserve exactly the available amount. Unused parts of
-// the reservations become available again.
+// A hundred concurrent calls of two processes reserve exactly the available amount. When the calls
+// are settled, the unused parts of their reservations become available again.
 func TestReservationsNeverExceedABudget(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -195,7 +195,7 @@ func TestHoldsOfLostAttemptsAreSettled(t *testing.T) {
 			t.Errorf("%d settled, %v", n, err)
 		}
 	}
-	settle(0) // too early: the attempt's worker may still settle the reserved amount
+	settle(0) // the sweeper settles nothing yet, because the attempt's worker may still settle the hold
 	b.exec(`UPDATE budget_holds SET created_at = created_at - interval '2 minutes'`)
 	settle(1)
 	settle(0)
@@ -385,7 +385,7 @@ func TestChecksCount(t *testing.T) {
 	if n, err := b.s.Budgets.SettleLost(t.Context(), 10); n != 1 || err != nil {
 		t.Errorf("lost: %d, %v", n, err)
 	}
-	settle(c, second) // too late: the whole reservation already counts as used
+	settle(c, second) // has no effect, because the sweeper has already counted the whole reservation as used
 	if got := b.budgetState(tokens); got != [2]int64{30 + 30 + 100, 0} {
 		t.Errorf("used %v", got)
 	}
@@ -399,7 +399,7 @@ func TestChecksCount(t *testing.T) {
 	}
 	settle(none, "")
 
-	// Five calls have reported usage: three checks of the agent, a check of another agent, and a
+	// Five calls have reported usage: three checks of this agent, a check of another agent, and a
 	// call without an agent.
 	cost := b.budget(domain.BudgetOrganization, "", domain.BudgetCost, 1000)
 	if got := b.budgetState(cost); got != [2]int64{5 * 60, 0} {

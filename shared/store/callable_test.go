@@ -50,7 +50,7 @@ func TestCallableAgents(t *testing.T) {
 	}
 }
 
-// A turn of a session keeps the history that was part of the turn's request.
+// A session's turn is stored with the history that was part of its request.
 func TestATurnKeepsItsRequestsHistory(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

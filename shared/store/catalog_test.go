@@ -75,7 +75,7 @@ func TestEveryTableIsKeptApartOrNamed(t *testing.T) {
 			t.Errorf("the exception %s is no table", name)
 		}
 	}
-	// Except for these two tables, a policy that depends on the user must restrict access to the
+	// In all tables except these two, a policy that depends on the user must restrict access to the
 	// user's own rows.
 	others := texts(t, db, `SELECT polrelid::regclass::text || ' ' || polname FROM pg_policy
 		WHERE polname NOT IN ('tenant', 'system') AND pg_get_expr(polqual, polrelid) NOT LIKE '%org_id IS NULL%parley_user()%'`)
@@ -169,7 +169,8 @@ func TestWithoutOrganizationsThereIsNothing(t *testing.T) {
 }
 
 // refusesOwnRows checks that row-level security rejects rows that the service inserts, which are
-// copies of existing rows. PostgreSQL checks the policy before any key.
+// copies of existing rows. A copied row violates a unique key, too, but PostgreSQL checks the
+// policy first.
 func refusesOwnRows(ctx context.Context, t *testing.T, b *testEnv, table string) int {
 	t.Helper()
 	var row sql.NullString

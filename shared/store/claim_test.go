@@ -79,7 +79,7 @@ func (o *sessionOrder) add(runs []string) {
 	o.runs = append(o.runs, runs...)
 }
 
-// work repeatedly claims the runs that may start and finishes them, until no run is left.
+// work claims the runs that may start and finishes them. It repeats this until no run is left.
 func (o *sessionOrder) work(b *testEnv) {
 	o.mu.Lock()
 	runs := slices.Clone(o.runs)

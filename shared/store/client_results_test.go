@@ -36,8 +36,8 @@ func (b *testEnv) results(held lease.Held, outputs ...string) (executiondb.Decid
 	return b.s.Executions.TakeResults(b.Context(), b.org, "", held.RunID, results, "usr_1")
 }
 
-// The first complete results count. Sending the same results again changes nothing. Different
-// results are a conflict, even after the run has continued or finished.
+// Only the first complete list of results counts. Sending the same results again changes nothing.
+// Different results are a conflict, even after the run has continued or finished.
 func TestResultsOfTheClient(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -14,7 +14,7 @@ import (
 	"parley/shared/store/sessiondb"
 )
 
-// due makes the coalesced deliveries due for release.
+// due makes the runs that coalesce deliveries due for release.
 func (m *hookEnv) due() {
 	m.Helper()
 	m.exec(`UPDATE collecting SET closes_at = now() - interval '1 second'`)
@@ -310,7 +310,7 @@ func TestUncollectableDeliveriesAreRefused(t *testing.T) {
 }
 
 // A transaction whose reply was lost may commit after the second try has looked for its rows. The
-// second try then leaves these rows unchanged.
+// second try then does not change the rows of the first one.
 func TestASecondTryLeavesTheFirstAlone(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)
@@ -343,8 +343,8 @@ func TestASecondTryLeavesTheFirstAlone(t *testing.T) {
 }
 
 // breakConnection breaks the connection of the first transaction that changes the table, either
-// immediately or at the commit. Later transactions are not affected. The returned function died
-// removes the trigger and reports whether the connection was broken.
+// immediately or at the commit. Later transactions are not affected. It returns the function died,
+// which removes the trigger and reports whether the connection was broken.
 func (m *hookEnv) breakConnection(what, table string) (died func() bool) {
 	m.Helper()
 	m.exec(`CREATE SEQUENCE IF NOT EXISTS deaths`)
@@ -362,8 +362,8 @@ func (m *hookEnv) breakConnection(what, table string) (died func() bool) {
 	}
 }
 
-// The releasing process may die at any point. The run then either is released, or continues to
-// coalesce and has all its deliveries.
+// If the process that releases a run dies, either the run is released, or it continues to coalesce
+// and has all of its deliveries.
 func TestAnInterruptedReleaseIsRepeated(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)
@@ -396,8 +396,8 @@ func TestAnInterruptedReleaseIsRepeated(t *testing.T) {
 	}
 }
 
-// The accepting process may die at any point. Then either everything in its transaction is stored,
-// or nothing.
+// If the process that accepts a delivery dies, either all changes of its transaction are stored or
+// none.
 func TestDeliveriesOfALostTransactionAreStoredOnce(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)

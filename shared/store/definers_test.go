@@ -26,7 +26,7 @@ const (
 	actsForTenant = "organization"
 )
 
-// definersOnThePage parses the table in docs/security.md, by function name.
+// definersOnThePage returns the functions in the table of docs/security.md, by name.
 func definersOnThePage(t *testing.T) map[string]definer {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(testkit.Root(t), "docs", "security.md"))
@@ -122,8 +122,8 @@ var definerCalls = map[string]string{
 }
 
 // In a transaction for one organization, the functions that act for an organization return no rows
-// for the ids of another organization. For the acting organization's own ids they return rows,
-// which shows that the calls are correct.
+// for the ids of another organization. For the organization's own ids they return rows, which shows
+// that the test calls them correctly.
 func TestDefinersKeepOrganizationsApart(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)

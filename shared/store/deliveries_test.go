@@ -65,6 +65,46 @@ func TestADeliveryIsLoggedOnceAndHasOneRun(t *testing.T) {
 	}
 }
 
+// The bodies and inputs of a batch are stored with the delivery that they belong to, whatever their
+// sizes and bytes are.
+func TestDeliveriesOfABatchKeepTheirBodiesAndInputs(t *testing.T) {
+	t.Parallel()
+	m := newMailbox(t)
+	ctx := t.Context()
+	bodies := []string{`{"a":1}`, "\xff\x00 not text", "", strings.Repeat("ü", 3000), `{"b":"⟦"}`, "x"}
+	var rows []queuedb.NewDelivery
+	for i, body := range bodies {
+		d := m.delivery(fmt.Sprint("d", len(bodies)-i)) // the ids are not in the order of the batch
+		d.Body, d.Run.Input = []byte(body), fmt.Appendf(nil, `{"message":%q}`, strings.Repeat("é\\", i)+d.ID)
+		rows = append(rows, d)
+	}
+	rows[1].Status, rows[1].Run = domain.DeliveryAnswered, nil
+	rows[4].Error, rows[4].Event = &domain.RunError{Code: "other", Message: "a group of its own"}, "issues"
+	m.deliver(rows...)
+
+	for i, d := range rows {
+		body, _, err := m.s.Hooks.DeliveryBody(ctx, m.org, m.hook.ID, d.ID)
+		if (apierr.CodeFor(err) == apierr.NotFound) != (bodies[i] == "") || string(body) != bodies[i] {
+			t.Errorf("body of %s: %q, %v, want %q", d.ID, body, err, bodies[i])
+		}
+		logged, err := m.s.Hooks.Delivery(ctx, m.org, m.hook.ID, d.ID)
+		if err != nil || logged.Event != d.Event || (logged.Error != nil) != (d.Error != nil) {
+			t.Errorf("entry %+v, %v", logged, err)
+		}
+		if d.Run == nil {
+			continue
+		}
+		input, err := m.s.Executions.RunInput(ctx, m.org, d.Run.ID)
+		if err != nil || string(input) != string(d.Run.Input) {
+			t.Errorf("input of %s: %q, %v, want %q", d.ID, input, err, d.Run.Input)
+		}
+		if n := m.count(`SELECT count(*) FROM runs r JOIN sessions s ON s.ref = r.session_ref
+			WHERE r.id = $1 AND r.idempotency_hash = $2 AND s.key = $3`, d.Run.ID, d.Run.KeyHash, d.Run.SessionKey); n != 1 {
+			t.Errorf("the hashes of %s are not those of its run and session", d.ID)
+		}
+	}
+}
+
 func TestDeliveriesAreListed(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)

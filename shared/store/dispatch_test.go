@@ -38,7 +38,7 @@ func dispatched(accepted []queuedb.Accepted) (n int) {
 	return n
 }
 
-// meter is a test environment that counts the database's reads.
+// meter is a test environment that counts how many index entries the database reads.
 type meter struct {
 	*testEnv
 	dsn string
@@ -51,7 +51,8 @@ func newMeter(t *testing.T) *meter {
 	return &meter{newBenchOn(t, s, raw, "ada@example.com"), dsn}
 }
 
-// read counts the index entries of open_runs, including dead ones, that f reads.
+// read returns the number of index entries of open_runs, including dead ones, that the database
+// reads while f runs.
 func (m *meter) read(f func()) int {
 	m.Helper()
 	before := m.total()
@@ -125,7 +126,8 @@ func TestFreedSlotsGoToOtherOrganizations(t *testing.T) {
 		t.Errorf("%d runs of the second organization were dispatched into the reserve, want %d", n, queuedb.Reserve(limit))
 	}
 
-	// The next dispatch counts the runs again. The first freed slots refill the reserve.
+	// The next dispatch counts the runs again. The slots that are freed first become reserve slots
+	// again.
 	other.slots = 0
 	other.setSlots(limit)
 	var next []domain.Job
@@ -208,7 +210,7 @@ func TestLongSnapshotDoesNotSlowDispatch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	flood := func(n int) { // accepts n runs, and finishes each before the next one is accepted
+	flood := func(n int) { // accepts n runs and finishes each run before it accepts the next
 		jobs := []domain.Job{}
 		for _, a := range b.accept(limit, b.many(n, b.automation)...) {
 			if a.Job != nil {
@@ -235,8 +237,8 @@ func TestLongSnapshotDoesNotSlowDispatch(t *testing.T) {
 	if n > measured*runs/4 {
 		t.Errorf("%d runs beside a snapshot that is %d runs old read %d index entries", measured, runs, n)
 	}
-	// The sweeper looks for waiting runs once a second. It may read each dead entry once; each run
-	// leaves some entries in every index.
+	// The sweeper looks for waiting runs once a second. It may read each dead index entry once, and
+	// each run leaves a few such entries in every index.
 	n = b.read(b.look)
 	t.Logf("%d entries a look", n)
 	if n > 10*runs {
@@ -302,8 +304,8 @@ func TestTopUpFillsFreeSlots(t *testing.T) {
 	}
 }
 
-// Overdue runs of several organizations are ended in turn, so that no organization waits for a
-// thousand overdue runs of another organization.
+// Overdue runs of several organizations are ended alternately, so that no organization waits for a
+// thousand overdue runs of another.
 func TestOverdueRunsOfOrganizationsEndInTurn(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -8,8 +8,8 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// boundStatements makes every statement fail that changes more than 1000 rows of terms or chunks.
-// Such a statement would exceed the statement timeout of a busy database.
+// boundStatements makes statements fail that change more than 1000 rows of terms or chunks. On a
+// busy database, such a statement would exceed the statement timeout.
 func (b *testEnv) boundStatements() {
 	b.Helper()
 	b.exec(`CREATE FUNCTION bounded() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -59,8 +59,8 @@ func TestALargeDocumentIsDeletedInBatches(t *testing.T) {
 	}
 	b.wantFound("only7", "")
 	b.wantFound("shared", "kept shared")
-	// The counts of 2,000 of the document's 2,401 terms are removed. The shared term may be among
-	// them and stays in the index.
+	// The counts of 2,000 of the document's 2,401 terms are removed. If the shared term is among
+	// them, it stays in the index, because another document has it.
 	if got := b.text(`SELECT count(*) FROM knowledge_terms WHERE term LIKE 'o%'`); got != "400" && got != "401" {
 		t.Errorf("%s terms are counted after two batches", got)
 	}
@@ -76,8 +76,8 @@ func TestALargeDocumentIsDeletedInBatches(t *testing.T) {
 	b.wantFound("shared", "kept shared")
 }
 
-// If a large document is processed again, its term counts are removed in one transaction, whose
-// statements are bounded, too.
+// If a large document is processed again, its term counts are removed in one transaction. Each of
+// its statements changes a bounded number of rows.
 func TestALargeDocumentIsReadAgain(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

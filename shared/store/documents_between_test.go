@@ -14,7 +14,8 @@ import (
 // example, "BEFORE DELETE ON documents FOR EACH ROW".
 func (b *testEnv) gate(trigger string) (open func()) {
 	b.Helper()
-	// The lock timeout of batches does not apply to this transaction.
+	// The function sets its own lock timeout to 0, so that the lock timeout of batches does not end
+	// its wait.
 	b.exec(`CREATE FUNCTION gate() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET lock_timeout = 0 AS
 		$$ BEGIN PERFORM pg_advisory_xact_lock_shared(7331); RETURN coalesce(NEW, OLD); END $$`)
 	b.exec(`CREATE TRIGGER gate ` + trigger + ` EXECUTE FUNCTION gate()`)
@@ -39,7 +40,7 @@ func async(f func() error) <-chan error {
 }
 
 // awaitLockWaiters waits until n transactions wait for locks. It fails the test if last receives a
-// result first.
+// result before that.
 func (b *testEnv) awaitLockWaiters(n int, last <-chan error, what string) {
 	b.Helper()
 	over := time.After(testkit.Within(20 * time.Second))
@@ -130,8 +131,8 @@ func TestGivingWaitsForADeletion(t *testing.T) {
 	}
 }
 
-// waitsFor waits until the call whose result arrives on giving is blocked. The call must be blocked
-// by the row of the document that is being removed, and not by the row of the preceding document.
+// waitsFor waits until the call whose result arrives on giving is blocked by the row of the
+// document that is being removed. The row of the preceding document must not block the call.
 func (b *testEnv) waitsFor(giving <-chan error) {
 	b.Helper()
 	over := time.After(testkit.Within(20 * time.Second))

@@ -329,7 +329,7 @@ func TestDeletingAmidEverything(t *testing.T) {
 		defer mu.Unlock()
 		return len(deleted) >= 3 && gave.Load() >= 3
 	}
-	go func() { // stops after at least two seconds, once a run has read a document that is being deleted
+	go func() { // stops when two seconds have passed and a run has read a document that was being deleted
 		defer close(over)
 		for n := 0; n < 30 && (n < 2 || !enough()); n++ {
 			<-time.After(time.Second)

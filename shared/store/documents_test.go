@@ -32,7 +32,7 @@ func (b *testEnv) held(documentID string) knowledgedb.LeasedDocument {
 	return held
 }
 
-// index writes the same rows as a worker that processes a document.
+// index writes the rows that a worker writes when it processes a document.
 func (b *testEnv) index(held knowledgedb.LeasedDocument) {
 	b.Helper()
 	var chunks []knowledgedb.NewChunk
@@ -142,7 +142,7 @@ func TestTheSameSentAgain(t *testing.T) {
 	}
 	b.wantIndexed("failed", "0 chunks 0 vectors 0 terms")
 
-	// One call contains the same document twice, and also other documents.
+	// A single call adds the same document twice, together with other documents.
 	other := b.upload([]byte("other"))
 	b.fail(first.ID)
 	out := b.add(knowledgedb.NewDocument{Name: "a", Content: &other}, knowledgedb.NewDocument{Name: "b", Content: &content},
@@ -237,7 +237,7 @@ func TestDocumentsHaveLimits(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	b.wantStored("when it is full", "3 contents 3 chunks 0 files") // contents that exceeded the limits are removed again, too
+	b.wantStored("when it is full", "3 contents 3 chunks 0 files") // contents of rejected documents are also removed
 	same, seedOf := b.upload(randomBytes(800, 3)), knowledgedb.NewDocument{ID: id.New(id.Document)}
 	seedOf.Content = &same
 	if out, err := b.s.Knowledge.AddDocuments(t.Context(), b.org, []knowledgedb.NewDocument{seedOf}, knowledgedb.DocumentLimits{Documents: 1, Bytes: 1}); err != nil || out[0].Job != nil {

@@ -31,7 +31,7 @@ func (b *testEnv) prepare(held lease.Held, e domain.Effect, ask bool) domain.Eff
 	return out
 }
 
-// inState inserts the effect of the call "c" and changes it to a state.
+// inState inserts the effect of the call "c" in the given state.
 func (b *testEnv) inState(held lease.Held, state string, side domain.SideEffect) {
 	b.Helper()
 	b.prepare(held, effect("c", side), state == "awaiting" || state == "denied")
@@ -53,7 +53,8 @@ func (b *testEnv) inState(held lease.Held, state string, side domain.SideEffect)
 	}
 }
 
-// try executes a worker's operation on the call "c". what is the name of the operation.
+// try executes the operation what of a worker on the effect of the call "c", and reports whether it
+// succeeded.
 func (b *testEnv) try(what string, held lease.Held) (bool, error) {
 	b.Helper()
 	switch what {
@@ -158,14 +159,14 @@ func TestAnEffectContinuesInItsState(t *testing.T) {
 			if after := b.text(`SELECT e::text FROM effects e WHERE run_id = $1`, first.RunID); after != before {
 				t.Errorf("a lost worker made %s of %s", after, before)
 			}
-			b.does("end", first, tc.left == "sending") // the lost worker's outcome is correct, and no person has decided otherwise
+			b.does("end", first, tc.left == "sending") // the lost worker knows the outcome, and no person has decided about the call
 			if tc.left == "sending" {
 				b.exec(`UPDATE effects SET state = 'sending', outcome = NULL WHERE run_id = $1`, first.RunID)
 			}
-			for _, what := range []string{"begin", "end", "void"} { // false, because the next attempt has not taken over the effect yet
+			for _, what := range []string{"begin", "end", "void"} { // all fail, because the next attempt has not taken over the effect
 				b.does(what, next, false)
 			}
-			other := effect("c", none) // the entry in the ledger decides
+			other := effect("c", none) // the side effect, key and name in the ledger are used instead of these
 			other.Key, other.Name = "another", "another"
 			got := b.prepare(next, other, true)
 			if got.State != tc.want || got.Sent != tc.sent || got.SideEffect != tc.side || got.Key != "key of c" || got.Name != "pay" ||
@@ -335,7 +336,7 @@ func TestALateSenderAndTheNextAttemptAgree(t *testing.T) {
 	}
 }
 
-// If a worker writes while another transaction takes its run away, the write waits for that
+// While a transaction takes a run away from its worker, a write of that worker waits for the
 // transaction and then changes nothing.
 func TestWritersWaitWhileTheirRunIsTaken(t *testing.T) {
 	t.Parallel()
@@ -351,9 +352,8 @@ func TestWritersWaitWhileTheirRunIsTaken(t *testing.T) {
 	}
 }
 
-// A write that shares a statement with writes for other runs does not wait for the lock of a
-// transaction that takes its run away. It is repeated until that transaction is committed, and then
-// changes nothing.
+// A write in a statement with writes for other runs does not wait for a transaction that takes its
+// run away. The write is repeated until that transaction is committed, and then changes nothing.
 func TestGroupedWritersRepeatWhileTheirRunIsTaken(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -372,8 +372,8 @@ func TestGroupedWritersRepeatWhileTheirRunIsTaken(t *testing.T) {
 // waitsForLock counts the transactions that wait for a lock.
 const waitsForLock = `SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
 
-// during makes a change in a transaction and runs f. The query waits shows whether f waits for the
-// change. Once f waits, during commits the transaction.
+// during makes a change in a transaction and concurrently runs f. The query waits shows whether f
+// waits for the transaction. Once f waits, during commits.
 func (b *testEnv) during(what, change, runID, waits string, f func()) {
 	b.Helper()
 	tx, err := b.raw.BeginTx(b.Context(), nil)

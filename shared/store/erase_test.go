@@ -109,7 +109,7 @@ func TestErasingLeavesNothing(t *testing.T) {
 		ended[0].OrganizationID != r.org || ended[0].Result != nil {
 		t.Errorf("ended %+v", ended)
 	}
-	if got := r.leaks(); got != "runs:1 sessions:1" { // usr_2 has a session of the same name
+	if got := r.leaks(); got != "runs:1 sessions:1" { // the rows of another user, usr_2, whose session has the same name
 		t.Errorf("left: %s", got)
 	}
 	if got, err := r.s.Blobs.SourceByID(ctx, r.org, sharedID); err != nil || got.Text != shared.Text || got.Title != "" || got.URL != "" {
@@ -133,7 +133,7 @@ func TestErasingLeavesNothing(t *testing.T) {
 		t.Errorf("a waiting request reads %+v, %v", ended, err)
 	}
 
-	// The worker of an erased run can write nothing.
+	// After a run was erased, its worker can write nothing.
 	if ok, err := r.s.Executions.Journal(ctx, running.Held(), 2, []byte(`{}`)); err != nil || ok {
 		t.Errorf("journal: %v, %v", ok, err)
 	}

@@ -93,7 +93,7 @@ func TestEventLogGrowsByCheckpointsAndEndsWithTheRun(t *testing.T) {
 	b.wantChunks("behind 1.8", b.log(runID, 1, 8), 1, chunk(8, 10))
 	b.wantChunks("behind 1.10", b.log(runID, 1, 10), 1)
 
-	if !b.endWith(c, chunk(8, 12), 13).Saved[runID] { // a checkpoint whose reply was lost has stored some of the events
+	if !b.endWith(c, chunk(8, 12), 13).Saved[runID] { // a checkpoint whose reply was lost has already stored some of these events
 		t.Fatal("not saved")
 	}
 	ended := b.log(runID, 1, 3)
@@ -208,7 +208,7 @@ func TestEventLogsOfManyRuns(t *testing.T) {
 	ids := []string{out[0].Run.Run.ID, out[1].Run.Run.ID, out[2].Run.Run.ID}
 	old := b.mustClaim(ids[0])
 	b.endWith(old, executiondb.Chunk{}, 3)
-	b.exec(`UPDATE runs SET started_at = NULL, end_fence = NULL, end_n = NULL WHERE id = $1`, ids[0]) // restores the columns as an older binary leaves them when it ends a run
+	b.exec(`UPDATE runs SET started_at = NULL, end_fence = NULL, end_n = NULL WHERE id = $1`, ids[0]) // as by the previous release
 	gone := b.mustClaim(ids[1])
 	b.save(true, gone.Held(), chunk(2, 4))
 	b.endWith(gone, executiondb.Chunk{}, 5)

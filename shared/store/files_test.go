@@ -67,8 +67,8 @@ func (b *testEnv) content(id string) string {
 	return string(content)
 }
 
-// folder returns, as text, the files that a call finds in the session's folder: their names, and
-// the contents of short files.
+// folder returns the files that a call finds in the session's folder as text: their names, and the
+// contents of short files.
 func (b *testEnv) folder(held lease.Held, call string) string {
 	b.Helper()
 	files, kept, err := b.s.Blobs.SessionFiles(b.Context(), held, call)
@@ -321,7 +321,7 @@ func TestAnOrganizationsFilesAreBounded(t *testing.T) {
 	}
 	var tries []func() (bool, error)
 	refused := 0
-	for n := range 12 { // concurrent calls count each other's bytes, but do not see each other's rows before the commit
+	for n := range 12 { // concurrent calls count each other's contents, but not the 4 KiB per file before the commit
 		tries = append(tries, func() (bool, error) {
 			content := strings.Repeat(fmt.Sprintf("%05d", n), 40_000)
 			kept, err := keep(13+4*200_000+(9+2*12)*row, fmt.Sprint("r", n), made("n", content))()
@@ -377,7 +377,7 @@ func TestASessionsNamesAreBounded(t *testing.T) {
 	b.must(keep("c6", []string{"003", "004"}))
 	b.must(keep("c7", nil, made("c", "")))
 
-	// A removed file appears again when the run that removed the file is gone. If several files
+	// If the run that removed a file is itself removed, the file appears again. If several files
 	// have the same name, the newest file is returned.
 	b.exec(`DELETE FROM files WHERE hash IS NULL`)
 	found, _, err := b.s.Blobs.SessionFiles(t.Context(), c.Held(), "c8")
@@ -460,7 +460,7 @@ func TestQuotasAreExactUnderConcurrency(t *testing.T) {
 	b.wantStored("then", "1 contents 0 chunks 0 files")
 }
 
-// A content can be read from any position, and only the needed pieces are loaded.
+// A file's content can be read from any position. Only the pieces that are needed are loaded.
 func TestReadingParts(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

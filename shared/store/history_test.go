@@ -79,8 +79,8 @@ func deref(s *string) string {
 	return *s
 }
 
-// A run continues the run that its request names, and no other branch of the session. Without a
-// name it continues the session's last run.
+// A run continues the run that its request names, and no other branch of the session. If the
+// request names no run, it continues the session's last run.
 func TestAHistoryIsThatOfItsBranch(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -65,8 +65,8 @@ func (m *hookEnv) delivery(deliveryID string) queuedb.NewDelivery {
 	}
 }
 
-// collected returns a delivery that is coalesced with other deliveries: deliveries with the same
-// key that arrive within the window.
+// collected returns a delivery that is coalesced with the deliveries that have the same key and
+// arrive within the window.
 func (m *hookEnv) collected(deliveryID, key string, window, maxWait time.Duration) queuedb.NewDelivery {
 	d := m.delivery(deliveryID)
 	d.Collect = &queuedb.Collect{KeyHash: contract.Hash(key), Window: window, MaxWait: maxWait}

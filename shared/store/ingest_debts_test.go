@@ -7,8 +7,8 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// Documents of organizations with smaller debts are claimed first. A claim for short documents only
-// skips large contents and documents that are not fetched yet.
+// Documents of organizations with smaller debts are claimed first. A claim that is restricted to
+// short documents skips large documents and documents that are not fetched yet.
 func TestClaimsGoByDebts(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -51,7 +51,7 @@ func TestWordsThatAreNotCounted(t *testing.T) {
 	if _, counts, err = b.s.Knowledge.KnowledgeWords(t.Context(), b.org, []string{"theirs", "unread"}); err != nil || len(counts) != 0 {
 		t.Errorf("of others, and unread: %v, %v", counts, err)
 	}
-	b.s.Knowledge.LimitCountedTerms(2) // all counted terms are removed, although the lower limit would allow fewer
+	b.s.Knowledge.LimitCountedTerms(2) // lowers the limit; nevertheless, all counted terms of the document are removed
 	second := b.readyDocument(nil, chunkFor(0, "lamp", "brass", "oil"))
 	b.deleteDocument(doc)
 	if got := b.text(`SELECT string_agg(term || ' ' || chunks || ' ' || rest, ', ' ORDER BY term) FROM knowledge_terms WHERE org_id = '` + b.org + `'`); got != " 1 1, brass 1 0, lamp 1 0" {
@@ -63,8 +63,8 @@ func TestWordsThatAreNotCounted(t *testing.T) {
 	}
 }
 
-// Once the deletion of a document begins, searches do not find the document, even if the deletion
-// fails, and the document is not restored.
+// As soon as the deletion of a document begins, searches no longer find the document. If the
+// deletion fails, the document does not become searchable again.
 func TestDocumentsBeingDeletedDoNotComeBack(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

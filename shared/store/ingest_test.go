@@ -64,8 +64,8 @@ func termsIn(chunks []knowledgedb.NewChunk) (counts knowledgedb.TermCounts) {
 
 const longAgo = `'-infinity'::timestamptz`
 
-// A document may wait for any length of time while workers are running. It must be finished within
-// an hour after its first claim.
+// While workers are running, a document may wait for any length of time before its first claim.
+// After the first claim, it must be finished within an hour.
 func TestWaitingDoesNotFailDocuments(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -154,7 +154,8 @@ func (b *testEnv) wantCounted(what string) {
 	}
 }
 
-// attempt is a worker that processes a document step by step and dies after its last step.
+// attempt is a worker's attempt to process a document. It executes the given steps, and then the
+// worker dies.
 type attempt struct {
 	*testEnv
 	held  knowledgedb.LeasedDocument
@@ -177,7 +178,7 @@ func (a *attempt) step(what string) (bool, error) {
 	chunk := chunkFor(n, a.words[n], "both")
 	chunk.Vector = []float32{1, 0}
 	a.terms.Add(chunk.Terms)
-	for range 2 { // each call is repeated, as by a worker that got no reply to the first one
+	for range 2 { // each call is repeated, as if the worker had received no reply to the first one
 		if kept, err := a.s.Knowledge.AddChunks(a.Context(), a.held, []knowledgedb.NewChunk{chunk}, "m", nil, n); err != nil || !kept {
 			return kept, err
 		}
@@ -340,15 +341,15 @@ func TestClaimsAreFair(t *testing.T) {
 		slices.Sort(these)
 		got = append(got, strings.Join(these, "+"))
 	}
-	slices.Sort(got[:2]) // any order is correct, because these documents' organizations have the same number of claimed documents
+	slices.Sort(got[:2]) // these two may be in any order, because their organizations have equally many claimed documents
 	if want := "a0 b0 a1+a2+b1 a3 a4+a5"; strings.Join(got, " ") != want {
 		t.Errorf("claimed %v, want %s", got, want)
 	}
 	b.wantNoClaim("with all documents claimed")
 }
 
-// Within an organization the shorter document is read first, unless a longer document has waited
-// much longer.
+// Among the documents of an organization, the shorter one is claimed first, unless a longer one has
+// waited much longer.
 func TestShortDocumentsComeFirst(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -361,7 +362,7 @@ func TestShortDocumentsComeFirst(t *testing.T) {
 	add("large", 20*mib, 200)
 	add("larger and late", 20*mib, 10)
 	add("middling", 2*mib, 5)
-	for n := range 30 { // more documents than are considered at a time
+	for n := range 30 { // more documents than one claim considers
 		add(fmt.Sprint("tiny ", n), 100+n, 100-n)
 	}
 	add("very old", 20*mib, 1_000_000)
@@ -491,7 +492,8 @@ func TestLeasesOfDocuments(t *testing.T) {
 	}
 }
 
-// A heartbeat does not wait for a locked row, for example while chunks are added.
+// The renewal of a document's lease does not wait for the lock on its row, for example while chunks
+// are added.
 func TestHeartbeatsPassLockedDocuments(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -530,8 +532,8 @@ func TestHeartbeatsPassLockedDocuments(t *testing.T) {
 	left("with chunks", one.ID, "true")
 }
 
-// A transaction that finishes a document waits longer for another transaction that finishes a
-// document than for other locks. The document's lease is renewed while it waits.
+// A transaction that finishes a document may have to wait for another such transaction. It waits
+// for that lock longer than for other locks, and its document's lease is renewed meanwhile.
 func TestFinishingWaitsForOthers(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -580,7 +582,8 @@ func TestFinishingWaitsForOthers(t *testing.T) {
 	}
 }
 
-// awaitText waits until a query returns want. It fails the test if a value arrives on ended first.
+// awaitText waits until a query returns want. It fails the test if a value arrives on the channel
+// ended before that.
 func (b *testEnv) awaitText(query, want string, ended <-chan error) {
 	b.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -604,7 +607,7 @@ func TestADocumentThatKillsItsWorkersFails(t *testing.T) {
 	doc := b.document([]byte("poison")).ID
 	for n := range lease.MaxDeaths {
 		held := b.claimDocument()
-		if n == 2 { // releasing the document does not count as the death of a worker
+		if n == 2 { // a worker releases the document, which does not count as a death
 			if err := b.s.Knowledge.ReleaseDocument(t.Context(), held); err != nil {
 				t.Fatal(err)
 			}

@@ -17,8 +17,8 @@ const (
 	callVectors = `search_vectors($1, 'm', '10', '{1,0}', $3, '{}', $2::int, 10)`
 )
 
-// called returns the sorted texts of the chunks that a search function finds, in a transaction that
-// acts for orgs.
+// called calls a search function in a transaction that acts for orgs, and returns the sorted texts
+// of the chunks that it finds.
 func (b *testEnv) called(orgs []string, call string, args ...any) string {
 	b.Helper()
 	tx, err := b.raw.BeginTx(b.Context(), nil)
@@ -84,7 +84,7 @@ func TestSearchFunctionsLookAtOneOrganization(t *testing.T) {
 		}
 	}
 	if got := b.called(both, callTerms, x.other.org, x.otherOne, pq.Array([]string{})); got != "secret other" {
-		t.Errorf("the other organization finds %q", got) // the other organization's word occurs in its own documents, so the lexeme is valid
+		t.Errorf("the other organization finds %q", got) // the lexeme is valid: it finds documents of the other organization
 	}
 	for _, chosen := range []any{nil, pq.Array([]string{x.ownDoc, x.otherDoc})} {
 		places := func(org string) int {
@@ -96,8 +96,8 @@ func TestSearchFunctionsLookAtOneOrganization(t *testing.T) {
 	}
 }
 
-// The documents of other organizations do not affect how rare a word is, which words are known, and
-// which words are similar.
+// The documents of other organizations have no influence on the rarity of a word, on which words
+// are known, or on which words are similar.
 func TestOtherOrganizationsWordsDoNotCount(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
@@ -143,7 +143,7 @@ func TestUnreadyDocumentsAreNotFound(t *testing.T) {
 	b.document([]byte("unread"))
 	held := b.claimDocument()
 	var chunks []knowledgedb.NewChunk
-	for n := range 130 { // more chunks than are ranked for one hit
+	for n := range 130 { // more chunks than a search ranks when one hit is requested
 		c := chunkFor(n, "word", "word", "word")
 		c.Vector = []float32{1, 0}
 		chunks = append(chunks, c)

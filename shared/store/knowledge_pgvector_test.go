@@ -13,8 +13,8 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// wantComparedBy searches and returns the hits. It checks where the scores were computed: in the
-// database if database is true, otherwise in this process.
+// wantComparedBy searches and returns the hits. It checks that the database has computed the scores
+// or, if database is false, that this process has.
 func (b *testEnv) wantComparedBy(database bool, what string, sought []float32) []knowledgedb.Hit {
 	b.Helper()
 	signs := make([]byte, len(sought))
@@ -47,7 +47,8 @@ func wantSame(t *testing.T, what string, got, want []knowledgedb.Hit) {
 	}
 }
 
-// spread returns chunks with unit vectors. Only the vector of the first chunk is zero.
+// spread returns chunks with vectors: the zero vector for the first chunk, and unit vectors for all
+// others.
 func spread(chunks, dimensions int) []knowledgedb.NewChunk {
 	random := rand.New(rand.NewPCG(7, 7))
 	out := make([]knowledgedb.NewChunk, chunks)
@@ -91,7 +92,7 @@ func withPgvector(t *testing.T) *testEnv {
 }
 
 // If pgvector is installed after the migration, and after documents were indexed, searches use
-// pgvector nevertheless. The extension may also be dropped again.
+// pgvector nevertheless. Searches also continue to work if the extension is dropped again.
 func TestPgvectorComparesWhenItIsThere(t *testing.T) {
 	t.Parallel()
 	b := withPgvector(t)
@@ -99,7 +100,7 @@ func TestPgvectorComparesWhenItIsThere(t *testing.T) {
 	sought := chunks[40].Vector
 	b.readyDocument(nil, chunks...)
 	want := b.wantComparedBy(false, "without", sought)
-	b.exec(`CREATE TABLE vector (x int)`) // a type with this name that does not belong to the extension
+	b.exec(`CREATE TABLE vector (x int)`) // a type named vector that does not belong to the extension
 	wantSame(t, "beside a table of that name", b.wantComparedBy(false, "beside a table of that name", sought), want)
 	b.exec(`DROP TABLE vector`)
 	b.exec(`CREATE EXTENSION vector`)

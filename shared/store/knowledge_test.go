@@ -34,7 +34,8 @@ func (b *testEnv) readyDocument(metadata map[string]string, chunks ...knowledged
 	return doc
 }
 
-// asked converts a question to words; | separates the lexemes of one word.
+// asked converts a question to query words. Spaces separate the words, and | the lexemes of one
+// word.
 func asked(question string) (out []knowledgedb.QueryWord) {
 	for w := range strings.FieldsSeq(question) {
 		lexemes := strings.Split(w, "|")
@@ -101,7 +102,7 @@ func TestWordsRank(t *testing.T) {
 		"ring|missing": "rope ring / ring gloves",
 	} {
 		got := b.shown(b.s.Knowledge.SearchText(t.Context(), knowledgedb.SearchScope{OrganizationID: b.org}, asked(question), 10))
-		if question == "bag|gloves" || question == "ring|missing" { // the hits are equally good except for their length
+		if question == "bag|gloves" || question == "ring|missing" { // the hits differ only in their length
 			a, w := strings.Split(got, " / "), strings.Split(want, " / ")
 			slices.Sort(a)
 			slices.Sort(w)
@@ -186,7 +187,7 @@ func TestSearchingAnUnknownSpelling(t *testing.T) {
 	scope := knowledgedb.SearchScope{OrganizationID: b.org}
 	for question, want := range map[string]string{
 		"zylidner":               "zylinder card / zylinder interface",
-		"zylidner interface":     "zylinder interface / zylinder card", // a hit must contain one of the similar words
+		"zylidner interface":     "zylinder interface / zylinder card", // a hit must contain a word that is similar to the misspelled one
 		"postgressql":            "postgresql",
 		"interface":              "", // the word is known, so no similar words are searched
 		"zylinder interface":     "",

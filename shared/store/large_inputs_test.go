@@ -20,7 +20,8 @@ func (b *testEnv) runWithMessage(session string, bytes int) queuedb.NewRun {
 	return r
 }
 
-// A batch of claims does not contain large inputs. Each worker reads its run's input separately.
+// The result of a batch of claims does not contain large inputs. Each worker reads the large input
+// of its run separately.
 func TestLargeInputsAreNotClaimedWithTheirRuns(t *testing.T) {
 	t.Parallel()
 	b, other := newTestEnv(t), "org_other"

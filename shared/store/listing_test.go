@@ -8,8 +8,8 @@ import (
 	"parley/shared/store/sessiondb"
 )
 
-// Reading a page of a list reads few rows other than those on the page, regardless of the number of
-// organizations and their rows.
+// To read a page of a list, the database reads few rows that are not on the page, regardless of the
+// number of organizations and their rows.
 func TestPagesAreReadAlongTheirIndex(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)

@@ -21,8 +21,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// twoOrganizations returns two organizations in one database, whose requests are in the same
-// batches of one store.
+// twoOrganizations returns two organizations in one database. They share a store, so their requests
+// are in the same batches.
 func twoOrganizations(t *testing.T) (one, other *testEnv) {
 	t.Helper()
 	s, raw := openRaw(t)
@@ -74,7 +74,7 @@ func (b *testEnv) ending(c *executiondb.Claimed, answer string) executiondb.Outc
 	return ending
 }
 
-// on returns the test environment with the store of another process.
+// on returns a copy of the test environment that uses s, the store of another process.
 func (b *testEnv) on(s *store.Store) *testEnv {
 	other := *b
 	other.s = s
@@ -120,7 +120,7 @@ func TestALockedSessionDelaysItsOwnRunAlone(t *testing.T) {
 	one.accept(wideWindow, one.run("", "s"), one.run("", "free"))
 	release := one.locked(`SELECT FROM sessions WHERE session_id = 's' FOR UPDATE`)
 	stuck := one.run("", "s")
-	for range 2 { // the first batch waits for the lock in vain; the second batch skips the locked session
+	for range 2 { // the first batch waits for the lock and fails; the second batch skips the locked session
 		rows := []queuedb.NewRun{one.run("", "free"), stuck}
 		for range 60 {
 			rows = append(rows, other.run("", "t"), other.run("", ""))
@@ -148,8 +148,8 @@ func TestALockedSessionDelaysItsOwnRunAlone(t *testing.T) {
 	}
 }
 
-// A run in a new session waits if another transaction has locked its key, here because the
-// earlier run is being removed.
+// A run in a new session waits if another transaction has locked its idempotency key, here because
+// the key's earlier run is being removed.
 func TestALockedKeyDelaysItsOwnRunAlone(t *testing.T) {
 	t.Parallel()
 	one, other := twoOrganizations(t)
@@ -192,8 +192,8 @@ func TestALockedRunIsClaimedLater(t *testing.T) {
 	}
 }
 
-// A run that could not be claimed is looked up afterwards. This lookup does not wait for locks
-// either.
+// If a run could not be claimed, the store then reads whether the run has finished. This query does
+// not wait for locks either.
 func TestAVoidClaimWaitsForNoLock(t *testing.T) {
 	t.Parallel()
 	one, other := twoOrganizations(t)
@@ -266,7 +266,7 @@ func TestALockedRunDelaysItsOwnEndAlone(t *testing.T) {
 			one, other := twoOrganizations(t)
 			stuck := one.running(1)[0]
 			release := one.locked(lock, stuck.RunID)
-			for range 2 { // the first batch waits for the lock in vain; the second batch skips the locked run
+			for range 2 { // the first batch waits for the lock and fails; the second batch skips the locked run
 				endings := []executiondb.Outcome{one.ending(stuck, "late")}
 				for _, c := range other.running(40) {
 					endings = append(endings, other.ending(c, "at once"))
@@ -380,7 +380,7 @@ func TestAnExpiredKeyIsReplacedOnce(t *testing.T) {
 	}
 }
 
-// Accepting a run of a template or an agent that does not exist is not retried.
+// If a run's template or agent does not exist, the store does not retry to accept the run.
 func TestARunWithoutATargetIsNotFound(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -406,8 +406,8 @@ func TestLargeResultsAreSaved(t *testing.T) {
 	newTestEnv(t).savesLarge(127, 8*mib)
 }
 
-// savesLarge saves n results and n events of size bytes each. Callers choose a size of which only
-// one fits into a statement.
+// savesLarge saves n results and n events of size bytes each. Callers choose the size so that only
+// one result fits into a statement.
 func (b *testEnv) savesLarge(n, size int) {
 	b.Helper()
 	large := strings.Repeat("x", size)

@@ -38,7 +38,7 @@ func TestOnlyALeaseThatIsOverIsTaken(t *testing.T) {
 	if second.Deaths != 1 || third.Deaths != 2 {
 		t.Errorf("two workers were lost; counted were %d and %d", second.Deaths, third.Deaths)
 	}
-	b.exec(`UPDATE open_runs SET status = 'queued', dispatched = false`) // sets the fence back, as if it had not been increased
+	b.exec(`UPDATE open_runs SET status = 'queued', dispatched = false`) // requeues the run with its old fence
 	fourth := b.mustClaim(runID)
 	if second.Fence <= first.Fence || third.Fence <= second.Fence || fourth.Fence <= third.Fence {
 		t.Errorf("fences %d, %d, %d, %d", first.Fence, second.Fence, third.Fence, fourth.Fence)

@@ -20,8 +20,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// inSchemaFile lists the functions that policies and indexes need and that 0001_schema.sql
-// therefore defines.
+// inSchemaFile lists the functions that 0001_schema.sql defines, because policies and indexes need
+// them.
 var inSchemaFile = []string{
 	"parley_organizations", "parley_user", "sealed_bytes_keys", "sealed_config_keys", "sealed_text_keys", "sealed_tools_keys",
 }
@@ -63,7 +63,7 @@ func releaseFiles(t *testing.T) fstest.MapFS {
 	return files
 }
 
-// replaced returns the files after replacing a text in one function's file.
+// replaced returns a copy of the files in which a text in one function's file is replaced.
 func replaced(t *testing.T, files fstest.MapFS, function, old, with string) fstest.MapFS {
 	t.Helper()
 	name := "functions/" + function + ".sql"
@@ -115,8 +115,8 @@ func written(t *testing.T, db *sql.DB) (rows []string) {
 		texts(t, db, `SELECT 'trigger ' || tgname || ' ' || xmin FROM pg_trigger WHERE NOT tgisinternal`))
 }
 
-// The next start applies only the files that have changed. It creates a trigger again only if the
-// trigger itself has changed.
+// The next migration applies only the files of functions that have changed. It creates a trigger
+// again only if the trigger itself has changed.
 func TestOnlyChangedFilesAreApplied(t *testing.T) {
 	t.Parallel()
 	_, db := emptyDatabase(t)
@@ -184,7 +184,7 @@ func TestAnOlderReleaseLeavesNewerFunctionsAlone(t *testing.T) {
 }
 
 // If a function cannot be created, no other function is changed and no privilege is granted. The
-// next start continues.
+// next migration continues.
 func TestFunctionsChangeTogetherOrNotAtAll(t *testing.T) {
 	t.Parallel()
 	_, db := emptyDatabase(t)
@@ -254,7 +254,8 @@ func TestAnOldSchemaIsRefused(t *testing.T) {
 	}
 }
 
-// The texts of attachments lose the titles that an earlier version stored. Web pages keep theirs.
+// A migration removes the titles that an earlier version stored with the texts of attachments. The
+// texts of web pages keep their titles.
 func TestTitlesOfAttachmentsAreRemoved(t *testing.T) {
 	t.Parallel()
 	_, db := emptyDatabase(t)
@@ -271,7 +272,7 @@ func TestTitlesOfAttachmentsAreRemoved(t *testing.T) {
 	}
 }
 
-// A process that starts before its migration is not ready.
+// A process that starts before the migration of its release reports that it is not ready.
 func TestAnIncompleteSchemaIsNotEnough(t *testing.T) {
 	t.Parallel()
 	dsn, db := emptyDatabase(t)

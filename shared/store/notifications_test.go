@@ -102,8 +102,8 @@ func (b *testEnv) taken() *executiondb.Claimed {
 	return b.mustClaim(b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID)
 }
 
-// For each way in which a run can end, one notification is sent, with the run object that callers
-// see. Events that no endpoint has subscribed to are not recorded.
+// However a run ends, one notification is sent, with the run object that callers see. Events to
+// which no endpoint has subscribed are not stored.
 func TestEndsOfRunsAreNotified(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -433,8 +433,8 @@ func TestRemovedResourcesAreNotNotified(t *testing.T) {
 }
 
 // After a run's retention period, nothing about the run is sent or shown, even before the run is
-// removed. This does not count as a failure of the endpoint. If a notification is being sent when
-// the period ends, the result of the attempt is stored.
+// removed. The notification fails, but this does not count as a failure of the endpoint. If a
+// notification is being sent when the period ends, the result of the attempt is stored.
 func TestNothingIsNotifiedPastRetention(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -559,7 +559,7 @@ func TestListsOfNotifications(t *testing.T) {
 	b.endAs(b.taken(), domain.RunFailed)
 	b.exec(`UPDATE notifications SET created_at = created_at - interval '31 days' WHERE endpoint_id = $1`, old.ID)
 	b.exec(`UPDATE notification_endpoints SET deleted_at = deleted_at - interval '2 minutes'`)
-	for _, want := range []int{2, 1, 0} { // two are removed at a time: three belong to a deleted endpoint, and one is too old
+	for _, want := range []int{2, 1, 0} { // three belong to a deleted endpoint, one is too old; a call removes at most two of each kind
 		if n, err := b.s.Notifications.PruneNotifications(t.Context(), 2); err != nil || n != want {
 			t.Errorf("pruned %d, %v; want %d", n, err, want)
 		}

@@ -74,8 +74,8 @@ func latencies(n int, seed uint64) []int64 {
 	return out
 }
 
-// wantSameUsage compares usage before and after runs were removed: everything must be equal except
-// the durations, which are estimates.
+// wantSameUsage compares the usage before and after runs were removed. Everything must be equal
+// except the percentiles of durations, which are estimates after the removal.
 func wantSameUsage(t *testing.T, what string, before, after domain.UsageReport) {
 	t.Helper()
 	near := func(a, b *int64) bool {
@@ -105,8 +105,8 @@ func exactly(percent int, took []int64) int64 {
 	return sorted[(len(sorted)*percent+99)/100-1]
 }
 
-// The usage of removed runs stays counted, per organization and agent, even with
-// concurrent sweepers.
+// The usage of removed runs still counts, for the organization and the agent, even if several
+// sweepers remove the runs concurrently.
 func TestRemovedRunsStayCounted(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
@@ -194,7 +194,7 @@ func TestRemovingConcurrently(t *testing.T) {
 	var all sync.WaitGroup
 	for n := range 8 {
 		all.Go(func() {
-			for part := range 5 { // each statement contains rows of all hours, agents and automations, in a different order
+			for part := range 5 { // each statement contains rows of all hours, agents and automations, each time in another order
 				_, err := b.raw.ExecContext(t.Context(), `DELETE FROM runs WHERE id = ANY (ARRAY(
 					SELECT id FROM runs WHERE (hashtext(id) & 65535) % 40 = $1 ORDER BY hashtext(id || $1)))`, n*5+part)
 				if err != nil {
@@ -325,8 +325,8 @@ func TestUsageOfManyRemovedRuns(t *testing.T) {
 	}
 }
 
-// The usage of removed runs counts as data of an organization, because a person who takes over the
-// account of the organization's only member would see the usage.
+// An organization that has only the usage of removed runs counts as used. Otherwise, a person who
+// takes over the account of its only member would see this usage.
 func TestUsageOfRemovedRunsCountsAsData(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)

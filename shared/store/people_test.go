@@ -99,7 +99,8 @@ func TestConcurrentIdentitiesCreateOneUser(t *testing.T) {
 	wantCode(t, err, apierr.EmailTaken)
 }
 
-// The proof of a login must still be valid when the login session is created.
+// The password or login session that proves a login must still be valid when the new login session
+// is created.
 func TestLoginsNeedAValidProof(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()

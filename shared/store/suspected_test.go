@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"parley/shared/testkit"
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/store/budgetdb"
 	"parley/shared/store/rundb"
+	"parley/shared/testkit"
 )
 
 // A run that cannot be removed does not prevent the removal of other runs.

@@ -33,6 +33,7 @@ type backlog struct {
 	mu sync.Mutex
 	// The fields below contain the numbers of queued runs. recount replaces all of them, so that
 	// runs that workers have claimed no longer count.
+	known         bool // true after the first count
 	total         level
 	organizations map[string]*level // organizations with queued runs at the last count, or with runs admitted since
 }
@@ -97,6 +98,20 @@ func (b *backlog) admit(org string) error {
 	return nil
 }
 
+// mayHave reports whether an organization may have at least n queued runs. It adds the runs that
+// were admitted since the last count to that count. Before the first count, it returns true.
+func (b *backlog) mayHave(org string, n int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	// The count stops at the maximum, so it may have missed runs.
+	if !b.known || b.total.counted >= b.maximum {
+		return true
+	}
+	of := b.organizations[org]
+	return of != nil && of.counted+of.admitted >= n
+}
+
 // watch counts the queued runs every second, and earlier on request, until ctx ends.
 func (b *backlog) watch(ctx context.Context) {
 	ticker := time.NewTicker(backlogEvery)
@@ -144,5 +159,5 @@ func (b *backlog) recount(ctx context.Context) {
 	// contains them.
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.total, b.organizations = level{counted: total}, organizations
+	b.known, b.total, b.organizations = true, level{counted: total}, organizations
 }

@@ -150,3 +150,31 @@ func TestBacklogIsBoundedWhileItCannotBeCounted(t *testing.T) {
 		}
 	})
 }
+
+// An organization may have n queued runs if its last count and the runs admitted since then reach n,
+// or if the count stopped before it reached all runs.
+func TestBacklogReportsWhoMayHaveManyRuns(t *testing.T) {
+	t.Parallel()
+	q := &queues{runs: map[string]int{"a": 3}}
+	b := newBacklog(q.count, 10, 10)
+	may := func(org string, n int, want bool) {
+		t.Helper()
+		if got := b.mayHave(org, n); got != want {
+			t.Errorf("mayHave(%q, %d) = %v", org, n, got)
+		}
+	}
+
+	may("a", 1, true) // nothing is counted yet
+	b.recount(t.Context())
+	may("a", 3, true)
+	may("a", 4, false)
+	may("b", 1, false)
+	if err := b.admit("a"); err != nil {
+		t.Fatal(err)
+	}
+	may("a", 4, true)
+	may("a", 5, false)
+	q.set("c", 7, false)
+	b.recount(t.Context())
+	may("b", 1, true)
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -163,6 +164,11 @@ func (s *scanner) forget(w *wanted) {
 
 // textFor decodes a JSON string. It replaces invalid parts with U+FFFD.
 func textFor(raw []byte) string {
+	// Most strings have no escapes, and the payload has valid UTF-8.
+	if n := len(raw); n > 1 && raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) {
+		return string(raw[1 : n-1])
+	}
+
 	var text string
 	if json.Unmarshal(raw, &text) != nil {
 		return ""

@@ -1,5 +1,5 @@
-// Runs agents with OpenAI's Agents SDK, which sends the items of earlier responses back. Two of
-// these items are failed calls: of a program, and of an MCP server's tool that returns an error.
+// Runs agents with OpenAI's Agents SDK, which sends the items of earlier responses back to the
+// service. Two of these items are failed calls, one of a program and one of an MCP server's tool.
 import assert from "node:assert/strict";
 import { clientOf } from "./features.mjs";
 import { Agent, OpenAIProvider, Runner } from "@openai/agents";

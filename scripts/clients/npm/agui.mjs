@@ -15,7 +15,7 @@ const ask = (agent, content, parameters, subscriber) => {
   return agent.runAgent(parameters, subscriber);
 };
 
-// Sends two messages in one thread, each of which causes a tool call. All IDs are distinct.
+// Sends two messages in one thread, each of which causes a tool call. All IDs must be distinct.
 const agent = agentOf(AGENT_ID, "agui-1");
 const events = [];
 const first = await ask(agent, "What is 12 * 12?", { runId: "mine" }, { onEvent: ({ event }) => { events.push(event); } });
@@ -33,12 +33,12 @@ assert.equal(agent.messages[1].toolCalls[0].function.name, "codeExecution");
 assert.equal(new Set(agent.messages.map((message) => message.id)).size, agent.messages.length);
 assert.equal(agent.messages[2].toolCallId, agent.messages[1].toolCalls[0].id);
 
-// The stream contains each citation as soon as the answer cites a source.
+// The stream must contain a citation as soon as the answer cites the source.
 const cited = [];
 await ask(agentOf(ASKING_ID, "agui-2"), QUESTION, {}, { onCustomEvent: ({ event }) => { if (event.name === "citation") cited.push(event.value); } });
 assert.ok(cited.length > 0 && cited[0].citedText);
 
-// A run that waits for a person continues after the person's decision.
+// A run that waits for a person must continue after the person's decision.
 let parked;
 await ask(agentOf(PARKING_ID, "agui-7"), 'Use bookBill with {"bill": "AGUI-1"}', {}, {
   onCustomEvent: async ({ event: { name, value } }) => {
@@ -59,8 +59,8 @@ assert.ok(failures[0].code && failures[0].message);
 await assert.rejects(ask(agentOf(AGENT_ID, "agui-4"), "x", { tools: [{ name: "x", description: "x", parameters: {} }] }), /tools/);
 await assert.rejects(ask(agentOf("ag_00000000000000000000000000", "agui-5"), "x"), /404/);
 
-// System messages and a seeded history reach the model; the Go test checks the prompts. The service
-// rejects results of other agents' tools.
+// System messages and a seeded history must reach the model; the Go test checks the prompts. The
+// service must reject results of tools that belong to other agents.
 const seeded = new HttpAgent({
   url: agentOf(FAILING_ID).url, headers: { "x-api-key": PARLEY_API_KEY }, threadId: "agui-6", initialMessages: [
     { id: "s", role: "system", content: "Be formal." }, { id: "u", role: "user", content: "My name is Ada." },
@@ -72,8 +72,8 @@ await ask(seeded, "AGUI-SEEDED two");
 seeded.addMessage({ id: "t", role: "tool", toolCallId: "c", content: "5" });
 await assert.rejects(ask(seeded, "AGUI-SEEDED three"), /messages/);
 
-// A reload of the first answer replaces it. The agent does not receive the messages that followed
-// it.
+// A request for another answer to the first message replaces the first answer. The agent must not
+// receive the messages that followed it.
 const reloaded = agentOf(AGENT_ID, "agui-7");
 await ask(reloaded, "What is my code word?");
 await ask(reloaded, "My code word is heron.");

@@ -68,7 +68,7 @@ async function readStream(text) {
   return stream.pipeThrough(new TransformStream({ transform: (chunk, to) => to.enqueue(chunk.value) }));
 }
 
-// A reloaded page reads the run's stream from the beginning, even while the run continues.
+// After a reload, the page reads the run's stream from the beginning, even while the run continues.
 const reloaded = (id, agent, run) => new Chat({
   id, transport: new DefaultChatTransport({
     api: chatURL(agent), headers, prepareReconnectToStreamRequest: () => ({ api: `${PARLEY_BASE_URL}/api/runs?id=${run}&format=ai-sdk`, headers }),
@@ -88,7 +88,7 @@ await Promise.all([leaving, resuming]);
 assert.equal(textOf(rest2.messages.at(-1)), "echo: " + words);
 assert.equal(rest2.messages.at(-1).metadata.status, "completed");
 
-// Failures become chat errors.
+// The chat reports a failed run, and a rejected request, as its error.
 const failing = new Chat({ id: "aisdk-3", transport: transport(FAILING_ID) });
 await failing.sendMessage({ text: "fault 400: no" });
 assert.equal(failing.status, "error");

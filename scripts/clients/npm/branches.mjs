@@ -1,6 +1,7 @@
 // Continues sessions as the AI SDK's OpenAI provider, useChat and OpenAI's client do: with IDs
 // instead of messages, with edited and regenerated messages, and with several responses that
-// continue the same one. The offline model can repeat facts from earlier messages.
+// continue one earlier response. The offline model can repeat facts from earlier messages, which
+// shows what it received.
 import assert from "node:assert/strict";
 import { createOpenAI } from "@ai-sdk/openai";
 import { Chat } from "@ai-sdk/react";
@@ -14,7 +15,7 @@ const get = async (path) => (await fetch(PARLEY_BASE_URL + path, { headers })).j
 const user = (content) => ({ role: "user", content });
 const sent = []; // bodies of the provider's requests
 
-// The provider refers to earlier answers by their IDs instead of repeating their text.
+// The AI SDK's provider refers to earlier answers by their IDs instead of repeating their text.
 const provider = createOpenAI({
   baseURL: `${PARLEY_BASE_URL}/v1`, apiKey: PARLEY_API_KEY,
   fetch: (url, options) => { sent.push(JSON.parse(options.body)); return fetch(url, options); },
@@ -71,7 +72,7 @@ assert.match((await ask("What is my code word?", { previous_response_id: other.i
 assert.equal((await openai.responses.retrieve(branch.id)).previous_response_id, told.id);
 assert.equal((await get(`/api/runs?id=${branch.parley.runId}`)).previousRunId, told.parley.runId);
 
-// One user has two separate sessions, and sends a history that replaces a session's.
+// One user has two separate sessions. A request with a whole history replaces a session's history.
 const complete = async (list, more) => (await openai.chat.completions.create({ model: AGENT_ID, messages: list, ...more })).choices[0].message.content;
 await complete([user("My code word is heron.")], { user: "ada" });
 assert.doesNotMatch(await complete([user("What is my code word?")], { user: "ada" }), /heron/);
@@ -82,7 +83,7 @@ const changed = [user("My code word is otter."), { role: "assistant", content: "
 assert.match(await complete(changed, named), /otter/);
 assert.match(await complete([user("What is my code word?")], named), /otter/);
 
-// A cancelled response is still marked as a background response.
+// A background response is still marked as one after it has been cancelled.
 const background = await ask("slowly: In the background, for a while.", { model: STUB_ID, background: true, metadata: { a: "b" } });
 const cancelled = await openai.responses.cancel(background.id);
 assert.deepEqual([cancelled.background, cancelled.metadata], [true, { a: "b" }]);

@@ -7,7 +7,7 @@ const { PARLEY_BASE_URL, PARLEY_API_KEY, ECHO_ID, STUB_ID } = process.env;
 const at = (baseURL, more = {}) => new OpenAI({ apiKey: PARLEY_API_KEY, baseURL, maxRetries: 0, ...more });
 const client = at(`${PARLEY_BASE_URL}/v1`);
 
-// A response that is not stored cannot be retrieved or continued.
+// A response that was requested without storage cannot be retrieved or continued.
 const unstored = await client.responses.create({ model: ECHO_ID, input: "Hello.", store: false });
 assert.equal(unstored.status, "completed");
 assert.equal(unstored.store, false);
@@ -26,7 +26,8 @@ assert.match(doubled.message, /the base URL ends with \/v1/);
 const short = await at(PARLEY_BASE_URL).chat.completions.create({ model: ECHO_ID, messages: [] }).catch((error) => error);
 assert.match(short.message, /the base URL ends with \/v1/);
 
-// The same key in two headers counts as one credential. Two different keys are an error.
+// The same key in two headers counts as one credential. A request with two different keys is
+// rejected.
 const both = at(`${PARLEY_BASE_URL}/v1`, { defaultHeaders: { "x-api-key": PARLEY_API_KEY } });
 assert.ok((await both.models.list()).data.length > 0);
 const two = at(`${PARLEY_BASE_URL}/v1`, { defaultHeaders: { "x-api-key": PARLEY_API_KEY + "x" } });

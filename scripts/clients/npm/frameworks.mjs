@@ -1,7 +1,7 @@
 // Calls agents with frameworks that use OpenAI's API: the AI SDK's providers, OpenAI's Agents SDK,
-// LangChain and LlamaIndex. Each framework reads whole and streamed answers, fills a schema,
-// retries after a broken connection, and reports why a request was rejected. It also reads
-// citations and stops answers if it supports these features.
+// LangChain and LlamaIndex. Each framework reads whole and streamed answers, gets data that matches
+// a schema, retries after a broken connection, and reports why a request was rejected. A framework
+// that supports citations or stopped answers also does these.
 import assert from "node:assert/strict";
 import { createOpenAI } from "@ai-sdk/openai";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
@@ -73,14 +73,14 @@ const frameworks = {
       }
     },
     door: DROPPING_URL,
-    stops: false, // chat accepts no signal, and keeps its stream open if the loop ends early
+    stops: false, // the method chat takes no abort signal, and does not close its stream if the loop ends early
   },
   "`@openai/agents`": {
     runner: (base = PARLEY_BASE_URL) => new Runner({
       modelProvider: new OpenAIProvider({ baseURL: `${base}/v1`, apiKey: PARLEY_API_KEY, useResponses: true }), tracingDisabled: true,
     }),
     agent: (model, options) => new Agent({ name: "Parley", model, instructions: "Answer briefly.", ...options }),
-    async ask(agent, prompt, { base, headers, ...options } = {}) { // this client announces the retry's number instead of sending a key
+    async ask(agent, prompt, { base, headers, ...options } = {}) { // a retry contains its number, but no idempotency key
       const { finalOutput, history } = await this.runner(base).run(this.agent(agent, options), prompt);
       return { text: finalOutput, cited: (history.at(-1).content[0].providerData?.annotations ?? []).map(({ filename }) => filename) };
     },

@@ -13,7 +13,7 @@ import { DefaultChatTransport, generateText, streamText } from "ai";
 import OpenAI from "openai";
 import { clientOf } from "./features.mjs";
 
-const { PARLEY_BASE_URL, PARLEY_API_KEY, AGENT_ID, IMAGE, DOCUMENT } = process.env; // a PNG and a PDF in base64
+const { PARLEY_BASE_URL, PARLEY_API_KEY, AGENT_ID, IMAGE, DOCUMENT } = process.env; // IMAGE is a PNG and DOCUMENT a PDF, both in base64
 const baseURL = `${PARLEY_BASE_URL}/v1`;
 const image = `data:image/png;base64,${IMAGE}`;
 const text = "Which image and file are attached?";
@@ -52,7 +52,7 @@ const parts = {
     clientOf("`@ai-sdk/openai-compatible`").works("images");
   },
 
-  // The answer cites an attached document, which has no URL of its own.
+  // The answer cites an attached document. A document has no URL of its own.
   async citations() {
     const data = { type: "file", data: Buffer.from(DOCUMENT, "base64"), filename: "rules.pdf", mediaType: "application/pdf" };
     const messages = [{ role: "user", content: [{ type: "text", text: "How many days of holidays does everybody have?" }, data] }];

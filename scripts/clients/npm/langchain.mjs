@@ -25,7 +25,7 @@ const chain = ChatPromptTemplate.fromMessages([["system", "You answer {who}."], 
 told.chain = await chain.invoke({ who: "people", question: "a question" });
 told.batch = await chain.batch([{ who: "a", question: "left" }, { who: "b", question: "right" }]);
 
-// Most programs set a temperature and a token limit.
+// The model is called with a temperature and a token limit, as most programs do.
 told.cold = (await new ChatOpenAI({ ...options, temperature: 0 }).invoke("cold")).content;
 const short = await new ChatOpenAI({ ...options, temperature: 0, maxTokens: 2 }).invoke("one two three");
 told.short = `${short.content} ${short.response_metadata.finish_reason}`;
@@ -40,7 +40,7 @@ told.responses = { text: response.text, id: response.id ?? response.response_met
 told.responsesStream = "";
 for await (const chunk of await responses.stream("four five six")) told.responsesStream += chunk.text;
 
-// Failures are reported immediately. Their errors make LangChain give up instead of retrying,
+// A failed call must return its error immediately. The error must keep LangChain from retrying,
 // because a retry would run the agent again.
 const caught = async (task) => {
   try {
@@ -53,7 +53,8 @@ told.failed = await caught(() => new ChatOpenAI({ ...options, model: FAILING_AGE
 told.unknown = await caught(() => new ChatOpenAI({ ...options, model: "gpt-nobody" }).invoke("hello"));
 told.unauthenticated = await caught(() => new ChatOpenAI({ ...options, apiKey: "ak_wrong" }).invoke("hello"));
 
-// The connection breaks after the service has sent its response. LangChain retries automatically.
+// The connection breaks after the service has sent its response. LangChain must retry
+// automatically.
 told.broken = await caught(() => new ChatOpenAI({ ...options, configuration: { baseURL: `${BROKEN_BASE_URL}/v1`, defaultHeaders: { "Idempotency-Key": "langchain-1" } } }).invoke("after a break"));
 
 console.log(JSON.stringify(told));

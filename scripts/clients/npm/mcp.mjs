@@ -1,6 +1,6 @@
-// Connects MCP clients to /mcp: the SDK directly, and the SDK through the proxy mcp-remote, which
-// assistants start. Each client lists the agents, calls one with progress, continues the session,
-// cancels a call, and causes errors.
+// Connects MCP's SDK to /mcp, directly and through mcp-remote, the proxy that assistants start.
+// Each client lists the agents, calls one with progress, continues the session, cancels a call, and
+// causes errors.
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -22,8 +22,8 @@ async function connected(transport) {
 
 const connect = (headers) => connected(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }));
 
-// proxied starts mcp-remote as docs/mcp.md describes. If mcp-remote cannot connect, its stderr
-// contains the reason.
+// proxied starts mcp-remote as docs/mcp.md describes and returns a client connected to it. If
+// mcp-remote cannot connect, the error contains what it wrote to stderr.
 const folder = await mkdtemp(`${tmpdir()}/mcp-remote-`);
 async function proxied(key) {
   const transport = new StdioClientTransport({
@@ -36,8 +36,8 @@ async function proxied(key) {
   return connected(transport).catch((error) => { throw new Error(`${error.message}\n${said}`); });
 }
 
-// check runs the same checks for each way to connect. reported matches the progress messages of a
-// call.
+// check runs the checks with a client that is connected in one of the two ways. reported is a
+// pattern for the progress messages of a call.
 async function check(client, name, reported) {
   const mark = name.replace(/\W+/g, "-"); // part of the client's idempotency key and session ID
   assert.equal(client.getServerVersion().name, "parley");
@@ -111,7 +111,7 @@ await bearer.close();
 const steps = /was accepted.*has started.*codeExecution: running.*codeExecution: completed/;
 const results = await Promise.all([
   check(await connect({ "x-api-key": PARLEY_API_KEY }), "@modelcontextprotocol/sdk", steps),
-  check(await proxied(PARLEY_API_KEY), "mcp-remote", /^/), // over stdio, the SDK may drop progress that arrives with the result
+  check(await proxied(PARLEY_API_KEY), "mcp-remote", /^/), // /^/: the SDK may drop progress that arrives with the result
 ]);
 await rm(folder, { recursive: true });
 console.log(JSON.stringify(results));

@@ -5,8 +5,8 @@ import { readFile } from "node:fs/promises";
 
 const collection = JSON.parse(await readFile(process.env.COLLECTION, "utf8"));
 
-// The request for the organization's events is skipped, because its stream never ends. The login
-// request is sent first and the logout request last.
+// The request for the organization's stream of events is skipped, because its stream never ends.
+// The login request is sent first and the logout request last.
 const endless = ["/api/events"];
 const first = ["Sign up", "Log in"];
 const last = ["Log out"];

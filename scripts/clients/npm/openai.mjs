@@ -16,14 +16,14 @@ const { works, refuses } = clientOf("`openai`, JavaScript");
 const user = (content) => ({ role: "user", content });
 const session = (name) => `${name}-${Date.now()}`;
 
-// api calls Parley's own API for data that OpenAI's protocol does not contain.
+// api sends a request to Parley's own API, for data that OpenAI's API does not provide.
 async function api(path, options = {}) {
   const answer = await fetch(PARLEY_BASE_URL + path, { ...options, headers: { "x-api-key": PARLEY_API_KEY } });
   assert.ok(answer.ok, `${path}: ${answer.status}`);
   return answer.json();
 }
 
-// collect reads a stream to its end.
+// collect returns all values of a stream.
 async function collect(stream) {
   const all = [];
   for await (const event of stream) all.push(event);
@@ -230,8 +230,7 @@ const parts = {
     refuses("resume");
   },
 
-  // A failed run must not make the client retry automatically, because a retry would run the agent
-  // again.
+  // A failed run must not make the client retry, because a retry would run the agent again.
   async failures() {
     const recording = at(RECORDING_URL, { maxRetries: 2 });
     const failing = { model: STUB_ID, messages: [user("fault 400: no")] };

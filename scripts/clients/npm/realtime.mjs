@@ -11,7 +11,7 @@ import WebSocket from "ws";
 globalThis.WebSocket ??= WebSocket; // Node 20 has no WebSocket
 
 const { PARLEY_BASE_URL, PARLEY_API_KEY, TLS_URL, ECHO_ID, SAYS_ID, MUTE_ID } = process.env;
-const SPEECH = JSON.parse(process.env.SPEECH); // by name: the spoken text and the path of its audio samples
+const SPEECH = JSON.parse(process.env.SPEECH); // the spoken text and the path of its audio samples, by name
 
 const RATE = 24_000;
 const second = 2 * RATE; // bytes per second of audio
@@ -120,8 +120,8 @@ class Talk {
     };
   }
 
-  // played waits as long as a client needs to play an answer, because speech before the answer's
-  // end would interrupt it.
+  // played waits as long as a client needs to play an answer. Speech before the end of the playback
+  // would interrupt the answer.
   async played({ events, sound }) {
     const first = events.find((e) => e.type === "response.output_audio.delta");
     await wait(first.at + (sound.length / second) * 1000 + 500 - Date.now());
@@ -189,8 +189,8 @@ function checkAnswer({ events, response, sound, transcript }) {
 }
 
 const parts = {
-  // A session with three spoken turns and a typed one. One spoken turn is sent faster than real
-  // time, and another ends with an explicit commit.
+  // Holds a session with three spoken turns and a typed one. One spoken turn is sent faster than
+  // real time, and another ends with an explicit commit.
   async conversation(kind) {
     const talk = await connect(kind);
     assert.equal(talk.session.object, "realtime.session");
@@ -242,8 +242,8 @@ const parts = {
     (report.understood ??= []).push(first, next, transcript, heard);
   },
 
-  // Requests an answer in every way that the API offers. The answer consists of words that the
-  // speech recognizer can recognize.
+  // Requests an answer in every way that the API offers. The speech recognizer knows all words of
+  // the answer.
   async answersWords(kind) {
     const talk = await connect(kind, { model: SAYS_ID });
     talk.say(`say: ${SPEECH.answer.text}`);
@@ -332,7 +332,7 @@ const parts = {
     await assert.rejects(client.realtime.clientSecrets.create({ session: { type: "realtime", model: MUTE_ID } }), OpenAI.BadRequestError);
   },
 
-  // Errors that prevent a session from starting, and errors within a session.
+  // Causes errors that prevent a session from starting, and errors within a session.
   async errors(kind) {
     await refused(kind, { apiKey: "ak_none" }, 401);
     await refused(kind, { model: "ag_00000000000000000000000000" }, 404);
@@ -363,7 +363,7 @@ const parts = {
     talk.close();
   },
 
-  // Clients can retrieve items. Answers take the items into account that a client has added.
+  // Clients can retrieve items. The model receives items that a client has added.
   async items(kind) {
     const talk = await connect(kind);
     const item = { type: "message", role: "user", content: [{ type: "input_text", text: "Look at me." }], id: "item_mine" };
@@ -394,8 +394,8 @@ async function refused(kind, options, status) {
   if (kind === "OpenAIRealtimeWS" && status) assert.match(talk.errors[0].message, new RegExp(`${status}`));
 }
 
-// Both clients run simultaneously in separate sessions. The first part takes longest, so it runs in
-// parallel with the others.
+// Both clients run simultaneously in separate sessions. The first part of the script takes longest,
+// so it runs in parallel with the other parts.
 const chosen = process.argv.slice(2);
 const run = async (name, kind) => {
   try {
@@ -419,4 +419,4 @@ assert.equal(new Set(seen.map((e) => e.event_id)).size, seen.length, "an event I
 assert.ok(seen.every((e) => e.event_id && e.type));
 report.types = [...new Set(seen.map((e) => e.type))].sort();
 console.log(JSON.stringify({ ...report, parts: Object.keys(parts).length }));
-process.exit(0); // rejected sockets may stay open and would keep the process running
+process.exit(0); // open sockets of rejected connections would keep the process running

@@ -9,8 +9,8 @@ const organization = { "x-organization-id": ORGANIZATION_ID };
 const client = new OpenAI({ apiKey: MEMBER_KEY, baseURL: `${PARLEY_BASE_URL}/v1`, maxRetries: 0, defaultHeaders: organization });
 const get = async (path, key = PARLEY_API_KEY) => (await fetch(PARLEY_BASE_URL + path, { headers: { "x-api-key": key, ...organization } })).json();
 
-// refused sends a message whose run fails. It returns the client's error, and the run as Parley's
-// API shows it to an admin and to a member.
+// refused sends a message whose run fails. It returns the client's error and two forms of the run
+// object: for an admin and for a member.
 async function refused(model, content) {
   const error = await client.chat.completions.create({ model, messages: [{ role: "user", content }] }).then(() => assert.fail("no error"), (e) => e);
   assert.ok(error instanceof OpenAI.BadRequestError, String(error));
@@ -24,8 +24,8 @@ async function refused(model, content) {
 
 const attempts = ({ spans }) => spans.filter(({ provider }) => provider).map(({ provider }) => provider);
 
-// The provider rejects a request. The error shows no credentials, no addresses, and only the
-// beginning of a long message.
+// The provider rejects a request. The client's error shows no credentials, no addresses, and only
+// the beginning of a long message.
 const secret = "sk-proj-abcdefghijklmnopqrstuvwx";
 const rejected = await refused(STUB_ID, `refuse max_tokens: must be at most 8192. Key ${secret} at https://internal.example/v1. ${"More. ".repeat(500)}`);
 assert.equal(rejected.error.code, "model_rejected");
@@ -44,8 +44,8 @@ for (const [fault, code, number] of [["401", "model_rejected", 401], ["quota", "
   assert.deepEqual(attempts(timeline), [run.error.provider]);
 }
 
-// After a rate limit error, the worker first retries the model call, and then the run is retried.
-// The timeline shows why the first attempt failed.
+// After rate limit errors of the provider, the worker retries the model call a few times, and then
+// the run gets another attempt. The run's timeline shows why the first attempt failed.
 const limited = await client.chat.completions.create({ model: STUB_ID, messages: [{ role: "user", content: "fault 429*4: refusal-429" }] });
 assert.equal(limited.choices[0].message.content, "echo: refusal-429");
 const waited = await get(`/api/runs?id=${limited.parley.runId}&timeline=1`);

@@ -1,4 +1,4 @@
-// Functions for scripts that stop answers: they read runs and sessions of the service.
+// Functions that read runs and sessions from the service. Scripts that stop answers use them.
 import assert from "node:assert/strict";
 
 const { PARLEY_BASE_URL, PARLEY_API_KEY } = process.env;
@@ -25,7 +25,7 @@ export async function cancelled(runId) {
   }
 }
 
-// shows checks that the session contains the text that the user saw, and marks the answer as
+// shows checks that the session contains the part of the answer that the user saw, marked as
 // interrupted.
 export async function shows(agentId, sessionId, text) {
   const { messages } = await get(`/api/sessions?id=${sessionId}&agentId=${agentId}`);

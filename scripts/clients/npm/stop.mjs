@@ -16,7 +16,7 @@ const { PARLEY_BASE_URL, PARLEY_API_KEY, STUB_ID, LEAVING_URL, RETRIED } = proce
 const took = {};
 const openai = new OpenAI({ baseURL: `${PARLEY_BASE_URL}/v1`, apiKey: PARLEY_API_KEY });
 
-// Another client with the same key has a run that none of these parts may cancel.
+// Another client with the same key has a run that none of the following parts may cancel.
 const neighbour = await openai.responses.create({ model: STUB_ID, input: long("neighbour"), stream: true, conversation: "stop-neighbour" });
 const neighbours = (async () => { for await (const event of neighbour) if (event.type === "response.completed") return true; return false; })();
 
@@ -60,8 +60,8 @@ await assert.rejects((async () => {
 assert.deepEqual([last.type, last.response.status], ["response.failed", "cancelled"]);
 await shows(STUB_ID, "stop-cancel", said.slice(0, 100));
 
-// OpenAI's client times out and retries twice. All its requests attach to one run, whose answer it
-// gets.
+// OpenAI's client times out and retries twice. All three requests attach to one run, and the client
+// gets that run's answer.
 const impatient = new OpenAI({ baseURL: `${PARLEY_BASE_URL}/v1`, apiKey: PARLEY_API_KEY, timeout: 1_500, maxRetries: 2 });
 const late = await impatient.responses.create({ model: STUB_ID, input: "sleep 3s: late", conversation: "stop-late" });
 assert.match(late.output_text, /late/);
@@ -76,8 +76,8 @@ const twin = { model: STUB_ID, input: "sleep 1s: twin" };
 const twins = await Promise.all([openai.responses.create(twin), openai.responses.create(twin)]);
 assert.notEqual(twins[0].parley.runId, twins[1].parley.runId);
 
-// The AI SDK's provider does not announce that a request is a retry. So the run of the lost request
-// is cancelled.
+// The AI SDK's provider does not announce that a request is a retry. The service therefore cancels
+// the run of the lost request.
 const provider = createOpenAI({ baseURL: `${LEAVING_URL}/v1`, apiKey: PARLEY_API_KEY });
 const silent = await generateText({ model: provider.responses(STUB_ID), prompt: RETRIED, providerOptions: { openai: { conversation: "stop-silent" } } });
 assert.equal(silent.text, "echo: " + RETRIED);

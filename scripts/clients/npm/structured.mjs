@@ -35,7 +35,7 @@ assert.deepEqual(JSON.parse(object.choices[0].message.content), { watts: "7" });
 const fixed = await openai.chat.completions.create({ model: FIXED_ID, messages });
 assert.deepEqual(JSON.parse(fixed.choices[0].message.content), { age: 36 });
 
-// A run whose model answers with plain text fails, and no part of the text is shown.
+// If the model answers with plain text, the run fails, and the client receives no part of the text.
 const invalid = { model: ECHO_ID, messages, response_format: zodResponseFormat(Person, "person") };
 for (const request of [() => openai.chat.completions.parse(invalid), () => openai.chat.completions.stream(invalid).finalChatCompletion()]) {
   await assert.rejects(request, (error) => error.code === "output_invalid");
@@ -61,7 +61,7 @@ const compatible = createOpenAICompatible({ name: "parley", apiKey: PARLEY_API_K
 for (const model of [provider.chat(LAMPS_ID), provider.responses(LAMPS_ID), compatible(LAMPS_ID)]) {
   assert.deepEqual((await generateObject({ model, schema: Person, prompt: message, maxRetries: 0 })).object, person);
   const streamed = streamObject({ model, schema: Person, prompt: message, maxRetries: 0 });
-  for await (const _ of streamed.partialObjectStream); // the object is ready when the stream has been read
+  for await (const _ of streamed.partialObjectStream); // the complete object is available when the stream has been read to its end
   assert.deepEqual(await streamed.object, person);
 }
 

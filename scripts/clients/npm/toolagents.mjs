@@ -1,5 +1,5 @@
-// Lets agents call functions of the client through frameworks. The frameworks call the functions in
-// a loop, hand the chat over to another agent, or end with data that matches a schema. The Parley
+// Lets agents call functions of the client through frameworks. Each framework calls the functions
+// in a loop, hands the chat over to another agent, or returns data that matches a schema. Parley's
 // agent also has its own tool, which books in a ledger; the Go test counts the bookings.
 import assert from "node:assert/strict";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
@@ -74,8 +74,8 @@ const parts = {
     assert.deepEqual(structuredResponse, { degrees: 7 });
   },
 
-  // The forecaster returns data made from a function's result. The reception hands its chat over to
-  // the forecaster.
+  // The agent "forecaster" returns data that it makes from a function's result. The agent
+  // "reception" hands the chat over to it.
   async handoffs() {
     for (const useResponses of [true, false]) await handOver(useResponses);
   },

@@ -161,7 +161,7 @@ class Retries(Case):
         self.assertEqual(len(self.pauses), 6)
         for pause, most in zip(self.pauses, (0.5, 1, 2, 4, 8, 8)):
             self.assertTrue(0.75 * most <= pause <= most, self.pauses)
-        self.assertNotEqual(self.pauses, [0.5, 1, 2, 4, 8, 8])  # with jitter, so clients that fail together do not retry together
+        self.assertNotEqual(self.pauses, [0.5, 1, 2, 4, 8, 8])  # the pauses must be random, so that clients do not retry together
 
     def test_which_requests_are_retried(self):
         for status, code, retryable, attempts in [
@@ -223,7 +223,7 @@ class Retries(Case):
             client.agents.create(name="one", system_prompt="x")
         self.assertIsInstance(caught.exception, parley.APIConnectionError)
         self.assertIn(service.url, str(caught.exception))
-        self.assertEqual(len(self.pauses), 2)  # retried, because the request was never sent
+        self.assertEqual(len(self.pauses), 2)  # the client retries, because the request was never sent
 
     def test_timeouts(self):
         over = threading.Event()
@@ -233,7 +233,7 @@ class Retries(Case):
             with self.assertRaises(builtins.TimeoutError) as caught:
                 self.client(service, timeout=0.1, max_retries=1).agents.get("ag_1")
             self.assertIsInstance(caught.exception, parley.APITimeoutError)
-            self.assertTrue(wait_until(lambda: len(service.requests) == 2))  # the service's thread may handle the request late
+            self.assertTrue(wait_until(lambda: len(service.requests) == 2))  # the service may record the request late
 
     def test_waiting_for_a_run_ends(self):
         service = self.service(answer(202, {"id": "run_1", "status": "queued"}), answer(200, {"id": "run_1", "status": "running"}))
@@ -576,7 +576,7 @@ class Async(Case):
 
                 task = asyncio.create_task(read())
                 await reading.wait()
-                await asyncio.sleep(0)  # the task now waits for the next event
+                await asyncio.sleep(0)  # lets the task run until it waits for the next event
                 task.cancel()
                 with self.assertRaises(asyncio.CancelledError):
                     await task
@@ -597,7 +597,7 @@ class Async(Case):
         async def main():
             async with self.client(service, parley.AsyncParley) as client:
                 with self.assertRaises(builtins.TimeoutError):
-                    async with asyncio.timeout(2):  # the client must send the request within this time
+                    async with asyncio.timeout(2):  # fails the test if the client does not send the request
                         await client.agents.get("ag_1")
                 self.assertTrue(await asyncio.to_thread(service.left.acquire, timeout=10), "the connection is still open")
 
@@ -643,7 +643,7 @@ class Async(Case):
         together = threading.Barrier(50)
 
         def step(handler):
-            together.wait(20)  # keeps each stream open until all are open
+            together.wait(20)  # keeps each stream open until all streams are open
             number = handler.path.partition("id=run_")[2].partition("&")[0]
             events(*(frame(f"1.{n}", "message.delta", text=f"{number}.{n} ") for n in range(1, 40)), ended("1.40", number))(handler)
 

@@ -1,4 +1,4 @@
-// A program that uses the client. The compiler checks it; it never runs.
+// A program that uses the client. The test only compiles it.
 import {
   APIError, orThrow, Parley, RunFailedError, WaitEndedError,
   type Agent, type CompletedRun, type Document, type Hook, type NewAgent, type Page, type Run, type RunEvent, type RunStatus, type RunStream,
@@ -76,7 +76,7 @@ export async function wrong(): Promise<void> {
   await client.knowledge.upload({ file: new Uint8Array(1) });
   // @ts-expect-error the answer may be missing
   (await client.runs.get("run_x")).message.toUpperCase();
-  // @ts-expect-error only some events have a text
+  // @ts-expect-error the field text must not exist on all events
   for await (const event of client.runs.stream("run_x")) event.data.text;
   // @ts-expect-error an unknown option
   new Parley({ key: "ak_x" });

@@ -1,5 +1,5 @@
-// Makes calls through a proxy that drops the first response to each. The client's retries attach to
-// the existing runs.
+// Sends requests through a proxy that drops the first response to each request. The client's
+// retries attach to the existing runs.
 import { clientOf } from "./features.mjs";
 import assert from "node:assert/strict";
 import { Parley } from "parley-sdk";

@@ -1,4 +1,4 @@
-// Prints the methods of the client, as group.method.
+// Prints the name of each method of the client, in the form group.method.
 import { Parley } from "parley-sdk";
 
 const internal = ["constructor", "submit", "streamCall"];

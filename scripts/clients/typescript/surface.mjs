@@ -116,8 +116,8 @@ async function decisions() {
 }
 
 async function waits() {
-  // With this timeout, the service waits for only one second, so a slow answer takes more than one
-  // request.
+  // With this timeout, the client lets the service wait for at most one second, so a slow answer
+  // needs more than one request.
   let requests = 0;
   const counted = new Parley({ timeout: 6_000, fetch: (url, init) => (requests++, fetch(url, init)) });
   const run = await counted.chat({ agentId: process.env.STUB_ID, message: "sleep 2500ms: hello" }).orThrow();
@@ -127,7 +127,7 @@ async function waits() {
 async function aborts() {
   const controller = new AbortController();
   const watched = new Parley({ fetch: (url, init) => {
-    if (init.method === "GET") controller.abort(); // a GET means that the run was accepted and the client waits for it
+    if (init.method === "GET") controller.abort(); // the client sends a GET request once the service has accepted the run
     return fetch(url, init);
   } });
   const question = { agentId: process.env.STUB_ID, message: "sleep 1500ms: hello" };

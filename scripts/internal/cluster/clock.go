@@ -17,8 +17,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// clockVariable is the environment variable with the clock offset of a program built by Skewed, in
-// seconds.
+// clockVariable is the environment variable from which a program built by Skewed reads its clock
+// offset, in seconds.
 const clockVariable = "PARLEY_TEST_CLOCK_OFFSET"
 
 // clockSource is Go source that Skewed adds to the standard library's package time.
@@ -64,7 +64,8 @@ func Skewed(tb testing.TB) (path string, err error) {
 	}
 
 	changed := strings.Replace(string(source), nowCall, strings.Replace(nowCall, "\n", "\n\tsec += parleyTestOffset\n", 1), 1)
-	// The file names are the same for every build in a checkout, so that the build cache applies.
+	// The file names are the same for every build in a checkout, so that Go's build cache can be
+	// used.
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", err

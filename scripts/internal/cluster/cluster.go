@@ -32,7 +32,8 @@ const (
 )
 
 const (
-	// readyWithin bounds the time until all parts are ready. It allows for a slow or busy machine.
+	// readyWithin is the time within which all parts must be ready. It is long enough for a slow or
+	// busy machine.
 	readyWithin  = 3 * time.Minute
 	readyPoll    = 20 * time.Millisecond
 	databaseName = "parley"
@@ -62,7 +63,7 @@ type Cluster struct {
 
 	options  Options
 	dir      string        // directory of the log files
-	add      func(p *Part) // keeps a part running until the test ends
+	add      func(p *Part) // starts a part and restarts it whenever it ends, until the test ends
 	wg       sync.WaitGroup
 	natsPort int
 	pgPort   int
@@ -123,7 +124,8 @@ func (c *Cluster) Of(kinds ...string) (found []*Part) {
 	return found
 }
 
-// AwaitReady waits until all parts are ready. It returns the parts that are not ready in time.
+// AwaitReady waits until all parts are ready. After a timeout, it returns the parts that are not
+// ready.
 func (c *Cluster) AwaitReady(ctx context.Context, within time.Duration) (slow []*Part) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -142,7 +144,7 @@ func (c *Cluster) AwaitReady(ctx context.Context, within time.Duration) (slow []
 	}
 }
 
-// Count returns the number of lines that contain a text in the logs of all parts of a kind.
+// Count returns the number of log lines that contain a text, over all parts of a kind.
 func (c *Cluster) Count(kind, text string) (lines int) {
 	for _, p := range c.Of(kind) {
 		lines += strings.Count(string(readFrom(p.log, 0)), text)
@@ -208,7 +210,7 @@ func (c *Cluster) startNATS(tb testing.TB) {
 
 	c.Store, c.natsPort = filepath.Join(dir, "store"), testkit.FreePort(tb)
 	// max_file_store is set explicitly. Its default is the free disk space when the server starts.
-	// A server that starts on a full disk would then have no room for its streams.
+	// With this default, a server that starts on a full disk would have no room for its streams.
 	config := fmt.Sprintf("listen: \"127.0.0.1:%d\"\njetstream { store_dir: %q, max_file_store: 1GB }\n", c.natsPort, c.Store)
 	path := filepath.Join(c.dir, "nats.conf")
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {

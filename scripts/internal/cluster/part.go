@@ -35,7 +35,7 @@ func (l *instance) over() bool {
 // Part is one of the cluster's processes or servers. It is restarted whenever it ends. Its methods
 // may be called from any goroutine.
 type Part struct {
-	// Name is for example "agent 2". Kind is then "agent".
+	// Kind is the kind of the part, such as "agent". Name is the kind and a number, as in "agent 2".
 	Name, Kind string
 	// URL is the base URL of an ingress through its proxy Front. Other parts have none.
 	URL string
@@ -56,7 +56,7 @@ type Part struct {
 	starts    int
 	failed    int // number of failed starts, including those that ended before the part was ready
 	lastFail  string
-	ended     []string // descriptions of the unexpected ends after the part was ready
+	ended     []string // descriptions of the times that the part ended unexpectedly after it was ready
 }
 
 // Extra contains changes that apply to the next starts of a part.
@@ -101,8 +101,8 @@ func (p *Part) noteStart(l *instance) {
 	p.starts++
 }
 
-// noteEnd records that the part is down, and why if it was not killed or excused. After a kill, it
-// calls the function meanwhile before the restart.
+// noteEnd records that the part is down. If it was neither killed nor excused, noteEnd also records
+// the reason. After a kill, it calls the function meanwhile before the restart.
 func (p *Part) noteEnd(ctx context.Context, l *instance) {
 	p.mu.Lock()
 	killed, meanwhile, excused := p.killed, p.meanwhile, p.excused
@@ -157,8 +157,8 @@ func (p *Part) Term() bool {
 	return p.killed
 }
 
-// Excuse allows the part to end once without a kill, for example because its disk is full. The next
-// restart withdraws the permission.
+// Excuse allows the part to end once without a kill, for example because its disk is full. The
+// permission ends at the next restart.
 func (p *Part) Excuse() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -186,7 +186,7 @@ func (p *Part) Cont() {
 	p.frozen = false
 }
 
-// Next sets the changes that apply to the part's next starts.
+// Next sets the changes that apply to the next starts of the part.
 func (p *Part) Next(extra Extra) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -214,7 +214,7 @@ func (p *Part) PID() int {
 // History counts a part's starts and failures.
 type History struct {
 	Starts       int
-	FailedStarts int      // ends without a kill before the part was ready, usually because its servers were down
+	FailedStarts int      // starts after which the part ended by itself before it was ready, usually because its servers were down
 	LastFailure  string   // the reason for the last failed start
 	Ended        []string // unexpected ends after the part was ready
 }

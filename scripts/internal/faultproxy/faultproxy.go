@@ -73,7 +73,8 @@ func Start(tb testing.TB, target string) *Proxy {
 	}
 
 	// Each request to the service uses its own connection, so that a fault affects no other
-	// request. Compression is off, because the proxy cannot cut a compressed body at a chosen byte.
+	// request. Compression is off, because a chosen byte of the text has no position in a
+	// compressed body.
 	p := &Proxy{tb: tb, target: to, client: &http.Transport{DisableKeepAlives: true, DisableCompression: true}, doors: map[string]*Door{}}
 	p.server = httptest.NewServer(p)
 	tb.Cleanup(func() {
@@ -88,7 +89,7 @@ func (p *Proxy) Pass() *Door { return p.door(pass{}) }
 
 // DropFirst returns a door that loses the first response to every distinct POST (by method, path
 // and Idempotency-Key). It closes the connection after the service has responded and before it
-// sends any byte to the client. It passes later attempts on.
+// sends any byte to the client. It passes on all later responses.
 func (p *Proxy) DropFirst() *Door { return p.door(&dropFirst{dropped: map[string]bool{}}) }
 
 // DropWhen returns a door that, like DropFirst, closes the connection of every distinct POST once,
@@ -99,8 +100,8 @@ func (p *Proxy) DropWhen(ready func() bool) *Door {
 }
 
 // CutStreams returns a door that cuts the first n event streams in the middle of a frame. The seed
-// selects the position, between after and twice after bytes. Half of the cuts close the connection
-// gracefully, and the other half reset it.
+// selects the position of each cut, which is between after and 2*after bytes. Half of the cuts
+// close the connection gracefully, and the other half reset it.
 func (p *Proxy) CutStreams(n, after int, seed uint64) *Door {
 	return p.door(newCutStreams(n, after, seed))
 }
@@ -134,7 +135,7 @@ func (d *Door) Requests() []Request {
 	return slices.Clone(d.asked)
 }
 
-// Sent returns the requests with a method and a path. It ignores their queries.
+// Sent returns the requests with the given method and path, and any query.
 func (d *Door) Sent(method, path string) []Request {
 	return slices.DeleteFunc(d.Requests(), func(r Request) bool {
 		bare, _, _ := strings.Cut(r.Path, "?")
@@ -195,14 +196,14 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request, path string) {
 		}
 	}
 
-	strikes := func() { d.fault(n, made.name) } // recorded before the client can observe the fault
+	strikes := func() { d.fault(n, made.name) } // records the fault before the client can notice it
 	if !deliver(w, answer, made, strikes, broken) && made.spare != nil {
 		made.spare()
 	}
 }
 
 // watch cancels a request while the service handles it, if the door's rule requires that. The
-// function unwatch ends the watch and reports whether it has canceled the request.
+// returned function unwatch ends the watch and reports whether watch has canceled the request.
 func (d *Door) watch(r *http.Request) (watched *http.Request, unwatch func() bool) {
 	rule, ok := d.rule.(*dropWhen)
 	if !ok || !rule.first(r) {
@@ -293,7 +294,7 @@ func deliver(w http.ResponseWriter, answer *http.Response, made cut, strikes fun
 	for {
 		n, err := answer.Body.Read(buffer)
 		piece := buffer[:n]
-		strike := made.at > 0 && passed+n >= made.at // checked before sending, because sent bytes cannot be withdrawn
+		strike := made.at > 0 && passed+n >= made.at // before anything is sent, because sent bytes cannot be withdrawn
 		if strike {
 			piece = inFrame(piece[:made.at-passed], last)
 		}
@@ -320,7 +321,8 @@ func deliver(w http.ResponseWriter, answer *http.Response, made cut, strikes fun
 	}
 }
 
-// inFrame removes the final newlines from a piece that would otherwise end with a complete frame.
+// inFrame returns a piece without its final newlines if the piece would otherwise end with a
+// complete frame.
 func inFrame(piece []byte, before byte) []byte {
 	for len(piece) > 0 && piece[len(piece)-1] == '\n' && (len(piece) > 1 && piece[len(piece)-2] == '\n' || len(piece) == 1 && before == '\n') {
 		piece = piece[:len(piece)-1]

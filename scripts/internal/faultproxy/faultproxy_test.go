@@ -194,7 +194,8 @@ func TestCutStreams(t *testing.T) {
 	}
 }
 
-// TestSpares checks that an unused cut applies to the next stream if a stream ends before its cut.
+// TestSpares checks that a cut applies to the next stream if a stream ends before the position of
+// its cut.
 func TestSpares(t *testing.T) {
 	t.Parallel()
 	door := faultproxy.Start(t, newService(t).URL).CutStreams(1, len(stream), 1)
@@ -208,7 +209,7 @@ func TestSpares(t *testing.T) {
 	}
 }
 
-// TestNeverAtFrames moves the cut byte by byte and checks that it is never at the end of a frame.
+// TestNeverAtFrames cuts a stream at each byte and checks that no cut is at the end of a frame.
 func TestNeverAtFrames(t *testing.T) {
 	t.Parallel()
 	proxy := faultproxy.Start(t, newService(t).URL)

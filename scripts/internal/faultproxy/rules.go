@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// cut describes how much of a response is passed on and how the connection is closed then.
+// cut describes how much of a response is passed on and how the connection is closed afterwards.
 type cut struct {
 	at    int // maximum number of body bytes to pass on; 0: nothing, not even the headers; negative: the whole response
 	reset bool
@@ -104,7 +104,7 @@ func (f *cutStreams) after(_ *http.Request, answer *http.Response) cut {
 	return cut{at: f.least + f.random.IntN(f.least), reset: f.random.IntN(2) == 0, name: "cut", spare: f.spare}
 }
 
-// spare returns an unused cut, which then applies to the next stream.
+// spare makes an unused cut apply to the next stream.
 func (f *cutStreams) spare() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -13,7 +13,7 @@ type Block struct {
 	Document string // path relative to the repository
 	Line     int    // line number of the opening fence
 	Language string
-	File     string // file name that a comment on the first line states, or ""
+	File     string // file name in a comment on the first line of the block, or ""
 	Text     string
 }
 
@@ -31,8 +31,8 @@ var commands = regexp.MustCompile(`(?m)^\s*(\$ |(bash|cat|cd|claude|cmp|curl|doc
 // Command returns the first shell command in a text, or "".
 func Command(text string) string { return commands.FindString(text) }
 
-// Read returns a document's blocks. It returns an error if a code block is not fenced with
-// backticks at the beginning of a line or list item, because no test would run such a block.
+// Read returns a document's blocks. It returns an error for a code block in any other form than a
+// fence of backticks at the beginning of a line or list item. No test would run such a block.
 func Read(document, text string) ([]Block, error) {
 	r := reader{document: document}
 	for line := range strings.SplitSeq(text, "\n") {
@@ -56,7 +56,7 @@ type reader struct {
 	fence    string   // fence of the open block; empty between blocks
 	indent   string   // indentation of the open block
 	blank    bool     // whether the previous line was blank
-	item     bool     // whether the line is in a list, whose text may be indented
+	item     bool     // whether the current line is in a list, where text may be indented
 }
 
 var (

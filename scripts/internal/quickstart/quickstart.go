@@ -15,8 +15,8 @@ import (
 // BannerEnd is a part of the last line that `parley up` prints when it is ready.
 const BannerEnd = "Press Ctrl-C to stop."
 
-// Environment returns the environment variables for `parley up`: only data directory and port are
-// set.
+// Environment returns the environment variables for `parley up`: only the data directory and the
+// port are set.
 func Environment(dir string, port int) []string {
 	return []string{
 		"DATA_DIR=" + dir, "HOST=127.0.0.1", "PORT=" + strconv.Itoa(port), "DATABASE_URL=", "NATS_URL=", "SECRETS_KEY=",

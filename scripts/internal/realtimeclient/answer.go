@@ -99,7 +99,8 @@ func (a *Answer) take(e Event) error {
 	return nil
 }
 
-// Longest returns the longest pause between two audio deltas and the number of deltas before it.
+// Longest returns the longest pause between two audio deltas and the number of deltas that arrived
+// before the pause.
 func (a *Answer) Longest() (pause time.Duration, behind int) {
 	for i := 1; i < len(a.Frames); i++ {
 		if d := a.Frames[i].At.Sub(a.Frames[i-1].At); d > pause {
@@ -109,8 +110,8 @@ func (a *Answer) Longest() (pause time.Duration, behind int) {
 	return pause, behind
 }
 
-// StarvedTime returns how long a player would be silent in total if it played the audio from the
-// first delta on, as the deltas arrived.
+// StarvedTime returns the total time of silence for a listener whose player begins at the first
+// delta and must wait whenever a delta arrives late.
 func (a *Answer) StarvedTime() time.Duration {
 	if len(a.Frames) == 0 {
 		return 0

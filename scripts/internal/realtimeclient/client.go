@@ -27,7 +27,7 @@ type Options struct {
 	Header  http.Header
 }
 
-// Client is an open connection. One goroutine may send while another one reads.
+// Client is an open connection. One goroutine may send while another goroutine reads.
 type Client struct {
 	socket *websocket.Conn
 	stop   context.CancelFunc
@@ -38,7 +38,7 @@ type Client struct {
 	notify chan struct{} // signals a new event; its capacity is 1
 }
 
-// RefusedError reports a response that does not upgrade the connection to WebSocket.
+// RefusedError reports that the service responded without upgrading the connection to WebSocket.
 type RefusedError struct {
 	Status int
 	Body   string
@@ -83,7 +83,7 @@ func refusal(res *http.Response, err error) error {
 	defer res.Body.Close()
 	var body strings.Builder
 	raw := make([]byte, 4<<10)
-	n, _ := res.Body.Read(raw) // the library keeps the first KiB of the body
+	n, _ := res.Body.Read(raw) // the body contains at most its first KiB, because the library keeps no more
 	body.Write(raw[:n])
 	return &RefusedError{Status: res.StatusCode, Body: body.String()}
 }
@@ -227,6 +227,6 @@ func (c *Client) Leave() {
 	_ = c.socket.CloseNow() // without a closing handshake
 }
 
-// CloseCode returns the close status from the service that an error of Next or Until contains. It
-// returns -1 if the error contains none.
+// CloseCode returns the WebSocket close status in an error of Next or Until. It returns -1 if the
+// error contains none.
 func CloseCode(err error) int { return int(websocket.CloseStatus(err)) }

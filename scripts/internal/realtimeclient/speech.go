@@ -48,8 +48,8 @@ func Speech(ctx context.Context, voice, text string) ([]byte, error) {
 
 var errWAV = errors.New("reading WAV: unexpected format")
 
-// readWAV parses the output of espeak-ng to a pipe: a format chunk and a sample chunk, whose length
-// is not valid.
+// readWAV returns the samples in the output that espeak-ng writes to a pipe. The output has a
+// format chunk and a sample chunk, and the length in the sample chunk is not valid.
 func readWAV(wav []byte) (samples []int16, rate int, err error) {
 	const head = 44
 	if len(wav) < head || string(wav[:4]) != "RIFF" || string(wav[36:40]) != "data" || binary.LittleEndian.Uint16(wav[22:]) != 1 {
@@ -61,7 +61,7 @@ func readWAV(wav []byte) (samples []int16, rate int, err error) {
 	return samples, int(binary.LittleEndian.Uint32(wav[24:])), nil
 }
 
-// resample converts the sample rate by windowed sinc interpolation.
+// resample converts audio to another sample rate by windowed sinc interpolation.
 func resample(in []int16, from, to int) []int16 {
 	const lobes = 16
 	step, cut := float64(from)/float64(to), math.Min(1, float64(to)/float64(from))

@@ -133,9 +133,9 @@ var Operations = []Operation{
 	{ID: "llms", None: document},
 }
 
-// Extra lists the methods of only some SDKs: "go", "python" or "typescript".
+// Extra lists the methods that only some SDKs have, by SDK: "go", "python" or "typescript".
 var Extra = map[string][]string{
-	"go":         {"knowledge.add", "knowledge.replace"}, // one method each in the other SDKs, whose arguments may have several types
+	"go":         {"knowledge.add", "knowledge.replace"}, // in the other SDKs, one method takes arguments of several types
 	"python":     {"chat.parse", "automations.parse"},    // the Go SDK has Run.Parse instead
 	"typescript": {"chat.parse", "automations.parse", "runs.runTools"},
 }

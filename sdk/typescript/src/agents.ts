@@ -6,7 +6,7 @@ import type {
   PromptPreviewRequest, Template,
 } from "./types.js";
 
-/** A filter for agents. `q` is a part of their names. */
+/** A filter for agents. `q` is a text that their names contain. */
 export type AgentQuery = Omit<GetAgentsQuery, "id">;
 
 /** A page of the templates. */
@@ -67,13 +67,13 @@ export class Agents {
     return this.#transport.json({ method: "POST", path, query: { id: idOf(id), action: "check" }, repeatable: false }, options);
   }
 
-  /** Returns an agent's system prompt, or another one, with the values that its variables would have. */
+  /** Returns an agent's system prompt, or the given one, with its variables replaced by values. */
   async preview(id: string, body: PromptPreviewRequest = {}, options?: RequestOptions): Promise<PromptPreview> {
     return this.#transport.json({ method: "POST", path, query: { id: idOf(id), action: "preview" }, body }, options);
   }
 }
 
-/** The templates, with which everyone may chat. */
+/** Lists the templates. Every caller may chat with them. */
 export class Templates {
   readonly #transport: Transport;
 

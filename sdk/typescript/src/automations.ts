@@ -7,7 +7,7 @@ import { random, type Runs } from "./runs.js";
 import type { RequestOptions, Transport } from "./transport.js";
 import type { Automation, AutomationTrigger, GetAutomationsQuery } from "./types.js";
 
-/** A trigger: `message`, or `input` with a message and further data. */
+/** A trigger. It has either `message`, or `input`, which contains a message and further data. */
 export type AutomationParams = Omit<AutomationTrigger, "input"> &
   ({ message: string; input?: undefined } | { input: AutomationTrigger["input"]; message?: undefined }) & {
     /** The automation's id, by which runs can be filtered. */

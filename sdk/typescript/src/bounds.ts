@@ -1,8 +1,8 @@
 import { ConnectionError, ParleyError, TimeoutError } from "./errors.js";
 
 /**
- * Limits the duration of a request. It ends when the caller's signal aborts or when a timeout
- * expires. Each received chunk restarts the timeout.
+ * Limits the duration of a request. The request ends when the caller's signal aborts or when the
+ * timeout expires. Each received chunk restarts the timeout.
  */
 export class Bounds {
   readonly #caller: AbortSignal | undefined;
@@ -40,7 +40,7 @@ export class Bounds {
     this.#controller.abort();
   }
 
-  /** Returns the error to throw for an error that ended the request. */
+  /** Returns the error to throw if the request failed with the given error. */
   error(thrown: unknown): unknown {
     if (this.#caller?.aborted) return this.#caller.reason;
     if (this.signal.reason instanceof TimeoutError) return this.signal.reason;
@@ -49,7 +49,7 @@ export class Bounds {
   }
 }
 
-// Node's message is only "fetch failed". The reason is in the cause.
+// The message of Node's error is only "fetch failed". Its cause has the reason.
 function messageOf(thrown: unknown): string {
   const { cause, message } = thrown as Error;
   return cause instanceof Error ? `${message}: ${cause.message || (cause as { code?: string }).code}` : message;

@@ -9,7 +9,7 @@ import type { ChatMessage } from "./types.js";
 
 /** A message to an agent or a template. */
 export type ChatParams = ({ agentId: string; templateId?: undefined } | { templateId: string; agentId?: undefined }) & {
-  /** The person's message. It may be missing if there are attachments. */
+  /** The text of the message. It may be omitted if there are attachments. */
   message?: ChatMessage["message"] | undefined;
   /** Images and documents of the message. */
   attachments?: ChatMessage["attachments"] | undefined;
@@ -20,7 +20,7 @@ export type ChatParams = ({ agentId: string; templateId?: undefined } | { templa
   sessionId?: ChatMessage["sessionId"] | undefined;
   /** Tools that this program executes itself; see `runs.submitToolResults` and `runs.runTools`. */
   tools?: ChatMessage["tools"] | undefined;
-  /** The form of the answer. The default is the agent's `outputSchema`. */
+  /** The JSON Schema of the answer. The default is the agent's `outputSchema`. */
   output?: ChatMessage["output"] | undefined;
   /**
    * Identifies this message: repeating it with the same key returns the same run. The default is a
@@ -48,8 +48,8 @@ export interface Chat {
 }
 
 /**
- * Returns the chat of a client. Visitors may not read runs. They wait for a run, and resume its
- * stream, by repeating the message.
+ * Returns the `chat` of a client. Visitors may not read runs. To wait for a run or to resume its
+ * stream, they send the message again with the same key.
  */
 export function chatOf(transport: Transport, runs: Runs, visitor: boolean): Chat {
   const chat = (params: ChatParams & { wait?: boolean | undefined }, options: RequestOptions = {}): RunPromise =>
@@ -83,7 +83,8 @@ function messageOf(params: ChatParams & { wait?: boolean | undefined }, stream?:
   return { call: { method: "POST", path: "/api/agents", query, headers: { "Idempotency-Key": key }, body }, key };
 }
 
-// The session is derived from the key. With another session, the same key would conflict.
+// The session id is derived from the key. A retry with the same key but another session would be
+// rejected as a conflict.
 function sessionOf(key: string): string {
   if ([...key].length > 124) throw new ParleyError("sessionId is required with an idempotencyKey of more than 124 characters");
   return `key-${key}`;

@@ -11,7 +11,7 @@ import { Runs } from "./runs.js";
 import { Sessions } from "./sessions.js";
 import { Transport, type Settings } from "./transport.js";
 
-/** The settings of a client. Missing settings come from the environment, if there is one. */
+/** The settings of a client. Missing settings come from the environment, if the runtime has one. */
 export interface ParleyOptions {
   /** An API key, a session token or a widget token. The default is `PARLEY_API_KEY`. */
   apiKey?: string | undefined;
@@ -57,7 +57,7 @@ export class Parley {
   readonly sources: Sources;
   /** The webhooks that start runs, and their deliveries. */
   readonly hooks: Hooks;
-  /** The endpoints that receive the organization's events. */
+  /** The organization's endpoints, to which the service sends events. */
   readonly notifications: Notifications;
   /** API keys. */
   readonly keys: Keys;

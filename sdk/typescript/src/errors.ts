@@ -44,8 +44,8 @@ export class TimeoutError extends ConnectionError {
 }
 
 /**
- * The text that `text()` has returned belongs to a lost attempt, and the next attempt's answer
- * differs. `finalRun()` returns the new answer.
+ * The attempt whose text `text()` has returned was lost, and the answer of the next attempt differs
+ * from that text. `finalRun()` returns the new answer.
  */
 export class StreamRestartedError extends ParleyError {
   static {
@@ -73,7 +73,7 @@ export class RunFailedError extends ParleyError {
 
 /**
  * The call's `signal` ended the wait for a run. The signal's reason is the `cause`. The run
- * continues. `client.runs.wait(runId)` waits for it again, and so does the same call with this
+ * continues. To wait for it again, call `client.runs.wait(runId)`, or repeat the call with this
  * `idempotencyKey`.
  */
 export class WaitEndedError extends ParleyError {

@@ -1,7 +1,7 @@
 import { ParleyError } from "./errors.js";
 
-// JavaScript permits calls that the types forbid. These checks reject them before a wrong request
-// is sent.
+// These functions check arguments at run time, because JavaScript permits calls that the types
+// forbid. A wrong call then fails before a request is sent.
 
 /** Rejects a missing id. Without the id, the request would concern all objects instead of one. */
 export function idOf(id: string): string {

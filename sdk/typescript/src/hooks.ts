@@ -56,7 +56,7 @@ export class Hooks {
     return this.#transport.json({ method: "POST", path, query: { id: idOf(id), action: "test" }, body: test, repeatable: false }, options);
   }
 
-  /** Deletes a hook and its deliveries. The runs that they started stay. */
+  /** Deletes a hook and its deliveries. The runs that the deliveries started are kept. */
   delete(id: string, options?: RequestOptions): Promise<Deleted> {
     return this.#transport.delete(path, id, options);
   }

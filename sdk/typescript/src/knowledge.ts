@@ -68,7 +68,7 @@ export class Knowledge {
     return list(this.#transport, path, { ...query }, options);
   }
 
-  /** Finds the passages most similar to a question, best first, as agents do. */
+  /** Finds the passages most similar to a question, best first. Agents search in the same way. */
   async search(question: string, { documentIds, metadata = {}, limit }: SearchOptions = {}, options?: RequestOptions): Promise<FoundList> {
     if (!question) throw new ParleyError("search requires a question");
     const having = Object.entries(metadata).map(([name, value]) => `${name}:${value}`);
@@ -81,12 +81,12 @@ export class Knowledge {
     return this.#transport.blob({ method: "GET", path, query: { id: idOf(id), content: 1 } }, options);
   }
 
-  /** Reads the text of a page, from 1. */
+  /** Reads the text of a page. The first page is 1. */
   async page(id: string, page: number, options?: RequestOptions): Promise<DocumentPage> {
     return this.#transport.json({ method: "GET", path, query: { id: idOf(id), page } }, options);
   }
 
-  /** Reads a passage by its number, from 0, with the passages around it. */
+  /** Reads a passage and the passages around it. The first passage is 0. */
   async passages(id: string, chunk: number, options?: RequestOptions): Promise<DocumentPassages> {
     return this.#transport.json({ method: "GET", path, query: { id: idOf(id), chunk } }, options);
   }

@@ -15,7 +15,10 @@ export type NotificationQuery = Omit<GetNotificationMessagesQuery, "id">;
 const path = "/api/notifications";
 const messages = "/api/notifications/messages";
 
-/** The endpoints that receive the organization's events, and the messages to them. Only admins may use them. */
+/**
+ * The organization's endpoints, to which the service sends events, and these messages. Only for
+ * admins.
+ */
 export class Notifications {
   readonly #transport: Transport;
 

@@ -9,8 +9,8 @@ import type { OutputSchema, Run } from "./types.js";
 export type AnySchema<T = unknown> = StandardSchema<T> | SchemaObject<T> | OutputSchema;
 
 /**
- * An object that contains the JSON Schema of its data, as the Standard JSON Schema specification
- * defines.
+ * An object with a method that returns the JSON Schema of its data, as defined by the Standard JSON
+ * Schema specification.
  */
 export interface StandardSchema<T> {
   readonly "~standard": { readonly jsonSchema?: { output(options: { target: string }): object }; readonly types?: { readonly output: T } | undefined };

@@ -30,7 +30,7 @@ export class RunPromise extends Promise<Run> {
   }
 }
 
-/** Returns the promise of the run that the function returns. */
+/** Calls the function and returns its promise of a run as a `RunPromise`. */
 export function runPromise(work: () => Promise<Run>): RunPromise {
   return new RunPromise((resolve) => resolve(work()));
 }

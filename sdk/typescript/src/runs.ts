@@ -70,7 +70,7 @@ export class Runs {
     return runPromise(() => this.#transport.json<Run>({ method: "POST", path, query: { id: idOf(id), action: "cancel" } }, options));
   }
 
-  /** Decides about a run's `requiredAction`. The run then continues. */
+  /** Sends decisions about a run's `requiredAction`. The run then continues. */
   act(id: string, decision: RunDecision, toolCallId: string, options?: RequestOptions): RunPromise {
     const answer = (): Call => ({ method: "POST", path, query: { id: idOf(id), action: decision, toolCallId } });
     return runPromise(() => this.#transport.json<Run>(answer(), options));
@@ -116,7 +116,7 @@ export class Runs {
 
   /**
    * @internal Submits a run, and waits for it if wait is true. If again is true, it waits by
-   * repeating the call, because visitors may not read runs.
+   * submitting the run again with the same key, because visitors may not read runs.
    */
   async submit(call: Call, key: string, wait: boolean, again: boolean, options: RequestOptions): Promise<Run> {
     const known: Known = { runId: null, idempotencyKey: key };
@@ -149,8 +149,8 @@ export class Runs {
     return run;
   }
 
-  // If the signal ends the wait, this throws an error that identifies the run. Before anything is
-  // sent, it throws the signal's reason, because there is no run.
+  // If the signal ends the wait, this function throws an error that identifies the run. If nothing
+  // was sent, it throws the signal's reason, because there is no run.
   async #findable(known: Known, { signal }: RequestOptions, work: () => Promise<Run>): Promise<Run> {
     signal?.throwIfAborted();
     return work().catch((error: unknown) => {

@@ -8,7 +8,7 @@ export interface Frame {
 /** Parses the text of an event stream, in chunks of any size, into complete events. */
 export class FrameParser {
   #rest = "";
-  #carriage = false; // whether the previous chunk ended in a carriage return, to which a line feed at the start of this chunk belongs
+  #carriage = false; // whether the previous chunk ended in CR; an LF at the start of this chunk then belongs to the same line end
   #id = "";
   #event = "";
   #data: string[] = [];
@@ -18,7 +18,7 @@ export class FrameParser {
     const text = this.#rest + (this.#carriage && piece.startsWith("\n") ? piece.slice(1) : piece);
     this.#carriage = piece.endsWith("\r");
     this.#rest = text;
-    if (!/[\r\n]/.test(piece)) return; // without a line end, the rest is not searched again for every chunk
+    if (!/[\r\n]/.test(piece)) return; // without a line end in this chunk, no line is complete, and earlier chunks need no second search
     let start = 0;
     for (const end of text.matchAll(/\r\n|\n|\r/g)) {
       const frame = this.#line(text.slice(start, end.index));

@@ -19,8 +19,8 @@ export type Opening = (runId: string | undefined) => Call;
 
 /**
  * The events of a run as they happen. The stream is opened by the first read. If the connection is
- * lost, the stream resumes without a missing or repeated event. Leaving the loop closes the
- * connection. Reading again continues after the last event.
+ * lost, the stream resumes without a missing or repeated event. Leaving a `for await` loop closes
+ * the connection; a later loop continues after the last event.
  */
 export class RunStream implements AsyncIterable<RunEvent> {
   readonly #transport: Transport;
@@ -59,7 +59,7 @@ export class RunStream implements AsyncIterable<RunEvent> {
     const most = this.#transport.retries(this.#options);
     for (let failures = 0; this.#run === undefined; ) {
       const connection = await this.#open(most - failures);
-      if (!connection) return; // the last known event is the last event of the run
+      if (!connection) return; // the run has no event after the last known one
       let broken: unknown = new ConnectionError("the stream ended before the run finished");
 
       try {
@@ -116,7 +116,7 @@ export class RunStream implements AsyncIterable<RunEvent> {
     throw new ParleyError(`${call.path}: the response is not an event stream; check baseUrl`);
   }
 
-  /** Reads the run of a stream that was resumed after its last event. */
+  /** Returns the run if the stream was resumed after the run's last event. */
   #ofEnded(): Promise<Run> {
     const { path, query } = this.#opening(this.#runId);
     return this.#transport.json<Run>({ method: "GET", path, query: { id: query?.["id"] } }, this.#options);
@@ -128,7 +128,7 @@ export class RunStream implements AsyncIterable<RunEvent> {
     for (;;) {
       bounds.wind(silence);
       const { value, done } = await reader.read();
-      bounds.unwind(); // the time that the caller takes between two events does not count
+      bounds.unwind(); // stops the timeout while the caller handles an event
       if (done) return;
       for (const { id, event, data } of parser.push(value)) {
         const told = { id, event, data: JSON.parse(data) } as RunEvent;
@@ -137,7 +137,7 @@ export class RunStream implements AsyncIterable<RunEvent> {
     }
   }
 
-  // Records an event. It returns false if the event was already returned.
+  // Records an event. Returns false if the caller has already received the event.
   #take(event: RunEvent): boolean {
     if (this.#lastEventId !== undefined && !follows(event.id, this.#lastEventId)) return false;
     this.#lastEventId = event.id;
@@ -158,10 +158,10 @@ function follows(id: string, before: string): boolean {
   return attempt > lastAttempt || (attempt === lastAttempt && number > lastNumber);
 }
 
-/** Tracks the text that a reader has received. The text cannot be retracted. */
+/** Tracks the text that a reader has received, because such text cannot be retracted. */
 class Told {
   #text = "";
-  #at = 0; // number of characters that the current attempt has repeated
+  #at = 0; // number of characters of the received text that the current attempt has repeated
 
   /** Returns the part of the next piece of text that the reader has not received yet. */
   add(piece: string): string {

@@ -154,7 +154,7 @@ export class Transport {
       method,
       headers: headersOf({ ...this.#settings.headers, ...typed, ...headers }),
       body: form ? body : body && JSON.stringify(body),
-      redirect: "manual", // the key must never be sent to another host
+      redirect: "manual", // redirects are not followed, because the key must never be sent to another host
     };
   }
 }

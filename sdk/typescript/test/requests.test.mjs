@@ -293,7 +293,7 @@ test("aborting a wait identifies the run", async () => {
     assert.deepEqual(asked.map(({ headers }) => headers.Prefer), prefers);
     assert.equal(getEventListeners(controller.signal, "abort").length, 0);
   }
-  // Nothing was sent, so the error names no run.
+  // No request was sent, so the error contains no run id.
   const { parley, asked } = client([accepted]);
   await assert.rejects(chat(parley, { signal: AbortSignal.abort(reason) }), reason);
   assert.equal(asked.length, 0);
@@ -312,7 +312,7 @@ test("waiting for a run", async (t) => {
     assert.equal((await call(parley)).status, "completed");
     assert.deepEqual(asked.slice(1).map(({ method, path }) => `${method} ${path}`), [poll, poll]);
   }
-  // Visitors may not read runs, so the message is repeated.
+  // Visitors may not read runs, so the client waits by sending the message again.
   for (const options of [{ apiKey: undefined, demo: true }, { apiKey: "wt_1" }]) {
     const { parley, asked } = client([going, json(run())], options);
     await parley.chat({ templateId: "tpl_1", message: "hi" });

@@ -3,11 +3,12 @@ import { mock } from "node:test";
 import { Parley } from "parley-sdk";
 
 /**
- * The timeouts of a request and of a stream, in milliseconds. They expire only when a test says so.
+ * The timeouts of a request and of a stream, in milliseconds. They expire only when a test makes
+ * them expire.
  */
 export const guards = { request: 75_000, stream: 30_000 };
 
-/** Makes the SDK record its pauses instead of waiting. */
+/** Makes the SDK record the durations of its pauses instead of waiting. */
 export function pauses(t) {
   const made = [];
   const real = globalThis.clearTimeout;

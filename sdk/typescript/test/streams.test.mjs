@@ -146,8 +146,8 @@ test("a stream of a run", async () => {
 });
 
 /**
- * Runs a service on a real socket, which sends a part of a stream and then nothing. closed resolves
- * when its client has disconnected.
+ * Starts a server on a real socket. It sends a part of a stream and then nothing. The promise
+ * closed resolves when the client has disconnected.
  */
 async function silent(t, first = begun + delta("1.2", "a")) {
   const requests = [];

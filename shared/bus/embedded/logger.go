@@ -8,8 +8,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// logger forwards the server's log and keeps its first fatal message. On such a message,
-// nats-server's own logger would exit the process; with this logger the server continues.
+// logger forwards the server's log and keeps its first fatal message. nats-server's own logger
+// would end the process on a fatal message; with this logger the process continues.
 type logger struct {
 	log   zerolog.Logger
 	fatal atomic.Pointer[string]

@@ -15,17 +15,17 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// defaultMaxStore is the default of Config.MaxStore, several times the size of the
-// stream, in bytes.
+// defaultMaxStore is the default of Config.MaxStore in bytes. It is several times the size of the
+// job stream.
 const defaultMaxStore = 1 << 30
 
 // maxMemory bounds streams in memory, in bytes. Parley creates no such streams.
 const maxMemory = 64 << 20
 
-// RandomPort as Config.Port means a port chosen by the system.
+// RandomPort is a value of Config.Port. The system then chooses a free port.
 const RandomPort = natsserver.RANDOM_PORT
 
-// ErrInUse means that another process uses the directory.
+// ErrInUse means that another process uses the directory of the streams.
 var ErrInUse = errors.New("the NATS directory is in use")
 
 // Config is the configuration of the server.
@@ -63,8 +63,8 @@ func Start(config Config) (*Server, error) {
 		return nil, fmt.Errorf("creating NATS directory: %w", err)
 	}
 
-	// The lock keeps a second server away from the files, which two servers would destroy.
-	// nats-server itself does not check.
+	// Two servers with the same files would destroy the files. nats-server itself does not prevent
+	// that, so the lock does.
 	lock, err := lifecycle.LockFile(filepath.Join(config.Dir, "server.lock"))
 	if errors.Is(err, lifecycle.ErrLocked) {
 		return nil, fmt.Errorf("%w: %w", ErrInUse, err)

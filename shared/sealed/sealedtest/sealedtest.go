@@ -42,7 +42,8 @@ const (
 	Body     = `{"a":1}`
 )
 
-// contentSize is the size of a content of two chunks. The second chunk ends with a partial piece.
+// contentSize is the size, in bytes, of content that takes two chunks. The last piece of the second
+// chunk is not full.
 const contentSize = 1<<20 + 200_000
 
 // SealedOrganization is an organization with a sealed value of every kind.

@@ -18,7 +18,7 @@ type Limits struct {
 	MembershipsPerUser   int
 }
 
-// LimitAccounts sets the quotas, which apply from then on. Call it before the store is used.
+// LimitAccounts sets the quotas of accounts. Call it before the store is used.
 func (s *Store) LimitAccounts(limits Limits) { s.quotas = limits }
 
 // limits returns the quotas set by LimitAccounts.
@@ -81,8 +81,8 @@ func (l Limits) checkMembershipQuota(ctx context.Context, tx *sqlx.Tx, userID, o
 		`SELECT CASE WHEN bool_or(id = $2) THEN 0 ELSE count(*) END FROM parley_memberships($1)`, userID, org)
 }
 
-// checkQuota returns a conflict error if the result of the query count is at least maximum. A
-// maximum of 0 means no limit.
+// checkQuota returns a conflict error if the number that the query count returns is at least
+// maximum. A maximum of 0 means no limit.
 func checkQuota(ctx context.Context, tx *sqlx.Tx, maximum int, exceeded, count string, args ...any) error {
 	if maximum == 0 {
 		return nil

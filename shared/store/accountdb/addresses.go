@@ -17,9 +17,9 @@ import (
 
 // An email address is proven in one of two ways: its user logs in through an OpenID provider that
 // verified it, or uses a reset link that the operator created. An invitation link proves nothing to
-// other organizations, because the inviter knows the link, too. The holder of an invitation link
-// may take over an unproven address. Neither person gains the other person's data: the new holder
-// gets a new account, and the displaced account keeps everything except the address, including its
+// other organizations, because the inviter knows the link, too. The user of an invitation link may
+// take over an unproven address. Neither person gains the other person's data: the new holder gets
+// a new account, and the displaced account keeps everything except the address, including its
 // password and login sessions.
 
 // maxListed is the maximum number of accounts that are listed for an email address.
@@ -79,8 +79,8 @@ func (s *Store) PasswordSchemes(ctx context.Context, email string) ([]string, er
 // oldest account. If only is true, accounts without such a session do not match. If no account
 // matches, ByPassword returns WrongPassword.
 func (s *Store) ByPassword(ctx context.Context, email string, hashes []string, client string, only bool) (userID, hash string, err error) {
-	// familiar is the condition that the account has an open login session from the client's
-	// address.
+	// familiar is an SQL condition: the account has an open login session that began at the
+	// client's address.
 	const familiar = `EXISTS (SELECT FROM login_sessions l WHERE l.user_id = users.id AND l.address = $3 AND l.expires_at > clock_timestamp())`
 	var row userRow
 	err = s.db.GetContext(ctx, &row, `SELECT `+userColumns+` FROM users WHERE lower(email) = lower($1) AND password_hash = ANY ($2)
@@ -130,8 +130,8 @@ func (s *Store) HoldsAddress(ctx context.Context, userID string) (bool, error) {
 	return holdsProven(ctx, s.db, userID)
 }
 
-// holdsProven is the variant of HoldsAddress for a given connection. It returns not_found if the
-// user does not exist.
+// holdsProven is like HoldsAddress, on a given connection. It returns not_found if the user does
+// not exist.
 func holdsProven(ctx context.Context, q sqlx.QueryerContext, userID string) (bool, error) {
 	var holds bool
 	err := sqlx.GetContext(ctx, q, &holds, `SELECT email_proven_at IS NOT NULL AND displaced_at IS NULL FROM users WHERE id = $1`, userID)

@@ -124,7 +124,7 @@ func holdCredential(ctx context.Context, tx *sqlx.Tx, actor Actor) error {
 		AND (expires_at IS NULL OR expires_at > clock_timestamp()) FOR NO KEY UPDATE`, actor.KeyID)
 }
 
-// holdLogin is the variant of holdCredential for a login session.
+// holdLogin is like holdCredential, for the login session with an id.
 func holdLogin(ctx context.Context, tx *sqlx.Tx, userID, loginID string) error {
 	return lockCredentialRow(ctx, tx, `SELECT id FROM login_sessions WHERE id = $1 AND user_id = $2 AND expires_at > clock_timestamp()
 		FOR KEY SHARE`, loginID, userID)
@@ -144,7 +144,8 @@ func lockCredentialRow(ctx context.Context, tx *sqlx.Tx, query string, args ...a
 	return nil
 }
 
-// Touch records when API keys and login sessions were last used, by their ids.
+// Touch stores the times when API keys and login sessions were last used. The maps' keys are their
+// ids.
 func (s *Store) Touch(ctx context.Context, used map[string]time.Time) error {
 	var keys, logins touched
 	for name, at := range used {
@@ -167,7 +168,7 @@ func (s *Store) Touch(ctx context.Context, used map[string]time.Time) error {
 	})
 }
 
-// touched lists credentials of one kind, and the times when they were last used.
+// touched contains the ids of credentials of one kind, and the times when these were last used.
 type touched struct {
 	ids []string
 	at  []time.Time

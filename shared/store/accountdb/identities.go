@@ -50,7 +50,7 @@ func (s *Store) LogInByIdentity(ctx context.Context, identity Identity, loggedIn
 			return err
 		}
 		by := login
-		by.LoginID = "" // this login is proven by the identity, not by an open login session
+		by.LoginID = "" // the identity proves this login, so no open login session is needed
 		account, err = logIn(ctx, tx, userID, by)
 		account.Before = before
 		return err
@@ -58,8 +58,8 @@ func (s *Store) LogInByIdentity(ctx context.Context, identity Identity, loggedIn
 
 	err := s.db.Tx(ctx, attempt)
 	if pg.Violates(err, "identities_pkey") || apierr.CodeFor(err) == apierr.EmailTaken {
-		// A concurrent login of the same person may have created the account. The second attempt
-		// finds that account.
+		// If the first attempt fails because a concurrent login of the same person has created the
+		// account, the second attempt finds that account.
 		err = s.db.Tx(ctx, attempt)
 	}
 
@@ -72,7 +72,7 @@ func userForIdentity( //nolint:cyclop // one step after the other, each of which
 	ctx context.Context, tx *sqlx.Tx, identity Identity, loggedIn string, takeOver bool, loginID string,
 ) (userID, before string, err error) {
 	err = tx.GetContext(ctx, &userID, `SELECT user_id FROM identities WHERE issuer = $1 AND subject = $2`, identity.Issuer, identity.Subject)
-	// The identity is already linked, so its email address does not matter.
+	// The identity already belongs to a user, so its email address does not matter.
 	if err == nil || !errors.Is(err, sql.ErrNoRows) {
 		return userID, "", wrap("reading identity", err)
 	}

@@ -76,11 +76,10 @@ func (s *Store) Join(ctx context.Context, tokenHash []byte, userID string, login
 	return account, err
 }
 
-// JoinNew is the variant of Join for a person who has no account with the address. It creates the
-// account, the membership, and then the person's default organization, so that the membership is
-// older than the one in the default organization. If an account has the address without proof, that
-// account is displaced and named in the result. JoinNew returns email_taken if that account has
-// proven the address.
+// JoinNew is like Join, for a person who has no account with the address. It creates the account,
+// the membership, and then the person's default organization. If an account has the address without
+// proof, that account is displaced and named in the result. JoinNew returns email_taken if that
+// account has proven the address.
 func (s *Store) JoinNew(ctx context.Context, tokenHash []byte, name, passwordHash string, login NewLogin) (Account, error) {
 	var account Account
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
@@ -121,7 +120,7 @@ func (s *Store) JoinNew(ctx context.Context, tokenHash []byte, name, passwordHas
 	return account, err
 }
 
-// OwnInvitation is an open invitation to the reader's own email address, with its pagination
+// OwnInvitation is an open invitation to the caller's own email address, with its pagination
 // cursor.
 type OwnInvitation struct {
 	ID           string
@@ -227,7 +226,8 @@ func (s *Organizations) AnswerInvitation(ctx context.Context, userID, loginID, i
 			return fmt.Errorf("reading invitation: %w", err)
 		}
 
-		// From here on, the transaction can see and change rows of the inviting organization.
+		// From here on, the transaction acts for the inviting organization, so it can see and
+		// change the organization's rows.
 		if err := pg.ActFor(ctx, tx, row.OrgID); err != nil {
 			return err
 		}
@@ -272,8 +272,8 @@ func takeInvitation(ctx context.Context, tx *sqlx.Tx, tokenHash []byte) (domain.
 }
 
 // spendInvitation deletes an invitation of the transaction's organization and returns its current
-// role. If two transactions use an invitation concurrently, the second transaction waits here for
-// the first and then gets not_found.
+// role. If two transactions use an invitation concurrently, the second waits for the first and then
+// returns not_found.
 func spendInvitation(ctx context.Context, tx *sqlx.Tx, where string, arg any) (domain.Role, error) {
 	var role domain.Role
 	err := tx.GetContext(ctx, &role, `DELETE FROM invitations WHERE `+where+` RETURNING role`, arg)

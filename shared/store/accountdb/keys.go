@@ -82,10 +82,10 @@ func (s *Organizations) CreateKey(ctx context.Context, actor Actor, k NewKey) (d
 	return key, err
 }
 
-// mayCreateKey checks that the actor may create a key of this scope, and locks the actor's
-// credential until the transaction ends.
+// mayCreateKey returns an error if the actor may not create a key of this scope. It locks the
+// actor's credential until the transaction ends.
 func mayCreateKey(ctx context.Context, tx *sqlx.Tx, actor Actor, scope domain.KeyScope) error {
-	// Each user may create keys of their own.
+	// Every user may create user keys.
 	if scope != domain.KeyScopeOrganization {
 		return holdCredential(ctx, tx, actor)
 	}
@@ -139,8 +139,8 @@ func (s *Organizations) Keys(ctx context.Context, f KeyFilter, limit int) ([]dom
 }
 
 // RevokeKey revokes a key of the actor's organization or user. A key of the organization requires
-// the admin role (permission_denied). Any other key is not_found. Links and invitations that were
-// created with the key become void, too.
+// the admin role (permission_denied). For any other key, it returns not_found. Links and
+// invitations that were created with the key become void, too.
 func (s *Organizations) RevokeKey(ctx context.Context, actor Actor, keyID string) error {
 	return withinActor(ctx, s.db, actor, func(tx *sqlx.Tx) error {
 		if _, err := lockKey(ctx, tx, actor, keyID); err != nil {
@@ -181,10 +181,10 @@ func lockKey(ctx context.Context, tx *sqlx.Tx, actor Actor, keyID string) (keyRo
 	return row, nil
 }
 
-// RotateKey replaces a key with a new key. It uses only the id and the secret of k. The new key has
-// the name, scope, owner, expiry and lineage of the old key, and gets its budgets and hooks. The
-// old key keeps working for at most overlap. RotateKey returns not_found if the old key has
-// expired, and conflict if both keys together exceed the quota.
+// RotateKey replaces a key with a new key. k contains the new key's id and secret; its other fields
+// are ignored. The new key has the name, scope, owner, expiry and lineage of the old key, and takes
+// over its budgets and hooks. The old key keeps working for at most overlap. RotateKey returns
+// not_found if the old key has expired, and conflict if both keys together exceed the quota.
 func (s *Organizations) RotateKey(ctx context.Context, actor Actor, keyID string, k NewKey, overlap time.Duration) (domain.APIKey, error) {
 	var key domain.APIKey
 	err := withinActor(ctx, s.db, actor, func(tx *sqlx.Tx) error {

@@ -74,8 +74,9 @@ func (s *Store) CreateReset(ctx context.Context, userID string, tokenHash []byte
 	})
 }
 
-// CreateMemberReset is the variant of CreateReset for an organization's admin and a member. It returns
-// not_found if the user is not a member. It returns permission_denied unless all of this is true:
+// CreateMemberReset is like CreateReset, except that an admin creates the link for a member of the
+// organization. It returns not_found if the user is not a member. It returns permission_denied
+// unless all of these conditions hold:
 //   - The member's role is not higher than the admin's.
 //   - An invitation of this organization created the member's account.
 //   - The member has nothing in any other organization.
@@ -112,7 +113,7 @@ func (s *Organizations) CreateMemberReset(ctx context.Context, actor Actor, user
 				"another organization: ask the operator to run `parley reset-password`")
 		}
 
-		// The link is stored with its conditions, because they are checked again when the link is
+		// The conditions are stored with the link, because they are checked again when the link is
 		// used.
 		made := reset{
 			UserID: userID, Organization: pg.Optional(actor.OrganizationID), Role: pg.Optional(string(own)),
@@ -177,8 +178,8 @@ func (s *Store) Reset(ctx context.Context, tokenHash []byte) (domain.User, error
 	return user, err
 }
 
-// resetFor locks a reset link and its user, in this order. The result operators is true if the
-// operator created the link.
+// resetFor locks a reset link and then its user. The result operators reports whether the operator
+// created the link.
 func resetFor(ctx context.Context, tx *sqlx.Tx, tokenHash []byte) (user userRow, operators bool, err error) {
 	var link reset
 	err = tx.GetContext(ctx, &link, `SELECT user_id, org_id, role FROM login_links
@@ -248,7 +249,7 @@ func (s *Store) UseReset(ctx context.Context, tokenHash []byte, passwordHash str
 			return err
 		}
 
-		// This also voids the link itself.
+		// The used link itself becomes void, too.
 		if err := voidLinks(ctx, tx, user.ID); err != nil {
 			return err
 		}
@@ -270,7 +271,8 @@ func (s *Store) UseReset(ctx context.Context, tokenHash []byte, passwordHash str
 
 	err := s.db.Tx(ctx, attempt)
 	if pg.Violates(err, "users_email") {
-		// If another account took the address at the same time, the second attempt sees it.
+		// If the first attempt fails because another account takes the address at the same time,
+		// the second attempt sees that account.
 		err = s.db.Tx(ctx, attempt)
 	}
 
@@ -289,8 +291,8 @@ func proveByReset(ctx context.Context, tx *sqlx.Tx, user userRow) error {
 		switch {
 		case err != nil:
 			return err
-		// The address now belongs to another account, which has proven it. The user keeps the
-		// displaced account, without the address.
+		// Another account now has the address and has proven it. The user keeps the displaced
+		// account, without the address.
 		case known && holder.Proven:
 			return nil
 		case known:

@@ -154,7 +154,7 @@ func deleteLogins(ctx context.Context, tx *sqlx.Tx, userID string) error {
 }
 
 // LoggedInFrom reports whether an account with the email address has an open login session that
-// began at the client address.
+// began at the given client address.
 func (s *Store) LoggedInFrom(ctx context.Context, email, address string) (bool, error) {
 	var known bool
 	err := s.db.GetContext(ctx, &known, `SELECT EXISTS (SELECT FROM users u JOIN login_sessions l ON l.user_id = u.id
@@ -229,7 +229,7 @@ func (s *Store) EndLogin(ctx context.Context, userID, loginID string) ([]byte, e
 func (s *Store) PruneLogins(ctx context.Context) (int, error) {
 	var gone int64
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
-		// The transaction may be retried, so the count starts again.
+		// The transaction may be retried, so each attempt starts the count at 0.
 		gone = 0
 		for _, query := range []string{
 			`WITH gone AS (DELETE FROM login_sessions WHERE expires_at <= clock_timestamp() RETURNING id) SELECT count(*) FROM gone`,

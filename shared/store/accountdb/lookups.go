@@ -35,7 +35,7 @@ func (s *Organizations) Member(ctx context.Context, org, entry string) (Member, 
 }
 
 // Login returns an open login session of a user by its id, and marks it as current if its token
-// hash is current. It returns not_found if there is no such session.
+// hash equals the argument current. It returns not_found if there is no such session.
 func (s *Store) Login(ctx context.Context, userID string, current []byte, loginID string) (domain.LoginSession, error) {
 	var row struct {
 		ID         string       `db:"id"`

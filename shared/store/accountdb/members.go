@@ -43,8 +43,8 @@ func lockOrganization(ctx context.Context, tx *sqlx.Tx, actor Actor) (domain.Rol
 func lockStanding(ctx context.Context, tx *sqlx.Tx, actor Actor) (domain.Role, error) {
 	var known string
 
-	// All changes of roles in an organization lock this row first, so they happen one after the
-	// other.
+	// All changes of roles in an organization lock the organization's row first, so they happen one
+	// after the other.
 	err := tx.GetContext(ctx, &known, `SELECT id FROM organizations WHERE id = $1 FOR NO KEY UPDATE`, actor.OrganizationID)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", pg.NotFound()
@@ -93,7 +93,7 @@ func (row memberRow) member() Member {
 }
 
 // Members lists up to limit members and open invitations of an organization, newest first. An
-// invitation created with an API key ends with that key.
+// invitation that was created with an API key is not listed once that key has ended.
 func (s *Organizations) Members(ctx context.Context, org string, after After, limit int) ([]Member, error) {
 	var rows []memberRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {

@@ -52,7 +52,8 @@ func (s *Organizations) Organization(ctx context.Context, org string) (domain.Or
 	return out, err
 }
 
-// organization implements Organization, within a transaction that acts for org.
+// organization reads an organization in a transaction that acts for it. It returns not_found if
+// there is none.
 func organization(ctx context.Context, tx *sqlx.Tx, org string) (domain.Organization, error) {
 	var row organizationRow
 	err := tx.GetContext(ctx, &row, `SELECT id, name, created_at FROM organizations WHERE id = $1`, org)
@@ -71,7 +72,7 @@ func (s *Organizations) Memberships(ctx context.Context, userID string) ([]domai
 	return memberships(ctx, s.db, userID)
 }
 
-// memberships implements Memberships on any connection or transaction.
+// memberships is like Memberships, on a given connection or transaction.
 func memberships(ctx context.Context, q sqlx.QueryerContext, userID string) ([]domain.Membership, error) {
 	var rows []organizationRow
 	if err := sqlx.SelectContext(ctx, q, &rows, `SELECT id, name, created_at, role FROM parley_memberships($1)`, userID); err != nil {

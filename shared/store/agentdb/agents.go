@@ -311,8 +311,8 @@ func (s *Store) SaveCheck(ctx context.Context, org, agentID string, check domain
 }
 
 // DeleteAgent deletes an agent of organization org. It returns not_found if there is no such agent.
-// Each check is called with the current version; if it returns an error, the agent is not deleted.
-// The row is kept for the agent's runs.
+// DeleteAgent calls each check with the current version, and does not delete the agent if a check
+// returns an error. The agent's row is kept for its runs.
 func (s *Store) DeleteAgent(ctx context.Context, org, agentID string, checks ...func(version int) error) error {
 	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		a, err := SelectAgent(ctx, tx, org, agentID, " FOR UPDATE")

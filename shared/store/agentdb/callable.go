@@ -19,7 +19,7 @@ type AgentName struct {
 }
 
 // OutputSchemas returns the output schemas of the agents that CallableAgents lists, by the agents'
-// ids. It omits older agents' schemas if all together have more than maxBytes.
+// ids. If all schemas together have more than maxBytes, it omits the schemas of the oldest agents.
 func (s *Store) OutputSchemas(
 	ctx context.Context, org string, kind domain.CallerKind, limit, maxBytes int,
 ) (map[string]json.RawMessage, error) {
@@ -28,7 +28,7 @@ func (s *Store) OutputSchemas(
 		Schema []byte `db:"schema"`
 	}
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
-		// The transaction may be retried, so the list starts empty.
+		// The transaction may be retried, so each attempt starts with an empty list.
 		rows = nil
 		return tx.SelectContext(ctx, &rows, `SELECT id, schema FROM (
 			SELECT id, schema, sum(octet_length(schema::text)) OVER (ORDER BY id DESC) AS bytes FROM (

@@ -22,8 +22,8 @@ type Widget struct {
 	Attachments    bool     // visitors may attach files to their messages
 }
 
-// Origin means that at least one enabled widget lists a web origin. It has no fields, because only
-// its presence in a map matters.
+// Origin is the value in a map of web origins that at least one enabled widget lists. It has no
+// fields, because only the keys of the map matter.
 type Origin struct{}
 
 // Widgets returns the agents among agentIDs whose widgets are enabled, by id. The agents may be

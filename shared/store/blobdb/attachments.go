@@ -24,8 +24,8 @@ const (
 	VisitorUploadLife = time.Hour
 )
 
-// acceptTime is much longer than it takes to accept a run. If the run does not exist after this
-// time, its attachments are removed.
+// acceptTime is the time after which attachments are removed if their run does not exist. It is
+// much longer than it takes to accept a run.
 const acceptTime = time.Hour
 
 // NewUpload is an upload to add. Its content is already stored.
@@ -72,8 +72,8 @@ func (s *Store) AddUpload(ctx context.Context, org string, u NewUpload, maximum 
 }
 
 // reserveRows returns ErrFilesFull if the organization's files exceed maximum bytes, or would
-// exceed them with rows more files. The contents of the new files are stored, so they already
-// count. See reserveFiles.
+// exceed them with rows more files. The contents of the new files are already stored and therefore
+// already counted. See reserveFiles.
 func reserveRows(ctx context.Context, tx *sqlx.Tx, org string, rows int, maximum int64) error {
 	if maximum == 0 {
 		return nil
@@ -103,7 +103,7 @@ type Attachable struct {
 	domain.File
 
 	Hash      []byte
-	Principal string // of an upload, whose RunID is empty
+	Principal string // for an upload, which has no RunID: its owner
 	SessionID string // for an upload: the only session in which it may be attached; empty: any
 	AgentID   string // for an upload by a widget's visitor: the only agent to which it may be sent
 }
@@ -118,7 +118,7 @@ type attachableRow struct {
 }
 
 // AttachableFile returns a file or an upload of an organization. It returns not_found if no file
-// has this id, or if an upload's time is over.
+// has this id, or if it is an expired upload.
 func (s *Store) AttachableFile(ctx context.Context, org, id string) (Attachable, error) {
 	var row attachableRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -147,8 +147,8 @@ type NewAttachment struct {
 
 // LinkAttachments adds the attachments of a run that is about to be accepted. It returns
 // ErrFilesFull if the organization's files would exceed maximum bytes (0: no limit), and
-// ErrBlobGone if a content was removed meanwhile. If the run is not accepted, the caller must call
-// UnlinkAttachments; otherwise the sweeper removes the attachments later.
+// ErrBlobGone if the content of an attachment was removed meanwhile. If the run is not accepted,
+// the caller must call UnlinkAttachments; otherwise the sweeper removes the attachments later.
 func (s *Store) LinkAttachments(ctx context.Context, org, runID string, files []NewAttachment, maximum int64) error {
 	blobs := Distinct(pg.Column(files, func(f *NewAttachment) Blob { return Blob{Hash: f.Hash, Bytes: f.Bytes} }))
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -211,9 +211,9 @@ type storedRow struct {
 	TextID   string `db:"text_id"`
 }
 
-// HoldAttachments makes the attachments of a claimed run files of its session. It returns the
-// attachments with these ids that exist and belong to the session's runs, in the order of ids. kept
-// is false if the worker no longer holds the run.
+// HoldAttachments adds the attachments of a claimed run to the files of its session. It returns the
+// attachments with these ids that exist and belong to runs of the session, in the order of ids.
+// kept is false if the worker no longer holds the run.
 func (s *Store) HoldAttachments(ctx context.Context, held lease.Held, ids []string) (files []StoredAttachment, kept bool, err error) {
 	var rows []storedRow
 	kept, err = lease.UnderFence(ctx, s.db, held, func(tx *sqlx.Tx, _ time.Time) error {
@@ -241,7 +241,7 @@ func (s *Store) HoldAttachments(ctx context.Context, held lease.Held, ids []stri
 	return files, kept, nil
 }
 
-// Prepared is the result of a worker's preparation of an attachment.
+// Prepared is the form into which a worker has converted an attachment for models.
 type Prepared struct {
 	Kind   string // see StoredAttachment.Prepared
 	TextID string
@@ -324,9 +324,10 @@ func ForgetUploads(ctx context.Context, tx *sqlx.Tx, org, principal, sessionID s
 	return RemoveUnlinkedBlobs(ctx, tx, gone)
 }
 
-// PruneUploads checks up to limit uploads and attachments that are due, and returns how many it
-// checked. It removes expired uploads, and attachments of runs that do not exist. All other due
-// attachments belong to runs that have not started yet. PruneUploads checks these again in a day.
+// PruneUploads checks up to limit uploads and attachments that are due for a check, and returns how
+// many it checked. It removes expired uploads, and attachments of runs that do not exist. The other
+// attachments that are due belong to runs that have not started yet; PruneUploads schedules them
+// for another check in a day.
 func (s *Store) PruneUploads(ctx context.Context, limit int) (int, error) {
 	var due []struct {
 		OrganizationID string `db:"org_id"`

@@ -45,7 +45,7 @@ func Distinct(blobs []Blob) []Blob {
 	return slices.CompactFunc(out, func(a, b Blob) bool { return slices.Equal(a.Hash, b.Hash) })
 }
 
-// containsHash reports whether a blob with the hash is in blobs.
+// containsHash reports whether blobs contains a blob with this hash.
 func containsHash(blobs []Blob, hash []byte) bool {
 	return slices.ContainsFunc(blobs, func(b Blob) bool { return slices.Equal(b.Hash, hash) })
 }
@@ -148,9 +148,9 @@ func (s *Store) addChunks(ctx context.Context, tx *sqlx.Tx, org string, part []s
 }
 
 // HoldBlobs locks blobs against removal until the transaction ends, so that it can link to them. It
-// returns ErrBlobGone unless all blobs are stored completely. others are the blobs that lose links
-// in this transaction and may therefore be removed. HoldBlobs locks both lists in the order of the
-// hashes.
+// returns ErrBlobGone unless all blobs are stored completely. others are blobs that lose links in
+// this transaction and may therefore be removed. HoldBlobs locks the blobs of both lists in the
+// order of their hashes.
 func HoldBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []Blob, others [][]byte) error {
 	// If blobs may be removed, the transaction needs a stronger lock on their rows.
 	mode := "FOR KEY SHARE"
@@ -177,7 +177,7 @@ func HoldBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []Blob, other
 		return err
 	}
 
-	// A blob is complete if all its chunks are stored.
+	// A blob is complete if all of its chunks are stored.
 	written := make(map[string]int, len(found))
 	for _, f := range found {
 		written[string(f.Hash)] = f.Chunks
@@ -192,7 +192,7 @@ func HoldBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []Blob, other
 	return nil
 }
 
-// RemoveUnlinkedBlobs removes the given blobs that have no link left. It keeps all other blobs.
+// RemoveUnlinkedBlobs removes those of the given blobs that have no link left.
 func RemoveUnlinkedBlobs(ctx context.Context, tx *sqlx.Tx, contents []Content) error {
 	if len(contents) == 0 {
 		return nil
@@ -202,10 +202,10 @@ func RemoveUnlinkedBlobs(ctx context.Context, tx *sqlx.Tx, contents []Content) e
 	return err
 }
 
-// PruneBlobs checks up to limit blobs that are due and returns how many it checked. It removes the
-// blobs without a link, and schedules the remaining blobs for another check in a day. Usually a
-// blob is removed together with its last link. PruneBlobs finds the blobs that were never linked
-// because a process died while it stored them.
+// PruneBlobs checks up to limit blobs that are due for a check, and returns how many it checked. It
+// removes the blobs without a link, and schedules the remaining blobs for another check in a day.
+// Usually a blob is removed together with its last link. PruneBlobs finds blobs that were never
+// linked, because a process died while it stored them.
 func (s *Store) PruneBlobs(ctx context.Context, limit int) (int, error) {
 	return s.prune(ctx, "blobs", limit, RemoveUnlinkedBlobs)
 }

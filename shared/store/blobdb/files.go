@@ -24,9 +24,9 @@ import (
 var ErrFilesFull = errors.New("file quota of the session or organization exceeded")
 
 const (
-	// fileCost is added to the content's size when a file is counted against the quota. It is
-	// roughly the size of the file's database rows. It also applies to empty files, shared blobs
-	// and removed names.
+	// fileCost is a number of bytes. It is added to the content's size when a file is counted
+	// against the quota. It is roughly the size of the file's database rows. It also applies to
+	// empty files, shared blobs and removed names.
 	fileCost = 4096
 	// maxNames is the maximum number of names in a session's folder.
 	maxNames = 1000
@@ -45,8 +45,8 @@ type NewFile struct {
 const maxKeepTries = 32
 
 // KeepFiles stores the files that a tool call created and records the names that it removed, in one
-// step. They replace the files of an earlier attempt at the same call; files that both attempts
-// created have the same ids. It returns the files in the order of made.
+// step. The files replace those of an earlier attempt at the same call; a file that both attempts
+// created keeps its id. KeepFiles returns the files in the order of made.
 //
 // It returns ErrFilesFull if the organization's files would exceed maximum bytes (0: no limit), or
 // if the session would have too many names. If the worker no longer holds the run, KeepFiles writes
@@ -120,7 +120,8 @@ func fileRows(held lease.Held, callID string, made []NewFile, contents []Blob, r
 	}
 
 	for _, name := range removed {
-		// A row without a hash hides files with this name that earlier calls created.
+		// A row without a hash records that the name was removed: it hides the files with this name
+		// that earlier calls created.
 		rows = append(rows, fileRow{Name: name})
 	}
 
@@ -161,7 +162,8 @@ func (s *Store) writeAndLink(
 		}
 	}
 
-	// Large contents are written without the lock on the run, so that the heartbeat is not delayed.
+	// Large contents are written while the run is not locked, so that the renewal of the run's
+	// lease does not wait.
 	if len(parts) > 1 {
 		if err := s.fillBlobs(ctx, held.OrganizationID, parts); err != nil {
 			return false, err
@@ -187,9 +189,9 @@ func Contents(org string, hashes [][]byte) []Content {
 }
 
 // reserveFiles reserves the contents of a call's files. It returns ErrFilesFull if the quota is
-// exceeded. It takes a lock per organization, so that additions to the organization's blobs are
-// counted one after the other. A file counts only once it is linked, so concurrent calls may exceed
-// the quota slightly. A blob that is also used by a document counts as part of the document.
+// exceeded. It locks the organization's quota, so that concurrent calls count one after the other.
+// A file counts only after it is linked, so concurrent calls may exceed the quota slightly. A blob
+// that is also used by a document counts as part of the document.
 func reserveFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string, blobs []Blob, rows []fileRow, maximum int64) error {
 	if maximum > 0 {
 		if err := pg.AdvisoryLock(ctx, tx, "blobs "+held.OrganizationID); err != nil {
@@ -206,7 +208,8 @@ func reserveFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID stri
 		return err
 	}
 
-	// The sum of the blobs' sizes counts a content once, even if several files have it.
+	// The sum of the blobs' sizes counts each content once, even if several files have the same
+	// content.
 	var now struct {
 		Cost int64 `db:"cost"`
 		Own  int   `db:"own"`
@@ -217,7 +220,7 @@ func reserveFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID stri
 		return err
 	}
 
-	more := len(rows) - now.Own // minus the call's earlier files, which the new files replace
+	more := len(rows) - now.Own // the call's earlier files do not count, because the new files replace them
 	if (added || more > 0) && now.Cost+int64(more)*fileCost > maximum {
 		return ErrFilesFull
 	}
@@ -233,8 +236,8 @@ func checkNames(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string
 		return err
 	}
 
-	// A call may replace and remove names, so checkNames compares the numbers before and after the
-	// call.
+	// A call may replace and remove names, so the numbers of names before and after the call are
+	// compared.
 	names := make(map[string]bool, len(found)+len(rows))
 	for _, f := range found {
 		names[f.Name] = true
@@ -268,7 +271,8 @@ func linkFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string,
 		return err
 	}
 
-	// Contents of an earlier attempt lose their link unless this attempt has the same contents.
+	// Contents of an earlier attempt lose their links, unless this attempt has created the same
+	// contents.
 	var before, others [][]byte
 	err := tx.SelectContext(ctx, &before, `DELETE FROM files WHERE run_id = $1 AND call_id = $2 AND org_id = $3 RETURNING hash`,
 		held.RunID, callID, held.OrganizationID)
@@ -328,9 +332,9 @@ func insertFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID strin
 }
 
 // SessionFiles returns the newest file of each name in a run's session, ordered by name. It omits
-// the files of the given call, so that a repeated call gets the same files. If the session has more
-// than maxNames names, SessionFiles returns the newest files. The boolean result is false if the
-// worker no longer holds the run.
+// the files that the given call created, so that a repeated call gets the same files as the first
+// one. If the session has more than maxNames names, SessionFiles returns the newest files. The
+// boolean result is false if the worker no longer holds the run.
 func (s *Store) SessionFiles(ctx context.Context, held lease.Held, callID string) ([]domain.File, bool, error) {
 	var rows []fileRow
 	kept, err := lease.UnderFence(ctx, s.db, held, func(tx *sqlx.Tx, _ time.Time) (err error) {

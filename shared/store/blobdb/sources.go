@@ -39,7 +39,7 @@ func (s *Store) KeepSource(ctx context.Context, held lease.Held, src domain.Sour
 	sum := sha256.Sum256([]byte(src.Text))
 	hash := sum[:]
 	kept, err = lease.UnderFence(ctx, s.db, held, func(tx *sqlx.Tx, _ time.Time) error {
-		// If the text exists, the update changes no value, but it locks the row. The text is then
+		// If the text exists, the update changes no value but locks the row, so that the text is
 		// not removed before it is linked.
 		_, err := tx.ExecContext(ctx, `INSERT INTO sources AS s (org_id, hash, url, title, language, text, characters, truncated)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (org_id, hash) DO UPDATE SET org_id = s.org_id`,
@@ -76,7 +76,7 @@ type sourceRow struct {
 
 // SourceBytes returns the size, in bytes, of the text that SourceByID returns.
 func (s *Store) SourceBytes(ctx context.Context, org, id string) (bytes int, err error) {
-	// An id in another format belongs to no text.
+	// An id in another format is not the id of a text.
 	hash, ok := hashFor(id)
 	if !ok {
 		return 0, pg.NotFound()
@@ -113,7 +113,7 @@ func (s *Store) SourceByID(ctx context.Context, org, id string) (domain.Source, 
 	}, nil
 }
 
-// Content refers to a source text or a blob of an organization by its hash.
+// Content identifies a source text or a blob of an organization by its hash.
 type Content struct {
 	OrganizationID string `db:"org_id"`
 	Hash           []byte `db:"hash"`
@@ -125,17 +125,18 @@ func columns(contents []Content) (orgs, hashes any) {
 	return orgs, pq.ByteaArray(pg.Column(contents, func(c *Content) []byte { return c.Hash }))
 }
 
-// PruneSources checks up to limit texts that are due and returns how many it checked. It removes
-// the texts to which no run links, and schedules the remaining texts for another check in a day.
-// Usually a text is removed together with the last run that read it. PruneSources finds texts whose
-// runs were removed by a binary of the previous release.
+// PruneSources checks up to limit texts that are due for a check, and returns how many it checked.
+// It removes the texts to which no run links, and schedules the remaining texts for another check
+// in a day. Usually a text is removed together with the last run that read it. PruneSources finds
+// texts whose runs were removed by a binary of the previous release.
 func (s *Store) PruneSources(ctx context.Context, limit int) (int, error) {
 	return s.prune(ctx, "sources", limit, removeUnlinkedSources)
 }
 
-// prune checks up to limit due rows of a table. It calls remove with the rows that it could lock,
-// and schedules the rows that remain for another check in a day. It skips locked rows, because
-// another process is checking or linking them. It returns the number of rows that it checked.
+// prune checks up to limit rows of a table that are due for a check. It calls remove with the rows
+// that it could lock, and schedules the rows that remain for another check in a day. It skips
+// locked rows, because another process is checking or linking them. It returns the number of rows
+// that it checked.
 func (s *Store) prune(
 	ctx context.Context, table string, limit int, remove func(ctx context.Context, tx *sqlx.Tx, contents []Content) error,
 ) (int, error) {
@@ -149,7 +150,7 @@ func (s *Store) prune(
 	}
 
 	err := s.db.Within(ctx, pg.Column(due, func(c *Content) string { return c.OrganizationID }), func(tx *sqlx.Tx) error {
-		// The transaction may be retried, so the list starts empty.
+		// The transaction may be retried, so each attempt starts with an empty list.
 		locked = locked[:0]
 		orgs, hashes := columns(due)
 		err := tx.SelectContext(ctx, &locked, `SELECT t.org_id, t.hash FROM `+table+` t JOIN unnest($1::text[], $2::bytea[]) AS u (org_id, hash)
@@ -209,8 +210,8 @@ func ForgetCalls(ctx context.Context, tx *sqlx.Tx, runs []string) error {
 	return forgetFiles(ctx, tx, runs)
 }
 
-// forgetTexts removes the texts to which runs no longer link. It first locks the texts in a fixed
-// order.
+// forgetTexts removes those of the given texts to which no run links. It first locks the texts in a
+// fixed order.
 func forgetTexts(ctx context.Context, tx *sqlx.Tx, read []Content) error {
 	// Most runs have read no sources.
 	if len(read) == 0 {

@@ -98,8 +98,8 @@ func (in *chunkReader) next() (data []byte, last bool, err error) {
 		if n == len(in.buffer) {
 			in.buffer = append(in.buffer, make([]byte, min(3*n, sealdb.ChunkSize-n))...)
 		}
-		// A reader may return data together with an error, so the data is counted before the error
-		// is checked.
+		// A reader may return data together with an error, so data is counted before the error is
+		// checked.
 		got, err := in.from.Read(in.buffer[n:])
 		n += got
 		idle++
@@ -150,7 +150,8 @@ func (s *Store) uploadAs(ctx context.Context, org string, name, data []byte, in 
 
 	out := Upload{Hash: in.sum.Sum(nil), Bytes: in.read}
 
-	// Only sealed chunks must be copied when the blob gets its final name.
+	// When the blob gets its final name, only sealed chunks must be copied, because they can be
+	// opened only under the name for which they were sealed.
 	settle := s.rename
 	if s.seals.Overhead() > 0 {
 		settle = s.renameSealed
@@ -180,7 +181,7 @@ func (s *Store) storeBlob(ctx context.Context, org string, b Blob) error {
 	})
 }
 
-// DropUnlinked removes the given blobs that have no link. It keeps all other blobs.
+// DropUnlinked removes those of the given blobs that have no link.
 func (s *Store) DropUnlinked(ctx context.Context, org string, hashes ...[]byte) error {
 	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error { return RemoveUnlinkedBlobs(ctx, tx, Contents(org, hashes)) })
 }
@@ -221,8 +222,8 @@ func (s *Store) rename(ctx context.Context, org string, name []byte, to Upload) 
 	})
 }
 
-// renameSealed is the variant of rename for sealed blobs. A sealed chunk can be opened only under
-// the name for which it was sealed, so each chunk is sealed again for the new name.
+// renameSealed is like rename, for sealed blobs. A sealed chunk can be opened only under the name
+// for which it was sealed, so each chunk is sealed again for the new name.
 func (s *Store) renameSealed(ctx context.Context, org string, name []byte, to Upload) error {
 	var there []int
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {

@@ -28,8 +28,8 @@ type VisitorFullError struct{ Wait time.Duration }
 func (e *VisitorFullError) Error() string { return "too many uploads by a widget visitor" }
 
 // CheckVisitor returns the error that AddUpload would return for an empty upload of a widget's
-// visitor: VisitorFullError or ErrFilesFull. The caller calls it before it stores a content,
-// because a content above the quota could not be kept.
+// visitor: VisitorFullError or ErrFilesFull. Call it before storing the content, because content
+// above the quota could not be kept.
 func (s *Store) CheckVisitor(ctx context.Context, org, principal string, maximum int64) error {
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error { return reserveVisitor(ctx, tx, org, principal, 0, maximum) })
 	if err != nil {

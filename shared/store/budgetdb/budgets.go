@@ -51,8 +51,8 @@ func unit(metric domain.BudgetMetric) int64 {
 	return 1
 }
 
-// budget converts the row to the units of the metric. Used and reserved amounts are rounded up, so
-// that fractions of a second are visible.
+// budget returns the row's budget in the units of the metric. Used and reserved amounts are rounded
+// up, so that fractions of a second are visible.
 func (row budgetRow) budget() domain.Budget {
 	b := domain.Budget{
 		ID: row.ID, Scope: domain.BudgetScope(row.Scope), SubjectID: row.SubjectID, Metric: domain.BudgetMetric(row.Metric),
@@ -80,8 +80,8 @@ const budgetSelect = `SELECT k.id, k.scope, k.subject_id, k.metric, k.period, k.
 	FROM budgets k CROSS JOIN LATERAL (SELECT budget_start(k.period, clock_timestamp()) AS starts_on) p
 	LEFT JOIN budget_counts c ON c.budget_id = k.id AND c.starts_on = p.starts_on WHERE k.org_id = $1 `
 
-// openBudgets creates the missing counts of the current period for budgets k of an
-// organization. Only then is the usage of earlier runs in the period summed up.
+// openBudgets creates the missing counts of the current period for budgets k of an organization.
+// When it creates a count, it sums up the usage of earlier runs in the period.
 const openBudgets = `SELECT open_budget(k, budget_start(k.period, clock_timestamp())) FROM budgets k
 	WHERE k.org_id = $1 AND NOT EXISTS (SELECT FROM budget_counts c
 	  WHERE c.budget_id = k.id AND c.starts_on = budget_start(k.period, clock_timestamp())) `
@@ -90,9 +90,9 @@ const openBudgets = `SELECT open_budget(k, budget_start(k.period, clock_timestam
 // automation $4.
 const covered = `AND budget_covers(k.scope, k.subjects, $2, $3, $4) `
 
-// selectBudgets reads budgets of an organization and opens their counts. The parameter which is an
-// SQL condition on budgets k, whose own parameters are numbered from $2. The parameter tail is a
-// clause that restricts or orders the returned budgets.
+// selectBudgets reads budgets of an organization and opens their counts. which is an SQL condition
+// on budgets k; its parameters are numbered from $2. tail is an SQL clause that restricts or orders
+// the returned budgets.
 func (s *Store) selectBudgets(ctx context.Context, org, which, tail string, args ...any) ([]budgetRow, error) {
 	var rows []budgetRow
 	args = append([]any{org}, args...)
@@ -161,16 +161,17 @@ func (s *Store) CreateBudget(ctx context.Context, org string, b domain.Budget) (
 		return domain.Budget{}, fmt.Errorf("creating budget: %w", err)
 	}
 
-	// This process must apply the budget immediately; other processes follow when their caches
-	// expire.
+	// This process applies the budget immediately. Other processes apply it when their cached
+	// results expire.
 	s.budgeted.forget(org)
 	return s.Budget(ctx, org, b.ID)
 }
 
-// checkBudget checks that a budget's subject exists and that the organization has not reached the
-// maximum number of budgets.
+// checkBudget returns an error if a budget's subject does not exist or the organization already has
+// MaxBudgets budgets.
 func checkBudget(ctx context.Context, tx *sqlx.Tx, org string, b domain.Budget) error {
-	// The lock makes concurrent creations wait, so that together they cannot exceed MaxBudgets.
+	// The lock makes concurrent creations wait for each other, so that the organization cannot get
+	// more than MaxBudgets budgets.
 	if _, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('parley.budgets ' || $1, 0))`, org); err != nil {
 		return err
 	}
@@ -288,11 +289,11 @@ func exhaustedMessage(b domain.Budget) string {
 		b.Limit, what, b.Period, whose, state, b.ResetsAt.UTC().Format(time.RFC3339), b.ID)
 }
 
-// WithinBudget returns budget_exceeded if a budget that would cover a new run is used up. keyID and
-// automationID are empty if the run has none. The error wraps ErrRunsUsedUp if only budgets for the
-// number of runs are used up. The fact that an organization has no budgets is cached. WithinBudget
-// also opens the counts of the current period, so that the statement that accepts the run does not
-// have to.
+// WithinBudget returns budget_exceeded if a budget that would cover a new run is used up. keyID is
+// empty for a run without a key, and automationID for a run without an automation. The error wraps
+// ErrRunsUsedUp if only budgets for the number of runs are used up. WithinBudget caches the fact
+// that an organization has no budgets. WithinBudget also opens the counts of the current period, so
+// that the statement that accepts the run does not have to.
 func (s *Store) WithinBudget(ctx context.Context, org, agentID, keyID, automationID string) error {
 	hasBudgets, err := s.Budgeted(ctx, org)
 	if err != nil || !hasBudgets {
@@ -322,7 +323,7 @@ func (s *Store) Rejected(ctx context.Context, org, doing string, cause error) er
 	// id.
 	budgetID, _, _ := strings.Cut(pqErr.Detail, " ")
 	b, err := s.Budget(ctx, org, budgetID)
-	if err != nil { // the budget was deleted meanwhile or cannot be read; if it still exists, a retry is rejected again
+	if err != nil { // the budget was deleted meanwhile or cannot be read; if it still exists, it also rejects a retry
 		e := apierr.Wrap(apierr.BudgetExceeded, err, "a budget for the number of runs is used up")
 		e.RetryAfter = time.Second
 		return e

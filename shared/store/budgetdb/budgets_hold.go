@@ -97,7 +97,7 @@ func (a Amounts) columns(withZero bool) (metrics []string, amounts []int64) {
 	return metrics, amounts
 }
 
-// of returns the amount of a metric in the units of the database.
+// of returns the amount of the given metric in the units of the database.
 func (a Amounts) of(metric domain.BudgetMetric) int64 {
 	metrics, amounts := a.columns(true)
 	for i := range metrics {
@@ -124,8 +124,8 @@ type Lacking struct {
 
 // Reserve reserves amounts in all budgets that cover the run, and returns the number of these
 // budgets. If a budget has too little room, Reserve reserves nothing and returns that budget. Among
-// several such budgets, it prefers a budget that would have too little room even without the holds
-// of other calls. If a hold was made, the caller must settle it.
+// several such budgets, it prefers one that would have too little room even without the holds of
+// other calls. If Reserve returns a hold, the caller must settle it.
 func (s *Store) Reserve(ctx context.Context, h Hold) (budgets int, lacking *Lacking, err error) {
 	return s.reserve(ctx, h.OrganizationID, h.Amounts, `reserve_budgets($1, $4, $5, $6, $2, $3)`, h.RunID, h.Fence, h.ID)
 }
@@ -135,7 +135,7 @@ func (s *Store) Reserve(ctx context.Context, h Hold) (budgets int, lacking *Lack
 func (s *Store) reserve(
 	ctx context.Context, org string, maximum Amounts, call string, args ...any,
 ) (budgets int, lacking *Lacking, err error) {
-	// A metric that the call does not use needs no room in a budget.
+	// A metric of which the call uses nothing needs no room in a budget.
 	metrics, amounts := maximum.columns(false)
 	args = append([]any{org, pq.Array(metrics), pq.Array(amounts)}, args...)
 	var held, refused []string
@@ -183,10 +183,12 @@ func (s *Store) reserve(
 	return len(held), lacking, nil
 }
 
-// Settle ends a hold of a run and counts the amounts that the call used. It does not change a hold
-// that the sweeper has already settled. Budgets that were created after the hold also count the
-// call. holdID is empty if nothing was reserved. Then only budgets that were created since the
-// call's start count the call, and a repeated Settle counts it again.
+// Settle ends a hold of a run and adds the amounts that the call used to the budgets' counts. It
+// does not change a hold that the sweeper has already settled. Budgets that were created after the
+// hold also count the call.
+//
+// If nothing was reserved, holdID is empty. Then only budgets that were created since the call's
+// start count the call, and a repeated Settle counts it again.
 func (s *Store) Settle(ctx context.Context, held lease.Held, holdID string, used Amounts) error {
 	metrics, amounts := used.columns(true)
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
@@ -201,7 +203,7 @@ func (s *Store) Settle(ctx context.Context, held lease.Held, holdID string, used
 }
 
 // minLostHoldAge is the minimum age of a hold before the sweeper checks whether its attempt is
-// still running. Until then the worker may still settle it.
+// still running. Before that age, the worker may still settle the hold.
 const minLostHoldAge = time.Minute
 
 // SettleLost settles up to limit holds of attempts that have ended, and returns the number of

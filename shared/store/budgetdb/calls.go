@@ -27,15 +27,15 @@ type CallUsage struct {
 	CostMicros   int64
 }
 
-// ReserveCall is the variant of Reserve for calls without a run. holdID is unique. If the calls are
+// ReserveCall is like Reserve, for calls without a run. holdID must be unique. If the calls are
 // never settled, the sweeper counts the reserved amounts as used.
 func (s *Store) ReserveCall(ctx context.Context, c Call, holdID string, maximum Amounts) (budgets int, lacking *Lacking, err error) {
 	return s.reserve(ctx, c.OrganizationID, maximum, `hold_budgets($1, $4, $5, NULL, '', 0, $6, $2, $3)`,
 		pg.Optional(c.AgentID), pg.Optional(c.KeyID), holdID)
 }
 
-// SettleCall is the variant of Settle for calls without a run. It also adds the reported usage to
-// the usage of the agent and the key.
+// SettleCall is like Settle, for calls without a run. It also adds the reported usage to the usage
+// of the agent and the key.
 func (s *Store) SettleCall(ctx context.Context, c Call, holdID string, used Amounts, reported CallUsage) error {
 	metrics, amounts := used.columns(true)
 	err := s.db.Within(ctx, []string{c.OrganizationID}, func(tx *sqlx.Tx) error {

@@ -23,9 +23,9 @@ var (
 	ActionExpired = &domain.RunError{Code: "action_expired", Message: "the required action was not decided in time"}
 )
 
-// Decided is the result of a decision: the run and one of three outcomes. If Ended is set, the run
-// has ended. If Resumed is set, the run waits for a slot of Lane. If neither is set, the same
-// decision had already been made.
+// Decided is the result of a decision. If Ended is set, the run has ended. If Resumed is set, the
+// run continues and waits for a slot of Lane. If neither is set, the same decision was already made
+// before.
 type Decided struct {
 	Run     rundb.StoredRun // as ShortRun reads it
 	Ended   []Ended
@@ -35,8 +35,9 @@ type Decided struct {
 
 // Decide records a decision about the action that a run waits for. by is the name of the person who
 // decides. If principal is not empty, only that principal's runs are found. Only the first decision
-// counts: repeating it changes nothing, and a different decision returns version_conflict. The
-// run's deadline is extended by the time for which the run has waited.
+// counts. For a repetition, Decide changes nothing and returns no error; for a different decision
+// it returns version_conflict. The run's deadline is extended by the time for which the run has
+// waited.
 func (s *Store) Decide(
 	ctx context.Context, org, principal, runID, callID string, decision domain.Decision, by string,
 ) (Decided, error) {
@@ -87,8 +88,8 @@ func decideOpen(
 		return nil, false, checkRepeated(effect, decision)
 	}
 
-	// An action requests either an approval or the outcome of a call. Each of the two accepts only
-	// its own decisions.
+	// An action requests either an approval or the outcome of a call. Each of these kinds has its
+	// own decisions.
 	if !action.Kind.Takes(decision) {
 		if effect[0].Decision.String == string(decision) {
 			return nil, false, nil // a repetition of the decision about an earlier action of this call
@@ -97,7 +98,8 @@ func decideOpen(
 			action.Kind, joinDecisions(action.Kind.Decisions()))
 	}
 
-	// After the action has expired, no decision counts. The sweeper will fail the run.
+	// After the action has expired, no decision is accepted. The sweeper will end the run as
+	// failed.
 	if !row.Now.Before(action.ExpiresAt.Time) {
 		return nil, false, apierr.New(apierr.VersionConflict, "the time to decide ended at %s", action.ExpiresAt.Format(time.RFC3339))
 	}
@@ -198,8 +200,8 @@ func findEnded(ctx context.Context, tx *sqlx.Tx, org, principal, runID string) (
 	}
 }
 
-// checkRepeated returns nil if the same decision was made before. Otherwise it returns the error
-// for a decision about a call that the run does not wait for.
+// checkRepeated returns nil if the same decision about the call was made before. Otherwise it
+// returns the error for a decision for which the run does not wait.
 func checkRepeated(effect []effectRow, decision domain.Decision) error {
 	switch {
 	case len(effect) == 0 || !effect[0].Decision.Valid:
@@ -213,8 +215,8 @@ func checkRepeated(effect []effectRow, decision domain.Decision) error {
 
 // EndUnanswered fails up to limit runs whose required action was not decided in time.
 func (s *Store) EndUnanswered(ctx context.Context, limit int) ([]Ended, error) {
-	// The SQL function finds runs of all organizations without locks. The condition is checked
-	// again under the lock, because a decision may have arrived in between.
+	// The SQL function finds runs of all organizations without locks. Each run is checked again
+	// under its lock, because a decision may have arrived in between.
 	late, err := s.db.Find(ctx, `SELECT run_id, org_id FROM unanswered_runs($1)`, limit)
 	if err != nil || len(late.Runs) == 0 {
 		return nil, err

@@ -128,7 +128,7 @@ func (s *Store) Claim(ctx context.Context, runIDs []string) ([]Claim, error) {
 		byID[claimed[i].RunID] = &claimed[i]
 	}
 
-	// void contains the ids for which the statement returned no row.
+	// void lists the ids for which the statement returned no row.
 	var void []string
 	for i, id := range runIDs {
 		switch row := byID[id]; {
@@ -201,13 +201,13 @@ func explainVoid(ctx context.Context, db *pg.DB, runIDs []string, out []Claim, v
 	return nil
 }
 
-// Held identifies the run and the claim's fence.
+// Held returns the run's identity and the claim's fence, with which the worker writes to the run.
 func (c *Claimed) Held() lease.Held {
 	return lease.Held{RunID: c.RunID, OrganizationID: c.OrganizationID, Fence: c.Fence}
 }
 
-// Leases is the result of renewing leases. If a run is in neither set, its worker no longer holds
-// the run and must stop.
+// Leases is the result of renewing leases. If a run is in neither map, its worker no longer holds
+// the run and must stop executing it.
 type Leases struct {
 	Extended map[string]bool
 	Locked   map[string]bool // another transaction has locked the run; its lease is unchanged and can be extended later
@@ -215,8 +215,8 @@ type Leases struct {
 
 // Extend renews the leases of held runs, with one statement that waits for no lock.
 func (s *Store) Extend(ctx context.Context, held []lease.Held) (Leases, error) {
-	// The fences determine which runs the worker holds. The organizations only limit the rows that
-	// are read. A worker with an old fence gets no row for its run.
+	// The fences determine which runs the worker holds. The organizations only limit which rows the
+	// statement can read. A worker with an old fence gets no row for its run.
 	var rows []heldRow
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
 		rows = rows[:0]
@@ -241,7 +241,7 @@ type heldRow struct {
 	Locked bool   `db:"locked"`
 }
 
-// byLock separates the runs that another transaction has locked from all other runs.
+// byLock returns the runs in two maps: those that another transaction has locked, and all others.
 func byLock(rows []heldRow) (free, locked map[string]bool) {
 	free, locked = make(map[string]bool, len(rows)), map[string]bool{}
 	for _, r := range rows {

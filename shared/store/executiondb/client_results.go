@@ -17,13 +17,14 @@ import (
 )
 
 // decisionResults is the decision that the effect ledger stores when the run's client has sent the
-// result of a call. No person has decided then.
+// result of a call. In this case no person has made a decision.
 const decisionResults = "results"
 
-// TakeResults records the client's results of the calls that a run waits for, and resumes the run.
+// TakeResults records the results of the client's calls for which a run waits, and resumes the run.
 // by is the name of the sender. If principal is not empty, only that principal's runs are found.
-// Only the first results count: repeating them changes nothing, and different results return
-// version_conflict. The run's deadline is extended by the time for which the run has waited.
+// Only the first results count. For a repetition, TakeResults changes nothing and returns no error;
+// for different results it returns version_conflict. The run's deadline is extended by the time for
+// which the run has waited.
 func (s *Store) TakeResults(
 	ctx context.Context, org, principal, runID string, results []domain.ClientResult, by string,
 ) (Decided, error) {
@@ -74,7 +75,7 @@ func takeResults(ctx context.Context, tx *sqlx.Tx, row openRow, results []domain
 		}
 	}
 
-	// After the action has expired, no result counts. The sweeper will fail the run.
+	// After the action has expired, no result is accepted. The sweeper will end the run as failed.
 	if !row.Now.Before(action.ExpiresAt.Time) {
 		return false, apierr.New(apierr.VersionConflict, "the time to send the results ended at %s", action.ExpiresAt.Format(time.RFC3339))
 	}

@@ -18,8 +18,8 @@ type Clock struct {
 	Started time.Time `db:"started"` // when the server started; a promoted standby has a different time
 }
 
-// Clock reads the database's clock. Each connection of the pool may reach a different server than
-// the previous connection.
+// Clock reads the database's clock. After a failover, a connection of the pool may reach another
+// server than earlier connections.
 func (s *Store) Clock(ctx context.Context) (Clock, error) {
 	var c Clock
 	err := s.db.GetContext(ctx, &c, `SELECT clock_timestamp() AS now, pg_postmaster_start_time() AS started`)
@@ -43,8 +43,8 @@ func (s *Store) ShortenWaits(ctx context.Context) (shortened int64, err error) {
 		return 0, fmt.Errorf("looking for dispatched runs: %w", err)
 	}
 
-	// Locked rows are skipped. The transaction with the lock sets the time anyway, or a later call
-	// finds the row.
+	// Locked rows are skipped. Either the transaction that holds the lock sets a new time, or a
+	// later call finds the row.
 	err = s.db.Within(ctx, orgs, func(tx *sqlx.Tx) error {
 		shortened = 0
 

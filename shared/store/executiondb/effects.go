@@ -29,7 +29,7 @@ type effectRow struct {
 const effectSelect = `SELECT call_id, name, input, side_effect, key, state, outcome, decision, sent_at IS NOT NULL AS sent
 	FROM effects WHERE run_id = $1 AND call_id = $2 AND org_id = $3`
 
-// effectsSelect is the variant of effectSelect for several calls, in the order of their ids.
+// effectsSelect is like effectSelect, for several calls in the order of their ids.
 const effectsSelect = `SELECT call_id, name, input, side_effect, key, state, outcome, decision, sent_at IS NOT NULL AS sent
 	FROM effects WHERE run_id = $1 AND call_id = ANY ($2) AND org_id = $3 ORDER BY call_id`
 
@@ -41,9 +41,10 @@ func (row effectRow) effect() domain.Effect {
 	}
 }
 
-// maxCheckAge is the maximum duration of the check before an effect. The result of a longer check
-// does not count. The maximum is below 4 s, because an agent worker treats a tool worker as lost
-// after 6 s of silence, and a tool worker may send its last sign of life 2 s before the check.
+// maxCheckAge is the maximum duration of the check that BeginSend makes before an effect is sent.
+// The result of a longer check does not count. The maximum is below 4 s: an agent worker treats a
+// tool worker as lost after 6 s of silence, and the tool worker's last sign of life may precede the
+// check by 2 s.
 const maxCheckAge = 3 * time.Second
 
 var errLateCheck = errors.New("the check took too long; the worker may have been given up meanwhile")
@@ -54,8 +55,8 @@ var errLateCheck = errors.New("the check took too long; the worker may have been
 // ready again if its receiver honours idempotency keys; otherwise it waits for a person to report
 // the outcome. The result is false, and nothing is written, if the worker no longer holds the run.
 func (s *Store) PrepareEffect(ctx context.Context, held lease.Held, e domain.Effect, ask bool) (domain.Effect, bool, error) {
-	// This state is used only if the effect is new. The database keeps the state of an existing
-	// effect, or derives a new state from it.
+	// The argument is the state of a new effect. For an existing effect, the database keeps the
+	// state or derives a new state from it.
 	e.State = domain.EffectReady
 	if ask {
 		e.State = domain.EffectAwaiting
@@ -77,9 +78,9 @@ func (s *Store) PrepareEffect(ctx context.Context, held lease.Held, e domain.Eff
 // holds the run, the lease has not expired, and the effect is ready under the fence. It returns
 // true only once: the effect must be made ready again before another BeginSend succeeds. If
 // BeginSend returns an error, it is unknown whether the effect is marked as being sent. It also
-// returns an error if the check took longer than maxCheckAge. A later EndSend takes effect after
-// BeginSend, even if the reply to BeginSend was lost. sender identifies the execution of the call
-// for CancelSend.
+// returns an error if the check took longer than maxCheckAge. A later EndSend always follows
+// BeginSend in the database, even if the reply to BeginSend was lost. sender identifies the
+// execution of the call for CancelSend.
 func (s *Store) BeginSend(ctx context.Context, held lease.Held, callID, sender string) (bool, error) {
 	out, err := s.progress.write(ctx, &progressWrite{Held: held, kind: writeBegin, callID: callID, effect: domain.Effect{Key: sender}})
 	if err != nil {
@@ -117,7 +118,7 @@ func (s *Store) CancelSend(ctx context.Context, held lease.Held, callID, sender 
 	return out.done, nil
 }
 
-// VoidEffect records that no worker took a call. From then on no worker can take it. VoidEffect
+// VoidEffect records that no worker took a call. Afterwards no worker can take the call. VoidEffect
 // returns false if the call was taken in this or an earlier attempt, or if the worker no longer
 // holds the run.
 func (s *Store) VoidEffect(ctx context.Context, held lease.Held, callID string) (bool, error) {

@@ -36,7 +36,7 @@ type SavedEvents struct {
 }
 
 // SaveEvents appends chunks to the logs of held runs, with statements that wait for no lock and
-// write about MaxBatchBytes each. Saving a chunk again is harmless.
+// write about MaxBatchBytes each. A chunk may be saved more than once; repetitions change nothing.
 func (s *Store) SaveEvents(ctx context.Context, c []Checkpoint) (SavedEvents, error) {
 	// Each statement is a separate transaction. Chunks that were saved before an error stay saved.
 	out := SavedEvents{Saved: map[string]bool{}, Locked: map[string]bool{}, Rejected: map[string]error{}}
@@ -74,7 +74,7 @@ func (s *Store) saveEvents(ctx context.Context, c []Checkpoint, out *SavedEvents
 func (c Checkpoint) Size() int { return len(c.Events) + 128 }
 
 // saveChunks saves the chunks with one statement and adds the results to out. It adds nothing for
-// runs that are no longer held.
+// runs that their worker no longer holds.
 func saveChunks(ctx context.Context, db *pg.DB, c []Checkpoint, out *SavedEvents) error {
 	// A worker executes this statement several times a second, so it is a prepared statement.
 	stmt, err := db.Prepared(ctx, `SELECT run_id, locked FROM save_run_events($1, $2, $3, $4, $5, $6)`)
@@ -101,8 +101,8 @@ func saveChunks(ctx context.Context, db *pg.DB, c []Checkpoint, out *SavedEvents
 	return nil
 }
 
-// EventLogRequest requests a run's log. Chunks that end at or before the event (AfterFence,
-// AfterN) may be left out.
+// EventLogRequest requests a run's log. The result may lack the chunks that end at or before the
+// event (AfterFence, AfterN).
 type EventLogRequest struct {
 	RunID          string
 	OrganizationID string
@@ -118,7 +118,7 @@ type EventLog struct {
 	Chunks   []Chunk
 	EndFence int64 // 0: the run has not finished
 	EndN     int
-	Deferred bool // the batch had no room for the log; nothing was read, and it must be requested again
+	Deferred bool // the batch had no room for the log; the log was not read and must be requested again
 }
 
 // batchBytes bounds the chunks and results of the large logs that one statement reads. A single

@@ -17,7 +17,7 @@ import (
 	"parley/shared/store/queuedb"
 )
 
-// Outcome is a run's final state, written under the fence of the attempt that produced it.
+// Outcome is a run's final state. It is written under the fence of the attempt that produced it.
 type Outcome struct {
 	OrganizationID string
 	Fence          int64
@@ -65,7 +65,7 @@ type Finished struct {
 	Failed   map[string]error   // not saved this time; ErrLocked: another transaction has locked the run
 	Freed    queuedb.FreedSlots // for DispatchNext
 
-	followers map[string]int // number of runs that waited only for a run, by that run's id
+	followers map[string]int // by id of a finished run: the number of runs that waited only for this run
 }
 
 // newFinished returns a result with empty maps.
@@ -76,7 +76,7 @@ func newFinished() Finished {
 	}
 }
 
-// fail records that the outcomes were not saved this time.
+// fail records in Failed that the outcomes were not saved, because of err.
 func (f *Finished) fail(endings []Outcome, err error) {
 	for _, e := range endings {
 		f.Failed[e.Run.ID] = err
@@ -91,8 +91,8 @@ const finishQuery = `SELECT run_id, org_id, lane, place, followers FROM end_lane
 func (s *Store) Finish(ctx context.Context, endings []Outcome) (Finished, error) {
 	out := newFinished()
 
-	// Finding a rejected outcome takes several statements, and each may wait for a lock. until
-	// bounds their total time.
+	// If PostgreSQL rejects an outcome, several statements are needed to find it, and each may wait
+	// for a lock. until bounds their total time.
 	until := time.Now().Add(pg.SplitFor)
 	for rest := endings; len(rest) > 0; {
 		n := countFitting(rest, Outcome.Size)
@@ -144,8 +144,8 @@ func (s *Store) finishPart(ctx context.Context, endings []Outcome, out *Finished
 // saveEndings saves outcomes with one statement. After a batch in which a run was locked,
 // saveEndings first locks the runs, and omits the runs that another transaction has locked.
 func (s *Store) saveEndings(ctx context.Context, endings []Outcome, out *Finished) error {
-	// Usually no run is locked. Then one statement on the reserved connection is enough, without a
-	// transaction around it.
+	// Usually no run is locked. In this case a single statement on the reserved connection
+	// suffices, without an explicit transaction.
 	if !s.finishes.SkipsLocked() {
 		done, err := finish(endings, func(dest any, query string, args ...any) error {
 			return s.finishes.SelectInto(ctx, dest, query, args...)
@@ -189,7 +189,8 @@ func (s *Store) saveEndings(ctx context.Context, endings []Outcome, out *Finishe
 	return nil
 }
 
-// add adds the saved runs and freed slots of a committed statement.
+// add adds the runs that a committed statement has saved, and the slots that it has freed, to the
+// result.
 func (f *Finished) add(part Finished) {
 	maps.Copy(f.Saved, part.Saved)
 	for lane, freed := range part.Freed {
@@ -269,7 +270,8 @@ func finishArgs(endings []Outcome) []any {
 	return []any{t.String(), pq.Array(organizations), hasEvents}
 }
 
-// codeTool is the name of the tool that executes code. Package contract defines it too.
+// codeTool is the name of the tool that executes code. It must be equal to the name in package
+// contract.
 const codeTool = "codeExecution"
 
 // sandboxMs is the total duration of the run's code executions, in milliseconds.
@@ -288,7 +290,7 @@ type closedRow struct {
 	OrganizationID string `db:"org_id"`
 	Lane           string `db:"lane"`
 	Place          bool   `db:"place"`     // runs of its organization may be waiting
-	Followers      int    `db:"followers"` // runs that waited only for this run
+	Followers      int    `db:"followers"` // number of runs that waited only for this run
 }
 
 // Journal appends step n, a JSON value, to a run under a fence. It returns false, and writes
@@ -338,8 +340,8 @@ func (s *Store) StepsOf(ctx context.Context, org string, runIDs []string, bytes 
 }
 
 // KeepToolSet stores a run's tool set, a JSON value. It is stored apart from the steps, because
-// binaries of the previous release read all steps. An existing tool set is not replaced.
-// KeepToolSet returns false, and writes nothing, if the worker no longer holds the run.
+// binaries of the previous release read all steps. KeepToolSet does not replace an existing tool
+// set. KeepToolSet returns false, and writes nothing, if the worker no longer holds the run.
 func (s *Store) KeepToolSet(ctx context.Context, held lease.Held, tools []byte) (bool, error) {
 	var kept bool
 	err := s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) (err error) {

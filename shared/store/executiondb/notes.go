@@ -43,8 +43,8 @@ func cleanText(s string) string {
 // as lost if its end is not recorded. It writes nothing if the worker no longer holds the run.
 // A first attempt needs no entry.
 func (s *Store) NoteAttempt(ctx context.Context, c Claimed) error {
-	// FOR SHARE keeps the run from being requeued or finished until the note is committed. So an
-	// attempt that has lost its run writes nothing.
+	// FOR SHARE keeps the run from being requeued or finished until the note is committed. An
+	// attempt that no longer holds its run therefore writes nothing.
 	held := c.Held()
 
 	err := s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
@@ -84,11 +84,11 @@ func (s *Store) NoteAttempt(ctx context.Context, c Claimed) error {
 	return nil
 }
 
-// noteFirst records the first attempt at a run, unless the attempt is already recorded. The sweeper
-// records it when it requeues the run. The record is missing if a claim took over the run before
-// the sweeper, or if a binary of the previous release requeued the run.
+// noteFirst records the first attempt at a run, unless the attempt is already recorded. Usually the
+// sweeper has recorded it when it requeued the run. The record is missing if a claim took over the
+// run before the sweeper, or if a binary of the previous release requeued the run.
 func noteFirst(ctx context.Context, tx *sqlx.Tx, c Claimed) error {
-	// The run's last error is an error of the first attempt only if no worker was lost.
+	// The run's last error comes from the first attempt only if no worker of the run was lost.
 	status, code, message := domain.SpanLost, (*string)(nil), rundb.EndedLost
 	var cause domain.RunError
 	if c.Deaths == 0 && json.Unmarshal(c.LastError.V, &cause) == nil {
@@ -126,7 +126,7 @@ func (s *Store) NoteRefusal(ctx context.Context, held lease.Held, refusal domain
 // code.
 type Failures struct {
 	All     int `db:"all_failures"`
-	Refused int `db:"refused"` // those in which a provider responded
+	Refused int `db:"refused"` // number of those in which a model provider responded with an error
 }
 
 // FailedSinceStep counts the attempts that have failed with the code since the last recorded step.
@@ -163,9 +163,9 @@ func newEndedWait(row openRow, status domain.SpanStatus, code string) endedWait 
 	return over
 }
 
-// noteWaits records for how long runs were parked, and the end of the attempt before
-// the wait, whose fence is one lower. The rows must be locked. It must be called before they
-// change, because the change deletes these times.
+// noteWaits records for how long runs were parked, and the end of the attempt before the wait,
+// whose fence is one lower. The rows must be locked. Call it before the rows change, because the
+// change deletes the times at which the runs were parked.
 func noteWaits(ctx context.Context, tx *sqlx.Tx, over []endedWait) error {
 	if len(over) == 0 {
 		return nil

@@ -35,14 +35,15 @@ type Parked struct {
 }
 
 // Park makes a run wait for a person's decision about a call of the effect ledger, or for the
-// client's results of calls. The run keeps its position in the session. It leaves its worker, and
-// frees its slot for DispatchNext. From then on no worker can send the call. events are the
-// attempt's events that are in no checkpoint. An action without ExpiresAt gets ActionTimeout. If
-// the call may have been sent, the action becomes a question about its outcome.
+// client's results of calls. The run keeps its position in the session. Its worker no longer holds
+// it, and its slot is freed for DispatchNext. Until the decision no worker can send the call.
+// events are the attempt's events that no checkpoint has stored yet. An action without ExpiresAt
+// gets ActionTimeout. If the call may have been sent, the action becomes a question about its
+// outcome.
 func (s *Store) Park(ctx context.Context, held lease.Held, action domain.RequiredAction, events Chunk) (Parked, error) {
 	// Park may be called again after an error, because it writes everything in one transaction.
 	out, err := park(ctx, s.db, held, action, events)
-	if events.FirstN > 0 && pg.IsBadData(err) { // otherwise, a run with such events would be executed repeatedly
+	if events.FirstN > 0 && pg.IsBadData(err) { // otherwise the run could never be parked
 		out, err = park(ctx, s.db, held, action, Chunk{})
 	}
 	if err != nil {
@@ -153,7 +154,7 @@ func parkRun(ctx context.Context, tx *sqlx.Tx, held lease.Held, action domain.Re
 		return fmt.Errorf("rendering action: %w", err)
 	}
 
-	if events.FirstN > 0 { // an unacknowledged checkpoint may have written the same chunk
+	if events.FirstN > 0 { // a checkpoint whose reply was lost may already have written this chunk
 		_, err = tx.ExecContext(ctx, `INSERT INTO run_events (run_id, org_id, fence, first_n, last_n, events) VALUES ($1, $2, $3, $4, $5, $6)
 			ON CONFLICT (run_id, fence, first_n) DO UPDATE SET last_n = excluded.last_n, events = excluded.events`,
 			held.RunID, held.OrganizationID, held.Fence, events.FirstN, events.LastN, events.Events)
@@ -169,8 +170,8 @@ func parkRun(ctx context.Context, tx *sqlx.Tx, held lease.Held, action domain.Re
 		return fmt.Errorf("parking effect: %w", err)
 	}
 
-	// The higher fence makes every later write of the worker ineffective. The delay keeps the run
-	// out of the indexes of runs that wait for a slot.
+	// The higher fence makes every later write of the worker ineffective. Because of the delay, the
+	// run is not in the indexes of runs that wait for a slot.
 	_, err = tx.ExecContext(ctx, `UPDATE open_runs SET status = 'requires_action', fence = fence + 1, dispatched = false, lease_until = NULL,
 		next_dispatch_at = NULL, not_before = 'infinity', last_error = NULL, required_action = $4, action_expires_at = $5,
 		parked_at = clock_timestamp()

@@ -32,8 +32,8 @@ const (
 	maxWrites  = 256     // writes in one batch
 	maxWaiting = 1 << 14 // maximum number of writes that wait for the next batch; each run and each call has at most one
 
-	// A write to a run that another transaction has locked is repeated for up to lockedFor. Most
-	// locks are held for less than lockedPause.
+	// If another transaction has locked a run, a write to the run is repeated at intervals of
+	// lockedPause, for up to lockedFor. Most locks are held for less than lockedPause.
 	lockedFor      = 5 * time.Second
 	lockedPause    = 5 * time.Millisecond
 	maxLockedPause = 100 * time.Millisecond
@@ -101,7 +101,7 @@ func (p *progressWriter) close() {
 }
 
 // write submits a write, which is combined with the writes of concurrent callers. If another
-// transaction has locked the run, or too many writes wait, it tries again.
+// transaction has locked the run, or too many writes wait, write tries again for up to lockedFor.
 func (p *progressWriter) write(ctx context.Context, w *progressWrite) (written, error) {
 	p.begin() //nolint:contextcheck // the group outlives this caller
 	if p.group == nil {
@@ -109,7 +109,7 @@ func (p *progressWriter) write(ctx context.Context, w *progressWrite) (written, 
 	}
 
 	// Each caller repeats only its own write, as a part of later batches. A locked run therefore
-	// delays only its own writes.
+	// does not delay writes to other runs.
 	until := time.Now().Add(lockedFor)
 	for pause := lockedPause; ; pause = min(2*pause, maxLockedPause) {
 		began := time.Now()
@@ -129,7 +129,7 @@ func (p *progressWriter) write(ctx context.Context, w *progressWrite) (written, 
 }
 
 // writeBatch executes writes with one statement, or with several if a run has more than one write.
-// An error concerns only the writes of its statement.
+// If a statement fails, only its writes get the error.
 func (p *progressWriter) writeBatch(ctx context.Context, writes []*progressWrite) ([]written, error) {
 	// The statement accepts one write for each run. Usually each run has only one write, and the
 	// loop ends after one statement.

@@ -29,7 +29,7 @@ type Requeue struct {
 type Requeued struct {
 	Done   bool
 	Locked bool         // another transaction has locked the run; nothing was written
-	Lane   queuedb.Lane // the lane whose slot the run has freed
+	Lane   queuedb.Lane // the lane in which the run has freed a slot
 }
 
 // putBackQuery requeues runs and records how their attempts ended. It waits for no lock.
@@ -91,8 +91,8 @@ func (s *Store) PutBack(ctx context.Context, runs []Requeue) ([]Requeued, error)
 		return nil, fmt.Errorf("requeueing runs: %w", err)
 	}
 
-	// A run may occur twice in a batch, under an old and a new fence. The fence distinguishes the
-	// results.
+	// A run may occur twice in a batch, with an old and a new fence. Results are therefore matched
+	// by run and fence.
 	type attempt struct {
 		runID string
 		fence int64

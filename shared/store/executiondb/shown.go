@@ -12,7 +12,7 @@ import (
 	"parley/shared/domain"
 )
 
-// shownTexts returns the answers' texts that the clients of open runs have received, by run. A
+// shownTexts returns, by run, the text of the answer that the client of an open run has received. A
 // run's text is the text that was stored for the session's history or, if there is none, the text
 // in the checkpoints of the last attempt. A client may have received some more text since the last
 // checkpoint. Runs without text have no entry. Texts that would exceed MaxBatchBytes in total are

@@ -20,7 +20,7 @@ type Ended struct {
 	RunID          string
 	OrganizationID string
 	Lane           domain.Lane
-	Dispatched     bool   // the run had a slot of its lane, for DispatchNext
+	Dispatched     bool   // whether the run had a slot of its lane; for DispatchNext
 	Followers      int    // number of runs that waited only for this run, for DispatchNext
 	ReplyTo        string // the inbox of the ingress that waits for the run; empty: none
 	Result         []byte // the rendered run
@@ -46,7 +46,7 @@ const openSelect = `SELECT ` + rundb.RunColumns + `, ` + rundb.OpenAttachments +
 // verdict decides how an open run ends.
 type verdict func(openRow) (domain.RunStatus, *domain.RunError)
 
-// endAs returns a function that ends every run with the given status and cause.
+// endAs returns a function that returns the given status and cause for every run.
 func endAs(status domain.RunStatus, cause *domain.RunError) verdict {
 	return func(openRow) (domain.RunStatus, *domain.RunError) { return status, cause }
 }
@@ -57,7 +57,7 @@ func (s *Store) end(ctx context.Context, orgs []string, how verdict, where strin
 	var ended []Ended
 	err := s.db.Within(ctx, orgs, func(tx *sqlx.Tx) error {
 		var rows []openRow
-		// The transaction may be repeated, so the results of an earlier try are dropped.
+		// The transaction may be retried, so each attempt starts with an empty list.
 		ended = nil
 		if err := tx.SelectContext(ctx, &rows, openSelect+where, args...); err != nil {
 			return err
@@ -147,8 +147,8 @@ func (row openRow) ending(how verdict, done *rundb.Progress, shown string) (Outc
 	return ending, err
 }
 
-// endFound calls end for the found runs, in parts. If it returns an error, it also returns the runs
-// that it ended before the error.
+// endFound calls end for the runs that were found, in parts. If it returns an error, it also
+// returns the runs that it ended before the error.
 func endFound(late pg.Found, end func(part pg.Found) ([]Ended, error)) ([]Ended, error) {
 	var all []Ended
 	for part := range late.Parts() {
@@ -177,8 +177,8 @@ func (s *Store) Cancel(ctx context.Context, org, principal, runID string) (rundb
 
 // CancelQueued ends up to limit runs of a deleted agent that no worker holds.
 func (s *Store) CancelQueued(ctx context.Context, org, agentID string, limit int) ([]Ended, error) {
-	// Each operand of the OR uses a partial index by organization. Without these indexes,
-	// PostgreSQL would read all open runs.
+	// Each operand of the OR uses a partial index by organization. Otherwise PostgreSQL would read
+	// all open runs.
 	return s.end(ctx, []string{org}, endAs(domain.RunCancelled, nil),
 		`o.agent_id = $1 AND o.org_id = $2 AND (o.dispatched OR NOT o.dispatched) AND o.status <> 'running'
 		ORDER BY o.run_id LIMIT $3 FOR UPDATE OF o SKIP LOCKED`, agentID, org, limit)

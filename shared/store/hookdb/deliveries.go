@@ -22,7 +22,7 @@ type DeliveryFilter struct {
 	HookID string
 	RunID  string
 	Status domain.DeliveryStatus
-	Before int64 // only deliveries older than the one with this Ref
+	Before int64 // only deliveries that are older than the delivery with this Ref
 }
 
 // LoggedDelivery is an entry of a delivery log with its position. Newer deliveries have

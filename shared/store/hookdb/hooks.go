@@ -36,11 +36,11 @@ type HookChange struct {
 	Name, AgentID, KeyID, MessageTemplate *string
 	OutputSchema                          *domain.JSONSchema // a pointer to nil removes the schema
 	Filter                                *[]domain.HookFilter
-	Coalesce                              **domain.HookCoalesce // a pointer to nil ends coalescing: one run per delivery
+	Coalesce                              **domain.HookCoalesce // a pointer to nil turns coalescing off, so that each delivery starts a run
 	SignatureHeader, DeliveryIDHeader     *string
 	Enabled                               *bool
 	SealedSecret                          *string
-	KeepPrevious                          time.Duration // time for which the old secret stays valid after a change; 0: it ends immediately
+	KeepPrevious                          time.Duration // time for which the old secret stays valid after a change; 0: none
 }
 
 // ReceivingHook is a hook with all values that are needed to check a delivery.
@@ -75,8 +75,8 @@ type hookRow struct {
 	UpdatedAt        domain.Time  `db:"updated_at"`
 }
 
-// hookColumns are the columns of a hookRow, from hooks h. The end of the previous secret is null if
-// that time has passed.
+// hookColumns are the columns of a hookRow, from hooks h. The time until which the previous secret
+// is valid is null if it has passed.
 const hookColumns = `h.id, h.name, h.agent_id, h.key_id, h.source, CASE WHEN h.previous_until > clock_timestamp() THEN h.previous_until END AS previous_until,
 	h.signature_header, h.delivery_id_header, h.message_template, h.output_schema, h.filter, h.coalescing, h.enabled,
 	(SELECT d.received_at FROM deliveries d WHERE d.hook_id = h.id AND d.status <> 'rejected' ORDER BY d.ref DESC LIMIT 1) AS last_delivery_at,
@@ -262,7 +262,7 @@ func (s *Store) Hook(ctx context.Context, org, id string) (domain.Hook, error) {
 // oneHook converts the result of a statement that reads one hook: not_found if there was no row.
 func oneHook(row *hookRow, err error, doing string) (domain.Hook, error) {
 	switch {
-	// If there is no row, the hook does not exist, is deleted, or belongs to another organization.
+	// Without a row, the hook does not exist, is deleted, or belongs to another organization.
 	case errors.Is(err, sql.ErrNoRows):
 		return domain.Hook{}, pg.NotFound()
 	case err != nil:
@@ -323,7 +323,7 @@ func (s *Store) UpdateHook(ctx context.Context, org, id string, change HookChang
 	return oneHook(&row, err, "updating hook")
 }
 
-// lockHook locks a hook against changes. It returns sql.ErrNoRows if there is none.
+// lockHook locks a hook against changes. It returns sql.ErrNoRows if there is no such hook.
 func lockHook(ctx context.Context, tx *sqlx.Tx, org, id string) error {
 	var found string
 	return tx.GetContext(ctx, &found, `SELECT id FROM hooks WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL FOR UPDATE`, id, org)
@@ -337,8 +337,8 @@ func MoveHooks(ctx context.Context, tx *sqlx.Tx, org, from, to string) error {
 	return nil
 }
 
-// DeleteHook deletes a hook and its delivery log. It returns not_found if there is none. The
-// runs of its deliveries stay.
+// DeleteHook deletes a hook and its delivery log. The runs of its deliveries are kept. It returns
+// not_found if there is no such hook.
 func (s *Store) DeleteHook(ctx context.Context, org, id string) error {
 	var deleted bool
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {
@@ -375,7 +375,7 @@ type receivingRow struct {
 
 // ReceivingHook reads a hook in order to check a delivery, before the organization is known. It
 // returns not_found if the hook does not exist or is deleted, or if its key or organization is
-// gone. A disabled hook is returned with Enabled false.
+// gone. For a disabled hook, it returns the hook with Enabled false.
 func (s *Store) ReceivingHook(ctx context.Context, id string) (ReceivingHook, error) {
 	stmt, err := s.db.Prepared(ctx, `SELECT id, name, agent_id, key_id, source, previous_until, signature_header, delivery_id_header,
 		message_template, output_schema, filter, coalescing, enabled, created_at, updated_at, org_id, secret, previous_secret,

@@ -15,8 +15,8 @@ import (
 
 // MaxRejected is the maximum number of a hook's log entries for rejected deliveries from verified
 // senders, and also the maximum for rejected deliveries from other senders. The newest entries are
-// kept. A page of the log is longer than both maxima together, so rejected deliveries never hide
-// all other deliveries.
+// kept. A page of the log has more entries than both maxima together, so it never consists of
+// rejected deliveries only.
 const MaxRejected = 5
 
 // Rejected is a delivery without a valid signature. Anyone can send such deliveries, so only little
@@ -28,7 +28,8 @@ type Rejected struct {
 	Bytes    int64
 }
 
-// group returns the prefix that is common to the ids of the entries that are counted together.
+// group returns the common prefix of the ids of a hook's entries to which the same maximum applies:
+// the entries of verified senders, or those of other senders.
 func (r *Rejected) group() string {
 	if r.Verified {
 		return "rejected:verified:"
@@ -36,7 +37,7 @@ func (r *Rejected) group() string {
 	return "rejected:unverified:"
 }
 
-// deliveryID returns the id of the delivery's entry.
+// deliveryID returns the id of the log entry for a rejected delivery.
 func (r *Rejected) deliveryID() string {
 	// The id depends on the address and the reason, so repeated rejections share the first
 	// rejection's entry.

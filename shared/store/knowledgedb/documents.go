@@ -25,7 +25,7 @@ type DocumentRow struct {
 	OrganizationID string         `db:"org_id"`
 	Name           string         `db:"name"`
 	MIMEType       string         `db:"mime_type"`
-	Bytes          int64          `db:"bytes"` // size of the original; 0: not fetched yet
+	Bytes          int64          `db:"bytes"` // size of the original content; 0: not fetched yet
 	Hash           []byte         `db:"hash"`  // nil: not fetched yet
 	URL            *string        `db:"url"`
 	Status         string         `db:"status"`
@@ -50,15 +50,16 @@ type DocumentRow struct {
 const DocumentColumns = `d.id, d.org_id, d.name, d.mime_type, d.bytes, d.hash, d.url, d.status, d.error_code, d.error_message, d.pages,
 	d.pages_done, d.chunks, d.language, d.notes, d.metadata, d.fence, d.attempts, d.deadline, d.dispatch_no, d.created_at, d.updated_at`
 
-// Document converts the row to the document that callers see. A requeued document shows the
-// last error until it is read again.
+// Document converts the row to the document that callers see. A document that is queued again keeps
+// the last error until a worker reads it again.
 func (row *DocumentRow) Document() (domain.Document, error) {
 	out := domain.Document{
 		ID: row.ID, Name: row.Name, MIMEType: row.MIMEType, Bytes: row.Bytes, URL: row.URL, Status: domain.DocumentStatus(row.Status),
 		Pages: row.Pages, Done: row.PagesDone, Chunks: row.Chunks, Language: row.Language, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
 	}
 	if row.Hash != nil {
-		// Callers compare this hash with the hash of the file that they sent.
+		// The hash is that of the original content, so that callers can compare it with the hash of
+		// their file.
 		digits := hex.EncodeToString(row.Hash)
 		out.SHA256 = &digits
 	}
@@ -191,8 +192,8 @@ func (s *Store) OpenDocument(ctx context.Context, org, id string) (domain.Docume
 
 // GiveDocuments records that a run gets text from documents. It returns the documents that the run
 // may read, ordered by id. It omits documents that are deleted or not ready. A concurrent deletion
-// either has committed before this call, or finds its record. If the worker no longer holds the
-// run, GiveDocuments writes nothing and returns false.
+// either was committed before this call, or finds the record of this call. If the worker no longer
+// holds the run, GiveDocuments writes nothing and returns false.
 func (s *Store) GiveDocuments(ctx context.Context, held lease.Held, documentIDs []string) (given []string, kept bool, err error) {
 	if len(documentIDs) == 0 {
 		return nil, true, nil

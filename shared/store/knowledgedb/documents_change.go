@@ -47,8 +47,8 @@ func replaceDocument(ctx context.Context, tx *sqlx.Tx, org, id string, with *New
 		return none, err
 	}
 
-	// These rows are locked before the document itself, in the order of ids, so that two
-	// replacements cannot block each other.
+	// The rows with the same content are locked before the document itself, in the order of their
+	// ids, so that two replacements cannot deadlock.
 	same, err := sameDocuments(ctx, tx, org, []NewDocument{*with})
 	if err != nil {
 		return none, err
@@ -103,7 +103,7 @@ func replaceDocument(ctx context.Context, tx *sqlx.Tx, org, id string, with *New
 
 // EditDocument changes the name or metadata of a document; nil leaves the old value unchanged. The
 // name is indexed, so a document with a new name is read again, as after RetryDocument. If a worker
-// is reading the document, it loses its lease.
+// is reading the document, the worker loses its lease.
 func (s *Store) EditDocument(ctx context.Context, org, id string, name *string, metadata *map[string]string) (QueuedDocument, error) {
 	var out QueuedDocument
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {
@@ -168,7 +168,8 @@ func (s *Store) RetryDocument(ctx context.Context, org, id string) (QueuedDocume
 			return err
 		}
 
-		// A retry of a document that is being deleted would undo the first step of the deletion.
+		// A document that is being deleted must not be retried: that would undo the first step of
+		// the deletion, which withdraws the document.
 		if row.isBeingDeleted() {
 			return errBeingDeleted()
 		}

@@ -21,7 +21,8 @@ const (
 	// run that got text from a document.
 	maxReadersPerQuery = 20_000
 	// deleteTries is the maximum number of searches for readers of a document. After the document
-	// is withdrawn, the only new readers are runs whose record was already about to be stored.
+	// is withdrawn, the only new readers are runs whose transaction was already storing the record
+	// that they got its text.
 	deleteTries = 32
 	// lockTries is the maximum number of attempts of a transaction that waits for the lock of a
 	// document's row or of its organization's counts. A worker holds both locks while it finishes a
@@ -50,7 +51,8 @@ func (s *Store) DeleteDocument(ctx context.Context, org, id string) ([]execution
 		return nil, fmt.Errorf("deleting document: %w", err)
 	}
 
-	// A run may be recorded as a reader after the search for readers, so the search is repeated.
+	// A run may be recorded as a reader after the search for readers has ended, so the search is
+	// repeated.
 	var ended []executiondb.Ended
 	for range deleteTries {
 		more, err := s.eraseReaders(ctx, org, id)

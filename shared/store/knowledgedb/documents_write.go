@@ -56,8 +56,8 @@ type QueuedDocument struct {
 	Job      *domain.Job
 }
 
-// queued converts the row to a QueuedDocument. now means that the document has just been queued, so
-// that the result has a job.
+// queued converts the row to a QueuedDocument. If now is true, the document has just been queued,
+// and the result has a job.
 func (row *DocumentRow) queued(now bool) (QueuedDocument, error) {
 	doc, err := row.Document()
 	out := QueuedDocument{Document: doc}
@@ -133,7 +133,8 @@ func (d *NewDocument) source() string {
 	return "url " + d.URL
 }
 
-// source identifies the content or URL of a stored document in the same way as NewDocument.source.
+// source identifies the content or URL of a stored document. The result has the same form as that
+// of NewDocument.source.
 func (row *DocumentRow) source() string {
 	if row.URL == nil {
 		return "content " + string(row.Hash)
@@ -161,10 +162,10 @@ func addDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocume
 	for i := range docs {
 		row, found := there[docs[i].source()]
 		switch {
-		// A document that is being deleted cannot be returned as added.
+		// The existing document cannot be returned as the added one if it is being deleted.
 		case row.isBeingDeleted():
 			return nil, errBeingDeleted()
-		// The row of this entry is also for later entries of the call with the same source.
+		// Later documents of this call with the same source share the row.
 		case !found:
 			row.ID = docs[i].ID
 			fresh = append(fresh, docs[i])
@@ -204,8 +205,8 @@ func errBeingDeleted() error {
 	return apierr.New(apierr.Conflict, "the document is being deleted; send it again later, or delete it again if it remains")
 }
 
-// checkReplacement returns an error if a document cannot get a content or URL. other is the
-// document, if any, that already has the content or URL.
+// checkReplacement returns an error if a document must not get new content or a new URL. other is
+// the document, if any, that already has the content or URL.
 func (row *DocumentRow) checkReplacement(other DocumentRow) error {
 	if row.isBeingDeleted() || other.isBeingDeleted() {
 		return errBeingDeleted()
@@ -284,8 +285,8 @@ func countDocuments(ctx context.Context, tx *sqlx.Tx, org string) (now DocumentU
 }
 
 // insertDocuments inserts new documents. It returns ErrDocumentsFull if a quota is exceeded, and
-// blobdb.ErrBlobGone if a content was removed. The caller must hold the lock of the organization's
-// documents.
+// blobdb.ErrBlobGone if the content of a document was removed. The caller must hold the lock of the
+// organization's documents.
 func insertDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocument, limits DocumentLimits) error {
 	if len(docs) == 0 {
 		return nil
@@ -300,7 +301,7 @@ func insertDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDoc
 		return err
 	}
 
-	// The lock keeps the sweeper from removing the contents.
+	// The lock on the contents keeps the sweeper from removing them before they are linked.
 	if err := blobdb.HoldBlobs(ctx, tx, org, contents, nil); err != nil {
 		return err
 	}
@@ -359,7 +360,8 @@ func requeue(ctx context.Context, tx *sqlx.Tx, org string, rows []DocumentRow, f
 		return err
 	}
 
-	// The rows no longer link to the contents that were fetched, so these contents can be removed.
+	// The documents no longer link to the contents that were fetched earlier, so these can be
+	// removed.
 	var fetched [][]byte
 	for _, row := range rows {
 		if row.URL != nil && row.Hash != nil {
@@ -370,8 +372,8 @@ func requeue(ctx context.Context, tx *sqlx.Tx, org string, rows []DocumentRow, f
 	return blobdb.RemoveUnlinkedBlobs(ctx, tx, blobdb.Contents(org, fetched))
 }
 
-// readQueued reads documents in the order of ids. Each document in the set now gets one job
-// message, even if its id occurs repeatedly.
+// readQueued reads documents in the order of ids. Each document in the set now gets one job, even
+// if its id occurs repeatedly.
 func readQueued(ctx context.Context, tx *sqlx.Tx, org string, ids []string, now map[string]bool) ([]QueuedDocument, error) {
 	var rows []DocumentRow
 	err := tx.SelectContext(ctx, &rows, `SELECT `+DocumentColumns+` FROM documents d WHERE d.id = ANY ($2) AND d.org_id = $1`, org, pq.Array(ids))
@@ -394,7 +396,7 @@ func readQueued(ctx context.Context, tx *sqlx.Tx, org string, ids []string, now 
 			return nil, err
 		}
 
-		// A repeated id does not get a second job message.
+		// A repeated id does not get a second job.
 		delete(now, id)
 	}
 

@@ -31,7 +31,7 @@ type ClaimedDocument struct {
 	LeasedDocument
 	Document domain.Document
 	Attempts int       // number of attempts, including this one
-	Deadline time.Time // until this time, a transient error requeues the document
+	Deadline time.Time // before this time, the document is queued again after a transient error; afterwards it fails
 }
 
 // FinishedDocument is the result of reading a document.
@@ -71,12 +71,12 @@ const ShortDocument = 64 << 10
 
 // ClaimDocuments claims documents for the duration Lease. It prefers the organization with the
 // smallest debt, and among equal debts the organization with the fewest claimed documents. Within
-// an organization, it prefers short documents and documents that have waited for a long time. It
-// removes everything that lost attempts have written for the claimed documents.
+// an organization, it prefers short documents and documents that have waited for a long time.
+// ClaimDocuments removes everything that lost attempts have written for these documents.
 func (s *Store) ClaimDocuments(ctx context.Context, claim DocumentClaim) ([]ClaimedDocument, error) {
 	heaviest := int64(math.MaxInt64)
 	if claim.Short {
-		heaviest = ShortDocument // all documents up to this size have the same weight
+		heaviest = ShortDocument // selects the short documents, which all have this weight
 	}
 
 	// The SQL function takes the debts as two parallel lists.
@@ -110,8 +110,8 @@ func (s *Store) ClaimDocuments(ctx context.Context, claim DocumentClaim) ([]Clai
 
 // ExtendDocuments renews the leases of documents and returns the documents that the worker no
 // longer holds. It does not wait for locks. A document whose row is locked counts as held. The
-// transaction that has locked the row either renews the lease or takes the document away, and the
-// next heartbeat finds out which.
+// transaction that has locked the row either renews the lease or takes the document away; the next
+// call finds out which.
 func (s *Store) ExtendDocuments(ctx context.Context, held []LeasedDocument) (lost []LeasedDocument, err error) {
 	if len(held) == 0 {
 		return nil, nil
@@ -155,8 +155,8 @@ func (s *Store) ExtendDocuments(ctx context.Context, held []LeasedDocument) (los
 
 // missing returns the elements of the list all that are not in the list some.
 func missing(all, some []LeasedDocument) (out []LeasedDocument) {
-	// A document that is held under another fence counts as missing, because the fence is a part of
-	// the compared element.
+	// Elements include the fence. A document that is held under another fence therefore counts as
+	// missing.
 	there := make(map[LeasedDocument]bool, len(some))
 	for _, h := range some {
 		there[h] = true
@@ -169,8 +169,8 @@ func missing(all, some []LeasedDocument) (out []LeasedDocument) {
 	return out
 }
 
-// whereHeld is the WHERE clause that restricts a statement on documents to one held document.
-// heldArgs returns the first parameters of such a statement.
+// whereHeld is the WHERE clause of a statement that changes one held document. heldArgs returns the
+// parameters of the clause.
 const whereHeld = ` WHERE id = $1 AND org_id = $2 AND fence = $3 AND status = 'processing'`
 
 // heldArgs returns the parameters of whereHeld, followed by more.
@@ -202,7 +202,7 @@ func changeHeld(ctx context.Context, tx *sqlx.Tx, held LeasedDocument, f func(*s
 }
 
 // lockFinishing makes the transactions that finish documents of an organization wait for each
-// other, before they lock a row. Heartbeats can continue in the meantime. Counting terms may take
+// other, before they lock a row. Leases can be renewed in the meantime. Counting terms may take
 // seconds, so this lock has no timeout except the statement timeout, after which the caller
 // retries.
 func lockFinishing(ctx context.Context, tx *sqlx.Tx, org string) error {
@@ -240,8 +240,9 @@ func (s *Store) FinishDocument(ctx context.Context, held LeasedDocument, done Fi
 	return kept, nil
 }
 
-// FailDocument fails a document with the reason why it cannot be read. Only the document's row and
-// content are kept. FailDocument returns false if the worker no longer holds the document.
+// FailDocument ends the processing of a document with an error, the reason why the document cannot
+// be read. It keeps only the document's row and content. FailDocument returns false if the worker
+// no longer holds the document.
 func (s *Store) FailDocument(ctx context.Context, held LeasedDocument, cause domain.DocumentError) (bool, error) {
 	kept, err := s.withDocument(ctx, held, removeIndexedStep(ctx, held), failed, cause.Code, cause.Message)
 	if err != nil {
@@ -250,7 +251,8 @@ func (s *Store) FailDocument(ctx context.Context, held LeasedDocument, cause dom
 	return kept, nil
 }
 
-// failed is the SET list that fails a held document with code $4 and message $5.
+// failed is the SET list of an UPDATE that gives a held document the status failed, with the error
+// code $4 and the message $5.
 const failed = `status = 'failed', lease_until = NULL, error_code = $4, error_message = $5, chunks = 0, updated_at = clock_timestamp()`
 
 // removeIndexedStep returns a transaction step that removes the index entries of a document.

@@ -46,8 +46,9 @@ const (
 
 // AddChunks indexes chunks of a document and records its progress: done is the number of processed
 // pages, and pages is their total, or nil if unknown. Searches find the chunks once the document is
-// ready. model is the model that computed the vectors. Adding the same chunks again is harmless.
-// AddChunks returns false, and writes nothing, if the worker no longer holds the document.
+// ready. model is the model that computed the vectors. The same chunks may be added more than once;
+// repetitions change nothing. AddChunks returns false, and writes nothing, if the worker no longer
+// holds the document.
 func (s *Store) AddChunks(ctx context.Context, held LeasedDocument, chunks []NewChunk, model string, pages *int, done int) (bool, error) {
 	rows, err := chunkRows(held.OrganizationID, chunks)
 	if err != nil {
@@ -82,7 +83,8 @@ func (s *Store) AddChunks(ctx context.Context, held LeasedDocument, chunks []New
 
 // nextChunk returns the number that follows the number of the last chunk.
 func nextChunk(chunks []NewChunk) int {
-	// While a document is processed, its number of chunks is the number of the next chunk.
+	// While a document is processed, its column for the number of chunks contains the number of the
+	// next chunk.
 	next := 0
 	for i := range chunks {
 		next = max(next, chunks[i].Chunk+1)
@@ -121,7 +123,7 @@ func chunkRows(org string, chunks []NewChunk) ([]byte, error) {
 	}
 
 	out, err := json.Marshal(rows)
-	if err != nil { // fails if a vector contains NaN or an infinity
+	if err != nil { // a vector contains NaN or an infinity
 		return nil, fmt.Errorf("writing chunks: %w", err)
 	}
 
@@ -133,7 +135,8 @@ const prefixLength = 4
 
 // lexemePrefix returns the prefix that identifies an organization in the lexemes of its chunks, so
 // that a search reads only this organization's index entries. If two organizations have the same
-// prefix, searches are slower but still separate, because the rows are filtered by organization.
+// prefix, their searches are slower. They still find only their own chunks, because the rows are
+// also filtered by organization.
 func lexemePrefix(org string) string {
 	sum := sha256.Sum256([]byte(org))
 	return base64.RawURLEncoding.EncodeToString(sum[:3])

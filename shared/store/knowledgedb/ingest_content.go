@@ -59,8 +59,8 @@ func (s *Store) SetDocumentContent(
 	return false, nil
 }
 
-// linkContent takes the lock of the organization's documents before the lock of the document's row,
-// in the same order as addDocuments.
+// linkContent implements SetDocumentContent in one transaction. Like addDocuments, it locks the
+// organization's documents before it locks the document's row.
 func linkContent(
 	ctx context.Context, tx *sqlx.Tx, held LeasedDocument, content blobdb.Upload, name, mimeType string, limits DocumentLimits,
 ) (bool, error) {
@@ -83,7 +83,8 @@ func linkContent(
 		return false, err
 	}
 
-	// The document no longer links to the content of an earlier fetch.
+	// The document no longer links to the content that was fetched earlier, so that content can be
+	// removed.
 	var others [][]byte
 	if before.Hash != nil && !slices.Equal(before.Hash, content.Hash) {
 		others = [][]byte{before.Hash}

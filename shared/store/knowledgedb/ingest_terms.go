@@ -55,7 +55,7 @@ func (c *TermCounts) Add(terms []Term) {
 	for t := range indexed(terms) {
 		n, known := c.noted[t.Lexeme]
 		switch {
-		case !known: // copied, because a substring would keep the whole text in memory
+		case !known: // stores a copy of the term, because a substring would keep the whole text in memory
 			c.noted[strings.Clone(t.Lexeme)] = termCount{chunks: 1, last: c.chunks}
 		case n.last != c.chunks:
 			c.noted[t.Lexeme] = termCount{chunks: n.chunks + 1, last: c.chunks}
@@ -71,7 +71,7 @@ func (c *TermCounts) Add(terms []Term) {
 func (c *TermCounts) forget() {
 	c.lost = true
 	for rare := int32(1); len(c.noted) > maxNotedTerms/2; rare++ {
-		// A term that is dropped here and occurs again later is counted too low.
+		// If a term is dropped here and occurs again later, its count is too low.
 		for lexeme, n := range c.noted {
 			if n.chunks <= rare {
 				delete(c.noted, lexeme)
@@ -86,7 +86,7 @@ func (c *TermCounts) frequent(maximum int) (terms []string, counts []int64, all 
 	type counted struct {
 		term   string
 		chunks int32
-		number bool // the term is a number, or part of a number, hash or code; users do not misspell such terms
+		number bool // the term belongs to a number, hash or code; such terms need no correction of spelling
 	}
 
 	list := make([]counted, 0, len(c.noted))
@@ -165,8 +165,8 @@ func uncountTerms(ctx context.Context, tx *sqlx.Tx, org, document string) (more 
 		return false, fmt.Errorf("uncounting terms: %w", err)
 	}
 
-	// All transactions that change the counts first lock this row with a separate statement, so
-	// that the next statement sees the changes of earlier transactions.
+	// Each transaction that changes the counts first locks this row with a separate statement. The
+	// next statement then sees the changes of earlier transactions.
 	if _, err := tx.ExecContext(ctx, `SELECT FROM knowledge_terms WHERE org_id = $1 AND term = '' FOR UPDATE`, org); err != nil {
 		return false, fmt.Errorf("uncounting terms: %w", err)
 	}

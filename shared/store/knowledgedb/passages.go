@@ -24,7 +24,8 @@ type passageRow struct {
 	Box        pq.Float64Array `db:"box"`
 }
 
-// passage converts the row. A chunk of a format without positions has no box.
+// passage converts the row to a passage. The passage has no Box if the document's format has no
+// positions.
 func (row *passageRow) passage() domain.Passage {
 	out := domain.Passage{
 		DocumentID: row.DocumentID, Name: row.Name, Chunk: row.N, Page: row.Page, Headings: append([]string{}, row.Headings...),

@@ -10,7 +10,7 @@ import (
 	"parley/shared/store/pg"
 )
 
-// SearchSimilar is the variant of SearchText for misspelled words. Each word that occurs in no
+// SearchSimilar is like SearchText, but corrects misspelled words. Each word that occurs in no
 // document of the organization is replaced with similarly spelled words that do occur. A hit must
 // contain one of these replacements. SearchSimilar returns no hits if the documents contain every
 // word.
@@ -26,7 +26,7 @@ func (s *Store) SearchSimilar(ctx context.Context, scope SearchScope, words []Qu
 
 	numbers, lexemes := queryLexemes(words)
 	texts := pg.Column(words, func(w *QueryWord) string {
-		// A skipped word keeps its index, because the list numbers contains indexes of words.
+		// A word that is skipped keeps its index, because numbers contains the indexes of words.
 		if !storable(w.Text) {
 			return ""
 		}

@@ -18,7 +18,7 @@ type SearchScope struct {
 
 // QueryWord is a word of a query.
 type QueryWord struct {
-	Text    string   // as written, folded
+	Text    string   // as written, but case-folded
 	Lexemes []string // the forms in which the word may be indexed
 }
 
@@ -29,8 +29,7 @@ type Hit struct {
 	Score   float64 `db:"score"`
 }
 
-// documents encodes the scope for the schema's functions. An id that cannot be stored
-// matches no document.
+// documents encodes the scope as arguments of the schema's functions.
 func (scope SearchScope) documents() (ids any, metadata string, err error) {
 	list := make([]string, len(scope.DocumentIDs))
 	for i, id := range scope.DocumentIDs {
@@ -52,8 +51,8 @@ func (scope SearchScope) documents() (ids any, metadata string, err error) {
 	return pq.Array(list), string(written), nil
 }
 
-// searchable reports whether the scope can match any document. A scope with text that PostgreSQL
-// cannot store matches no document.
+// searchable reports whether the scope can match any document. It returns false if the scope
+// contains text that PostgreSQL cannot store.
 func (scope SearchScope) searchable() bool {
 	ok := scope.OrganizationID != "" && storable(scope.OrganizationID)
 	for key, value := range scope.Metadata {
@@ -89,8 +88,8 @@ func (s *Store) SearchText(ctx context.Context, scope SearchScope, words []Query
 		return nil, err
 	}
 
-	// The weights are all equal here. The SQL function also serves SearchSimilar, which weights
-	// words by their similarity.
+	// All words have the same weight here. The SQL function needs weights for SearchSimilar, which
+	// weights words by their similarity.
 	weights := make([]float64, len(lexemes))
 	for i := range weights {
 		weights[i] = 1

@@ -43,8 +43,8 @@ func (s *Store) SearchVectors(ctx context.Context, scope SearchScope, model stri
 		return nil, fmt.Errorf("searching vectors: %w", err)
 	}
 
-	// Without pgvector, the database returns the vectors without scores, and this process compares
-	// them.
+	// Without pgvector, the database returns vectors instead of scores, and this process compares
+	// them with the query's vector.
 	hits := make([]Hit, len(rows))
 	for i, row := range rows {
 		if hits[i].ChunkID = row.ChunkID; row.Score != nil {

@@ -37,7 +37,7 @@ func (s *Store) KnowledgeWords(ctx context.Context, org string, lexemes []string
 		counts[r.Term] = r.Chunks
 	}
 
-	// The row with the empty term counts all chunks.
+	// The row whose term is empty contains the number of all chunks.
 	chunks = counts[""]
 	delete(counts, "")
 	return chunks, counts, nil

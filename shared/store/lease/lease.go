@@ -1,5 +1,6 @@
-// Package lease defines the leases of rows that a worker holds: how long a claim lasts, how
-// many lost workers a row may cost, and the fence that guards the writes to a run.
+// Package lease defines the leases with which workers hold runs and documents: their duration, the
+// number of lost workers after which a run or document fails, and the fence that guards the writes
+// to a run.
 package lease
 
 import (
@@ -15,7 +16,7 @@ import (
 const Lease = 30 * time.Second
 
 // MaxDeaths is the number of attempts that may end with the death of their worker. After that many
-// deaths, the run or document fails, because it may be their cause.
+// deaths, the run or document fails, because it may be the cause of the deaths.
 const MaxDeaths = 5
 
 // Held identifies a run and the fence under which a worker holds it.

@@ -21,8 +21,8 @@ type DemoVerdict struct {
 
 // One statement locks the client's row, removes the requests that are older than the window, and
 // adds this request unless the limit is reached. The clock is read after the lock is taken, and
-// never runs backwards for a client. Therefore no sliding window contains more requests than the
-// limit.
+// never runs backwards for a client. No period as long as the window therefore contains more
+// requests than the limit.
 const countDemoQuery = `
 INSERT INTO demo_clients AS d (address, hits, allowed) VALUES ($1, ARRAY[clock_timestamp()], true)
 ON CONFLICT (address) DO UPDATE SET (hits, allowed) = (
@@ -78,8 +78,9 @@ type TokenGrant struct {
 	Left    float64 `db:"tokens"`
 }
 
-// One statement fills the bucket for the time since its last use and takes whole tokens from it. $2
-// is the capacity, $3 the tokens per second, and $4 the number of requested tokens.
+// The statement adds the tokens for the time since the bucket's last use, and takes whole tokens
+// from the bucket. $2 is the capacity, $3 the tokens per second, and $4 the number of requested
+// tokens.
 const leaseTokensQuery = `
 INSERT INTO rate_buckets AS b (name, tokens, granted, filled_at)
 VALUES ($1, CAST($2 AS float8) - least($2, $4), least($2, $4), clock_timestamp())
@@ -106,7 +107,7 @@ func (s *Store) LeaseTokens(ctx context.Context, bucket string, capacity int, pe
 
 // PruneLimits deletes demo clients and buckets that have not been used for the duration idle, up to
 // the maximum number of each. It returns how many rows it deleted. idle must be longer than the
-// windows of the limits.
+// window of every limit.
 func (s *Store) PruneLimits(ctx context.Context, idle time.Duration, maximum int) (int, error) {
 	var gone int64
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {

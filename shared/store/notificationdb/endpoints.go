@@ -84,7 +84,7 @@ func (s *Store) CreateEndpoint(ctx context.Context, e NewEndpoint, maximum int) 
 		if err := checkEndpointQuota(ctx, tx, e.OrganizationID, maximum); err != nil {
 			return err
 		}
-		// The foreign key does not suffice, because it also accepts a deleted agent.
+		// The foreign key is not a sufficient check, because it also accepts a deleted agent.
 		if err := checkEndpointAgent(ctx, tx, e.OrganizationID, e.AgentID); err != nil {
 			return err
 		}
@@ -189,8 +189,8 @@ func (s *Store) UpdateEndpoint(ctx context.Context, org, id string, c EndpointCh
 	})
 }
 
-// oneEndpoint calls read in a transaction and converts the row that it reads. It returns not_found
-// if there is no row.
+// oneEndpoint calls read in a transaction and converts the row that read returns. It returns
+// not_found if there is no row.
 func (s *Store) oneEndpoint(
 	ctx context.Context, org string, read func(context.Context, *sqlx.Tx, *endpointRow) error,
 ) (domain.NotificationEndpoint, error) {

@@ -17,8 +17,8 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// notificationRow is a row of notificationColumns. Data is null if it was not read or no longer
-// exists.
+// notificationRow is a row of notificationColumns. Data, from which the payload is made, is null if
+// it was not read or no longer exists.
 type notificationRow struct {
 	ID            string         `db:"id"`
 	EndpointID    string         `db:"endpoint_id"`
@@ -120,8 +120,7 @@ func (s *Store) Notifications(
 		add(`n.status = $%d`, string(f.Status))
 	}
 
-	// PostgreSQL uses the partial index of undelivered notifications only if the query has this
-	// condition.
+	// With this condition, PostgreSQL can use the partial index of undelivered notifications.
 	if f.Status != "" && f.Status != domain.NotificationDelivered { // delivered notifications are not in the index
 		query += ` AND n.status <> 'delivered'`
 	}
@@ -157,7 +156,7 @@ func (s *Store) Notification(ctx context.Context, org, id string) (domain.Notifi
 	})
 }
 
-// oneNotification calls read in a transaction and converts the row that it reads. It returns
+// oneNotification calls read in a transaction and converts the row that read returns. It returns
 // not_found if there is no row.
 func (s *Store) oneNotification(
 	ctx context.Context, org string, read func(*sqlx.Tx, *notificationRow) error,
@@ -184,7 +183,8 @@ func (s *Store) ResendNotification(ctx context.Context, org, id string) (domain.
 			return err
 		}
 
-		// The run's retention has ended since the notification was created, so there is no payload.
+		// The run's retention period has ended since the notification was created, so there is no
+		// payload any more.
 		if !row.Data.Valid {
 			return apierr.New(apierr.Erased, "the payload of this notification is no longer stored")
 		}

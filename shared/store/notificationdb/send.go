@@ -18,8 +18,8 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// An endpoint is disabled automatically after this number of consecutive failed attempts, if the
-// first of these attempts was at least this long ago.
+// An endpoint is disabled after disableAfter consecutive failed attempts, if the first of them was
+// at least disableAfterTime ago.
 const (
 	disableAfter     = 20
 	disableAfterTime = 24 * time.Hour
@@ -103,8 +103,8 @@ func (s *Store) ClaimNotifications(ctx context.Context, maximum, maxConcurrent i
 			Event:              row.Event, Attempts: row.Attempts, CreatedAt: row.CreatedAt, URL: row.URL, SealedSecrets: []string{row.Secret},
 			subject: row.SubjectID, source: row.Source, data: row.Data,
 		}
-		// Until the old secret expires, the notification is signed with both secrets, because a
-		// receiver may not have the new secret yet.
+		// Until the old secret expires, the notification is signed with the new and the old secret,
+		// because the receiver may not have the new one yet.
 		if row.Previous != nil {
 			out[i].SealedSecrets = append(out[i].SealedSecrets, *row.Previous)
 		}
@@ -219,7 +219,7 @@ type Attempt struct {
 	Error          string        // "" if it was delivered
 	Next           time.Duration // time until the next attempt, if the notification is pending
 	Gone           bool          // the endpoint responded that it wants no more notifications
-	Unsent         bool          // no request was sent, and the endpoint is not at fault
+	Unsent         bool          // no request was sent, for a reason for which the endpoint is not responsible
 }
 
 // SettleNotification records the result of an attempt. If the endpoint wants no more notifications

@@ -24,11 +24,11 @@ type Reader struct {
 	UserID         string   // the user whose API keys count; "": the reader is a key of the organization
 	Principal      string   // the principal whose sessions count as the reader's own
 	Principals     []string // the principals whose runs the reader may decide about; nil: all
-	Admin          bool     // sees the organization's administration
+	Admin          bool     // the reader is an admin of the organization
 }
 
-// Overview reads an overview. The result lacks the budgets, which another store has. Each statement
-// reads a few rows along an index, whatever the size of the organization.
+// Overview reads an overview. The result lacks the budgets, which package budgetdb reads. Each
+// statement reads only a few rows along an index, whatever the size of the organization.
 func (s *Store) Overview(ctx context.Context, r Reader) (domain.Overview, error) {
 	var view domain.Overview
 	err := s.db.WithinUser(ctx, r.OrganizationID, r.UserID, func(tx *sqlx.Tx) error {
@@ -51,8 +51,9 @@ func (s *Store) Overview(ctx context.Context, r Reader) (domain.Overview, error)
 	return view, nil
 }
 
-// readOwn reads the data that every member sees: whether they have chatted, and the runs that wait
-// for their decision. Runs that wait for results of their client's tools do not count.
+// readOwn reads the data that every member may see: whether the reader has chatted, and the number
+// of runs that wait for the reader's decision. Runs that wait for results of their client's tools
+// do not count.
 func readOwn(ctx context.Context, tx *sqlx.Tx, r Reader, view *domain.Overview) error {
 	var row struct {
 		Chat      bool `db:"chat"`
@@ -71,8 +72,8 @@ func readOwn(ctx context.Context, tx *sqlx.Tx, r Reader, view *domain.Overview) 
 }
 
 // readSteps reads the steps that only admins can take. Most automations have a name, and an index
-// finds their runs. An automation without a name is found among the newest runs, by the type of
-// their trigger.
+// finds their runs. A run of an automation without a name is found only among the newest runs, by
+// the type of its trigger.
 func readSteps(ctx context.Context, tx *sqlx.Tx, r Reader, view *domain.Overview) error {
 	var row struct {
 		Document bool `db:"document"`

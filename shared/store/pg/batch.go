@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Bounds for a batch in which another transaction has locked a row. The batch serves many
-// organizations, so it waits only briefly for the row. Most locks are released within that time.
-// Afterwards, the batch is executed without the locked rows.
+// Bounds for a batch if another transaction has locked one of its rows. A batch serves many
+// organizations, so it waits only briefly for the row, although long enough for most locks. It is
+// then executed without the locked rows.
 const (
 	BatchLockTimeout = 50 * time.Millisecond
 	PartLockTimeout  = 10 * time.Millisecond // lock timeout for each part of a batch, after a row of the batch was locked
@@ -38,8 +38,8 @@ func InParts[Q, A any](rows []Q, n int, handle func([]Q) ([]A, error), failed fu
 	return append(first, second...), nil
 }
 
-// Found contains runs of several organizations. The list of organizations is parallel to the list
-// of runs.
+// Found lists runs of several organizations. Its two lists are parallel: one has the organizations,
+// the other the runs.
 type Found struct {
 	Runs, Organizations []string
 }

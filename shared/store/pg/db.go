@@ -39,7 +39,7 @@ func Open(dsn string, conns int) (*DB, error) {
 	return On(connector, conns), nil
 }
 
-// OpenOwner is the variant of Open for migrations and for writing the data of a release, such as
+// OpenOwner is like Open. It is meant for migrations and for writing the data of a release, such as
 // templates. Its connections use the login's own role, and their statements have no timeout.
 func OpenOwner(dsn string, conns int) (*DB, error) {
 	connector, err := newConnector(dsn, ownerSettings, dialer{})
@@ -62,7 +62,7 @@ func Connector(dsn string, keyIDs ...string) (driver.Connector, error) {
 	return newConnector(dsn, settings, dialer{silence: answerTimeout})
 }
 
-// On is the variant of Open for connections that connector makes.
+// On is like Open, for the connections that connector makes.
 func On(connector driver.Connector, conns int) *DB {
 	db := sqlx.NewDb(sql.OpenDB(connector), "postgres")
 	db.SetMaxOpenConns(conns)
@@ -81,7 +81,7 @@ func newConnector(dsn string, settings map[string]string, d dialer) (driver.Conn
 		return nil, fmt.Errorf("reading database address: %w", err)
 	}
 
-	// The DSN may set each of these parameters, for example a longer statement timeout.
+	// The DSN may override each of these parameters, for example with a longer statement timeout.
 	set := maps.Clone(settings)
 	maps.Copy(set, cfg.Runtime)
 	cfg.Runtime = set
@@ -104,16 +104,17 @@ var sessionSettings = map[string]string{
 	"idle_in_transaction_session_timeout": "10000",
 	// The batch statements are prepared while tables may be empty, when a sequential scan seems
 	// cheapest, and stay prepared as the tables grow. Every query has an index, which the planner
-	// must use. The planner must plan each statement only once. Plans must not be compiled, because
-	// compiling them takes longer than executing them. The settings also apply to statements inside
+	// must use. Each statement must be planned only once. Just-in-time compilation is off, because
+	// compiling a plan takes longer than executing it. The settings also apply to statements inside
 	// functions, whose plans are kept per connection.
 	"enable_seqscan":  "off",
 	"plan_cache_mode": "force_generic_plan",
 	"jit":             "off",
 }
 
-// ownerSettings limits only the wait for locks, because the service's statements queue up after a
-// waiting migration. The limit is longer than any of the service's statements may hold a lock.
+// ownerSettings limits only the time that a migration waits for a lock, because statements of the
+// service wait behind it in the lock's queue. The limit is longer than any statement of the service
+// may hold a lock.
 var ownerSettings = map[string]string{"application_name": "parley-owner", "lock_timeout": "30000"}
 
 // SQL returns the pool, for migrations and metrics.
@@ -127,8 +128,8 @@ func (db *DB) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Fresh calls f with a new connection. The pool's connections would not notice that the server's
-// binaries were replaced, because these connections have already loaded them.
+// Fresh calls f with a new connection. If the server's binaries were replaced, connections of the
+// pool would not show it, because their server processes loaded the old binaries.
 func (db *DB) Fresh(ctx context.Context, f func(*sql.DB) error) error {
 	fresh := sql.OpenDB(db.connector)
 	defer func() { _ = fresh.Close() }() // nothing was written

@@ -11,12 +11,12 @@ import (
 // server may take to reply; 0 means no limit.
 type dialer struct{ silence time.Duration }
 
-// Dial connects without a timeout of its own. It is part of lib/pq's interface.
+// Dial connects as DialContext does, without a context. lib/pq's interface Dialer requires it.
 func (d dialer) Dial(network, address string) (net.Conn, error) {
 	return d.DialContext(context.Background(), network, address)
 }
 
-// DialTimeout connects within the timeout. It is part of lib/pq's interface.
+// DialTimeout connects within the timeout. lib/pq's interface Dialer requires it.
 func (d dialer) DialTimeout(network, address string, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -35,7 +35,7 @@ func (d dialer) DialContext(ctx context.Context, network, address string) (net.C
 	// Without a user timeout, the kernel keeps retransmitting to a dead server for many minutes.
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		if err := setUserTimeout(tcp, 10*time.Second); err != nil {
-			_ = conn.Close() // returns the error of setUserTimeout, not of Close
+			_ = conn.Close() // the error of setUserTimeout is returned, not that of Close
 			return nil, err
 		}
 	}

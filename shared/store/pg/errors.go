@@ -51,7 +51,7 @@ func IsBadData(err error) bool {
 func IsDisconnect(err error) bool {
 	if pqErr, ok := errors.AsType[*pq.Error](err); ok {
 		if pqErr.Fatal() || pqErr.Severity == pqerror.SeverityPanic {
-			return true // the server closed the connection or refused it, for example because its disk is full
+			return true // the server closed or refused the connection, for example because its disk is full
 		}
 		switch pqErr.Code.Class() {
 		case "08", "57", "53", "58": // connection, operator, resources, system
@@ -107,8 +107,8 @@ func Unavailable(err error) error {
 // NotFound returns the coded error not_found (404).
 func NotFound() error { return apierr.New(apierr.NotFound, "no such resource") }
 
-// OneRow converts an error from reading a single row. If there is no row, it returns not_found.
-// Otherwise it adds doing, a description of the operation, to the error.
+// OneRow converts the error of reading a single row. It returns not_found if there was no row, and
+// wraps other errors with doing, a description of the operation.
 func OneRow(err error, doing string) error {
 	switch {
 	case errors.Is(err, sql.ErrNoRows):

@@ -14,8 +14,8 @@ import (
 
 // Pinned runs single statements on a reserved connection. Each statement is its own transaction,
 // which saves the round trips of BEGIN and COMMIT. Unlike the pool, Pinned never runs a statement
-// twice when a connection breaks. If the reply to a statement is lost, the caller does not know
-// whether the statement took effect, as with a COMMIT.
+// twice when a connection breaks. As with a COMMIT, if the reply to a statement is lost, the caller
+// does not know whether the statement took effect.
 //
 // The statements are batches: they wait for a locked row for at most BatchLockTimeout.
 type Pinned struct {
@@ -64,8 +64,8 @@ func (p *Pinned) SelectInto(ctx context.Context, dest any, query string, args ..
 	}
 }
 
-// once runs a statement once. It drops the connection if the connection's state is unknown. The
-// caller must have locked mu.
+// once runs a statement once. If the state of the connection is unknown afterwards, once drops the
+// connection. The caller must have locked mu.
 func (p *Pinned) once(ctx context.Context, dest any, query string, args []any) error {
 	stmt, err := p.prepared(ctx, query)
 	if err == nil {
@@ -113,7 +113,7 @@ func (p *Pinned) prepared(ctx context.Context, query string) (*sqlx.Stmt, error)
 func (p *Pinned) drop() {
 	if p.conn != nil {
 		_ = p.conn.Raw(func(any) error { return driver.ErrBadConn }) // makes the pool close it
-		_ = p.conn.Close()                                           // the connection is not used again, whether it is broken or not
+		_ = p.conn.Close()                                           // the error does not matter, because the connection is not used again
 	}
 	p.conn, p.stmts = nil, nil
 }

@@ -8,9 +8,9 @@ import (
 	"parley/shared/domain"
 )
 
-// Tuples encodes rows as a PostgreSQL array of a composite type. One array of composites can be
-// written and parsed faster than one array per column. The fields of a row are added between the
-// calls of Next and Done, in the order of the type's fields.
+// Tuples encodes rows as a PostgreSQL array of a composite type. Such an array is written and
+// parsed faster than one array per column. The fields of a row are added between the calls of Next
+// and Done, in the order of the type's fields.
 type Tuples struct {
 	text  []byte
 	first bool // true if no field of the current row has been added yet
@@ -106,7 +106,7 @@ func (t *Tuples) Positive(n int64) {
 	t.Int(n)
 }
 
-// Time adds a time, or null if at is nil.
+// Time adds the time at, or null if at is nil.
 func (t *Tuples) Time(at *domain.Time) {
 	t.comma()
 	if at == nil {

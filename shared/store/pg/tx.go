@@ -41,14 +41,14 @@ func (db *DB) txOnce(ctx context.Context, f func(*sqlx.Tx) error) error {
 	return nil
 }
 
-// Within is the variant of Tx for rows of the given organizations. Row-level security restricts the
+// Within is like Tx, for rows of the given organizations. Row-level security restricts the
 // transaction to their rows, whatever its statements select.
 func (db *DB) Within(ctx context.Context, orgs []string, f func(*sqlx.Tx) error) error {
 	return db.txAfter(ctx, `SET LOCAL parley.organizations = `+pq.QuoteLiteral(joinOrganizations(orgs)), f)
 }
 
-// WithinPage is the variant of Within for reading a page of an organization's rows in the order of
-// an index. The planner treats row-level security as an additional condition. If there are many
+// WithinPage is like Within, for reading a page of an organization's rows in the order of an index.
+// The planner treats row-level security as an additional condition. If there are many
 // organizations, it expects few rows, and would read and sort all rows of the organization. The
 // transaction's settings make it follow the index and stop after the page.
 func (db *DB) WithinPage(ctx context.Context, org string, f func(*sqlx.Tx) error) error {
@@ -56,27 +56,28 @@ func (db *DB) WithinPage(ctx context.Context, org string, f func(*sqlx.Tx) error
 		pq.QuoteLiteral(joinOrganizations([]string{org}))+`, true)`, f)
 }
 
-// TxBriefly is the variant of Tx for batches: it waits for each lock for at most timeout.
+// TxBriefly is like Tx, but waits for each lock for at most timeout. It is meant for batches.
 func (db *DB) TxBriefly(ctx context.Context, timeout time.Duration, f func(*sqlx.Tx) error) error {
 	return db.txAfter(ctx, fmt.Sprintf(`SET LOCAL lock_timeout = %d`, timeout.Milliseconds()), f)
 }
 
-// WithinBriefly is the variant of Within for batches: it waits for each lock for at most timeout.
+// WithinBriefly is like Within, but waits for each lock for at most timeout. It is meant for
+// batches.
 func (db *DB) WithinBriefly(ctx context.Context, orgs []string, timeout time.Duration, f func(*sqlx.Tx) error) error {
 	return db.txAfter(ctx, fmt.Sprintf(`SET LOCAL lock_timeout = %d; SET LOCAL parley.organizations = %s`,
 		timeout.Milliseconds(), pq.QuoteLiteral(joinOrganizations(orgs))), f)
 }
 
-// WithinUser is the variant of Within for rows of an organization and for rows of a user that
-// belong to no organization. Either id may be empty.
+// WithinUser is like Within, for rows of an organization and for rows of a user that belong to no
+// organization. Either id may be empty.
 func (db *DB) WithinUser(ctx context.Context, org, userID string, f func(*sqlx.Tx) error) error {
 	var orgs []string
 	if org != "" {
 		orgs = []string{org}
 	}
 	return db.Within(ctx, orgs, func(tx *sqlx.Tx) error {
-		// The setting is local to the transaction, so later transactions on the connection do not
-		// inherit it.
+		// The setting is local to the transaction, so that it does not apply to later transactions
+		// on the connection.
 		if _, err := tx.ExecContext(ctx, `SELECT set_config('parley.user', $1, true)`, userID); err != nil {
 			return fmt.Errorf("naming user: %w", err)
 		}
@@ -84,8 +85,8 @@ func (db *DB) WithinUser(ctx context.Context, org, userID string, f func(*sqlx.T
 	})
 }
 
-// WithinPrepared is the variant of Within for one frequent statement of an organization. The
-// statement is planned once per connection.
+// WithinPrepared is like Within, for a single statement that is executed often. The statement is
+// planned once per connection.
 func (db *DB) WithinPrepared(ctx context.Context, org, query string, f func(*sqlx.Stmt) error) error {
 	stmt, err := db.Prepared(ctx, query)
 	if err != nil {
@@ -94,8 +95,8 @@ func (db *DB) WithinPrepared(ctx context.Context, org, query string, f func(*sql
 	return db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error { return f(tx.StmtxContext(ctx, stmt)) })
 }
 
-// txAfter is the variant of Tx that first executes the statements in settings, which set parameters
-// of the transaction.
+// txAfter is like Tx, but first executes the statements in settings, which set parameters of the
+// transaction.
 func (db *DB) txAfter(ctx context.Context, settings string, f func(*sqlx.Tx) error) error {
 	return db.Tx(ctx, func(tx *sqlx.Tx) error {
 		if _, err := tx.ExecContext(ctx, settings); err != nil {

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Column returns the values of one field of all rows, as an argument for unnest.
+// Column returns the values of one field of all rows as a slice, which can be passed to unnest as
+// an array.
 func Column[T, V any](rows []T, f func(*T) V) []V {
 	out := make([]V, len(rows))
 	for i := range rows {

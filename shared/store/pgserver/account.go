@@ -67,12 +67,12 @@ func accountFor(data string) (account, error) {
 		return owner, nil
 	}
 
-	// Root may own the directory, for example after a backup was restored. Then the owner is
-	// changed, as for a new cluster.
+	// Root may own the directory, for example after a backup was restored. In this case the
+	// directory gets another owner, as for a new cluster.
 	return chooseAccount()
 }
 
-// otherAccount returns an account other than this process's.
+// otherAccount returns the account of a system user other than the process's own user.
 func otherAccount(found *user.User) (account, error) {
 	uid, err := strconv.Atoi(found.Uid)
 	if err != nil {
@@ -107,8 +107,8 @@ func (a account) chown(dir string) error {
 		return os.Lchown(path, a.uid, a.gid) //nolint:gosec // G122: until now, only root can change this tree
 	})
 	if err == nil {
-		// The owner of dir is changed last. The check above treats this owner as proof that the
-		// owners of all its contents have been changed.
+		// The owner of dir is changed last. accountFor relies on this: if dir has the right owner,
+		// so do all of its contents.
 		err = os.Lchown(dir, a.uid, a.gid)
 	}
 

@@ -21,7 +21,7 @@ const (
 	newDataDir = "data.new"
 )
 
-// User is the superuser of every private server.
+// User is the name of the superuser in every cluster that this package creates.
 const User = "parley"
 
 // cluster is a data directory with the account and the binaries that serve it.
@@ -138,8 +138,8 @@ func (c cluster) initialize(ctx context.Context, durable bool, lock *lifecycle.L
 	select {
 	case <-child.Done():
 	case <-ctx.Done():
-		// The process leads a session, so the signal also kills the server processes that it has
-		// started.
+		// initdb is the leader of a session, so the signal also kills the server processes that it
+		// has started.
 		_ = syscall.Kill(-child.PID(), syscall.SIGKILL)
 		<-child.Done()
 		return fmt.Errorf("creating database cluster: %w", context.Cause(ctx))
@@ -166,7 +166,8 @@ func (c cluster) command(ctx context.Context, program string, args []string, loc
 		path = inheritedData
 	}
 
-	// The caller stops the program itself, usually more gently than by an immediate kill.
+	// The context does not end the program: the caller stops it, usually more gently than with an
+	// immediate kill.
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), program, append([]string{"-D", path}, args...)...)
 	cmd.Dir = "/"
 	cmd.ExtraFiles = []*os.File{data, lock.File()}

@@ -37,8 +37,8 @@ func (s *Server) ping(ctx context.Context) error {
 }
 
 // setPassword sets the superuser's password to the password that is stored in the directory. If
-// none is stored, it generates and stores one. It does this at every start, because an earlier
-// process may have died after storing the password and before setting it.
+// none is stored, it generates and stores one. It sets the password at every start, because an
+// earlier process may have died after it stored the password and before it set the password.
 func (s *Server) setPassword(ctx context.Context) error {
 	path := filepath.Join(s.config.Dir, "password")
 	content, err := os.ReadFile(path)

@@ -12,19 +12,19 @@ import (
 // logLimit is the maximum size in bytes of server.log, and of server.log.1.
 const logLimit = 4 << 20
 
-// tailLimit is the number of bytes that an error quotes from the end of the log.
+// tailLimit is the maximum number of bytes from the end of the log that an error contains.
 const tailLimit = 2 << 10
 
 // logFile is the file to which PostgreSQL's processes write their log. A pipe would fill up and
 // block these processes while this process is stopped or gone.
 type logFile struct {
 	file  *os.File
-	began int64 // offset where the log of this run starts
+	began int64 // offset in the file at which the log of this server starts
 }
 
-// openLog opens the log in dir and records where the log of this run starts.
+// openLog opens the log in dir and records at which offset the log of the next server starts.
 func openLog(dir string) (*logFile, error) {
-	// O_APPEND makes the writers continue at the new end after a truncation.
+	// With O_APPEND, all writers continue at the new end of the file after it was truncated.
 	file, err := os.OpenFile(filepath.Join(dir, "server.log"), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("opening server log: %w", err)
@@ -72,7 +72,7 @@ func (l *logFile) rotate() error {
 	return nil
 }
 
-// tail returns the end of this run's log.
+// tail returns the end of the log since openLog was called.
 func (l *logFile) tail() string {
 	info, err := l.file.Stat()
 	if err != nil {

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 		}
 		fmt.Println(server.PID(), server.socket)
 		select {}
-	case "deserter": // starts a server that gets no signal when this process dies, and exits while the server keeps running
+	case "deserter": // starts a server that outlives this process, and exits
 		fmt.Println(desert(os.Getenv(dirKey)), "-")
 	}
 }
@@ -75,7 +75,7 @@ func desert(dir string) int {
 	return cmd.Process.Pid
 }
 
-// run starts this binary in a role and returns the process with the first line of its output.
+// run starts this test binary in a role. It returns the process and the first line of its output.
 func run(t *testing.T, role, dir string) (cmd *exec.Cmd, pid int, rest string) {
 	t.Helper()
 	cmd = exec.CommandContext(t.Context(), os.Args[0])
@@ -181,7 +181,7 @@ func do(t *testing.T, dsn, statement string) {
 	}
 }
 
-// waitUntil polls until another process has done something.
+// waitUntil polls until a condition that depends on another process is true.
 func waitUntil(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	yes, err := poll(t.Context(), 20*time.Second, func() (bool, error) { return done(), nil })

@@ -27,8 +27,8 @@ var stopSignals = []stopSignal{
 	{syscall.SIGKILL, 5 * time.Second},
 }
 
-// pollInterval is much shorter than the time that a server takes to start, and much longer than a
-// poll takes.
+// pollInterval is the time between two polls. It is much shorter than the start of a server, and
+// much longer than a poll.
 const pollInterval = 5 * time.Millisecond
 
 // clusterName identifies the processes of this data directory. No two existing directories have
@@ -93,8 +93,8 @@ func takeOver(ctx context.Context, dir string, ways []stopSignal, warn func(pids
 	return nil, fmt.Errorf("%w: an unknown PostgreSQL process uses %s", ErrInUse, filepath.Join(dir, "server.lock"))
 }
 
-// poll calls done until done returns true or an error, the duration patience has passed, or the
-// context ends.
+// poll calls done repeatedly until done returns true or an error, the duration patience has passed,
+// or the context ends.
 func poll(ctx context.Context, patience time.Duration, done func() (bool, error)) (bool, error) {
 	over := time.NewTimer(patience)
 	defer over.Stop()
@@ -161,11 +161,13 @@ func orphanPostmaster(data string) int {
 	return pid
 }
 
-// serves reports whether the process is a PostgreSQL that was started under this name.
+// serves reports whether the process belongs to a PostgreSQL server that was started with this
+// cluster name.
 func serves(pid int, name string) bool {
 	line := commandLine(pid)
 
-	// The command line of a postmaster contains its arguments, and that of a backend a title.
+	// The command line of a postmaster contains its arguments, and that of a backend its title.
+	// Both contain the cluster name.
 	program, _, _ := strings.Cut(line, " -D ")
 	postmaster := filepath.Base(program) == "postgres"
 	backend := strings.HasPrefix(line, "postgres: ") // a process title, which contains the name

@@ -25,7 +25,7 @@ func commandLine(pid int) string {
 	return string(bytes.TrimRight(bytes.ReplaceAll(line, []byte{0}, []byte{' '}), " "))
 }
 
-// processIDs lists the ids of all processes that this process can see.
+// processIDs returns the ids of all processes that are visible in /proc.
 func processIDs() []int {
 	names, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {

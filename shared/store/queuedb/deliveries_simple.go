@@ -2,8 +2,10 @@ package queuedb
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/lib/pq"
@@ -16,7 +18,7 @@ import (
 // acceptDeliveriesQuery accepts simple deliveries; see NewDelivery.simple. Most deliveries are
 // simple. The statement is a whole transaction and takes one round trip.
 const acceptDeliveriesQuery = `SELECT place, received_at, created_at, dispatched, version FROM accept_deliveries($1, $2, $3, $4, $5, $6, $7, $8,
-	$9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30)`
+	$9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33)`
 
 // deliveryConnections is the number of batches of simple deliveries that are executed at a time.
 // While PostgreSQL executes one batch, the process handles the requests of another batch.
@@ -36,7 +38,8 @@ type createdDelivery struct {
 // run that is independent of other runs.
 func (d *NewDelivery) simple() bool {
 	r := d.Run
-	return r == nil || d.Collect == nil && r.single() && r.IdempotencyKey == d.ID && r.Fingerprint == nil && r.ReplyTo == ""
+	return r == nil || d.Collect == nil && r.single() && r.IdempotencyKey == d.ID && r.Fingerprint == nil && r.ReplyTo == "" &&
+		len(r.SessionKey) == sha256.Size && len(r.KeyHash) == sha256.Size
 }
 
 // acceptSimple accepts the simple deliveries with one statement. acceptDeliveries accepts all other
@@ -158,23 +161,26 @@ func (d *NewDelivery) logged(received domain.Time) domain.Delivery {
 	}
 }
 
-// deliveryOrigin contains the values that all deliveries to a hook share.
+// deliveryOrigin contains the values that many deliveries to a hook share.
 type deliveryOrigin struct {
 	hook, organization, agent, callerKind, principal, trigger, automation, key, lane string
 
 	retention, deadline time.Duration
+
+	status, event, contentType, errorCode, errorMessage string
 }
 
-// origin returns the values that are the same for all deliveries to the delivery's hook.
+// origin returns the values that are the same for most deliveries to the delivery's hook.
 func (d *NewDelivery) origin() deliveryOrigin {
-	r := d.Run
-	if r == nil {
-		return deliveryOrigin{hook: d.HookID, organization: d.OrganizationID}
+	o := deliveryOrigin{
+		hook: d.HookID, organization: d.OrganizationID, status: string(d.Status), event: d.Event, contentType: d.ContentType,
+		errorCode: derefError(d.Error).Code, errorMessage: derefError(d.Error).Message,
 	}
-	return deliveryOrigin{
-		hook: d.HookID, organization: d.OrganizationID, agent: r.AgentID, callerKind: string(r.CallerKind), principal: r.Principal,
-		trigger: r.TriggerType, automation: r.AutomationID, key: r.KeyID, lane: string(r.Lane), retention: r.Retention, deadline: r.Deadline,
+	if r := d.Run; r != nil {
+		o.agent, o.callerKind, o.principal, o.trigger, o.automation = r.AgentID, string(r.CallerKind), r.Principal, r.TriggerType, r.AutomationID
+		o.key, o.lane, o.retention, o.deadline = r.KeyID, string(r.Lane), r.Retention, r.Deadline
 	}
+	return o
 }
 
 // distinctOrigins returns the different origins of deliveries, and for each delivery the position
@@ -185,36 +191,90 @@ func distinctOrigins(rows []NewDelivery) (origins []deliveryOrigin, places []int
 	places = make([]int64, len(rows))
 	for i := range rows {
 		origin := rows[i].origin()
-		if known[origin] == 0 {
-			origins = append(origins, origin)
-			known[origin] = int64(len(origins))
+
+		// Comparing with the previous delivery is cheaper than a lookup in the map.
+		if i > 0 && origin == origins[places[i-1]-1] {
+			places[i] = places[i-1]
+			continue
 		}
-		places[i] = known[origin]
+		place := known[origin]
+		if place == 0 {
+			origins = append(origins, origin)
+			place = int64(len(origins))
+			known[origin] = place
+		}
+		places[i] = place
 	}
 	return origins, places
 }
 
+// hashBytes is the size of the two hashes of a delivery's run, of the session's key and of the
+// idempotency key.
+const hashBytes = 2 * sha256.Size
+
+// concatenated contains the long values of deliveries. The database parses the elements of an array
+// character by character, so these values are sent as one value with the offsets of its parts.
+type concatenated struct {
+	bodies []byte
+	inputs strings.Builder // of the runs
+	hashes []byte          // hashBytes for each delivery
+
+	// Offsets count from 1. Offsets and sizes count bytes.
+	bodyAt, bodySize, inputAt, inputSize []int64
+}
+
+// concatenate returns the long values of deliveries.
+func (s *Store) concatenate(rows []NewDelivery) *concatenated {
+	// The buffers are allocated once, because a batch may have some megabytes.
+	bodyBytes, inputBytes := 0, 0
+	for i := range rows {
+		bodyBytes += len(rows[i].Body) + s.seals.Overhead()
+		inputBytes += len(rows[i].run().Input)
+	}
+	c := &concatenated{bodies: make([]byte, 0, bodyBytes), hashes: make([]byte, len(rows)*hashBytes)}
+	c.inputs.Grow(inputBytes)
+	offsets := make([]int64, 4*len(rows))
+	column := func(n int) []int64 { return offsets[n*len(rows) : (n+1)*len(rows)] }
+	c.bodyAt, c.bodySize, c.inputAt, c.inputSize = column(0), column(1), column(2), column(3)
+
+	for i := range rows {
+		body, run := s.sealDelivery(&rows[i]), rows[i].run()
+		c.bodyAt[i], c.bodySize[i] = int64(len(c.bodies)+1), int64(len(body))
+		c.inputAt[i], c.inputSize[i] = int64(c.inputs.Len()+1), int64(len(run.Input))
+		c.bodies = append(c.bodies, body...)
+		_, _ = c.inputs.Write(run.Input) // a strings.Builder never fails
+
+		// A delivery without a run has no hashes. Their place stays zero.
+		hashes := c.hashes[i*hashBytes:]
+		copy(hashes[:sha256.Size], run.SessionKey)
+		copy(hashes[sha256.Size:hashBytes], run.KeyHash)
+	}
+	return c
+}
+
+// noRun is the run of a delivery that starts none.
+var noRun NewRun
+
+// run returns the delivery's run, or noRun. The caller must not change it.
+func (d *NewDelivery) run() *NewRun {
+	if d.Run == nil {
+		return &noRun
+	}
+	return d.Run
+}
+
 // insertDeliveries executes acceptDeliveriesQuery.
 func (s *Store) insertDeliveries(ctx context.Context, rows []NewDelivery, taken map[Lane]int) (created []createdDelivery, err error) {
-	// The first arguments are arrays with one element for each origin. The remaining arguments have
-	// one element for each delivery.
+	// The first arguments are arrays with one element for each origin. The remaining arguments are
+	// arrays with one element for each delivery, or contain the values of all deliveries.
 	origins, ofOrigins := distinctOrigins(rows)
 	origin := func(f func(*deliveryOrigin) string) any { return pq.Array(pg.Column(origins, f)) }
 	optional := func(f func(*deliveryOrigin) string) any {
 		return pq.Array(pg.Column(origins, func(o *deliveryOrigin) *string { return pg.Optional(f(o)) }))
 	}
-	seconds := func(f func(*deliveryOrigin) time.Duration) any {
-		return pq.Array(pg.Column(origins, func(o *deliveryOrigin) int64 { return int64(f(o) / time.Second) }))
-	}
+	number := func(f func(*deliveryOrigin) int64) any { return pq.Array(pg.Column(origins, f)) }
 	text := func(f func(*NewDelivery) string) any { return pq.Array(pg.Column(rows, f)) }
-	bytes := func(f func(*NewDelivery) []byte) any { return pq.ByteaArray(pg.Column(rows, f)) }
-	none := &NewRun{}
-	run := func(d *NewDelivery) *NewRun {
-		if d.Run == nil {
-			return none
-		}
-		return d.Run
-	}
+	long := s.concatenate(rows)
 
 	// Each batch gets its own connection, so that two batches are executed in parallel. A third
 	// batch waits until a connection is free.
@@ -230,25 +290,23 @@ func (s *Store) insertDeliveries(ctx context.Context, rows []NewDelivery, taken 
 		optional(func(o *deliveryOrigin) string { return o.automation }),
 		optional(func(o *deliveryOrigin) string { return o.key }),
 		origin(func(o *deliveryOrigin) string { return o.lane }),
-		seconds(func(o *deliveryOrigin) time.Duration { return o.retention }),
-		seconds(func(o *deliveryOrigin) time.Duration { return o.deadline }),
+		number(func(o *deliveryOrigin) int64 { return int64(o.retention / time.Second) }),
+		number(func(o *deliveryOrigin) int64 { return int64(o.deadline / time.Second) }),
+		origin(func(o *deliveryOrigin) string { return o.status }),
+		origin(func(o *deliveryOrigin) string { return o.event }),
+		origin(func(o *deliveryOrigin) string { return o.contentType }),
+		origin(func(o *deliveryOrigin) string { return o.errorCode }),
+		origin(func(o *deliveryOrigin) string { return o.errorMessage }),
+		number(func(o *deliveryOrigin) int64 { return int64(taken[Lane{o.organization, domain.Lane(o.lane)}]) }),
 		pq.Array(ofOrigins),
 		text(func(d *NewDelivery) string { return d.ID }),
-		text(func(d *NewDelivery) string { return string(d.Status) }),
-		text(func(d *NewDelivery) string { return d.Event }),
-		text(func(d *NewDelivery) string { return d.ContentType }),
 		pq.Array(pg.Column(rows, func(d *NewDelivery) int64 { return d.Bytes })),
-		bytes(s.sealDelivery),
-		text(func(d *NewDelivery) string { return derefError(d.Error).Code }),
-		text(func(d *NewDelivery) string { return derefError(d.Error).Message }),
 		text((*NewDelivery).candidate),
-		text(func(d *NewDelivery) string { return string(run(d).Input) }),
-		text(func(d *NewDelivery) string { return run(d).SessionID }),
-		bytes(func(d *NewDelivery) []byte { return run(d).SessionKey }),
-		bytes(func(d *NewDelivery) []byte { return run(d).KeyHash }),
-		text(func(d *NewDelivery) string { return run(d).Dedupe }),
-		text(func(d *NewDelivery) string { return run(d).Traceparent }),
-		pq.Array(pg.Column(rows, func(d *NewDelivery) int64 { return int64(taken[run(d).lane()]) })),
+		text(func(d *NewDelivery) string { return d.run().SessionID }),
+		text(func(d *NewDelivery) string { return d.run().Dedupe }),
+		text(func(d *NewDelivery) string { return d.run().Traceparent }),
+		pq.Array(long.bodyAt), pq.Array(long.bodySize), pq.Array(long.inputAt), pq.Array(long.inputSize),
+		long.bodies, long.inputs.String(), long.hashes,
 		s.seals.Overhead() > 0, FirstRepublish)
 	if err != nil {
 		return nil, fmt.Errorf("accepting deliveries: %w", err)

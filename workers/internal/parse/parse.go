@@ -42,15 +42,16 @@ func (f Formats) With(mimeType string, read Reader) Formats {
 	return all
 }
 
-// Parse reads a document, whose format it detects from the content. It returns errors of ctx and of
-// the receiver of out's events unchanged. Any other error is a *document.Failure.
+// Parse reads a document, whose format it detects from the content. It returns an error of ctx, and
+// an error of the function that receives out's events, unchanged. Any other error is a
+// *document.Failure.
 func Parse(ctx context.Context, in Input, out *Writer, formats Formats) (document.Info, error) {
 	kind, err := detect(in)
 	if err != nil {
 		return document.Info{}, err
 	}
 
-	// If the detected format has no reader, the message suggests a conversion.
+	// A document whose format has no reader is rejected with a message that suggests a conversion.
 	read, ok := formats[kind.mimeType]
 	if !ok {
 		return document.Info{}, unsupported(kind.mimeType)
@@ -109,8 +110,8 @@ func readSafely(ctx context.Context, in Input, out *Writer, read Reader) (info d
 func explain(ctx context.Context, err error, out *Writer) error {
 	var failure *document.Failure
 	switch {
-	// Check out.broken first: a reader returns an error of the receiver of events as if it were its
-	// own.
+	// Check out.broken first: it contains the error of the function that receives events. Readers
+	// return this error as if the document had caused it.
 	case out.broken != nil:
 		return out.broken
 	case errors.As(err, &failure):

@@ -27,7 +27,7 @@ type Writer struct {
 	blocks int
 	text   int64
 	err    error // the first error, which all later calls return
-	broken error // error of emit, which the document has not caused
+	broken error // error of the function emit; the document has not caused it
 }
 
 // NewWriter returns a Writer that passes its events to emit.

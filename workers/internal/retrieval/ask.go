@@ -20,7 +20,7 @@ var errNoDocuments = errors.New("the organization has no documents")
 
 // answers contains the results that all sources of a search have returned.
 type answers struct {
-	// Results by source.
+	// The chunks that each source has found.
 	ranks ranks
 	// Names of the sources that failed.
 	without []string
@@ -52,7 +52,7 @@ func (s *Searcher) ask(ctx context.Context, q Query, text string, words []knowle
 	defer cancel(nil)
 	var all sync.WaitGroup
 	vectors := s.embedder != nil && s.embedder.Model() != ""
-	if q.Supported || vectors { // otherwise, the counts are not needed
+	if q.Supported || vectors { // the counts are needed only in these two cases
 		all.Go(func() { a.count(within, cancel) })
 	}
 	all.Go(func() { a.byWords(within, ByText, s.store.SearchText) })
@@ -101,7 +101,7 @@ func (a *searchRun) fail(err error) {
 	}
 }
 
-// byWords is a function that searches for the words of a query.
+// byWords is the type of the store's methods that search for the words of a query.
 type byWords func(ctx context.Context, scope knowledgedb.SearchScope, words []knowledgedb.QueryWord, limit int) ([]knowledgedb.Hit, error)
 
 // byWords calls one of the searches for words and stores its results under the name source.
@@ -135,14 +135,14 @@ func (a *searchRun) byVector(ctx context.Context) {
 	a.got.ranks[ByVector] = hits
 }
 
-// nearest computes the vector of the query, and returns the chunks with the nearest vectors. It
-// fails immediately after recent failures of the embeddings service.
+// nearest computes the vector of the query, and returns the chunks with the nearest vectors. If the
+// embeddings service has failed repeatedly a short time ago, nearest fails immediately.
 func (a *searchRun) nearest(ctx context.Context) ([]knowledgedb.Hit, error) {
 	if !a.breaker.open() {
 		return nil, errAway
 	}
 
-	// The other searches are fast, so their results wait only a limited time for the embeddings
+	// The searches for words are fast, so their results wait only a limited time for the embeddings
 	// service.
 	within, cancel := context.WithTimeout(ctx, vectorTimeout)
 	defer cancel()

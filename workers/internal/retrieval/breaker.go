@@ -8,11 +8,12 @@ import (
 
 const (
 	maxFailures = 3                // number of consecutive failures after which the service is not called for a while
-	pause       = 10 * time.Second // time for which the service is not called after these failures
+	pause       = 10 * time.Second // time for which the service is not called after maxFailures failures
 )
 
 var (
-	// errAway is the error for a search by vector while the embeddings service is not called.
+	// errAway is the error of a vector search while the breaker prevents calls to the embeddings
+	// service.
 	errAway     = errors.New("the embeddings service failed recently")
 	errNoVector = errors.New("the embeddings service returned no vector")
 )
@@ -40,7 +41,8 @@ func (g *breaker) open() bool {
 		return false
 	}
 
-	// This call tests the service. All other calls have to wait for the end of the next pause.
+	// The pause has ended, so this call tests the service. All other calls have to wait for the end
+	// of the next pause.
 	g.until = g.now().Add(pause)
 	return true
 }

@@ -32,8 +32,8 @@ type Index interface {
 	// SearchText finds chunks that contain at least one of the words. Rare words have more weight.
 	SearchText(ctx context.Context, scope knowledgedb.SearchScope, words []knowledgedb.QueryWord, limit int) ([]knowledgedb.Hit, error)
 
-	// SearchSimilar searches for words with a similar spelling instead of those words that no
-	// document contains.
+	// SearchSimilar finds chunks by similar spelling. It replaces each word that no document
+	// contains with similar words.
 	SearchSimilar(ctx context.Context, scope knowledgedb.SearchScope, words []knowledgedb.QueryWord, limit int) ([]knowledgedb.Hit, error)
 
 	// SearchVectors finds the chunks whose vectors are nearest to the given vector. Only vectors of

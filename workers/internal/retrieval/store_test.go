@@ -183,7 +183,7 @@ func TestSearchesOfRealDocuments(t *testing.T) {
 	}
 }
 
-// swapped swaps the two elements of a list.
+// swapped returns a list of two elements in the opposite order.
 func swapped(list string) string {
 	a, b, _ := strings.Cut(list, ", ")
 	return b + ", " + a

@@ -99,7 +99,7 @@ func rarity(have, total float64) float64 {
 	return math.Log(1 + (max(total-have, 0)+0.5)/(have+0.5))
 }
 
-// keep removes passages that are not related to the query.
+// keep returns the passages that are related to the query. It overwrites found.
 func (s support) keep(found []candidate) []candidate {
 	known := languages{}
 	return slices.DeleteFunc(found, func(c candidate) bool { return c.similarity < minSimilarity && !s.in(c, known) })

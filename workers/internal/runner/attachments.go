@@ -146,7 +146,7 @@ func (l *attaching) prepare(ctx context.Context, own []domain.Attachment, earlie
 	return l.find(ctx, ids)
 }
 
-// find reads the records of the files.
+// find reads the records of the attachments with the given ids.
 func (l *attaching) find(ctx context.Context, ids []string) error {
 	found, kept, err := l.r.attachments.HoldAttachments(ctx, l.a.claim.Held(), ids)
 	if err != nil {

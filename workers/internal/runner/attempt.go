@@ -90,7 +90,7 @@ func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) 
 		return nil, asRetry(err)
 	}
 
-	// Set these fields before anything else can fail, because a failed run reports them, too.
+	// A run that fails later reports these fields, too, so they are set first.
 	a.warnings, a.appendSources, a.settings = tools.Absent, cfg.AppendSources, asked.Settings.Over(cfg.Answer.ModelSettings)
 	prompt, err := r.systemPrompt(ctx, a, cfg, asked)
 	if err != nil {
@@ -114,7 +114,8 @@ func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) 
 	return in, err
 }
 
-// addHistory adds the attachments and the earlier turns that fit into the model's context.
+// addHistory adds the attachments to the input, and the earlier turns that fit into the model's
+// context.
 func (r *Runner) addHistory(
 	ctx context.Context, a *attempt, run toolset.Run, in *agentloop.Input, turns []sessiondb.Turn, asked *domain.Input,
 ) error {
@@ -193,8 +194,8 @@ func asRetry(err error) error {
 	return retryable(err)
 }
 
-// retryable marks an error of a dependency of the service, such as the database. The run is then
-// requeued.
+// retryable returns a retryable error with which the run is requeued. err is the error of a
+// dependency, such as the database.
 func retryable(err error) error {
 	return &agentloop.Error{Code: "unavailable", Message: "the service could not read the run's data", Retryable: true, Err: err}
 }
@@ -237,7 +238,7 @@ func (j journal) Record(ctx context.Context, step agentloop.Step) error {
 	// The store rejects a step of an attempt that has lost its run. The agent loop then stops,
 	// because another attempt may be repeating the step.
 	kept, err := j.records.Journal(ctx, j.a.claim.Held(), step.Seq, raw)
-	for n := 1; pg.IsLocked(err) && ctx.Err() == nil; n++ { // repeating the write costs less than repeating the step
+	for n := 1; pg.IsLocked(err) && ctx.Err() == nil; n++ { // the row is locked: repeating the write costs less than repeating the step
 		_ = lifecycle.Sleep(ctx, lockedBackoff(n))
 		kept, err = j.records.Journal(ctx, j.a.claim.Held(), step.Seq, raw)
 	}

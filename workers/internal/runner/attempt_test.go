@@ -268,7 +268,7 @@ func (s *testEnv) attempt(t *testing.T, claim executiondb.Claimed) {
 	groups.Wait()
 }
 
-// payTool is a tool whose calls fail with err.
+// payTool is the tool pay. Its calls fail with err, or succeed if err is nil.
 type payTool struct{ err error }
 
 func (p payTool) Spec() tool.Spec {

@@ -57,8 +57,8 @@ type reservation struct {
 func (r reservation) held() bool { return r.hold.ID != "" }
 
 // reserve places a hold on the maximum amounts that a call may use. If it succeeds, the caller must
-// settle the reservation. Its error is an *agentloop.Error. If a budget is exhausted, lacking
-// describes it.
+// settle the reservation. An error of reserve is an *agentloop.Error. If a budget is exhausted,
+// lacking describes it.
 func (s *runBudget) reserve(ctx context.Context, maximum budgetdb.Amounts) (reservation, *budgetdb.Lacking, error) {
 	r := reservation{s, budgetdb.Hold{Held: s.a.claim.Held(), Amounts: maximum}}
 	// Most organizations have no budgets. The cached answer saves them a transaction per call.
@@ -126,7 +126,8 @@ func (r reservation) write(ctx context.Context, used budgetdb.Amounts) error {
 	return r.budgets.Settle(ctx, r.hold.Held, r.hold.ID, used)
 }
 
-// code reserves a call of codeExecution. The caller must call done with the run time of the code.
+// code places a hold for a call of codeExecution. The caller must call done with the run time of
+// the code.
 func (s *runBudget) code(ctx context.Context) (done func(took time.Duration), err error) {
 	r, _, err := s.reserve(ctx, budgetdb.Amounts{Sandbox: s.wall})
 	if err != nil {

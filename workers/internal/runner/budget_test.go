@@ -75,7 +75,7 @@ func asks(text string, maxTokens int64) llm.Request {
 // A call is charged unless it has certainly used nothing, whether or not it has produced text.
 func TestCallsAreChargedWhatTheyMayHaveUsed(t *testing.T) {
 	t.Parallel()
-	const maximum = llm.PromptOverhead + llm.MessageOverhead + 100 + 500 // the bytes of the prompt, and the limit of the answer
+	const maximum = llm.PromptOverhead + llm.MessageOverhead + 100 + 500 // for 100 bytes of prompt and 500 tokens of answer
 	costs := func(in, out int64) budgetdb.Amounts {
 		return budgetdb.Amounts{Tokens: in + out, CostMicros: 2*in + 3*out}
 	}

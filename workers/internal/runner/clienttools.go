@@ -70,7 +70,7 @@ func (r *Runner) clientResults(ctx context.Context, a *attempt, calls []domain.C
 type conversation struct {
 	turns  []agentloop.Turn // the exchanges before the message, oldest first
 	own    []int            // index in turns of each of the session's turns; negative: the turn is not in turns
-	rounds []llm.Message    // the calls and results that follow the message
+	rounds []llm.Message    // the calls to the client's tools, and their results, that follow the message
 }
 
 // conversation returns the messages that the run continues. A request may supply a history: the

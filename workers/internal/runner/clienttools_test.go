@@ -46,7 +46,7 @@ func TestARunWaitsForItsClient(t *testing.T) {
 		t.Errorf("waits for %+v", action)
 	}
 
-	// The second attempt replays the first turn of the answer from the journal.
+	// The second attempt reads the first turn from the journal instead of calling the model.
 	turn, err := json.Marshal(map[string]any{"seq": 1, "kind": "model_turn", "turn": map[string]any{
 		"model": "m", "toolCalls": []any{map[string]any{"id": callID, "name": "weather", "arguments": map[string]string{"city": "Bern"}}},
 	}})

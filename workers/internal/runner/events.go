@@ -319,10 +319,10 @@ func (r *Runner) newEventWriter(a *attempt, taken func()) *eventWriter {
 type checkpoint struct {
 	executiondb.Checkpoint
 
-	alone bool // save in a separate batch
+	alone bool // true if the checkpoint must be saved in a batch of its own
 }
 
-// size returns the checkpoint's share of a batch's byte limit.
+// size returns the number of bytes that count toward a batch's byte limit.
 func (c checkpoint) size() int {
 	if c.alone {
 		return executiondb.MaxBatchBytes

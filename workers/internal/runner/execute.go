@@ -30,12 +30,13 @@ type attempt struct {
 	log     zerolog.Logger
 	events  *eventWriter
 	models  int // number of the agent's models; 0 until the configuration has been read
-	// warnings, appendSources and settings become part of the finished run. input sets them.
+	// warnings, appendSources and settings become part of the finished run. The method input sets
+	// these fields.
 	warnings      []domain.RunWarning
 	appendSources bool
 	settings      domain.ModelSettings
 
-	attachments []domain.Attachment // attachments of the request; input sets them
+	attachments []domain.Attachment // attachments of the request; the method input sets them
 	imageRoom   *inputTurn          // reservation for the images in the prompt; nil: none
 }
 
@@ -389,7 +390,8 @@ func (r *Runner) persist(ctx context.Context, a *attempt, what string, write fun
 			return
 		}
 
-		// Locks are short, so a locked row is retried sooner than an unreachable database.
+		// Row locks are short, so the write is repeated sooner if the row is locked than if the
+		// database is unreachable.
 		wait := min(backoff(n), 5*time.Second)
 		if pg.IsLocked(err) {
 			wait = lockedBackoff(n)
@@ -415,10 +417,10 @@ type endedRun struct {
 	executiondb.Outcome
 
 	replyTo string
-	alone   bool // save in a separate batch
+	alone   bool // true if the result must be saved in a batch of its own
 }
 
-// size returns how much of a batch's byte limit the result uses.
+// size returns the number of bytes that count toward a batch's byte limit.
 func (e endedRun) size() int {
 	if e.alone {
 		return executiondb.MaxBatchBytes
@@ -479,7 +481,7 @@ func finishReason(stop llm.StopReason) *domain.FinishReason {
 
 // outcome returns the finished run, and the rows that must be saved together with it.
 func (a *attempt) outcome(out agentloop.Output, status domain.RunStatus, cause *domain.RunError) (executiondb.Outcome, error) {
-	// Only a completed run has an answer, but every run reports its usage and its tool calls.
+	// Every run reports its usage and its tool calls, but only a completed run has an answer.
 	run := a.claim.Run()
 	run.Usage, run.ToolCalls, run.OmittedTurns = out.Usage, out.ToolCalls, out.OmittedTurns
 	run.CitationsRemoved, run.Warnings, run.AppendSources = out.CitationsRemoved, a.warnings, a.appendSources

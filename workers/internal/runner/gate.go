@@ -10,7 +10,8 @@ import (
 // until the sweeper publishes the job again, perhaps to the same worker.
 type gate struct {
 	mu sync.Mutex
-	// wait receives from opened. To wake all waiting goroutines, reopen closes the channel.
+	// The method wait receives from opened. The method reopen closes this channel, which wakes all
+	// waiting goroutines.
 	opened chan struct{} // closed while the gate is open
 	open   bool
 	// doubted receives a value when the gate closes. Its capacity is 1.

@@ -28,7 +28,7 @@ type inputs struct {
 	mu      sync.Mutex
 	used    int            // reserved bytes of all runs
 	byOrg   map[string]int // reserved bytes by organization
-	waiting []*inputTurn   // in the order of arrival
+	waiting []*inputTurn   // runs that wait for memory, in the order of their arrival
 }
 
 // inputTurn is a run's reservation of memory, or its position in the queue.

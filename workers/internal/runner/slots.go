@@ -17,7 +17,7 @@ import (
 // refilled yet.
 type freeSlots struct {
 	mu sync.Mutex
-	// nil if no slot was freed since the last call of take.
+	// The released slots; nil if none was released since the last call of take.
 	freed queuedb.FreedSlots
 	// wake has capacity 1, because one signal covers all slots that were added before it is
 	// received.
@@ -112,5 +112,5 @@ func (r *Runner) announce(ctx, work context.Context) {
 		write(r.held.Count())
 		_ = lifecycle.Sleep(work, time.Second)
 	}
-	write(0) // if this fails, the announcement expires
+	write(0) // remove the announcement; if this fails, it expires
 }

@@ -99,16 +99,16 @@ type Box interface { //nolint:interfacebloat // a running program has this many 
 
 // Usage is a sandbox's usage, for all of its processes together.
 type Usage struct {
-	CPU       time.Duration // since its start
-	Memory    int64         // bytes, without files where the kernel distinguishes them
+	CPU       time.Duration // processor time since the sandbox's start
+	Memory    int64         // bytes of memory; excludes files if the kernel can distinguish them
 	Processes int           // live processes and threads
-	Files     int64         // bytes in its folders; 0 if unknown
-	FileCount int           // files in its folders; 0 if unknown
+	Files     int64         // bytes of the files in the sandbox's folders; 0 if unknown
+	FileCount int           // number of files in the sandbox's folders; 0 if unknown
 	OutOfMem  bool          // the kernel has killed a process because memory was exhausted
 }
 
-// Exceeds returns the first limit that the usage exceeds, or "". The CPU time in began is not
-// counted.
+// Exceeds returns the first limit that the usage exceeds, or "". began is the usage at the start of
+// the measured program; its CPU time is subtracted.
 func (u Usage) Exceeds(l Limits, began Usage) Limit {
 	switch {
 	case u.OutOfMem, u.Memory > l.Memory:

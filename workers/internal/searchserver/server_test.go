@@ -163,7 +163,7 @@ func TestSearches(t *testing.T) {
 	}
 }
 
-// A search needs claims for searches and a query.
+// A search is refused without a query, and without claims that permit searches.
 func TestClaimsDecide(t *testing.T) {
 	t.Parallel()
 	s := start(t, 2, searcher(func(context.Context, string, contract.SearchRequest) (contract.SearchReply, error) {
@@ -205,7 +205,7 @@ func TestOneOrganizationDoesNotDelayOthers(t *testing.T) {
 	for range 5 {
 		all.Go(func() { _, _ = s.ask(claims("org_flood"), `{"query":"a"}`) })
 	}
-	for range 3 { // of the four slots
+	for range 3 { // occupy three of the four slots
 		if org := <-begun; org != "org_flood" {
 			t.Fatal(org)
 		}

@@ -55,8 +55,8 @@ type Server[C Claims, R any] struct {
 	Grace    time.Duration   // time for which a request may run after its claims have expired
 	Log      zerolog.Logger
 
-	// Read decodes a request. It returns an error if the claims do not permit the request. It is
-	// called before the request waits for a slot, and once more before Handle.
+	// Read decodes a request. It returns an error if the claims do not permit the request. Read is
+	// called before the request waits for a slot, and again before Handle.
 	Read func(claims C, body []byte) (R, error)
 	// Handle returns the encoded reply. Its context contains the span, and ends Grace after the
 	// claims have expired.
@@ -130,7 +130,7 @@ func (s *Server[C, R]) verify(m bus.ToolMessage) (claims C, request R, err error
 	return claims, request, err
 }
 
-// refuse reports a refused request.
+// refuse logs a refused request and calls Refused.
 func (s *Server[C, R]) refuse(err error) {
 	if s.Refused != nil {
 		s.Refused()

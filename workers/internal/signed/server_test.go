@@ -53,8 +53,8 @@ func message(t *testing.T, s *secrets.Signer, claims any, body string) bus.ToolM
 
 var errBody = errors.New("not a request")
 
-// start starts a server. It returns the server's bus, and the number of requests that the server
-// has refused.
+// start starts a server. It returns the server's bus, and a pointer to the number of requests that
+// the server has refused.
 func start(t *testing.T) (b *served, refused *int) {
 	t.Helper()
 	b, refused = &served{ready: make(chan struct{})}, new(int)

@@ -26,7 +26,7 @@ const CallTime = 5 * time.Minute
 // MaxUtterance is the maximum number of bytes of an utterance, which is 120 seconds of audio.
 const MaxUtterance = 120 * BytesPerSecond
 
-// Range of a Line's speed; 0 means 1.
+// Minimum and maximum of a Line's speed. A speed of 0 means 1.
 const (
 	MinSpeed = 0.25
 	MaxSpeed = 4.0
@@ -66,8 +66,8 @@ type Transcriber interface {
 	Transcribe(ctx context.Context, u Utterance) (text string, err error)
 }
 
-// Synthesizer converts lines to audio. Any number of calls may be made simultaneously, with the
-// same restriction as for a Transcriber.
+// Synthesizer converts lines to audio. Any number of calls may be made simultaneously, but a call
+// fails with CodeOverloaded if too many calls are waiting.
 type Synthesizer interface {
 	// Synthesize calls out with the audio as it arrives, in pieces of whole samples. out must not
 	// retain a piece. An error of out ends the call. A text without letters, digits or symbols

@@ -18,7 +18,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// The sweeper publishes changes to the runs that it ends or requeues.
+// If the sweeper ends or requeues a run, it publishes that the organization's runs have changed.
 func TestSweptRunsArePublished(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)

@@ -15,7 +15,8 @@ const clockStep = 2 * time.Second
 
 // clock is the sweeper's last reading of the database's clock.
 type clock struct {
-	// The time on the database's clock, and the start time of the database server.
+	// The last reading: the time on the database's clock, and the start time of the database
+	// server.
 	seen  executiondb.Clock
 	at    time.Time     // time on this process's monotonic clock just before seen was read
 	took  time.Duration // duration of the query for seen, which limits its accuracy
@@ -36,7 +37,7 @@ func (s *Sweeper) checkClock(ctx context.Context) error {
 		return err
 	}
 
-	// In the first check, old is zero, so step has no meaning.
+	// In the first check there is no earlier reading, so step has no meaning.
 	old := s.clock
 	s.clock = clock{seen: now, at: before, took: time.Since(before), grace: old.grace}
 	first := old.at.IsZero()
@@ -47,7 +48,8 @@ func (s *Sweeper) checkClock(ctx context.Context) error {
 		return nil
 	}
 
-	// Waits that were computed with the old time may last too long, so shorten them.
+	// Leases and other times that the old clock set may now be too far in the future, so shorten
+	// them.
 	shortened, err := s.store.Executions.ShortenWaits(ctx)
 	if err != nil {
 		s.clock = old // keep the old reading, so that the next round detects the change again

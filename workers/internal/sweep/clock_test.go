@@ -99,7 +99,7 @@ func TestWorkersGetTimeAfterAStepOfTheClock(t *testing.T) {
 			h.requeue()
 			h.wantHeld(true)
 			h.exec(`UPDATE open_runs SET lease_until = clock_timestamp() - interval '1 second'`)
-			h.sweep.clock.grace = time.Now() // the grace period has ended
+			h.sweep.clock.grace = time.Now() // end the grace period
 			h.requeue()
 			h.wantHeld(false)
 		})

@@ -39,7 +39,7 @@ func TestStreamIsRecreatedAfterAFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	var failure error
-	for n, end := 0, time.Now().Add(time.Minute); failure == nil && time.Now().Before(end); n++ { // a file may still have space
+	for n, end := 0, time.Now().Add(time.Minute); failure == nil && time.Now().Before(end); n++ { // the first writes may still succeed
 		b.PublishJobs(domain.Job{RunID: "run_1", OrganizationID: "org_a", Lane: domain.LaneChat, Dedupe: "d", DispatchNo: n})
 		failure = s.checkJobs(t.Context())
 	}

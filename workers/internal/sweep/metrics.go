@@ -32,9 +32,9 @@ const (
 // metrics contains the Prometheus metrics of a sweeper and of the service's queues. All sweepers
 // measure the same queues.
 type metrics struct {
-	// Actions by kind. The kinds are the constants above.
+	// Number of the sweeper's actions by kind. The constants above are the kinds.
 	actions *prometheus.CounterVec
-	failed  *prometheus.CounterVec // failed rounds by the name that was passed to repeat
+	failed  *prometheus.CounterVec // failed rounds by the name of the loop, which is passed to the method repeat
 	queues  *prometheus.GaugeVec   // number of unfinished runs by lane and state
 	oldest  *prometheus.GaugeVec   // age of the oldest run in seconds, by lane and state
 	pending *prometheus.GaugeVec   // number of undelivered job messages by lane
@@ -87,7 +87,8 @@ func (m *metrics) count(action string, n int) { m.actions.WithLabelValues(action
 
 // measure sets the gauges of the queues, which come from the database and from the job stream.
 func (s *Sweeper) measure(ctx context.Context) error {
-	// The two sources fail independently. If one of them fails, set the gauges of the other.
+	// The database and the job stream fail independently. If one of them fails, set the gauges of
+	// the other.
 	queues, err := s.store.Queue.Queues(ctx)
 	if err == nil {
 		s.metrics.showQueues(queues)

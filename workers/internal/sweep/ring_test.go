@@ -42,7 +42,7 @@ func TestJobMessagesOfARecreatedStreamArePublished(t *testing.T) {
 	}
 	s.stream = time.Unix(1, 0) // pretend that the last sweep found a different stream
 	rings(1)
-	rings(0) // the messages are not published twice in a row
+	rings(0) // the next sweep does not publish the messages again
 	claims, err := st.Executions.Claim(t.Context(), []string{run.ID})
 	if err != nil || claims[0].Run == nil {
 		t.Fatalf("claiming: %+v, %v", claims, err)
@@ -80,7 +80,7 @@ func TestARunWhoseMessageIDIsKnownIsNotified(t *testing.T) {
 	job.RunID = run.ID
 	b.PublishJobs(job)
 	hears()
-	if err := st.Queue.RepublishAll(t.Context()); err != nil { // make the run due for another job message
+	if err := st.Queue.RepublishAll(t.Context()); err != nil { // request that the run's job message is published again
 		t.Fatal(err)
 	}
 	if err := s.sweep(t.Context()); err != nil {

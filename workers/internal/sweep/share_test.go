@@ -87,8 +87,8 @@ func TestSweepersShareOverdueRuns(t *testing.T) {
 	t.Errorf("%d runs are left, want the 500 that the other sweeper has locked", left)
 }
 
-// After an outage, a hundred thousand runs may be overdue. They end within a minute after their
-// deadline.
+// After an outage, a hundred thousand runs may be overdue. Sweepers end all of them within a
+// minute.
 func TestAHundredThousandRunsEndInTime(t *testing.T) {
 	t.Parallel()
 	testkit.Long(t)

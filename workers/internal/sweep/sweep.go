@@ -37,7 +37,8 @@ const (
 	maxBatch      = 500    // maximum number of rows that are deleted, or runs that are indexed, in one transaction
 	indexShare    = 5      // indexing takes at most a fifth of the time, so that it does not delay runs
 	maxRedispatch = 5000   // maximum number of job messages that one sweep publishes again
-	// Time that the condition in recreateForgotten must last.
+	// Time for which a stream must have fewer messages than its consumers remember before
+	// recreateForgotten creates it again.
 	forgotFor = 2 * time.Second
 	// Interval at which the sweeper checks that the job stream stores messages.
 	checkEvery    = 2 * time.Second
@@ -51,7 +52,7 @@ type Sweeper struct {
 	log    zerolog.Logger
 	stream time.Time // creation time of the stream that the last round found
 
-	forgotSince time.Time // time since which the stream has had fewer messages than its consumers remember; zero if it has not
+	forgotSince time.Time // time since which the stream has had fewer messages than its consumers remember; zero if it has enough
 
 	unwritableSince time.Time // time since which the stream has refused messages; zero if it stores messages
 
@@ -142,7 +143,7 @@ func (s *Sweeper) endRuns(ctx context.Context) error {
 	var errs []error
 
 	// Each query ends runs in batches. Even with an error, it returns the runs that it has ended.
-	// Publish these in any case, because callers wait for them.
+	// Publish the results of these runs in any case, because callers wait for them.
 	runs := s.store.Executions
 	for _, end := range []func(context.Context, int) ([]executiondb.Ended, error){runs.EndOverdue, runs.EndUnanswered, runs.EndPoison} {
 		ended, err := end(ctx, maxRound)
@@ -168,7 +169,7 @@ func (s *Sweeper) requeueLost(ctx context.Context) error {
 		return nil
 	}
 
-	// Requeued runs have no slot. Later in this round, dispatchWaiting dispatches them.
+	// A requeued run has no slot. Later in this round, dispatchWaiting dispatches it.
 	orgs, err := s.store.Executions.RequeueLost(ctx, maxRound)
 	s.metrics.count(actionRequeue, len(orgs))
 	if n := len(orgs); n > 0 {
@@ -213,8 +214,8 @@ func (s *Sweeper) dispatchWaiting(ctx context.Context) error {
 // skips a run whose message may still be delivered. If the stream is missing, notifyAgain creates
 // it and publishes the messages of all dispatched runs.
 func (s *Sweeper) notifyAgain(ctx context.Context) error {
-	// EnsureStream creates a missing stream. All NATS servers may, for example, have lost their
-	// disks.
+	// EnsureStream creates the stream if it is missing, for example because all NATS servers have
+	// lost their disks.
 	found, err := s.bus.EnsureStream(ctx)
 	if err != nil {
 		return err
@@ -229,7 +230,7 @@ func (s *Sweeper) notifyAgain(ctx context.Context) error {
 			return err
 		}
 	}
-	if !s.stream.Equal(found.Made) { // this sweep or an earlier sweep has created the stream
+	if !s.stream.Equal(found.Made) { // the stream is not the one that the last round found
 		if err := s.bus.UpdateStream(ctx); err != nil {
 			s.log.Warn().Err(err).Msg("cannot update the job stream; its old configuration stays")
 		}
@@ -241,15 +242,16 @@ func (s *Sweeper) notifyAgain(ctx context.Context) error {
 
 // recreateForgotten creates the job stream again if it has fewer messages than its consumers
 // remember. Such a stream would deliver no messages for a long time. The next sweep publishes the
-// job messages again. The condition must last for forgotFor, because the servers of a cluster may
-// disagree for a moment.
+// job messages again. The stream must be in this state for forgotFor, because the servers of a
+// cluster may disagree for a moment.
 func (s *Sweeper) recreateForgotten(ctx context.Context, found bus.Stream) error {
 	if !found.Forgot {
 		s.forgotSince = time.Time{}
 		return nil
 	}
 
-	// If the condition is observed for the first time, a later round decides.
+	// When a round first finds the stream in this state, it only records the time, and a later
+	// round decides.
 	if s.forgotSince.IsZero() {
 		s.forgotSince = time.Now()
 	}

@@ -22,8 +22,8 @@ import (
 // slots is the number of slots that the only worker announces.
 const slots = 4
 
-// parked creates a run that waits for a person's decision until the time expires. The run has read
-// a text and created a file.
+// parked creates a run that waits for a person's decision, at most until the time expires. The run
+// has read a text and created a file.
 func parked(t *testing.T, st *store.Store, org, agent, reply string, expires domain.Time) (held lease.Held, source, file string) {
 	t.Helper()
 	run := queuedb.NewRun{
@@ -90,12 +90,12 @@ func TestUnansweredRunsEndAndUnreferencedDataIsDeleted(t *testing.T) {
 		}
 	}
 
-	// Remove the run's sources in the same way as the previous release; see the migration.
+	// Remove the run's sources as a process of the previous release does.
 	db := testkit.SQL(t, dsn)
 	if _, err := db.ExecContext(t.Context(), `DELETE FROM run_sources WHERE run_id = $1`, late.RunID); err != nil {
 		t.Fatal(err)
 	}
-	// Leave the files in the same state as a worker that dies.
+	// A worker that dies may leave stored contents for which there is no file in the database.
 	if _, err := db.ExecContext(t.Context(), `DELETE FROM files WHERE run_id = $1`, late.RunID); err != nil {
 		t.Fatal(err)
 	}

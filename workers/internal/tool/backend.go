@@ -13,19 +13,19 @@ type Backend interface {
 	// Kind returns one of the contract's kinds: webSearch, httpRequest, mcp, codeExecution,
 	// knowledge.
 	Kind() string
-	// Call executes a call. It returns an *Error, ctx's error, or any other error, for which the
-	// model sees only "the tool failed". If Sending was called and Call fails, the side effect may
-	// have happened, except if the error is an *Error with NotSent.
+	// Call executes a call. It returns an *Error, ctx's error, or any other error, in which case
+	// the model sees only "the tool failed". If Sending was called and Call fails, the side effect
+	// may have happened, except if the error is an *Error with NotSent.
 	Call(ctx context.Context, req Request) (Result, error)
 }
 
-// Lister is implemented by backends whose tools are defined by other servers. The tools of such a
-// backend must be requested from these servers.
+// Lister is implemented by backends whose tools are defined by other servers. List requests the
+// tools from these servers.
 type Lister interface {
 	List(ctx context.Context, req Request) (Listing, error)
 }
 
-// Listing contains the tools of all servers that responded, and the names of the servers that did
+// Listing contains the tools of all servers that responded, and an entry for each server that did
 // not.
 type Listing struct {
 	// The specs are in the order of the agent's servers.
@@ -48,8 +48,8 @@ type Request struct {
 	// is "" if the call has no side effect.
 	EffectKey string
 	// Sending must be called immediately before the first byte of a request with a side effect is
-	// sent. If it returns an error, the request must not be sent. Sending is nil if the call has no
-	// entry in the effect ledger.
+	// sent. If it returns an error, the request must not be sent. Sending is nil if the effect
+	// ledger has no entry for the call.
 	Sending func(ctx context.Context) error
 	// Keep stores a text that was read during the call, and returns the text's source id.
 	Keep func(ctx context.Context, source domain.Source) (id string, err error)
@@ -103,5 +103,6 @@ var ErrFilesFull = errors.New("the file quota of the session or the organization
 // ErrGone means that a document was deleted or replaced while it was read.
 var ErrGone = errors.New("the document no longer exists")
 
-// ErrStale means that another worker has taken over the run. This worker must send nothing for it.
+// ErrStale means that another worker has taken over the run. This worker must no longer send
+// requests for the run.
 var ErrStale = errors.New("this worker no longer holds the run")

@@ -51,7 +51,7 @@ func capOutput(output json.RawMessage) json.RawMessage {
 
 	text := string(output)
 	if output[0] == '"' { // the text of a JSON string is shown without quotes
-		_ = json.Unmarshal(output, &text) // after an error, the text keeps its quotes
+		_ = json.Unmarshal(output, &text) // if the text cannot be decoded, it keeps its quotes
 	}
 
 	// JSON escapes enlarge the text, so reduce it until the encoded output fits.
@@ -71,7 +71,7 @@ func encode(v truncatedOutput) json.RawMessage {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil { // all values can be encoded as JSON
+	if err := e.Encode(v); err != nil { // cannot happen, because all values can be encoded as JSON
 		return json.RawMessage(`{"truncated":true}`)
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))

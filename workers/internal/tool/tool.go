@@ -75,7 +75,7 @@ func (e *Error) Error() string { return e.Message }
 func (e *Error) Unwrap() error { return e.Err }
 
 // ActionRequired is the error of a call that waits for a person's decision. The run is parked until
-// then.
+// the decision.
 type ActionRequired struct { //nolint:errname // waiting for a person is not a failure
 	Kind domain.ActionKind
 	Call Call

@@ -152,8 +152,8 @@ func (c *call) sending(ctx context.Context) error {
 	failpoint.Here(failpoint.SendBefore)
 	began, err := c.server.deps.Ledger.BeginSend(ctx, c.held(), c.request.CallID, c.sender)
 
-	// BeginSend may have been committed although it returned an error. In that case, settle
-	// reverses it later.
+	// BeginSend may have been committed although it returned an error. In that case, settle later
+	// makes the ledger's entry ready again.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -211,7 +211,8 @@ func (c *call) callBackend(ctx context.Context, request tool.Request) (result to
 func (c *call) guard(f func() error) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			// The value of the panic may quote a model or a web page, so only its type is logged.
+			// The value of the panic may quote a model's text or a web page, so only its type is
+			// logged.
 			c.log.Error().Str("panic", fmt.Sprintf("%T", cause)).Bytes("stack", debug.Stack()).Msg("tool panicked")
 			err = errPanic
 		}

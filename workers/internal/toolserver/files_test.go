@@ -267,7 +267,7 @@ func TestFilesOnARealStore(t *testing.T) {
 		return tool.Result{Output: json.RawMessage(`"` + strings.Join(names, " ") + `"`)}, nil
 	}})
 	own := s.claims
-	other := s.begin("b@example.com") // the session id is the same
+	other := s.begin("b@example.com") // the run of another organization has the same session id
 	call := func(claims contract.Capability, callID string) string {
 		t.Helper()
 		s.claims = claims

@@ -29,7 +29,7 @@ func failure(message string, retryable bool) contract.ToolReply {
 		message = "The tool failed."
 	}
 	if len(message) > maxMessage {
-		// If the limit is in the middle of a character, drop the incomplete character.
+		// Truncation may leave an incomplete character, which is dropped.
 		message = strings.ToValidUTF8(message[:maxMessage], "") + "…"
 	}
 	return contract.ToolReply{Failure: &contract.ToolFailure{Message: message, Retryable: retryable}}
@@ -136,8 +136,8 @@ func (c *call) recordOutcome(ctx context.Context, reply contract.ToolReply) {
 	})
 }
 
-// write calls do, which writes to the ledger. While the database is unavailable, it repeats the
-// call for up to recordTime. If that is not enough, it logs the message failed.
+// write calls do, which writes to the ledger. While the database is unavailable, write repeats the
+// call for up to recordTime. If the database stays unavailable, it logs the message failed.
 func (c *call) write(ctx context.Context, failed string, do func(context.Context) (bool, error)) {
 	// The write must happen even if the call was cancelled, because the side effect may have
 	// happened.

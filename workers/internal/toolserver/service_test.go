@@ -201,7 +201,7 @@ func TestEffectsOnARealLedger(t *testing.T) {
 	if kept, keptErr := s.store.Blobs.SourceByID(t.Context(), s.claims.OrganizationID, source); err != nil || keptErr != nil || kept.Text != "What was read." {
 		t.Errorf("%s, %v: %+v, %v", source, err, kept, keptErr)
 	}
-	s.claims.Fence++ // the run is not claimed under this fence
+	s.claims.Fence++ // the run has another fence, so the write is rejected
 	for _, call := range []string{"read", "late"} {
 		if reply, err := s.call(call); err != nil || replySummary(reply) != "stale" {
 			t.Errorf("%s under another fence: %s, %v", call, replySummary(reply), err)

@@ -27,7 +27,7 @@ type backend struct {
 	kind string
 	call func(ctx context.Context, r tool.Request) (tool.Result, error)
 	list func(ctx context.Context, r tool.Request) ([]tool.Spec, error)
-	// Absent servers that the list returns.
+	// The absent servers that List returns.
 	absent []contract.AbsentServer
 }
 
@@ -386,7 +386,7 @@ func TestABackendReceivesTheCapabilitysIDs(t *testing.T) {
 	for _, effect := range []bool{false, true} {
 		c := capability()
 		c.Expires = time.Now().Add(20 * time.Second)
-		if reply := replySummary(o.answer(t, sealed(t, c, request(effect)))); reply != "25" { // within the leeway for clocks
+		if reply := replySummary(o.answer(t, sealed(t, c, request(effect)))); reply != "25" { // within the tolerance for clocks
 			t.Errorf("got %s", reply)
 		}
 	}
@@ -582,7 +582,7 @@ func TestCallsEnd(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		send bool
-		end  string // the end of the call
+		end  string // how the call ends
 		want string
 	}{
 		"cancelled":           {false, "cancel", "again: The tool call was interrupted."},

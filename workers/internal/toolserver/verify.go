@@ -52,7 +52,7 @@ func allows(c contract.Capability, r contract.ToolRequest, kind string) error {
 	// The effect key is derived from the ids, so a caller cannot use the key of another call.
 	case r.CallID != c.CallID || r.EffectKey != "" && r.EffectKey != contract.EffectKey(c.RunID, c.CallID):
 		return errOtherCall
-	// A call needs an id, and a listing must have no effect.
+	// A call needs an id. A request for a list of tools must have no effect key.
 	case r.Operation == contract.OperationCall && c.CallID != "", r.Operation == contract.OperationList && r.EffectKey == "":
 		return nil
 	default:

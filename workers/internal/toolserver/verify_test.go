@@ -82,7 +82,7 @@ func TestSideEffectsGoThroughTheLedger(t *testing.T) {
 		{contract.ToolMCP, "bank_search", false},
 		{contract.ToolMCP, "put_it", false},
 		{contract.ToolMCP, "a_c", true},
-		{contract.ToolMCP, "a_b_c", false}, // tool of server a or a_b
+		{contract.ToolMCP, "a_b_c", false}, // may be a tool of server a or of server a_b
 		{contract.ToolMCP, "docs", false},
 		{contract.ToolMCP, "other_search", false},
 		{contract.ToolMCP, "", false},

@@ -219,7 +219,7 @@ func (r *remoteTool) outcomeFor(answer contract.ToolReply, call tool.Call) (tool
 		return tool.Result{Output: answer.Output, Sources: answer.Sources}, nil
 	case failure.Stale:
 		return tool.Result{}, unreachable(tool.ErrStale)
-	// The reply contains the failure only as text, so create an error from it.
+	// A reply contains a failure only as text, so an error is created from the text.
 	case failure.Retryable:
 		return tool.Result{}, unreachable(errors.New(failure.Message))
 	case failure.Unknown:

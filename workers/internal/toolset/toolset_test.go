@@ -248,7 +248,7 @@ func TestCode(t *testing.T) {
 		code    toolset.Code
 		alone   bool
 		within  time.Duration
-		prepare bool // whether the ledger accepts the call
+		prepare bool // true if the ledger accepts the call
 	}{
 		"plain":      {domain.CodeTool{Enabled: true}, toolset.Code{Limits: limits, CallTime: 100 * time.Second}, false, 100 * time.Second, false},
 		"keeping":    {domain.CodeTool{Enabled: true, KeepFiles: true}, toolset.Code{Limits: limits, CallTime: 100 * time.Second}, true, 100 * time.Second, false},

@@ -30,7 +30,7 @@ func newStuckSession(t *testing.T) (*session, *fakeEnd) {
 	return l, r
 }
 
-// failures returns how often each item was rejected because of a limit.
+// failures returns, by item, the number of rejections because of a limit.
 func (r *fakeEnd) failures(t *testing.T) map[string]int {
 	t.Helper()
 	told := map[string]int{}
@@ -53,7 +53,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	for name, c := range map[string]struct{ each, count, fail int64 }{
 		"what fits":        {rate, maxWaiting, 0},
 		"many short ones":  {rate / 10, 200, 200 - maxWaiting},
-		"much for too few": {16 * rate, 200, 200 - 19}, // utterances in 300 s: one is being transcribed, and 18 complete ones wait
+		"much for too few": {16 * rate, 200, 200 - 19}, // one utterance is transcribed, and 18 wait in 300 s of audio
 		"one by one":       {rate, 1000, -1},
 	} {
 		l, r := newStuckSession(t)
@@ -119,7 +119,8 @@ func TestARetryIsOfTheWhole(t *testing.T) {
 	}
 }
 
-// TestPositionsOfASession: sessions can be opened at the lowest and highest positions.
+// TestPositionsOfASession: a session can be opened at the lowest and at the highest position in its
+// audio.
 func TestPositionsOfASession(t *testing.T) {
 	t.Parallel()
 	d := &contract.VoiceDetection{Threshold: 1, PrefixMS: 60_000, SilenceMS: 60_000}

@@ -51,8 +51,8 @@ func TestPanicsAreContained(t *testing.T) {
 	}
 }
 
-// TestFramesDecide: a session ends when its frames end, when it receives the command close, or when
-// its context ends.
+// TestFramesDecide: a session ends when no more frames can arrive, when it receives the command
+// close, or when its context ends.
 func TestFramesDecide(t *testing.T) {
 	t.Parallel()
 	s, err := New(Config{MaxSessions: 1}, Deps{Metrics: prometheus.NewRegistry(), Log: zerolog.Nop()})

@@ -32,8 +32,8 @@ var defaultMessages = map[string]string{
 	speech.CodeSpeech:        "Speech synthesis of the answer failed.",
 }
 
-// contain converts a panic in a backend to an error, because the process also serves other voice
-// sessions.
+// contain is deferred around calls of a backend. It converts a panic to an error, because the
+// process also serves other voice sessions.
 func (l *session) contain(err *error) {
 	if cause := recover(); cause != nil {
 		// The value of the panic may quote speech, so only its type is logged.
@@ -61,7 +61,7 @@ func (l *session) shouldRetry(err error, tries int, voice, language string) (aga
 }
 
 // dropSetting resets a setting to its default and reports the failure. If the setting has changed
-// since the call, it does nothing.
+// since the call began, dropSetting does nothing.
 func (l *session) dropSetting(param string, setting *string, value string, err error) {
 	if *setting != value {
 		return
@@ -72,7 +72,7 @@ func (l *session) dropSetting(param string, setting *string, value string, err e
 	l.report(contract.VoiceReport{Type: contract.VoiceFailed, Failure: failure})
 }
 
-// failure logs an error and returns the part of it that callers may see.
+// failure logs an error and returns the code and the message that callers may see.
 func (l *session) failure(err error, code string) *contract.VoiceFailure {
 	l.log.Warn().Err(err).AnErr("cause", cause(err)).Str("code", code).Msg("speech failed")
 	if coded, ok := errors.AsType[*speech.Error](err); ok {
@@ -108,7 +108,7 @@ func cause(err error) error {
 	return nil
 }
 
-// pause waits for the duration d. It returns ctx's error if ctx ends before.
+// pause waits for the duration d. If ctx ends before that, pause returns ctx's error.
 func pause(ctx context.Context, d time.Duration) error {
 	if d == 0 {
 		return nil

@@ -24,12 +24,12 @@ var errOverloaded = &speech.Error{
 // input is the state of the audio that a session has received.
 type input struct {
 	tape      tape
-	from      int64              // position at which detection begins
+	from      int64              // position of the first sample in which speech is detected
 	since     int64              // position up to which audio has been processed
 	detector  *activity.Detector // nil if the end of a turn is signaled by a command instead of detection
 	detection contract.VoiceDetection
 	item      string // id of the speech in progress
-	reported  int64  // position that the last alive report contained
+	reported  int64  // position that was sent in the latest alive report
 
 	waiting []*utterance // utterances that wait for their transcripts; the first is being transcribed
 	early   *utterance   // utterance that is transcribed early, although its speech may continue; nil if there is none
@@ -46,7 +46,7 @@ type utterance struct {
 	pcm      []byte             // audio; set when the first call begins
 	language string             // language of the last call
 	cancel   context.CancelFunc // cancels the call; nil while no call is running
-	got      *transcript        // transcript that arrived before the utterance was first in the queue
+	got      *transcript        // transcript that arrived before the utterance was at the front of the queue
 }
 
 // transcript is the outcome of a call that transcribes an utterance.
@@ -87,7 +87,7 @@ func (in *input) configure(d *contract.VoiceDetection) {
 		in.detection = *d
 	}
 	switch {
-	// The audio that the detector needed is kept, because a command may still commit it.
+	// The audio that the previous detector needed is kept, because a command may still commit it.
 	case d == nil && in.detector != nil:
 		in.since, in.detector, in.item = in.detector.Needs(), nil, ""
 	case d != nil && in.detector == nil:
@@ -107,7 +107,7 @@ func (in *input) restart(at int64) {
 	}
 	in.detector.Restart(at)
 
-	// The speech has ended because it began before the position, so its id is no longer needed.
+	// Speech that began before the position has ended, so its id is no longer needed.
 	if _, speaking := in.detector.Speaking(); !speaking {
 		in.item = ""
 	}
@@ -164,7 +164,7 @@ func (l *session) handleAudio(at int64, pcm []byte) {
 	l.transcribeEarly()
 	l.bound()
 
-	// These reports tell the ingress which audio it need not keep any longer.
+	// Alive reports contain the position before which the ingress need not keep audio.
 	if in.tape.end()-in.reported >= rate/2 {
 		l.alive()
 	}
@@ -228,15 +228,15 @@ func (l *session) commit(c *contract.VoiceCommand) {
 		kept = append(kept, u)
 	}
 
-	// Detection restarts after the committed samples, so that they are not transcribed a second
-	// time.
+	// Detection restarts after the committed samples, so that these samples are not transcribed a
+	// second time.
 	in.waiting = kept
 	in.drop()
 	in.restart(c.To)
 	l.wait(&utterance{item: c.Item, from: c.From, to: c.To})
 }
 
-// stop cancels the call for the utterance, if one is running. Its transcript is ignored.
+// stop cancels the utterance's call, if one is running. The transcript of that call is ignored.
 func (u *utterance) stop() {
 	if u.cancel != nil {
 		u.cancel()
@@ -261,8 +261,8 @@ func (l *session) untranscribed(u *utterance, err error) {
 	l.report(contract.VoiceReport{Type: contract.VoiceFailed, Item: u.item, Failure: l.failure(err, speech.CodeTranscription)})
 }
 
-// bound drops the oldest audio if there is too much. It rejects waiting utterances that have lost
-// audio.
+// bound drops the oldest audio of the session's tape if the tape is too long. It rejects waiting
+// utterances whose audio was dropped.
 func (l *session) bound() {
 	in := &l.input
 	if !in.tape.bound() {
@@ -319,7 +319,7 @@ func (l *session) begin(u *utterance, after time.Duration) {
 
 // callTranscriber transcribes audio. The transcript of empty audio is empty.
 func (l *session) callTranscriber(ctx context.Context, request speech.Utterance) (text string, err error) {
-	// The audio may be missing because of a gap or because it was dropped.
+	// Audio is missing after a gap in the input, or if it was dropped.
 	if len(request.PCM) == 0 {
 		return "", nil
 	}
@@ -333,7 +333,7 @@ func (l *session) callTranscriber(ctx context.Context, request speech.Utterance)
 func (l *session) handleTranscript(t transcript) {
 	in := &l.input
 	if len(in.waiting) == 0 || in.waiting[0] != t.of {
-		t.of.got = &t // the utterance is not the first in the queue: it was transcribed early, or it was dropped
+		t.of.got = &t // not at the front: transcribed early, or dropped
 		l.transcribe(0)
 		return
 	}

@@ -130,7 +130,7 @@ func TestByCommandAlone(t *testing.T) {
 }
 
 // TestClearAndCommitInSpeech: a command that clears or commits speech in progress ends this speech.
-// Later speech is a new item.
+// Speech after the command is a new item.
 func TestClearAndCommitInSpeech(t *testing.T) {
 	t.Parallel()
 	pcm := speechFor(t)
@@ -240,7 +240,7 @@ func TestTranscribedEarly(t *testing.T) {
 	l := start(t, s).open(contract.VoiceOpen{Config: contract.VoiceConfig{Detection: detection}})
 	l.sendAudio(quiet(1000))
 	l.sendAudio(pcm)
-	l.sendAudio(quiet(350)) // speech may continue, so the turn has not ended
+	l.sendAudio(quiet(350)) // too short a silence to end the speech
 	l.want(contract.VoiceStarted)
 	first := <-began
 	l.sendAudio(pcm)
@@ -352,7 +352,7 @@ func TestResumedWithMuchAudio(t *testing.T) {
 	for name, d := range map[string]*contract.VoiceDetection{"by command": nil, "by detection": detection} {
 		l := svc.open(contract.VoiceOpen{Line: "line_" + name[3:], Config: contract.VoiceConfig{Detection: d}})
 		second := quiet(1000)
-		for range 80 { // as much audio as the bus buffers for one reader
+		for range 80 { // as much audio as the bus buffers for one subscription
 			if err := l.Audio(l.at, second); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}

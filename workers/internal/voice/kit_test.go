@@ -28,7 +28,7 @@ const (
 	key  = "6b6579736b6579736b6579736b6579736b6579736b6579736b6579736b657973"
 	rate = contract.VoiceRate
 	ms   = rate / 1000
-	wait = 20 * time.Second // for events that certainly arrive
+	wait = 20 * time.Second // time limit for events that certainly arrive
 )
 
 func signer(t *testing.T) *secrets.Signer {

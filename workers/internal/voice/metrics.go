@@ -23,8 +23,8 @@ type metrics struct {
 
 // newMetrics registers the metrics of a process's voice sessions.
 func newMetrics(registry prometheus.Registerer) (*metrics, error) {
-	// A call takes a few milliseconds with an offline backend, and up to a minute with an
-	// overloaded one.
+	// A call of an offline backend may take only a few milliseconds, and a call of an overloaded
+	// backend up to a minute.
 	buckets := []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 	m := &metrics{
 		lines: prometheus.NewGauge(prometheus.GaugeOpts{

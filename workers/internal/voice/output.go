@@ -23,9 +23,9 @@ var errGap = errors.New("a part of the answer is missing")
 
 // output is the state of the answers that a session speaks.
 type output struct {
-	answers  []*answer // the first answer is being spoken
+	answers  []*answer // answers to be spoken; the first is being spoken
 	finished []string
-	due      *time.Timer // fires when more audio may be sent
+	due      *time.Timer // timer that fires when more audio may be sent
 	made     chan sound
 	current  *segment // segment that is being synthesized; nil while no call is running
 	cancel   context.CancelFunc
@@ -114,7 +114,7 @@ func (l *session) say(c *contract.VoiceCommand) {
 		return
 	}
 
-	// A command may repeat text that has already arrived. This part is skipped.
+	// A command may repeat text that has already arrived. The repeated text is skipped.
 	if !a.last {
 		more := c.Text[min(len(c.Text), a.next-c.Start):]
 		a.next += len(more)
@@ -150,8 +150,8 @@ func (l *session) fail(a *answer, err error) {
 	l.stop(a.id)
 }
 
-// synthesize starts to synthesize the next segment of an answer. It does nothing if no segment is
-// queued or it is not this answer's turn.
+// synthesize starts to synthesize the next segment of an answer. It does nothing while a call is
+// running, while maxSegments segments of the answer are unsent, or if no segment is queued.
 func (l *session) synthesize(a *answer) {
 	for l.output.current == nil && len(a.queue) > 0 && len(a.segments) < maxSegments {
 		// The samples to be skipped are part of the first segment.
@@ -274,7 +274,7 @@ func (l *session) send() {
 	}
 }
 
-// done removes the first answer, which has ended, and stores its id.
+// done removes the first answer, which has ended, and stores its id for later commands.
 func (l *session) done(a *answer) {
 	o := &l.output
 	o.answers = o.answers[1:]

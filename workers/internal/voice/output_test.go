@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"parley/shared/testkit"
 	"parley/shared/contract"
+	"parley/shared/testkit"
 	"parley/workers/internal/speech"
 )
 
@@ -107,13 +107,13 @@ func TestStop(t *testing.T) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the call ended with %v", err)
 	}
-	l.say("a1", " More.", 18, true) // was sent before the stop
+	l.say("a1", " More.", 18, true) // the ingress sent this text before it stopped the answer
 	if r := l.want(contract.VoiceSegment); r.Answer != "a2" {
 		t.Errorf("%+v", r)
 	}
 	l.want(contract.VoiceSaid)
 	sent := len(l.audio["a1"])
-	l.send(contract.VoiceCommand{Type: contract.VoiceStop, Answer: "a2"}) // has already finished
+	l.send(contract.VoiceCommand{Type: contract.VoiceStop, Answer: "a2"}) // this answer has already finished
 	l.send(contract.VoiceCommand{Type: contract.VoiceStop, Answer: "none"})
 	if r, ok := l.report(300 * time.Millisecond); ok || len(l.audio["a1"]) != sent {
 		t.Errorf("%+v, %d frames", r, len(l.audio["a1"])-sent)
@@ -123,7 +123,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestAhead: audio is sent up to four seconds ahead of playback. In the meantime, one further
+// TestAhead: audio is sent up to four seconds ahead of playback. Beyond that, only one further
 // segment is synthesized.
 func TestAhead(t *testing.T) {
 	t.Parallel()

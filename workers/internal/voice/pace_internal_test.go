@@ -11,7 +11,7 @@ func TestPace(t *testing.T) {
 	t.Parallel()
 	var p pace
 	now := time.Now()
-	for n := range 40 { // four seconds can be sent immediately
+	for n := range 40 { // 40 frames of 100 ms can be sent immediately
 		if p.wait(now, maxFrame) != 0 {
 			t.Fatalf("frame %d waits", n)
 		}
@@ -24,7 +24,7 @@ func TestPace(t *testing.T) {
 	if p.ahead(now) != 3*rate || p.wait(now, maxFrame) != 0 {
 		t.Errorf("%d ahead a second later", p.ahead(now))
 	}
-	now = now.Add(10 * time.Second) // no audio arrived, so playback paused
+	now = now.Add(10 * time.Second) // in this time no audio is sent, so playback pauses
 	if p.ahead(now) != 0 {
 		t.Errorf("%d ahead", p.ahead(now))
 	}

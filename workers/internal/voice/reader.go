@@ -7,15 +7,15 @@ import (
 )
 
 // maxRead is the maximum number of bytes of the frames that wait for a session. When a session
-// moves to this worker, the ingress immediately sends all audio that it has kept. This is more than
-// the bus buffers.
+// moves to this worker, the ingress immediately sends all audio that it has kept. That audio is
+// larger than the buffer of the bus.
 const maxRead = 16 << 20
 
 // frame is a message from the ingress: audio or a command.
 type frame = contract.VoiceFrame[contract.VoiceCommand]
 
-// read receives frames from the bus as soon as they arrive, and delivers them in order. It ends
-// when ctx ends or the channel frames is closed.
+// read receives frames from the bus as soon as they arrive, and delivers them in order to the
+// session. It returns when ctx ends or the channel frames is closed.
 func read(ctx context.Context, frames <-chan frame) <-chan frame {
 	out := make(chan frame)
 	go func() {

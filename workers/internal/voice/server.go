@@ -18,14 +18,14 @@ import (
 const (
 	drainTime = 5 * time.Second  // time in which ingresses may move their sessions to other workers
 	waitTime  = 15 * time.Minute // maximum time that a backend call waits for its turn
-	callTime  = speech.CallTime  // maximum time that a backend call may then run
+	callTime  = speech.CallTime  // maximum time that a backend call may run after it has waited for its turn
 	endTime   = 2 * time.Second  // time in which backend calls must end after they are cancelled
 )
 
 // Bus delivers voice sessions.
 type Bus interface {
-	// ServeVoice accepts sessions. stop informs the sessions that the worker is leaving. When the
-	// context of stop ends, it cancels the remaining sessions.
+	// ServeVoice accepts sessions. The returned function stop informs the sessions that the worker
+	// is leaving. When the context of stop ends, stop cancels the remaining sessions.
 	ServeVoice(cfg bus.VoiceServing) (stop func(context.Context), err error)
 }
 
@@ -113,7 +113,7 @@ func (s *Server) serve(ctx context.Context, body []byte, wire end) {
 		if cause := recover(); cause != nil {
 			// The value of the panic may quote speech, so only its type is logged.
 			s.log.Error().Str("panic", fmt.Sprintf("%T", cause)).Bytes("stack", debug.Stack()).Msg("voice session panicked")
-			_ = wire.Report(contract.VoiceReport{Type: contract.VoiceLeaving}) // if sending fails, the ingress detects the missing reports
+			_ = wire.Report(contract.VoiceReport{Type: contract.VoiceLeaving}) // if this fails, the ingress detects missing reports
 		}
 	}()
 	var open contract.VoiceOpen

@@ -18,8 +18,8 @@ const (
 	settleTime = 5 * time.Second
 )
 
-// session is a voice session. Only its goroutine accesses it. Calls of backends deliver their
-// results through its channels.
+// session is a voice session. Only the session's own goroutine accesses it. Calls of backends
+// deliver their results through its channels.
 type session struct {
 	*Server
 
@@ -30,9 +30,9 @@ type session struct {
 	input  input
 	output output
 
-	// call runs do, which calls a backend. The context of do ends when the session ends, or when do
-	// has waited or run for too long. do must call begun when it no longer waits for its turn. From
-	// then on, the time limit for running applies.
+	// call runs the function do, which calls a backend. The context of do ends when the session
+	// ends, or when do exceeds waitTime while it waits for its turn, or callTime afterwards. do
+	// must call begun when its turn comes.
 	call  func(do func(ctx context.Context, begun func())) context.CancelFunc
 	calls sync.WaitGroup
 	ended <-chan struct{} // closed when the session has ended; results that arrive later are dropped
@@ -72,7 +72,7 @@ func (l *session) serve(ctx context.Context) {
 	// With the first report, the ingress knows that the session has begun.
 	l.alive()
 	frames := read(ctx, l.wire.Frames())
-	// Only this goroutine changes the state, so no lock is needed.
+	// Only this goroutine accesses the session's state, so no lock is needed.
 	for {
 		select {
 		case <-ctx.Done():
@@ -182,8 +182,8 @@ func (l *session) alive() {
 	l.report(contract.VoiceReport{Type: contract.VoiceAlive, Heard: l.input.reported, Needs: needs})
 }
 
-// report sends a report to the ingress. A failure is only logged, because the frames of the session
-// then end as well.
+// report sends a report to the ingress. A failure is only logged. If the connection is lost, the
+// session's frames end as well.
 func (l *session) report(r contract.VoiceReport) {
 	if err := l.wire.Report(r); err != nil {
 		l.log.Debug().Err(err).Str("report", r.Type).Msg("cannot send the context of a voice session")

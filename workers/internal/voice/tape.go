@@ -26,7 +26,8 @@ func (t *tape) end() int64 { return t.start + int64(len(t.pcm)/sampleBytes) }
 func (t *tape) add(at int64, pcm []byte) (fresh []byte) {
 	before := len(t.pcm)
 	switch missing := at - t.end(); {
-	// A long gap means that the session was interrupted. Silence would only delay the session.
+	// A long gap means that the session was interrupted. So much silence would only delay the
+	// session.
 	case missing > maxGap:
 		t.start, t.pcm, before = at, nil, 0
 	case missing > 0:

@@ -49,7 +49,7 @@ func (s *Server) verify(capability string, body []byte) (contract.VoiceClaims, e
 	}
 
 	switch {
-	// The claims of a tool call must not open a voice session.
+	// The claims of another kind of request, such as a tool call, must not open a voice session.
 	case c.Kind != contract.KindVoice:
 		return c, errKind
 	case contract.Expired(c.Expires):

@@ -157,21 +157,30 @@ func (d *Limiter) holdings(who *Slot) (has Bounds, newcomer bool) {
 
 // EnterOrWait works like Enter, but waits up to the policy's Queue time for a slot.
 func (d *Limiter) EnterOrWait(ctx context.Context, who Owner, conn *http.ResponseController) (*Slot, error) {
+	// Usually a slot is free, and timers are not needed.
+	p, err := d.Enter(who, conn)
+	if !d.queues(err) {
+		return p, err
+	}
+
 	ctx, cancel := context.WithTimeout(ctx, d.Queue)
 	defer cancel()
 	ticker := time.NewTicker(queueInterval)
 	defer ticker.Stop()
-	for {
-		p, err := d.Enter(who, conn)
-		if err == nil || !d.QueueOwn && apierr.CodeFor(err) != apierr.Overloaded {
-			return p, err
-		}
+	for d.queues(err) {
 		select {
 		case <-ctx.Done():
 			return nil, err
 		case <-ticker.C:
+			p, err = d.Enter(who, conn)
 		}
 	}
+	return p, err
+}
+
+// queues reports whether a transfer waits for a slot after this error of Enter.
+func (d *Limiter) queues(err error) bool {
+	return err != nil && (d.QueueOwn || apierr.CodeFor(err) == apierr.Overloaded)
 }
 
 // busy returns the error for a limiter without a free slot.

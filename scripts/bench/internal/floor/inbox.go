@@ -50,7 +50,8 @@ func (i *inbox) forget(id string) {
 	i.mu.Unlock()
 }
 
-// job returns the message of a job. The worker sends its replies to this inbox.
+// job returns the message of the job with the given id. It names this inbox as the destination of
+// replies.
 func (i *inbox) job(id, message string) *nats.Msg {
 	return &nats.Msg{Subject: jobs + id, Data: []byte(message), Header: nats.Header{replyTo: {i.subject}}}
 }
@@ -61,7 +62,7 @@ func (i *inbox) receive(m *nats.Msg) {
 	if replies := i.waiting[lastToken(m.Subject)]; replies != nil {
 		select {
 		case replies <- m.Data:
-		default: // the channel is full because the job was delivered twice
+		default: // a full channel means that the job was delivered twice
 		}
 	}
 }

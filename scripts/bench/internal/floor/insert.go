@@ -15,7 +15,7 @@ const (
 	maxWaiting = 16_384
 )
 
-// Completed is the query that counts the requests on disk.
+// Completed is an SQL query that returns the number of requests on disk.
 const Completed = "SELECT count(*) FROM " + table
 
 const table = "floor_runs"
@@ -31,8 +31,8 @@ type row struct {
 	committed chan error
 }
 
-// inserter commits all rows that arrive during one commit together in the next one. It has no
-// timer, so a single client does not wait for other clients.
+// inserter inserts rows in groups: the rows that arrive during a commit are committed together
+// afterwards. It has no timer, so a single client does not wait for other clients.
 type inserter struct {
 	db    *sql.DB
 	query *sql.Stmt

@@ -15,7 +15,7 @@ import (
 // replayConnections is the default number of database connections of a Parley ingress.
 const replayConnections = 16
 
-// Answers is the query that counts the answers that Replay has stored.
+// Answers is an SQL query that returns the number of answers that Replay has stored.
 const Answers = `SELECT count(*) FROM floor_answers`
 
 const (

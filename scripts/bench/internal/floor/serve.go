@@ -38,7 +38,7 @@ const (
 	headerTimeout = 5 * time.Second
 )
 
-// Config is the environment of a process.
+// Config contains the settings of a process, which it reads from environment variables.
 type Config struct {
 	Address     string `env:"ADDRESS"`
 	DatabaseURL string `env:"DATABASE_URL"`

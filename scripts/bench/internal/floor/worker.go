@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// reply is the response that the client receives.
+// reply is the body of the response to the client.
 type reply struct {
 	ID      string `json:"id"`
 	Status  string `json:"status"`

@@ -17,8 +17,8 @@ const delivered = `{"action":"opened","issue":{"url":"https://api.github.com/rep
 	`"html_url":"https://github.com/octo-org/hello","fork":false,"default_branch":"main","topics":[],"visibility":"public"},` +
 	`"sender":{"login":"octocat","id":583231,"type":"User","site_admin":false}}`
 
-// Delivery returns the load that sends webhook deliveries signed as GitHub signs them, each with
-// its own id.
+// Delivery returns a load of webhook deliveries. Each delivery has its own id and is signed as
+// GitHub signs it.
 func Delivery(address, path, secret string) Spec {
 	mac := hmac.New(sha256.New, []byte(secret))
 	_, _ = mac.Write([]byte(delivered)) // a hash never fails

@@ -28,7 +28,7 @@ func Body(target string) string {
 	return `{"target":"` + target + `","input":{"message":"` + Message + `"},"idempotencyKey":"` + KeyMark + `"}`
 }
 
-// prefix returns the beginning of a client's keys.
+// prefix returns the beginning that all keys of a client share.
 func prefix(nonce string, client int) string { return nonce + fmt.Sprintf("-%05d-", client) }
 
 // patience bounds the wait for outstanding responses after the end of the load.
@@ -45,11 +45,11 @@ type Spec struct {
 	Keys    int64  // 0: each request has its own key; otherwise each request has one of Key(Nonce, 1) to Key(Nonce, Keys)
 }
 
-// Duration contains the number of clients and how long they send.
+// Duration contains the number of clients and how long they send requests.
 type Duration struct {
 	Clients  int
 	WarmUp   time.Duration // duration of the warm-up, which is not measured
-	Measured time.Duration // if it is 0, each client sends one request
+	Measured time.Duration // duration of the measurement; 0: each client sends one request
 	Spread   time.Duration // time over which the clients start
 }
 
@@ -78,7 +78,7 @@ func (r *Result) PerSecond() float64 {
 
 // Execute sends the requests of all clients, each over its own connection, until the time has
 // passed or ctx ends. It returns an error after a wrong response or a broken connection, because
-// the remaining requests would measure something else.
+// the measurement would have no meaning.
 func Execute(ctx context.Context, s Spec, d Duration) (*Result, error) {
 	connections := &fasthttp.HostClient{
 		Addr: s.Address, MaxConns: d.Clients, MaxIdemponentCallAttempts: 1, ReadTimeout: patience,
@@ -117,14 +117,14 @@ func Execute(ctx context.Context, s Spec, d Duration) (*Result, error) {
 	return result, nil
 }
 
-// client sends one request at a time. Each request has its own key.
+// client sends requests, one at a time. Each request has its own key.
 type client struct {
 	spec   Spec
 	key    []byte // key of the next request
-	seq    []byte // the digits of key that count the requests
+	seq    []byte // the part of key that contains the number of the request
 	n      int64
 	body   []byte
-	inBody []byte // the key's bytes in body; nil if a header contains the key
+	inBody []byte // the part of body that contains the key; nil if a header contains the key
 
 	answered  int64
 	latencies []time.Duration
@@ -189,7 +189,7 @@ func (c *client) work(ctx context.Context, connections *fasthttp.HostClient, sta
 	return nil
 }
 
-// next returns the number that the next request's key contains.
+// next returns the number for the key of the next request.
 func (c *client) next() int64 {
 	if c.spec.Keys > 0 {
 		return 1 + rand.Int64N(c.spec.Keys) //nolint:gosec // G404: a number, not a secret

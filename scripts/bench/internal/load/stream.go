@@ -28,10 +28,10 @@ type StreamSpec struct {
 	Body    string // contains KeyMark if each request needs its own key
 	Field   string // JSON field of an event's data that contains the text of a piece
 	Answer  string // the complete answer
-	End     string // line of the stream that follows a complete answer
+	End     string // line of the event stream that follows a complete answer
 }
 
-// StreamClients contains the number of clients, and how many requests each of them sends.
+// StreamClients contains the number of clients and the number of answers that each of them reads.
 type StreamClients struct {
 	Clients int
 	Each    int           // answers that each client reads one after another; the first one is not measured
@@ -49,7 +49,7 @@ type Streamed struct {
 // ReadStreams sends the clients' requests and reads the answers. Each client has one connection. A
 // wrong or incomplete answer is an error.
 func ReadStreams(ctx context.Context, s StreamSpec, c StreamClients) (*Streamed, error) {
-	runtime.GC() // so that it does not run during the measurement
+	runtime.GC() // so that the garbage collector does not run during the measurement
 	readers := make([]*streamReader, c.Clients)
 	group, ctx := errgroup.WithContext(ctx)
 	for i := range readers {
@@ -76,14 +76,15 @@ type streamReader struct {
 	spec    StreamSpec
 	clients StreamClients
 	number  int
-	field   []byte // the bytes before a piece's text in an event's data
+	field   []byte // the bytes that precede a piece's text in an event's data
 	conn    net.Conn
 	in      *bufio.Reader
 	first   []time.Duration
 }
 
-// read opens the client's connection at its turn within Spread, and reads the client's answers. It
-// records the time to the first piece, except that of the first answer if there are several.
+// read opens the client's connection and reads the client's answers. Clients open their connections
+// one after another, over the time Spread. It records the time to the first piece, except that of
+// the first answer if there are several.
 func (r *streamReader) read(ctx context.Context) error {
 	if err := lifecycle.Sleep(ctx, r.clients.Spread*time.Duration(r.number)/time.Duration(r.clients.Clients)); err != nil {
 		return fmt.Errorf("beginning: %w", err)

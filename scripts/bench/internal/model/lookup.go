@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// The tool that a Model calls. Its endpoint is a Lookup.
+// Name and arguments of the tool that a Model calls. The tool's endpoint is a Lookup.
 const (
 	LookupTool  = "lookup"
 	LookupCalls = 2 // number of calls per run

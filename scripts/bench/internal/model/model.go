@@ -41,7 +41,7 @@ func (m *Model) Stop() error {
 	return m.stop()
 }
 
-// respond waits while answers are held. It returns false if the stub must create the answer, which
+// respond waits while answers are held. It returns false if the stub has to create the answer. This
 // is the case if the provider has no delay and the request has no tools.
 func (m *Model) respond(r openaistub.Request) (openaistub.Reply, bool) {
 	<-m.opened()

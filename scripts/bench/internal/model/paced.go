@@ -15,7 +15,7 @@ import (
 const (
 	Paced     = "paced"     // takes 1.1 s, unless the provider has another pace
 	Slow      = "slow"      // takes a minute
-	Suspended = "suspended" // stops after half of the pieces while the provider holds its answers
+	Suspended = "suspended" // while the provider holds its answers, stops after half of the pieces
 )
 
 // OpenAI is the prefix of these models' names in the configuration of an agent.
@@ -52,7 +52,8 @@ var frames = func() (out [pieceCount + 1]string) {
 	return out
 }()
 
-// PacedProvider is a model provider that streams every answer at its model's pace.
+// PacedProvider is a model provider. The model in the request determines how fast it streams the
+// answer.
 type PacedProvider struct {
 	*server
 	*gate
@@ -64,7 +65,7 @@ type PacedProvider struct {
 // PieceEvery is the time between two pieces in an answer that takes 1.1 s.
 const PieceEvery = 20 * time.Millisecond
 
-// AnswerTime returns how long an answer takes if every is the time between two pieces.
+// AnswerTime returns the duration of an answer. every is the time between two pieces.
 func AnswerTime(every time.Duration) time.Duration { return thinking + pieceCount*every }
 
 // StartPaced starts a provider that does not hold its answers. The parameter every is the time
@@ -134,10 +135,10 @@ func (p *PacedProvider) stream(w http.ResponseWriter, r *http.Request, model str
 			return
 		}
 
-		// If the client has left, the request's context ends, so errors need no check.
+		// If the client disconnects, the request's context ends, so errors of writes need no check.
 		_, _ = io.WriteString(w, frame)
 		_ = flush()
-		if n+2 < len(frames) { // the end of the answer follows the last piece immediately
+		if n+2 < len(frames) { // the end of the answer follows the last piece without a pause
 			due = due.Add(every)
 		}
 		timer.Reset(time.Until(due))

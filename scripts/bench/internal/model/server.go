@@ -49,7 +49,7 @@ func (s *server) stop() error {
 // gate lets answers pass while it is open and holds them while it is closed. newGate creates one.
 type gate struct {
 	mu   sync.Mutex
-	open chan struct{} // this channel is closed while the gate is open
+	open chan struct{} // while the gate is open, this channel is closed, so receives from it do not block
 }
 
 func newGate() *gate {

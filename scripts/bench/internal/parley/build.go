@@ -17,7 +17,7 @@ type Binaries struct {
 	Ingress, Worker string
 }
 
-// mains lists the modules and the command to build in each of them.
+// mains lists Parley's modules, each with the path of the command to build in it.
 var mains = []struct{ module, command string }{
 	{"parley/ingress", "ingress"},
 	{"parley/workers", "worker"},

@@ -2,5 +2,5 @@
 // worker, built from this repository. It creates an organization, a key and an echo agent through
 // the HTTP API, as a customer would.
 //
-// All settings except Overrides have their default values.
+// All settings have their default values except those in Overrides.
 package parley

@@ -18,15 +18,16 @@ import (
 
 const startTimeout = 60 * time.Second
 
-// Overrides are the settings that differ from the defaults. The default limits would stop a load.
+// Overrides are the settings that differ from the defaults. With the default limits, Parley would
+// reject most requests of a load.
 var Overrides = map[string]string{
 	"LIMIT_USER": "99999999", "LIMIT_SYSTEM": "100000000", "CONNECTIONS_PER_ADDRESS": "0",
 }
 
-// Completed is the query that counts the runs whose result is on disk.
+// Completed is an SQL query that returns the number of runs whose result is on disk.
 const Completed = `SELECT count(*) FROM runs WHERE status = 'completed'`
 
-// Accepted is the query that counts all runs.
+// Accepted is an SQL query that returns the number of all runs.
 const Accepted = `SELECT count(*) FROM runs`
 
 // Config configures Start: the programs, their settings and the servers that they use.
@@ -155,8 +156,8 @@ func (p *Parley) Address() string { return fmt.Sprintf("127.0.0.1:%d", p.port) }
 // Base returns the base URL of the ingress.
 func (p *Parley) Base() string { return "http://" + p.Address() }
 
-// RestartIngress restarts the ingress before its memory is measured. Hashing the passwords of new
-// accounts allocates memory that the process would keep for a while.
+// RestartIngress restarts the ingress, so that its memory can be measured. Otherwise the process
+// would still hold the memory in which it hashed the passwords of new accounts.
 func (p *Parley) RestartIngress(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -166,7 +167,8 @@ func (p *Parley) RestartIngress(ctx context.Context) error {
 	return p.ready(ctx)
 }
 
-// SetWorkers starts or stops worker processes until n run, and waits until all are ready.
+// SetWorkers starts or stops worker processes until exactly n are running, and waits until all of
+// them are ready.
 func (p *Parley) SetWorkers(ctx context.Context, n int) error {
 	for len(p.workers) > n {
 		last := p.workers[len(p.workers)-1]

@@ -20,7 +20,7 @@ func automationHeaders(key string) map[string]string {
 	return map[string]string{"x-api-key": key, "x-trigger-type": "schedule", "x-automation-id": "bench"}
 }
 
-// Organization is a customer of Parley. Its methods send or build requests with its API key.
+// Organization is an organization in Parley. Its methods send or build requests with its API key.
 type Organization struct {
 	Key   string
 	Agent string // ID of its first agent
@@ -90,7 +90,7 @@ func (o *Organization) Automation(agent, message, key string) load.Request {
 		map[string]any{"target": agent, "input": map[string]string{"message": message}, "idempotencyKey": key})
 }
 
-// Streams returns the load that opens streamed chats with an agent, each in its own session.
+// Streams returns a load of streamed chats with an agent, each in its own session.
 func (o *Organization) Streams(agent, answer string) load.StreamSpec {
 	return load.StreamSpec{
 		Address: o.parley.Address(), Path: "/api/agents?action=chat&id=" + url.QueryEscape(agent), Headers: map[string]string{"x-api-key": o.Key},
@@ -99,7 +99,7 @@ func (o *Organization) Streams(agent, answer string) load.StreamSpec {
 	}
 }
 
-// Load returns the load that sends run-automation requests to an agent.
+// Load returns a load of run-automation requests to an agent.
 func (o *Organization) Load(agent string) load.Spec {
 	return load.Spec{
 		Address: o.parley.Address(), Path: automationPath, Headers: automationHeaders(o.Key), Body: load.Body(agent), Expect: `"status":"completed"`,

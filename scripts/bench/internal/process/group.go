@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Group contains the processes of one side. The zero value is empty.
+// Group contains the processes of one service that the bench measures. The zero value is empty.
 type Group struct {
 	processes []*Process
 }

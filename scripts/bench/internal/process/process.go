@@ -29,7 +29,7 @@ var ErrEnded = errors.New("process ended")
 
 // Config describes the process to start.
 type Config struct {
-	Name    string // name of the process; its log file is Name with .log appended
+	Name    string // the process's name; its log file is named Name.log
 	Path    string
 	Args    []string
 	Env     map[string]string // environment variables in addition to PATH and HOME
@@ -51,7 +51,7 @@ func Start(ctx context.Context, c Config) (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening log of %s: %w", c.Name, err)
 	}
-	defer log.Close() // the process has its own descriptor of the file
+	defer log.Close() // the process has its own descriptor of the log file
 
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), c.Path, c.Args...)
 	cmd.Stdout, cmd.Stderr = log, log
@@ -60,8 +60,8 @@ func Start(ctx context.Context, c Config) (*Process, error) {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
 
-	// In a new process group, the process does not receive the Ctrl-C of a terminal. The bench
-	// receives it and stops the processes in order.
+	// The process gets its own process group, so it does not receive the Ctrl-C of a terminal. The
+	// bench receives it and stops all processes in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	child, err := lifecycle.StartChild(cmd, syscall.SIGKILL)
 	if err != nil {

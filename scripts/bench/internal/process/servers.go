@@ -80,8 +80,8 @@ func (s *Servers) startPostgres(ctx context.Context) error {
 	return nil
 }
 
-// StartNATS starts an additional nats-server and returns its address. A deployment that shares only
-// PostgreSQL with another deployment needs it.
+// StartNATS starts an additional nats-server and returns its address. Two deployments that run at
+// the same time share PostgreSQL, but each needs its own nats-server.
 func (s *Servers) StartNATS(ctx context.Context, name string) (natsURL string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -132,8 +132,8 @@ func (s *Servers) Commits(ctx context.Context, database string) (n int64, err er
 	return n, nil
 }
 
-// Checkpoint writes the dirty pages of earlier measurements to disk. Otherwise PostgreSQL might
-// write them during the next measurement.
+// Checkpoint makes PostgreSQL write its dirty pages to disk. Otherwise it might write the pages of
+// earlier measurements during the next one.
 func (s *Servers) Checkpoint(ctx context.Context) error { return s.exec(ctx, `CHECKPOINT`) }
 
 func (s *Servers) exec(ctx context.Context, statement string) error {

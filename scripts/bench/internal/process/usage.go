@@ -22,13 +22,13 @@ const tick = 10 * time.Millisecond
 const (
 	fieldParent = 1
 	fieldUser   = 11
-	fieldsTotal = 15 // number of fields up to the CPU times of the process (11, 12) and of its ended children (13, 14)
+	fieldsTotal = 15 // number of fields up to the CPU times of the process (fields 11, 12) and of its ended children (fields 13, 14)
 )
 
 // stat contains the values that the bench uses from /proc/<pid>/stat.
 type stat struct {
 	parent   int
-	own, all time.Duration // CPU time without and with the children that have ended
+	own, all time.Duration // CPU time of the process, without and with its ended children
 }
 
 // CPU returns the CPU time of a process.

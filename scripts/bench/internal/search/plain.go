@@ -42,7 +42,7 @@ func OpenPlain(ctx context.Context, dsn string) (*Plain, error) {
 // Close closes the connection.
 func (p *Plain) Close() error { return p.db.Close() }
 
-// Search returns the best passages that contain any of the question's words.
+// Search returns the best passages that contain at least one of the question's words.
 func (p *Plain) Search(ctx context.Context, question string) (texts []string, err error) {
 	if err := p.db.SelectContext(ctx, &texts, plainQuery, question); err != nil {
 		return nil, fmt.Errorf("searching: %w", err)

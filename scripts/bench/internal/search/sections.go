@@ -24,7 +24,7 @@ type Question struct {
 }
 
 const (
-	minSection    = 400 // minimum length of a section that questions are asked about, in bytes
+	minSection    = 400 // minimum length in bytes of a section from which questions are created
 	minLetters    = 5   // minimum number of letters in a word of a question
 	questionWords = 4
 )
@@ -94,8 +94,8 @@ func words(text string) []string {
 	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return r > unicode.MaxASCII || !unicode.IsLetter(r) })
 }
 
-// window is a number of consecutive letters. A passage and a section have that many in common only
-// if one of them contains a part of the other.
+// window is a number of consecutive letters. If a passage and a section have that many consecutive
+// letters in common, one of them contains a part of the other.
 const window = 60
 
 // AnsweredBy reports whether a passage is a part of the question's section.

@@ -228,8 +228,8 @@ class Chat(Group):
             raise ValueError("pass exactly one of agent_id and template_id")
         key = str(uuid.uuid4()) if key is None else key
         if session_id is None:
-            # Derived from the key, so that the same key always identifies the same message. A
-            # session id has at most 128 characters.
+            # The session id is derived from the idempotency key, so that the same key always
+            # identifies the same message. A session id has at most 128 characters.
             if len(key) > 124:
                 raise ValueError("session_id is required with an idempotency_key of more than 124 characters")
             session_id = f"key-{key}"

@@ -42,7 +42,7 @@ class Parser:
         value = value.removeprefix(b" ")
         if name == b"data" and name in self._fields:
             value = self._fields[name] + b"\n" + value
-        self._fields[name] = value  # a comment has an empty field name
+        self._fields[name] = value  # the name of a comment line is empty, and no one reads that field
 
     def _taken(self) -> dict[bytes, bytes]:
         fields, self._fields = self._fields, {}
@@ -70,7 +70,7 @@ class Source:
         self.run_id: str | None = None
         self.over = False  # whether no more events will be read
         self.last = last  # id of the last event that was read
-        self.given = last  # id of the last event that was taken
+        self.given = last  # id of the last event that the caller has received
         self._transport = transport
         self._begin = begin
         self._resume = resume  # returns the request that resumes the run; if it is None, the first request is repeated

@@ -23,7 +23,7 @@ class Group:
         self._http = client._transport
 
     def _page(self, kind: type[_T], path: str, query: Mapping[str, Any]) -> Page[_T]:
-        body = self._http.call(AgentList, Request("GET", path, query))  # a list of entries of any type
+        body = self._http.call(AgentList, Request("GET", path, query))  # AgentList stands for every list: the entries may have any type
         return Page(body, lambda cursor: self._page(kind, path, {**query, "cursor": cursor}))
 
     def _about(self, kind: type[_T], method: str, path: str, about: str, query: Mapping[str, Any] | None = None) -> _T:

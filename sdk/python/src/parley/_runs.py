@@ -153,7 +153,7 @@ class Runs(Group):
 
     def _events(self, begin: Request) -> Stream:
         def resume(run_id: str) -> Request | None:
-            if self._client._visitor:  # visitors may not read runs, so the message is repeated with its key, which returns the same stream
+            if self._client._visitor:  # visitors may not read runs; the same message with the same key returns the stream again
                 return None
             return Request("GET", "/api/runs", {"id": run_id, "stream": "1"})
 
@@ -170,7 +170,7 @@ class Runs(Group):
             if _settled(run):
                 return run
             self._go_on(run["id"], asked, deadline)
-            if not self._client._visitor:  # visitors may not read runs, so they wait by repeating the message with its key
+            if not self._client._visitor:  # visitors may not read runs; they wait by sending the message again with its key
                 return self._awaited(run["id"], deadline)
 
     def _awaited(self, run_id: str, deadline: float) -> Run:

@@ -43,7 +43,7 @@ class Request:
     query: Mapping[str, Any] = field(default_factory=dict)  # None values are omitted, and lists become repeated parameters
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes | None = None
-    repeatable: bool = True  # whether sending it twice has the same effect as sending it once
+    repeatable: bool = True  # whether sending the request twice has the same effect as sending it once
 
     def __post_init__(self) -> None:
         """Reject values that a server could read as another header."""
@@ -304,8 +304,8 @@ class Transport:
         with self._lock:
             if self._closed:
                 raise ParleyError("the client is closed")
-        # A request that is not repeatable gets a new connection. An idle connection may break and
-        # leave it unknown whether the request was executed.
+        # A request that is not repeatable gets a new connection. If an idle connection broke, it
+        # would be unknown whether the request was executed.
         while request.repeatable and request.method != "DELETE":
             with self._lock:
                 if not self._idle:
@@ -358,7 +358,7 @@ def _hang_up(sock: socket.socket | None) -> None:
     """
     if sock is not None:
         with contextlib.suppress(OSError):
-            socket.socket.shutdown(sock, socket.SHUT_RDWR)  # with TLS, this is the underlying socket, which any thread may shut down
+            socket.socket.shutdown(sock, socket.SHUT_RDWR)  # closes the TCP socket below TLS, which any thread may do
 
 
 def _readable(sock: socket.socket) -> bool:

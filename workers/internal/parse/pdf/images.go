@@ -29,8 +29,9 @@ const (
 	tsvSize      = 16 << 20
 	// minConfidence is the minimum confidence, out of 100, of a recognized word.
 	minConfidence = 20
-	// recognizedScale enlarges the body height of recognized pages. On such pages, the height of a
-	// line is less precise, because it depends on the letters in the line.
+	// recognizedScale is the factor that enlarges the body height (the height of ordinary text) of
+	// recognized pages. On such pages, the height of a line is less precise, because it depends on
+	// the letters in the line.
 	recognizedScale = 1.25
 )
 
@@ -198,7 +199,7 @@ func (m *images) recognize(ctx context.Context, p *page, image string, pixel flo
 	m.recognized = append(m.recognized, p.number)
 }
 
-// fill adds the words that tesseract recognized to a page. The height of a word depends on its
+// fill adds words that tesseract has recognized to their page. The height of a word depends on its
 // letters, so each word gets the height of its line.
 func (p *page) fill(tsv io.Reader, pixel float64) error {
 	width, height := p.width, p.height
@@ -215,7 +216,7 @@ func (p *page) fill(tsv io.Reader, pixel float64) error {
 	return nil
 }
 
-// recognizedBody returns the body height of a recognized page for writePage.
+// recognizedBody returns the height of ordinary text on a recognized page, for writePage.
 func (p *page) recognizedBody() float64 {
 	own := sizes{}
 	own.add(p)
@@ -249,11 +250,11 @@ func (m *images) notes() (list []string) {
 	return list
 }
 
-// noTextFailure removes the temporary images. If the whole document has no text, empty is true, and
-// noTextFailure returns the reason. Otherwise it returns nil.
+// noTextFailure removes the temporary images. empty is true if the whole document has no text. In
+// that case, noTextFailure returns an error that states the reason; otherwise it returns nil.
 func (m *images) noTextFailure(empty bool) error {
 	if m.scratch != "" {
-		_ = os.RemoveAll(m.scratch) // files that cannot be removed are removed with the sandbox
+		_ = os.RemoveAll(m.scratch) // on an error, the files are removed together with the sandbox
 	}
 	switch {
 	case !empty:

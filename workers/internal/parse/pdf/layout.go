@@ -27,7 +27,7 @@ var levels = []float64{1.7, 1.38, 1.17}
 // height, which is the height of ordinary text.
 type sizes map[int]int
 
-// add adds the text of a page to the counts.
+// add counts the text of a page by its height.
 func (s sizes) add(p *page) {
 	for _, l := range p.lines {
 		n := 0
@@ -126,13 +126,14 @@ func (p *page) ownBody() float64 {
 	return own.body()
 }
 
-// hyphenated reports whether the last paragraph ends in the middle of a word, so that it continues.
+// hyphenated reports whether the last line of a paragraph ends with a hyphen. The next block then
+// continues the paragraph.
 func (l *layout) hyphenated() bool {
 	n := len(l.parts)
 	return n > 0 && l.kind == document.Paragraph && strings.HasSuffix(l.parts[n-1], "-")
 }
 
-// block adds a block's lines as a heading, list items and paragraphs.
+// block adds the lines of a block as a heading, as list items or as paragraphs.
 func (l *layout) block(b block) {
 	l.number = 0
 	if level := l.headingLevel(b); level > 0 {
@@ -308,8 +309,8 @@ func itemNumber(mark string) (int, bool) {
 	return n, true
 }
 
-// indented reports whether the line with the index i begins a paragraph. Such a line is indented,
-// but the lines before and after it are not.
+// indented reports whether the line with the index i begins a paragraph, because it is indented and
+// the lines before and after it are not.
 func (l *layout) indented(b block, i int) bool {
 	if i == b.first || i+1 >= b.end || !l.leftToRight {
 		return false

@@ -130,8 +130,8 @@ func TestRotatedPagesAndTheirPlaces(t *testing.T) {
 			t.Errorf("page %d: %+v", i+1, b)
 		}
 	}
-	// The page is rotated clockwise. A position that is 72 points from the left and 80 from the top
-	// is 80 points from the right after the rotation.
+	// The page is rotated clockwise. After the rotation, a position 72 points from the left and 80
+	// from the top is 72 points from the top and 80 from the right.
 	first, second := d.blocks[0].Box, d.blocks[1].Box
 	if first[0] < 71 || first[0] > 73 || first[1] < 65 || first[3] > 85 {
 		t.Errorf("box %v", first)

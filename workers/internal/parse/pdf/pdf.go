@@ -41,7 +41,7 @@ const (
 	enoughText = 4000 // bytes
 )
 
-// reading is the state of the Reader for one document.
+// reading is the state while one document is read.
 type reading struct {
 	out     *parse.Writer
 	images  *images
@@ -76,7 +76,7 @@ func (r *reading) read(ctx context.Context, path string) (document.Info, error) 
 		}
 	}
 
-	if known.pages == 0 { // one process reads all pages
+	if known.pages == 0 { // if the number of pages is unknown, one process reads all pages
 		stop()
 		first = r.ranges.begin(ctx, 1, 0)
 	}
@@ -96,8 +96,8 @@ func (r *reading) read(ctx context.Context, path string) (document.Info, error) 
 	return info, r.images.noTextFailure(r.out.Empty())
 }
 
-// all writes all pages in order. The range first is already being read and comes first. The
-// remaining pages are read as further ranges.
+// all writes all pages in order. It begins with the range first, which is already being read, and
+// divides the remaining pages into further ranges.
 func (r *reading) all(ctx context.Context, first *pageRange, pages int) error {
 	others := r.ranges.beginAll(ctx, firstPages+1, pages)
 	if err := r.follow(ctx, first); err != nil {

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	_ "image/jpeg" // the formats of pictures
+	_ "image/jpeg" // this import and image/png register the decoders for pictureFormats
 	_ "image/png"
 	"io"
 	"math"
@@ -24,7 +24,7 @@ const (
 	MaxPictureWords = 3000
 	MaxWordBytes    = 100
 
-	pictureText = 48 << 10 // bytes of all words
+	pictureText = 48 << 10 // maximum number of bytes of the page's words
 )
 
 // pictureFormats lists pdftoppm's options for a picture, in order of preference. A page with
@@ -51,8 +51,8 @@ func Picture(ctx context.Context, path string, number int) (domain.PagePicture, 
 		return domain.PagePicture{}, err
 	}
 
-	// The page may be rotated, so width and height may be exchanged. Only the longer side is the
-	// same in both outputs.
+	// If the page is rotated, pdftotext and pdftoppm may report its width and height in different
+	// order, so only the longer sides are compared.
 	longer := max(text.width, text.height)
 	if longer <= 0 {
 		return domain.PagePicture{}, errDamaged

@@ -70,7 +70,8 @@ func (r *pageRange) read(ctx context.Context, path string, spare *sync.Pool) {
 	r.damaged = text.damaged()
 }
 
-// scan passes on the pages in the output of a process until the output ends.
+// scan reads the pages from the output of a process and passes them to put. It returns an error
+// when the output ends.
 func (r *pageRange) scan(ctx context.Context, from *scanner, spare *sync.Pool) error {
 	for {
 		p, _ := spare.Get().(*page)
@@ -87,7 +88,7 @@ func (r *pageRange) scan(ctx context.Context, from *scanner, spare *sync.Pool) e
 	}
 }
 
-// put passes a page on. Before that, it waits while too many bytes of the range are in memory.
+// put waits while too many bytes of the range are in memory, and then passes a page to take.
 func (r *pageRange) put(ctx context.Context, p *page) error {
 	r.held.Add(p.size())
 	select {
@@ -98,7 +99,7 @@ func (r *pageRange) put(ctx context.Context, p *page) error {
 	}
 }
 
-// wait waits until there is enough room for another page.
+// wait waits until the range may hold another page in memory.
 func (r *pageRange) wait(ctx context.Context) error {
 	for r.held.Load() > roomAhead {
 		select {
@@ -124,10 +125,10 @@ func (r *pageRange) take() (*page, bool) {
 	return p, true
 }
 
-// abandon kills a program whose output is no longer needed. It returns the reason as an error.
+// abandon kills a program whose output is no longer needed, and returns why, the reason.
 func abandon(p *program, why error) error {
 	_ = p.cmd.Process.Kill() // the program may have exited already
-	_ = p.cmd.Wait()         // it was killed
+	_ = p.cmd.Wait()         // fails, because the process was killed
 	return why
 }
 
@@ -143,7 +144,8 @@ func newRangeReader(path string) *rangeReader {
 	return &rangeReader{path: path, slots: make(chan struct{}, min(runtime.GOMAXPROCS(0), maxProcesses))}
 }
 
-// begin starts to read a range as soon as a slot is free. It returns nil if ctx ends before.
+// begin starts to read a range as soon as fewer than maxProcesses ranges are being read. It returns
+// nil if ctx ends before that.
 func (r *rangeReader) begin(ctx context.Context, first, last int) *pageRange {
 	select {
 	case r.slots <- struct{}{}:

@@ -45,8 +45,8 @@ func TestRangesAreToldInOrder(t *testing.T) {
 	}
 }
 
-// A range whose pages are not needed yet pauses when it has used its memory. It continues when
-// pages are taken from it.
+// The reader of a range pauses when the range has used its memory, and continues when pages are
+// taken from the range.
 func TestARangeWaitsForRoom(t *testing.T) {
 	t.Parallel()
 	part := newRange(1, 3)

@@ -228,7 +228,7 @@ func (s *scanner) word(p *page, cells *[tsvColumns][]byte) {
 	l.end = len(p.words)
 }
 
-// place returns the box of a row.
+// place returns the position and size of the element that a row describes.
 func (s *scanner) place(cells *[tsvColumns][]byte) box {
 	x, y := decimal(cells[tsvLeft])*s.unit, decimal(cells[tsvTop])*s.unit
 	return box{x, y, x + decimal(cells[tsvWidth])*s.unit, y + decimal(cells[tsvHeight])*s.unit}

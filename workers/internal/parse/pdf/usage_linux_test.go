@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// rationOf is an environment variable. Its value is the limit of processor time, in seconds, that
-// the process of this test sets for itself.
+// rationOf is the name of an environment variable. Its value is the limit of processor time, in
+// seconds, that the process of this test sets for itself.
 const rationOf = "PARLEY_TEST_RATION"
 
 // TestProgramsMayTakeWhatIsLeft starts the test binary again, because the limit applies to the

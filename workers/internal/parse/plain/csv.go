@@ -31,7 +31,7 @@ func TSV(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info,
 func table(ctx context.Context, in parse.Input, out *parse.Writer, delimiter byte) error {
 	text, _ := charset.Decode(in.Content, in.Charset)
 	text = parse.Lines(text)
-	if l, rest, found := strings.Cut(text, "\n"); found && len(l) == 5 && strings.EqualFold(l[:4], "sep=") { // written by Excel
+	if l, rest, found := strings.Cut(text, "\n"); found && len(l) == 5 && strings.EqualFold(l[:4], "sep=") { // Excel writes this line
 		delimiter, text = l[4], rest
 	}
 

@@ -17,7 +17,7 @@ import (
 // Limits of a JSON document, and of an object that is written as a row.
 const (
 	maxNesting = 200
-	maxPairs   = 1000 // values that are collected from one object
+	maxPairs   = 1000 // maximum number of values that are collected from one object
 	maxColumns = 40
 	maxCell    = 400  // bytes of a value in a row
 	maxLines   = 1500 // maximum number of bytes of a paragraph that consists of values

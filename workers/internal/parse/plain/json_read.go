@@ -32,7 +32,7 @@ type pairs struct {
 	flushed bool // true if some values were already written as lines, so that the object cannot become a row
 }
 
-// next reads a value.
+// next reads the next value of the document.
 func (r *jsonReader) next(path string, into *pairs) error {
 	t, err := r.tokens.ReadToken()
 	if err != nil {

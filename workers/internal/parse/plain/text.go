@@ -25,8 +25,8 @@ func writeText(ctx context.Context, text string, out *parse.Writer) error {
 	passages := 0
 	for l := range strings.SplitSeq(text, "\n") {
 		l = strings.TrimRightFunc(l, unicode.IsSpace)
-		// A file may have no empty lines. The number of lines is limited so that they need not all
-		// be in memory.
+		// A file may have no empty lines. So the number of lines of a passage is limited, to bound
+		// its memory.
 		if l != "" && len(lines) < 10_000 {
 			lines = append(lines, l)
 			continue
@@ -109,7 +109,6 @@ func underline(l string) byte {
 	return l[0]
 }
 
-// abs returns the absolute value of n.
 func abs(n int) int { return max(n, -n) }
 
 // bullet matches the beginning of a list item.
@@ -164,7 +163,8 @@ func aligned(lines []string) bool {
 	return columns*2 > len(lines) || indented == len(lines) && uneven(lines)
 }
 
-// uneven reports whether lines are indented differently from the lines of an indented paragraph.
+// uneven reports whether lines are not an indented paragraph, because their indentations differ or
+// because they are not wrapped text.
 func uneven(lines []string) bool {
 	first := indent(lines[0])
 	for _, l := range lines[1:] {

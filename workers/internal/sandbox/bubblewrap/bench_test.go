@@ -15,7 +15,7 @@ func BenchmarkStart(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer func() { _ = backend.Close() }() // only the start is measured
+	defer func() { _ = backend.Close() }() // an error is ignored, because only the start is measured
 	c := code("print(1,flush=True)")
 	c.Limits = testLimits()
 	for b.Loop() {

@@ -109,7 +109,7 @@ func TestKillEndsEverything(t *testing.T) {
 		if took := time.Since(began); took > testkit.Within(time.Second) {
 			t.Errorf("killing the sandbox took %s", took)
 		}
-		for _, pid := range pids { // not even zombies
+		for _, pid := range pids { // no process may be left, not even a zombie
 			if alive(pid) && len(marked(t, name)) > 0 {
 				t.Errorf("process %d lives", pid)
 			}
@@ -261,7 +261,7 @@ func TestNothingRunsOfAWorkerThatDiedWhileStarting(t *testing.T) {
 	x := &box{backend: b, limits: c.Limits, owner: b.owners.take(), done: make(chan struct{})}
 	err := x.prepare(c)
 	if err == nil {
-		err = x.gate.Close() // also happens when the worker dies
+		err = x.gate.Close() // the kernel also closes the gate if the worker dies
 	}
 	if err == nil {
 		err = x.cmd.Start()

@@ -38,7 +38,8 @@ func isolation(owner int) *syscall.SysProcAttr {
 	return attr
 }
 
-// countUp starts processes until one has the pid $0, and then becomes bwrap.
+// countUp is a shell script that starts processes until one has the pid $0, and then executes
+// bwrap.
 const countUp = `n=1; while [ "$n" -lt "$0" ]; do : & n=$!; wait; done; exec "$@"`
 
 // launcher returns the command that becomes bwrap, without bwrap's arguments. It must be called on

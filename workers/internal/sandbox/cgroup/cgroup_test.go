@@ -60,7 +60,7 @@ func usage(t *testing.T, g *Group) sandbox.Usage {
 	return u
 }
 
-// within waits until is returns true. The test fails if that takes longer than limit.
+// within waits until the function is returns true. The test fails if that takes longer than limit.
 func within(t *testing.T, limit time.Duration, what string, is func() bool) {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
@@ -297,7 +297,7 @@ func TestManyGroupsAtOnce(t *testing.T) {
 			if err := g.Remove(); err != nil {
 				t.Error(err)
 			}
-			_ = cmd.Wait() // killed
+			_ = cmd.Wait() // fails, because the process was killed
 		})
 	}
 	all.Wait()
@@ -316,7 +316,7 @@ func TestLeftoversOfTheDeadAreRemovedAndThoseOfTheLivingNot(t *testing.T) {
 	if err := dead.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = dead.Wait() // killed
+	_ = dead.Wait() // fails, because the process was killed
 	if _, err := os.Stat(dead.dir); err != nil {
 		t.Fatal("nothing was left to clean: ", err)
 	}
@@ -376,7 +376,8 @@ func goneOrZombie(pid int) bool {
 	return err != nil || strings.Contains(string(stat), ") Z ")
 }
 
-// BenchmarkStartingInAGroup measures a step that is part of each start of a sandbox.
+// BenchmarkStartingInAGroup measures the start of a process in a group, which is a step of each
+// start of a sandbox.
 func BenchmarkStartingInAGroup(b *testing.B) {
 	r, err := Open()
 	if err != nil {

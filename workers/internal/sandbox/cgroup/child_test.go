@@ -59,7 +59,7 @@ func child(what string, n int) {
 		for i := 0; i < len(allocated); i += 4096 {
 			allocated[i] = 1
 		}
-	case "file": // MiB in /dev/shm, which is memory
+	case "file": // writes n MiB to a file in /dev/shm, which is in memory
 		f, err := os.CreateTemp("/dev/shm", "parley")
 		if err == nil {
 			_ = os.Remove(f.Name())
@@ -69,9 +69,9 @@ func child(what string, n int) {
 			fmt.Println("failed:", err)
 			return
 		}
-	case "fork": // n children that wait
+	case "fork": // starts n children that wait
 		for range n {
-			cmd := exec.CommandContext(context.Background(), "/bin/sleep", "100") // small, because the race detector's shadow memory is added in this program
+			cmd := exec.CommandContext(context.Background(), "/bin/sleep", "100") // needs less memory than this binary
 			cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 			if err := cmd.Start(); err != nil {
 				fmt.Println("failed:", err)
@@ -104,7 +104,7 @@ func child(what string, n int) {
 		var cmd *exec.Cmd
 		for range 50 {
 			cmd = exec.CommandContext(context.Background(), "/bin/sleep", "100")
-			cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} // of a thread that lives on
+			cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} // no effect: the starting thread does not end
 			if err := g.Start(cmd); err != nil {
 				panic(err)
 			}
@@ -133,7 +133,7 @@ type running struct {
 	lines *bufio.Scanner
 }
 
-// command prepares a child, which acts as the program what with the number n.
+// command prepares a child. The child acts as the program with the name what and the number n.
 func command(t *testing.T, what string, n int) *running {
 	t.Helper()
 	c := &running{Cmd: exec.CommandContext(t.Context(), os.Args[0])}

@@ -107,7 +107,7 @@ func removeTree(dir string) error {
 	return err
 }
 
-// reason adds an explanation to a common error.
+// reason replaces two common errors with an explanation. It returns any other error unchanged.
 func reason(err error) error {
 	switch {
 	case errors.Is(err, syscall.EROFS):

@@ -70,7 +70,7 @@ func (g *Group) Pids() ([]int, error) { return pidsIn(g.dirs[0]) }
 // started in the group.
 func (g *Group) Kill() error {
 	var all []error
-	for _, dir := range g.dirs { // do this in all hierarchies, because a process may have joined only some of them
+	for _, dir := range g.dirs { // prevent forks in all hierarchies, because a process may have joined only some of them
 		_ = writeIfThere(dir, "pids.max", "0") // prevent forks first; the file exists only in the hierarchy with the pids controller
 	}
 	for _, dir := range g.dirs {

@@ -19,8 +19,8 @@ const (
 // errAlive means that a process in a cgroup is still alive.
 var errAlive = errors.New("a process is still running")
 
-// retry calls f with increasing delays. It stops when f succeeds, when f returns an error other
-// than that a process is still alive, or after killTime.
+// retry calls f with increasing delays. It stops after killTime, or when f returns nil or any error
+// except errAlive and EBUSY.
 func retry(f func() error) error {
 	deadline := time.Now().Add(killTime)
 	pause := time.NewTimer(0)

@@ -11,7 +11,7 @@ type mount struct {
 	root    string // the cgroup that is mounted at point
 	point   string
 	version int
-	options string // in version 1, the options include the controllers
+	options string // mount options, which include the controllers in version 1
 }
 
 // mountsIn parses the cgroup mounts in /proc/self/mountinfo.

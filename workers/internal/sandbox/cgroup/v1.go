@@ -24,7 +24,7 @@ func openV1(mounts []mount, own string) (*Root, error) {
 		if err == nil || controller == "cpu" { // the cpu controller is optional, because nice has a similar effect
 			continue
 		}
-		_ = r.Close() // the folders contain no processes
+		_ = r.Close() // nothing is left running, because the folders contain no processes
 		return nil, fmt.Errorf("cgroup v1, controller %s: %w", controller, err)
 	}
 	return r, nil

@@ -173,7 +173,7 @@ func parentFor(pid int) int {
 		return 0
 	}
 	text := string(stat)
-	field := strings.Fields(text[strings.LastIndexByte(text, ')')+1:]) // a name may contain spaces and parentheses
+	field := strings.Fields(text[strings.LastIndexByte(text, ')')+1:]) // the process name before it may contain spaces and parentheses
 	if len(field) < 2 {
 		return 0
 	}

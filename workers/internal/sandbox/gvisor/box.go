@@ -26,8 +26,8 @@ const (
 	hostProcesses     = 256
 	hostProcessesEach = 8
 
-	// killTime is the time in which the kernel should end the namespace. Later, processes are
-	// killed individually.
+	// killTime is the time in which the kernel should end the namespace. If processes are still
+	// alive afterwards, they are killed individually.
 	killTime = 600 * time.Millisecond
 )
 
@@ -50,7 +50,7 @@ type box struct {
 	mu     sync.Mutex // guards the fields below
 	memory string     // path of the sentry's memory file; "" until it is found
 	last   sandbox.Usage
-	final  bool // last is the final usage
+	final  bool // true once the field last contains the final usage
 }
 
 // start creates the sandbox's folder and starts the sandbox.
@@ -130,7 +130,7 @@ func (x *box) wait() {
 	_ = x.stdin.Close()
 	x.stdout.Settle()
 	if x.first != nil {
-		_ = x.first.Release() // unshare has waited for it
+		_ = x.first.Release() // unshare has already reaped runsc
 	}
 	x.forget()
 	close(x.done)

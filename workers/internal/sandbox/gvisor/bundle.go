@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	rootDir  = "root"  // in a bundle: the sandbox's root folder, without its mounts
+	rootDir  = "root"  // folder in a bundle for the sandbox's root, without its mounts
 	stateDir = "state" // folder in a bundle for runsc's state
 
 	openFiles = 1024

@@ -93,10 +93,11 @@ func choose(known map[string]string, root bool) ([]string, error) {
 		}
 	}
 
-	// Only some versions have these options. They make explicit what isolation requires.
+	// Only some versions of runsc have the following options, which state explicitly what isolation
+	// requires.
 	for _, o := range []string{
 		"-directfs=false",               // the gofer, and not the sentry, opens host files
-		"-host-uds=none",                // the default value, as for -host-fifo
+		"-host-uds=none",                // the default value; the same applies to -host-fifo
 		"-host-fifo=none",               //
 		"-file-access-mounts=exclusive", // the mounts are read-only, so the files need not be checked for changes by the host
 		"-host-settings=ignore",         // otherwise runsc prints advice to standard error

@@ -49,7 +49,7 @@ func Folders(python string) []string {
 	if strings.HasPrefix(python, "/usr/local/") {
 		return append(slices.Clone(folders), "/usr/local/bin", "/usr/local/lib")
 	}
-	// These folders contain packages that were installed for the system's Python without the
+	// Folders with packages that were installed for the system's Python without the system's
 	// package manager.
 	extra, _ := filepath.Glob("/usr/local/lib/python3*/dist-packages") // fails only for malformed patterns
 	return append(slices.Clone(folders), extra...)

@@ -50,7 +50,7 @@ func (o *Output) Settle() {
 
 // close closes the pipe. The caller must hold o.mu.
 func (o *Output) close() {
-	_ = o.file.Close() // it was only read
+	_ = o.file.Close() // no data can be lost, because the file was only read
 	o.file = nil
 }
 

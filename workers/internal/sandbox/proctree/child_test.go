@@ -31,7 +31,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// again returns a command that starts this test binary as the program what with the number n.
+// again returns a command that starts this test binary. The binary then acts as the program with
+// the name what and the number n.
 func again(what string, n int) *exec.Cmd {
 	cmd := exec.CommandContext(context.Background(), os.Args[0])
 	cmd.Env = []string{asChild + "=" + what + " " + strconv.Itoa(n), "GOMAXPROCS=1", "MARK=" + os.Getenv("MARK")}
@@ -67,7 +68,7 @@ func child(what string, n int) {
 		for i := 0; i < len(allocated); i += 4096 {
 			allocated[i] = 1
 		}
-	case "chain": // n deep
+	case "chain": // starts a chain of n processes, each the child of the one before
 		if n > 0 {
 			cmd := again("chain", n-1)
 			out, _ := cmd.StdoutPipe()
@@ -87,13 +88,13 @@ func child(what string, n int) {
 			panic(err)
 		}
 		return
-	case "zombies": // n dead children that are not reaped
+	case "zombies": // starts n children that end and are not reaped
 		for range n {
 			if err := again("spent", 0).Start(); err != nil {
 				panic(err)
 			}
 		}
-	case "stopped": // n children that are stopped
+	case "stopped": // starts n children and stops them
 		for range n {
 			cmd := again("wait", 0)
 			if err := cmd.Start(); err != nil {

@@ -95,7 +95,7 @@ func (k *killer) round(late bool) (living int, err error) {
 		}
 	}
 
-	k.seen = found // this removes processes that are no longer listed, because they have ended
+	k.seen = found // forget processes that are no longer listed, because they have ended
 	for _, p := range members {
 		if p.gone() {
 			living += k.reap(p)

@@ -47,7 +47,7 @@ var errStat = errors.New("unexpected line in /proc")
 
 // parse parses the text of /proc/<pid>/stat.
 func parse(pid int, stat []byte) (process, error) {
-	name := bytes.LastIndexByte(stat, ')') // a name may contain spaces and parentheses
+	name := bytes.LastIndexByte(stat, ')') // the process name may itself contain spaces and parentheses
 	field := strings.Fields(string(stat[name+1:]))
 	if name < 0 || len(field) <= fieldStart || len(field[fieldState]) != 1 {
 		return process{}, errStat

@@ -77,7 +77,7 @@ func TestHostileTreesEndSoon(t *testing.T) { //nolint:tparallel // storms would 
 			if left := marked(t, mark); len(left) > 0 {
 				t.Error("alive: ", left)
 			}
-			_ = cmd.Wait() // killed
+			_ = cmd.Wait() // fails, because the process was killed
 			if err := tree.Kill(); err != nil {
 				t.Error("again: ", err)
 			}
@@ -139,7 +139,7 @@ func TestUsageCountsTheWholeTree(t *testing.T) {
 	if err := tree.Kill(); err != nil {
 		t.Error(err)
 	}
-	_ = cmd.Wait() // killed
+	_ = cmd.Wait() // fails, because the process was killed
 }
 
 func TestUsageCountsMemory(t *testing.T) {
@@ -157,7 +157,7 @@ func TestUsageCountsMemory(t *testing.T) {
 	if err := tree.Kill(); err != nil {
 		t.Error(err)
 	}
-	_ = cmd.Wait() // killed
+	_ = cmd.Wait() // fails, because the process was killed
 }
 
 func TestUsageCountsProcessorTimeOfTheDeadToo(t *testing.T) {
@@ -170,7 +170,7 @@ func TestUsageCountsProcessorTimeOfTheDeadToo(t *testing.T) {
 		if err := tree.Kill(); err != nil {
 			t.Error(err)
 		}
-		_ = cmd.Wait() // killed
+		_ = cmd.Wait() // fails, because the process was killed
 	}
 }
 
@@ -187,7 +187,7 @@ func TestZombiesUseNothing(t *testing.T) {
 	if u, err := tree.Usage(0); err != nil || u.Processes != 0 || u.Memory != 0 {
 		t.Errorf("%+v %v", u, err)
 	}
-	_ = cmd.Wait() // killed
+	_ = cmd.Wait() // fails, because the process was killed
 }
 
 // A program can choose its process name. The name must not confuse the parser.

@@ -85,8 +85,8 @@ func (t Tree) Usage(enough int64) (u sandbox.Usage, err error) {
 		return u, err
 	}
 
-	// The exact measurement reads all page tables of a process, so it is made only if the first one
-	// exceeds the limit.
+	// The exact measurement reads all page tables of a process, so it is made only if the first
+	// measurement exceeds the limit.
 	var once int64
 	for _, p := range members {
 		exact := memory(p.pid, "smaps_rollup", "Pss_Anon:", "Pss_Shmem:")

@@ -69,7 +69,7 @@ func (b *bareBackend) Start(_ context.Context, c sandbox.Command) (sandbox.Box, 
 	}
 	for _, d := range c.Data {
 		path := filepath.Join(b.dir, filepath.Base(d.Path))
-		if _, err := os.Stat(path); err != nil { // each name has one content
+		if _, err := os.Stat(path); err != nil { // the content for a name is always the same, so an existing file is kept
 			if err := os.WriteFile(path, d.Content, 0o600); err != nil {
 				return nil, err
 			}

@@ -152,14 +152,13 @@ type exchange struct {
 	started  time.Time
 	took     time.Duration
 	began    sandbox.Usage
-	counted  bool // began is set to a measured usage
+	counted  bool // true once the field began contains a measured usage
 	memory   atomic.Int64
 
 	mu      sync.Mutex
 	reached sandbox.Limit // the limit because of which the box was killed
 }
 
-// begin is called when the program begins.
 func (e *exchange) begin(parts *sync.WaitGroup) {
 	// The interpreter of a sandbox that was kept ready has already used processor time. The
 	// program's usage is counted from here.
@@ -199,15 +198,15 @@ func (e *exchange) kill(limit sandbox.Limit) {
 	e.box.Kill()
 }
 
-// end is called when the program has ended, or the stream of frames.
+// end is called when the program has ended, or when the stream of frames has ended.
 func (e *exchange) end() {
 	e.took = time.Since(e.started)
 	if !e.ended {
 		e.box.Kill() // kill the lost box; afterwards its usage is final
 	}
 
-	// After the program has ended, the runner sends its files. The time for this is limited as
-	// well.
+	// After the program has ended, the runner sends the program's files. This step has its own time
+	// limit.
 	usage, err := e.box.Usage()
 	e.deadline.Stop()
 	e.deadline = time.AfterFunc(collectWithin, e.box.Kill)

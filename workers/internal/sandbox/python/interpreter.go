@@ -21,9 +21,9 @@ var sources embed.FS
 const home = "/parley"
 
 const (
-	// openWithin limits Open, including the first program.
+	// openWithin is the time limit of Open, which includes the first program.
 	openWithin    = time.Minute
-	readyWithin   = 10 * time.Second // for the start of the interpreter
+	readyWithin   = 10 * time.Second // time limit for the start of the interpreter
 	beginWithin   = 20 * time.Second // time limit from sending a program until the program begins, including the start of a sandbox
 	wallGrace     = time.Second      // time between the wall limit, which the runner enforces, and the moment when the box is killed
 	stopWithin    = time.Second      // time limit for the runner to stop a program that has exceeded a limit

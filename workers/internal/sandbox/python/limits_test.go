@@ -31,7 +31,7 @@ func TestLimits(t *testing.T) { //nolint:tparallel // see below
 	for name, c := range map[string]struct {
 		code      string
 		limit     sandbox.Limit
-		traceback string // "" if it is killed
+		traceback string // "" if the program is killed
 	}{
 		"cpu":                    {"print('seen')\nwhile True: pass", sandbox.LimitCPU, ""},
 		"cpu, signal caught":     {"import signal\nsignal.signal(24, lambda *a: None)\nprint('seen')\nwhile True: pass", sandbox.LimitCPU, ""},

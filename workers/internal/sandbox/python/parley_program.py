@@ -8,7 +8,7 @@ import sys
 import _ast  # the C module under ast, because importing ast takes longer
 import _sitebuiltins
 import _thread
-import posix as os  # see parley_runner
+import posix as os  # imported for the same reason as in parley_runner
 
 HOME = __file__.rpartition("/")[0]
 NAME = "main.py"
@@ -228,7 +228,7 @@ class Program:
             attempt(sys.modules["atexit"]._run_exitfuncs)
         modules = [m for m in list(sys.modules.values()) if str(getattr(m, "__file__", "")).startswith("/work/")]
         for module in (*modules, self.main):
-            attempt(vars(module).clear)  # this closes the files that the program has left open
+            attempt(vars(module).clear)  # closes the files that the program has left open
         attempt(gc.collect)
         for stream in (sys.stdout, sys.stderr):
             attempt(getattr(stream, "flush", None))

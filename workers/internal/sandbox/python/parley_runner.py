@@ -98,7 +98,7 @@ def read_exactly(size):
     while size:
         part = os.read(0, min(size, 1 << 20))
         if not part:
-            os._exit(0)  # the other end is closed
+            os._exit(0)  # the worker has closed its end of the pipe
         parts.append(part)
         size -= len(part)
     return b"".join(parts)
@@ -237,7 +237,7 @@ class Watch:
         self.kept = self.written = 0
         self.limit = ""
         self.exit_code = None
-        self.cpu = 0  # microseconds
+        self.cpu = 0  # processor time in microseconds
         self.poll = select.poll()
         for descriptor in (0, wake, output, errors):
             self.poll.register(descriptor, select.POLLIN)
@@ -407,7 +407,7 @@ def scan(folder):
     path = b"./" + folder
     try:
         return os.scandir(path)
-    except PermissionError:  # the program has locked itself out
+    except PermissionError:  # the program has removed the permissions of its own folder
         os.chmod(path, 0o700)
         return os.scandir(path)
 

@@ -83,7 +83,7 @@ func (r *resultReader) takeRunning(kind byte, payload []byte) error {
 	return nil
 }
 
-// print appends more to the kept output, as far as the limit on output allows.
+// print appends the bytes in more to the output that is kept, as far as the limit on output allows.
 func (r *resultReader) print(kept, more []byte) []byte {
 	// The limit applies to standard output and standard error together.
 	room := max(r.limits.Output-r.seen, 0)
@@ -115,8 +115,8 @@ func (r *resultReader) takeEnd(payload []byte) error {
 	return nil
 }
 
-// knownLimit returns the limit named s, or "" if s names no limit, because the runner's frames are
-// not trusted.
+// knownLimit returns the limit named s, or "" if s is not the name of a limit. The frames of the
+// runner are not trusted, so s may be any text.
 func knownLimit(s string) sandbox.Limit {
 	switch l := sandbox.Limit(s); l {
 	case sandbox.LimitCPU, sandbox.LimitWall, sandbox.LimitMemory, sandbox.LimitProcesses, sandbox.LimitFiles:

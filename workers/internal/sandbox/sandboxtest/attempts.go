@@ -23,8 +23,8 @@ var (
 // attempt is an action that must be refused in a sandbox. Either probe or call is set.
 type attempt struct {
 	name string
-	// probe is a function of the program, and call is a system call. args are the arguments of
-	// either.
+	// probe is the name of a function in the program, and call the name of a system call. args are
+	// the arguments of the function or the call.
 	probe, call string
 	args        []any
 	// must is the required refusal: the name of an error number, or "SIGSYS". If it is "", any

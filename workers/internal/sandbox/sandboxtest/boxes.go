@@ -175,8 +175,8 @@ print(json.dumps({
 	ended(t, box)
 }
 
-// seenFromHost checks the isolation of a program from the host's side. Some kinds of isolation are
-// invisible within the sandbox while the others work.
+// seenFromHost checks the isolation of a program from the host's side. A program in the sandbox
+// cannot check every kind of isolation, because other kinds hide the evidence.
 func (s *suite) seenFromHost(t *testing.T) {
 	if s.brief {
 		t.Log("skipped: programs in gVisor are not processes of the host")
@@ -269,7 +269,7 @@ func (s *suite) killEndsAll(t *testing.T) {
 		box := s.start(t, lingering(mark)+"time.sleep(600)")
 		output := bufio.NewReader(box.Stdout())
 		line(t, output, box)
-		if len(marked(mark)) == 0 && !s.brief { // in gVisor, the processes of a program are not processes of the host
+		if len(marked(mark)) == 0 && !s.brief { // in gVisor, a program's processes do not exist on the host
 			t.Error("the host does not see the program, so this test could not find its processes")
 		}
 		box.Kill()
@@ -382,7 +382,7 @@ func workerDies(t *testing.T) {
 	}
 
 	_ = command.Process.Kill()
-	_ = command.Wait() // killed
+	_ = command.Wait() // fails, because the process was killed
 	for _, sign := range []string{mark, temporary} {
 		if left := gone(t.Context(), func() []process { return marked(sign) }); left != nil {
 			t.Errorf("processes still alive %s after the worker's death: %v", goneTimeout, left)

@@ -58,7 +58,7 @@ func TestControlNeighbours(t *testing.T) {
 			t.Errorf("traces found without sandboxes = %q, want %q", found, want)
 		}
 	}
-	for _, p := range []program{first, second} { // which removes their shared memory
+	for _, p := range []program{first, second} { // end both programs, which removes their shared memory
 		_, _ = io.WriteString(p.stdin, "end\n")
 		_, _ = io.ReadAll(p.stdout)
 	}
@@ -135,7 +135,7 @@ func startProgram(t *testing.T, code string, args ...string) program {
 	}
 	t.Cleanup(func() {
 		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
-		_ = command.Wait() // killed
+		_ = command.Wait() // fails, because the process was killed
 	})
 	return program{stdin: stdin, stdout: stdout}
 }

@@ -23,7 +23,7 @@ func deniedCalls() []attempt {
 	return calls
 }
 
-const bad = 1 // not a valid address
+const bad = 1 // an invalid address
 
 // callsOnProcesses returns calls that affect other processes, namespaces, and rarely used parts of
 // the kernel.

@@ -67,7 +67,7 @@ func excessMemory() []excess {
 		{name: "memory in anonymous files", code: "memory_files()", limit: limits(memory, fileLimit, none)},
 		{name: "memory in many children", code: "many_children()", limit: limits(memory), brief: true},
 		{name: "memory in thread stacks", code: "stacks()", limit: limits(memory, processLimit)},
-		{name: "memory in sockets", code: "buffers()", limit: limits(memory), watched: limits(none, cpu)}, // processes are watched, not sockets
+		{name: "memory in sockets", code: "buffers()", limit: limits(memory), watched: limits(none, cpu)}, // socket buffers are not measured
 		{name: "recursion", code: "recursion()", limit: limits(memory, none)},
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// question is an honest program with its expected output.
+// question is an honest program, together with the output that it must print.
 type question struct{ code, answer string }
 
 // generateHonest generates n honest programs. The same seed always generates the same programs.
@@ -98,8 +98,8 @@ func askValue(r *rand.Rand) question {
 	}
 }
 
-// generateHostile generates n hostile programs. Each has an aim and some measures that make it hard
-// to kill. The same seed always generates the same programs.
+// generateHostile generates n hostile programs. Each exceeds a limit in some way, and takes
+// measures that make it hard to kill. The same seed always generates the same programs.
 func generateHostile(seed uint64, n int, tree string, h *host) []excess {
 	random := rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // must be repeatable
 	aims := aimsFor(tree, h)
@@ -120,7 +120,7 @@ func generateHostile(seed uint64, n int, tree string, h *host) []excess {
 	return made
 }
 
-// ways returns measures that make a program harder to kill.
+// ways returns the measures with which a hostile program makes itself hard to kill.
 func ways() []string {
 	return []string{
 		"deaf()",

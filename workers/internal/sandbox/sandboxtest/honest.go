@@ -17,9 +17,9 @@ type honestProgram struct {
 	code string
 	// module is a Python module that the program needs and that may be missing on the machine.
 	module string
-	// slow programs are omitted for backends whose sandboxes start slowly.
+	// A program with slow set is omitted for backends whose sandboxes start slowly.
 	slow bool
-	// counted programs are omitted if memory is watched and not counted by a cgroup.
+	// counted programs are omitted if memory is measured per process and not counted by a cgroup.
 	counted bool
 }
 

@@ -53,11 +53,10 @@ type excess struct {
 	// watched contains limits that are also accepted if memory is watched, because not all kinds of
 	// memory can be watched.
 	watched []sandbox.Limit
-	// brief programs are also run with slow backends.
+	// A program with brief set is also run with backends whose sandboxes start slowly.
 	brief bool
 }
 
-// excessResult is the outcome of a program that exceeds its limits.
 type excessResult struct {
 	outcome python.Outcome
 	err     error
@@ -108,7 +107,7 @@ func (s *suite) measure(t *testing.T) time.Duration {
 	return time.Since(begin)
 }
 
-// honestTook records the duration of an honest program. The duration is short on an idle machine.
+// honestTook records the duration of an honest program, which shows how busy the machine is.
 func (s *suite) honestTook(took time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -123,7 +123,7 @@ func cgroups(tb testing.TB) []string {
 	var found []string
 	err := filepath.WalkDir("/sys/fs/cgroup", func(path string, d fs.DirEntry, err error) error {
 		switch {
-		case err != nil: // removed meanwhile, or not readable
+		case err != nil: // the cgroup was removed in the meantime, or is not readable
 			return fs.SkipDir
 		case d.IsDir() && strings.HasPrefix(d.Name(), own):
 			found = append(found, path)

@@ -99,8 +99,8 @@ func seedFor(t *testing.T) uint64 {
 
 func (s *suite) verifyHostile(t *testing.T, e excess, r excessResult, wall time.Duration) {
 	t.Helper()
-	// More hostile than honest programs run simultaneously, so hostile programs may wait longer for
-	// processors.
+	// The number of hostile programs is larger than that of honest ones, so each may wait longer
+	// for a processor.
 	if maximum := wall + 2*s.grace(); r.took > maximum {
 		t.Errorf("hostile program %s took %s, want at most %s", e.name, r.took, maximum)
 	}
@@ -119,7 +119,7 @@ func (s *suite) verifyHostile(t *testing.T, e excess, r excessResult, wall time.
 // percentiles.
 type load struct{ late, work time.Duration }
 
-// watchHost measures the load of the host while during runs.
+// watchHost measures the load of the host while it runs the function during.
 func watchHost(ctx context.Context, during func()) load {
 	ctx, cancel := context.WithCancel(ctx)
 	watched := make(chan load)
@@ -148,7 +148,7 @@ func measureLoad(ctx context.Context) load {
 	return load{late: maximum(late), work: maximum(work)}
 }
 
-// maximum returns the 90th percentile of all durations.
+// maximum returns the 90th percentile of the durations, which ignores rare delays.
 func maximum(all []time.Duration) time.Duration {
 	if len(all) == 0 {
 		return 0

@@ -69,7 +69,8 @@ var argRules = []argRule{
 	{name: "mknodat", arg: 2, mask: fileType, values: []uint64{0, regular, fifo}},
 	// SET_FS and GET_FS, which set and return the address of thread-local variables.
 	{name: "arch_prctl", arg: 0, mask: low32, values: []uint64{0x1002, 0x1003}},
-	// No flags are allowed, because they affect the host's disks or are rarely used.
+	// Only calls without flags are allowed, because the flags affect the host's disks or are rarely
+	// used.
 	{name: "preadv2", arg: 5, mask: low32, values: []uint64{0}},
 	{name: "pwritev2", arg: 5, mask: low32, values: []uint64{0}},
 	// All flags except OOB are allowed. The kernel's code for out-of-band data of Unix sockets is

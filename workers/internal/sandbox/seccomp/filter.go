@@ -62,8 +62,8 @@ func program(rules []Rule) []bpf.Instruction {
 	return append(p, bpf.RetConstant{Val: retErrno | errnoEPERM})
 }
 
-// ruleProgram returns the instructions for one rule. They expect the call's number in the
-// accumulator, and leave it there if the rule does not match.
+// ruleProgram returns the instructions for one rule. The instructions expect the call's number in
+// the accumulator, and leave it there if the rule does not match.
 func ruleProgram(r Rule) []bpf.Instruction {
 	answer := bpf.RetConstant{Val: retAllow}
 	if r.Errno != 0 || r.Pretend { // an error of 0 means success
@@ -84,8 +84,8 @@ func ruleProgram(r Rule) []bpf.Instruction {
 	return append([]bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpEqual, Val: r.Number, SkipFalse: uint8(len(body))}}, body...)
 }
 
-// conditionProgram returns the instructions for one condition. If the condition is true, they
-// continue with the next instruction. Otherwise they skip the following tail instructions.
+// conditionProgram returns the instructions for one condition. If the condition is true, execution
+// continues with the next instruction. Otherwise it skips the following tail instructions.
 func conditionProgram(c Condition, tail int) []bpf.Instruction {
 	var p []bpf.Instruction
 	for _, half := range []struct{ off, mask, value uint32 }{ // the low half comes first, because both architectures are little-endian

@@ -15,7 +15,7 @@ import (
 )
 
 // Environment variables that make the test binary act as a program under the filter. The program
-// makes all calls or a single one.
+// makes either all calls or one call.
 const (
 	envCalls = "PARLEY_TEST_SECCOMP_CALLS"
 	envCall  = "PARLEY_TEST_SECCOMP_CALL"
@@ -48,7 +48,7 @@ const refused = syscall.EPERM
 // fails.
 const done syscall.Errno = 0
 
-// unfiltered stands for all results that do not come from the filter.
+// unfiltered stands for every result that comes from the kernel and not from the filter.
 const unfiltered syscall.Errno = 0xffff
 
 var calls = []call{

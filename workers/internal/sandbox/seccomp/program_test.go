@@ -116,7 +116,7 @@ func TestForeignArchitecturesEndTheProcess(t *testing.T) {
 	}
 }
 
-// These calls must never be allowed.
+// The filter must never allow the calls in this list.
 func TestNeverAllowed(t *testing.T) {
 	t.Parallel()
 	never := strings.Fields(`ptrace process_vm_readv process_vm_writev process_madvise pidfd_getfd kcmp mount umount2 pivot_root chroot
@@ -140,7 +140,7 @@ func TestEveryNameIsACall(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("the other architectures lack the older calls of the list")
 	}
-	var whole, conditional []string // if a name were in both lists, its conditions would have no effect
+	var whole, conditional []string // no name may be in both lists, because its conditions would have no effect
 	for _, group := range []string{files, memory, signals, processes, clocks, waiting, sockets, pretended} {
 		whole = append(whole, strings.Fields(group)...)
 	}

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Rule allows a system call if all conditions are true. If several rules are for the same call, it
-// is enough that one of them matches.
+// Rule allows a system call if all conditions are true. If a call has several rules, one matching
+// rule is enough.
 type Rule struct {
 	Name       string
 	Number     uint32

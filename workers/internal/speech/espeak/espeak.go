@@ -67,8 +67,8 @@ func (s *Synthesizer) command(args ...string) process.Command {
 	return process.Command{Path: s.path, Args: args, Max: limit, CPU: cpu, Bytes: memory, Disk: disk}
 }
 
-// Synthesize speaks a line; see [speech.Synthesizer]. The minimum speed is 0.52, which also applies
-// to lines with a lower speed.
+// Synthesize speaks a line; see [speech.Synthesizer]. A line whose speed is below 0.52 is spoken at
+// 0.52.
 func (s *Synthesizer) Synthesize(ctx context.Context, line speech.Line, out func([]byte) error) error {
 	line, err := speech.CleanLine(line)
 	if err != nil {

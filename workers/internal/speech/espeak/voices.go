@@ -12,7 +12,7 @@ import (
 	"parley/workers/internal/speech/process"
 )
 
-// The default voice is the voice that pocketsphinx recognizes best.
+// The default is the voice whose speech pocketsphinx recognizes best.
 const (
 	defaultLanguage = "en-us"
 	defaultVariant  = "f5"

@@ -102,10 +102,10 @@ const (
 	provider = `{"error":{"message":"hunter3 is what the provider says","type":"x"}}`
 )
 
-// failures contains responses that make both kinds of calls fail.
+// failures contains responses of the service that make transcriptions and syntheses fail.
 var failures = map[string]struct {
 	answer    func(http.ResponseWriter, *http.Request) bool
-	message   string // text that the message must contain
+	message   string // text that the error's message must contain
 	retryable bool
 }{
 	"refused key":      {answer(401, inJSON, provider), "credentials", false},
@@ -130,7 +130,7 @@ func TestFailures(t *testing.T) {
 			service := speechtest.NewService(t)
 			service.Answer = c.answer
 			cfg := config(service.URL)
-			if name == "nothing in time" { // the other cases need more time
+			if name == "nothing in time" { // only this case has a short limit, because the others need more time
 				cfg.Limits = remote.Limits{FirstToken: 100 * time.Millisecond}
 			}
 			listener, speaker := pair(t, cfg)
@@ -257,7 +257,7 @@ func TestSoundIsPassedOnAsItComes(t *testing.T) {
 	}
 }
 
-// The time that a listener takes is not part of the service's time limits.
+// The time limits of a call do not include the time that the receiver of the audio takes.
 func TestASlowListenerCausesNoTimeout(t *testing.T) {
 	t.Parallel()
 	service := speechtest.NewService(t)

@@ -15,8 +15,8 @@ import (
 	"parley/workers/internal/speech/pcm"
 )
 
-// maxWords is the maximum number of bytes of a transcript that are kept. Two minutes of the fastest
-// speech result in a tenth of this size.
+// maxWords is the maximum number of bytes of a transcript that are kept. A transcript of two
+// minutes of very fast speech has a tenth of this size.
 const maxWords = 32 << 10
 
 // Transcriber calls audio/transcriptions. It is safe for concurrent use.

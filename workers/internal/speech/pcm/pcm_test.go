@@ -65,7 +65,7 @@ func TestTonesInThePassBandAreUnchanged(t *testing.T) {
 				for n := range got {
 					got[n] -= want[n]
 				}
-				if difference := level(got); difference > -55 { // the same tone, neither shifted nor louder
+				if difference := level(got); difference > -55 { // difference between the result and the same tone at the new rate
 					t.Errorf("added distortion: %.1f dB", difference)
 				}
 			})
@@ -168,7 +168,7 @@ func TestTheLoudestSoundDoesNotOverflow(t *testing.T) {
 			flips++
 		}
 	}
-	if flips < 98 || flips > 102 { // one of 40 among 4,000 samples
+	if flips < 98 || flips > 102 { // the sign changes once every 40 samples, and there are 4,000 samples
 		t.Errorf("the sound changes its sign %d times, want about 99", flips)
 	}
 }

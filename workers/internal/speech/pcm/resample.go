@@ -49,7 +49,7 @@ func filterFor(from, to int) (*filter, error) {
 func newFilter(from, to int) *filter {
 	divisor := gcd(from, to)
 	f := &filter{up: to / divisor, down: from / divisor}
-	band := min(1, float64(to)/float64(from)) // relative to the Nyquist frequency of the old rate
+	band := min(1, float64(to)/float64(from)) // width of the pass band, relative to the Nyquist frequency of the old rate
 	f.half = int(math.Ceil(reach / band))
 
 	f.phases = make([][]float64, f.up)

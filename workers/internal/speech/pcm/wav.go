@@ -37,8 +37,8 @@ func appendUint32(b []byte, n int) []byte {
 }
 
 // ReadWAV reads the header of a WAV file up to the beginning of the audio data, and returns the
-// sample rate. It ignores the size in the header: a program that writes the header before it speaks
-// does not know the size. ReadWAV fails if the audio does not have this package's format.
+// sample rate. It ignores the size in the header, because a program that writes the header before
+// the audio does not know the size. ReadWAV fails if the audio does not have this package's format.
 func ReadWAV(r io.Reader) (rate int, err error) {
 	var riff [riffHead]byte
 	if _, err := io.ReadFull(r, riff[:]); err != nil {

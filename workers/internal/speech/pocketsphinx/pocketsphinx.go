@@ -115,7 +115,7 @@ func limit(bytes int) time.Duration {
 	return wall + 2*time.Duration(bytes)*time.Second/speech.BytesPerSecond
 }
 
-// transcribe passes audio to the listener's process and returns the output of the process.
+// transcribe passes audio to a waiting process (a listener) and returns the output of the process.
 func (l *listener) transcribe(ctx context.Context, sound []byte) (string, error) {
 	lower, err := pcm.Resample(sound, speech.Rate, rate)
 	if err != nil {

@@ -34,7 +34,7 @@ func (t *Transcriber) start() (*listener, error) {
 		Args: []string{
 			"-hmm", filepath.Join(t.model, "en-us"), "-lm", filepath.Join(t.model, "en-us.lm.bin"),
 			"-dict", filepath.Join(t.model, "cmudict-en-us.dict"),
-			"-adcin", "yes", "-samprate", "16000", "-cmn", "batch", // batch, because no earlier utterance shows the level
+			"-adcin", "yes", "-samprate", "16000", "-cmn", "batch", // batch: computes the level from this utterance alone
 			"-cepdir", "/dev/fd", "-cepext", "", "-ctl", "/dev/stdin", "-hyp", "/dev/stdout", "-logfn", "/dev/null",
 		},
 	})

@@ -135,7 +135,8 @@ func (p *Slots) give() {
 }
 
 // next returns the position of the next call: the index of its queue, and its index in that queue.
-// A call that may not use the free slot is skipped and keeps its turn.
+// A call that may not use the free slot is skipped and keeps its turn. next returns -1, -1 if no
+// waiting call may use a free slot.
 func (p *Slots) next() (at, n int) {
 	for at, l := range p.turns {
 		if n := slices.IndexFunc(l.waiting, func(w *waiter) bool { return p.fits(w.turn) }); n >= 0 {

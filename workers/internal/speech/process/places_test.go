@@ -111,7 +111,7 @@ func TestAnOrganizationDoesNotFillTheQueue(t *testing.T) {
 		}
 		release()
 		release()                                                           // the second release has no effect
-		if release, err = places.Take(t.Context(), turn('d')); err != nil { // no call is waiting
+		if release, err = places.Take(t.Context(), turn('d')); err != nil { // succeeds, because no other call is waiting
 			t.Fatal(err)
 		}
 		late, stop := context.WithTimeout(t.Context(), time.Second)
@@ -164,7 +164,7 @@ func TestPlacesAreTakenInOrder(t *testing.T) {
 			t.Errorf("a call waits after its context has ended: %v", err)
 		}
 		release()
-		if release, err = places.Take(ctx, process.Turn{}); !errors.Is(err, context.DeadlineExceeded) { // although a slot is free
+		if release, err = places.Take(ctx, process.Turn{}); !errors.Is(err, context.DeadlineExceeded) { // the free slot is for short calls
 			release()
 			t.Errorf("a call whose context has ended takes a slot: %v", err)
 		}

@@ -152,7 +152,7 @@ func (r *reader) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// next returns the output that has arrived since the last call. The channel more is closed when
+// next returns the output that has arrived since the last call, and a channel that is closed when
 // further output arrives.
 func (p *Process) next() (said []byte, more <-chan struct{}, err error) {
 	p.mu.Lock()

@@ -25,7 +25,7 @@ const Key = "audio-key-hunter2"
 // Request is a request that a Service has received.
 type Request struct {
 	Path   string
-	Fields map[string]string // fields of the JSON object or of the form
+	Fields map[string]string // fields of the request's JSON object or form
 	Sound  []byte            // audio data in the WAV file
 }
 
@@ -174,8 +174,7 @@ func (s *Service) hum(w http.ResponseWriter, fields map[string]string) {
 	}
 }
 
-// listen transcribes a hum. It never responds to long audio, so the caller must cancel such a
-// request.
+// listen transcribes a hum. For long audio, it only waits until the caller cancels the request.
 func (s *Service) listen(w http.ResponseWriter, r *http.Request, sound []byte) {
 	if len(sound) > 20*speech.BytesPerSecond {
 		<-r.Context().Done()

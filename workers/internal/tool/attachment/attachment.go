@@ -38,10 +38,10 @@ type Store interface {
 	SetPrepared(ctx context.Context, held lease.Held, fileID string, p blobdb.Prepared) (kept bool, err error)
 }
 
-// Arguments are the arguments of a call.
+// Arguments are the arguments of a call that prepares an attachment.
 type Arguments struct {
 	FileID    string `json:"fileId"`
-	Recognize bool   `json:"recognize"` // true if the text in an image must be read, because the model does not accept images
+	Recognize bool   `json:"recognize"` // true if the text in an image must be recognized, because the model does not accept images
 }
 
 // Backend prepares attachments. It is safe for concurrent use.
@@ -152,7 +152,7 @@ func (b *Backend) read(ctx context.Context, org string, file domain.File) ([]byt
 	if err != nil {
 		return nil, err //nolint:wrapcheck // reported as unavailable
 	}
-	defer func() { _ = content.Close() }() // read only: nothing can be lost
+	defer func() { _ = content.Close() }() // no data can be lost, because the file was only read
 	return io.ReadAll(io.LimitReader(content, domain.MaxAttachmentBytes))
 }
 

@@ -122,7 +122,7 @@ func (b *Backend) wall(ctx context.Context) (time.Duration, error) {
 func unreachable(ctx context.Context, message string, err error) error {
 	var public *tool.Error
 	switch {
-	// These errors already state the cause.
+	// Errors of these kinds already state the cause.
 	case errors.As(err, &public), errors.Is(err, tool.ErrStale):
 		return err
 	case ctx.Err() != nil:

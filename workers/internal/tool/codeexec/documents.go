@@ -63,8 +63,8 @@ func placeDocuments(originals []domain.Document, beside []domain.File) []domain.
 		if !keepable(name) {
 			name = d.ID + path.Ext(d.Name)
 		}
-		// If the extension is invalid as well, the file has no extension. An id is always a valid
-		// file name.
+		// If the extension is invalid as well, the file has no extension. Its name is the
+		// document's id, which is always valid.
 		if !keepable(name) {
 			name = d.ID
 		}

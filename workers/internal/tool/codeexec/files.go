@@ -30,8 +30,9 @@ type folder struct {
 	notes         []string
 }
 
-// fill returns the initial files of a call's working folder. These are the files and documents that
-// the call names and, if the agent keeps files, all files of the session.
+// fill returns the initial files of a call's working folder. The folder contains the files and
+// documents that the call names, and the run's attachments. If the agent keeps files, it contains
+// the other files of the session, too. As many files as fit are included.
 func (b *Backend) fill(ctx context.Context, req tool.Request, named []string, keeps bool) (folder, error) {
 	f := folder{documentNames: map[string]bool{}}
 	// Files are looked up by name only in this list, so no name reaches a file of another session.
@@ -54,8 +55,8 @@ func (b *Backend) fill(ctx context.Context, req tool.Request, named []string, ke
 		return f, err
 	}
 
-	// If the agent keeps files, the folder contains the whole session. The named files must only
-	// exist.
+	// If the agent keeps files, the folder contains the whole session. The call fails if a named
+	// file does not exist.
 	if keeps {
 		chosen = all
 	}
@@ -101,7 +102,7 @@ func attachedTo(runID string, all []domain.File) []domain.File {
 func (b *Backend) withAttached(chosen, attached, beside []domain.File) []domain.File {
 	r := b.empty()
 	for _, f := range slices.Concat(beside, chosen) {
-		r.takes(f) // the result is ignored: if the files do not fit, the function fits rejects the call
+		r.takes(f) // the result is ignored, because the function fits rejects the call if the files do not fit
 	}
 	for _, f := range attached {
 		known := slices.ContainsFunc(chosen, func(c domain.File) bool { return c.ID == f.ID })
@@ -186,8 +187,8 @@ func (b *Backend) fits(files []domain.File) error {
 	return nil
 }
 
-// newest returns the newest session files that fit into a working folder together with the files in
-// beside, sorted by name. out contains the names of the session files that do not fit.
+// newest returns the newest session files, sorted by name, that fit into a working folder together
+// with the files in beside. out contains the names of the session files that do not fit.
 func (b *Backend) newest(all, beside []domain.File) (files []domain.File, out []string) {
 	byAge := slices.Clone(all)
 	// The newest files come first, because a follow-up question most likely refers to them.
@@ -213,7 +214,7 @@ func (b *Backend) newest(all, beside []domain.File) (files []domain.File, out []
 
 // room is the free space of a working folder. A limit of 0 means no limit.
 type room struct {
-	// Size of the added files, and the limit on it.
+	// Total bytes of the added files, and the limit on this total.
 	bytes, maxBytes int64
 	// Maximum number of files.
 	maximum int
@@ -226,7 +227,7 @@ func (b *Backend) empty() *room {
 	return &room{maxBytes: b.cfg.Limits.Files, maximum: b.cfg.Limits.FileCount, files: map[string]bool{}, folders: map[string]bool{}}
 }
 
-// takes adds a file if there is enough space, and reports whether it did so.
+// takes adds a file if there is enough space, and reports whether there was.
 func (r *room) takes(f domain.File) bool {
 	if r.maxBytes > 0 && r.bytes+f.Bytes > r.maxBytes || r.maximum > 0 && len(r.files) >= r.maximum {
 		return false

@@ -15,7 +15,7 @@ const (
 )
 
 var (
-	// Messages of programs that failed to reach a network.
+	// Error messages of programs that failed to reach a network.
 	unreached = regexp.MustCompile(`gaierror|urlopen error|(?i:name resolution|name or service not known|nodename nor servname|network is unreachable)|` +
 		`\b(?:NewConnectionError|MaxRetryError|ConnectError|ConnectTimeout|ClientConnector\w*|Connection(?:Refused|Reset|Aborted)?Error)\b|` +
 		`externally-managed-environment|No module named '?pip\b`)
@@ -25,7 +25,7 @@ var (
 	notPermitted = regexp.MustCompile(`^PermissionError: \[Errno 1\] [\w ]+$`)
 	networking   = regexp.MustCompile(`(?m)\b(?:import|from)\s+[\w., ]*\b(?:socket|socketserver|urllib|urllib3|http|ssl|asyncio|ftplib|smtplib|imaplib|poplib|` +
 		`telnetlib|xmlrpc|requests|httpx|aiohttp|websockets?|paramiko|psycopg2?|pymysql|redis)\b`)
-	// Messages of programs that failed to read standard input, which is empty.
+	// Error messages of programs that failed to read standard input, which is empty.
 	noMoreInput = regexp.MustCompile(`EOFError: EOF when reading a line|^EOF when reading a line$`)
 )
 

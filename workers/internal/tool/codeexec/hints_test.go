@@ -85,7 +85,7 @@ func TestStoredFilesAreListed(t *testing.T) {
 		}
 		own := len(got.Files)
 		if c.stdout != "done\n" && c.stdout != "" {
-			own-- // without the file stdout.txt
+			own-- // the file stdout.txt is not one of the program's own files
 			if last := got.Files[own]; last.Name != "stdout.txt" {
 				t.Errorf("%s: %+v", name, last)
 			}

@@ -64,7 +64,7 @@ type outputBuilder struct {
 	code          string
 	wall          time.Duration   // the program's limit on elapsed time
 	found         []python.File   // initial files of the program
-	documentNames map[string]bool // names of the initial files that contain documents
+	documentNames map[string]bool // names of those initial files that contain documents
 	outcome       python.Outcome
 	notes         []string
 	kept          []domain.File
@@ -169,7 +169,6 @@ func (s *outputBuilder) removed(made []tool.NewFile) (names []string) {
 	return names
 }
 
-// named reports whether one of the files has the given name.
 func named(files []tool.NewFile, name string) bool {
 	return slices.ContainsFunc(files, func(f tool.NewFile) bool { return f.Name == name })
 }
@@ -268,7 +267,7 @@ func (s *outputBuilder) list(out *output) {
 	room := maxLeftOut
 	for _, name := range s.leftOut {
 		name = truncate.Runes(strings.ToValidUTF8(name, "\uFFFD"), shownName)
-		// The program has chosen the names, and there may be any number of them.
+		// The program has chosen the names, so their number and length are unlimited.
 		if room -= weight(name); room < 0 || len(out.LeftOut) == maxNamed {
 			s.notes = append(s.notes, s.uncounted()+fmt.Sprintf("%d more files were omitted.", len(s.leftOut)-len(out.LeftOut)))
 			return

@@ -65,7 +65,7 @@ func TestInASandbox(t *testing.T) {
 		t.Errorf("%s; %s, %s: %s", message, got.Limit, got.names(), got.Note)
 	}
 	got, message = run(false, `{"code":"try:\n  import matplotlib.pyplot as plt\nexcept ImportError:\n  open('plot.png', 'wb').write(b'\\x89PNG\\r\\n\\x1a\\n')\nelse:\n  plt.bar([1], [2])\n  plt.savefig('plot.png')"}`)
-	if message != "" || got.names() != "plot.png" || got.Files[0].MIMEType != "image/png" { // stored only once: a saved plot is no longer open
+	if message != "" || got.names() != "plot.png" || got.Files[0].MIMEType != "image/png" { // a saved plot is not stored a second time
 		t.Errorf("%+v, %s", got, message)
 	}
 	got, message = run(false, `{"code":"import sys\nsys.exit(3)"}`)

@@ -23,7 +23,7 @@ func shorten(text string, maximum int) (short string, cut bool) {
 	return text[:head] + fmt.Sprintf("\n… %d bytes left out …\n", left) + text[len(text)-tail:], true
 }
 
-// weight returns the maximum size of a text as JSON, without quotes.
+// weight returns the maximum number of bytes of a text as JSON, without quotes.
 func weight(text string) (n int) {
 	for at := 0; at < len(text); {
 		r, width := utf8.DecodeRuneInString(text[at:])
@@ -58,12 +58,12 @@ func ends(text string, maximum int) (n int) {
 	return n
 }
 
-// cost returns the maximum size of a character as JSON without HTML escapes.
+// cost returns the maximum number of bytes of a character as JSON without HTML escapes.
 func cost(r rune, width int) int {
 	switch {
 	case r == '"', r == '\\', r == '\n', r == '\r', r == '\t':
 		return 2
-	// JSON may escape these characters as \uXXXX.
+	// An encoder may write a character of this kind as \uXXXX.
 	case r < ' ', r == '\u2028', r == '\u2029', r == utf8.RuneError:
 		return 6
 	default:

@@ -45,8 +45,8 @@ func New(client *outbound.Client, open func(sealed, org, target string) (string,
 func (b *Backend) Kind() string { return contract.ToolHTTPRequest }
 
 // Call sends the request of an endpoint and returns the response. A response with any status is a
-// result, with one exception: if the request may have had a side effect, the outcome after 502 or
-// 504 is unknown.
+// result, with one exception: after status 502 or 504, the outcome of a request with a side effect
+// is unknown.
 func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, error) {
 	e, found := endpointFor(req.Config.Tools.HTTPRequest, req.Call.Name)
 	if !found {

@@ -73,7 +73,7 @@ func (b *Backend) prepare(ctx context.Context, e domain.Endpoint, req tool.Reque
 
 	request, err := http.NewRequestWithContext(ctx, e.Method, address, content(body))
 	if err != nil {
-		return prepared{}, setUpWrongly(errors.New("making request")) // the cause would quote the address
+		return prepared{}, setUpWrongly(errors.New("making request")) // the cause is omitted, because it quotes the address
 	}
 	request.Header = header
 
@@ -87,8 +87,8 @@ func (b *Backend) prepare(ctx context.Context, e domain.Endpoint, req tool.Reque
 	return prepared{request: request, options: options, redactor: secrets.Redactor()}, nil
 }
 
-// guarded returns sending with each panic converted to an error. The HTTP client calls the hook in
-// a goroutine that does not recover panics.
+// guarded returns a function that calls sending and converts a panic to an error. The HTTP client
+// calls the hook in a goroutine that does not recover panics.
 func guarded(sending func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) (err error) {
 		defer func() {
@@ -155,7 +155,8 @@ func (b *Backend) sign(e domain.Endpoint, req tool.Request, body []byte, header 
 		return setUpWrongly(errors.New("reading signing secret"))
 	}
 
-	// A call without an entry in the effect ledger gets the id that the entry would have.
+	// If a call has no entry in the effect ledger, the id of its message is the id that an entry
+	// would have.
 	id, at := req.EffectKey, time.Now()
 	if id == "" {
 		id = contract.EffectKey(req.RunID, req.Call.ID)

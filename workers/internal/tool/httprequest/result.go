@@ -35,7 +35,7 @@ type answer struct {
 }
 
 // render returns the result for a response. body is the part of the response's body that could be
-// read, and readErr the error after it, if any.
+// read. readErr is the error that ended the reading, or nil.
 func render(ctx context.Context, resp *http.Response, body []byte, readErr error, redactor *redact.Redactor) (tool.Result, error) {
 	contentType := resp.Header.Get("Content-Type")
 	a := answer{
@@ -63,7 +63,7 @@ func render(ctx context.Context, resp *http.Response, body []byte, readErr error
 	}
 
 	switch {
-	// The body exceeded maxBody; its beginning is shown.
+	// If the body exceeds maxBody, only its beginning is shown.
 	case errors.Is(readErr, outbound.ErrTooLarge):
 		a.Truncated = true
 	case readErr != nil:
@@ -117,7 +117,7 @@ func readJSON(contentType string, body []byte) (any, bool) {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()
 	var v any
-	// The stated content type is wrong, so the body is shown as text.
+	// A body that is not JSON, in spite of its content type, is shown as text.
 	if err := decoder.Decode(&v); err != nil {
 		return nil, false
 	}

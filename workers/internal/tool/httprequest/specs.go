@@ -20,7 +20,7 @@ func Specs(t domain.HTTPRequestTool) []tool.Spec {
 	for _, e := range t.Endpoints {
 		template, err := endpoint.Parse(e.URL)
 		if err != nil {
-			continue // skip an address that an older release with weaker checks accepted, because calls would fail
+			continue // skip the endpoint: an older release accepted its address, but calls would fail
 		}
 		schema, err := json.Marshal(schemaFor(e, template))
 		if err != nil {
@@ -63,8 +63,8 @@ func completed(schema map[string]any, required, optional []string) map[string]an
 		properties = map[string]any{}
 	}
 
-	// If the configured schema contains a variable, that description is kept, because it may be
-	// more detailed.
+	// If the configured schema already describes a variable, that description is kept, because it
+	// may be more detailed.
 	for _, name := range slices.Concat(required, optional) {
 		if _, known := properties[name]; !known {
 			properties[name] = map[string]any{"type": "string"}

@@ -71,7 +71,7 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 		return tool.Result{}, err
 	}
 
-	// The scope comes from the configuration, so the model cannot extend it.
+	// The scope of the search comes from the agent's configuration, so the model cannot extend it.
 	reply, err := b.search.SearchFor(ctx, req.OrganizationID, contract.SearchRequest{
 		Query: query, DocumentIDs: options.DocumentIDs, Metadata: options.Metadata, Limit: limit,
 	})
@@ -100,7 +100,7 @@ func readArguments(arguments json.RawMessage) (query string, limit int, err erro
 	}
 
 	query = strings.Join(strings.Fields(args.Query), " ")
-	// White space has been collapsed, so a query that consists of blanks counts as empty.
+	// White space was collapsed, so a query of blanks is empty here.
 	if n := utf8.RuneCountInString(query); n == 0 || n > maxQuery {
 		return "", 0, &tool.Error{Message: fmt.Sprintf("The query must have 1 to %d characters.", maxQuery)}
 	}
@@ -127,7 +127,7 @@ func withinLimit(found []domain.Found) []domain.Found {
 }
 
 // recordGiven records that the run receives text of the documents in found. It returns the passages
-// without those of documents that no longer exist.
+// of documents that still exist.
 func recordGiven(ctx context.Context, documents tool.Documents, found []domain.Found) ([]domain.Found, error) {
 	if len(found) == 0 {
 		return nil, nil

@@ -26,8 +26,8 @@ const (
 // key is a hash of all data on which a server's list of tools may depend.
 type key [32]byte
 
-// listing is a server's list of tools, possibly still being requested. The fields below done are
-// set before done is closed.
+// listing is a server's list of tools, possibly still being requested. The fields after done are
+// set before the channel done is closed.
 type listing struct {
 	org string
 	// Time of the request, from which the age of the listing is computed.
@@ -101,7 +101,7 @@ func (c *cache) fill(l *listing, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l.err, l.until = err, c.now().Add(keepList)
-	// A server that fails may recover soon, so the error is cached only briefly.
+	// A server that has failed may recover soon, so its error is cached only briefly.
 	if err != nil {
 		l.until = c.now().Add(keepError)
 	}
@@ -117,8 +117,8 @@ func (c *cache) forget(k key) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l := c.lists[k]
-	// A model may invent names. If each name removed a listing, each name would cause a request to
-	// the server.
+	// A model may invent tool names. Without this minimum age, each invented name would cause a
+	// request to the server.
 	if l == nil || c.now().Sub(l.asked) < freshAfter {
 		return false
 	}

@@ -262,8 +262,8 @@ func TestTheRunsEndEndsACall(t *testing.T) {
 	<-gone
 }
 
-// A server may continue to send data after its response, or send requests to its client. Both end
-// together with the call.
+// A server may continue to send data after its response, or send requests to its client. Such data
+// and requests end together with the call.
 func TestAnswersDoNotOutliveTheirCall(t *testing.T) {
 	t.Parallel()
 	for _, held := range []string{"initialize", "tools/list", "tools/call", "ping"} {

@@ -19,7 +19,7 @@ func (b *Backend) Check(ctx context.Context, req tool.Request, server domain.MCP
 		if err != nil {
 			return err
 		}
-		// The session is needed only for the list.
+		// Only reading the list needs the session.
 		defer s.close()
 
 		usable, other := 0, 0

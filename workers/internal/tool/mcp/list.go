@@ -167,7 +167,7 @@ func keyFor(req tool.Request, server domain.MCPServer) key {
 	return key(h.Sum(nil))
 }
 
-// ask requests the list of a server and stores it in into.
+// ask requests the list of a server and stores it in the listing into.
 func (b *Backend) ask(ctx context.Context, req tool.Request, server domain.MCPServer, into *listing) error {
 	s, err := b.open(ctx, req, server, "")
 	if err != nil {

@@ -40,7 +40,7 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 		return tool.Result{}, &tool.Error{Message: "The arguments must be an object.", NotSent: true, Err: err}
 	}
 	ctx, end := context.WithCancel(ctx)
-	defer end() // this also ends a response that the server is still sending
+	defer end() // also ends a response that the server is still sending
 
 	// The server and the tool's name on the server come from the servers' lists and never from the
 	// model.
@@ -106,7 +106,7 @@ func (b *Backend) look(ctx context.Context, req tool.Request, servers []domain.M
 	var failed error
 	for _, server := range servers {
 		list, err := b.tools(ctx, req, server)
-		// The call has ended, so the server did not fail.
+		// The call itself has ended, so the error does not mean that the server has failed.
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("looking for tool: %w", context.Cause(ctx))
 		}
@@ -157,7 +157,7 @@ func (d *delivery) explain(ctx context.Context, err error) (tool.Result, error) 
 		cause = *outbound.AsError(d.err)
 	}
 
-	// The cases are in order of certainty. Only the first two prove that nothing was sent.
+	// The cases are in order of certainty. Only the first two cases prove that nothing was sent.
 	var rpcErr *jsonrpc.Error
 	switch {
 	case !d.begun:
@@ -183,8 +183,8 @@ func (d *delivery) explain(ctx context.Context, err error) (tool.Result, error) 
 	return tool.Result{}, &tool.Error{Message: cause.Message, NotSent: cause.NotSent, Err: causeFor(httpErr, err, d.redactor)}
 }
 
-// refused reports whether a status means that the call was certainly not executed. The status of a
-// server or gateway error does not mean that.
+// refused reports whether a status means that the call was certainly not executed. Of the server
+// errors, only 501 and 503 mean that.
 func refused(status int) bool {
 	return status >= http.StatusMultipleChoices && status < http.StatusInternalServerError ||
 		status == http.StatusNotImplemented || status == http.StatusServiceUnavailable

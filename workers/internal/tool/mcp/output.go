@@ -38,8 +38,8 @@ const (
 func failed(message string, structured any) (tool.Result, error) {
 	said := outcome{Error: truncate.Bytes(message, maxError), Structured: structured}
 	raw, err := json.Marshal(said)
-	// If both do not fit, the text is kept, because it is more useful to the model than the
-	// structured content.
+	// If the text and the structured content do not fit together, only the text is kept, because it
+	// is more useful to the model.
 	if err == nil && len(raw) > maxFailed {
 		said.Structured = nil
 		raw, err = json.Marshal(said)

@@ -22,8 +22,8 @@ type cleaner struct {
 	unfit    bool // the tool cannot be offered to models
 }
 
-// text removes secrets and invisible characters from a text. It keeps white space, which may have a
-// meaning for the server.
+// text removes secrets and invisible characters. It keeps white space, which may have a meaning for
+// the server.
 func (c *cleaner) text(text string) string { return c.redactor.Text(visible(text)) }
 
 // prose sanitizes a description and truncates it.
@@ -94,7 +94,8 @@ func (c *cleaner) property(name string) string {
 	return name
 }
 
-// list applies each to the elements. It stops when the tool has become unfit.
+// list replaces each element of a list by the result of the function each. It stops when the tool
+// has become unfit.
 func (c *cleaner) list(list []any, each func(any) any) any {
 	out := make([]any, 0, min(len(list), maxParts))
 	for _, inner := range list {
@@ -127,7 +128,7 @@ func (c *cleaner) data(value any) any {
 	}
 }
 
-// more counts one part of the schema. It returns false if the schema has more than maxParts parts.
+// more counts one part of the schema. It returns false if maxParts is exceeded.
 func (c *cleaner) more() bool {
 	c.seen++
 	c.unfit = c.unfit || c.seen > maxParts

@@ -228,7 +228,7 @@ func TestPanicsAreTheirServersOnly(t *testing.T) {
 		t.Errorf("%d tools, %v, %s", len(listed.Specs), err, log.String())
 	}
 	b = newBackend(t)
-	b.SetClock(nil) // makes the goroutine that requests the list panic
+	b.SetClock(nil) // without a clock, the goroutine that requests the list panics
 	for range 2 {
 		if listed, err := b.List(ctx, request(at("works", works))); err != nil || len(listed.Specs) > 0 {
 			t.Errorf("%d tools, %v", len(listed.Specs), err)

@@ -59,7 +59,7 @@ func (b *Backend) open(ctx context.Context, req tool.Request, server domain.MCPS
 	w := &wire{sessionCtx: ctx, origin: origin, headers: headers, kept: kept.Transport, fresh: fresh.Transport}
 	redactor := secretsFor(server, headers)
 	// The capabilities are empty, so the server cannot use models, people or files of this client.
-	// The library would answer such a request with a second HTTP request.
+	// If the server requested one of these, the library would answer with a second HTTP request.
 	client := sdk.NewClient(&sdk.Implementation{Name: "parley", Version: "1"}, &sdk.ClientOptions{
 		Capabilities:   &sdk.ClientCapabilities{},
 		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
@@ -87,8 +87,8 @@ func (b *Backend) open(ctx context.Context, req tool.Request, server domain.MCPS
 	}}, nil
 }
 
-// secretsFor returns a redactor for the secrets that are sent to a server. The model must not see
-// these secrets.
+// secretsFor returns a redactor for the secrets that are sent to a server. It removes them from
+// everything that the model sees.
 func secretsFor(server domain.MCPServer, headers map[string]string) *redact.Redactor {
 	var secrets redact.Secrets
 	secrets.Address(server.URL)
@@ -137,7 +137,7 @@ func (w *wire) explain(ctx context.Context, err error, redactor *redact.Redactor
 	public := &tool.Error{Message: "The server violates the MCP protocol.", NotSent: true, Err: causeFor(httpErr, err, redactor)}
 	var status statusError
 	switch {
-	// The status explains the failure best: many failures are caused by wrong credentials.
+	// The HTTP status explains a failure best, because wrong credentials cause many failures.
 	case errors.As(httpErr, &status):
 		public.Message = "The server " + status.words() + "."
 	case httpErr != nil:

@@ -19,9 +19,10 @@ import (
 const maxRequests = 100
 
 var (
-	// errTwice prevents a second side effect if the library repeats the request of a call.
+	// errTwice is the error of a repeated tools/call request, which could cause a second side
+	// effect.
 	errTwice = errors.New("the call would be sent twice")
-	// errRequests ends a session in which the server causes too many requests.
+	// errRequests is the error of a request beyond maxRequests.
 	errRequests = errors.New("the session has made too many requests")
 )
 
@@ -53,7 +54,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, &outbound.Error{Message: "The server's requests exceeded the limit.", Err: errRequests}
 	}
 
-	// The method determines when the request ends and which connection it uses.
+	// The JSON-RPC method determines which context ends the request and which connection it uses.
 	method := methodFor(req)
 	ctx, release := w.bound(req, method)
 
@@ -190,7 +191,7 @@ func (d *delivery) send(through http.RoundTripper, req *http.Request) (*http.Res
 		return nil, errTwice
 	}
 
-	// The hook runs just before the first byte is sent. If it fails, nothing is sent.
+	// The function sending runs just before the first byte is sent. If it fails, nothing is sent.
 	ctx := req.Context()
 	if d.sending != nil {
 		ctx = outbound.WithSending(ctx, func(ctx context.Context) error {

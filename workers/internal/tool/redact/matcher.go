@@ -31,7 +31,7 @@ func newMatcher(texts []string) matcher {
 	m := matcher{byStart: map[uint32][]string{}, starts: make([]bool, 1<<startBits)}
 	for _, text := range texts {
 		text = fold(text)
-		// A text of fewer bytes would occur by chance in many responses.
+		// A shorter text would occur by chance in many responses.
 		if len(text) < minForm {
 			continue
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// The text that replaces a secret.
+	// The text with which a secret is replaced.
 	hidden    = "***"
 	maxValues = 600_000 // maximum number of values in a JSON value
 	lookEvery = 1 << 12 // number of values between two checks of the context
@@ -122,7 +122,7 @@ func (r *Redactor) Number(v any) any {
 	return v
 }
 
-// over reports whether Value must stop, because of the limit or the context.
+// over reports whether Value must stop, because maxValues is exceeded or its context has ended.
 func (w *walk) over(ctx context.Context) bool {
 	// Check the context only now and then, because checking it for every value would be slow.
 	if w.err == nil && w.seen%lookEvery == 0 && ctx.Err() != nil {

@@ -34,7 +34,8 @@ func (s *Secrets) Header(name, value string) {
 	}
 	s.Add(value)
 
-	// A server may quote a token without its scheme, and a Basic token in decoded form.
+	// A server may quote only the token of an Authorization header, or the decoded form of a Basic
+	// token.
 	scheme, token, found := strings.Cut(value, " ")
 	if !found {
 		return

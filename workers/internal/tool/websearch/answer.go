@@ -49,7 +49,7 @@ func (b *Backend) answer(ctx context.Context, req tool.Request, query string, hi
 		if err != nil {
 			return tool.Result{}, err
 		}
-		if kept[id] { // another address led to the same text
+		if kept[id] { // the page has the same text as an earlier page
 			continue
 		}
 		kept[id] = true

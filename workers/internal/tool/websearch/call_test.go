@@ -253,7 +253,7 @@ func TestLargePagesAreReadInPart(t *testing.T) {
 }
 
 // TestProviderIsNotAPage: the address of the operator's search engine is not read as a page if it
-// is among the results. This holds although the provider's client may connect to it.
+// is among the results. Only the client of the provider may connect to that address.
 func TestProviderIsNotAPage(t *testing.T) {
 	t.Parallel()
 	var asked []string
@@ -347,7 +347,7 @@ func TestAPanicOfAPage(t *testing.T) {
 	t.Parallel()
 	b, _ := newWeb(t, http.NotFoundHandler(), "/1", "/2", "/3")
 	b.pages.client = textFor(func([]byte) (int, error) { panic("a page made for that") })
-	b.pages.bodies, b.pages.slots = make(chan struct{}, 1), make(chan struct{}, 1) // both slots are released
+	b.pages.bodies, b.pages.slots = make(chan struct{}, 1), make(chan struct{}, 1) // a panic must release these slots
 	_, sources, _ := search(t, b, "anything")
 	if len(sources) != 3 || sources[2].CitedText != "Snippet of /3" {
 		t.Errorf("got %+v", sources)

@@ -80,7 +80,7 @@ func isInvisible(r rune) bool {
 	case '\n', '\t':
 		return false
 	case '\u034F', '\u115F', '\u1160', '\u17B4', '\u17B5', '\u180B', '\u180C', '\u180D', '\u180F', '\u3164', '\uFFA0':
-		return true // fillers
+		return true // fillers and similar characters, which are not displayed
 	}
 	return unicode.In(r, unicode.Cc, unicode.Co, unicode.Variation_Selector, unicode.Noncharacter_Code_Point) ||
 		unicode.Is(unicode.Cf, r) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r)

@@ -15,10 +15,10 @@ import (
 
 // Limits of a page's tree and text. The parser itself rejects more than 512 open elements.
 const (
-	maxNodes     = 200_000         // later nodes are dropped
-	maxDepth     = 600             // deeper nodes are dropped
+	maxNodes     = 200_000         // maximum number of nodes of a page; further nodes are dropped
+	maxDepth     = 600             // maximum depth of a node; deeper nodes are dropped
 	maxArticle   = 30_000          // maximum number of nodes for which an article is searched, because that takes more than linear time
-	maxText      = 200_000         // number of characters that are stored
+	maxText      = 200_000         // maximum number of characters of a page's text that are stored
 	articleShare = 0.7             // minimum share of a page's running text that its article must contain
 	maxParsing   = 4 * time.Second // time limit for parsing, about a hundred times as long as a typical page needs
 )
@@ -82,7 +82,8 @@ func (p *page) finish(contentLanguage string) {
 		p.text, p.truncated = kept, true
 	}
 
-	// The declaration in the page takes precedence over the header, and the header over a guess.
+	// A language that the page declares takes precedence over that in the header, which takes
+	// precedence over a guess.
 	if p.language == "" {
 		p.language = declaredLanguage(contentLanguage)
 	}

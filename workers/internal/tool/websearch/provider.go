@@ -57,8 +57,8 @@ func newProvider(cfg Config, client *outbound.Client, timeout time.Duration) (pr
 		return nil, err
 	}
 
-	// The operator configured this address. So only this client may connect to it, even if the
-	// address is private or has an unusual port.
+	// The operator has configured this address. So this client, and no other, may connect to it
+	// even if the address is private or has an unusual port.
 	target, hostPort := origin(at)
 	client1 := client.HTTP(outbound.Options{Timeout: timeout, Origin: target, Trusted: hostPort})
 

@@ -31,7 +31,8 @@ type extent struct{ text, links, nodes int }
 func (p *pruner) prune(n *html.Node, at position) extent {
 	var all extent
 	for c := n.FirstChild; c != nil; {
-		// RemoveChild clears the child's sibling pointers, so the next child is read before.
+		// RemoveChild clears the child's sibling pointers, so the next child must be read before
+		// the call.
 		next := c.NextSibling
 		below, keep := p.look(c, at)
 		if keep {
@@ -108,8 +109,8 @@ func surrounding(n *html.Node, at position) bool {
 	return n.Data == "footer" && !at.content || surroundingRoles[strings.ToLower(attr(n, "role"))]
 }
 
-// Class names and ids that suggest a cookie notice or navigation. Such a part is removed only if
-// further checks confirm this.
+// Class names and ids that suggest a cookie notice or navigation. A part with such a name is
+// removed only if further checks confirm that it is a notice or navigation.
 var (
 	noticeName = regexp.MustCompile(`(?i)(?:cookie|consent|gdpr|onetrust|cookiebot|didomi|usercentrics|qc-cmp|sp_message|truste|\bcmp\b)`)
 	menuName   = regexp.MustCompile(`(?i)(?:^|[\s_-])(?:nav|navbar|navigation|menu|breadcrumbs?|sidebar|footer|foot|share|sharing|social|newsletter|` +
@@ -137,7 +138,7 @@ func menu(n *html.Node, below extent) bool {
 	return part(n) && below.nodes <= maxAround && lean && menuName.MatchString(names(n)) && !isContent(n) && !hasParagraph(n)
 }
 
-// part reports whether an element may be removed as a whole.
+// part reports whether an element may be removed together with its content.
 func part(n *html.Node) bool {
 	switch n.Data {
 	case "div", "section", "aside", "ul", "ol", "form", "footer", "header", "p", "span":

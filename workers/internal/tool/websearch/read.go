@@ -34,8 +34,8 @@ type page struct {
 // reader reads pages.
 type reader struct {
 	client *http.Client
-	// bodies limits the number of pages in memory. If slots limited it, pages from slow hosts would
-	// delay the parsing of all other pages.
+	// bodies limits the number of pages in memory. It is separate from slots, so that pages from
+	// slow hosts do not delay the parsing of other pages.
 	bodies chan struct{}
 	// slots limits the number of pages that are parsed simultaneously. Parsing takes processor
 	// time, and untrusted pages may be slow to parse.

@@ -19,7 +19,7 @@ var unspaced = []*unicode.RangeTable{
 // variants are equal.
 func eachWord(text string, yield func(word string)) {
 	text = fold(text)
-	start, paired := -1, false // start and kind of the current sequence of letters
+	start, paired := -1, false // start of the current sequence of letters, and whether its words are pairs of letters
 
 	// A change of the script ends a word, because words are separated differently in different
 	// scripts.
@@ -156,7 +156,8 @@ func (t terms) count(text string) (found []match, all float64) {
 		found = append(found, match{word, times})
 	}
 
-	// Each word is counted once: as an exact match or else, with less weight, as an inflected form.
+	// Each word of the text is counted once: as an exact match or, with less weight, as an
+	// inflected form.
 	eachWord(text, func(word string) {
 		all++
 		if i, ok := t.exact[word]; ok {

@@ -22,8 +22,8 @@ const (
 	askTimeout  = 7 * time.Second
 	retryAfter  = 500 * time.Millisecond
 	pageTimeout = 5 * time.Second
-	readTimeout = 10 * time.Second // for all pages together
-	maxPage     = 2 << 20          // bytes, decompressed
+	readTimeout = 10 * time.Second // time limit for reading all pages of a call
+	maxPage     = 2 << 20          // maximum number of bytes of a page, decompressed
 	maxBodies   = 32               // pages in memory in one process, for all calls together
 	maxRedirect = 3
 )

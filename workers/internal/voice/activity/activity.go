@@ -17,8 +17,8 @@ const (
 	Longest = 60 * rate
 
 	onsetSpan    = 10                       // number of frames that are searched for the onset of speech
-	onsetVoiced  = 5                        // minimum sum over these frames at which speech starts; voice counts 1, possible voice 0.5
-	onsetSure    = 3                        // minimum number of these frames that must certainly be voice
+	onsetVoiced  = 5                        // minimum sum over onsetSpan frames at which speech starts; voice counts 1, possible voice 0.5
+	onsetSure    = 3                        // minimum number of the onsetSpan frames that must certainly be voice
 	loud         = 20.0                     // dB above the noise floor
 	minPause     = 250 * perMS              // length of silence after which speech may have ended
 	tail         = 300 * perMS              // time after voice in which any sound above the noise floor counts as speech
@@ -44,8 +44,8 @@ type Settings struct {
 type Event struct {
 	Stopped bool
 	From    int64 // position of the first sample of the speech, including the prefix
-	To      int64 // only for an end: position after the last sample of the speech, including the silence
-	Last    int64 // only for an end: position after the last sound
+	To      int64 // only for an end of speech: position after its last sample, including the silence
+	Last    int64 // only for an end of speech: position after its last sound
 	At      int64 // position at which the start or end was detected
 }
 
@@ -173,7 +173,8 @@ func (d *Detector) frame(got measurement, found []Event) []Event {
 	d.last[d.count%onsetSpan] = onsetFrame{measurement: got, voice: voice}
 	d.count++
 
-	// Only a frame with voice can complete an onset. Frames before the last restart are ignored.
+	// Speech can begin only at a frame with voice. Frames before the last call of Restart are
+	// ignored.
 	if voice == unvoiced || d.at-frameSamples < d.since {
 		return found
 	}
@@ -229,8 +230,8 @@ func (d *Detector) onset() (first int64, ok bool) {
 	return first, points >= onsetVoiced*int(surelyVoiced) && sure >= onsetSure && (!steady || d.voicing == 0)
 }
 
-// goOn processes a frame while there is speech. It ends the speech if silence has lasted long
-// enough.
+// goOn processes a frame while there is speech. When silence has lasted for the configured time, it
+// ends the speech.
 func (d *Detector) goOn(over float64, got measurement, found []Event) []Event {
 	// During speech the threshold is lower, so that the quiet end of a word does not end the
 	// speech.
@@ -249,8 +250,7 @@ func (d *Detector) goOn(over float64, got measurement, found []Event) []Event {
 		return found
 	}
 
-	// Audio up to this position belongs to the speech that has ended, so the next speech cannot
-	// include it.
+	// The next speech must not include audio of the speech that has ended.
 	d.speaking, d.since, d.count = false, d.at, 0
 	return append(found, Event{Stopped: true, From: d.from, To: d.at, Last: d.support, At: d.at})
 }

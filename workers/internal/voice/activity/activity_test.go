@@ -76,12 +76,12 @@ func TestSpeechInNoise(t *testing.T) {
 	}
 }
 
-// bounds checks that the detected speech is between two positions. The permitted error depends on
-// the noise.
+// bounds checks the start and the end of the detected speech. The permitted error depends on the
+// noise.
 func bounds(t *testing.T, events []activity.Event, from, to int64) {
 	t.Helper()
 	if len(events) != 2 {
-		return // counted by the caller
+		return // the caller counts these utterances
 	}
 	begin, end := events[0], events[1]
 	late, early := (begin.From+300*ms-from)/ms, (to+500*ms-end.To)/ms
@@ -345,7 +345,7 @@ func BenchmarkSpeech(b *testing.B) {
 	bench(b, join(speech(b, "en", phrases[0].text), speech(b, "de", phrases[4].text)).scaled(-26))
 }
 
-// bench reports the time that is needed to process one second of audio.
+// bench reports the processing time for one second of audio.
 func bench(b *testing.B, s sound) {
 	b.Helper()
 	raw := s.pcm()

@@ -18,7 +18,8 @@ type sound []float64
 
 var spoken sync.Map
 
-// speech returns a text as spoken by espeak-ng, without silence at the beginning and the end.
+// speech returns the audio of a text that espeak-ng speaks, without silence at the beginning and
+// the end.
 func speech(tb testing.TB, voice, text string) sound {
 	tb.Helper()
 	say := func() sound {

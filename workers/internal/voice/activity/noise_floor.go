@@ -43,7 +43,8 @@ func (f *floor) add(level float64) {
 	f.least = min(f.least, f.power)
 	f.frames++
 
-	// Speech pauses within the measured time, so the minimum of all parts is the noise.
+	// Speech always pauses within the measured time, so the minimum of all parts is the level of
+	// the noise.
 	least := f.least
 	for _, part := range f.parts {
 		least = min(least, part)

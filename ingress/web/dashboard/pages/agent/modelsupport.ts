@@ -18,7 +18,7 @@ export interface ModelSupport {
   visibleStop?: boolean;
 }
 
-/** Returns the settings that a model of a provider's own service accepts. */
+/** Returns what a model of a provider's own service accepts. */
 export const supportFor = (model: string): ModelSupport => table.find((s) => model.startsWith(s.prefix))!;
 
 const table: ModelSupport[] = [

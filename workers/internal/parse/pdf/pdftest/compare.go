@@ -22,7 +22,8 @@ func PlainPages(ctx context.Context, path string) ([]string, error) {
 }
 
 // Compare compares the output of our reader with plain, the output of pdftotext. all is the number
-// of words in plain, found the number of those that are also in ours, and missing lists others.
+// of words in plain, and found is the number of these words that ours also contains. missing lists
+// the other words of plain, sorted.
 func Compare(plain, ours string) (all, found int, missing []string) {
 	have := words(ours)
 	for w, n := range words(plain) {
@@ -64,7 +65,7 @@ func words(text string) map[string]int {
 
 func compared(r rune) rune {
 	switch {
-	case r >= 0x202A && r <= 0x202C: // poppler puts these marks, with spaces around them, around text that runs in the other direction
+	case r >= 0x202A && r <= 0x202C: // direction marks; poppler puts them, and spaces, around text that runs in the other direction
 		return ' '
 	case r == '-':
 		return -1

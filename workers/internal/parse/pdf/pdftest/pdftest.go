@@ -39,7 +39,7 @@ func Stream(entries string, content []byte) string {
 // Page is a page of a PDF, with its content operators. The font F1 is Helvetica.
 type Page struct {
 	Content string
-	Entries string // further entries, such as "/Rotate 90"
+	Entries string // further entries of the page's dictionary, such as "/Rotate 90"
 	Image   []byte // grey image of Width by Height pixels that covers the whole page; nil for no image
 	Width   int
 	Height  int
@@ -56,7 +56,7 @@ func Text(size int, lines ...string) Page {
 
 const objectsBeforePages = 3
 
-// Pages returns a file with these pages.
+// Pages returns a file with the given pages.
 func Pages(pages ...Page) File {
 	var kids []string
 	objects := []string{

@@ -1,4 +1,4 @@
-# The second part of a program. The first part is attempt_files.py.
+# The second part of the program that makes the attempts. The first part is attempt_files.py.
 
 # ---- processes
 
@@ -135,7 +135,7 @@ def ioctl(request, on):
     if on == "terminal":
         os.setsid()
         _, descriptor = os.openpty()
-        call("ioctl", descriptor, 0x540E, 1)  # becomes the controlling terminal
+        call("ioctl", descriptor, 0x540E, 1)  # TIOCSCTTY: makes the terminal this process's controlling terminal
     else:
         descriptor = os.open("/dev/null", os.O_RDWR) if on == "null" else os.pipe()[0]
     character = ctypes.create_string_buffer(b"x")
@@ -201,7 +201,7 @@ def unlimited(resources):
 
 
 def key():
-    return call("add_key", b"user", b"parley", b"x", 1, -1)  # into this process's own ring
+    return call("add_key", b"user", b"parley", b"x", 1, -1)  # into this process's own keyring
 
 
 def variables(known):
