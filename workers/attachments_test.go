@@ -97,8 +97,8 @@ func needsSandbox(t *testing.T) {
 	}
 }
 
-// The offline model describes an attached image. About an attached document, it answers with
-// citations of the document's pages.
+// The offline model describes an attached image. It answers a question about an attached document
+// with citations of the document's pages.
 func TestTheOfflineModelReadsAttachments(t *testing.T) {
 	t.Parallel()
 	needsSandbox(t)
@@ -142,8 +142,8 @@ func TestTheOfflineModelReadsAttachments(t *testing.T) {
 	}
 }
 
-// If people attach files with the same text, the citations of each run have the name of the run's own
-// file. The text, which is stored once, has no name.
+// If several runs have attached files with the same text, the text is stored once, without a file
+// name. The citations of each run contain the name of the run's own file.
 func TestEqualTextsHaveTheNamesOfTheirRuns(t *testing.T) {
 	t.Parallel()
 	needsSandbox(t)

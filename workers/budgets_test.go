@@ -17,10 +17,10 @@ import (
 	"parley/workers"
 )
 
-const answerWords = 4000 // number of words in each answer of the stub, unless the request limits the answer
+const answerWords = 4000 // number of words in each answer of the stub, unless the request sets a lower limit
 
-// wordy answers with as many words as the request allows, up to answerWords. Each word is one
-// token.
+// wordy is a model that answers with as many words as the request allows, up to answerWords. Each
+// word is one token.
 func wordy(req openaistub.Request) (openaistub.Reply, bool) {
 	var asked struct {
 		MaxTokens           int `json:"max_tokens"`
@@ -50,8 +50,8 @@ func (r *testEnv) budget(metric domain.BudgetMetric, limit int64) func() domain.
 	}
 }
 
-// Simultaneous runs use no more tokens than their budget allows. The budget is charged the tokens
-// that each run reports. If no tokens are left, a run fails, and its error names the budget.
+// Simultaneous runs use no more tokens than their budget allows. Each run is charged the tokens
+// that it reports. If no tokens are left, a run fails, and its error names the budget.
 func TestSimultaneousRunsNeverExceedTheirBudget(t *testing.T) {
 	t.Parallel()
 	const limit = 40_000

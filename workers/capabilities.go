@@ -79,7 +79,8 @@ func Survey(cfg Config) []Capability {
 	return list
 }
 
-// packages returns the packages that programs can import. Without a code runner, it returns none.
+// packages returns the Python packages that agents' programs can import. It returns none if this
+// process cannot run code.
 func (r *codeRunner) packages() []python.Package {
 	if r == nil {
 		return nil
@@ -87,7 +88,7 @@ func (r *codeRunner) packages() []python.Package {
 	return r.interpreter.Packages()
 }
 
-// sandboxCapability describes the sandbox and its interpreter. noCode is the reason why this
+// sandboxCapability describes the sandbox and its Python interpreter. noCode is the reason why this
 // process cannot run code, or nil if it can.
 func sandboxCapability(code *codeRunner, noCode error) Capability {
 	if noCode != nil {
@@ -148,8 +149,8 @@ func cgroupCapability(open func() (*cgroup.Root, error)) Capability {
 	return c
 }
 
-// modelCapability describes the default model. It checks the keys and addresses in the settings. It
-// sends no request to a provider.
+// modelCapability describes the default model. It checks the keys and addresses in the settings,
+// but sends no request to a provider.
 func modelCapability(cfg Config) Capability {
 	models, err := providers.New(providers.Config{
 		OpenAIAPIKey: cfg.OpenAIAPIKey, OpenAIBaseURL: cfg.OpenAIBaseURL,

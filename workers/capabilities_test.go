@@ -111,7 +111,8 @@ func TestSurveyOfSettingsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// The survey opens only the configured sandbox. If it does not work, the survey reports this.
+// The survey opens only the configured sandbox. If that sandbox does not work, the survey reports
+// this.
 func TestSurveyOpensTheSandbox(t *testing.T) {
 	t.Parallel()
 	cfg := defaultConfig()

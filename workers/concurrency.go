@@ -8,7 +8,7 @@ import (
 
 // Defaults for the number of runs.
 const (
-	// A run mostly waits for a model, so one core is enough for many runs.
+	// A run spends most of its time waiting for a model, so one core is enough for many runs.
 	runsPerCore  = 2500
 	callsPerCore = 32
 
@@ -24,14 +24,14 @@ const (
 func defaultConcurrency() int {
 	n := runsPerCore * runtime.GOMAXPROCS(0)
 	memory, err := memlimit.ApplyFallback(memlimit.FromCgroup, memlimit.FromSystem)()
-	if err != nil { // the size of the memory is unknown, so only the cores count
+	if err != nil { // the size of the memory is unknown, so the number depends only on the cores
 		return n
 	}
 	return concurrencyFor(n, memory)
 }
 
-// concurrencyFor returns the number of runs, at most n, that fit into the given memory in bytes.
-// The result may be higher if it would otherwise be below minRuns.
+// concurrencyFor returns the number of runs, at most n, that fit into the given memory in bytes. If
+// fewer than minRuns fit, it returns minRuns or, if that is lower, n.
 func concurrencyFor(n int, memory uint64) int {
 	fitting := memory / memoryPart / runMemory
 	if fitting >= uint64(n) {

@@ -10,7 +10,7 @@ import (
 	"parley/workers/internal/retrieval"
 )
 
-// commonWordStore is a store whose passages share only a frequent word with the query.
+// commonWordStore is a store in which all passages share only a frequent word with the query.
 type commonWordStore struct{ retrieval.Store }
 
 func (commonWordStore) SearchText(context.Context, knowledgedb.SearchScope, []knowledgedb.QueryWord, int) ([]knowledgedb.Hit, error) {

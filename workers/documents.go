@@ -31,7 +31,7 @@ func (w *Workers) setUpReader() {
 
 	w.extractor.by = extract.Open(w.isolation.backend, extract.Config{
 		// The errors passed to Report never contain text of documents. The output passed to Detail
-		// may contain such text, so it is logged only at the level debug.
+		// may contain text of documents, so it is logged only at the level debug.
 		Report: func(err error) { w.deps.Log.Error().Err(err).Msg("document reader failed") },
 		Detail: func(why error, said string) {
 			w.deps.Log.Debug().Err(why).Str("said", said).Msg("output of a document reader")
@@ -109,10 +109,11 @@ type readers struct {
 // systemDirs contains the folders in which programs are visible in sandboxes.
 var systemDirs = []string{"/usr/bin", "/usr/local/bin"}
 
-// askTime is the time limit for a program to print its version.
+// askTime is the time limit for running a program to find out its version or its languages.
 const askTime = 5 * time.Second
 
-// findReaders runs the programs to find out their versions and languages.
+// findReaders finds out the versions of the programs that read documents, and tesseract's
+// languages. It runs each program.
 func findReaders() (r readers) {
 	var asking sync.WaitGroup
 	asking.Go(func() { r.poppler = versionIn(ask("pdftotext", "-v")) })
@@ -142,8 +143,8 @@ func ask(program, argument string) string {
 	return ""
 }
 
-// versionIn returns the first two parts of the first version number in a text, for example "22.12"
-// for 22.12.0.
+// versionIn returns the major and minor part of the first version number in a text, for example
+// "22.12" for 22.12.0.
 func versionIn(says string) string {
 	for word := range strings.FieldsSeq(says) {
 		// Some programs print their version as "v5.3.0".
@@ -203,13 +204,14 @@ func documentsCapability(noSandbox error, r readers) Capability {
 	return c
 }
 
-// embeddingsCapability describes the embeddings model. If no model is configured, model is "".
+// embeddingsCapability describes the embeddings model. If no model is configured, the argument
+// model is "".
 func embeddingsCapability(model string) Capability {
 	return Capability{Name: "embeddings", State: cmp.Or(model, "none: documents are searched by words only"), Ok: true}
 }
 
 // surveyEmbeddings returns the embeddings capability for the settings. If the settings are invalid,
-// its entry contains the error.
+// the entry contains the error.
 func surveyEmbeddings(cfg Config) Capability {
 	e, err := embed.New(embed.Config{Model: cfg.EmbeddingsModel, OpenAIAPIKey: cfg.OpenAIAPIKey, OpenAIBaseURL: cfg.OpenAIBaseURL})
 	if err != nil {

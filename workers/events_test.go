@@ -13,7 +13,7 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// logFor reads a run's stored event log, and the events of the run's last attempt.
+// logFor returns a run's stored event log, and the events of the run's last attempt.
 func (r *testEnv) logFor(runID string) (log *executiondb.EventLog, events []domain.Event) {
 	r.Helper()
 	logs, err := r.store.Executions.EventLogs(r.Context(), []executiondb.EventLogRequest{{RunID: runID, OrganizationID: r.org}})
@@ -33,7 +33,7 @@ func (r *testEnv) logFor(runID string) (log *executiondb.EventLog, events []doma
 	return logs[0], events
 }
 
-// said concatenates the deltas of the answer to text, and the types of all events to types.
+// said appends the text in the answer's events to text, and the types of all events to types.
 func said(t *testing.T, events []domain.Event) (text, types string) {
 	t.Helper()
 	for _, e := range events {

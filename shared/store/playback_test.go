@@ -41,7 +41,7 @@ func TestASessionContinuesFromThePlayedAnswer(t *testing.T) {
 	r.heard(half, domain.Playback{Text: "this is a long", AudioMS: 900}) // the client reports more exact data
 	cut := r.interruptedRun(r.chat("usr_1", "s", "q3"))
 	r.heard(cut, domain.Playback{Text: "I was ab\x00out\xff", AudioMS: -1})
-	r.interruptedRun(r.chat("usr_1", "s", "q4")) // a message by text was interrupted: no part of its answer is in the history
+	r.interruptedRun(r.chat("usr_1", "s", "q4")) // interrupted before the first text of the answer, so the history has none of it
 	silent := r.interruptedRun(r.chat("usr_1", "s", "q5"))
 	r.heard(silent, domain.Playback{})
 	mute := r.said(r.chat("usr_1", "s", "q6"), "never heard")
@@ -134,8 +134,8 @@ func TestPlaybackIsOfLivingRunsOnly(t *testing.T) {
 	}
 }
 
-// The playback record is removed together with the run's answer, by any release, and whether or not
-// the run has steps.
+// The playback record is removed together with the run's answer. This also holds if the previous
+// release of the service removes the answer, and if the run has no steps.
 func TestPlaybackIsRemovedWithItsRun(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
@@ -183,7 +183,7 @@ func TestPlaybackIsRemovedWithItsRun(t *testing.T) {
 	}
 	kept := r.said(r.chat("usr_1", "kept", "q"), "a")
 	r.heard(kept, domain.Playback{Text: "stays"})
-	r.raw(`UPDATE runs SET input = input, expires_at = NULL WHERE id = $1`, kept) // other changes to a run keep its record
+	r.raw(`UPDATE runs SET input = input, expires_at = NULL WHERE id = $1`, kept) // changes to other columns keep the playback record
 	if n := r.number(`SELECT count(*) FROM heard`); n != 1 {
 		t.Errorf("%d rows", n)
 	}

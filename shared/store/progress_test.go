@@ -13,8 +13,8 @@ import (
 	"parley/shared/store/pg"
 )
 
-// journalAtOnce records a step of each run concurrently and returns the errors. The error is
-// errNotHeld for a run that its worker does not hold.
+// journalAtOnce records a step of each run concurrently and returns the errors. The error for a run
+// is errNotHeld if the calling worker has no lease on it.
 func (b *testEnv) journalAtOnce(runs []*executiondb.Claimed, step func(i int) string) []error {
 	b.Helper()
 	errs := make([]error, len(runs))
@@ -34,8 +34,8 @@ func (b *testEnv) journalAtOnce(runs []*executiondb.Claimed, step func(i int) st
 
 var errNotHeld = errors.New("the worker does not hold the run")
 
-// whileStepsLocked runs f while the table steps is locked. Once one of f's writes waits for the
-// lock, all other writes have queued up and form batches. whileStepsLocked then releases the lock.
+// whileStepsLocked runs f while the table steps is locked. When one of f's writes waits for the
+// lock, f's other writes queue up and form batches. whileStepsLocked then releases the lock.
 func (b *testEnv) whileStepsLocked(f func()) {
 	b.Helper()
 	release := b.locked(`LOCK TABLE steps IN SHARE MODE`)
@@ -171,8 +171,8 @@ func TestARejectedWriteSparesItsNeighbours(t *testing.T) {
 	}
 }
 
-// Writes to a run take effect in their order, even in one batch: for example, an EndSend after a
-// BeginSend whose reply was lost.
+// The writes to a run take effect in their order, even in one batch. An example is an EndSend after
+// a BeginSend whose reply was lost.
 func TestWritesOfARunKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -190,8 +190,8 @@ func TestWritesOfARunKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// A worker that was frozen during its last check may have lost its run, so it must not send the
-// call.
+// A worker that was frozen after it checked its lease may have lost the run, so it must not send
+// the tool call.
 func TestALateCheckDoesNotAllowToSend(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -15,7 +15,8 @@ func (b *testEnv) refuse(held lease.Held, status int, message string) {
 	b.must(b.s.Executions.NoteRefusal(b.Context(), held, domain.ProviderError{Status: status, Message: message}))
 }
 
-// wantRefusal checks the provider's response that explains the failure of a run with a code.
+// wantRefusal checks which response of a provider is stored as the explanation of a run that failed
+// with the given code.
 func (b *testEnv) wantRefusal(what, runID, code string, want domain.ProviderError) {
 	b.Helper()
 	got, err := b.s.Runs.Refusal(b.Context(), b.org, runID, code)
@@ -29,7 +30,7 @@ func (b *testEnv) wantRefusal(what, runID, code string, want domain.ProviderErro
 }
 
 // TestRefusalsExplainFailures checks that the response of a provider explains the run's failure,
-// and is on the timeline at its attempt.
+// and that the timeline shows it at its attempt.
 func TestRefusalsExplainFailures(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -75,8 +76,8 @@ func TestRefusalsExplainFailures(t *testing.T) {
 	}
 }
 
-// TestRunsNameTheirAgentsVersion checks the version of an agent on its runs: at acceptance, while
-// they are open, and in lists.
+// TestRunsNameTheirAgentsVersion checks the version of the agent that a run reports: at acceptance,
+// while the run is open, and in lists.
 func TestRunsNameTheirAgentsVersion(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

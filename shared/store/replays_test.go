@@ -8,7 +8,7 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// resultFor returns the result of a stored run that was read together with its result.
+// resultFor returns the result of a stored run. It panics if the result was not read.
 func resultFor(run rundb.StoredRun) []byte {
 	result, err := run.Result()
 	if err != nil {
@@ -17,8 +17,8 @@ func resultFor(run rundb.StoredRun) []byte {
 	return result
 }
 
-// A batch of runs is read without large results. Replays and waiting requests later read the large
-// results by id. If the total size of a batch's results is large, only the sizes of the remaining
+// A batch of runs is read without large results. Repeated and waiting requests read large results
+// later, by id. Once the results of a batch reach a total size, only the sizes of the remaining
 // results are returned.
 func TestManyRunsAreReadWithoutLargeResults(t *testing.T) {
 	t.Parallel()

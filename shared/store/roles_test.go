@@ -15,7 +15,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// login creates a role that may log in. The role has only the privileges in more.
+// login creates a role that may log in. more lists its attributes and privileges.
 func login(t *testing.T, super *sql.DB, more string) (name, password string) {
 	t.Helper()
 	name, password = "parley_test_"+strings.ToLower(rand.Text()[:12]), rand.Text()
@@ -31,7 +31,7 @@ func mustExec(t *testing.T, db *sql.DB, query string) {
 	}
 }
 
-// loginAs returns dsn with another database, and with the name and password of another login.
+// loginAs returns the connection URL dsn with the given database, user name and password.
 func loginAs(t *testing.T, dsn, database, name, password string) string {
 	t.Helper()
 	address, err := url.Parse(dsn)
@@ -42,8 +42,8 @@ func loginAs(t *testing.T, dsn, database, name, password string) string {
 	return address.String()
 }
 
-// If the owner may not create roles, the migration returns commands for an administrator. Executing
-// exactly these commands is enough.
+// If the database's owner may not create roles, the migration returns commands for an
+// administrator. After these commands, the migration succeeds.
 func TestAnOwnerWithoutRightsMigratesWithAnAdministratorsHelp(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -101,8 +101,8 @@ func withPath(t *testing.T, dsn, database string) string {
 	return address.String()
 }
 
-// wantService opens the address in the same way as the service. refused is a part of the expected
-// error, or "" if opening must succeed.
+// wantService opens the database at the address as the service does. refused is a part of the
+// expected error, or "" if opening must succeed.
 func wantService(t *testing.T, dsn, refused string) {
 	t.Helper()
 	s, err := store.Open(dsn, 2)

@@ -35,7 +35,7 @@ func (b *testEnv) answeredRun(question, answer string) string {
 	return run.ID
 }
 
-// finds returns the ids of the runs that a search finds.
+// finds returns the ids of the runs that a search for the words returns.
 func (b *testEnv) finds(f rundb.RunFilter, limit int) []string {
 	b.Helper()
 	found, next, err := b.s.Runs.SearchRuns(b.Context(), b.org, f, limit)
@@ -116,8 +116,8 @@ func TestRunsAreFoundByTheirWords(t *testing.T) {
 	}
 }
 
-// The words of a run are removed when the run is erased, whether or not they were already added,
-// and when its retention is over.
+// The index loses a run's words when the run is erased or its retention period ends. A run that is
+// erased before indexing is not indexed.
 func TestWordsOfRemovedRunsAreRemoved(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)
@@ -205,7 +205,7 @@ func TestSearchesGoBackThroughTime(t *testing.T) {
 		t.Errorf("found %d runs with a common word", len(got))
 	}
 
-	// A search with no time limit left makes one step per call.
+	// A search whose time limit has already passed still makes one step per call.
 	seen, before, steps := map[string]bool{}, "", 0
 	for ; steps < 3*runs; steps++ {
 		var found []string

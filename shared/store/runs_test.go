@@ -30,7 +30,7 @@ type testEnv struct {
 	slots int // number of slots of the only worker
 }
 
-// wideWindow is a number of slots that is too large for a test to fill.
+// wideWindow is a number of slots that is larger than any test needs.
 const wideWindow = 1000
 
 func newTestEnv(t *testing.T) *testEnv {
@@ -71,7 +71,7 @@ func (b *testEnv) run(key, session string) queuedb.NewRun {
 	return r
 }
 
-// automationsFor returns the lane of an organization's automations.
+// automationsFor returns the lane in which an organization's automations run.
 func automationsFor(org string) queuedb.Lane {
 	return queuedb.Lane{OrganizationID: org, Lane: domain.LaneAutomation}
 }
@@ -189,8 +189,8 @@ func TestAcceptGivesOneRunPerKeyUnderConcurrency(t *testing.T) {
 	askAtOnce(b, func() queuedb.NewRun { return b.run("the-key", "") })
 }
 
-// TestAcceptGivesOneRunPerKeyInASession tests runs with a session. They are accepted by
-// acceptQuery, which is another statement than the statement for runs without a session.
+// TestAcceptGivesOneRunPerKeyInASession tests runs with a session. acceptQuery accepts these runs;
+// runs without a session are accepted by another statement.
 func TestAcceptGivesOneRunPerKeyInASession(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -247,7 +247,7 @@ func askAtOnce(b *testEnv, run func() queuedb.NewRun) {
 	}
 }
 
-// Only new runs take slots. Repeated requests take none.
+// Only new runs take slots. Requests that repeat an idempotency key take none.
 func TestRowsThatAreNotRunsTakeNoSlots(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -320,7 +320,7 @@ func TestLimitBoundsDispatchedRunsAndFinishPassesSlotsOn(t *testing.T) {
 	if late := b.accept(window, b.run("", "")); late[0].Job != nil {
 		t.Error("a full window dispatched one more")
 	}
-	slices.Sort(runs[window:]) // the runs are in order, except that ids of the same millisecond may be in any order
+	slices.Sort(runs[window:]) // the runs are in order of acceptance, but the ids of one millisecond may be in any order
 	wantIDs(t, "after the first finish", b.finishAndNext(b.mustClaim(runs[0]), "x", window), runs[2])
 	done := b.finish(b.mustClaim(runs[1]), "x")
 	if freed := done.Freed[automationsFor(b.org)]; freed != (queuedb.Freed{Slots: 1, Waiting: true}) {

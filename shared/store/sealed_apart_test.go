@@ -9,8 +9,9 @@ import (
 	"parley/shared/testkit"
 )
 
-// Equal bytes are sealed differently in each organization, content and piece. If a person with
-// write access to the database copies a piece to another location, the piece cannot be read there.
+// Equal bytes are sealed differently for each organization, each content and each piece. If a
+// person with write access to the database copies a piece to another location, the piece cannot be
+// read there.
 func TestSealedContentsOpenOnlyAtTheirLocation(t *testing.T) {
 	t.Parallel()
 	const piece = 128 << 10 // size of the pieces that are sealed separately

@@ -9,8 +9,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// Each process lists the sealed values when it starts. For each kind of value, an index finds the
-// next value quickly, regardless of the number of values.
+// Each process lists the sealed values when it starts. The listing must use an index, so that its
+// duration does not depend on the number of values.
 func TestSealedValuesAreFoundByTheirIndexes(t *testing.T) {
 	t.Parallel()
 	db := testkit.SQL(t, testkit.Postgres(t))
@@ -45,7 +45,7 @@ func TestSealedValuesAreFoundByTheirIndexes(t *testing.T) {
 	}
 }
 
-// The service may change only the sealed values in a version of an agent.
+// The service may change only the sealed texts in a stored version of an agent.
 func TestAgentVersionsAreResealedAndNotChanged(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

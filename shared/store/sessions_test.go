@@ -49,7 +49,7 @@ func newStoredEnvFor(t *testing.T) *storedEnv {
 	return &storedEnv{&testEnv{T: t, s: s, org: account.Organization.ID, agent: agent.ID}, dsn, admin}
 }
 
-// chat returns a run for a message that a principal sends to a session.
+// chat returns the run for a message that a principal sends in the session with the given name.
 func (r *storedEnv) chat(principal, session, text string) queuedb.NewRun {
 	run := r.run("", session)
 	run.CallerKind, run.Principal, run.Lane, run.Retention = domain.CallerUser, principal, domain.LaneChat, 0
@@ -286,12 +286,12 @@ func (r *storedEnv) must(_ any, err error) {
 	}
 }
 
-// touched counts the pages of tables and indexes that f reads. A server process reports its reads
-// when it ends, so f gets a separate store, whose connections are closed before the count.
+// touched returns the number of table and index pages that f reads. A server process reports its
+// reads when it ends, so f gets a separate store, whose connections are closed before the count.
 func (r *storedEnv) touched(f func(s *store.Store)) int {
 	r.Helper()
 	tables := []string{"sessions", "runs", "open_runs", "blobs", "blob_chunks", "files", "documents", "run_documents"}
-	for _, table := range tables { // without this, the server's first access to the new rows would count, too
+	for _, table := range tables { // the server's first access to a new row reads additional pages, which must not count
 		r.raw(`ALTER TABLE ` + table + ` SET (autovacuum_enabled = false)`)
 	}
 	r.raw(`SELECT pg_stat_force_next_flush()`) // writes this connection's statistics now, and not during the measurement

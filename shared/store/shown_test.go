@@ -12,9 +12,9 @@ import (
 	"parley/shared/store/sessiondb"
 )
 
-// A cancelled run keeps the part of its answer that was shown. This is the text that was stored for
-// the session's history or, if there is none, the text in the checkpoints of the last attempt. The
-// session and its history have only the stored text.
+// A cancelled run keeps the part of its answer that was shown. This part is the text that was
+// stored for the session's history. Without such a text, it is the text in the checkpoints of the
+// last attempt, which the session and its history do not contain.
 func TestACancelledRunKeepsTheShownText(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -69,7 +69,7 @@ func TestACancelledRunKeepsTheShownText(t *testing.T) {
 			continue
 		}
 
-		// Another client stores the same text once more. The text stays in the history.
+		// A second client stores the same text. The text stays in the history.
 		if c.stored != nil {
 			b.heard(c.run.RunID, domain.Playback{Text: *c.stored})
 		}

@@ -17,8 +17,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// behindProxy returns a store that reaches PostgreSQL through a proxy. The test can make the proxy
-// hold back all data.
+// behindProxy returns a store that reaches PostgreSQL through a proxy. A test can make the proxy
+// stop forwarding data.
 func behindProxy(t *testing.T) (*store.Store, *testkit.FaultProxy, *sql.DB) {
 	t.Helper()
 	dsn := testkit.PostgresProcess(t).DSN()

@@ -92,8 +92,8 @@ func TestSourcesOfOrganizationsNeverMeet(t *testing.T) {
 	b.does("keep", foreign, false)
 }
 
-// A text is removed together with the last run that has read the text, by erasure or at the end of
-// the retention period.
+// The text of a source is removed together with the last run that has read it, by erasure or at the
+// end of the retention period.
 func TestATextIsRemovedWithItsLastReader(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)
@@ -135,7 +135,8 @@ func TestATextIsRemovedWithItsLastReader(t *testing.T) {
 	}
 	left("after pruning what is linked", 1, 1, 1)
 
-	// The previous release erases runs with the following statement, which deletes the steps.
+	// The previous release erases runs with the following statement, which also deletes their
+	// steps.
 	r.raw(`INSERT INTO steps (run_id, org_id, n, fence, step) SELECT run_id, org_id, 1, 1, '{}' FROM effects`)
 	r.raw(`DELETE FROM steps`)
 	left("after the release before", 1, 0, 0)
@@ -146,8 +147,8 @@ func TestATextIsRemovedWithItsLastReader(t *testing.T) {
 	left("in the end", 0, 0, 0)
 }
 
-// Texts are read repeatedly while the last runs that read them are removed. No link to a missing
-// text may remain, and no text may remain at the end.
+// New runs read texts while the last runs that have read them are removed. No run may keep a link
+// to a missing text. At the end, no text may remain.
 func TestReadingWhileReadersGo(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)
@@ -188,7 +189,7 @@ func TestReadingWhileReadersGo(t *testing.T) {
 	}
 }
 
-// A text that is due for removal is not removed while a run reads it again.
+// A text that is due for removal is not removed if a run reads it again at that moment.
 func TestPruningSkipsTextsBeingRead(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

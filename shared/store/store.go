@@ -64,7 +64,7 @@ func OpenOwner(dsn string, conns int) (*Store, error) {
 	return New(db), nil
 }
 
-// On opens the database like pg.On and adds the domain stores.
+// On is like pg.On and adds the domain stores.
 func On(connector driver.Connector, conns int) *Store { return New(pg.On(connector, conns)) }
 
 // New creates the domain stores on a database.

@@ -36,7 +36,7 @@ func TestRetentionPassesByARunThatCannotBeRemoved(t *testing.T) {
 	}
 }
 
-// A statement that takes long to prepare delays no other statement.
+// A statement that takes long to prepare does not delay other statements.
 func TestASlowPrepareDelaysNoOtherStatement(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -76,7 +76,8 @@ func (b *testEnv) until(query string) {
 	}
 }
 
-// One transaction sums up the usage in a period. Other transactions wait for the result.
+// One transaction computes the usage of a period. Transactions that need the same result wait for
+// it.
 func TestBudgetIsSeededByOneTransaction(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

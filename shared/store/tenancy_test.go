@@ -34,7 +34,7 @@ import (
 // tenant is an organization that has one resource of every kind.
 type tenant struct {
 	*testEnv
-	canary  string // text that occurs in all of the organization's texts
+	canary  string // text that occurs in every text of the organization
 	ended   string // finished run in session "s", with the key "k" and seq 1
 	held    lease.Held
 	waiting string
@@ -90,8 +90,8 @@ func newTenant(t *testing.T, s *store.Store, raw *sql.DB, name string) *tenant {
 	return o
 }
 
-// receive creates a hook, a delivery without a run, and a run that is coalescing deliveries with a
-// coalescing key.
+// receive creates a hook, a delivery without a run, and a run that is coalescing the deliveries
+// with a coalescing key.
 func (o *tenant) receive() {
 	o.Helper()
 	m := &hookEnv{testEnv: o.testEnv, key: o.key}
@@ -109,14 +109,14 @@ func (o *tenant) receive() {
 		VALUES ($1, 'k', $2, $3, 1, to_json($4::text), now(), now() + interval '1 hour')`, o.hook, o.org, o.waiting, o.canary)
 }
 
-// deliveryAs returns a delivery to o's hook that names the organization org.
+// deliveryAs returns a delivery to o's hook. The delivery claims to belong to the organization org.
 func (o *tenant) deliveryAs(org, name string) queuedb.NewDelivery {
 	d := (&hookEnv{testEnv: o.testEnv, key: o.key, hook: domain.Hook{ID: o.hook}}).delivery(name)
 	d.OrganizationID, d.Run.OrganizationID = org, org
 	return d
 }
 
-// past returns the name that o's removed runs have both as their agent and as their automation.
+// past returns a name that o's removed runs have as their agent and as their automation.
 func (o *tenant) past() string { return "past-" + o.canary }
 
 // callTools creates a tool set, two effects and a source. One effect is ready, and the other waits
@@ -139,7 +139,7 @@ func (o *tenant) callTools(waits queuedb.NewRun) {
 	o.park(held, domain.ActionApproval, executiondb.Chunk{})
 }
 
-// digest returns a digest of all rows of an organization, as a superuser sees them.
+// digest returns a hash of all rows of an organization, as a superuser reads them.
 func (o *tenant) digest() string {
 	o.Helper()
 	sum := sha256.New()
@@ -155,7 +155,8 @@ func (o *tenant) digest() string {
 	return fmt.Sprintf("%x", sum.Sum(nil))
 }
 
-// traces returns the texts that identify an organization.
+// traces returns the texts whose appearance in a result shows that it contains data of the
+// organization.
 func (o *tenant) traces() []string {
 	return []string{o.canary, o.org, o.agent, o.ended, o.held.RunID, o.waiting, o.key, o.parked, o.source, o.file, o.doc, o.hook, o.endpoint, o.notification}
 }
@@ -166,8 +167,8 @@ type probe struct {
 	ask  func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error)
 }
 
-// all returns the values that the pointers of a result point to, because a printed pointer does not
-// show its target.
+// all dereferences the pointers in a result, because a printed pointer does not show the value that
+// it points to.
 func all[T any](list []*T, err error) (any, error) {
 	var out []T
 	for _, p := range list {
@@ -479,7 +480,7 @@ var probes = []probe{
 		for i := range values {
 			values[i].OrganizationID = org
 		}
-		_, err := s.Seals.Reseal(ctx, org, values, overwriting{}) // returns the ids that are passed to the resealer
+		_, err := s.Seals.Reseal(ctx, org, values, overwriting{}) // the result only repeats the given values
 		return nil, err
 	}},
 	{"CreateHook", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
@@ -543,8 +544,8 @@ func (o *tenant) ifDone(done bool) string {
 	return ""
 }
 
-// sessionName returns the session "s" with its key. The test can compute the key; a caller of
-// another organization cannot.
+// sessionName returns the name of the session "s" with its key. A caller of another organization
+// cannot compute this key.
 func (o *tenant) sessionName(org string) sessiondb.SessionName {
 	return sessiondb.SessionName{OrganizationID: org, TargetID: o.agent, SessionID: "s", Key: contract.Hash(o.org, o.agent, "s")}
 }
@@ -577,8 +578,8 @@ func TestOrganizationsAreKeptApart(t *testing.T) {
 	wantApart(t, s, b, a)
 }
 
-// TestForgottenConditionsLeakNothing repeats the test with statements that lack their condition on
-// the organization. If the policies do not apply to the connection, nearly every probe then
+// TestForgottenConditionsLeakNothing runs the probes with statements whose condition on the
+// organization is removed. If the policies do not apply to the connection, nearly every probe then
 // succeeds, which shows that the test would detect a leak.
 func TestForgottenConditionsLeakNothing(t *testing.T) {
 	t.Parallel()
@@ -646,7 +647,8 @@ func sabotaged(t *testing.T, dsn string) (*store.Store, *testkit.Sabotage) {
 	return s, by
 }
 
-// If the name of an organization looks like a list of organizations, it is not parsed as a list.
+// The name of an organization is never parsed as a list of organizations, even if it looks like
+// one.
 func TestAnOrganizationIsNotParsedAsAList(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)

@@ -49,7 +49,7 @@ func (b *testEnv) wantTimeline(what, runID string, want ...string) {
 	}
 }
 
-// countNotes counts the rows that are stored only for timelines.
+// countNotes counts the rows of attempts and waits, which are stored only for timelines.
 func (b *testEnv) countNotes() (n int) {
 	b.Helper()
 	if err := b.raw.QueryRowContext(b.Context(), `SELECT count(*) FROM run_attempts`).Scan(&n); err != nil {
@@ -67,7 +67,7 @@ func (b *testEnv) journal(held lease.Held, first int, steps ...string) {
 	}
 }
 
-// again claims a run again for another attempt, in the same way as a worker.
+// again claims a run for another attempt, as a worker does.
 func (b *testEnv) again(runID string) *executiondb.Claimed {
 	b.Helper()
 	b.exec(`UPDATE open_runs SET not_before = NULL WHERE run_id = $1`, runID)
@@ -133,9 +133,9 @@ func (b *testEnv) ignoreUptime() {
 	}
 }
 
-// A completed turn shows the beginning of its text and its calls. The answer of a run contains the
-// texts of all its turns, but the last turn shows only its own text. With an output contract, the
-// answer is the text of the last turn.
+// On the timeline, a completed turn shows the beginning of its text and its calls. The answer of a
+// run contains the texts of all its turns, but the last turn shows only its own text. With an
+// output contract, the answer is the text of the last turn.
 func TestATimelineShowsTexts(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -204,8 +204,8 @@ func TestATimelineOfManyAttempts(t *testing.T) {
 	fourth := b.again(runID)
 	back(fourth, nil)
 	fifth := b.again(runID)
-	b.note(fifth) // as if the reply to the first write had been lost
-	b.note(third) // as if a worker had been frozen before it wrote
+	b.note(fifth) // a second write of the same record, as if the reply to the first write had been lost
+	b.note(third) // a late write, as if the worker had been frozen before it
 	b.finish(fifth, "answer")
 	got := b.timeline(runID)
 	for _, want := range []string{
@@ -221,8 +221,8 @@ func TestATimelineOfManyAttempts(t *testing.T) {
 	}
 }
 
-// The end of a first attempt may have been recorded by the previous release, or may not have been
-// recorded at all.
+// The timeline is also correct if the previous release recorded the end of a first attempt, or if
+// the end is not recorded.
 func TestUnrecordedAttempts(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -199,7 +199,7 @@ type iotestNothing struct{}
 
 func (iotestNothing) Read([]byte) (int, error) { return 0, nil }
 
-// An upload without a link is removed after an hour.
+// An upload that nothing refers to is removed after an hour.
 func TestUploadsWithoutDocumentsAreSwept(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -226,7 +226,7 @@ func TestTheSameContentUploadedConcurrentlyIsStoredOnce(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range ids {
 			all.Go(func() {
-				if i%3 == 2 { // the content is also a file of a run
+				if i%3 == 2 { // the same content is also a file of a run
 					b.make(b.claimedRun(), "c", blobdb.NewFile{Name: "x", Content: content})
 					return
 				}
@@ -244,7 +244,7 @@ func TestTheSameContentUploadedConcurrentlyIsStoredOnce(t *testing.T) {
 	}
 }
 
-// No content is stored in plain text. A process that has the keys can read a content, and a process
+// No content is stored in plain text. A process that has the keys can read it, and a process
 // without the keys gets an error.
 func TestSealedContents(t *testing.T) {
 	t.Parallel()
@@ -286,14 +286,14 @@ func TestSealedContents(t *testing.T) {
 	wrong.Seals.SealContents(newSealer(t, anotherKey))
 	read("another key", wrong, secrets.ErrSealed)
 
-	// Data that was copied to another location cannot be opened.
+	// Sealed data that was copied to another location cannot be opened.
 	b.exec(`UPDATE blob_chunks c SET data = o.data FROM blob_chunks o WHERE c.hash = o.hash AND c.n = 1 AND o.n = 0`)
 	if _, err := original(t.Context(), s, b.org, doc.ID); !errors.Is(err, secrets.ErrSealed) {
 		t.Errorf("one chunk in place of another: %v", err)
 	}
 }
 
-// A content may be partly sealed, because processes with different settings may have written its
+// A blob may be partly sealed, because processes with different settings may have written its
 // chunks.
 func TestContentsSealedInPart(t *testing.T) {
 	t.Parallel()
@@ -313,7 +313,7 @@ func TestContentsSealedInPart(t *testing.T) {
 	b.wantOriginal(doc.ID, content)
 }
 
-// The test does not run in parallel, because the allocations of other tests would count.
+// The test does not run in parallel, because it would count the allocations of other tests.
 func TestALargeUploadIsNotInMemory(t *testing.T) { //nolint:paralleltest // see above
 	b := newTestEnv(t)
 	b.s.Seals.SealContents(newSealer(t, oneKey))

@@ -17,7 +17,7 @@ import (
 )
 
 // ended inserts a run with the given acceptance time and duration. If status is "", the run is
-// still in progress.
+// still open.
 func (b *testEnv) ended(agent string, at time.Time, status string, took time.Duration) {
 	b.Helper()
 	var finished *time.Time
@@ -41,8 +41,8 @@ func (b *testEnv) usage(f usagedb.UsageFilter, now time.Time) domain.UsageReport
 	return out
 }
 
-// shown formats the intervals that have runs as text: number of the interval, runs by status,
-// tokens and percentiles.
+// shown formats the intervals that contain runs as text: number of the interval, runs by status,
+// tokens and percentiles of durations.
 func shown(of domain.UsageReport) string {
 	var out []string
 	write := func(name string, c domain.Consumption) {
@@ -79,7 +79,7 @@ func TestUsageByIntervals(t *testing.T) {
 	b.ended(b.agent, hour, "", 0)
 	b.ended(b.agent, now.Add(-time.Microsecond), "completed", 1500*time.Microsecond)
 	b.ended(b.agent, now, "completed", time.Second)                       // too late to be counted
-	b.ended(b.agent, now.Add(-time.Minute), "completed", -20*time.Second) // duration of a run during which the clock was set back
+	b.ended(b.agent, now.Add(-time.Minute), "completed", -20*time.Second) // a negative duration: the clock was set back during the run
 	other.ended(b.agent, hour, "completed", time.Hour)
 	for what, c := range map[string]struct {
 		filter usagedb.UsageFilter
@@ -108,7 +108,7 @@ func TestUsageByIntervals(t *testing.T) {
 	}
 }
 
-// The cost of an erased run stays counted.
+// The cost of an erased run still counts.
 func TestErasedRunsAreCounted(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -147,7 +147,7 @@ func TestUsageOfManyRuns(t *testing.T) {
 	}
 }
 
-// If counting usage takes too long, it is aborted with an error.
+// If the computation of a usage report takes too long, it is aborted with an error.
 func TestUsageThatTakesTooLong(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

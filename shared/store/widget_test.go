@@ -11,7 +11,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// widgetAgent creates an agent whose widget lists origins.
+// widgetAgent creates an agent with a widget that the given origins may embed.
 func (b *testEnv) widgetAgent(enabled bool, origins ...string) domain.Agent {
 	b.Helper()
 	a, err := b.s.Agents.CreateAgent(b.Context(), b.org, domain.Agent{
@@ -76,8 +76,8 @@ func TestWidgetsAreFoundByAgentAndByOrigin(t *testing.T) {
 	}
 }
 
-// A binary that does not support identity secrets may write an agent. The agent's identity secret
-// then stays unchanged.
+// If a binary that does not support identity secrets writes an agent, the agent's identity secret
+// stays unchanged.
 func TestIdentitySecretsHaveASeparateColumn(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -111,7 +111,8 @@ func TestOriginsAreFoundByAnIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() }) // the connection is only for this test
-	// The following statements run as the function's owner, under the owner's policies.
+	// The following statements run with the privileges of the function's owner, to whom the owner's
+	// policies apply.
 	if _, err := conn.ExecContext(t.Context(), `SET ROLE parley_system`); err != nil {
 		t.Fatal(err)
 	}

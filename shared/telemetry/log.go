@@ -14,7 +14,7 @@ import (
 func Logger(cfg config.Logging, service string) zerolog.Logger {
 	level, err := zerolog.ParseLevel(cfg.LogLevel)
 	if err != nil {
-		level = zerolog.InfoLevel // kong validates configured levels, so the level is not set
+		level = zerolog.InfoLevel // not reached for configured levels, which kong has validated
 	}
 	zerolog.TimeFieldFormat = "2006-01-02T15:04:05.000Z07:00"
 

@@ -8,8 +8,7 @@ func All() []domain.Template {
 }
 
 // DemoSuggestions returns the suggested questions of the demo agent. The offline model answers each
-// of them without the web: from the documents that are uploaded with the agent, or by running
-// Python.
+// of them from the agent's documents or by running Python, without access to the web.
 func DemoSuggestions() []string {
 	return []string{
 		"How long is the guarantee on a lamp?",
@@ -49,7 +48,7 @@ Never ask for a password or a full card number, and if a customer sends one, adv
 	}
 }
 
-// researcher is a template for answers from web searches.
+// researcher is a template for answering questions by web searches.
 func researcher() domain.Template {
 	return domain.Template{
 		ID:          "tpl_researcher",

@@ -20,10 +20,11 @@ import (
 // compiles everything.
 const buildWithin = 15 * time.Minute
 
-// builds contains one builder per program, for this test process.
+// builds contains a builder for each program that this test process has used.
 var builds sync.Map // builder by directory and package
 
-// builder builds the program in its first call and returns the same path in later calls.
+// builder builds the program in its first call and returns its path. Later calls return the same
+// path.
 type builder func() (string, error)
 
 // BuildBinary builds the Go main package in a directory, and returns the path of the program. The
@@ -137,7 +138,7 @@ func programName(dir, pkg string) string {
 	return filepath.Base(filepath.Dir(pkg))
 }
 
-// awaitLock waits for a lock that another process holds.
+// awaitLock takes a file lock, and waits while another process holds it.
 func awaitLock(ctx context.Context, path string) (*lifecycle.Lock, error) {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()

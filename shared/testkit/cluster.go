@@ -18,8 +18,8 @@ import (
 	"parley/shared/store/pgserver"
 )
 
-// privateSettings returns the settings of a server that many tests use, and whose data may be lost
-// in a crash.
+// privateSettings returns settings for a PostgreSQL server that many tests use. Its data may be
+// lost in a crash.
 func privateSettings() map[string]string {
 	return map[string]string{
 		"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off",
@@ -44,7 +44,8 @@ func copyCluster(ctx context.Context, dir string) error {
 	return nil
 }
 
-// cachedCluster returns the path of the data directory to copy.
+// cachedCluster returns the path of the data directory that copyCluster copies. It creates the
+// directory if it is missing.
 var cachedCluster = sync.OnceValues(func() (path string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), setUpWithin)
 	defer cancel()
@@ -78,10 +79,10 @@ var cachedCluster = sync.OnceValues(func() (path string, err error) {
 	return path, makeCluster(ctx, dir, path)
 })
 
-// dropClusters removes clusters with other schemas that have not been used for days. It ignores
-// errors.
+// dropClusters removes the cached clusters of other schemas that have not been used for days. It
+// ignores errors.
 func dropClusters(cache string) {
-	made, _ := filepath.Glob(filepath.Join(cache, "cluster-*")) // there is no error, because the pattern is valid
+	made, _ := filepath.Glob(filepath.Join(cache, "cluster-*")) // Glob fails only for malformed patterns, and this one is valid
 	for _, dir := range made {
 		if info, err := os.Stat(filepath.Join(dir, "done")); err == nil && time.Since(info.ModTime()) > 48*time.Hour {
 			_ = os.RemoveAll(dir)

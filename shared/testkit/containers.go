@@ -87,8 +87,8 @@ func publishedAt(ctx context.Context) (netip.Addr, error) {
 	return netip.IPv4Unspecified(), nil
 }
 
-// published publishes a port on only one IP address. Otherwise an engine may choose different ports
-// for IPv4 and IPv6, and clients may connect to either.
+// published returns the option that publishes a port on only one IP address. Otherwise an engine
+// may choose different ports for IPv4 and IPv6, and clients may connect to either.
 func published(port string, at netip.Addr) testcontainers.CustomizeRequestOption {
 	return testcontainers.WithHostConfigModifier(func(host *container.HostConfig) {
 		host.PortBindings = network.PortMap{network.MustParsePort(port): {{HostIP: at}}}
@@ -107,8 +107,8 @@ func image(key, usual string) string {
 	return usual
 }
 
-// removeAtEnd makes the reaper remove a container after this process has ended. The reaper of
-// testcontainers also does this, if its image is available.
+// removeAtEnd makes the reaper script remove a container after this process has ended. The reaper
+// of testcontainers also does this, if its image is available.
 func removeAtEnd(c testcontainers.Container) error {
 	own, err := ownResources()
 	if err != nil {

@@ -19,16 +19,16 @@ type Disk struct {
 // fillerName is the name of the file that fills a disk.
 const fillerName = "filler"
 
-// MemoryDisk mounts a small file system in memory until the test ends. If that is not possible on
-// this machine, the error is the reason.
+// MemoryDisk mounts a small file system in memory until the test ends. It returns an error if this
+// is not possible on the machine.
 func MemoryDisk(tb testing.TB, mebibytes int) (*Disk, error) {
 	tb.Helper()
 	return mount(tb, "tmpfs", "-t", "tmpfs", "-o", fmt.Sprintf("size=%dm", mebibytes), "tmpfs")
 }
 
 // ImageDisk mounts a small ext4 file system from a file until the test ends. Data synced on this
-// file system reaches the underlying disk. If mounting is not possible on this machine, the error
-// is the reason.
+// file system reaches the underlying disk. It returns an error if this is not possible on the
+// machine.
 func ImageDisk(tb testing.TB, mebibytes int) (*Disk, error) {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "image")

@@ -26,7 +26,7 @@ import (
 )
 
 // If roleKey is set in the environment, this test binary does not run its tests. It acts as a
-// process for StartProcess, or as a run of tests that is killed.
+// process that StartProcess starts, or as a test process that is killed.
 const roleKey = "TESTKIT_TEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	switch role {
 	case "":
 		m.Run()
-	case "web": // reports ready, and then serves the port in args
+	case "web": // reports that it is ready, and then serves HTTP on the port in args
 		fmt.Println("starting")
 		server := &http.Server{Addr: "127.0.0.1:" + args, ReadHeaderTimeout: time.Second}
 		fmt.Println("listening", os.Getpid())
@@ -107,7 +107,7 @@ func TestPostgresIsDroppedUnderItsUsers(t *testing.T) { //nolint:tparallel // lo
 		if err := db.PingContext(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		// The process is left running, as after a failed test.
+		// The process is still running at the end of the test, as after a failed test.
 	})
 	db, err := sql.Open("postgres", dsn)
 	if err != nil {
@@ -253,7 +253,7 @@ func TestReadyURL(t *testing.T) {
 	<-ready
 }
 
-// recorder is a testing.TB that records a failure instead of failing the test.
+// recorder is a testing.TB that records failures instead of failing the test.
 type recorder struct {
 	testing.TB
 
@@ -364,7 +364,7 @@ func childFor(t *testing.T, output string) (pid int) {
 	return pid
 }
 
-// running reports whether a process is running. A zombie is not.
+// running reports whether a process is running. A zombie does not count.
 func running(pid int) bool {
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	return err == nil && len(line) > 0
@@ -390,7 +390,7 @@ func TestVictim(t *testing.T) { //nolint:paralleltest // alone in its process
 	if err != nil {
 		t.Fatal(err)
 	}
-	pid := query(t, dsn, "SELECT pg_backend_pid()") // a backend of the private server, which ends with its postmaster
+	pid := query(t, dsn, "SELECT pg_backend_pid()") // id of a backend of the private server, which ends together with its postmaster
 	fmt.Println("victim", own.dir, p.PID(), childFor(t, p.Output()), postgres.PID(), postmaster(t, own.dir), pid, url)
 	select {}
 }
@@ -416,7 +416,7 @@ func TestNothingOutlivesAKilledRun(t *testing.T) {
 		end  func(process *os.Process, stdin io.Closer) error
 	}{
 		{"killed", func(process *os.Process, _ io.Closer) error { return process.Kill() }},
-		// This case is like a timeout, after which go test ends the process by a panic, without
+		// This case simulates a timeout, after which go test ends the process by a panic, without
 		// cleanups.
 		{"panics", func(_ *os.Process, stdin io.Closer) error { return stdin.Close() }},
 	}

@@ -7,9 +7,9 @@ import (
 	"strconv"
 )
 
-// killMarked kills the processes with the mark in their environment, even if they have moved to
-// another process group, session or parent. It works only if /proc shows the environments of
-// processes.
+// killMarked kills all processes whose environment contains the mark, even if they have moved to
+// another process group, session or parent. It works only on systems where /proc shows the
+// environments of processes.
 func killMarked(mark string) {
 	// Several rounds are necessary, because a process may start another one before it is killed.
 	for range 5 {
@@ -19,11 +19,11 @@ func killMarked(mark string) {
 	}
 }
 
-// killRound kills the marked processes and returns their number.
+// killRound kills the marked processes that exist now, and returns their number.
 func killRound(mark string) (killed int) {
 	environments, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {
-		return 0 // unreachable: only a malformed pattern is an error, and this pattern is valid
+		return 0 // never happens: Glob fails only for malformed patterns, and this one is valid
 	}
 
 	for _, path := range environments {
@@ -35,8 +35,8 @@ func killRound(mark string) (killed int) {
 		if err != nil {
 			continue
 		}
-		// The environment is read after the process is opened, so that the signal cannot reach
-		// another process that reuses the id.
+		// Read the environment after opening the process, so that the signal cannot reach another
+		// process that reuses the id.
 		environment, err := os.ReadFile(path)
 		if err == nil && hasPair(environment, mark) && process.Kill() == nil {
 			killed++
@@ -47,7 +47,7 @@ func killRound(mark string) (killed int) {
 	return killed
 }
 
-// hasPair reports whether mark is one of the NUL-terminated pairs.
+// hasPair reports whether mark is one of the NUL-terminated pairs of an environment.
 func hasPair(environment []byte, mark string) bool {
 	for pair := range bytes.SplitSeq(environment, []byte{0}) {
 		if string(pair) == mark {

@@ -26,7 +26,7 @@ import (
 const sharedWithin = 5 * time.Minute
 
 // NATS returns the URL of a NATS server with JetStream on loopback that only this test uses: a
-// private server, or the shared server. The server has none of Parley's streams.
+// private server, or the shared server. The server initially has none of Parley's streams.
 func NATS(tb testing.TB) string {
 	tb.Helper()
 	url, err := configuredNATS()
@@ -60,7 +60,7 @@ var borrowers = struct {
 	byURL map[string]testing.TB
 }{byURL: map[string]testing.TB{}}
 
-// borrow gives the shared server to one test on the machine at a time.
+// borrow gives the shared server to one test at a time, among all test processes on the machine.
 func borrow(tb testing.TB, url string) string {
 	tb.Helper()
 	borrowers.Lock()
@@ -71,7 +71,8 @@ func borrow(tb testing.TB, url string) string {
 	}
 
 	if holder != nil && strings.HasPrefix(tb.Name(), holder.Name()+"/") {
-		// The lock would never become free, because the test would wait for its own parent.
+		// The test would wait for its parent test, which holds the lock, so the lock would never
+		// become free.
 		tb.Fatalf("testkit: %s uses the shared NATS server: request it either in that test or in its subtests, not in both", holder.Name())
 	}
 
@@ -113,7 +114,7 @@ func returnServer(tb testing.TB, url string, lock *lifecycle.Lock) {
 	}
 }
 
-// removeStreams deletes Parley's streams. The server may have other streams, too.
+// removeStreams deletes Parley's streams and keeps all other streams.
 func removeStreams(ctx context.Context, url string) error {
 	nc, err := nats.Connect(url, nats.Timeout(10*time.Second))
 	if err != nil {

@@ -13,8 +13,9 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// Ports for tests are in this range. It is below the ports that systems use for outgoing
-// connections (from 32768 on), so that a restarted server finds its port free.
+// Test ports are in the following range. It is below the range that systems use for outgoing
+// connections (from 32768 on), so the port of a stopped server stays free until the server
+// restarts.
 const (
 	firstPort = 20000
 	portCount = 4000

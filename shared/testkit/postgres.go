@@ -19,7 +19,7 @@ import (
 	"parley/shared/store/pgserver"
 )
 
-// setUpWithin is the time limit for the creation of a server and its template.
+// setUpWithin is the time limit for creating a server and its template database.
 const setUpWithin = 5 * time.Minute
 
 // Postgres returns the URL of an empty database with Parley's schema that only this test uses. The
@@ -47,7 +47,7 @@ func Postgres(tb testing.TB) string {
 	return server.dsn(name)
 }
 
-// databases is a server on which tests create databases.
+// databases describes a server on which tests create databases.
 type databases struct {
 	dsn      func(database string) string
 	admin    *sql.DB // connected to the server's maintenance database
@@ -55,7 +55,7 @@ type databases struct {
 	copying  string // clause of CREATE DATABASE that selects the fastest way to copy the template; empty: the server's default
 }
 
-// testDatabases is initialized at the first use, once per test process.
+// testDatabases is initialized once per test process, at its first use.
 var testDatabases = sync.OnceValues(func() (*databases, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), setUpWithin)
 	defer cancel()
@@ -80,8 +80,8 @@ var testDatabases = sync.OnceValues(func() (*databases, error) {
 	return made, nil
 })
 
-// privatePostgres starts a server that runs until this process ends. The server then gets a signal,
-// and the reaper makes sure that it stops.
+// privatePostgres starts a server that runs until this process ends. The kernel then signals the
+// server to stop, and the reaper script makes sure that it does.
 func privatePostgres(ctx context.Context) (*pgserver.Server, error) {
 	own, err := ownResources()
 	if err != nil {

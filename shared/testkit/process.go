@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// pollInterval is how often a process is checked for readiness.
+	// pollInterval is the interval between two checks whether a process is ready.
 	pollInterval = 10 * time.Millisecond
 	// defaultReadyWithin is long, because machines that run many tests are slow.
 	defaultReadyWithin = 60 * time.Second
@@ -49,7 +49,7 @@ type Process struct {
 	command Command
 	mark    string
 	logPath string
-	logFrom int64 // offset at which the output of the current start begins
+	logFrom int64 // offset in the log file at which the output of the current start begins
 	child   *lifecycle.Child
 }
 

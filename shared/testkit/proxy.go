@@ -15,7 +15,7 @@ import (
 //	client ──requests──▶ proxy ──▶ target
 //	client ◀──replies─── proxy ◀── target
 //
-// A cut holds data back without losing any, as TCP does while packets are lost: at both ends, the
+// A cut holds data back and loses none, like TCP while packets are lost: at both ends, the
 // connection is open but silent. Reset breaks connections.
 type FaultProxy struct {
 	target   string
@@ -23,14 +23,14 @@ type FaultProxy struct {
 	group    sync.WaitGroup
 
 	mu       sync.Mutex
-	changed  chan struct{} // closed and replaced whenever one of the following fields changes
+	changed  chan struct{} // closed and replaced whenever the cuts, the delay or the closed state change
 	blocked  [2]bool       // by direction
 	delay    time.Duration
 	links    map[*link]struct{}
 	finished bool
 }
 
-// direction is the direction in which data passes the proxy.
+// direction is one of the two directions in which data passes the proxy.
 type direction int
 
 const (
@@ -144,7 +144,7 @@ func (p *FaultProxy) remove(served *link) {
 	delete(p.links, served)
 }
 
-// reset closes both connections with a TCP reset.
+// reset closes both connections of the link with a TCP reset.
 func (l *link) reset() {
 	for _, conn := range []net.Conn{l.client, l.target} {
 		if tcp, ok := conn.(*net.TCPConn); ok {
@@ -154,15 +154,16 @@ func (l *link) reset() {
 	}
 }
 
-// piece is the result of one read. The last piece has the reader's error.
+// piece is the result of one read. The last piece of a connection contains the reader's error.
 type piece struct {
 	data []byte
 	due  time.Time
 	err  error
 }
 
-// copyDirection copies one direction until it ends, and then closes the other side in the same way.
-// It reads and writes concurrently, so that a delay adds latency and does not reduce throughput.
+// copyDirection copies one direction until it ends, and then closes the receiving connection in the
+// same way as the sending one was closed. It reads and writes concurrently, so that a delay adds
+// latency and does not reduce throughput.
 func (p *FaultProxy) copyDirection(way direction, to, from net.Conn) {
 	pieces := make(chan piece, 256)
 	go p.read(from, pieces)
@@ -181,8 +182,8 @@ func (p *FaultProxy) copyDirection(way direction, to, from net.Conn) {
 	}
 }
 
-// end closes a connection in the same way in which the other connection was closed: without an
-// error or by a reset.
+// end closes a connection in the way that how describes: it sends the end of the data after io.EOF,
+// and resets the connection after any other error.
 func end(to net.Conn, how error) {
 	tcp, ok := to.(*net.TCPConn)
 	switch {
@@ -216,8 +217,8 @@ func (p *FaultProxy) deliver(way direction, to net.Conn, next piece) error {
 	return err
 }
 
-// await returns when due has passed and the direction is not held back, or when the
-// proxy is closed.
+// await returns when the time due has come and the direction is not held back, or when the proxy is
+// closed.
 func (p *FaultProxy) await(way direction, due time.Time) {
 	timer := time.NewTimer(time.Until(due))
 	defer timer.Stop()

@@ -2,5 +2,5 @@
 
 package testkit
 
-// Race reports whether this test process has the race detector.
+// Race reports whether this test process was built with the race detector.
 const Race = true

@@ -15,12 +15,13 @@ import (
 	"testing"
 )
 
-// markKey is the environment variable that identifies the processes of a test process.
+// markKey is the name of the environment variable whose value identifies the processes that belong
+// to a test process.
 const markKey = "PARLEY_TEST_RUN"
 
-// reaperScript waits until the test process is gone, which closes the script's standard input, and
-// then cleans up. $1 is the directory, $2 the mark. It kills the processes several times, because a
-// process may start another process before it is killed.
+// reaperScript waits until its standard input is closed, which shows that the test process is gone,
+// and then cleans up. $1 is the directory, and $2 the mark. It kills the processes several times,
+// because a process may start another process before it is killed.
 const reaperScript = `
 cat >/dev/null
 for script in "$1"/*.end; do
@@ -48,14 +49,14 @@ while [ -e "$1" ] && [ $tries -lt 100 ]; do
 done
 `
 
-// processResources are the resources of this test process.
+// processResources are the resources that all tests of this process share.
 type processResources struct {
 	dir  string // directory of all files
 	mark string // "key=value" in the environment of all processes that the tests start
 	pipe *os.File
 }
 
-// ownResources is created at the first use.
+// ownResources returns the resources of this test process. Its first call creates them.
 var ownResources = sync.OnceValues(newBelongings)
 
 func newBelongings() (*processResources, error) {
@@ -70,7 +71,7 @@ func newBelongings() (*processResources, error) {
 	return made, nil
 }
 
-// maximum size of the servers' data, and a reserve
+// maximum size of the servers' data, plus a reserve
 const (
 	memoryDir  = "/dev/shm"
 	memoryFree = 8 << 30
@@ -103,8 +104,8 @@ func availableMemory() uint64 {
 	return kib << 10
 }
 
-// watch starts the shell that cleans up. It runs in a new session, so that a signal that ends the
-// test process does not also end the shell.
+// watch starts the reaper script. The script runs in a new session, so that a signal that ends the
+// test process does not also end the script.
 func (b *processResources) watch() error {
 	reads, writes, err := os.Pipe()
 	if err != nil {
@@ -115,8 +116,8 @@ func (b *processResources) watch() error {
 	cmd := exec.CommandContext(context.Background(), "sh", "-c", reaperScript, "sh", b.dir, b.mark)
 	cmd.Stdin = reads
 	cmd.Dir = "/"
-	// If the test process itself has a mark, that mark is removed, because the reaper for the mark
-	// would kill the new shell.
+	// If the test process itself has a mark, remove that mark, because the other reaper would kill
+	// this one.
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, markKey+"=") })
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {

@@ -38,7 +38,7 @@ type Sabotage struct {
 	conditions atomic.Int64
 }
 
-// Sabotaged returns a connector that makes such connections through c.
+// Sabotaged returns a connector that makes such connections through the connector c.
 func Sabotaged(c driver.Connector) *Sabotage { return &Sabotage{Connector: c} }
 
 // Conditions returns the number of conditions removed so far. If it is 0, nothing was tested.
@@ -58,8 +58,8 @@ func (s *Sabotage) Connect(ctx context.Context) (driver.Conn, error) {
 }
 
 // wholeConn contains the methods that the pool requires of a connection, except those for
-// unprepared queries. Without those, the pool prepares each query, so that all queries pass through
-// PrepareContext.
+// unprepared queries. Without the latter, the pool prepares each query, so that all queries pass
+// through PrepareContext.
 type wholeConn interface {
 	driver.Conn
 	workingConn

@@ -16,7 +16,7 @@ import (
 	"parley/shared/store/pgserver"
 )
 
-// serverPatience is the time limit for starting or stopping a server that a test kills.
+// serverPatience is the time limit for starting or stopping a server of this file.
 const serverPatience = 2 * time.Minute
 
 // parleyDatabase is the migrated database of PostgresProcess.
@@ -119,7 +119,7 @@ func (p *PostgresServer) Term() {
 	}
 }
 
-// Restart starts the server again on the same port and data, after Kill9 or Term.
+// Restart starts the server again with the same port and data, after Kill9 or Term.
 func (p *PostgresServer) Restart() {
 	p.tb.Helper()
 	ctx, cancel := context.WithTimeout(p.tb.Context(), serverPatience)
@@ -135,7 +135,7 @@ func (p *PostgresServer) Restart() {
 type NATSServer struct {
 	*Process
 
-	// URL stays the same when the server restarts.
+	// URL returns the server's URL, which stays the same when the server restarts.
 	URL string
 }
 
@@ -179,7 +179,8 @@ func NATSBinary(tb testing.TB) string {
 	tb.Helper()
 	path := os.Getenv("PARLEY_NATS_SERVER")
 	if path == "" {
-		// nats-server is built from the module tools, which is not part of go.work.
+		// nats-server is built from the Go module in the directory tools, which is not part of
+		// go.work.
 		return build(tb, Root(tb)+"/tools", "github.com/nats-io/nats-server/v2", "", false, "GOWORK=off")
 	}
 	if _, err := os.Stat(path); err != nil {

@@ -41,8 +41,8 @@ func TestPostgresProcess(t *testing.T) {
 	}
 }
 
-// The processes of a killed server execute no more statements. This includes a busy process that
-// has not noticed the kill.
+// After Kill9, the processes of a server execute no more statements. This includes a busy process
+// that has not noticed that the server is gone.
 func TestAKilledPostgresStopsCompletely(t *testing.T) {
 	t.Parallel()
 	server := PostgresProcess(t)
@@ -119,7 +119,7 @@ func TestBuildBinary(t *testing.T) {
 	}
 }
 
-// pathFor returns the cache directory of a program built from dir.
+// pathFor returns the directory in the cache for a program that is built from dir.
 func pathFor(t *testing.T, dir string) string {
 	t.Helper()
 	path := build(t, dir, ".", "", Race)

@@ -11,8 +11,8 @@ import (
 	"parley/migrations"
 )
 
-// templateLock keeps test processes on a shared server from creating the template or the
-// roles concurrently.
+// templateLock is the lock that prevents test processes on a shared server from creating the
+// template or the roles concurrently.
 const templateLock = 0x7061726c // "parl"
 
 // makeTemplate creates the migrated database that is copied for each test. On a shared server, the
@@ -50,8 +50,8 @@ func (d *databases) makeTemplate(ctx context.Context) (err error) {
 	return d.migrate(ctx, conn)
 }
 
-// migrate uses a temporary database name until the migration is complete, so that an existing
-// template is always complete.
+// migrate creates the template under a temporary name and renames it after the migration, so that
+// an existing template is always complete.
 func (d *databases) migrate(ctx context.Context, conn *sql.Conn) error {
 	draft := d.template + "_draft"
 	for _, statement := range []string{

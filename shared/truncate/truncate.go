@@ -3,8 +3,8 @@ package truncate
 
 import "unicode/utf8"
 
-// Bytes returns the longest beginning of s that has at most limit bytes and ends between
-// characters.
+// Bytes returns the longest prefix of s that has at most limit bytes and ends at a character
+// boundary.
 func Bytes(s string, limit int) string {
 	if len(s) <= limit {
 		return s

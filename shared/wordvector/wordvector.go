@@ -10,8 +10,8 @@ import (
 )
 
 // Vector returns a unit vector that represents a text. The vector has size components. Vector is
-// deterministic. Texts that share words or parts of words have similar vectors. A text without
-// letters and digits has a unit vector, too.
+// deterministic. Texts that share words or parts of words have similar vectors. The vector of a
+// text without letters and digits is also a unit vector.
 func Vector(text string, size int) []float32 {
 	sums := make([]float64, size)
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
@@ -47,8 +47,8 @@ func Vector(text string, size int) []float32 {
 	return vector
 }
 
-// addFeature adds a word, or a part of a word, to the sums. The hash of the feature determines the
-// index and the sign of the added weight.
+// addFeature adds the weight of a feature, which is a word or a part of a word, to the sums. The
+// hash of the feature determines the index and the sign of the weight.
 func addFeature(sums []float64, feature string, weight float64) {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(feature)) // a hash never fails

@@ -44,7 +44,7 @@ func Parse(raw []byte) (Object, error) {
 	return object, nil
 }
 
-// valueFor converts a node, with its aliases and merges resolved.
+// valueFor converts a node to a value and resolves its aliases and merges.
 func valueFor(node *yaml.Node) (any, error) {
 	switch node.Kind { //nolint:exhaustive // scalars follow
 	case yaml.DocumentNode:
@@ -91,7 +91,7 @@ func valueFor(node *yaml.Node) (any, error) {
 	return value, nil
 }
 
-// Get returns the value of a key, or nil.
+// Get returns the value of a key, or nil if the key is missing.
 func (o Object) Get(key string) any {
 	for _, item := range o {
 		if item.Key == key {
@@ -101,7 +101,7 @@ func (o Object) Get(key string) any {
 	return nil
 }
 
-// Has reports whether there is a key, even if its value is null.
+// Has reports whether the mapping has a key, even if its value is null.
 func (o Object) Has(key string) bool {
 	for _, item := range o {
 		if item.Key == key {
@@ -111,7 +111,7 @@ func (o Object) Has(key string) bool {
 	return false
 }
 
-// At returns the object at a path of keys, or nil.
+// At returns the object at a path of keys, or nil if there is none.
 func (o Object) At(path ...string) Object {
 	for _, key := range path {
 		o, _ = o.Get(key).(Object)
@@ -119,28 +119,28 @@ func (o Object) At(path ...string) Object {
 	return o
 }
 
-// Text returns the string of a key, or "".
+// Text returns the value of a key if it is a string, and otherwise "".
 func (o Object) Text(key string) string {
 	text, _ := o.Get(key).(string)
 	return text
 }
 
-// Flag reports whether the value of a key is true.
+// Flag reports whether the value of a key is the boolean true.
 func (o Object) Flag(key string) bool { return o.Get(key) == true }
 
-// List returns the list of a key, or nil.
+// List returns the value of a key if it is a list, and otherwise nil.
 func (o Object) List(key string) []any {
 	list, _ := o.Get(key).([]any)
 	return list
 }
 
-// Texts returns the strings in the list of a key.
+// Texts returns the strings in the list that a key has as its value.
 func (o Object) Texts(key string) []string { return only[string](o.List(key)) }
 
-// Objects returns the objects in the list of a key.
+// Objects returns the objects in the list that a key has as its value.
 func (o Object) Objects(key string) []Object { return only[Object](o.List(key)) }
 
-// only returns the entries of a list that have type T.
+// only returns the elements of a list that have type T.
 func only[T any](list []any) []T {
 	var out []T
 	for _, entry := range list {
@@ -165,7 +165,8 @@ func (o Object) Members() iter.Seq2[string, Object] {
 // maxReferences bounds a chain of references.
 const maxReferences = 32
 
-// Resolve follows the $ref of an object within the document o, until there is none.
+// Resolve follows references ($ref) within the document o, and returns the first object that is not
+// a reference.
 func (o Object) Resolve(from Object) (Object, error) {
 	for range maxReferences {
 		ref := from.Text("$ref")
@@ -176,7 +177,7 @@ func (o Object) Resolve(from Object) (Object, error) {
 		if !local {
 			return nil, fmt.Errorf("%s is not in the document", ref)
 		}
-		// References in these documents contain no escaped characters.
+		// References in the documents that are read contain no escaped characters.
 		if from = o.At(strings.Split(path, "/")...); from == nil {
 			return nil, fmt.Errorf("there is no %s", ref)
 		}
@@ -185,8 +186,8 @@ func (o Object) Resolve(from Object) (Object, error) {
 	return nil, fmt.Errorf("%s refers to itself", from.Text("$ref"))
 }
 
-// JSON returns a value of a document as JSON, in the order of its objects and without escapes
-// for HTML.
+// JSON returns a value of a document as JSON. The members of objects keep their order, and HTML
+// characters are not escaped.
 func JSON(value any) ([]byte, error) {
 	var out bytes.Buffer
 	err := write(&out, value)

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ruleFile is a Prometheus rule file with only the fields that the checks use.
+// ruleFile is a Prometheus rule file, with only the fields that are checked here.
 type ruleFile struct {
 	Groups []struct {
 		Name  string  `json:"name"`
@@ -30,7 +30,7 @@ type alert struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-// board is a Grafana dashboard with only its Prometheus queries.
+// board is a Grafana dashboard, with only its Prometheus queries.
 type board struct {
 	Panels []struct {
 		ID      int    `json:"id"`
@@ -93,7 +93,7 @@ func checkRules(root string) (problems []error) {
 
 var alertName = regexp.MustCompile(`^Parley[A-Z][A-Za-z]+$`)
 
-// problems returns an error for each fault of an alert.
+// problems returns an error for each mistake in an alert.
 func (a alert) problems(chapters []string) (problems []error) {
 	if !alertName.MatchString(a.Alert) {
 		problems = append(problems, errors.New("the name is invalid"))

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// overlay is the directory of the kustomization to check, which includes the base.
+// overlay is the directory of the kustomization that is checked. It includes the base.
 const overlay = "deploy/k8s/overlays/example"
 
 // scaledObject is KEDA's type with only the fields that the manifests use. Decoding is strict, so
@@ -139,7 +139,7 @@ func decode[T any](raw []byte, into *map[string]*T) error {
 	return nil
 }
 
-// workload is an object that creates pods, with the template of the pods.
+// workload is an object that creates pods. It contains the template of these pods.
 type workload struct {
 	name     string
 	selector *metav1.LabelSelector // nil for a Job

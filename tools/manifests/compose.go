@@ -86,7 +86,7 @@ func loadProject(root string) (*types.Project, error) {
 	return options.LoadProject(context.Background())
 }
 
-// checkGuards checks that a service has no privileges that it does not need.
+// checkGuards checks that a service has no unnecessary privileges.
 func checkGuards(s types.ServiceConfig) (errs []error) {
 	refuse := func(bad bool, what string) {
 		if bad {
@@ -134,8 +134,8 @@ func checkFiles(project *types.Project, s types.ServiceConfig) (errs []error) {
 	return errs
 }
 
-// checkImages checks that the images of services can be built. No image may name a registry,
-// because users choose the registry.
+// checkImages checks that the images of services can be built. The name of an image must not
+// contain a registry, because users choose the registry.
 func checkImages(s types.ServiceConfig, dockerfile string) (errs []error) {
 	if s.Build != nil && !strings.Contains(dockerfile, " AS "+s.Build.Target+"\n") {
 		errs = append(errs, fmt.Errorf("the Dockerfile has no target %s", s.Build.Target))

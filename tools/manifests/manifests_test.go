@@ -19,7 +19,8 @@ func TestDeploymentFilesAreValid(t *testing.T) {
 	}
 }
 
-// TestMistakesAreFound copies the files and makes one mistake at a time in the copy.
+// TestMistakesAreFound copies the manifests, makes one mistake at a time in a copy, and expects its
+// error.
 func TestMistakesAreFound(t *testing.T) {
 	t.Parallel()
 	for _, mistake := range []struct{ file, old, new, found string }{
@@ -70,7 +71,7 @@ func TestMistakesAreFound(t *testing.T) {
 	}
 }
 
-// copied returns the path of a copy of the files that the checks read.
+// copied returns the path of a directory with a copy of the files that the checks read.
 func copied(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()

@@ -107,7 +107,7 @@ func hasPort(container corev1.Container, port intstr.IntOrString) bool {
 	})
 }
 
-// checkRights checks that the pods of a workload have no privileges that they do not need.
+// checkRights checks that the pods of a workload have no unnecessary privileges.
 func checkRights(w workload) (errs []error) {
 	spec := w.template.Spec
 	refuse := func(bad bool, what string) {
@@ -193,7 +193,7 @@ func (c *cluster) checkSecret(env corev1.EnvVar) error {
 // isPassword matches variables that occur only in URLs of other settings.
 var isPassword = regexp.MustCompile(`^[A-Z_]*PASSWORD$`)
 
-// keysOf returns the keys of a secret or config map whose keys all become variables.
+// keysOf returns the keys of a secret or config map all of whose keys become environment variables.
 func (c *cluster) keysOf(from corev1.EnvFromSource) (names []string, err error) {
 	switch {
 	case from.ConfigMapRef != nil:

@@ -9,10 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// lanes are the consumers of the job stream. They have the names that shared/domain gives to lanes.
+// lanes are the names of the consumers of the job stream. They equal the names of the lanes in
+// shared/domain.
 var lanes = []string{"chat", "automation", "ingest"}
 
-// checkServices checks that the pods and ports that services select exist.
+// checkServices checks that each service selects existing pods and ports.
 func (c *cluster) checkServices() (errs []error) {
 	for name, service := range c.services {
 		if len(service.Spec.Selector) == 0 {
@@ -68,7 +69,7 @@ func (c *cluster) serves(to networkingv1.IngressBackend) bool {
 	})
 }
 
-// checkSelectors checks that the pods that disruption budgets and network policies select exist. It
+// checkSelectors checks that each disruption budget and network policy selects existing pods. It
 // also checks that a network policy denies traffic by default.
 func (c *cluster) checkSelectors() (errs []error) {
 	for name, budget := range c.budgets {
@@ -106,7 +107,7 @@ func (c *cluster) checkSelectors() (errs []error) {
 	return errs
 }
 
-// checkPeers checks that the pods that a policy selects in its own namespace exist.
+// checkPeers checks that the pods in its own namespace to which a policy refers exist.
 func (c *cluster) checkPeers(policy string, peers []networkingv1.NetworkPolicyPeer) (errs []error) {
 	for _, peer := range peers {
 		if peer.PodSelector == nil || peer.NamespaceSelector != nil {

@@ -10,7 +10,8 @@ import (
 
 const locale = "en_US.UTF-8"
 
-// inheritedData is empty: the account must be able to reach the path of data/.
+// inheritedData is empty on this system, so the server's account must be able to reach the data
+// directory by its path.
 const inheritedData = ""
 
 // commandLine returns the arguments of a process, joined by spaces, or "" if the process is gone.

@@ -18,14 +18,15 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// logCheck is the interval at which the size of the log is checked.
+// logCheck is the interval at which the size of PostgreSQL's log file is checked.
 const logCheck = time.Minute
 
 // Config configures a private PostgreSQL.
 type Config struct {
-	// Dir is the server's directory, created (0700) if missing.
+	// Dir is the server's directory. Start creates it with mode 0700 if it is missing.
 	Dir string
-	// Log receives starts, stops and orphans. PostgreSQL's own log goes to Dir/server.log.
+	// Log receives messages about starts, stops and servers left over by killed processes.
+	// PostgreSQL's own log goes to Dir/server.log.
 	Log zerolog.Logger
 	// Settings are PostgreSQL settings by name. They override this package's defaults. With the
 	// defaults, no committed transaction is lost. With fsync=off, a new cluster is also created
@@ -42,7 +43,7 @@ type Server struct {
 	cluster     cluster
 	supervision *lifecycle.Lock
 	log         *logFile
-	record      string // file that contains the path of the short socket directory
+	record      string // file that contains the path of the temporary directory with the short socket path
 	socket      string // directory in which clients find the socket
 	password    string // set only if the server has a port
 	child       *lifecycle.Child
@@ -99,7 +100,7 @@ func startAt(ctx context.Context, config Config, socket string) (*Server, error)
 	return server, nil
 }
 
-// start takes over the directory, opens the cluster and launches the server.
+// start takes the lock of the data directory, opens the cluster and launches the server.
 func (s *Server) start(ctx context.Context) (err error) {
 	lock, err := takeOver(ctx, s.config.Dir, stopSignals, func(pids []int, signal syscall.Signal) {
 		s.config.Log.Warn().Ints("pids", pids).Str("signal", signal.String()).Msg("stopping the PostgreSQL server of a killed process")
@@ -189,7 +190,8 @@ func (s *Server) awaitReady(ctx context.Context) error {
 	}
 }
 
-// watch limits the size of the log until the postmaster ends, and then releases all resources.
+// watch limits the size of PostgreSQL's log file until the postmaster ends. It then releases the
+// lock and the socket directory.
 func (s *Server) watch() {
 	tick := time.NewTicker(logCheck)
 	defer tick.Stop()
@@ -226,7 +228,7 @@ func (s *Server) release() error {
 
 // Stop ends the server by a fast shutdown, which rolls back open transactions. If ctx ends, or
 // after 15 s, it uses harder signals and returns an error, although no committed data is lost. A
-// second Stop waits for the server's end, too.
+// concurrent second Stop also waits until the server has ended.
 func (s *Server) Stop(ctx context.Context) error {
 	s.stopping.Store(true)
 	used := s.end(ctx)
@@ -237,7 +239,7 @@ func (s *Server) Stop(ctx context.Context) error {
 	return s.err
 }
 
-// Restart stops the server, unless it has died, and starts another server with the same data and
+// Restart stops the server, unless it has died, and returns another server with the same data and
 // DSN. s must not be used afterwards.
 func (s *Server) Restart(ctx context.Context) (*Server, error) {
 	s.restarting.Store(true)
@@ -310,8 +312,8 @@ func socketURL(socket string, port int, database string) string {
 	return dsn.String()
 }
 
-// port returns the TCP port, or socketPort if the server does not listen on TCP. In either case, it
-// is part of the socket's name.
+// port returns the TCP port, or socketPort if the server does not listen on TCP. The number is part
+// of the socket's file name in either case.
 func (s *Server) port() int {
 	if s.config.Port > 0 {
 		return s.config.Port

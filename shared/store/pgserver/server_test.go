@@ -274,8 +274,8 @@ func TestRecordedIdOfAnotherProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The process belongs to the same user, so without this package PostgreSQL would refuse to
-	// start.
+	// A process of the same user has the id in the server's stale pid file. Without the checks of
+	// this package, PostgreSQL would refuse to start.
 	other := exec.CommandContext(t.Context(), "sleep", "600")
 	other.SysProcAttr = owner.processAttributes()
 	other.Dir = "/"

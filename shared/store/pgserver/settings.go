@@ -35,9 +35,9 @@ var defaults = map[string]string{
 	"log_line_prefix":         "%m [%p] ",
 }
 
-// arguments returns postgres's arguments without the data directory. Later settings override
-// earlier settings: first the defaults, then the caller's settings, then the settings that this
-// package needs.
+// arguments returns the command-line arguments of postgres, except the data directory. Later
+// settings override earlier settings: first the defaults, then the caller's settings, then the
+// settings that this package needs.
 func arguments(caller map[string]string, port int, name string) []string {
 	settings := maps.Clone(defaults)
 	maps.Copy(settings, caller)

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// socketPort is part of the socket's file name if there is no TCP port.
+// socketPort is the port number in the socket's file name if the server does not listen on TCP.
 const socketPort = 5432
 
 // longestSocket is the maximum length in bytes of a unix socket path that all systems support.
@@ -18,8 +18,8 @@ const longestSocket = 103
 // the data directory.
 const recordName = "socket"
 
-// shortcutPrefix is the prefix of the names of temporary directories with a shortcut. Only
-// directories with this prefix are removed.
+// shortcutPrefix is the prefix of the names of the temporary directories that contain the link to a
+// data directory. Only directories with this prefix are removed.
 const shortcutPrefix = "parley-pg-"
 
 // RunningDSN returns the connection URL of a database on the server that another process runs in
@@ -110,5 +110,5 @@ func removeShortcut(record string) error {
 	return nil
 }
 
-// socketName returns the name that PostgreSQL gives its socket.
+// socketName returns the file name that PostgreSQL gives its unix socket.
 func socketName(port int) string { return fmt.Sprintf(".s.PGSQL.%d", port) }

@@ -23,7 +23,7 @@ import (
 type NewRun struct {
 	ID             string
 	OrganizationID string
-	AgentID        string // exactly one of AgentID and TemplateID is set
+	AgentID        string // exactly one of AgentID and TemplateID is not empty
 	TemplateID     string
 	CallerKind     domain.CallerKind
 	Principal      string // owner of the session; other principals do not see the run
@@ -37,7 +37,7 @@ type NewRun struct {
 	Fingerprint    []byte        // a hash of the request, to detect a different request with the same key
 	Input          []byte        // JSON of domain.Input
 	Lane           domain.Lane   // decides which slots the run may use
-	Dedupe         string        // the stable part of the message ids of the run's jobs
+	Dedupe         string        // the constant part of the message ids of the run's jobs
 	ReplyTo        string        // the inbox of the waiting ingress; may be empty
 	Traceparent    string        // W3C trace context of the request; may be empty
 	Retention      time.Duration // 0: kept until its session is erased
@@ -49,7 +49,7 @@ type NewRun struct {
 	Attachments []domain.Attachment // as in Input; for AsStored
 }
 
-// Size is the approximate number of bytes that the run adds to a statement.
+// Size returns the approximate number of bytes that the run adds to a statement.
 func (r NewRun) Size() int { return len(r.Input) + 1024 }
 
 // HoldUntilReleased is the value of NewRun.Hold for a run that does not start until it is released.
@@ -69,18 +69,18 @@ type Accepted struct {
 const FirstRepublish = "5 seconds"
 
 // Accept inserts runs in one transaction. When it returns without an error, every accepted run is
-// on disk. A run for which no slot is free waits. The results are in the order of rows. The Err of
-// a result concerns that row only; it is ErrLocked if another transaction has locked the run's
+// on disk. A run waits if no slot is free. The results are in the order of rows. The Err of a
+// result concerns that row only; it is ErrLocked if another transaction has locked the run's
 // session or key. If Accept returns an error, usually none of the runs exists. They may exist if
 // the reply was lost and the runs could not be looked up.
 func (s *Store) Accept(ctx context.Context, rows []NewRun) ([]Accepted, error) {
 	return s.accept(ctx, rows, acceptCall{splitUntil: time.Now().Add(pg.SplitFor)})
 }
 
-// acceptCall is the state that the parts of one call of Accept share.
+// acceptCall is the state of one call of Accept. The calls for parts of its rows share it.
 type acceptCall struct {
 	splitUntil time.Time
-	tries      int // number of tries for rows whose key belonged to a run that was gone when it was looked up
+	tries      int // number of retries for rows whose idempotency key belonged to a run that had been removed when it was looked up
 }
 
 // accept implements Accept with acceptOnce. If the reply is lost, it looks the runs up. If
@@ -98,8 +98,8 @@ func (s *Store) accept(ctx context.Context, rows []NewRun, call acceptCall) ([]A
 	case pg.IsLocked(err) && (len(rows) == 1 || time.Now().After(call.splitUntil)):
 		return slices.Repeat([]Accepted{{Err: pg.ErrLocked}}, len(rows)), nil
 	case len(rows) > 1 && (pg.IsBadData(err) || pg.IsLocked(err)):
-		// Halving the list isolates a row that PostgreSQL rejects or that waits for a lock, so that
-		// all other rows are accepted.
+		// Halving the list isolates the row that PostgreSQL rejects or that waits for a lock. All
+		// other rows are accepted.
 		return pg.InParts(rows, len(rows)/2, func(part []NewRun) ([]Accepted, error) { return s.accept(ctx, part, call) }, failed)
 	case pg.IsBadData(err):
 		return []Accepted{{Err: s.budgets.Rejected(ctx, rows[0].OrganizationID, "accepting run", err)}}, nil
@@ -119,15 +119,15 @@ func (s *Store) acceptOnce(ctx context.Context, rows []NewRun, call acceptCall) 
 
 	out := make([]Accepted, len(rows))
 
-	// If no run was created for a row, another run has the row's key, or the row's agent does not
-	// allow the caller.
+	// If no run was created for a row, another run has the row's idempotency key, or the row's
+	// agent does not allow the caller.
 	losers := fillCreated(out, rows, created)
 	if len(losers) == 0 {
 		return out, nil
 	}
 
 	if err := s.explainLosers(ctx, out, rows, losers, call); err != nil {
-		for _, i := range losers { // the other rows are accepted
+		for _, i := range losers { // losers are the rows that were not inserted; all others are accepted
 			out[i] = Accepted{Err: err}
 		}
 	}
@@ -138,7 +138,7 @@ func (s *Store) acceptOnce(ctx context.Context, rows []NewRun, call acceptCall) 
 // onePerKey drops rows whose idempotency key belongs to an earlier row of the batch. These rows get
 // the run of the earlier row.
 func onePerKey(rows []NewRun) []NewRun {
-	// A row without a key is never a duplicate.
+	// A row without an idempotency key is never a duplicate.
 	seen := make(map[string]bool, len(rows))
 	unique := make([]NewRun, 0, len(rows))
 	for _, r := range rows {
@@ -156,7 +156,8 @@ func onePerKey(rows []NewRun) []NewRun {
 // The SQL functions are defined in the schema. Each function itself restricts its access to the
 // organizations of its rows, so that a call takes only one round trip.
 const (
-	// acceptSingleQuery accepts the most frequent kind of run; see NewRun.single.
+	// acceptSingleQuery accepts runs that are independent of other runs; see NewRun.single. Most
+	// runs are.
 	acceptSingleQuery = `SELECT run_id, created_at, dispatched, version FROM accept_single_runs($1, $2, $3, $4)`
 	// acceptQuery accepts any run.
 	acceptQuery = `SELECT run_id, created_at, dispatched, version, CASE WHEN seq > 1 THEN preceding_run(session_ref, seq) END AS preceding
@@ -166,7 +167,7 @@ const (
 // acceptance returns the statement that accepts the runs, and its arguments. taken is the
 // number of slots per lane.
 func acceptance(rows []NewRun, taken map[Lane]int) (query string, args []any) {
-	// Each row has the number of free slots of its lane.
+	// The statement gets, for each row, the number of free slots of the row's lane.
 	slots := pq.Array(pg.Column(rows, func(r *NewRun) int64 { return int64(taken[r.lane()]) }))
 	runs, organizations := newRuns(rows)
 	args = []any{runs, pq.Array(organizations), slots, FirstRepublish}

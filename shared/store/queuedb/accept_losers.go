@@ -21,21 +21,21 @@ import (
 const acceptTries = 6
 
 // explainLosers sets the results of the rows that were not inserted. It uses new statements, whose
-// snapshots include the transactions that took the keys. The snapshot of the inserting statement
-// does not include them.
+// snapshots include the transactions that took the rows' idempotency keys. The snapshot of the
+// inserting statement does not include them.
 func (s *Store) explainLosers(ctx context.Context, out []Accepted, rows []NewRun, losers []int, call acceptCall) error {
 	keys := make([]rundb.KeyRef, len(losers))
 	for j, i := range losers {
 		keys[j] = rundb.KeyRef{OrganizationID: rows[i].OrganizationID, Hash: rows[i].KeyHash}
 	}
 
-	// The usual reason why a row was not inserted is that another run has its key.
+	// Most rows are not inserted because another run has their idempotency key.
 	holders, err := s.runs.RunsByKey(ctx, keys)
 	if err != nil {
 		return err
 	}
 
-	// A row without a holder of its key was refused because of its agent or template.
+	// If no run has the row's key, the row was refused because of its agent or template.
 	var refused []NewRun
 	for j, i := range losers {
 		if holders[j] == nil {
@@ -76,13 +76,13 @@ func callerNotAllowed(kind domain.CallerKind) error {
 // agent of another organization.
 type agentRef struct{ organization, agent string }
 
-// organizationsFor returns the organizations of runs, for Within.
+// organizationsFor returns the organizations of the runs, as the argument of Within.
 func organizationsFor(rows []NewRun) []string {
 	return pg.Column(rows, func(r *NewRun) string { return r.OrganizationID })
 }
 
-// callable returns the allowedCallers of the runs' existing agents, and which of the runs'
-// templates exist.
+// callable returns the allowedCallers of those agents of the runs that exist, and the set of the
+// runs' templates that exist.
 func (s *Store) callable(ctx context.Context, rows []NewRun) (callers map[agentRef][]string, templates map[string]bool, err error) {
 	// Usually another run has the key of each row that was not inserted, and no agent needs to be
 	// read.
@@ -133,9 +133,8 @@ func allowedCallersIn(ctx context.Context, tx *sqlx.Tx, rows []NewRun) (map[agen
 }
 
 // acceptAgain accepts rows whose keys belonged to another run, if that run is gone or its retention
-// period has ended. It first releases the key of such a run. The sweeper or another process may
-// release the key concurrently, and another run may take the key, so the rows are tried even if
-// acceptAgain has released nothing.
+// period has ended. It first releases the key of such a run. It tries the rows even if it has
+// released no key, because the sweeper or another process may have released it.
 func (s *Store) acceptAgain(ctx context.Context, out []Accepted, rows []NewRun, which []int, call acceptCall) error {
 	if len(which) == 0 {
 		return nil
@@ -163,13 +162,13 @@ func (s *Store) acceptAgain(ctx context.Context, out []Accepted, rows []NewRun, 
 		return nil
 	}
 
-	if freed == 0 && call.tries > 1 { // the transaction that has locked the other run is about to remove it
+	if freed == 0 && call.tries > 1 { // another transaction has locked the run that has the key, and is about to remove the run
 		if err := pg.Pause(ctx, time.Millisecond<<call.tries); err != nil {
 			return err
 		}
 	}
 
-	// The call's state is passed on, so that all tries together stay bounded.
+	// All tries share the state of the call, so their total number stays bounded.
 	accepted, err := s.accept(ctx, again, call)
 	if err != nil {
 		return err
@@ -203,8 +202,8 @@ func (s *Store) freeExpired(ctx context.Context, orgs []string, hashes [][]byte)
 }
 
 // recoverAccepted looks up the result of a statement whose reply was lost, and repeats the
-// statement for the rows that do not exist. The ids are unique. If the first statement is committed
-// meanwhile, only the second statement fails.
+// statement for the rows that do not exist. The ids are unique, so the second statement fails if
+// the first one is committed in the meantime.
 func (s *Store) recoverAccepted(ctx context.Context, rows []NewRun, call acceptCall, cause error) ([]Accepted, error) {
 	// The deadline of ctx may be the reason why the first try failed.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
@@ -250,11 +249,11 @@ func (s *Store) recoverAccepted(ctx context.Context, rows []NewRun, call acceptC
 	return out, nil
 }
 
-// lookUpTimeout bounds looking up the runs of a statement whose reply was lost.
+// lookUpTimeout bounds the look-up of runs after the reply to their insertion was lost.
 const lookUpTimeout = 5 * time.Second
 
-// createdRuns reads which of the rows exist. It treats all runs as not dispatched: it is unknown
-// whether a job was published, and the sweeper will publish it.
+// createdRuns reads which of the rows exist as runs. It reports none of them as dispatched, because
+// it is unknown whether their jobs were published. The sweeper will publish the jobs.
 func (s *Store) createdRuns(ctx context.Context, rows []NewRun) (map[string]createdRow, error) {
 	var found []createdRow
 	err := s.db.Within(ctx, organizationsFor(rows), func(tx *sqlx.Tx) error {
@@ -268,7 +267,7 @@ func (s *Store) createdRuns(ctx context.Context, rows []NewRun) (map[string]crea
 	return createdByID(found), nil
 }
 
-// lockSessions locks the sessions of the runs, in the same order of keys as acceptance does. It
+// lockSessions locks the sessions of the runs, in the order in which acceptance locks them. It
 // returns the keys of the sessions that another transaction has locked.
 func lockSessions(ctx context.Context, tx *sqlx.Tx, rows []NewRun) (map[string]bool, error) {
 	// The session of a run with OwnSession does not exist yet, so no transaction can have locked

@@ -14,11 +14,10 @@ import (
 )
 
 // maxCollected is the approximate number of deliveries after which a run stops coalescing, even
-// within its window. The run's input lists the ids of all its deliveries.
+// within its window. It bounds the run's input, which lists the ids of all deliveries.
 const maxCollected = 1000
 
-// releaseBytes is the maximum size of the inputs that are in memory at a time while runs are
-// released.
+// releaseBytes bounds the total size of the inputs that ReleaseCollected holds in memory at a time.
 const releaseBytes = 64 << 20
 
 // releasedRun is a run whose coalescing has ended. Its row and the row of its
@@ -39,7 +38,8 @@ func (s *Store) ReleaseCollected(ctx context.Context, maximum int) (orgs []strin
 		return nil, err
 	}
 
-	// Each part is one transaction. If a part fails, the runs of earlier parts stay released.
+	// Each part of the runs is released in one transaction. If a part fails, the runs of earlier
+	// parts stay released.
 	for part := range due.Parts() {
 		var released []releasedRun
 		err := s.db.Within(ctx, part.Organizations, func(tx *sqlx.Tx) (err error) {
@@ -57,10 +57,10 @@ func (s *Store) ReleaseCollected(ctx context.Context, maximum int) (orgs []strin
 	return orgs, nil
 }
 
-// lockCollected locks the runs to release: first their rows, like a transaction that ends a run,
-// and then the rows of their coalescing keys, in the order in which deliveries lock them. It waits
-// for the locks of the keys, because under a steady stream of deliveries some delivery always holds
-// such a lock.
+// lockCollected locks the runs to release and their coalescing keys. It locks the rows of the runs
+// first, in the same order as transactions that finish runs. It locks the keys in the same order as
+// transactions that accept deliveries. It waits for the locks of the keys, because under a steady
+// stream of deliveries some delivery always holds such a lock.
 func lockCollected(ctx context.Context, tx *sqlx.Tx, runs []string) ([]releasedRun, error) {
 	var locked, free []string
 	err := tx.SelectContext(ctx, &locked, `SELECT run_id FROM open_runs WHERE run_id = ANY ($1)
@@ -101,7 +101,7 @@ func release(ctx context.Context, tx *sqlx.Tx, released []releasedRun) error {
 		return fmt.Errorf("reading deliveries of runs: %w", err)
 	}
 
-	// A delivery that arrives later has a higher reference, so the ids are in the order of arrival.
+	// References increase with the time of arrival, so the ids are in the order of arrival.
 	ids := make(map[string][]string, len(runs))
 	for _, row := range rows {
 		ids[row.RunID] = append(ids[row.RunID], row.ID)
@@ -115,8 +115,8 @@ func release(ctx context.Context, tx *sqlx.Tx, released []releasedRun) error {
 		}
 	}
 
-	// Without not_before the run waits for a slot like any other run. Without the coalescing key,
-	// the next delivery begins another run.
+	// Clearing not_before makes the run wait for a slot like any other run. Removing the coalescing
+	// key makes the next delivery begin another run.
 	for _, step := range []struct {
 		query string
 		args  []any

@@ -21,7 +21,7 @@ type NewDelivery struct {
 	ContentType    string // content type of the body
 	Status         domain.DeliveryStatus
 	Bytes          int64            // the size of the received body, stored or not
-	Body           []byte           // nil: not stored; too large bodies are not stored
+	Body           []byte           // nil if the body is not stored, for example because it is too large
 	Error          *domain.RunError // the reason if the delivery is rejected, otherwise nil
 	Run            *NewRun          // nil: no run
 	Collect        *Collect         // nil: the run handles only this delivery
@@ -43,11 +43,11 @@ type Collect struct {
 	MaxWait time.Duration // since the first delivery
 }
 
-// AcceptedDelivery is the result of a delivery. A rejected delivery is not an error; Delivery
-// contains the reason.
+// AcceptedDelivery is the result of a delivery. The rejection of a delivery is not an error: the
+// field Delivery contains its reason.
 type AcceptedDelivery struct {
 	Delivery domain.Delivery
-	Existing bool            // the delivery was seen before, and nothing was done
+	Existing bool            // the delivery was accepted before, so this call changed nothing
 	Run      rundb.StoredRun // the delivery's run; zero if it has none or the run is gone
 	Job      *domain.Job     // job to publish now, if Run is new and has a slot
 	Err      error
@@ -57,8 +57,8 @@ type AcceptedDelivery struct {
 // maximum. If fewer than maximum runs wait in total, HookRuns returns this total instead, which
 // includes runs that no hook has started.
 func (s *Store) HookRuns(ctx context.Context, org string, maximum int) (n int, err error) {
-	// The first query counts all waiting runs. It is cheaper and usually shows already that few
-	// runs wait.
+	// The first query counts all waiting runs. It is cheap, and usually its result is already below
+	// maximum.
 	const waiting = `SELECT FROM open_runs o WHERE o.org_id = $1 AND o.status = 'queued' AND NOT o.dispatched`
 	for _, query := range []string{waiting, waiting + ` AND (SELECT r.trigger_type FROM runs r WHERE r.id = o.run_id) = 'webhook'`} {
 		err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -77,7 +77,7 @@ func (s *Store) HookRuns(ctx context.Context, org string, maximum int) (n int, e
 
 // sealDelivery returns the sealed body to store, or nil if the body is not to be stored.
 func (s *Store) sealDelivery(d *NewDelivery) []byte {
-	// If the body is not stored, the log shows the delivery without it.
+	// A delivery whose body is not stored still appears in the delivery log.
 	if d.Body == nil || len(d.Body) > hookdb.DeliveryBodyMax {
 		return nil
 	}

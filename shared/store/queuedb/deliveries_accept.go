@@ -15,8 +15,8 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// deliveryBytes bounds the bodies that one transaction writes. Each byte is in memory several
-// times meanwhile.
+// deliveryBytes bounds the total size of the bodies that one transaction writes, because the
+// process holds several copies of each body in memory.
 const deliveryBytes = 4 << 20
 
 // AcceptDeliveries logs deliveries and accepts their runs. A delivery and its run are written in
@@ -31,8 +31,8 @@ func (s *Store) AcceptDeliveries(ctx context.Context, rows []NewDelivery) ([]Acc
 	return s.acceptWithinBytes(ctx, rows, call)
 }
 
-// acceptWithinBytes calls acceptSimple for parts of the rows that are small enough for a
-// transaction.
+// acceptWithinBytes splits the rows into parts that are small enough for one transaction, and calls
+// acceptSimple for each part.
 func (s *Store) acceptWithinBytes(ctx context.Context, rows []NewDelivery, call deliverCall) ([]AcceptedDelivery, error) {
 	// Usually all rows fit into one part.
 	n := withinBytes(rows)
@@ -43,12 +43,13 @@ func (s *Store) acceptWithinBytes(ctx context.Context, rows []NewDelivery, call 
 	return pg.InParts(rows, n, part, deliveryFailed)
 }
 
-// deliveryFailed returns the result of a delivery whose part of the batch failed.
+// deliveryFailed returns the result of a delivery that belongs to a failed part of the batch.
 func deliveryFailed(err error) AcceptedDelivery { return AcceptedDelivery{Err: err} }
 
-// deliverCall is the state that the parts of one call of AcceptDeliveries share.
+// deliverCall is the state of one call of AcceptDeliveries. The calls for parts of its rows share
+// it.
 type deliverCall struct {
-	lockTimeout time.Duration // maximum wait for each lock, because deliveries of many organizations wait in the batch
+	lockTimeout time.Duration // maximum wait for each lock; short, because deliveries of many organizations wait for the batch
 	splitUntil  time.Time
 }
 
@@ -56,7 +57,7 @@ type deliverCall struct {
 // deliveries up. If PostgreSQL rejects a row, or a row is locked, it halves the list until it finds
 // that row.
 func (s *Store) acceptDeliveries(ctx context.Context, rows []NewDelivery, call deliverCall) ([]AcceptedDelivery, error) {
-	// The following cases are the same as in accept.
+	// The following cases are the same as in the method accept.
 	part := func(part []NewDelivery) ([]AcceptedDelivery, error) { return s.acceptDeliveries(ctx, part, call) }
 	out, err := s.deliver(ctx, rows, call)
 	switch {
@@ -67,7 +68,7 @@ func (s *Store) acceptDeliveries(ctx context.Context, rows []NewDelivery, call d
 	case pg.IsLocked(err) && (len(rows) == 1 || time.Now().After(call.splitUntil)):
 		return slices.Repeat([]AcceptedDelivery{{Err: pg.ErrLocked}}, len(rows)), nil
 	case len(rows) > 1 && (pg.IsBadData(err) || pg.IsLocked(err)):
-		// The batch has already waited for a lock, so its parts wait for less time.
+		// The batch has already waited for a lock, so its parts wait for locks only briefly.
 		call.lockTimeout = pg.PartLockTimeout
 		return pg.InParts(rows, len(rows)/2, part, deliveryFailed)
 	case pg.IsBadData(err):
@@ -91,7 +92,8 @@ func withinBytes(rows []NewDelivery) int {
 // deliveryKey identifies a delivery.
 type deliveryKey struct{ hook, id string }
 
-// key identifies the delivery in maps. The source's id alone is not unique across hooks.
+// key returns the delivery's identity, for use as a map key. The source's id alone is not unique
+// across hooks.
 func (d *NewDelivery) key() deliveryKey { return deliveryKey{d.HookID, d.ID} }
 
 // candidate is the id of the run that the delivery would begin, or "" if it begins no run.
@@ -196,7 +198,7 @@ func (s *Store) recoverDelivered(ctx context.Context, rows []NewDelivery, call d
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
 	defer cancel()
 
-	// The log shows which deliveries the lost transaction has committed.
+	// The delivery log shows which deliveries the lost transaction has committed.
 	out, missing, err := s.delivered(ctx, rows)
 	if err != nil {
 		return nil, errors.Join(cause, err)
@@ -233,12 +235,12 @@ func (s *Store) recoverDelivered(ctx context.Context, rows []NewDelivery, call d
 	return out, nil
 }
 
-// delivered reads the results of deliveries. missing contains the indexes of the deliveries that
-// were not logged, or that should have a run but do not. It returns no jobs; the sweeper publishes
-// them.
+// delivered reads the results of deliveries that may already be logged. missing contains the
+// indexes of the deliveries that were not logged, and of those that should have a run but have
+// none. delivered returns no jobs, because the sweeper publishes them.
 func (s *Store) delivered(ctx context.Context, rows []NewDelivery) (out []AcceptedDelivery, missing []int, err error) {
-	// The batch is filled from the log and not by inserts. The method answers treats both in the
-	// same way.
+	// The batch is filled from the delivery log instead of from inserts. The method answers treats
+	// both in the same way.
 	b := newDeliveryBatch(rows)
 	err = s.db.Within(ctx, pg.Column(rows, func(d *NewDelivery) string { return d.OrganizationID }), func(tx *sqlx.Tx) error {
 		var found []loggedRow

@@ -19,7 +19,7 @@ import (
 type deliveryBatch struct {
 	rows   []NewDelivery                                   // as passed by the caller
 	unique []NewDelivery                                   // without duplicates
-	again  map[deliveryKey]int                             // the number of repetitions of a delivery within rows
+	again  map[deliveryKey]int                             // for each delivery, the number of further rows that repeat it
 	taken  map[Lane]int                                    // the slots taken for its runs
 	made   map[string]createdRow                           // the accepted runs
 	run    func(dest any, query string, args ...any) error // executes a statement of the transaction
@@ -30,8 +30,8 @@ type deliveryBatch struct {
 	existing map[string]rundb.StoredRun // the runs that earlier batches created
 }
 
-// loggedRow is the log entry of a delivery during the transaction. It exists from the insertion of
-// the delivery until the method settle has written the delivery's result.
+// loggedRow is the log entry of a delivery during the transaction. The method log creates it, and
+// the method settle writes its result.
 type loggedRow struct {
 	hookdb.DeliveryRow
 
@@ -95,7 +95,7 @@ func (b *deliveryBatch) log(s *Store) error {
 	}
 
 	// A delivery that was logged earlier without a run is now assigned to the run of this try. It
-	// counts as new.
+	// is treated as new.
 	var again []*loggedRow // deliveries that were logged earlier without a run, and are now assigned to a run of this try
 	for i := range b.unique {
 		l := b.logged[b.unique[i].key()]
@@ -112,8 +112,8 @@ func (b *deliveryBatch) log(s *Store) error {
 }
 
 // skipLanded skips deliveries whose runs already exist. An earlier try, whose reply was lost, has
-// committed these runs meanwhile. They are visible only to a statement that starts after the
-// statement that waited for that transaction.
+// committed these runs. The statement that waited for that transaction does not see them, so a new
+// statement reads them.
 func (b *deliveryBatch) skipLanded(rows []*loggedRow) error {
 	if len(rows) == 0 {
 		return nil
@@ -136,7 +136,7 @@ func derefError(e *domain.RunError) domain.RunError {
 	return *e
 }
 
-// newRunDeliveries returns the new deliveries that should have a run, in order.
+// newRunDeliveries returns those new deliveries that should have a run, in the order of the rows.
 func (b *deliveryBatch) newRunDeliveries() []*NewDelivery {
 	var out []*NewDelivery
 	for i := range b.unique {
@@ -148,16 +148,18 @@ func (b *deliveryBatch) newRunDeliveries() []*NewDelivery {
 	return out
 }
 
-// coalescingKey is the key by which deliveries are coalesced.
+// coalescingKey identifies the deliveries that may become one run: deliveries of one hook with the
+// same key.
 type coalescingKey struct{ hook, hash string }
 
-// keyGroup are the deliveries of the batch with the same key.
+// keyGroup contains the deliveries of the batch that have the same coalescing key.
 type keyGroup struct {
 	first, last *NewDelivery
 	n           int64
 }
 
-// collect assigns each delivery to be coalesced to the run that coalesces deliveries with its key.
+// collect assigns each delivery that is to be coalesced to the run that is coalescing deliveries
+// with its key.
 func (b *deliveryBatch) collect() error {
 	// One row per key is enough: the deliveries of a group join the same run, which gets the input
 	// of the last delivery.
@@ -263,7 +265,7 @@ func (b *deliveryBatch) accept(ctx context.Context, tx *sqlx.Tx) error {
 		return err
 	}
 
-	// The statement omits runs whose agent is missing or refuses the caller, and runs whose
+	// The statement returns no row for a run whose agent is missing or refuses the caller, or whose
 	// idempotency key is taken.
 	b.made = createdByID(rows)
 	var refused []NewRun
@@ -291,8 +293,8 @@ func CallerNotAllowedMessage(kind domain.CallerKind) string {
 }
 
 // refuse records why the runs of deliveries could not be created. A delivery whose idempotency key
-// belongs to an existing run is assigned to that run: its own log entry was removed, or another
-// client used the key.
+// belongs to an existing run is assigned to that run. This happens if an earlier log entry of the
+// delivery was removed, or if another client has used the key.
 func (b *deliveryBatch) refuse(ctx context.Context, tx *sqlx.Tx, refused []NewRun) error {
 	if len(refused) == 0 {
 		return nil
@@ -337,8 +339,8 @@ func (b *deliveryBatch) refuse(ctx context.Context, tx *sqlx.Tx, refused []NewRu
 // keyName identifies an idempotency key in a map.
 func keyName(org string, hash []byte) string { return org + "," + string(hash) }
 
-// holdersIn returns the ids of the runs that have the runs' idempotency keys,
-// including expired ones.
+// holdersIn returns the ids of the runs that already have the idempotency keys of the given runs.
+// It includes expired runs.
 func holdersIn(ctx context.Context, tx *sqlx.Tx, rows []NewRun) (map[string]string, error) {
 	var found []struct {
 		ID             string `db:"id"`
@@ -366,7 +368,7 @@ func (b *deliveryBatch) settle() error {
 		}
 		changed, orgs = append(changed, l), append(orgs, d.OrganizationID)
 
-		// No coalescing key may stay assigned to a run that was not created.
+		// No coalescing key may stay assigned to a run that could not be created.
 		if _, made := b.created[d.Run.ID]; !made {
 			gone = append(gone, d.Run.ID)
 		}
@@ -389,7 +391,8 @@ func (b *deliveryBatch) settle() error {
 
 // readExisting reads the runs of deliveries that this batch has not created.
 func (b *deliveryBatch) readExisting() error {
-	// Deliveries of this batch may repeat earlier deliveries or join runs of earlier batches.
+	// Deliveries of this batch may repeat earlier deliveries or join runs of earlier batches. Those
+	// runs must be read.
 	var of []rundb.RunRef
 	for i := range b.unique {
 		d := &b.unique[i]

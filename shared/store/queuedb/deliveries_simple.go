@@ -15,8 +15,8 @@ import (
 	"parley/shared/store/pg"
 )
 
-// acceptDeliveriesQuery accepts the most frequent kinds of deliveries; see NewDelivery.simple. The
-// statement is a whole transaction, which takes one round trip.
+// acceptDeliveriesQuery accepts simple deliveries; see NewDelivery.simple. Most deliveries are
+// simple. The statement is a whole transaction and takes one round trip.
 const acceptDeliveriesQuery = `SELECT place, received_at, created_at, dispatched, version FROM accept_deliveries($1, $2, $3, $4, $5, $6, $7, $8,
 	$9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33)`
 
@@ -45,7 +45,7 @@ func (d *NewDelivery) simple() bool {
 // acceptSimple accepts the simple deliveries with one statement. acceptDeliveries accepts all other
 // deliveries, and the simple deliveries that the statement left out.
 func (s *Store) acceptSimple(ctx context.Context, rows []NewDelivery, call deliverCall) ([]AcceptedDelivery, error) {
-	// Most batches consist of simple deliveries, and one statement accepts them.
+	// Most batches consist of simple deliveries only, so one statement is enough.
 	simple := simpleDeliveries(rows)
 	if len(simple) == 0 {
 		return s.acceptDeliveries(ctx, rows, call)
@@ -82,7 +82,8 @@ func (s *Store) acceptSimple(ctx context.Context, rows []NewDelivery, call deliv
 	return out, nil
 }
 
-// simpleDeliveries returns the indexes of the simple deliveries, without repetitions of a delivery.
+// simpleDeliveries returns the indexes of the simple deliveries. If a delivery occurs several
+// times, only its first index is returned.
 func simpleDeliveries(rows []NewDelivery) []int {
 	simple, seen := make([]int, 0, len(rows)), make(map[deliveryKey]struct{}, len(rows))
 	for i := range rows {
@@ -120,8 +121,8 @@ func (s *Store) deliverSimple(
 	taken := s.slots.takeFor(ctx, runs)
 	created, err := s.insertDeliveries(ctx, simple, taken)
 
-	// The slots of deliveries without a row, and of runs that were not dispatched, are returned
-	// below.
+	// The slots that were taken for deliveries without a row, and for runs that were not
+	// dispatched, are returned below.
 	made := make(map[string]createdRow, len(created))
 	for _, c := range created {
 		i := indexes[c.Place-1]
@@ -152,7 +153,7 @@ func (s *Store) deliverSimple(
 	return out, written, nil
 }
 
-// logged returns a new delivery as an entry of the log.
+// logged returns a new delivery in the form of its entry in the delivery log.
 func (d *NewDelivery) logged(received domain.Time) domain.Delivery {
 	return domain.Delivery{
 		ID: d.ID, HookID: d.HookID, Status: d.Status, Event: d.Event, RunID: pg.Optional(d.candidate()), Bytes: d.Bytes,
@@ -264,8 +265,8 @@ func (d *NewDelivery) run() *NewRun {
 
 // insertDeliveries executes acceptDeliveriesQuery.
 func (s *Store) insertDeliveries(ctx context.Context, rows []NewDelivery, taken map[Lane]int) (created []createdDelivery, err error) {
-	// The first arguments have one element for each origin. The remaining arguments have one
-	// element for each delivery, or the values of all deliveries.
+	// The first arguments are arrays with one element for each origin. The remaining arguments are
+	// arrays with one element for each delivery, or contain the values of all deliveries.
 	origins, ofOrigins := distinctOrigins(rows)
 	origin := func(f func(*deliveryOrigin) string) any { return pq.Array(pg.Column(origins, f)) }
 	optional := func(f func(*deliveryOrigin) string) any {

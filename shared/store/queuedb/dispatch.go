@@ -21,7 +21,7 @@ func (s *Store) DispatchNext(ctx context.Context, freed FreedSlots) ([]domain.Jo
 		return nil, nil
 	}
 
-	// The freed slots are counted as free even if the following refresh is skipped.
+	// The freed slots count as free even if the following refresh does not count again.
 	s.slots.free(freed)
 	s.slots.refresh(ctx, domain.Lanes...)
 	for lane, f := range freed {
@@ -51,8 +51,8 @@ func (s *Store) DispatchNext(ctx context.Context, freed FreedSlots) ([]domain.Jo
 }
 
 // dispatchFollowers dispatches runs that waited for a finished run of their session and got no
-// freed slot. These are runs of other lanes, and branches that waited for the same run. next are
-// the jobs that got the freed slots.
+// freed slot. These runs belong to other lanes, or are further runs that waited for the same run.
+// next contains the jobs that got the freed slots.
 func (s *Store) dispatchFollowers(ctx context.Context, freed FreedSlots, next []domain.Job) ([]domain.Job, error) {
 	left := freed.left(next)
 	var out []domain.Job
@@ -80,15 +80,15 @@ func (s *Store) dispatchFollowers(ctx context.Context, freed FreedSlots, next []
 }
 
 // leftRuns is the number of an organization's runs that may start because other runs have finished,
-// and that have not been dispatched. branches is set if some of these runs wait in the lane of a
+// and that have not been dispatched. branches is true if some of these runs wait in the lane of a
 // freed slot.
 type leftRuns struct {
 	runs     int
 	branches bool
 }
 
-// left returns the remaining runs of each organization after the jobs in next were dispatched into
-// the freed slots.
+// left returns the number of remaining runs of each organization, after the jobs in next got the
+// freed slots.
 func (f FreedSlots) left(next []domain.Job) map[string]leftRuns {
 	slots, followers, dispatched := map[string]int{}, map[string]int{}, map[string]int{}
 	for lane, freed := range f {
@@ -126,7 +126,7 @@ func (s *Store) DispatchWaiting(ctx context.Context) ([]domain.Job, error) {
 		return nil, fmt.Errorf("looking for waiting runs: %w", err)
 	}
 
-	// The lanes are those with waiting runs, whether or not they have free slots.
+	// The lanes are those with waiting runs, including lanes without free slots.
 	lanes := make([]Lane, len(rows))
 	for i, r := range rows {
 		lanes[i] = Lane(r)
@@ -143,7 +143,8 @@ func (s *Store) TopUp(ctx context.Context, lanes []Lane) ([]domain.Job, error) {
 		return nil, nil
 	}
 
-	// The caller expects free slots now, so an older estimate is not enough.
+	// The caller expects that slots are free now, so count again instead of using an older
+	// estimate.
 	s.slots.forget()
 	s.slots.refresh(ctx)
 	s.slots.markWaiting(lanes...)
@@ -216,8 +217,8 @@ func laneArrays(lanes []Lane) (orgs, names any) {
 
 // releaseDelayed makes the delayed runs whose time has come eligible for dispatch.
 func (s *Store) releaseDelayed(ctx context.Context) error {
-	// A full part means that more runs may be due. When RoundTime has passed, the next sweep
-	// continues.
+	// If a part reaches its limit, more runs may be due. The loop stops after RoundTime, and the
+	// next sweep continues.
 	for until := time.Now().Add(pg.RoundTime); ; {
 		var n int
 		if err := s.db.GetContext(ctx, &n, `SELECT release_delayed_runs($1)`, pg.PartMax); err != nil {
@@ -252,11 +253,11 @@ func (s *Store) OverdueJobs(ctx context.Context, limit int) ([]Overdue, error) {
 	return out, nil
 }
 
-// Redispatch prepares the jobs of overdue runs for publication. For runs in again that are still
-// unclaimed, it raises the dispatch number and doubles the time until the next check (at most five
-// minutes). It returns their jobs. Runs in later keep their number, because the stream still holds
-// their job; only the time of their next check moves. Redispatch skips runs that another sweeper
-// has redispatched. If it returns an error, it also returns the jobs of the parts that succeeded.
+// Redispatch prepares the jobs of overdue runs for publication. For each run in again that is still
+// unclaimed, it raises the dispatch number, doubles the time until the next check (to at most five
+// minutes), and returns the job. For the runs in later, it only postpones the next check, because
+// the stream still holds their jobs. Redispatch skips runs that another sweeper has redispatched.
+// If it returns an error, it also returns the jobs of the parts that succeeded.
 func (s *Store) Redispatch(ctx context.Context, again, later []Overdue) ([]domain.Job, error) {
 	var next []domain.Job
 	for len(again)+len(later) > 0 {
@@ -289,7 +290,7 @@ func (s *Store) redispatch(ctx context.Context, again, later []Overdue) ([]domai
 			return err
 		}
 
-		// The stream still holds these jobs, so their interval does not grow.
+		// The stream still holds these jobs, so the interval until their next check does not grow.
 		_, err := tx.ExecContext(ctx, `UPDATE open_runs SET next_dispatch_at = clock_timestamp() + $2::interval
 			WHERE run_id IN (SELECT run_id FROM open_runs
 			  WHERE run_id = ANY ($1) AND dispatched AND status = 'queued' ORDER BY run_id FOR UPDATE SKIP LOCKED)`,
@@ -303,8 +304,8 @@ func (s *Store) redispatch(ctx context.Context, again, later []Overdue) ([]domai
 	return jobs(rows), nil
 }
 
-// RepublishAll makes every dispatched, unclaimed run due immediately. The caller has found that the
-// stream with their job messages was lost.
+// RepublishAll marks all dispatched, unclaimed runs as overdue, so that their jobs are published
+// again. Call it if the stream with the job messages was lost.
 func (s *Store) RepublishAll(ctx context.Context) error {
 	var orgs []string
 	if err := s.db.SelectContext(ctx, &orgs, `SELECT org_id FROM dispatched_organizations()`); err != nil {
@@ -320,7 +321,8 @@ func (s *Store) RepublishAll(ctx context.Context) error {
 	})
 }
 
-// Backlog counts the queued runs per organization. It looks at no more than maximum runs.
+// Backlog returns the number of queued runs of each organization. It counts at most maximum runs in
+// total.
 func (s *Store) Backlog(ctx context.Context, maximum int) (map[string]int, error) {
 	var rows []struct {
 		OrganizationID string `db:"org_id"`
@@ -347,7 +349,7 @@ type jobRow struct {
 	Traceparent    string `db:"traceparent"`
 }
 
-// jobColumns are the columns of open_runs o from which a job message is made.
+// jobColumns lists the columns of open_runs o from which a job message is made.
 const jobColumns = `o.run_id, o.org_id, o.lane, o.dedupe, o.dispatch_no, o.reply_to, o.traceparent`
 
 // jobs converts rows to job messages, in the same order.

@@ -19,7 +19,7 @@ type Queue struct {
 // QueueStates are the possible states of a Queue.
 var QueueStates = []string{"waiting", "held", "dispatched", "running", "requires_action"}
 
-// Queues counts everything that has not finished. It reads all open runs, so call it rarely.
+// Queues counts all unfinished runs and documents. It reads all open runs, so call it rarely.
 func (s *Store) Queues(ctx context.Context) ([]Queue, error) {
 	ctx, cancel := context.WithTimeout(ctx, queuesTime)
 	defer cancel()

@@ -17,16 +17,16 @@ type Lane struct {
 	Lane           domain.Lane
 }
 
-// Freed is the number of slots that finished runs of a lane have freed. Waiting is set if runs of
-// the organization may be waiting. Followers is the number of runs, of any lane, that waited only
-// for the finished runs. They may need more slots than the finished runs had.
+// Freed describes the slots that finished runs of a lane have freed. Waiting is true if runs of the
+// organization may be waiting. Followers is the number of runs, of any lane, that waited only for
+// the finished runs. These runs may need more slots than the finished runs had.
 type Freed struct {
 	Slots     int
 	Waiting   bool
 	Followers int
 }
 
-// FreedSlots are freed slots by lane.
+// FreedSlots maps each lane to the slots that finished runs have freed in it.
 type FreedSlots map[Lane]Freed
 
 // Add adds freed slots of a lane.
@@ -39,10 +39,10 @@ func (f FreedSlots) Add(lane Lane, freed Freed) {
 
 // Limits of the estimate of free slots.
 const (
-	slotsCounted = 100 * time.Millisecond // maximum age of a count, unless counting is slow
-	slotsFull    = 50 * time.Millisecond  // maximum age of a count that found no free slot in a lane
+	slotsCounted = 100 * time.Millisecond // maximum age of a count of the slots; longer if counting is slow
+	slotsFull    = 50 * time.Millisecond  // maximum age of a count of the slots that found no free slot in a lane
 	slotsDuty    = 20                     // the interval between counts is at least this multiple of the duration of a count
-	slotsFew     = 8                      // a process may fill all free slots if this many or fewer are free
+	slotsFew     = 8                      // if this many or fewer slots are free, one process may fill all of them
 
 	// There is one reserve slot for every reservePart slots. It is used only while all other slots
 	// are taken, and only for organizations that have less than their share.
@@ -68,20 +68,20 @@ type count struct {
 //
 // The decision uses an estimate: the result of the last count plus the changes that this process
 // has made since. A count is expensive, because it reads the dead index entries of all runs that
-// ended since the oldest snapshot. It is therefore made ten times a second and not per run. Between
-// two counts, a process fills at most half of the free slots, because other processes also fill
-// them. If two processes exceed the number of slots, they exceed it only by the slots that one of
-// them fills in that time. If the runs exceed the reserve, too, their jobs wait in the stream.
+// ended since the oldest snapshot. It is therefore made ten times a second instead of once for each
+// run. Between two counts, a process fills at most half of the free slots, because other processes
+// also fill them. Two processes can therefore exceed the number of slots only by the slots that one
+// of them fills in that time. If the runs also exceed the reserve, their jobs wait in the stream.
 type slots struct {
-	// count counts slots and runs. It is called without mu.
+	// count counts slots and runs in the database. It is called without holding mu.
 	count func(ctx context.Context) (count, error)
 
 	mu sync.Mutex
-	// The estimate. The next count replaces all of its fields.
+	// The following fields are the estimate. The next count replaces all of them.
 	total   int                        // slots of each lane; guarded by mu
 	lanes   map[domain.Lane]*laneSlots // guarded by mu
 	counted time.Time                  // time at which the last count began; guarded by mu
-	took    time.Duration              // duration of the last count, which limits the rate of counts; guarded by mu
+	took    time.Duration              // duration of the last count, which determines the time until the next one; guarded by mu
 }
 
 // laneSlots is the estimate for one lane of all organizations, guarded by the mutex of slots.
@@ -91,7 +91,7 @@ type laneSlots struct {
 	waiting  map[string]bool // organizations that may have waiting runs
 	full     bool            // no slot was free at the last count or after a later fill
 	grant    int             // free slots that this process may fill before the next count
-	kept     int             // part of grant that is only for new runs of organizations with few runs
+	kept     int             // number of slots in grant that are reserved for new runs of organizations below their share
 	reserved int             // reserve slots that this process may fill before the next count
 }
 
@@ -100,8 +100,8 @@ func newSlots(count func(context.Context) (count, error)) *slots {
 	return &slots{count: count, lanes: map[domain.Lane]*laneSlots{}}
 }
 
-// lane returns the estimate for a lane. Without a dispatched or waiting run at the last count, all
-// slots of the lane are free. The caller holds mu.
+// lane returns the estimate for a lane. If the last count found no dispatched or waiting run in the
+// lane, all of its slots are free. The caller holds mu.
 func (s *slots) lane(name domain.Lane) *laneSlots {
 	l := s.lanes[name]
 	if l == nil {
@@ -140,7 +140,8 @@ func (s *slots) refresh(ctx context.Context, lanes ...domain.Lane) {
 		s.lane(lane.Lane).waiting[lane.OrganizationID] = true
 	}
 
-	// A lane without dispatched or waiting runs has no entry. The method lane creates it on demand.
+	// The count contains no entry for a lane without dispatched or waiting runs. The method lane
+	// creates that entry on demand.
 	for _, l := range s.lanes {
 		l.full = l.used >= s.total
 		l.grant = half(s.total - l.used)
@@ -149,8 +150,8 @@ func (s *slots) refresh(ctx context.Context, lanes ...domain.Lane) {
 	}
 }
 
-// half returns the number of n free slots that one process may fill between two counts, because
-// other processes have counted the same free slots.
+// half returns how many of n free slots one process may fill between two counts. Other processes
+// may have counted the same free slots, and fill the rest.
 func half(n int) int {
 	if n > slotsFew {
 		return (n + 1) / 2
@@ -176,8 +177,8 @@ func (s *slots) due(lanes []domain.Lane) bool {
 		}
 	}
 
-	// Setting counted here prevents concurrent callers from counting as well. They use the old
-	// estimate.
+	// Setting counted here makes concurrent callers use the old estimate instead of counting as
+	// well.
 	due := now.Sub(s.counted) >= max(interval, slotsDuty*s.took)
 	if due {
 		s.counted = now
@@ -185,7 +186,7 @@ func (s *slots) due(lanes []domain.Lane) bool {
 	return due
 }
 
-// forget makes the next refresh count, even if the estimate is new.
+// forget makes the next refresh count again, even if the estimate is recent.
 func (s *slots) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,7 +239,8 @@ func (s *slots) mayUseReserve(l *laneSlots, org string) bool {
 // belowShare reports whether an organization has fewer runs than an equal share of the slots. The
 // caller holds mu.
 func (s *slots) belowShare(l *laneSlots, org string) bool {
-	// An organization without runs also competes from its first request for a slot.
+	// An organization without runs also counts as a competitor, as soon as it requests its first
+	// slot.
 	competitors := len(l.runs)
 	if l.runs[org] == 0 {
 		competitors++
@@ -284,7 +286,7 @@ func (s *slots) markWaiting(lanes ...Lane) {
 }
 
 // pass takes up to n freed slots of a lane for waiting runs, each for the organization with the
-// fewest dispatched runs. It returns the number for each organization.
+// fewest dispatched runs. It returns the number of slots for each organization.
 func (s *slots) pass(lane domain.Lane, n int) map[Lane]int {
 	return s.share(lane, n, func(l *laneSlots) bool {
 		if l.used >= s.total {
@@ -340,8 +342,8 @@ func (s *slots) share(lane domain.Lane, n int, free func(*laneSlots) bool) map[L
 	return taken
 }
 
-// settle returns the slots that were taken for more runs than were dispatched. An organization for
-// which fewer runs were dispatched has no further waiting runs that could start.
+// settle returns the slots that were taken but for which no run was dispatched. If an organization
+// got fewer runs than slots, it is no longer recorded as waiting.
 func (s *slots) settle(taken, dispatched map[Lane]int) (left int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -357,7 +359,7 @@ func (s *slots) settle(taken, dispatched map[Lane]int) (left int) {
 
 // add changes the number of dispatched runs of an organization by n, which may be negative.
 func (l *laneSlots) add(org string, n int) {
-	// A count may have missed runs that end now, so the number is kept from falling below 0.
+	// The last count may have missed runs that finish now. The number must not become negative.
 	before := l.runs[org]
 	after := max(0, before+n)
 	l.used += after - before
@@ -368,8 +370,8 @@ func (l *laneSlots) add(org string, n int) {
 	l.runs[org] = after
 }
 
-// takeFor takes free slots for the runs that may start immediately, and returns the number of taken
-// slots per lane.
+// takeFor takes free slots for those of the runs that may start immediately. It returns the number
+// of taken slots per lane.
 func (s *slots) takeFor(ctx context.Context, runs []NewRun) map[Lane]int {
 	taken := map[Lane]int{}
 	var filling []domain.Lane

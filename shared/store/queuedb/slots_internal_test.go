@@ -46,7 +46,7 @@ func (s *slots) ask(ctx context.Context, org string, n int) int {
 	return s.fill(chatsFor(org), n)
 }
 
-// Two processes that fill the same lane exceed its slots only slightly.
+// If two processes fill the same lane, they exceed its slots only slightly.
 func TestProcessesFillHalfOfTheFreeSlotsBetweenCounts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestAnOldCountGrantsNoSlots(t *testing.T) {
 	})
 }
 
-// Counting takes at most a twentieth of the process's time.
+// The process spends at most a twentieth of its time on counting.
 func TestCountingTakesLittleTime(t *testing.T) {
 	t.Parallel()
 	for name, used := range map[string]int{"free": 0, "full": 100} {

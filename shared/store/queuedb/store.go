@@ -1,5 +1,5 @@
-// Package queuedb accepts runs and deliveries and dispatches waiting runs. Acceptance and
-// dispatch are batches shared by many requests; they lock rows in the order of their ids.
+// Package queuedb accepts runs and deliveries and dispatches waiting runs. One batch accepts or
+// dispatches the runs of many requests. All batches lock rows in the order of the ids.
 package queuedb
 
 import (
@@ -16,7 +16,7 @@ type Store struct {
 	runs    *rundb.Store
 	seals   *sealdb.Store
 
-	// The reserved connections of acceptance and of dispatch.
+	// The connections that are reserved for acceptance and for dispatch.
 	accepts, handOvers *pg.Pinned
 
 	// The connections that are reserved for simple deliveries, and the subset of these connections

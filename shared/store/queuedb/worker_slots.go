@@ -9,8 +9,8 @@ import (
 	"parley/shared/store/pg"
 )
 
-// AnnounceSlots records that a worker executes up to n runs of each lane, until the time ttl has
-// passed. Runs are dispatched into the announced slots. n = 0 removes the worker.
+// AnnounceSlots records that a worker executes up to n runs of each lane. The record expires after
+// ttl. Runs are dispatched into the announced slots. n = 0 removes the worker.
 func (s *Store) AnnounceSlots(ctx context.Context, workerID string, n int, ttl time.Duration) error {
 	if _, err := s.db.ExecContext(ctx, `SELECT announce_slots($1, $2, $3)`, workerID, n, pg.Interval(ttl)); err != nil {
 		return fmt.Errorf("announcing slots: %w", err)
@@ -37,7 +37,7 @@ func (s *Store) countSlots(ctx context.Context) (count, error) {
 		return count{}, fmt.Errorf("counting slots: %w", err)
 	}
 
-	// The row without an organization contains the number of slots of all workers.
+	// The row whose organization is null contains the number of slots of all workers.
 	out := count{dispatched: make(map[Lane]int, len(rows))}
 	for _, r := range rows {
 		if r.OrganizationID == "" {

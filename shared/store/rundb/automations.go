@@ -11,8 +11,8 @@ import (
 	"parley/shared/store/pg"
 )
 
-// ofAutomation is an SQL expression for a run's automation in the form that the index
-// runs_automation covers.
+// ofAutomation is an SQL expression for the automation of a run. It is identical to the expression
+// in the index runs_automation.
 const ofAutomation = `r.automation_id COLLATE "C"`
 
 // PastAutomations is how long an automation is still listed after its newest run, if all its runs
@@ -20,9 +20,9 @@ const ofAutomation = `r.automation_id COLLATE "C"`
 const PastAutomations = 90 * 24 * time.Hour
 
 // automationsQuery walks from one automation to the next along the index, regardless of how many
-// runs each automation has. It adds automations that have no remaining runs, and the newest run of
-// each automation. The ORDER BY includes the automation, so that the planner does not search all of
-// the organization's newest runs.
+// runs each automation has. It also returns automations whose runs are all removed, and the newest
+// run of each automation. The ORDER BY includes the automation, so that the planner does not search
+// all of the organization's newest runs.
 const automationsQuery = `WITH RECURSIVE named AS (
 	  (SELECT ` + ofAutomation + ` AS name, 1 AS n FROM runs r
 	    WHERE r.org_id = $1 AND ` + ofAutomation + ` > $2 ORDER BY ` + ofAutomation + ` LIMIT 1)

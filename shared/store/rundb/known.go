@@ -11,8 +11,8 @@ import (
 )
 
 // knownQueries maps the prefix of an id to a query that checks whether an organization has or had
-// such a resource. A deleted agent or a revoked key may still have runs. A member's personal key
-// counts only if it has runs.
+// such a resource. The queries find deleted agents and revoked keys, which may still have runs. They
+// find a member's personal key only if the key has runs.
 var knownQueries = map[string]string{
 	id.Agent: `SELECT EXISTS (SELECT FROM agents WHERE id = $1 AND org_id = $2)`,
 	id.Key: `SELECT EXISTS (SELECT FROM api_keys WHERE id = $1 AND org_id = $2)
@@ -25,7 +25,7 @@ var knownQueries = map[string]string{
 // Known reports whether a resource with this prefix and id may be named in a filter of an
 // organization's runs.
 func (s *Store) Known(ctx context.Context, org, prefix, resourceID string) (bool, error) {
-	// An id of another kind, or a malformed id, belongs to no resource and costs no query.
+	// An id with an unknown prefix or with a wrong form belongs to no resource and needs no query.
 	query, listed := knownQueries[prefix]
 	if !listed || !id.Valid(prefix, resourceID) {
 		return false, nil

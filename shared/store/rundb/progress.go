@@ -11,15 +11,15 @@ import (
 	"parley/shared/domain"
 )
 
-// Progress is the usage and the tool calls of an open run so far, according to its journal
-// and effect ledger.
+// Progress is the usage and the tool calls of an open run so far, as recorded in its journal and
+// effect ledger.
 type Progress struct {
 	Usage            domain.Usage
 	ToolCalls        []domain.ToolCall
 	CitationsRemoved int
 }
 
-// recorded is the part of a journal step that Progress needs. Package agentloop writes it.
+// recorded is the part of a journal step that Progress needs. Package agentloop writes the steps.
 type recorded struct {
 	Turn *struct {
 		Model            string       `json:"model"`
@@ -45,7 +45,7 @@ func (s *Store) Progress(ctx context.Context, org, runID string) (Progress, erro
 	return *all[runID], nil
 }
 
-// progressBytes returns the number of bytes that ReadProgress reads for a run.
+// progressBytes returns the number of bytes that ReadProgress would read for a run.
 func progressBytes(ctx context.Context, tx *sqlx.Tx, org, runID string) (bytes int, err error) {
 	err = tx.GetContext(ctx, &bytes, `SELECT
 		(SELECT coalesce(sum(octet_length(step::text)), 0) FROM steps WHERE run_id = $1 AND org_id = $2) +
@@ -142,7 +142,7 @@ func sent(ctx context.Context, tx *sqlx.Tx, orgs, runs []string, all map[string]
 	return nil
 }
 
-// Show copies the progress into a run object.
+// Show copies the progress into the corresponding fields of a run object.
 func (p *Progress) Show(run *domain.Run) {
 	run.Usage, run.ToolCalls, run.CitationsRemoved = p.Usage, p.ToolCalls, p.CitationsRemoved
 }

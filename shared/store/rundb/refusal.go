@@ -12,8 +12,8 @@ import (
 )
 
 // Refusal returns the newest response of a model provider that explains why a run failed with the
-// given code. It returns nil if there is none. An attempt that finished the run has no code, so its
-// response always counts.
+// given code. It returns nil if there is none. The attempt that finished the run has no code of its
+// own, so its response matches any code.
 func (s *Store) Refusal(ctx context.Context, org, runID, code string) (*domain.ProviderError, error) {
 	var row struct {
 		Status  sql.NullInt64 `db:"provider_status"`

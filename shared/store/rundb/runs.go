@@ -18,7 +18,7 @@ import (
 
 // StoredRun is a run as stored in the database.
 type StoredRun struct {
-	Run            domain.Run // lacks the answer of a finished run, which is in Result
+	Run            domain.Run // the run object; the answer of a finished run is only in Result
 	OrganizationID string
 	Principal      string
 	Fingerprint    []byte // a hash of the request, to detect a different request with the same key
@@ -27,7 +27,7 @@ type StoredRun struct {
 	// run. RunByID reads this data. 0 means that no data is missing.
 	Deferred int
 
-	result []byte // rendered object of a finished run; nil if the run is open or erased, or if its result is Deferred
+	result []byte // rendered run object of a finished run; nil if the run is open or erased, or if the result is Deferred
 }
 
 const (
@@ -35,21 +35,21 @@ const (
 	ShortBytes = 64 << 10
 
 	// togetherBytes is the maximum total size of the results that one statement reads for several
-	// runs. Further results are Deferred, even small ones.
+	// runs. All further results are Deferred, even small ones.
 	togetherBytes = 1 << 20
 )
 
 // SetResult sets the rendered run object.
 func (r *StoredRun) SetResult(result []byte) { r.result, r.Deferred = result, 0 }
 
-// Ended reports whether the run has finished, even if its result was not read.
+// Ended reports whether the run has finished. It does not need the run's result.
 func (r *StoredRun) Ended() bool {
 	return r.result != nil || r.Erased || r.Run.Status.Terminal()
 }
 
-// Result returns the rendered object of a finished run. It returns nil while the run is open and
-// after it was erased. It fails if the result is Deferred, so that no caller mistakes a large
-// result for a missing one.
+// Result returns the rendered run object of a finished run. It returns nil while the run is open
+// and after it was erased. It returns an error if the result is Deferred, so that no caller
+// mistakes a large result for a missing one.
 func (r *StoredRun) Result() ([]byte, error) {
 	if r.Deferred > 0 {
 		return nil, fmt.Errorf("%d bytes of the result of run %s have not been read", r.Deferred, r.Run.ID)
@@ -60,8 +60,8 @@ func (r *StoredRun) Result() ([]byte, error) {
 // Target returns the id of the run's agent or template.
 func (r *StoredRun) Target() string { return pg.Deref(r.Run.AgentID) + pg.Deref(r.Run.TemplateID) }
 
-// Body returns the run object as callers see it: the stored result, or the current state. Like
-// Result, it fails if the result or the progress is Deferred.
+// Body returns the run object as callers see it: the stored result, or the current state. It
+// returns an error if the result or the progress is Deferred.
 func (r *StoredRun) Body() ([]byte, error) {
 	result, err := r.Result()
 	if result != nil || err != nil {
@@ -85,8 +85,8 @@ type RunRow struct {
 	Fingerprint    []byte         `db:"fingerprint"`
 	Status         string         `db:"status"`
 	Ended          bool           `db:"ended"`        // the run has finished, because its row in runs has a status
-	Result         sql.NullString `db:"result"`       // the rendered object; null while the run is open and after its erasure
-	ResultBytes    sql.NullInt64  `db:"result_bytes"` // set by statements that may leave the result in the database
+	Result         sql.NullString `db:"result"`       // the rendered run object; null while the run is open and after its erasure
+	ResultBytes    sql.NullInt64  `db:"result_bytes"` // only selected by statements that may leave the result in the database
 	Attempts       int            `db:"attempts"`
 	CreatedAt      time.Time      `db:"created_at"`
 	StartedAt      sql.NullTime   `db:"started_at"`
@@ -94,7 +94,7 @@ type RunRow struct {
 	ExpiresAt      sql.NullTime   `db:"expires_at"`
 	RequiredAction []byte         `db:"required_action"` // set for open runs
 	PreviousRun    *string        `db:"previous_run"`    // see PreviousRun
-	ConfigVersion  sql.NullInt64  `db:"config_version"`  // version of the agent or template; not selected for finished runs
+	ConfigVersion  sql.NullInt64  `db:"config_version"`  // version of the agent or template; selected only for open runs
 	Attachments    []byte         `db:"attachments"`     // attachments in the input of an open run; selected only for single runs
 }
 
@@ -138,11 +138,12 @@ const OpenShortResult = storedColumns + `, octet_length(result) AS result_bytes`
 const resultsThatFit = OpenShortResult + `, CASE WHEN octet_length(result) <= $3
 	AND sum(octet_length(result)) FILTER (WHERE octet_length(result) <= $3) OVER (ORDER BY id) <= $4 THEN result END AS result`
 
-// runFrom joins open_runs, which has a row only while a run is open.
+// runFrom is the FROM clause of statements that read runs. The table open_runs has a row for a run
+// only while the run is open.
 const runFrom = ` FROM runs r LEFT JOIN open_runs o ON o.run_id = r.id `
 
-// RunLive is the condition that the retention of a run r is not over. After its retention, a run is
-// treated as removed, even before the sweeper removes its row.
+// RunLive is the SQL condition that the retention period of a run r has not ended. After that, the
+// run is treated as removed, even while its row exists.
 const RunLive = ` (r.expires_at IS NULL OR r.expires_at > clock_timestamp()) `
 
 // Stored converts the row.
@@ -213,13 +214,13 @@ func (s *Store) runUpTo(ctx context.Context, org, principal, runID string, maxim
 			CASE WHEN octet_length(r.result) <= $4 THEN r.result END AS result,
 			`+OpenAttachments+runFrom+
 			`WHERE r.id = $1 AND r.org_id = $2 AND ($3 = '' OR r.principal = $3) AND`+RunLive, runID, org, principal, maximum)
-		// The progress of a finished run is in its result. A run without an attempt has no
-		// progress.
+		// The result of a finished run contains its progress. A run that no attempt has begun has
+		// no progress.
 		if err != nil || row.Ended || row.Attempts == 0 {
 			return err
 		}
 
-		// Without a maximum, the size need not be checked.
+		// Without a maximum, the size of the progress need not be checked.
 		if maximum < math.MaxInt32 {
 			if open, err = progressBytes(ctx, tx, org, runID); err != nil || open > maximum {
 				return err
@@ -272,8 +273,9 @@ func (s *Store) Input(ctx context.Context, org, runID string) (input []byte, err
 	return input, nil
 }
 
-// Unstored reports whether an organization's run cannot be read as a response of OpenAI's protocol.
-// It reads only the beginning of the run's input.
+// Unstored reports whether the request for an organization's run asked for it not to be stored, so
+// that it cannot be read as a response of OpenAI's protocol. It reads only the beginning of the
+// run's input.
 func (s *Store) Unstored(ctx context.Context, org, runID string) (unstored bool, err error) {
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		return tx.GetContext(ctx, &unstored, `SELECT coalesce((SELECT left(r.input::text, length($3)) = $3 FROM runs r

@@ -67,8 +67,8 @@ type summaryRow struct {
 	Input          sql.NullString `db:"input"` // its beginning
 }
 
-// shown converts the row. The database stores the empty message of a completed run as null.
-// characters is the maximum length of its texts.
+// shown converts the row to the summary in a list. The database stores the empty message of a
+// completed run as null. characters is the maximum length of its texts.
 func (row *summaryRow) shown(characters int) (domain.RunSummary, error) {
 	run := domain.RunSummary{
 		ID: row.ID, Status: domain.RunStatus(row.Status), AgentID: row.AgentID, TemplateID: row.TemplateID, SessionID: row.SessionID,
@@ -79,7 +79,7 @@ func (row *summaryRow) shown(characters int) (domain.RunSummary, error) {
 	}
 
 	// The database stores an empty answer as null. Clients distinguish an empty answer from a
-	// missing answer, so the empty answer is restored.
+	// missing one, so shown returns the empty answer.
 	if run.Message == nil && run.Status == domain.RunCompleted {
 		run.Message = new("")
 	}
@@ -127,8 +127,9 @@ type RunFilter struct {
 // and the database's clock.
 const idSkew = time.Hour
 
-// bounds returns the ids between which the runs of the filter are. An id contains its time, so the
-// index on ids limits the runs that are read.
+// bounds returns the limits of the ids of the filter's runs, which are at least since and less than
+// before. An empty string means no limit. An id contains its time, so the index on ids limits the
+// runs that are read.
 func (f *RunFilter) bounds() (since, before string) {
 	before = f.Before
 	if !f.From.IsZero() {
@@ -179,7 +180,7 @@ func (s *Store) ListRuns(ctx context.Context, org string, f RunFilter, limit int
 	return summaries(rows, characters)
 }
 
-// characters returns the maximum length of the texts.
+// characters returns the maximum length of the texts in the list.
 func (f *RunFilter) characters() int { return cmp.Or(f.Characters, listedCharacters) }
 
 // summaries converts the rows in their order.

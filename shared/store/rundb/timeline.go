@@ -27,9 +27,9 @@ func (s *Store) TimelineBytes(ctx context.Context, org, principal, runID string)
 	return bytes, pg.OneRow(err, "reading the size of a timeline")
 }
 
-// Timeline returns how a run has spent its time; for an open run, up to now. If principal is not
-// empty, only that principal's runs are found. It returns not_found if the run does not exist, has
-// expired or belongs to another organization. For an erased run only the flag erased is set.
+// Timeline returns the spans of a run's time, for an open run up to now. If principal is not empty,
+// only that principal's runs are found. It returns not_found if the run does not exist, has expired
+// or belongs to another organization. For an erased run, only the field Erased is set.
 func (s *Store) Timeline(ctx context.Context, org, principal, runID string) (of domain.Timeline, erased bool, err error) {
 	var seen trace
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -71,10 +71,11 @@ type trace struct {
 	notes   []tracedNote // ordered by fence
 	steps   []tracedStep // in order
 	effects map[string]tracedEffect
-	answer  string // the text of the last turn of a completed run, truncated
+	answer  string // the text of the last turn of a completed run, possibly truncated
 }
 
-// tracedRun is a run with its times. Result is the value of outcomeColumn.
+// tracedRun is a run with the times that a timeline needs. Its field Result contains the value of
+// outcomeColumn.
 type tracedRun struct {
 	RunRow
 	Input    []byte       `db:"input"`
@@ -92,7 +93,7 @@ type tracedNote struct {
 	Status  domain.SpanStatus `db:"status"`
 	Code    string            `db:"code"` // code of the attempt's error, or the reason why a wait ended
 	Message string            `db:"message"`
-	CallID  string            `db:"call_id"` // the call that a wait was about
+	CallID  string            `db:"call_id"` // the tool call for which the run waited
 
 	ProviderStatus  sql.NullInt64 `db:"provider_status"` // status of the provider's refusal in the attempt; null: none
 	ProviderMessage string        `db:"provider_message"`
@@ -106,8 +107,8 @@ func (n tracedNote) refusal() *domain.ProviderError {
 	return &domain.ProviderError{Status: int(n.ProviderStatus.Int64), Message: n.ProviderMessage}
 }
 
-// tracedStep is the part of a journal step that a timeline needs. Package agentloop writes the
-// steps.
+// tracedStep contains the fields of a journal step that a timeline needs. Package agentloop writes
+// the steps.
 type tracedStep struct {
 	fence int64       // fence of the attempt that wrote the step
 	at    time.Time   // time at which the step was written, which is the end of its work
@@ -158,7 +159,8 @@ var tracedColumns = fmt.Sprintf(`CASE WHEN octet_length(step::text) <= 8192 OR s
 	  'durationMs', step->'tool'->'call'->'durationMs',
 	  'output', CASE WHEN octet_length((step->'tool'->'call'->'output')::text) <= 8192 THEN step->'tool'->'call'->'output' END)) END) END`, domain.MaxSpanText+1)
 
-// outcomeColumn selects the result of a run, or the stored summary if the result is large.
+// outcomeColumn selects the result of a run. If the result is large, it selects the stored summary
+// instead.
 const outcomeColumn = `CASE WHEN octet_length(r.result) <= 65536 THEN r.result ELSE coalesce(r.summary, run_summary(r.result))::text END AS result`
 
 // read reads all data of the trace except the run's own row. An erased run has only that row.
@@ -204,12 +206,12 @@ func (s *trace) read(ctx context.Context, tx *sqlx.Tx, org, runID string) error 
 	return nil
 }
 
-// turnGap is the number of characters between the texts of two turns in an answer.
+// turnGap is the number of characters that separate the texts of two turns in an answer.
 const turnGap = 2
 
-// readAnswer reads the text of the turn that completed the run. That turn is not in the journal.
-// The answer of the run contains the texts of all turns. If the run has an output contract, the
-// answer is the text of the last turn.
+// readAnswer reads the text of the turn that completed the run. That turn is not in the journal, so
+// its text is taken from the run's answer. The answer contains the texts of all turns, or only the
+// text of the last turn if the run has an output contract.
 func (s *trace) readAnswer(ctx context.Context, tx *sqlx.Tx, org, runID string) error {
 	if domain.RunStatus(s.run.Status) != domain.RunCompleted {
 		return nil
@@ -231,20 +233,20 @@ func (s *trace) readAnswer(ctx context.Context, tx *sqlx.Tx, org, runID string) 
 		FROM runs WHERE id = $1 AND org_id = $2`, runID, org, first, before, domain.MaxSpanText+1)
 }
 
-// outcome is the part of a finished run's object that a timeline needs.
+// outcome contains the fields of a finished run's object that a timeline needs.
 type outcome struct {
 	Usage     domain.Usage     `json:"usage"`
 	Error     *domain.RunError `json:"error"`
 	StartedAt *domain.Time     `json:"startedAt"`
 }
 
-// outcome returns the outcome of a run. It has only StartedAt if the run is open.
+// outcome returns the outcome of a run. If the run is open, only StartedAt is set.
 func (r tracedRun) outcome() outcome {
 	// An open run has no result, and StartedAt comes from its row.
 	var out outcome
 	if r.Result.Valid {
-		// The service itself has written this value. If it is unreadable, the spans only lack some
-		// numbers.
+		// The service itself has written this value. If it is unreadable, the timeline is returned
+		// without some numbers.
 		_ = json.Unmarshal([]byte(r.Result.String), &out)
 	}
 	if r.StartedAt.Valid {

@@ -7,10 +7,11 @@ import (
 	"parley/shared/domain"
 )
 
-// betweenAttempts adds the spans around the attempts: waiting for a worker, and for a person.
+// betweenAttempts adds the spans between the attempts, in which the run waited for a worker or for
+// a person.
 func (d *spanBuilder) betweenAttempts(attempts []tracedAttempt) {
-	// free is the start of the next wait for a worker: the run's acceptance, or the end of its last
-	// attempt or of its last wait for a person.
+	// free is the time at which the run began to wait for a worker: its acceptance, or the end of
+	// its last attempt or of its last wait for a person.
 	free := d.start
 	for i, a := range attempts {
 		// Between two attempts the run may first have waited for a person.
@@ -69,11 +70,12 @@ func (d *spanBuilder) endedWaiting() bool {
 	return last.Kind == domain.SpanWait && last.Status != domain.SpanCompleted
 }
 
-// addWaits adds the spans in which the run waited for a person after an attempt, but not beyond the
-// time next. It returns the end of the last wait.
+// addWaits adds the spans in which the run waited for a person after an attempt. No span extends
+// beyond the time next, at which the following attempt began. addWaits returns the end of the last
+// wait.
 func (d *spanBuilder) addWaits(a tracedAttempt, next time.Time) time.Time {
-	// Waits are limited, so that they neither overlap nor extend into the next attempt, even if
-	// clocks were set.
+	// Waits are limited, so that they neither overlap nor extend into the next attempt, even if a
+	// clock was adjusted.
 	free := a.to
 	for _, n := range d.notes {
 		if n.Kind != domain.SpanWait || n.Attempt != a.number {
@@ -89,7 +91,7 @@ func (d *spanBuilder) addWaits(a tracedAttempt, next time.Time) time.Time {
 	return free
 }
 
-// nameFor returns the name of the tool that a call uses.
+// nameFor returns the name of the tool that the call with this id uses.
 func (d *spanBuilder) nameFor(callID string) string {
 	if e, known := d.effects[callID]; known {
 		return e.Name

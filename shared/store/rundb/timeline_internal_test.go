@@ -20,8 +20,8 @@ func after(seconds float64) time.Time { return noon.Add(time.Duration(seconds * 
 
 func nullTime(seconds float64) sql.NullTime { return sql.NullTime{Time: after(seconds), Valid: true} }
 
-// tracedAs returns the trace of a run that started and was read, or ended, at the given numbers of
-// seconds after noon.
+// tracedAs returns the trace of a run. The run started, and was read or ended, at the given numbers
+// of seconds after noon. If started is negative, the run has not started.
 func tracedAs(status domain.RunStatus, started, until float64) *trace {
 	run := tracedRun{RunRow: RunRow{ID: "run_1", Status: string(status), CreatedAt: noon}, Now: after(until)}
 	if started >= 0 {
@@ -61,8 +61,8 @@ func (s *trace) sent(id string, at float64) *trace {
 	return s
 }
 
-// note adds an attempt or a wait. An end before the start means that the attempt or wait has not
-// ended.
+// note adds a record of an attempt, or of a wait for a person. If its end is before its start, it
+// has not ended.
 func (s *trace) note(kind domain.SpanKind, fence int64, attempt int, from, to float64, status domain.SpanStatus, code, message string) *trace {
 	n := tracedNote{Fence: fence, Kind: kind, Attempt: attempt, BeganAt: after(from), Status: status, Code: code, Message: message}
 	if to >= from {
@@ -81,8 +81,7 @@ func (s *trace) parkedAt(seconds float64) *trace {
 	return s
 }
 
-// drawn formats spans as text, one span per line: kind, attempt, name, status, from-to, tokens,
-// message.
+// drawn formats each span as a line of text: kind, attempt, name, status, from-to, tokens, message.
 func drawn(spans []domain.Span) string {
 	var out strings.Builder
 	for _, s := range spans {
@@ -278,8 +277,8 @@ func wantSound(t *testing.T, what string, spans []domain.Span) {
 	}
 }
 
-// Every timeline satisfies the invariants, however the clocks were adjusted and whichever release
-// wrote the records.
+// Every timeline satisfies the checks of wantSound, however the clocks were adjusted and whichever
+// release wrote the records.
 func TestSpansAreAlwaysSound(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()

@@ -23,8 +23,8 @@ type tracedAttempt struct {
 	ends     bool // the attempt finished the run
 }
 
-// spanBuilder converts the trace of a run to spans. Clocks may have been adjusted during the run: a
-// step that seems to precede an earlier step is moved after that step.
+// spanBuilder converts the trace of a run to spans. Clocks may have been adjusted during the run.
+// If a step's recorded time is before that of an earlier step, it is moved after the earlier step.
 type spanBuilder struct {
 	*trace
 	result  outcome
@@ -43,7 +43,7 @@ func (s *trace) spans() []domain.Span {
 		d.end = s.run.FinishedAt.Time
 	}
 
-	// If a clock was set back, the end could be before the start.
+	// If a clock was set back, the recorded end can be before the start.
 	d.end = latest(d.end, d.start)
 	attempts := d.attempts()
 	d.betweenAttempts(attempts)
@@ -76,11 +76,11 @@ func clamp(t, from, to time.Time) time.Time {
 	return latest(t, from)
 }
 
-// attempts returns the attempts at the run in order. The first attempt has no row until it ends
-// without finishing the run.
+// attempts returns the attempts at the run in order. An attempt gets a row when it ends without
+// finishing the run, so the first attempt may have none.
 func (d *spanBuilder) attempts() []tracedAttempt {
-	// A run that finished in its first attempt has no rows. Its single attempt began when the run
-	// started.
+	// A run that finished in its first attempt has no rows of attempts. That attempt began when the
+	// run started.
 	var out []tracedAttempt
 	if d.result.StartedAt != nil {
 		out = append(out, tracedAttempt{number: 1, fence: 1, from: d.result.StartedAt.Time, status: domain.SpanRunning})
@@ -95,7 +95,7 @@ func (d *spanBuilder) attempts() []tracedAttempt {
 			refusal: n.refusal(),
 		}
 
-		// The row of the first attempt replaces the attempt that was assumed above.
+		// If the first attempt has a row, the row replaces the attempt that was assumed above.
 		if n.Attempt == 1 {
 			out = out[:0]
 		}
@@ -158,12 +158,12 @@ func (d *spanBuilder) close(a *tracedAttempt, last bool) {
 		if next := slices.IndexFunc(d.notes, func(n tracedNote) bool { return n.Kind == domain.SpanAttempt && n.Fence > a.fence }); next >= 0 {
 			a.to = d.notes[next].BeganAt
 		}
-	// If the run is still running, its last attempt keeps its status.
+	// If the run is still running, its last attempt keeps the status running.
 	case status == domain.RunRunning:
 		a.to = d.end
 	case status == domain.RunRequiresAction:
 		a.to, a.status, a.message = d.run.ParkedAt.Time, domain.SpanCompleted, ParkedReason(d.run.Stored().Run.RequiredAction)
-	// If the run is queued again, the reason was not recorded.
+	// If the run is queued again, the reason why its last attempt ended was not recorded.
 	case !status.Terminal():
 		a.to, a.status, a.message = d.end, domain.SpanLost, EndedBack
 	case status == domain.RunCompleted:
@@ -214,7 +214,7 @@ func (d *spanBuilder) attempt(a tracedAttempt, steps []tracedStep) {
 	// A turn begins after the previous step. A tool call may have begun earlier, because calls of
 	// one turn run in parallel. Its duration determines its start, but it cannot begin before its
 	// turn has ended.
-	free, asked := a.from, a.from // the ends of the last step and of the last turn
+	free, asked := a.from, a.from // the end of the last step and the end of the last turn
 	for _, step := range steps {
 		at := clamp(step.at, free, a.to)
 		if step.Turn != nil {
@@ -294,7 +294,7 @@ func (d *spanBuilder) addUnrecorded(a tracedAttempt, free time.Time) {
 	default:
 		span.Kind, span.Name = domain.SpanTurn, fmt.Sprintf("turn %d", d.turns+1)
 		if a.ends && a.status == domain.SpanCompleted {
-			// The last turn is not recorded in a step; its usage is the difference between the
+			// The last turn is not recorded in a step. Its usage is the difference between the
 			// run's total and the usage of the recorded turns.
 			used := d.result.Usage
 			input, output := max(used.InputTokens-d.used.InputTokens, 0), max(used.OutputTokens-d.used.OutputTokens, 0)
@@ -307,9 +307,10 @@ func (d *spanBuilder) addUnrecorded(a tracedAttempt, free time.Time) {
 	d.add(span, free, a.to)
 }
 
-// wasBusy reports whether an attempt ended in the middle of a turn or of a call.
+// wasBusy reports whether an attempt ended during a model call or, if inTool is true, during a tool
+// call.
 func (d *spanBuilder) wasBusy(a tracedAttempt, inTool bool) bool {
-	// A timeout or cancellation interrupts any work of the attempt. For any other failure, the code
+	// A timeout or a cancellation may interrupt either kind of work. The code of any other failure
 	// shows which work failed.
 	status := domain.RunStatus(d.run.Status)
 	stopped := a.ends && (status == domain.RunTimedOut || status == domain.RunCancelled)
@@ -333,8 +334,8 @@ const (
 	EndedClient = "it needs results of its client's tools"
 )
 
-// ParkedReason returns the reason why an attempt ended with a required action. action is nil if it
-// is unknown.
+// ParkedReason returns why an attempt ended: the run waits for the given required action. action is
+// nil if it is unknown.
 func ParkedReason(action *domain.RequiredAction) string {
 	if action != nil && action.Kind == domain.ActionClientTools {
 		return EndedClient

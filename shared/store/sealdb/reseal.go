@@ -33,7 +33,7 @@ type Resealer interface {
 type Resealed struct {
 	Value
 
-	Err error // nil: the value has the current key or is gone; ErrUnopened: no key opens a part of it, which is unchanged
+	Err error // nil if the value has the current key or no longer exists; ErrUnopened if a part of it cannot be opened and stays unchanged
 }
 
 // Reseal seals values of one organization with the current key, in one short transaction that locks
@@ -58,7 +58,7 @@ func (s *Store) Reseal(ctx context.Context, org string, values []Value, by Resea
 
 // reseal seals one value with the current key. It is not an error if the value is gone.
 func reseal(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
-	// The statement drops the previous secret once it is no longer valid.
+	// The statement removes the previous secret if that secret is no longer valid.
 	const pair = `SELECT secret, CASE WHEN previous_until > clock_timestamp() THEN coalesce(previous_secret, '') ELSE '' END AS previous FROM `
 
 	if v.Kind == KindTool || v.Kind == KindWidget {
@@ -120,7 +120,7 @@ func resealTexts(v Value, by Resealer, texts []string) (fresh []string, err erro
 	return fresh, err
 }
 
-// resealPair reseals a row that contains a secret and the previous secret.
+// resealPair reseals a row that contains the current secret and the previous secret.
 func resealPair(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer, read, write string) error {
 	var row struct {
 		Secret   string `db:"secret"`
@@ -244,8 +244,8 @@ func resealConfig(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error 
 		return unopened
 	}
 
-	// If a concurrent reseal was faster, no text is replaced, and the next pass finds that the
-	// value has the current key.
+	// If another process resealed the value first, no text is replaced. The next pass finds that
+	// the value has the current key.
 	_, err = tx.ExecContext(ctx, `SELECT reseal_config($1, $2, $3::int, $4, $5)`, v.OrganizationID, v.ID, v.Part, pq.Array(oldTexts), pq.Array(newTexts))
 	if err != nil {
 		return err

@@ -9,9 +9,9 @@ import (
 	"strconv"
 )
 
-// Sealer seals blobs before they are stored, and opens them. associated identifies the location of
-// a blob; a sealed blob can be opened only with the same associated data. Sealing adds a constant
-// number of bytes.
+// Sealer seals blobs before they are stored, and opens them. The argument associated identifies the
+// location of a blob. A sealed blob can be opened only with the same associated data. Sealing adds
+// a constant number of bytes.
 type Sealer interface {
 	SealBytes(plain, associated []byte) []byte
 	OpenBytes(sealed, associated []byte) ([]byte, error)
@@ -32,8 +32,8 @@ func (s *Store) SealContents(box Sealer) {
 func (s *Store) OpenContents(box Sealer) { s.sealer = box }
 
 // ReportUnopened sets a function that is called when no key can open a blob or a delivery body that
-// is read. It gets the value's identity and the sealed bytes. Call ReportUnopened before the store
-// is used.
+// is read. The function gets the identity of the value and the sealed bytes. Call ReportUnopened
+// before the store is used.
 func (s *Store) ReportUnopened(report func(v Value, sealed []byte)) { s.unopened = report }
 
 // PieceName returns the associated data for a piece of a blob, which is unique per organization,
@@ -78,7 +78,7 @@ func (s *Store) Unseal(org string, c Chunk, sealing int) ([]byte, error) {
 	return out, nil
 }
 
-// ContentValue identifies a chunk of a blob for an operator.
+// ContentValue returns the identity of a chunk of a blob, for reports to an operator.
 func ContentValue(org string, hash []byte, n int) Value {
 	return Value{Kind: KindContent, OrganizationID: org, ID: hex.EncodeToString(hash), Part: strconv.Itoa(n)}
 }

@@ -8,7 +8,7 @@ import (
 // Kind is the kind of resource that contains a sealed value.
 type Kind string
 
-// Kinds of sealed values.
+// These are the kinds of sealed values.
 const (
 	KindTool         Kind = "tool"         // headers and signing secrets of an agent's tools
 	KindToolVersion  Kind = "tool_version" // headers and signing secrets in a version of an agent, which runs use
@@ -19,7 +19,8 @@ const (
 	KindContent      Kind = "content"      // a chunk of a document or file
 )
 
-// Kinds contains every kind of sealed value, in the order in which commands list them.
+// Kinds contains every kind of sealed value, in the order in which the commands for operators list
+// them.
 var Kinds = []Kind{
 	KindTool, KindToolVersion, KindWidget, KindHook, KindNotification, KindDelivery, KindContent,
 }
@@ -47,8 +48,8 @@ func (v Value) String() string {
 	}
 }
 
-// afterKeys returns a position after the last value that needs exactly these keys: no
-// organization's id is greater than "~".
+// afterKeys returns a position after the last value that is sealed with exactly these keys. "~" is
+// greater than the id of any organization.
 func afterKeys(keys string) Value { return Value{Keys: keys, OrganizationID: "~"} }
 
 // SealedValues lists up to limit sealed values of one kind in all organizations, ordered by their
@@ -66,8 +67,8 @@ func (s *Store) SealedValues(ctx context.Context, kind Kind, after Value, limit 
 	return values, nil
 }
 
-// SealedKeys returns the distinct Value.Keys of one kind. It reads one index entry per distinct
-// result, regardless of the number of values.
+// SealedKeys returns the distinct values of Value.Keys of one kind. It reads one index entry for
+// each of them, regardless of the number of sealed values.
 func (s *Store) SealedKeys(ctx context.Context, kind Kind) ([]string, error) {
 	var keys []string
 	for at := (Value{}); ; {

@@ -9,7 +9,7 @@ type Store struct {
 	db *pg.DB
 
 	sealer  Sealer // nil: sealed blobs cannot be opened
-	sealing int    // overhead of a sealed piece, in bytes; 0: blobs are stored unsealed
+	sealing int    // number of bytes that sealing adds to a piece; 0 if blobs are stored unsealed
 	// unopened, if not nil, is called with each blob that cannot be opened with any key.
 	unopened func(v Value, sealed []byte)
 }

@@ -11,8 +11,8 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// Answer is the answer of a chat's run in the form in which a session's history contains it. The
-// answer of an open or failed run has the same text as an answer of which no part was played.
+// Answer is the answer of a chat's run as the session's history contains it. For an open or failed
+// run, it is the text that also replaces an answer of which no part was played.
 type Answer struct {
 	RunID     string  `db:"id"`
 	TargetID  string  `db:"target_id"`
@@ -25,7 +25,7 @@ type Answer struct {
 // newest runs, up to bytes in total.
 func (s *Store) Answers(ctx context.Context, org, principal string, runIDs []string, bytes int) (out []Answer, err error) {
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
-		// The transaction may be retried, so the list starts empty.
+		// The transaction may be retried, so each try starts with an empty list.
 		out = nil
 		return tx.SelectContext(ctx, &out, `SELECT id, target_id, session_id,
 			  CASE WHEN sum(octet_length(text)) OVER (ORDER BY id DESC) <= $5 THEN text END AS text
@@ -43,8 +43,8 @@ func (s *Store) Answers(ctx context.Context, org, principal string, runIDs []str
 }
 
 // Preceding returns the id of the run that a run of a principal's session continues. It returns ""
-// if there is no such run, or if it belongs to another session. The boolean result is true if the
-// given run exists in the session.
+// if there is no such run, or if it belongs to another session. The boolean result reports whether
+// the given run exists in the session.
 func (s *Store) Preceding(ctx context.Context, of SessionName, principal, runID string) (previous string, found bool, err error) {
 	var rows []string
 	err = s.db.Within(ctx, []string{of.OrganizationID}, func(tx *sqlx.Tx) error {
@@ -65,8 +65,8 @@ func (s *Store) Preceding(ctx context.Context, of SessionName, principal, runID 
 	return rows[0], true, nil
 }
 
-// FirstAnswered reports whether a session has answers and its first run has this message. key
-// identifies the session.
+// FirstAnswered reports whether a session has answers and the message of its first run is the given
+// one. key identifies the session.
 func (s *Store) FirstAnswered(ctx context.Context, org string, key []byte, message string) (answered bool, err error) {
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		return tx.GetContext(ctx, &answered, `SELECT coalesce((SELECT r.input->>'message' = $3 FROM sessions s JOIN runs r ON `+runInSession+`

@@ -75,9 +75,9 @@ func (s *Store) eraseEndedRuns(ctx context.Context, org string, of Session) (las
 			return 0, err
 		}
 
-		// The loop stops at an open run. The method closeSession erases the remaining runs.
+		// The loop stops before an open run. The method closeSession erases the remaining runs.
 		more = upTo == last+EraseBatch && upTo < newest
-		last = max(last, upTo) // changed only after the commit, because a transaction may be retried
+		last = max(last, upTo) // set after the commit, because the transaction may be retried
 	}
 
 	return last, nil
@@ -101,8 +101,8 @@ func Ends(ctx context.Context, tx *sqlx.Tx, ref int64) (ended, last int, err err
 	return found.Last, found.Last, err
 }
 
-// closeSession cancels the open runs of a session, erases the runs after the one numbered last,
-// and deletes the session.
+// closeSession cancels the open runs of a session, erases the runs whose numbers are greater than
+// last, and deletes the session.
 func closeSession(ctx context.Context, tx *sqlx.Tx, ref int64, last int) ([]executiondb.Ended, error) {
 	ended, held, err := CloseSessions(ctx, tx, []Span{{Ref: ref, After: last, UpTo: -1}})
 	if err == nil && held == 0 { // a concurrent request has erased it
@@ -174,8 +174,8 @@ type Span struct {
 const NotErased = ` (r.status IS NULL OR r.result IS NOT NULL)`
 
 // eraseQuery erases runs, except their times, cost and idempotency keys. A run whose retention
-// period had ended remains expired. The final event of an open run gets the number that marks final
-// events not written by the run's worker.
+// period had ended remains expired. The final event of an open run gets a reserved number, which
+// marks a final event that the run's worker has not written.
 const eraseQuery = `UPDATE runs e SET input = '{}', result = NULL, answer = NULL, session_id = '', automation_id = NULL,
 	  idempotency_key = NULL, fingerprint = NULL, status = coalesce(e.status, 'cancelled'), attempts = coalesce(e.attempts, kept.attempts, 0),
 	  finished_at = coalesce(e.finished_at, date_trunc('milliseconds', clock_timestamp())),

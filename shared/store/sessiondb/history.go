@@ -11,8 +11,8 @@ import (
 	"parley/shared/domain"
 )
 
-// Turn is an earlier run in the history of a session. For a run without an answer, it has neither
-// message nor answer, but only the history that the run's request contained.
+// Turn is an earlier run in the history of a session. If the run has no answer, the turn has no
+// message either, and contains only the history in the run's request.
 type Turn struct {
 	Seq     int    `db:"seq"`
 	Message string `db:"message"`
@@ -33,7 +33,7 @@ func (t Turn) Attachments() ([]domain.Attachment, error) {
 	return out, nil
 }
 
-// Brought returns the exchanges that the turn's request contained as earlier history.
+// Brought returns the messages and answers that the turn's request contained as earlier history.
 func (t Turn) Brought() ([]domain.Exchange, error) {
 	// Most requests contain no history.
 	if t.Earlier == nil {
@@ -54,8 +54,8 @@ const (
 	shortHistory = 256 << 10
 )
 
-// maxSteps is the maximum number of visited runs for each turn that is read. A visited run without
-// an answer is not a turn: it only provides the history that its request contained.
+// maxSteps bounds the number of visited runs per turn. A visited run without an answer is no turn,
+// but provides the history that its request contained.
 const maxSteps = 3
 
 // visitedBytes is the maximum total size, as stored, of the inputs of the visited runs.
@@ -63,12 +63,12 @@ const visitedBytes = 2 * historyBytes
 
 // historyQuery reads the newest turns before a run, oldest first. It begins at the run with the
 // number $3, which need not exist, and goes from each run to the run that it continues. This is the
-// run in previous_run, or else the preceding run of the session. An empty previous_run, or the id of
-// a run that no longer exists, ends the history. A run continues only runs with lower numbers, so
-// every path ends.
+// run in previous_run, or else the preceding run of the session. An empty previous_run, or the id
+// of a run that no longer exists, ends the history. A run continues only runs with lower numbers,
+// so every path ends.
 //
-// $5 replaces an answer if no part of it was played. If the turns exceed $7 bytes, only their total
-// size is read.
+// $5 is the text that replaces an answer of which no part was played. If the turns exceed $7 bytes,
+// only their total size is read.
 const historyQuery = `WITH RECURSIVE path AS (
     SELECT $3::int AS seq, (SELECT r.previous_run FROM runs r WHERE r.session_ref = $2 AND r.seq = $3 AND r.org_id = $1) AS previous,
       0 AS turns, 0 AS steps, 0::bigint AS bytes, 0::bigint AS visited, ''::text AS message, NULL::json AS earlier, NULL::text AS answer,
@@ -139,8 +139,8 @@ func (s *Store) history(ctx context.Context, org string, sessionRef int64, seq, 
 }
 
 // KnownAnswers returns the subset of the given runs that belong to a session and can be read. key
-// identifies the session. same is a run among the session's 20 newest answers: the newest one whose
-// answer is this text, or ends with a paragraph that is this text. It is empty if there is none.
+// identifies the session. same is the newest run, among those with the session's 20 newest answers,
+// whose answer or last paragraph equals text. It is empty if there is none.
 func (s *Store) KnownAnswers(
 	ctx context.Context, org string, key []byte, runIDs []string, text string,
 ) (known []string, same string, err error) {

@@ -13,14 +13,14 @@ import (
 )
 
 // notPlayed replaces an answer in a session's history if no part of the answer was played. The
-// question stays in the history and needs an answer.
+// question stays in the history, and providers require an answer after it.
 const notPlayed = "…"
 
-const blanks = `E' \t\r\n'` // ignored around an answer, because they are not spoken
+const blanks = `E' \t\r\n'` // these characters around an answer are ignored, because they are not spoken
 
 // SavePlayback records how much of a run's spoken answer was played. It replaces an earlier record,
-// because a client's report arrives later than the service's but is more exact. From then on, the
-// session's history contains the played text in place of the answer. If the whole answer was
+// because the client's report arrives after the service's report and is more exact. From then on,
+// the session's history contains the played text in place of the answer. If the whole answer was
 // played, the record is removed, because the answer was not interrupted. SavePlayback returns
 // not_found if the run does not exist, was erased, has expired or belongs to another organization.
 func (s *Store) SavePlayback(ctx context.Context, org, runID string, heard domain.Playback) error {
@@ -28,8 +28,8 @@ func (s *Store) SavePlayback(ctx context.Context, org, runID string, heard domai
 	text := strings.ReplaceAll(strings.ToValidUTF8(heard.Text, "\uFFFD"), "\x00", "")
 	var found int64
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
-		// If another transaction erases the run, it either waits for the lock and then finds the
-		// record, or it was first and this statement finds no run.
+		// If another transaction erases the run concurrently, either it waits for this lock and
+		// then removes the record, or this statement waits and finds no run.
 		return tx.GetContext(ctx, &found, `WITH run AS (
 			  SELECT r.id, r.org_id, coalesce(r.status = 'completed' AND btrim(r.answer, `+blanks+`) = btrim($3, `+blanks+`), false) AS whole
 			  FROM runs r WHERE r.id = $1 AND r.org_id = $2 AND`+rundb.RunLive+`AND`+NotErased+` FOR SHARE

@@ -28,13 +28,14 @@ func (s *Store) DeleteExpired(ctx context.Context, limit int) (int, error) {
 }
 
 // deleteFound implements DeleteExpired for the found runs. If a run cannot be removed, it bisects
-// to find that run, so that the other runs are removed. The failed run is retried an hour later.
+// to find that run, so that the other runs are removed. The run that failed is tried again an hour
+// later.
 func (s *Store) deleteFound(ctx context.Context, expired pg.Found) (int, error) {
 	n, err := s.deleteDue(ctx, expired)
 	var refused *pq.Error
 	switch {
-	// A single run can only cause errors that the database reports about its rows. Any other error
-	// concerns the whole call.
+	// If the call concerns one run, an error that the database reports about its rows is caused by
+	// that run. Any other error concerns the whole call.
 	case err == nil || !errors.As(err, &refused) || pg.IsDisconnect(err) && !pg.HasCode(err, "57014"):
 		return n, err
 	case len(expired.Runs) > 1:
@@ -108,7 +109,7 @@ func (s *Store) PruneDeliveries(ctx context.Context, limit int) (n int, err erro
 type dueRun struct {
 	ID         string       `db:"id"`
 	SessionRef int64        `db:"session_ref"`
-	Until      *domain.Time `db:"until"` // when the run that keeps the session alive expires; nil: no run keeps the session alive
+	Until      *domain.Time `db:"until"` // time at which the run that keeps the session alive expires; nil if no run does
 }
 
 // removeOrPostpone removes the runs whose sessions are not kept alive by another run, and postpones

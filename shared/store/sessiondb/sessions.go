@@ -20,7 +20,7 @@ import (
 	"parley/shared/store/pg"
 )
 
-// CountedRuns is the highest number of runs that can be reported for a session.
+// CountedRuns is the maximum to which the runs of a session are counted.
 const CountedRuns = 10_000
 
 // Session is a session of an organization in the form in which lists show it.
@@ -39,8 +39,8 @@ const runInSession = `r.session_ref = s.ref AND (r.expires_at IS NULL OR r.expir
 	AND (r.status IS NULL OR r.result IS NOT NULL)`
 
 // sessionsQuery reads sessions that have at least one run. The lateral count with a limit makes the
-// planner walk the sessions in order and stop after the page. Otherwise it would read and join all
-// runs.
+// planner walk the sessions in order and stop after the page. Without it, the planner would read
+// and join all runs.
 const sessionsQuery = `SELECT s.ref, s.target_id, s.session_id, s.principal, s.created_at, counted.runs FROM sessions s
 	CROSS JOIN LATERAL (SELECT count(*) AS runs FROM (SELECT 1 FROM runs r WHERE ` + runInSession + ` LIMIT 10000) one) counted
 	WHERE counted.runs > 0 AND s.org_id = $1`
@@ -110,7 +110,7 @@ func (s *Store) SessionsNamed(ctx context.Context, org, name string, principals 
 		query += ` AND NOT (s.session_id LIKE 'auto\_%' AND length(s.session_id) = 31)`
 	}
 
-	// The number of this parameter depends on whether a parameter was added above.
+	// A parameter may have been added above, so the number of this parameter is computed.
 	if principals != nil {
 		query += fmt.Sprintf(` AND s.principal = ANY ($%d)`, len(args)+1)
 		args = append(args, pq.Array(principals))
@@ -164,7 +164,7 @@ type SessionTurn struct {
 	Message     string           `db:"message"`
 	Files       []byte           `db:"files"`     // the attachments of the message, as in the run object; nil: none
 	Answer      *string          `db:"answer"`    // nil: no answer, or an empty one
-	Heard       *string          `db:"heard"`     // the played part of an interrupted spoken answer; nil: not interrupted
+	Heard       *string          `db:"heard"`     // the played part of a spoken answer that was interrupted; nil if it was not interrupted
 	Citations   []byte           `db:"citations"` // the answer's citations, as in the run object; nil while the run is open
 	CreatedAt   time.Time        `db:"created_at"`
 	FinishedAt  *time.Time       `db:"finished_at"`
@@ -177,7 +177,7 @@ type SessionTurn struct {
 const sessionBytes = 1 << 20
 
 // turnsQuery reads a page of turns. Texts that do not fit are returned as null and are not read.
-// The newest turn always fits into a whole page. The exact size of an input is computed only if its
+// The newest turn alone always fits into a page. The exact size of an input is computed only if its
 // stored size, which PostgreSQL knows without reading the text, leaves room. Most texts that do not
 // fit are therefore not read.
 //
@@ -215,14 +215,16 @@ type SessionPage struct {
 
 // PageOfSession returns a session and its newest turns. If before is not 0, only turns with a lower
 // number are returned. It returns at most limit turns, whose texts have at most the given total
-// size in bytes. If bytes is 0, the maximum is sessionBytes, and at least one turn is returned.
-// PageOfSession returns not_found if the session does not exist or all of its runs are gone.
+// size in bytes. If bytes is 0, the maximum is sessionBytes, and at least one turn is returned even
+// if it is larger. PageOfSession returns not_found if the session does not exist or all of its runs
+// are gone.
 func (s *Store) PageOfSession(ctx context.Context, name SessionName, before, limit, bytes int) (page SessionPage, err error) {
 	if before == 0 {
 		before = math.MaxInt32
 	}
 
-	// A page for a list has at least one turn. A caller that limits the bytes may get none.
+	// A page for a list contains at least one turn. If the caller limits the bytes, the page may
+	// contain none.
 	whole := bytes == 0
 	if whole {
 		bytes = sessionBytes

@@ -15,21 +15,23 @@ import (
 )
 
 const (
-	// usageTime is the statement timeout of counting, because the counting of an organization with
-	// very many runs must not slow down the database.
+	// usageTime is the statement timeout of usage reports, because a report for very many runs must
+	// not slow down the database.
 	usageTime = 4 * time.Second // shorter than the lock timeout
 	// idSkew is the maximum difference between the clocks of the processes that generated the runs'
 	// ids and the database's clock.
 	idSkew = time.Hour
-	// hourlyDays is the maximum number of days that are shown by the hour.
+	// hourlyDays is the maximum number of days for which a report has hourly intervals. Longer
+	// reports have daily intervals.
 	hourlyDays = 2
 )
 
 // UsageFilter selects the runs to count.
 type UsageFilter struct {
-	// Days is the number of days, including today in UTC. Up to two days are shown by the hour: 24
-	// hours per day, including the current one. If KeyID, AutomationID or By is set, the first day
-	// starts at midnight, because the counts of removed runs are then stored only per day.
+	// Days is the number of days, including today in UTC. A report of at most hourlyDays days has
+	// hourly intervals: 24 for each day, the last of which is the current hour. If KeyID,
+	// AutomationID or By is set, the first day starts at midnight, because the counts of removed
+	// runs are then stored only per day.
 	Days    int
 	AgentID string // "": all agents and templates
 	KeyID   string // the API key of the request; "": all, including requests of users
@@ -39,27 +41,29 @@ type UsageFilter struct {
 }
 
 // intervals returns the start of the first interval, the length of each interval, and the number of
-// intervals. The last interval contains the time now.
+// intervals. The last interval contains the current time, now.
 func (f UsageFilter) intervals(now time.Time) (from time.Time, each time.Duration, n int) {
 	each, n = 24*time.Hour, f.Days
 	if f.Days <= hourlyDays {
 		each, n = time.Hour, 24*f.Days
 		if f.KeyID != "" || f.AutomationID != "" || f.By != "" {
-			// The report begins at midnight, so the current day has only the hours that have begun.
+			// The report begins at midnight, so the current day has only the hours that have
+			// already begun.
 			n += now.UTC().Hour() + 1 - 24
 		}
 	}
 	return now.UTC().Truncate(each).Add(-time.Duration(n-1) * each), each, n
 }
 
-// usageRow is a part of the usage of an interval. It covers the kept runs of one duration
-// bucket, or all removed runs, or only the number of removed runs in one duration bucket.
+// usageRow is a part of the usage of an interval. It describes one of three sets: the stored runs
+// in one duration bucket, all removed runs, or the removed runs in one duration bucket, of which
+// only the number is known.
 type usageRow struct {
 	Nth int `db:"nth"` // index of the interval
 	domain.Consumption
 	Bucket sql.NullInt64 `db:"bucket"` // duration bucket of finished runs
 	Ended  int64         `db:"ended"`
-	TookMs sql.NullInt64 `db:"took_ms"` // sum of these durations; null: only the bucket is known
+	TookMs sql.NullInt64 `db:"took_ms"` // sum of the durations in milliseconds; null: only the bucket is known
 }
 
 // usageQuery selects an interval as a range of the index runs_org, because run ids begin with their
@@ -99,7 +103,7 @@ func (s *Store) Usage(ctx context.Context, org string, f UsageFilter, now time.T
 	var rows []usageRow
 	var groups []domain.UsageGroup
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
-		// The transaction may be retried, so the lists start empty.
+		// The transaction may be retried, so each try starts with empty lists.
 		rows, groups = nil, nil
 		if _, err := tx.ExecContext(ctx, fmt.Sprintf(`SET LOCAL statement_timeout = %d`, usageTime.Milliseconds())); err != nil {
 			return err
@@ -115,7 +119,7 @@ func (s *Store) Usage(ctx context.Context, org string, f UsageFilter, now time.T
 		return err
 	})
 
-	// PostgreSQL ended the count because of the statement timeout.
+	// PostgreSQL cancelled the statement because of the statement timeout.
 	if pg.HasCode(err, "57014") {
 		slow := apierr.Wrap(apierr.Unavailable, err, "too many runs to count; ask for fewer days, or try again later")
 		slow.RetryAfter = usageTime
@@ -144,7 +148,7 @@ func (s *Store) Usage(ctx context.Context, org string, f UsageFilter, now time.T
 func addUp(out *domain.UsageReport, rows []usageRow) {
 	all, took := durationHistogram{}, make([]durationHistogram, len(out.Data))
 	for _, row := range rows {
-		// A difference between the clocks may put a run outside of the report.
+		// A difference between the clocks may put a run outside of the report's intervals.
 		if row.Nth < 0 || row.Nth >= len(out.Data) {
 			continue
 		}

@@ -12,7 +12,7 @@ import (
 const bucketGrowth = 1.05
 
 // bucketMiddle returns the duration that is assumed for the runs in a bucket, in milliseconds.
-// Their true durations differ by at most 2.5 %.
+// Their true durations differ from it by at most 2.5 %.
 func bucketMiddle(bucket int) float64 {
 	if bucket <= 1 {
 		return 0 // less than 1 ms
@@ -23,7 +23,7 @@ func bucketMiddle(bucket int) float64 {
 // durationHistogram is a histogram of durations, by bucket.
 type durationHistogram map[int]*bucketCount
 
-// bucketCount is the number of runs in a bucket and the sum of their durations.
+// bucketCount contains the number of runs in a bucket and the sum of their durations.
 type bucketCount struct {
 	n  int64
 	ms float64 // sum of the durations
@@ -46,8 +46,9 @@ func (t durationHistogram) add(bucket int, n int64, ms sql.NullInt64) {
 	}
 }
 
-// percentile returns the duration, in milliseconds, that the given percentage of the runs did
-// not exceed: the mean of its bucket. It returns nil if there are no runs.
+// percentile returns a duration in milliseconds that the given percentage of the runs did not
+// exceed. It is the mean duration of the bucket that contains this percentile. percentile returns
+// nil if there are no runs.
 func (t durationHistogram) percentile(percent int64) *int64 {
 	var all, until int64
 	for _, of := range t {

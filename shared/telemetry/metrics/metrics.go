@@ -89,7 +89,8 @@ func (d *dependencies) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// runChecks runs the checks concurrently and stores 1 for success and 0 for failure.
+// runChecks runs the checks concurrently. It sets the metric of each check to 1 if the check
+// succeeds, and otherwise to 0.
 func (d *dependencies) runChecks() {
 	ctx, cancel := context.WithTimeout(context.Background(), checkTime)
 	defer cancel()

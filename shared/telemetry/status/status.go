@@ -1,5 +1,5 @@
-// Package status is the HTTP server for processes without another HTTP server. It serves liveness
-// checks, readiness checks and metrics.
+// Package status provides the HTTP server of processes that have no other HTTP server. It serves
+// liveness checks, readiness checks and metrics.
 package status
 
 import (
@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// time limit of the checks of one request
+	// time limit for all checks of one request
 	checkTime = 2 * time.Second
-	// time limit of reading a request and of writing its response
+	// time limit for reading a request, and for writing its response
 	requestTime = 30 * time.Second
-	// time that a request may take at shutdown
+	// time after which a shutdown interrupts requests
 	shutdownTime = 2 * time.Second
 )
 
@@ -89,7 +89,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// readiness is the body of responses, in the same format as an ingress's.
+// readiness is the body of responses, in the same format as that of an ingress.
 type readiness struct {
 	Status string            `json:"status"`
 	Checks map[string]string `json:"checks,omitempty"`
@@ -117,7 +117,8 @@ func (s *Server) readyz(w http.ResponseWriter, req *http.Request) {
 	answer(w, status, r)
 }
 
-// check runs the checks concurrently and returns "ok" or "failing" for each. It logs errors.
+// check runs the checks concurrently and returns the result of each: "ok" or "failing". It logs the
+// errors of failing checks.
 func (s *Server) check(ctx context.Context) map[string]string {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()

@@ -7,9 +7,10 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Outside returns the propagator for requests of callers. A caller may name a trace that the
-// request joins. Callers decide about sampling only if the operator allows it. Otherwise sampling
-// is decided as for a new trace, so that no caller can force or suppress tracing.
+// Outside returns the propagator for requests of callers. A request joins the trace that its caller
+// names. The caller's decision about sampling is used only if the operator allows it. Otherwise the
+// trace is sampled with the probability of a new trace, so that no caller can force or suppress
+// tracing.
 func (t *Tracer) Outside() propagation.TextMapPropagator {
 	if !t.On() || t.callersDecide {
 		return Propagator

@@ -23,7 +23,7 @@ const (
 // Span is a piece of work in a trace. The methods of the zero value do nothing.
 type Span struct{ span trace.Span }
 
-// Current returns the span in ctx, for attributes that are known only later.
+// Current returns the span in ctx, so that a caller can add attributes to it later.
 func Current(ctx context.Context) Span {
 	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() {
@@ -32,7 +32,8 @@ func Current(ctx context.Context) Span {
 	return Span{span}
 }
 
-// On reports whether the span is recorded, for callers whose attributes are expensive to compute.
+// On reports whether the span is recorded. Callers need not compute expensive attributes of a span
+// that is not.
 func (s Span) On() bool { return s.span != nil }
 
 // Str sets a string attribute, unless value is empty.
@@ -66,7 +67,7 @@ func (s Span) Float(key string, value *float64) {
 // Fail marks the span as failed with a code. The code must not be an error's text.
 func (s Span) Fail(code string) {
 	if s.span != nil {
-		// The code is also an attribute, because queries usually select by attributes.
+		// The code is also set as an attribute, because queries usually select spans by attributes.
 		s.span.SetStatus(codes.Error, code)
 		s.span.SetAttributes(attribute.String("error.type", code))
 	}

@@ -13,14 +13,14 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// errSecondConnector means that a second connector was requested from the driver.
+// errSecondConnector is returned if a library requests more than one connector from a singleDriver.
 var errSecondConnector = errors.New("the driver supports only one connector")
 
 // Connector wraps a connector, so that statements whose context has a span are traced: their
 // operation and table, but not their text or arguments. A tracer without a collector returns the
 // connector unchanged.
 func (t *Tracer) Connector(connector driver.Connector) (driver.Connector, error) {
-	// If no traces are sent, statements must not have the cost of the wrapper.
+	// Without a collector, statements must not have the cost of the wrapper.
 	if !t.On() {
 		return connector, nil
 	}
@@ -57,7 +57,7 @@ func wanted(ctx context.Context, _ otelsql.Method, _ string, _ []driver.NamedVal
 	return trace.SpanFromContext(ctx).IsRecording()
 }
 
-// singleDriver is a driver with one connector, for a library that wraps drivers.
+// singleDriver is a driver that has only one connector. It exists for a library that wraps drivers.
 type singleDriver struct{ driver.Connector }
 
 // Open and OpenConnector implement driver.Driver and driver.DriverContext. Only OpenConnector is
@@ -65,12 +65,12 @@ type singleDriver struct{ driver.Connector }
 func (o singleDriver) Open(string) (driver.Conn, error)               { return nil, errSecondConnector }
 func (o singleDriver) OpenConnector(string) (driver.Connector, error) { return o.Connector, nil }
 
-// nameMax is the maximum length of a name in a span.
+// nameMax is the maximum length of a name that becomes part of a span's name.
 const nameMax = 64
 
 // statement is the name of a statement's span, for example "UPDATE runs" or "SELECT accept_runs":
-// the statement's first word, and the table or function to which it applies. Without a statement,
-// the name is the method.
+// the statement's first word, and the table or function to which it applies. If there is no
+// statement, the name is that of the driver's method.
 func statement(method, query string) string {
 	words := strings.Fields(query)
 	if len(words) == 0 {

@@ -27,7 +27,7 @@ import (
 const (
 	// name of the instrumentation scope in spans
 	scope = "parley"
-	// path of a collector that receives traces over HTTP
+	// URL path of a collector that receives traces over HTTP
 	tracesPath = "/v1/traces"
 	// time limit of sending the remaining spans
 	closeTime = 5 * time.Second
@@ -67,15 +67,15 @@ func Open(ctx context.Context, cfg config.Telemetry, service string, log zerolog
 		return nil, fmt.Errorf("setting up traces: %w", err)
 	}
 
-	// The limits also apply to libraries that use the provider.
+	// Pass the limits explicitly, so that they also apply to libraries that use the provider.
 	limits := sdk.NewSpanLimits()
 	limits.EventCountLimit = 0 // libraries put error texts into events, and such texts may quote anything
 	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(serviceResource), sdk.WithRawSpanLimits(limits))
 	return &Tracer{provider: provider, tracer: provider.Tracer(scope), callersDecide: cfg.CallersDecide}, nil
 }
 
-// newExporter returns the exporter of the protocol in the standard variables. The default
-// is OTLP over HTTP.
+// newExporter returns an exporter for the protocol in the standard OTEL_ variables. The default is
+// OTLP over HTTP.
 func newExporter(ctx context.Context, endpoint string) (*otlptrace.Exporter, error) {
 	const variable = "OTEL_EXPORTER_OTLP_PROTOCOL"
 	switch protocol := cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), os.Getenv(variable)); protocol {
@@ -160,8 +160,8 @@ func (t *Tracer) begin(ctx context.Context, kind Kind, name string, parent trace
 	return ctx, Span{span}                             //nolint:spancheck // as above
 }
 
-// Child begins a child of the span in ctx. If ctx has no span, or the span is not sampled, Child
-// returns ctx unchanged. The span's name is operation, followed by object if that is not empty.
+// Child begins a child of the span in ctx. If ctx has no sampled span, Child returns ctx unchanged
+// and a zero Span. The span's name is operation, followed by object if that is not empty.
 func Child(ctx context.Context, kind Kind, operation, object string) (context.Context, Span) {
 	parent := trace.SpanFromContext(ctx)
 	if !parent.IsRecording() {

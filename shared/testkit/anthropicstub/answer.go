@@ -9,7 +9,7 @@ import (
 	"parley/shared/testkit/modelstub"
 )
 
-// messageID is the id in every response, so that equal requests get equal bytes.
+// messageID is the id of every response, so that equal requests get identical responses.
 const messageID = "msg_stub"
 
 // wire encodes responses in Anthropic's format.
@@ -73,7 +73,7 @@ func whole(req Request, reply Reply) map[string]any {
 	return m
 }
 
-// message returns the initial state of a message.
+// message returns a message without content, as at the start of a response.
 func message(req Request, reply Reply) map[string]any {
 	m := map[string]any{
 		"id": messageID, "type": "message", "role": "assistant", "model": req.Model,
@@ -97,7 +97,7 @@ func failure(kind, message string) []byte {
 func encode(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("encoding answer: %v", err)) // only for a whole answer with invalid scripted arguments, which must be streamed
+		panic(fmt.Sprintf("encoding answer: %v", err)) // happens only if a scripted tool call with invalid arguments is not streamed
 	}
 	return b
 }

@@ -71,7 +71,7 @@ func readRequest(body []byte) (req Request, problem string) {
 	return req, ""
 }
 
-// addMessages adds messages to a request, each tool result as a separate message.
+// addMessages adds messages to a request. Each tool result becomes a separate message.
 func addMessages(req *Request, messages []wireMessage) (problem string) {
 	var open []string // ids of calls whose results must be in the next message
 	for i, m := range messages {

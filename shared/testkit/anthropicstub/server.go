@@ -11,7 +11,7 @@ import (
 // maxBody bounds a request's body in bytes.
 const maxBody = 16 << 20
 
-// Types shared by the stubs of all providers.
+// These types are shared by the stubs of all providers.
 type (
 	// Request is a client's request.
 	Request = modelstub.Request
@@ -26,7 +26,7 @@ type (
 // Server is the stub: an http.Handler, safe for concurrent use.
 type Server struct{ *modelstub.Core }
 
-// New returns a server that echoes and follows directives.
+// New returns a server that follows the directives in a message and echoes its text.
 func New() *Server { return &Server{Core: modelstub.NewCore()} }
 
 // ServeHTTP serves POST …/v1/messages under any prefix.
@@ -44,7 +44,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // message serves a request to the Messages API. A request that violates the protocol gets status
-// 400 and does not count.
+// 400 and is not counted.
 func (s *Server) message(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {

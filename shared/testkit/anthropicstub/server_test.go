@@ -54,7 +54,8 @@ type event struct {
 	} `json:"delta"`
 }
 
-// streamed returns the joined content, the stop reason and the last event's type.
+// streamed reads a streamed answer. It returns the joined text, the stop reason and the type of the
+// last event.
 func streamed(t *testing.T, body io.Reader) (text, stop, last string, err error) {
 	t.Helper()
 	lines := bufio.NewScanner(body)
@@ -225,7 +226,8 @@ func TestKeyScriptAndResponder(t *testing.T) {
 	}
 }
 
-// TestWaiting checks the stub's delays, and that a delay ends when the client disconnects.
+// TestWaiting checks that the stub delays answers, and that a delay ends when the client
+// disconnects.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -21,7 +21,7 @@ func newStream(w http.ResponseWriter) *stream {
 }
 
 func (s *stream) raw(event, data string) {
-	// If the client has disconnected, the write fails and the request's context is done.
+	// Ignore the write's error: if the client has disconnected, the request's context is done.
 	_, _ = fmt.Fprintf(s.w, "event: %s\ndata: %s\n\n", event, data)
 	_ = s.flush()
 }
@@ -49,7 +49,7 @@ func (s *stream) blockStop() {
 	s.index++
 }
 
-// answer writes the events between start and end.
+// answer writes the events between the start and the end of a message.
 func (s *stream) answer(r *http.Request, req Request, reply Reply) {
 	switch reply.Fault {
 	case "badargs":
@@ -83,7 +83,8 @@ func (s *stream) answer(r *http.Request, req Request, reply Reply) {
 	s.finish(stopReason(reply), req, reply)
 }
 
-// breakOff executes the faults in the middle of an answer. It returns true if the answer ends here.
+// breakOff executes a fault in the middle of an answer, if the reply has one. It returns true if
+// the answer ends there.
 func (s *stream) breakOff(r *http.Request, req Request, reply Reply) bool {
 	switch reply.Fault {
 	case "cut":

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// keptRequests is the maximum number of requests that are kept for inspection. The counts cover all
-// requests.
+// keptRequests is the maximum number of requests that are kept for inspection. Counts include
+// requests that are no longer kept.
 const keptRequests = 1024
 
 // Core chooses replies and counts requests. It is safe for concurrent use.
@@ -25,7 +25,7 @@ type Core struct {
 	kept     []Request
 }
 
-// NewCore returns a core that echoes and follows directives.
+// NewCore returns a core that follows the directives in a message and echoes its text.
 func NewCore() *Core { return &Core{byPrompt: make(map[string]int)} }
 
 // Respond sets a function that is called before the script and the rules. If the function returns
@@ -36,7 +36,7 @@ func (c *Core) Respond(f func(Request) (Reply, bool)) {
 	c.respond = f
 }
 
-// Script adds replies, one for each of the next requests in order. After the last scripted reply
+// Script adds replies, one for each of the next requests in order. After the last of these replies,
 // the rules apply again.
 func (c *Core) Script(replies ...Reply) {
 	c.mu.Lock()
@@ -44,7 +44,7 @@ func (c *Core) Script(replies ...Reply) {
 	c.script = append(c.script, replies...)
 }
 
-// RequireKey makes the server reject requests that do not contain this key.
+// RequireKey makes the server reject requests that do not contain this API key.
 func (c *Core) RequireKey(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,7 +80,7 @@ func (c *Core) Active() int {
 	return c.active
 }
 
-// Requests returns the newest requests, at most 1,024, oldest first.
+// Requests returns the newest requests, at most keptRequests, oldest first.
 func (c *Core) Requests() []Request {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,10 +89,10 @@ func (c *Core) Requests() []Request {
 
 // Wire encodes replies in a provider's format.
 type Wire interface {
-	// Failure returns the status and the body of an error response. With status 0, the fault is
-	// "context" or "quota"; otherwise the response has the given status.
+	// Failure returns the status and the body of an error response. If status is 0, the response
+	// reports the fault "context" or "quota"; otherwise it has the given status.
 	Failure(status int, fault string) (int, []byte)
-	// Answer writes a reply, including faults within it.
+	// Answer writes a reply. It also executes faults in the middle of the reply.
 	Answer(w http.ResponseWriter, r *http.Request, req Request, reply Reply)
 }
 
@@ -151,7 +151,7 @@ func (c *Core) leave() {
 	c.active--
 }
 
-// before executes a fault that replaces the whole answer. It returns true if there was such a
+// before executes a fault that replaces the whole answer. It returns true if the reply had such a
 // fault.
 func before(w http.ResponseWriter, r *http.Request, reply Reply, wire Wire) bool {
 	switch status, err := strconv.Atoi(reply.Fault); {
@@ -165,7 +165,7 @@ func before(w http.ResponseWriter, r *http.Request, reply Reply, wire Wire) bool
 		status, body := wire.Failure(status, reply.Fault)
 		WriteJSON(w, status, body)
 	case reply.Fault == "refuse":
-		panic(http.ErrAbortHandler) // net/http's way to drop a connection
+		panic(http.ErrAbortHandler) // makes net/http close the connection without a response
 	case reply.Fault == "hang":
 		<-r.Context().Done()
 	case reply.Fault == "context", reply.Fault == "quota":
@@ -181,7 +181,7 @@ func before(w http.ResponseWriter, r *http.Request, reply Reply, wire Wire) bool
 	return true
 }
 
-// WriteJSON sends a JSON body.
+// WriteJSON sends a response with a JSON body.
 func WriteJSON(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
@@ -194,7 +194,8 @@ func StatusWords(status int) string {
 	return strings.ReplaceAll(strings.ToLower(http.StatusText(status)), " ", "_")
 }
 
-// Middle returns the number of pieces of an answer that are sent before a fault within the answer.
+// Middle returns the number of pieces of an answer that are sent before a fault in the middle of
+// the answer.
 func Middle(pieces []string) int { return (len(pieces) + 1) / 2 }
 
 // wait waits for the delay. It returns false if the client has disconnected.

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Request is the part of a client's request on which replies depend.
+// Request contains the parts of a client's request on which replies depend.
 type Request struct {
 	Model    string
 	Stream   bool
@@ -71,8 +71,8 @@ func (r Reply) Whole() string {
 	return r.Text
 }
 
-// Pieces returns the pieces in which the answer's text is streamed: Deltas, or otherwise words,
-// each with the space before it, similar to a model's tokens.
+// Pieces returns the pieces in which the answer's text is streamed: Deltas, if set, and otherwise
+// single words, each with the space before it, similar to a model's tokens.
 func (r Reply) Pieces() []string {
 	if len(r.Deltas) > 0 {
 		return r.Deltas
@@ -112,8 +112,8 @@ func ArgumentPieces(arguments string, cut int) []string {
 	return out
 }
 
-// Words counts the whitespace-separated words, which are the stubs' tokens, of a
-// request and of a reply.
+// Words counts the whitespace-separated words of a request and of a reply. The stubs report them as
+// tokens.
 func Words(req Request, reply Reply) (prompt, answer int) {
 	prompt = len(strings.Fields(req.System))
 	for _, m := range req.Messages {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// byRule returns the reply that the directives in a request's prompt determine if the prompt is
-// sent for the nth time.
+// byRule returns the reply that the directives in a request's prompt determine. n is the number of
+// requests with this prompt so far, including this one.
 func byRule(req Request, nth int) Reply {
 	reply, tool, rest := parseDirectives(req.Prompt(), nth)
 	if n := len(req.Messages); n > 0 && req.Messages[n-1].Role == "tool" {

@@ -78,7 +78,8 @@ func streamAnswer(s *stream, r *http.Request, req Request, reply Reply) {
 	s.finish(reason, req, reply)
 }
 
-// breakOff executes the faults in the middle of an answer. It returns true if the answer ends here.
+// breakOff executes a fault in the middle of an answer, if the reply has one. It returns true if
+// the answer ends there.
 func (s *stream) breakOff(r *http.Request, req Request, reply Reply) bool {
 	switch reply.Fault {
 	case "cut":

@@ -12,8 +12,8 @@ import (
 	"parley/shared/wordvector"
 )
 
-// embed serves POST …/embeddings. The last text counts as the request's prompt: requests are
-// counted by this text, and its directives, or a script, can cause faults.
+// embed serves POST …/embeddings. The last text is the request's prompt: requests are counted by
+// this text. Its directives, or a script, can cause faults.
 func (s *Server) embed(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBody))
 	if err != nil {
@@ -63,7 +63,7 @@ func readInput(body []byte) (model string, texts []string, size int, err error) 
 	return wire.Model, texts, wire.Dimensions, nil
 }
 
-// vectors encodes embeddings of texts, and failures in the same way as wire.
+// vectors encodes the embeddings of texts, and failures in the same way as the type wire.
 type vectors struct {
 	wire
 

@@ -13,7 +13,7 @@ import (
 // maxBody bounds a request's body in bytes.
 const maxBody = 16 << 20
 
-// Types shared by the stubs of all providers.
+// These types are shared by the stubs of all providers.
 type (
 	// Request is a client's request.
 	Request = modelstub.Request
@@ -28,7 +28,7 @@ type (
 // Server is the stub: an http.Handler, safe for concurrent use.
 type Server struct{ *modelstub.Core }
 
-// New returns a server that echoes and follows directives.
+// New returns a server that follows the directives in a message and echoes its text.
 func New() *Server { return &Server{Core: modelstub.NewCore()} }
 
 // ServeHTTP serves POST …/chat/completions, POST …/embeddings and GET …/models under any prefix.

@@ -60,7 +60,8 @@ type wireChunk struct {
 	} `json:"usage"`
 }
 
-// streamed returns the joined content, the last finish reason and whether [DONE] arrived.
+// streamed reads a streamed answer. It returns the joined text, the last finish reason, and whether
+// [DONE] arrived.
 func streamed(t *testing.T, body io.Reader) (text, finish string, done bool, err error) {
 	t.Helper()
 	lines := bufio.NewScanner(body)
@@ -232,7 +233,8 @@ func TestScript(t *testing.T) {
 	}
 }
 
-// TestWaiting checks the stub's delays, and that a delay ends when the client disconnects.
+// TestWaiting checks that the stub delays answers, and that a delay ends when the client
+// disconnects.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

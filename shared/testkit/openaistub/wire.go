@@ -8,7 +8,7 @@ import (
 	"parley/shared/testkit/modelstub"
 )
 
-// created is the fixed Unix time in every response, so that equal requests get equal bytes.
+// created is the fixed Unix time in every response, so that equal requests get identical responses.
 const created = 1_750_000_000
 
 const completionID = "chatcmpl-stub"
@@ -56,7 +56,8 @@ type usage struct {
 	Total      int `json:"total_tokens"`
 }
 
-// countUsage counts words. It returns nil if the fault is nousage.
+// countUsage returns the usage of a request and its reply, counted in words. It returns nil if the
+// fault is nousage.
 func countUsage(req Request, reply Reply) *usage {
 	if reply.Fault == "nousage" {
 		return nil
@@ -79,7 +80,7 @@ func newStream(w http.ResponseWriter, req Request) *stream {
 }
 
 func (s *stream) raw(data string) {
-	// If the client has disconnected, the write fails and the request's context is done.
+	// Ignore the write's error: if the client has disconnected, the request's context is done.
 	_, _ = fmt.Fprintf(s.w, "data: %s\n\n", data)
 	_ = s.flush()
 }
@@ -101,8 +102,8 @@ func (s *stream) start() {
 
 func (s *stream) text(text string) { s.delta(content{Content: &text}) }
 
-// call streams a tool call like OpenAI: the name first, then pieces of the arguments. If cut > 0,
-// it stops after that many bytes of the arguments.
+// call streams a tool call in the same way as OpenAI: the name first, then pieces of the arguments.
+// If cut > 0, it stops after that many bytes of the arguments.
 func (s *stream) call(index int, call ToolCall, cut int) {
 	first := wireCall{Index: &index, ID: call.ID, Type: "function", Function: wireFunction{Name: call.Name}}
 	s.delta(content{ToolCalls: []wireCall{first}})
@@ -145,7 +146,7 @@ func failure(kind, code, message string) []byte {
 func encode(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("encoding answer: %v", err)) // its types can always be encoded
+		panic(fmt.Sprintf("encoding answer: %v", err)) // cannot happen: all values in an answer can be encoded
 	}
 	return b
 }

@@ -25,7 +25,7 @@ func Write(pages ...Page) []byte {
 	var w writer
 	w.buf.WriteString("%PDF-1.4\n%\xe2\xe3\xcf\xd3\n")
 	kids := make([]string, len(pages))
-	const firstPage = 4 // after the catalog, the page tree and the font
+	const firstPage = 4 // number of the first page's object, after the catalog, the page tree and the font
 	for i := range pages {
 		kids[i] = fmt.Sprintf("%d 0 R", firstPage+2*i)
 	}
@@ -86,7 +86,7 @@ var escape = strings.NewReplacer(`\`, `\\`, `(`, `\(`, `)`, `\)`)
 
 func escaped(text string) string { return escape.Replace(text) }
 
-// writer numbers objects in the order in which they are written.
+// writer writes the objects of a document and numbers them in this order.
 type writer struct {
 	buf     bytes.Buffer
 	offsets []int

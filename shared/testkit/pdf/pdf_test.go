@@ -9,7 +9,7 @@ import (
 	"parley/shared/testkit/pdf"
 )
 
-// TestPopplerReadsIt reads the generated PDF with an independent program.
+// TestPopplerReadsIt checks that poppler, an independent program, can read a generated PDF.
 func TestPopplerReadsIt(t *testing.T) {
 	t.Parallel()
 	reader, err := exec.LookPath("pdftotext")

@@ -22,8 +22,7 @@ import (
 // heartbeats and the sweeper batch their statements, so a few connections are enough for many runs.
 const databaseConns = 12
 
-// flags contains the command line flags. As in all Parley processes, each flag can also be set by
-// an environment variable.
+// flags contains the command line flags. Each flag can also be set by an environment variable.
 type flags struct {
 	config.Servers
 	config.Logging
@@ -56,7 +55,8 @@ func main() {
 // run executes the roles until ctx ends. It connects to the servers, and closes the connections
 // after all roles have stopped.
 func run(ctx context.Context, f flags) error {
-	// A probe only sends its request, so it must work without the settings of a worker.
+	// A probe only sends a request to a running worker, so it must work without the settings of a
+	// worker.
 	if f.Probe != "" {
 		return lifecycle.Probe(ctx, f.Probe)
 	}

@@ -17,7 +17,7 @@ type Input struct {
 	History      []Turn // earlier turns of the session, oldest first, already shortened by [Fit]
 	OmittedTurns int    // number of older turns that Fit left out
 	Message      string
-	Data         json.RawMessage // further input of the request, a JSON object that the model treats as untrusted; nil: none
+	Data         json.RawMessage // further input of the request, a JSON object that is marked as untrusted for the model; nil: none
 	Rounds       []llm.Message   // the tool calls and results that the request contains after its message; see RoundMessages
 	Model        llm.Model
 	Tools        *tool.Registry // the agent's tools; nil: none
@@ -33,7 +33,7 @@ type Input struct {
 type Limits struct {
 	MaxTurns        int   // maximum number of model calls; default 25
 	MaxTokens       int64 // maximum of the input and output tokens of all turns together; default 1,000,000
-	MaxBytes        int64 // maximum size of the text that model and tools write, and also of the run object; default 8 MiB each
+	MaxBytes        int64 // maximum size of the text that the model and the tools write, and also of the run object; default 8 MiB each
 	MaxToolCalls    int   // maximum number of executed tool calls of all turns; default 128
 	MaxCostMicros   int64 // maximum cost of all turns together, by Input.Price; default: no limit
 	MaxAnswerTokens int64 // maximum number of output tokens of one turn; default: the model's limit
@@ -58,7 +58,7 @@ func (l Limits) withDefaults() Limits {
 }
 
 // Output is the outcome of a run. If Run returns an error, only ToolCalls, Usage and Turns are set.
-// They then describe the work done before the error.
+// These fields then describe the work done before the error.
 type Output struct {
 	Text         string
 	Data         json.RawMessage   // the answer as data that matches Input.Contract; Text contains the same JSON
@@ -96,10 +96,10 @@ const (
 type Event struct {
 	Type string
 	// Step is the sequence number of the step to which the event belongs. The final answer is not a
-	// step. Its events have the number that follows the last recorded step.
+	// step, so its events have the number after that of the last recorded step.
 	Step int
-	// Replayed marks an event of a step that an earlier attempt recorded. The worker that continues
-	// the run reports it again.
+	// Replayed marks an event of a step that an earlier attempt recorded. The loop reports such an
+	// event again when another attempt continues the run.
 	Replayed bool
 	Text     string
 	Tool     *domain.ToolCall
@@ -150,9 +150,9 @@ func New(cfg Config) *Loop {
 }
 
 // Run executes a run from its first step, or continues after the steps in its journal. It calls the
-// function events for each event, in order and from its own goroutine. events may be nil and must
-// not block. The error is an *Error or a *Parked, or it wraps the cause of ctx or the journal's
-// error.
+// function events for each event, in order and from its own goroutine. The function may be nil and
+// must not block. The error is an *Error or a *Parked, or it wraps the cause of ctx or the
+// journal's error.
 func (l *Loop) Run(ctx context.Context, in Input, journal Journal, events func(Event)) (Output, error) {
 	// Replay the recorded steps to restore the state in which an earlier attempt left the run.
 	r := newRun(l, &in, journal, events)

@@ -22,7 +22,8 @@ import (
 
 var errLost = errors.New("fence lost")
 
-// memory is a journal that stores steps as JSON. It can fail after a given number of records.
+// memory is a journal in memory that stores steps as JSON. Record can be made to fail after a given
+// number of steps.
 type memory struct {
 	steps   []string
 	left    int // number of records until Record fails; negative: no limit
@@ -53,7 +54,7 @@ func (m *memory) Record(_ context.Context, s agentloop.Step) error {
 	return err
 }
 
-// fake is a tool that counts its calls and executes each call with the function do.
+// fake is a tool that counts its calls and executes them with the function do.
 type fake struct {
 	name string
 	spec tool.Spec // describes the tool's side effect, and whether its calls run alone
@@ -115,7 +116,8 @@ func (h *eventLog) add(e agentloop.Event) {
 	h.lines = append(h.lines, line)
 }
 
-// byStep returns the lines in the order of their steps, because calls of one turn run concurrently.
+// byStep returns the lines sorted by their steps. The events of concurrent calls arrive in any
+// order.
 func (h *eventLog) byStep() []string {
 	sorted := slices.Clone(h.lines)
 	slices.SortStableFunc(sorted, func(a, b string) int { return strings.Compare(a[:1], b[:1]) })
@@ -158,8 +160,8 @@ func TestEchoRun(t *testing.T) {
 	}
 }
 
-// searching returns a model that searches twice and then answers with citations. It also returns
-// the tools for the searches.
+// searching returns a model that searches twice and then answers with citations, and the tools that
+// execute the searches.
 func searching(t *testing.T) (*scripted.Model, *tool.Registry) {
 	t.Helper()
 	page := 2

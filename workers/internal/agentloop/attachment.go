@@ -7,7 +7,8 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// begin completes the prompt of a new run.
+// begin completes the prompt of a new run: it numbers the passages of attached documents and builds
+// the system prompt.
 func (r *run) begin(ctx context.Context) error {
 	if err := r.numberPassages(ctx); err != nil {
 		return err
@@ -21,7 +22,7 @@ func (r *run) begin(ctx context.Context) error {
 // so every attempt at the run assigns the same ones.
 func (r *run) numberPassages(ctx context.Context) error {
 	for i := range r.messages {
-		// Copy the attachments, because the input may share the message and must not change.
+		// Copy the attachments, because the caller's input may share them and must not change.
 		attached := r.messages[i].Attachments
 		if len(attached) == 0 {
 			continue
@@ -55,6 +56,6 @@ func (k *known) numberAll(passages []domain.Citation) []domain.Citation {
 	return numbered
 }
 
-// cites reports whether the answer may cite sources. It may if the agent has tools of its own,
-// which may find sources, or if the prompt already contains sources.
+// cites reports whether the answer may cite sources. This is the case if the agent has tools of its
+// own, which may find sources, or if the prompt already contains sources.
 func (r *run) cites() bool { return r.ownTools || len(r.sources) > 0 }

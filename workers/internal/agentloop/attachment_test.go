@@ -24,8 +24,8 @@ func (m reader) Stream(_ context.Context, req llm.Request, emit func(llm.Delta))
 	return llm.Response{Text: m.says, Model: "reader", StopReason: llm.StopEnd}, nil
 }
 
-// Attached documents are sources with numbers, and those of earlier turns come first. A run without
-// tools can cite them. Citations of anything else are removed.
+// Passages of attached documents are numbered sources, and those of earlier turns come first. A run
+// without tools can cite them. Citations of other numbers are removed.
 func TestAttachedDocumentsAreCited(t *testing.T) {
 	t.Parallel()
 	page := 2

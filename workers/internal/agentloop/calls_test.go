@@ -20,8 +20,8 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// asking returns a turn that calls the named tools in this order. The ids of the calls are 1, 2, 3
-// and so on.
+// asking returns a model's turn that calls the named tools in this order. The ids of the calls are
+// 1, 2, 3 and so on.
 func asking(names ...string) scripted.Call {
 	var call scripted.Call
 	for i, name := range names {
@@ -32,8 +32,8 @@ func asking(names ...string) scripted.Call {
 
 var done = scripted.Call{Deltas: []string{"done"}}
 
-// TestCallsBesideEachOther makes calls in a synctest bubble. The first call of a turn takes three
-// seconds, and every other call takes one second.
+// TestCallsBesideEachOther checks which calls of a turn run concurrently, by their durations in a
+// synctest bubble. The first call takes three seconds, and every other call takes one second.
 func TestCallsBesideEachOther(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -94,8 +94,8 @@ func TestCallsBesideEachOther(t *testing.T) {
 	}
 }
 
-// wantOrder checks that the starts of calls are reported in order, that the ends of calls are
-// reported in order, and that each start precedes its end.
+// wantOrder checks that the starts of calls are reported in the order of the calls, and likewise
+// their ends. Each start must precede its end.
 func wantOrder(t *testing.T, h *eventLog, calls int) {
 	t.Helper()
 	var started, ended []string
@@ -152,8 +152,8 @@ func TestFatalCallEndsTheOthers(t *testing.T) {
 	})
 }
 
-// TestParked parks a run at a call that has a call before and after it. The run continues after the
-// decision.
+// TestParked parks a run at a call that has a call before it and a call after it. The run continues
+// after the decision.
 func TestParked(t *testing.T) {
 	t.Parallel()
 	decided := false
@@ -196,7 +196,7 @@ func TestParked(t *testing.T) {
 	wantOrder(t, &second, 3)
 }
 
-// TestParkedBesideOthers checks that the results of the calls before a parked call are recorded.
+// TestParkedBesideOthers checks that the results of the calls before the parked call are recorded.
 func TestParkedBesideOthers(t *testing.T) {
 	t.Parallel()
 	slow := make(chan struct{})
@@ -264,8 +264,8 @@ func TestCallsThatAreNotMade(t *testing.T) {
 	}
 }
 
-// TestHowResultsAreReported checks that a failed result is marked as failed, both for the model and
-// in events. A truncated result stays marked as truncated.
+// TestHowResultsAreReported checks that a failed result is marked as failed in the prompt and in
+// events. A truncated result must stay marked as truncated.
 func TestHowResultsAreReported(t *testing.T) {
 	t.Parallel()
 	capped := `{"truncated":true,"totalBytes":70000,"text":"first part"}`

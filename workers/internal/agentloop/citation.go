@@ -28,7 +28,7 @@ type known struct {
 	turns    []Turn // the earlier turns of the session
 	sources  []domain.Citation
 	passages passages // the sources by number
-	earlier  int      // highest source number in the earlier turns; negative until readEarlier is called
+	earlier  int      // highest source number in the earlier turns; negative before the first call of readEarlier
 }
 
 // add adds sources that already have numbers.
@@ -53,7 +53,8 @@ func (k *known) number(found []domain.Citation) []domain.Citation {
 	next := 0
 	for _, s := range found {
 		s.Title, s.URL, s.CitedText = llm.CleanText(s.Title), llm.CleanText(s.URL), llm.CleanText(s.CitedText)
-		// Clear the offsets, because they describe a position in an answer and not the source.
+		// Clear the offsets, because they describe a position in an answer and not the source
+		// itself.
 		s.StartIndex, s.EndIndex = 0, 0
 		if numberFor(s, numbered) != 0 {
 			continue // the tool returned this source twice
@@ -90,8 +91,7 @@ func (k *known) readEarlier(ctx context.Context) error {
 	// Read the answers with the filter for new text, so that brackets in code do not count as
 	// citations.
 	last := 0
-	// The filter calls note for each marker. note accepts all markers and only records their
-	// numbers.
+	// The filter calls note for each marker. note accepts every marker and only records its number.
 	note := func(number int, _ []string) (string, int, bool) {
 		if number <= maxEarlierNumber {
 			last = max(last, number)
@@ -123,7 +123,7 @@ func (k *known) readEarlier(ctx context.Context) error {
 	return nil
 }
 
-// numberFor returns the number that source s has in list, or 0 if list does not contain s.
+// numberFor returns the number of the source s in list, or 0 if list does not contain s.
 func numberFor(s domain.Citation, list []domain.Citation) int {
 	for _, k := range list {
 		if k.Type == s.Type && k.URL == s.URL && k.CitedText == s.CitedText && same(k.DocumentID, s.DocumentID) && same(k.Page, s.Page) {
@@ -141,8 +141,9 @@ func same[T comparable](a, b *T) bool {
 	return *a == *b
 }
 
-// citationCheck returns the function that checks the markers of one model call. The function is
-// passages.check until the run has maxCitations citations. Then it rejects every marker.
+// citationCheck returns the function that checks the markers of one model call. This function is
+// passages.check until the run has maxCitations citations. After that, the function rejects every
+// marker.
 func (r *run) citationCheck() func(number int, quotes []string) (quote string, missed int, ok bool) {
 	left := maxCitations - len(r.out.Citations)
 	return func(number int, quotes []string) (string, int, bool) {
@@ -191,17 +192,17 @@ func (p passages) citations(text string, marks []mark, offset int) []domain.Cita
 	return cited
 }
 
-// runeCounter converts byte offsets of a text to character offsets. It stores its last two results
-// and counts from the nearer one, because callers ask for nearby offsets.
+// runeCounter converts byte offsets of a text to character offsets. It keeps its last two results
+// and counts from the nearer one, because successive offsets are close to each other.
 type runeCounter struct {
 	text string
 	last [2]position // the last two results, the latest first
 }
 
-// position is the same offset in a text, counted in bytes and in characters.
+// position is an offset in a text, counted both in bytes and in characters.
 type position struct{ bytes, runes int }
 
-// at returns the character offset of a byte offset.
+// at returns the character offset that corresponds to a byte offset.
 func (c *runeCounter) at(bytes int) int {
 	from := c.last[0]
 	if distance(c.last[1].bytes, bytes) < distance(from.bytes, bytes) {

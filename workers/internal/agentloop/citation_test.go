@@ -22,7 +22,7 @@ const (
 )
 
 // citing is a model that searches, searches again with a text that cites the sources, and then
-// answers. Its answer depends only on its prompt.
+// answers. Its output depends only on the prompt.
 type citing struct{ cut int }
 
 func (citing) Info() llm.Info { return llm.Info{Name: "citing", ContextTokens: 10_000} }
@@ -66,8 +66,8 @@ func searchTool() *fake {
 	}}
 }
 
-// TestCitations uses a model with valid and invalid citations. The text arrives in pieces of
-// various sizes, and the worker may be lost after any step.
+// TestCitations checks the valid and invalid citations of a model, for pieces of text of various
+// sizes, and for a worker that is lost after any step.
 func TestCitations(t *testing.T) {
 	t.Parallel()
 	for _, cut := range []int{1, 2, 3, 5, 1000} {
@@ -138,8 +138,8 @@ func TestWithoutToolsBracketsAreText(t *testing.T) {
 	}
 }
 
-// TestEarlierMarkersCountAsTaken checks that the source numbers in earlier answers are not reused
-// for other sources. Only the text of the earlier answers is available. Numbers in code are not
+// TestEarlierMarkersCountAsTaken checks that source numbers in earlier answers are not reused for
+// other sources, although only the texts of these answers are available. Numbers in code are not
 // markers.
 func TestEarlierMarkersCountAsTaken(t *testing.T) {
 	t.Parallel()
@@ -156,8 +156,8 @@ func TestEarlierMarkersCountAsTaken(t *testing.T) {
 	}
 }
 
-// TestHeldTextIsNotShown checks that a call may be retried if its text was held back, because no
-// text was emitted.
+// TestHeldTextIsNotShown checks that a model call may be retried if the filter held back all of its
+// text, because none was emitted.
 func TestHeldTextIsNotShown(t *testing.T) {
 	t.Parallel()
 	model := scripted.New("scripted", asking("webSearch"),

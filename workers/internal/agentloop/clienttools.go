@@ -32,8 +32,8 @@ func (c *ClientTools) specs() []llm.ToolSpec {
 	return c.Specs
 }
 
-// makes reports whether the client must execute a call. If brokeOff is true, the model may have
-// written the call incompletely, so makes returns false.
+// makes reports whether the client must execute a call. It returns false if brokeOff is true,
+// because the model may not have completed the call.
 func (c *ClientTools) makes(call llm.ToolCall, brokeOff bool) bool {
 	return call.Arguments != nil && !brokeOff && slices.ContainsFunc(c.specs(), func(s llm.ToolSpec) bool { return s.Name == call.Name })
 }
@@ -107,7 +107,7 @@ func (r *run) askClient(ctx context.Context) error {
 	return nil
 }
 
-// clientCall returns a call of the client's tool in the form that the run object uses.
+// clientCall returns a call of one of the client's tools in the form of the run object.
 func clientCall(call llm.ToolCall, status string) *domain.ToolCall {
 	return &domain.ToolCall{ID: call.ID, Name: call.Name, Status: status, Input: input(call), Client: true}
 }
@@ -121,8 +121,8 @@ func clientOutput(raw json.RawMessage) json.RawMessage {
 	return output
 }
 
-// returnCalls finishes the run with pending calls that the client must execute. It records their
-// turn, so that a later run with the results can continue from it.
+// returnCalls ends the run with pending calls that the client must execute. It records their turn,
+// so that a later run with the results can continue from it.
 func (r *run) returnCalls() (Output, error) {
 	for i, call := range r.pending {
 		pending := clientCall(call, domain.CallPending)
@@ -137,9 +137,9 @@ func (r *run) returnCalls() (Output, error) {
 }
 
 // RoundMessages returns the messages for a round of client tool calls in the history of a request.
-// steps is the journal of the run that ended with these calls. The journal adds that run's other
-// turns and the calls of its own tools. Without a journal, the messages contain only the client's
-// calls.
+// steps is the journal of the run that ended with these calls. With a journal, the messages also
+// contain that run's other turns and the calls of the agent's own tools. Without one, they contain
+// only the client's calls and results.
 func RoundMessages(round domain.CallRound, steps []Step) []llm.Message {
 	if messages, ok := journalMessages(round, steps); ok {
 		return messages

@@ -48,8 +48,8 @@ func clientInput(t *testing.T, model llm.Model, own *fake, results map[string]st
 }
 
 // If a turn calls tools of both kinds, the agent's own call is made first, regardless of the
-// model's order. An attempt may end after any recorded step. No recorded call is made or paid for
-// twice.
+// model's order. Whichever recorded step an attempt ends after, no recorded call is made or paid
+// for twice.
 func TestClientCallsWaitAfterOwnOnes(t *testing.T) {
 	t.Parallel()
 	for stop := range 6 {
@@ -127,7 +127,7 @@ func TestClientCallsEndTheRun(t *testing.T) {
 	if got := strings.Join(log.lines[len(log.lines)-2:], ", "); got != "3 tool.started weather pending, 4 tool.started clock pending" {
 		t.Error(got)
 	}
-	again, err := newLoop().Run(t.Context(), in, journal, nil) // a second attempt, as after a crash before the result was saved
+	again, err := newLoop().Run(t.Context(), in, journal, nil) // another attempt, as after a crash before the result was saved
 	if err != nil || len(again.ToolCalls) != 3 || own.n != 1 || len(model.Requests()) != 1 {
 		t.Errorf("another attempt: %+v, %v", again, err)
 	}

@@ -1,6 +1,6 @@
-// Package agentloop executes the turns of a run: it calls a model, executes the tools that the model
-// requests, and repeats until the model answers. The package uses no bus, database or HTTP; it
-// stores steps through a [Journal] and reports progress through a callback for events.
+// Package agentloop executes the turns of a run: it calls a model, executes the tools that the
+// model requests, and repeats until the model answers. The package uses no bus, database or HTTP;
+// it stores steps through a [Journal] and reports progress through a callback for events.
 //
 //	            ┌────────────── result recorded, more calls? ◄─┐
 //	            ▼                                              │
@@ -15,9 +15,9 @@
 //
 // Consecutive calls of a turn that have no side effect run concurrently. Their results are recorded
 // and reported in the order of the calls. If a call needs a person's decision, Run returns
-// [*Parked]. The next Run makes the call again. A call is never executed if the model may have
-// written only a part of it. A turn has a limit on its calls, and the calls beyond it fail. If the
-// run reaches its own limit on calls, the run fails.
+// [*Parked]. After the decision, the next Run repeats the call. A call is never executed if the
+// model may have written only a part of it. A turn has a limit on its calls, and the calls beyond
+// it fail. If the run reaches its own limit on calls, the run fails.
 //
 // The text of a run consists of the texts of its turns, separated by empty lines. The concatenated
 // message.delta events are the same text. The model receives tool results, and data sent with the

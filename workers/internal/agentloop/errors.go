@@ -34,7 +34,7 @@ const (
 
 // Error is the failure of a run. Code and Message are public. The cause, which errors.Unwrap
 // returns, is not. Retryable reports whether the same run may succeed later. RetryAfter is the
-// minimum delay that the provider demands, or 0 if it demands none.
+// minimum delay before a retry that the provider demands, or 0 if it demands none.
 type Error struct {
 	Code       string
 	Message    string
@@ -53,14 +53,14 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Parked is the error of Run when a tool call needs a person's decision, or when the client must
 // execute Calls. All earlier steps are recorded. Once the decision or the results exist, the caller
-// calls Run again, which repeats the tool call.
+// calls Run again to continue.
 type Parked struct { //nolint:errname // waiting for a person is not a failure
 	Kind  domain.ActionKind
 	Call  tool.Call
-	Calls []domain.ClientCall // calls that the client must execute, for domain.ActionClientTools; Call is then unset
+	Calls []domain.ClientCall // calls that the client must execute, for domain.ActionClientTools; the field Call is not set then
 }
 
-// Error names the call and the decision that it needs.
+// Error returns a text that names the tool call and the decision that it needs.
 func (p *Parked) Error() string {
 	return fmt.Sprintf("the run waits for the required action %s of the call %s", p.Kind, p.Call.ID)
 }
@@ -68,7 +68,7 @@ func (p *Parked) Error() string {
 // limitError returns the error of a run that reached a limit. It is not retryable.
 func limitError(code, message string) *Error { return &Error{Code: code, Message: message} }
 
-// codes maps every kind of model failure to a public code.
+// codes maps each kind of model failure to a public code.
 var codes = map[llm.Kind]string{
 	llm.KindRateLimited:   CodeModelRateLimited,
 	llm.KindUnavailable:   CodeModelUnavailable,
@@ -96,7 +96,7 @@ func Classify(err error) *Error {
 		return &Error{Code: CodeModelUnavailable, Message: llm.NewError(llm.KindUnavailable, nil).Error(), Retryable: true, Err: err}
 	}
 
-	// A kind without a public code is treated like an unavailable provider.
+	// A kind without a public code is treated like an unavailable model.
 	code, ok := codes[e.Kind]
 	if !ok {
 		code = CodeModelUnavailable
@@ -104,8 +104,8 @@ func Classify(err error) *Error {
 	return &Error{Code: code, Message: e.Error(), Retryable: e.Retryable, RetryAfter: e.RetryAfter, Provider: e.Provider, Err: err}
 }
 
-// toolUnavailable returns the error with which the attempt ends if a tool failed with a retryable
-// error. For any other error, it returns nil.
+// toolUnavailable returns the error that ends the attempt if a tool failed with a retryable error.
+// For any other error, it returns nil.
 func toolUnavailable(name string, err error) *Error {
 	var e *tool.Error
 	if !errors.As(err, &e) || !e.Retryable {

@@ -57,7 +57,8 @@ func TestModelErrorsAreClassified(t *testing.T) {
 	}
 }
 
-// TestRetriesInPlace checks the number of short retries of model calls and their delays.
+// TestRetriesInPlace checks how often a model call is retried within an attempt, and with which
+// delays.
 func TestRetriesInPlace(t *testing.T) {
 	t.Parallel()
 	ok := scripted.Call{Deltas: []string{"fine"}}
@@ -192,7 +193,8 @@ func TestCaps(t *testing.T) {
 }
 
 // TestCost checks that each turn costs the price of the model that answered. The cost of a later
-// attempt includes that of the earlier attempts. Usage names the model of the last answer.
+// attempt includes that of the earlier attempts. The usage names the model that gave the last
+// answer.
 func TestCost(t *testing.T) {
 	t.Parallel()
 	price := func(model string, _ llm.Usage) int64 { return map[string]int64{"dear": 70, "cheap": 2}[model] }
@@ -346,8 +348,8 @@ func TestContextEndsTheRun(t *testing.T) {
 	})
 }
 
-// TestLongCallIDs checks that long ids of tool calls are replaced, because approvals contain these
-// ids.
+// TestLongCallIDs checks that long ids of tool calls are replaced by short ones. Approvals contain
+// these ids.
 func TestLongCallIDs(t *testing.T) {
 	t.Parallel()
 	model := scripted.New("scripted", scripted.Call{
@@ -359,9 +361,9 @@ func TestLongCallIDs(t *testing.T) {
 	}
 }
 
-// TestARejectedRetryKeepsTheProvidersResponse uses a circuit breaker that rejects the retry of a
-// call. The run's error contains the provider's response to the first call, and the delay that the
-// breaker demands.
+// TestARejectedRetryKeepsTheProvidersResponse checks the error of a run if a circuit breaker
+// rejects the retry of a call. The error must contain the provider's response to the first call,
+// and the delay that the breaker demands.
 func TestARejectedRetryKeepsTheProvidersResponse(t *testing.T) {
 	t.Parallel()
 	said := &domain.ProviderError{Status: 200, Message: "cut"}

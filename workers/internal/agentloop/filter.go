@@ -12,9 +12,9 @@ import (
 // marker.
 const maxHeld = 600
 
-// Limits on repeated scans. If a quote turns out to have no end, its characters are scanned again.
-// The filter scans at most rereadAlways characters again, plus maxReread times the length of the
-// text so far.
+// These limits bound repeated scans. If a quote has no end, its characters are scanned again. The
+// filter scans at most rereadAlways characters again, plus maxReread times the length of the text
+// so far.
 const (
 	rereadAlways = 64 << 10
 	maxReread    = 8
@@ -48,35 +48,36 @@ type filter struct {
 	emit  func(text string)
 
 	out        strings.Builder // the final text
-	emitted    int             // number of bytes of out that have been emitted
+	emitted    int             // number of bytes of the filtered text that have been emitted
 	partial    []byte          // the first bytes of an incomplete character
 	tail       []rune          // characters held back: white space, the text of open, or possible inline code
 	open       []candidate     // brackets that may begin a marker, from the outermost to the innermost
-	maybeCode  bool            // tail begins with a bracket that may be inside inline code
+	maybeCode  bool            // tail begins with a bracket that may be part of inline code
 	md         markdown
 	marks      []mark // positions of the markers in out
 	removed    int    // number of removed citations
 	skipBlanks bool   // skip the white space after a removed marker at the beginning of a line
 	taken      int    // characters received
-	reread     int    // characters scanned again because a quote had no end
+	reread     int    // number of characters that were scanned again because a quote had no end
 }
 
-// candidate is a bracket that may begin a marker.
+// candidate is an opening bracket that may begin a marker.
 type candidate struct {
 	from, at int // indexes in tail: where the white space before the bracket begins, and the bracket itself
 	grammar  grammar
 	closed   bool // the closing bracket was read, and the next character decides whether this is a marker
 }
 
-// newFilter returns a filter at the beginning of a text. The methods write and finish call check
-// and emit.
+// newFilter returns a filter at the beginning of a text. The filter's methods call check for each
+// item of a marker, and emit for each final piece of text.
 func newFilter(check func(int, []string) (string, int, bool), emit func(string)) *filter {
 	return &filter{check: check, emit: emit, md: markdown{lead: true}}
 }
 
 // write processes a piece of text, and emits the text that has become final.
 func (f *filter) write(piece string) {
-	// Providers may split a character between two pieces.
+	// Providers may split a character between two pieces, so keep its first bytes until the next
+	// piece.
 	if len(f.partial) > 0 {
 		piece = string(f.partial) + piece
 		f.partial = f.partial[:0]
@@ -97,13 +98,13 @@ func (f *filter) write(piece string) {
 
 // finish resolves the text that is held back, emits it, and returns the whole filtered text.
 func (f *filter) finish() string {
-	// A character that is incomplete at the end of the text can never become valid.
+	// A character that is still incomplete at the end of the text is invalid.
 	for range f.partial {
 		f.step(utf8.RuneError)
 	}
 	f.partial = nil
-	// A resolved bracket may cause a repeated scan that opens new brackets, so repeat until none is
-	// open.
+	// A resolved bracket may cause a repeated scan that finds other brackets, so repeat until none
+	// is open.
 	for {
 		if f.md.run > 0 {
 			f.endRun()
@@ -133,7 +134,7 @@ func (f *filter) flush() {
 	}
 }
 
-// top returns the innermost bracket that may begin a marker.
+// top returns the innermost open bracket that may begin a marker.
 func (f *filter) top() *candidate { return &f.open[len(f.open)-1] }
 
 // step processes one character.
@@ -173,7 +174,7 @@ func (f *filter) put(r rune) {
 	f.out.WriteRune(r)
 }
 
-// release appends the text that was held back, unchanged.
+// release appends the text that was held back to the final text, unchanged.
 func (f *filter) release() {
 	for _, r := range f.tail {
 		f.put(r)
@@ -181,15 +182,15 @@ func (f *filter) release() {
 	f.tail, f.open = f.tail[:0], f.open[:0]
 }
 
-// rescan processes held-back text again, from its first character.
+// rescan processes the given held-back text again, from its first character.
 func (f *filter) rescan(held []rune) {
 	for _, r := range held {
 		f.step(r)
 	}
 }
 
-// span processes a character after a backtick that may begin inline code. Only a closing backtick
-// shows that the text is inline code.
+// span processes a character after a backtick that may begin inline code. The text is inline code
+// only if a closing run of backticks follows.
 func (f *filter) span(r rune) {
 	// Inline code cannot continue on the next line.
 	if r == '\n' {
@@ -210,7 +211,7 @@ func (f *filter) span(r rune) {
 		f.put(r)
 	}
 
-	// Text that was held back for too long becomes ordinary text.
+	// Text that was held back for too long becomes ordinary text, because maxHeld is exceeded.
 	if len(f.tail) > maxHeld {
 		f.notCode()
 	}
@@ -243,7 +244,7 @@ func (f *filter) begin() {
 	f.tail = append(f.tail, '[')
 }
 
-// candidate processes a character after a bracket that may begin a marker.
+// candidate processes a character that follows a bracket that may begin a marker.
 func (f *filter) candidate(r rune) {
 	top := f.top()
 	// The character after the closing bracket decides between a marker and a Markdown link.
@@ -331,13 +332,13 @@ func (f *filter) remove(c candidate, next rune) {
 	if unicode.IsLetter(next) || unicode.IsNumber(next) {
 		f.tail = f.tail[:c.at]
 	}
-	if len(f.open) > 0 { // the text after an outer bracket may still be a marker
+	if len(f.open) > 0 { // the text after an outer open bracket may still become a marker
 		f.top().grammar.without(c.at - len(f.tail))
 		return
 	}
 
-	// Keep the position of the removed marker, because it still separates the words that the
-	// markers on both sides support.
+	// Keep the position of the removed marker. It still separates the words that the previous
+	// marker supports from those of the next one.
 	f.marks = append(f.marks, mark{from: f.out.Len(), to: f.out.Len()})
 
 	// At the beginning of a line, also remove the white space after the marker, so that the line is
@@ -363,7 +364,7 @@ func (f *filter) abandon() {
 	f.tail, f.open = nil, nil
 	var rest []rune
 
-	// The number was meant as a citation, so it must not stay in the text.
+	// The number was meant as a citation, so it must not remain in the text.
 	if top.grammar.quoted() {
 		held, rest = held[:top.at], held[top.at+1+top.grammar.lastOpened():]
 		f.removed += len(top.grammar.items)

@@ -11,7 +11,7 @@ import (
 	"parley/shared/domain"
 )
 
-// tested contains the sources that the texts of these tests cite.
+// tested contains the sources that the texts in this file cite.
 var tested = []string{
 	1: "The tower is 330 metres tall, about the same height as an 81-storey building. Its base is square. “It’s a lattice – of iron…” said Eiffel.",
 	2: "埃菲尔铁塔是位于法国巴黎战神广场的铁制镂空塔。铁塔高三百三十米，是巴黎最高的建筑物。它每年接待近七百万名游客。",
@@ -30,7 +30,7 @@ func testPassages() passages {
 	return p
 }
 
-// filtered is the result of the filter for a text.
+// filtered is the output of the filter for a text.
 type filtered struct {
 	text    string
 	removed int
@@ -55,7 +55,8 @@ func filterText(text string, cuts ...int) filtered {
 	return got
 }
 
-// short formats each citation as its number, the supported words and, if it has one, its quote.
+// short formats each citation as text: its number, the supported words and, if it has one, its
+// quote.
 func (f filtered) short() string {
 	var all []string
 	for _, c := range f.cited {
@@ -259,7 +260,7 @@ func TestChosenWords(t *testing.T) {
 // immediately, and text after a bracket is emitted soon.
 func TestTextIsNotHeldForLong(t *testing.T) {
 	t.Parallel()
-	late := func(text string) (bytes, held int) { // numbers of bytes that were emitted late or held back
+	late := func(text string) (bytes, held int) { // bytes emitted late, and the maximum number of characters held back
 		p := testPassages()
 		shown := 0
 		f := newFilter(p.check, func(piece string) { shown += len(piece) })
@@ -288,7 +289,8 @@ func TestTextIsNotHeldForLong(t *testing.T) {
 	}
 }
 
-// bits contains parts of texts with markers, and parts that look like markers but are not.
+// bits contains parts from which texts are composed: markers, and parts that look like markers but
+// are not.
 var bits = []string{
 	"[", "]", "[", "]", "(", "1", "2", "99", "9", ",", ";", " ", " ", "\n", "\n\n", "\"", "“", "”", "'", "`", "``", "```", "```\n", "~~~\n", "-", "|",
 	"[1]", "[99]", "[1 \"", "[1 \"330 metres tall\"]", "[2 “铁塔高三百三十米”]", "[1 \"painted green\"]", "\"]", "330 metres tall", "铁塔。", "It is tall. ", "🗼",
@@ -314,8 +316,8 @@ func holds(t *testing.T, text string, cuts ...int) {
 	if !utf8.ValidString(whole.text) {
 		t.Fatalf("%q: text %q is not valid", text, whole.text)
 	}
-	// A second filter changes nothing: the text contains no invalid marker, and no removal has
-	// created a marker.
+	// A second filter changes nothing. This shows that the text contains no invalid marker, and
+	// that no removal has created a marker.
 	if again := filterText(whole.text); again.text != whole.text || again.removed != 0 {
 		t.Fatalf("%q: %q has %d markers that fail: %q", text, whole.text, again.removed, again.text)
 	}

@@ -13,8 +13,9 @@ import (
 const maxQuote = 500
 
 // foldedText is a text that was normalized for the comparison with quotes. It is in Unicode's
-// composed form (NFC). Each run of white space is a single space, and all variants of a quotation
-// mark or dash are the same character. Letters, digits and case are unchanged.
+// composed form (NFC). Each run of white space is replaced by a single space, and all variants of
+// quotation marks and dashes by the same character. Letters and digits are unchanged, including
+// their case.
 type foldedText struct {
 	source string
 	text   string
@@ -64,8 +65,8 @@ func fold(source string) foldedText {
 
 	var it norm.Iter
 	for at := 0; at < len(source); {
-		// An ASCII character that another ASCII character follows is never part of a composed
-		// character.
+		// An ASCII character that is followed by another ASCII character is never part of a
+		// composed character.
 		end := at + 1
 		if source[at] < utf8.RuneSelf && (end == len(source) || source[end] < utf8.RuneSelf) {
 			add(foldPiece(source[at:end]), at, end)
@@ -117,8 +118,8 @@ func foldPiece(piece string) string {
 	return b.String()
 }
 
-// unescape decodes JSON escapes. Models receive sources as JSON, and sometimes copy escapes into
-// their quotes.
+// unescape decodes JSON escapes in a quote. Models receive sources as JSON, and sometimes copy
+// escapes into their quotes.
 var unescape = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, " ", `\t`, " ", `\r`, " ")
 
 // find returns a quote as it is spelled in the source, or "" if the source does not contain it. It
@@ -127,7 +128,7 @@ func (f *foldedText) find(quote string) string {
 	for _, form := range []string{quote, unescape.Replace(quote)} {
 		wanted := strings.TrimSpace(fold(form).text)
 
-		// Models write dots at the ends of an abridged quote.
+		// Models write dots at the ends of a quote that they have abridged.
 		wanted = strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(wanted, "..."), "..."))
 
 		// A quote without words would match almost any source.
@@ -155,8 +156,8 @@ func (f *foldedText) index(wanted string, whole bool) string {
 		}
 		at += next
 
-		// A match that begins or ends inside an expanded character such as "…" does not count, so
-		// the search continues.
+		// A match that begins or ends inside an expanded character, such as "…", does not count.
+		// Continue the search.
 		from, to := f.from[at], f.to[at+len(wanted)-1]
 		if from >= 0 && to >= 0 && (!whole || isWhole(f.text, at, at+len(wanted))) {
 			return shorten(f.source[from:to], maxQuote)
@@ -165,7 +166,7 @@ func (f *foldedText) index(wanted string, whole bool) string {
 	return ""
 }
 
-// shorten truncates a text to at most maximum characters, between two words if possible.
+// shorten truncates a text to at most maximum characters, at the end of a word if possible.
 func shorten(text string, maximum int) string {
 	return strings.TrimRightFunc(text[:cut(text, maximum)], unicode.IsSpace)
 }
@@ -173,7 +174,7 @@ func shorten(text string, maximum int) string {
 // cut returns the byte offset at which a text must be truncated to have at most maximum characters.
 // This is the end of the last whole word, or an offset within the first word if that is too long.
 func cut(text string, maximum int) int {
-	// Each word includes the white space after it, so the loop counts all characters.
+	// Each word includes the white space after it, so the loop visits all characters.
 	left, end := maximum, 0
 	for it := words.FromString(text); it.Next(); {
 		n := utf8.RuneCountInString(it.Value())

@@ -26,7 +26,7 @@ func (t Turn) Whole() bool {
 		return false
 	}
 
-	// Results must follow their turn immediately and in the order of the calls.
+	// The results of calls must follow their turn immediately, in the order of the calls.
 	var open []llm.ToolCall
 	for _, m := range t.Messages[1:] {
 		switch {
@@ -77,8 +77,8 @@ func Fit(history []Turn, budget int) (kept []Turn, omitted int) {
 // context, after instructions, message, data and tools. A quarter of the context is reserved for
 // tool results and the answer.
 func HistoryBudget(in Input) int {
-	// Count the text of all optional instructions, even if the run does not need them. The estimate
-	// may be too high, but must not be too low.
+	// Count the text of all optional instructions, even of those that the run does not need. The
+	// estimate may be too high, but must not be too low.
 	size := in.Model.Info().ContextTokens
 	used := len(in.System) + len(in.Message) + len(in.Data) + len(untrustedRule) + len(citeRule)
 	if in.Contract != nil {

@@ -52,8 +52,8 @@ func TestTextsMadeToBeSlow(t *testing.T) { //nolint:paralleltest // it measures
 	}
 }
 
-// TestQuotesThatDoNotEnd checks a text with many unclosed quotes: after a certain length, its
-// brackets are removed.
+// TestQuotesThatDoNotEnd checks that a text with many unclosed quotes loses its brackets after a
+// certain length.
 func TestQuotesThatDoNotEnd(t *testing.T) {
 	t.Parallel()
 	f := newFilter(testPassages().check, func(string) {})
@@ -91,11 +91,11 @@ func (l *expiringContext) Err() error {
 	return nil
 }
 
-// TestReadingALongHistory checks that the loop stops reading the history when the context ends.
+// TestReadingALongHistory checks that the loop stops reading a long history when the context ends.
 func TestReadingALongHistory(t *testing.T) {
 	t.Parallel()
 	history := []Turn{PlainTurn("q", "Tall [7]."), PlainTurn("q", strings.Repeat("It is tall [3]. ", 60_000)), PlainTurn("q", "Tall [9].")}
-	looks := 1 + 15 + 1 // Err is called once for each piece of 64 KiB
+	looks := 1 + 15 + 1 // Err is called once for each piece, of at most 64 KiB, of the three answers
 	for _, tt := range []struct {
 		looks int
 		ok    bool

@@ -17,8 +17,8 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// TestCallsOfATurn checks that 32 calls of a turn are made. Further calls fail, and the model
-// receives this as their result. The same holds in later attempts.
+// TestCallsOfATurn checks that at most 32 calls of a turn are made. Further calls fail, and the
+// model receives the failure as their result. The same holds if a later attempt continues the run.
 func TestCallsOfATurn(t *testing.T) {
 	t.Parallel()
 	for _, effect := range []domain.SideEffect{domain.SideEffectNone, domain.SideEffectUnsafe} {
@@ -27,7 +27,7 @@ func TestCallsOfATurn(t *testing.T) {
 			f := counting()
 			f.spec.SideEffect = effect
 			model := scripted.New("scripted", asking(slices.Repeat([]string{"count"}, 40)...), done)
-			journal := &memory{left: 1 + 35} // the journal fails after the turn and some of its calls
+			journal := &memory{left: 1 + 35} // the journal fails after the turn and 35 of its 40 calls
 			run := func() (agentloop.Output, error) {
 				return newLoop().Run(t.Context(), agentloop.Input{Model: model, Tools: registry(t, f)}, journal, nil)
 			}
@@ -50,8 +50,8 @@ func TestCallsOfATurn(t *testing.T) {
 	}
 }
 
-// TestCallsOfARun checks that a run makes up to 128 calls, and fails at a turn that would exceed
-// this. Calls beyond a turn's limit and truncated calls do not count.
+// TestCallsOfARun checks that a run makes at most 128 calls, and that it fails at a turn that would
+// exceed this number. Calls beyond a turn's limit and truncated calls are not counted.
 func TestCallsOfARun(t *testing.T) {
 	t.Parallel()
 	full, one := asking(slices.Repeat([]string{"count"}, 40)...), asking("count")
@@ -183,9 +183,9 @@ func TestCitationsOfSeveralTurns(t *testing.T) {
 	}
 }
 
-// TestResultCountsAgainstMaxBytes checks the size of the run object. It contains the answer twice,
-// and a copy of a source for each citation. If it would exceed MaxBytes, the run fails before it
-// publishes a citation.
+// TestResultCountsAgainstMaxBytes checks the limit on the size of the run object. The object
+// contains the answer twice, and a copy of a source for each citation. If the object would exceed
+// MaxBytes, the run fails before it publishes a citation.
 func TestResultCountsAgainstMaxBytes(t *testing.T) {
 	t.Parallel()
 	title := strings.Repeat("t", 1000)

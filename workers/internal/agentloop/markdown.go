@@ -11,21 +11,21 @@ type mode int
 const (
 	inText  mode = iota
 	inSpan       // after backticks that may begin inline code, which ends in the same line
-	inInfo       // rest of the line that begins a code block
+	inInfo       // in the rest of the line that begins a code block
 	inFence      // inside a code block
 )
 
 // markdown tracks which parts of a text are code, because brackets in code are not citations.
 type markdown struct {
 	mode   mode
-	char   rune  // character of the current run, or of the code block's fence
+	char   rune  // the character of which the current run, or the fence of the current code block, consists
 	length int   // length of the run that began the code
-	runs   []int // in possible inline code: the length of each run of backticks so far, including the first run
-	run    int   // length of the current run: backticks or tildes in text, backticks in inline code
+	runs   []int // in possible inline code: the lengths of all runs of backticks so far, including the first run
+	run    int   // length of the current run, which consists of backticks or tildes in text, and of backticks in inline code
 	lead   bool  // the line so far contains only characters of fencePrefix
-	first  bool  // true if lead was true at the beginning of the run
+	first  bool  // value of lead at the beginning of the run
 	loose  bool  // the line has unmatched backticks, which might begin code together with the next line
-	fence  int   // in a code block: length of a possible closing fence in this line; negative: there is none
+	fence  int   // in a code block: length of a possible closing fence in this line; negative if the line cannot be one
 }
 
 // fencePrefix contains the characters that may precede a code block's fence in its line: white
@@ -42,7 +42,7 @@ func (m *markdown) put(r rune) {
 		if m.mode == inInfo {
 			m.mode, m.fence = inFence, 0
 		}
-	case m.mode == inInfo && r == '`' && m.char == '`': // not a code block, because its first line contains another backtick
+	case m.mode == inInfo && r == '`' && m.char == '`': // not a code block, because the line of its fence contains another backtick
 		m.mode, m.run, m.runs = inSpan, 1, append(m.runs[:0], m.length)
 	default:
 		m.lead = m.lead && strings.ContainsRune(fencePrefix, r)
@@ -78,11 +78,11 @@ func (m *markdown) count(r rune) {
 	m.run++
 }
 
-// runEnded reports whether r ends the current run.
+// runEnded reports whether the character r ends the current run of backticks or tildes.
 func (m *markdown) runEnded(r rune) bool { return m.run > 0 && r != m.char }
 
 // endRun processes a complete run of backticks or tildes. It returns true if the run closes inline
-// code. If held is true, the text may be scanned again, so endRun does not store the run.
+// code. If held is true, the text may be scanned again, so endRun does not record the run.
 func (m *markdown) endRun(held bool) bool {
 	run := m.run
 	m.run = 0
@@ -106,7 +106,7 @@ func (m *markdown) endRun(held bool) bool {
 func (m *markdown) dropSpan() {
 	m.mode, m.run, m.loose = inText, 0, true
 
-	// Skip runs that match each other, because they are complete inline code.
+	// Skip pairs of runs with the same length, because they enclose complete inline code.
 	for rest := m.runs[1:]; len(rest) > 0; {
 		end := slices.Index(rest[1:], rest[0])
 		if end < 0 {

@@ -26,10 +26,10 @@ const (
 	undecided verdict = iota
 	notMarker
 	complete // the closing bracket was read
-	unclosed // a quote has begun that can no longer end
+	unclosed // a quote has begun that cannot be closed any more
 )
 
-// grammarState is the grammar's position in a marker.
+// grammarState is the kind of token that the grammar expects next in a marker.
 type grammarState int
 
 const (
@@ -47,7 +47,8 @@ type item struct {
 	quotes []extent
 }
 
-// extent is a range of a text. The unit, bytes or characters, depends on the use.
+// extent is a range of a text. Its user determines whether it is measured in bytes or in
+// characters.
 type extent struct{ from, to int }
 
 // grammar parses the text after a bracket that may begin a marker, character by character:
@@ -60,11 +61,11 @@ type extent struct{ from, to int }
 type grammar struct {
 	state grammarState
 	items []item // the items so far; extents of quotes count characters from the bracket
-	// read is the number of characters since the bracket.
+	// read is the number of characters read since the bracket.
 	read    int
 	digits  int    // number of digits of the current number
 	ends    string // the quotation marks that may close the current quote
-	newline bool   // in a quote: only white space has followed the last line break
+	newline bool   // in a quote: only white space has been read since the last line break
 }
 
 // quoted reports whether a quote has begun. A text with a number and a quote was certainly meant as
@@ -86,7 +87,7 @@ func (g *grammar) accept(r rune) verdict {
 		return undecided
 	case g.take(r):
 		return undecided
-	case g.quoted(): // the quotation mark did not close the quote, so the quote continues
+	case g.quoted(): // the last quotation mark did not close the quote, so the quote continues
 		g.items = g.items[:g.lastQuoted()+1]
 		g.state = inQuote
 		return g.inside(r)
@@ -95,9 +96,9 @@ func (g *grammar) accept(r rune) verdict {
 	}
 }
 
-// without must be called after an inner marker was removed together with the white space before it.
-// blanks is the number of these white space characters. The grammar continues as if they had not
-// been read.
+// without removes characters from the grammar's count. It must be called after an inner marker was
+// removed together with blanks white space characters before it. The grammar continues as if they
+// had not been read.
 func (g *grammar) without(blanks int) {
 	g.read -= blanks
 	if blanks > 0 && g.state == afterNumber {
@@ -129,8 +130,8 @@ func (g *grammar) take(r rune) bool {
 	return true
 }
 
-// digit processes a digit. It returns false if no number may begin here, or if the number would be
-// too long or begin with 0.
+// digit processes a digit. It returns false if no number may begin at this position, or if the
+// number would be too long or begin with 0.
 func (g *grammar) digit(r rune) bool {
 	switch {
 	case g.state == atNumber && r != '0':
@@ -150,7 +151,7 @@ func (g *grammar) digit(r rune) bool {
 
 // begin opens a quote after the last number.
 func (g *grammar) begin(r rune) {
-	// The opening mark decides which marks may close the quote.
+	// The opening quotation mark determines which marks may close the quote.
 	g.state, g.ends, g.newline = inQuote, closers[r], false
 	last := &g.items[len(g.items)-1]
 	last.quotes = append(last.quotes, extent{from: g.read, to: g.read})
@@ -190,7 +191,7 @@ func (g *grammar) lastQuoted() int {
 	return -1
 }
 
-// lastOpened returns the offset at which the last quote begins.
+// lastOpened returns the offset at which the most recent quote begins.
 func (g *grammar) lastOpened() int {
 	quotes := g.items[g.lastQuoted()].quotes
 	return quotes[len(quotes)-1].from

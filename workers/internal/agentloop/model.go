@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	maxRetries    = 2           // maximum number of retries of model calls in a whole run
+	maxRetries    = 2           // maximum number of retried model calls in a whole run
 	maxRetryDelay = time.Second // maximum delay before one retry, so two retries wait for at most 2 s
 	smallestReply = 4096        // minimum limit for an answer in tokens, unless the run has fewer tokens left
 )
@@ -48,8 +48,8 @@ func (r *run) modelTurn(ctx context.Context) (*TurnStep, llm.StopReason, error) 
 			continue
 		}
 
-		// Each retry also uses the retry budget of the whole process, which protects a failing
-		// provider from overload.
+		// Each retry also consumes the retry budget of the whole process, so that retries do not
+		// overload a failing provider.
 		delay, again := r.retryDelay(err)
 		if !again || !r.loop.retry() {
 			return nil, "", r.classify(moreTelling(failed, err))
@@ -63,9 +63,9 @@ func (r *run) modelTurn(ctx context.Context) (*TurnStep, llm.StopReason, error) 
 }
 
 // moreTelling returns the error to report for a turn. last is the error of the turn's last call,
-// and earlier is the error of the call before. moreTelling prefers earlier if no provider responded
+// and earlier is the error of the call before. moreTelling returns earlier if no provider responded
 // to the last call, for example because a circuit breaker rejected it. The provider's response to
-// the earlier call then explains more.
+// the earlier call explains the failure better.
 func moreTelling(earlier, last error) error {
 	var before, e *llm.Error
 	if !errors.As(earlier, &before) || !errors.As(last, &e) || !e.Unused || e.Provider != nil || before.Provider == nil {
@@ -123,8 +123,8 @@ func (r *run) endTurn(res llm.Response) *TurnStep {
 
 	t.Text = r.filter.finish()
 
-	// The offsets of citations count from the beginning of the whole message. So they include the
-	// gap, which is the empty line between the texts of two turns.
+	// The offsets of citations count from the beginning of the whole message. The offsets therefore
+	// include the gap, which is the empty line between the texts of two turns.
 	offset := utf8.RuneCountInString(r.out.Text)
 	if offset > 0 {
 		offset += utf8.RuneCountInString(gap)
@@ -136,8 +136,8 @@ func (r *run) endTurn(res llm.Response) *TurnStep {
 // request returns the request for the next model call. left is the number of tokens that the run
 // may still use.
 func (r *run) request(left int64) llm.Request {
-	// Usually the model's own limit applies. If the run has few tokens left, these tokens are the
-	// limit.
+	// Usually the model's own limit on output tokens applies. If the run has few tokens left, their
+	// number is the limit.
 	maxTokens := r.limits.MaxAnswerTokens
 	if asked := r.in.Settings.MaxOutputTokens; asked != nil && (maxTokens == 0 || *asked < maxTokens) {
 		maxTokens = *asked
@@ -185,8 +185,8 @@ func (r *run) shortenHistory(err error) bool {
 	return true
 }
 
-// classify does the same as Classify. If the prompt was too long, the error also states the sizes
-// of the prompt and of the model's context.
+// classify is like Classify. If the prompt was too long, the error also states the sizes of the
+// prompt and of the model's context.
 func (r *run) classify(err error) *Error {
 	classified := Classify(err)
 	if classified.Code != CodeContextTooLong {

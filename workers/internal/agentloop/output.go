@@ -30,7 +30,7 @@ func NewContract(raw json.RawMessage) (*Contract, error) {
 		return nil, wrap("reading output schema", err)
 	}
 
-	// A schema may also allow several types or any type. Then the data need not be an object.
+	// If the schema allows several types, or any type, the data need not be an object.
 	var root struct {
 		Type any `json:"type"`
 	}
@@ -39,7 +39,7 @@ func NewContract(raw json.RawMessage) (*Contract, error) {
 	return c, nil
 }
 
-// Instructions to the model for an answer that must match a schema.
+// These instructions ask the model for an answer that matches a schema.
 const (
 	contractRule = "Your final answer is a single JSON value that matches the schema you were given: no other text, no Markdown."
 	envelopeRule = "Write the answer as {\"data\": <the JSON value>, \"citations\": " +
@@ -49,21 +49,21 @@ const (
 	repairRule = "This answer does not match the schema. Write the whole answer again, with these problems corrected:\n"
 )
 
-// envelope is the answer of a run with tools. It contains the data, and the sources of its values.
+// envelope is the JSON object that a model with sources returns as its answer. It contains the
+// data, and the sources of the data's values.
 type envelope struct {
 	Data      json.RawMessage `json:"data"`
 	Citations []valueCitation `json:"citations"`
 }
 
-// valueCitation states that a source contains a value of the data.
+// valueCitation states that a source contains a certain value of the data.
 type valueCitation struct {
 	Path   string `json:"path"`
 	Source int    `json:"source"`
 }
 
-// enveloped reports whether the model writes the data inside an envelope. It does so if the run has
-// sources. It also does so if the data need not be an object, because providers accept only
-// objects.
+// enveloped reports whether the model writes the data inside an envelope. The envelope is needed if
+// the run has sources, or if the data need not be an object, because providers accept only objects.
 func (c *Contract) enveloped(cites bool) bool { return cites || !c.object }
 
 // requestSchema returns the schema that the provider receives: the schema of the data, or of the
@@ -105,10 +105,10 @@ func (c *Contract) read(text string, enveloped bool) (data json.RawMessage, cite
 	return nil, nil, wrong
 }
 
-// errNoEnvelope means that an answer is not an envelope.
+// errNoEnvelope means that an answer does not have the form of an envelope.
 var errNoEnvelope = errors.New("not an envelope")
 
-// readEnvelope reads an envelope at the beginning of an answer. It reads the answer only once.
+// readEnvelope reads an envelope at the beginning of an answer, in a single pass.
 func readEnvelope(answer []byte) (e envelope, err error) {
 	d := jsontext.NewDecoder(bytes.NewBuffer(answer))
 	if open, err := d.ReadToken(); err != nil || open.Kind() != '{' {
@@ -140,7 +140,7 @@ func readEnvelope(answer []byte) (e envelope, err error) {
 func unfenced(text string) string {
 	text = strings.TrimSpace(text)
 
-	// Some models write JSON in a code block although they were asked not to.
+	// Some models write JSON in a code block even if they were asked not to.
 	inner, fenced := strings.CutPrefix(text, "```")
 	if !fenced {
 		return text
@@ -152,7 +152,7 @@ func unfenced(text string) string {
 	return strings.TrimSpace(inner)
 }
 
-// compact removes the spaces between the tokens of valid JSON.
+// compact removes the white space between the tokens of valid JSON.
 func compact(raw []byte) json.RawMessage {
 	var out bytes.Buffer
 	if json.Compact(&out, raw) != nil {
@@ -165,10 +165,10 @@ func compact(raw []byte) json.RawMessage {
 const outputCutOff = "The output limit cut off the answer before its JSON was complete. Raise maxOutputTokens or ask for less."
 
 // finishData converts the last answer to the run's output if the answer matches the contract. If it
-// does not, finishData asks the model once to correct it: again is true, and the prompt contains
-// the problems. If the output limit cut off the answer, finishData returns an error, because a
-// correction would reach the same limit. The rejected answer is not recorded, so a worker that takes
-// over the run requests a new answer.
+// does not, finishData asks the model once to correct it. In that case, again is true, and the
+// prompt contains the problems. If the output limit cut off the answer, finishData returns an
+// error, because a correction would reach the same limit. The rejected answer is not recorded, so a
+// worker that takes over the run requests a new answer.
 func (r *run) finishData(t *TurnStep, stop llm.StopReason) (out Output, again bool, err error) {
 	data, cited, wrong := r.in.Contract.read(t.Text, r.in.Contract.enveloped(r.cites()))
 	if len(wrong) > 0 {
@@ -207,14 +207,15 @@ func (r *run) repair(t *TurnStep, wrong []schema.Mismatch) {
 		_, _ = problems.WriteString("- " + cmp.Or(m.Path, "the whole answer") + ": " + m.Message + "\n") // never fails
 	}
 
-	// The correction counts towards the limit, like any other text that the model reads or writes.
+	// The text of the correction request counts towards the limit on bytes, like any other text
+	// that the model reads or writes.
 	r.bytes += int64(len(t.Text) + problems.Len())
 	r.messages = append(r.messages,
 		llm.Message{Role: llm.RoleAssistant, Text: t.Text, Thinking: t.Thinking},
 		llm.Message{Role: llm.RoleUser, Text: repairRule + problems.String()})
 }
 
-// maxNamed is the number of mismatches that an error message lists, for clients that show only the
+// maxNamed is the maximum number of mismatches in the error message, for clients that show only the
 // message.
 const maxNamed = 3
 
@@ -236,8 +237,8 @@ func outputInvalid(wrong []schema.Mismatch) *Error {
 	return e
 }
 
-// Limits on the citations of values: the number of sources that are checked for one value, and the
-// number of lookups for all values. Each lookup reads a whole source.
+// These constants limit the citations of values: the number of sources that are checked for one
+// value, and the number of lookups for all values. Each lookup reads a whole source.
 const (
 	maxValueSources = 8
 	maxLookups      = 2 * maxCitations
@@ -245,10 +246,11 @@ const (
 
 // valueCitations returns the valid citations of values in data, in the order of the values. data
 // must be compact JSON. A citation is valid if its path refers to a string or number that its
-// source contains. A repeated citation counts once. removed is the number of invalid citations.
+// source contains. If a citation is repeated, only the first one is kept. removed is the number of
+// invalid citations.
 func (p passages) valueCitations(data string, cited []valueCitation) (valid []domain.Citation, removed int) {
-	// Begin with the number of all citations, and subtract each valid one.
-	sources := map[string][]int{} // numbers of the cited sources by the path of the value
+	// Begin with the number of all citations, and subtract one for each valid citation.
+	sources := map[string][]int{} // numbers of the cited sources, by the path of the value
 	for _, c := range cited {
 		known := sources[c.Path]
 		if slices.Contains(known, c.Source) {
@@ -289,7 +291,7 @@ func (p passages) valueCitations(data string, cited []valueCitation) (valid []do
 type scalar struct {
 	path     string // path of the value as a JSON Pointer
 	number   bool
-	text     string // the string's characters, or the number as written
+	text     string // characters of the string, or the number as it is written
 	from, to int    // offsets in bytes of the value in the JSON text
 }
 
@@ -320,7 +322,7 @@ func isKey(d *jsontext.Decoder) bool {
 	return kind == '{' && length%2 == 1
 }
 
-// quotedLength returns the length of the JSON string at the end of a text.
+// quotedLength returns the length, with quotation marks, of the JSON string with which a text ends.
 func quotedLength(text string) int {
 	for at := len(text) - 2; at >= 0; at-- {
 		if text[at] != '"' {

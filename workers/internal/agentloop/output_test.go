@@ -24,7 +24,7 @@ func contract(t *testing.T, raw string) *agentloop.Contract {
 	return c
 }
 
-// TestAnswersMatchTheirSchema contains answers of models, and the resulting output of the run.
+// TestAnswersMatchTheirSchema checks the outputs of runs for several answers of models.
 func TestAnswersMatchTheirSchema(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -105,9 +105,9 @@ func TestValuesAreCited(t *testing.T) {
 	}
 }
 
-// TestARepairIsDoneAgain loses the worker after an answer that does not match the schema, and
-// before its correction. The next attempt continues after the recorded steps, and asks for a
-// correction itself.
+// TestARepairIsDoneAgain checks a run whose worker is lost after an answer that does not match the
+// schema, and before its correction. The next attempt continues after the recorded steps, and asks
+// for a correction itself.
 func TestARepairIsDoneAgain(t *testing.T) {
 	t.Parallel()
 	_, tools := searching(t)
@@ -151,8 +151,8 @@ func TestARepairIsDoneAgain(t *testing.T) {
 	}
 }
 
-// TestATruncatedAnswerIsNotCorrected ends answers at the output limit. If the JSON is not complete,
-// the run fails after one call. If it is complete, the run completes.
+// TestATruncatedAnswerIsNotCorrected checks answers that end at the output limit. If the JSON is
+// not complete, the run fails after one call. If it is complete, the run completes.
 func TestATruncatedAnswerIsNotCorrected(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]string{

@@ -12,8 +12,8 @@ import (
 	"parley/shared/domain"
 )
 
-// maxSupported is the number of bytes of the supported words that choose compares with the source.
-// If the words are longer, choose uses their end, which is next to the marker.
+// maxSupported is the maximum number of bytes of the supported words that choose compares with the
+// source. If the words are longer, choose uses their end, which is next to the marker.
 const maxSupported = 4000
 
 // longWord is the number of characters that limits the weight of a word: all longer words have the
@@ -38,9 +38,9 @@ type segment struct {
 // passages contains the sources of a run by their source numbers.
 type passages map[int]*passage
 
-// check looks up the quotes of a marker in the source with the given number. found is the first
-// quote that the source contains. missed is the number of quotes that it does not contain. A marker
-// without quotes is valid if the source contains any word.
+// check looks up the quotes of a marker in the source with the given number. found is the first of
+// the quotes that the source contains. missed is the number of quotes that the source does not
+// contain. A marker without quotes is valid if the source contains any word.
 func (p passages) check(number int, quotes []string) (found string, missed int, ok bool) {
 	from := p[number]
 	if from == nil || !hasWords(from.source.CitedText) {
@@ -69,9 +69,9 @@ func (p passages) check(number int, quotes []string) (found string, missed int, 
 }
 
 // choose returns the sentence of a passage that shares the most terms with the supported words. It
-// adds a neighbouring sentence if the further terms in that sentence weigh at least as much. A term
-// weighs more if it is long and occurs in few sentences, and numbers weigh most. In every language,
-// short and frequent words carry the least information.
+// adds a neighbouring sentence if the additional terms of that sentence weigh at least as much as
+// the terms of the first one. A term weighs more if it is long and occurs in few sentences, and
+// numbers weigh most. In every language, short and frequent words carry the least information.
 func (p *passage) choose(supported string) string {
 	if p.parts == nil {
 		p.parts = split(p.source.CitedText)
@@ -88,7 +88,7 @@ func (p *passage) choose(supported string) string {
 		}
 	}
 
-	// A fact often extends over two sentences, so try both neighbours.
+	// A fact is often stated by two sentences together, so try both neighbours.
 	chosen := p.parts[best].extent
 	for _, i := range []int{best - 1, best + 1} {
 		if i < 0 || i >= len(p.parts) || maximum == 0 || p.parts[i].score(weights, p.parts[best].terms) < maximum {
@@ -103,7 +103,7 @@ func (p *passage) choose(supported string) string {
 	return p.source.CitedText[chosen.from:chosen.to]
 }
 
-// weigh returns the weight of each wanted term that occurs in the passage.
+// weigh returns the weights of those wanted terms that occur in the passage.
 func (p *passage) weigh(wanted map[string]bool) map[string]int {
 	weights := make(map[string]int, len(wanted))
 	for term := range wanted {
@@ -129,7 +129,7 @@ func termWeight(term string) int {
 	return min(utf8.RuneCountInString(term), longWord)
 }
 
-// score returns the total weight of the terms that p contains and that without does not contain.
+// score returns the total weight of the terms that p contains and without does not contain.
 func (p segment) score(weights map[string]int, without map[string]bool) int {
 	sum := 0
 	for term, weight := range weights {
@@ -163,7 +163,7 @@ func split(text string) []segment {
 func terms(text string) map[string]bool {
 	text = strings.ToLower(norm.NFKC.String(text))
 	found := map[string]bool{}
-	last := "" // the previous character if its script has no spaces between words
+	last := "" // the previous character, if it belongs to a script without spaces between words
 	for it := words.FromString(text); it.Next(); {
 		word := it.Value()
 		switch {
@@ -180,7 +180,7 @@ func terms(text string) map[string]bool {
 				last = string(r)
 			}
 			if utf8.RuneCountInString(word) == 1 && len(text) == len(word) {
-				found[word] = true // the word is this single character, so there are no pairs
+				found[word] = true // the word consists of a single character, so it contains no pairs
 			}
 		}
 	}

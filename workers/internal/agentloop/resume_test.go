@@ -57,7 +57,7 @@ func counting() *fake {
 	}}
 }
 
-// TestResume lets the journal fail after every possible number of records. A second attempt then
+// TestResume makes the journal fail after each possible number of steps. A second attempt then
 // continues the run. Its result must equal the result of a run without failures.
 func TestResume(t *testing.T) {
 	t.Parallel()
@@ -90,8 +90,8 @@ func TestResume(t *testing.T) {
 			if !reflect.DeepEqual(got, want) || !reflect.DeepEqual(journal.steps, clean.steps) {
 				t.Errorf("got  %+v\nwant %+v", got, want)
 			}
-			// Only calls without a recorded result are repeated. These are the call whose record
-			// has failed, and calls that ran at the same time.
+			// Only calls without a recorded result are repeated. These are the call that could not
+			// be recorded, and the calls that ran at the same time.
 			again := 1
 			if broken == 1 {
 				again = 2

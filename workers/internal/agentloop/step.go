@@ -19,14 +19,14 @@ const (
 // Step is one recorded step of a run. Its JSON form is stored and read by later releases, so fields
 // may be added but never renamed.
 type Step struct {
-	Seq  int       `json:"seq"` // number of the step, from 1 and without gaps
+	Seq  int       `json:"seq"` // number of the step; the first step has number 1, and there are no gaps
 	Kind StepKind  `json:"kind"`
 	Turn *TurnStep `json:"turn,omitempty"` // set for a model_turn
 	Tool *ToolStep `json:"tool,omitempty"` // set for a tool_call
 }
 
-// TurnStep is a recorded model turn that requested tools. Text is the text that was emitted.
-// Citations are those of the markers in Text. Their offsets count from the beginning of the whole
+// TurnStep is a recorded model turn that requested tools. Text is the text that was emitted, and
+// Citations are the citations of its markers. Their offsets count from the beginning of the whole
 // message.
 type TurnStep struct {
 	Model            string            `json:"model"`
@@ -49,7 +49,7 @@ type ToolStep struct {
 	Sources []domain.Citation `json:"sources,omitempty"`
 }
 
-// Statuses of a tool call in run objects and events.
+// These are the statuses of a tool call in run objects and events.
 const (
 	toolRunning   = "running"
 	toolCompleted = "completed"

@@ -17,8 +17,7 @@ var linePrefix = regexp.MustCompile(`^[ \t]*(?:>[ \t]*)*(?:(?:[-*+•]|\d{1,9}[.
 // does not end a sentence.
 var abbreviation = regexp.MustCompile(`(?:^|[\s(])(?:Mr|Mrs|Ms|Dr|Prof|St|vs|No|Fig|approx|ca|bzw|Nr|e\.g|i\.e|z\. ?B)\.$`)
 
-// maxAbbreviation is a number of bytes that is greater than the length of any match of
-// abbreviation.
+// maxAbbreviation is an upper bound for the length in bytes of a match of abbreviation.
 const maxAbbreviation = 16
 
 // supports returns, for each marker of a text, the range in bytes of the words that the marker
@@ -34,8 +33,8 @@ func supports(text string, marks []mark) []extent {
 	lineFrom, lineStart, last := 0, afterIndent(text, 0), 0
 	for i, m := range marks {
 		from := last
-		// Search only the text after the previous marker, so that the total time stays linear in
-		// the length of the text.
+		// Search only the text after the previous marker. The total time is then linear in the
+		// length of the text.
 		newline := strings.LastIndexByte(text[last:m.from], '\n')
 		if newline >= 0 {
 			lineFrom = last + newline + 1
@@ -55,7 +54,8 @@ func supports(text string, marks []mark) []extent {
 			from, beside = from+bar+1, false
 		}
 
-		// Prefer the words before the marker, then those after it, then the lines above.
+		// Prefer the words before the marker in its line, then the words after it, then the lines
+		// above.
 		own, ok := lastSentence(text, from, m.from)
 		if !ok && !beside {
 			own, ok = sentenceAfter(text, marks[i:], inTable)
@@ -95,7 +95,7 @@ func sentenceAfter(text string, marks []mark, inTable bool) (extent, bool) {
 		end = from + n
 	}
 
-	// Search the text between the markers, because the text of a marker is not a sentence.
+	// Search only between the markers, because the text of a marker is not a sentence.
 	for i := 1; from < end; i++ {
 		to, next := end, end
 		if i < len(marks) && marks[i].from < end {
@@ -111,8 +111,8 @@ func sentenceAfter(text string, marks []mark, inTable bool) (extent, bool) {
 	return extent{}, false
 }
 
-// sentenceBefore returns the last sentence of the lines before lineFrom. It does not search the
-// text before the last of marks.
+// sentenceBefore returns the last sentence of the lines that end before the offset lineFrom. It
+// does not search the text before the last of marks.
 func sentenceBefore(text string, marks []mark, lineFrom int) (extent, bool) {
 	last := 0
 	if len(marks) > 0 {
@@ -163,8 +163,8 @@ func splitSentences(text string, from, to int) []extent {
 // trim removes white space, punctuation and other characters that are not part of words from both
 // ends of an extent.
 func trim(text string, e extent) extent {
-	// Remove characters that cannot begin a sentence, and emphasis signs without a counterpart
-	// inside the extent.
+	// Remove characters that cannot begin a sentence, and emphasis signs whose counterpart is
+	// outside of the extent.
 	for e.from < e.to {
 		r, n := utf8.DecodeRuneInString(text[e.from:e.to])
 		next, _ := utf8.DecodeRuneInString(text[e.from+n : e.to])
@@ -187,8 +187,8 @@ func trim(text string, e extent) extent {
 }
 
 // startsNothing reports whether r cannot begin a sentence: a space, a combining mark, closing
-// punctuation or a dash. If a word follows directly, punctuation other than full-width marks may
-// belong to the word, as in ".NET".
+// punctuation or a dash. Punctuation that is directly followed by a word may belong to this word,
+// as in ".NET", unless it is a full-width mark.
 func startsNothing(r rune, wordFollows bool) bool {
 	switch {
 	case unicode.IsSpace(r), unicode.IsMark(r), unicode.Is(unicode.Cf, r), strings.ContainsRune("，、；：。！？", r):

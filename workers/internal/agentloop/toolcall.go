@@ -14,7 +14,7 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// Notes that the model receives when a call could not be executed.
+// The model receives these notes as the results of calls that could not be executed.
 const (
 	malformedNote  = "The arguments are not a single JSON object. Write them again."
 	brokeOffNote   = "The answer reached its length limit before this call was complete, so it was not made. Write less and call again."
@@ -24,7 +24,7 @@ const (
 )
 
 const (
-	maxSources    = 100 // maximum number of sources that are kept from one call
+	maxSources    = 100 // maximum number of sources that are kept from the result of one call
 	maxConcurrent = 8   // maximum number of concurrent calls
 	maxTurnCalls  = 32  // maximum number of executed calls of one turn
 )
@@ -32,8 +32,8 @@ const (
 var excessNote = fmt.Sprintf("Too many calls in one turn; at most %d are made.", maxTurnCalls)
 
 // callTools executes the pending calls, group by group. If the turn exceeds the run's limit on
-// calls, none of them is executed, because no model call would read the results. Calls for the
-// client stay pending if the run ends with them.
+// calls, callTools executes none of them, because no model call would read the results. Calls for
+// the client stay pending if the run ends with them.
 func (r *run) callTools(ctx context.Context) error {
 	if len(r.pending) > 0 && r.calls > r.limits.MaxToolCalls {
 		return limitError(CodeToolCallLimit, "The run exceeded its limit of tool calls.")
@@ -58,11 +58,11 @@ func (r *run) callTools(ctx context.Context) error {
 	return nil
 }
 
-// nextGroup returns the calls to make next: several consecutive calls that may run concurrently, or
-// a single call.
+// nextGroup returns the calls to make next: either several consecutive calls that may run
+// concurrently, or a single call.
 func (r *run) nextGroup() []llm.ToolCall {
-	// A call with a side effect runs alone: it starts after all calls before it have finished, and
-	// the calls after it wait for it.
+	// A call with a side effect runs alone. It starts after the calls before it have finished, and
+	// the calls after it wait until it has finished.
 	n := 1
 	for r.concurrent(r.pending[0]) && n < min(len(r.pending)-r.theirs, maxConcurrent) && r.concurrent(r.pending[n]) {
 		n++
@@ -75,7 +75,7 @@ func (r *run) nextGroup() []llm.ToolCall {
 func (r *run) concurrent(call llm.ToolCall) bool {
 	t, ok := r.in.Tools.Lookup(call.Name)
 	if !ok || call.Arguments == nil || r.brokeOff {
-		return true // a call that is not executed cannot have a side effect
+		return true // a call that is rejected cannot have a side effect
 	}
 	spec := t.Spec()
 	return !spec.Alone && harmless(spec)
@@ -94,8 +94,8 @@ type callResult struct {
 	err    error
 }
 
-// callGroup makes calls concurrently, and records and reports them in order. An error cancels the
-// remaining calls.
+// callGroup makes several calls concurrently. It records and reports them in order. An error of one
+// call cancels the remaining calls.
 func (r *run) callGroup(ctx context.Context, calls []llm.ToolCall) error {
 	groupCtx, cancel := context.WithCancelCause(ctx)
 	results := make([]chan callResult, len(calls))
@@ -113,7 +113,7 @@ func (r *run) callGroup(ctx context.Context, calls []llm.ToolCall) error {
 	}
 
 	for i, call := range calls {
-		// The calls beyond the turn's limit are the last calls of the agent's own tools.
+		// The calls beyond the turn's limit are the last of the calls of the agent's own tools.
 		excess := len(r.pending)-r.theirs-i <= r.excess
 		working.Go(func() {
 			done := r.callTool(groupCtx, call, excess)
@@ -138,22 +138,22 @@ func (r *run) callGroup(ctx context.Context, calls []llm.ToolCall) error {
 func (r *run) recordResult(ctx, groupCtx context.Context, done callResult) error {
 	switch {
 	case ctx.Err() != nil:
-		return stopped(ctx) // this worker has lost the run, or the run was cancelled
+		return stopped(ctx) // either this worker has lost the run, or the run was cancelled
 	case done.err != nil && groupCtx.Err() != nil:
 		return context.Cause(groupCtx) // the error of the call for which the group was canceled
 	case done.err != nil:
 		return done.err
 	}
 
-	// Read the source numbers in the history only once a call has returned sources, because it
-	// takes time.
+	// Read the source numbers in the history only if a call has returned sources, because reading
+	// them takes time.
 	if len(done.result.Sources) > 0 {
 		if err := r.readEarlier(ctx); err != nil {
 			return err
 		}
 	}
 
-	// Record the call before it is reported: a recorded call is never repeated.
+	// Record the call before it is reported, so that a reported call is never repeated.
 	step := &ToolStep{Call: done.record, Sources: r.number(done.result.Sources)}
 	failpoint.Here(failpoint.ToolBefore)
 	if err := r.record(ctx, Step{Kind: StepToolCall, Tool: step}); err != nil {
@@ -166,8 +166,8 @@ func (r *run) recordResult(ctx, groupCtx context.Context, done callResult) error
 	return r.checkBytes()
 }
 
-// callTool makes one call, or rejects it if excess is true. It does not change the run's state, so
-// several calls may run concurrently.
+// callTool makes one call, or rejects it if excess is true because it is beyond the turn's limit.
+// It does not change the run's state, so several calls may run concurrently.
 func (r *run) callTool(ctx context.Context, call llm.ToolCall, excess bool) callResult {
 	began := r.loop.now()
 	result, err := r.execute(ctx, call, excess)
@@ -204,7 +204,8 @@ func endsAttempt(ctx context.Context, call llm.ToolCall, err error) error {
 
 // execute runs a call and returns its result with cleaned output.
 func (r *run) execute(ctx context.Context, call llm.ToolCall, excess bool) (result tool.Result, err error) {
-	// The following calls fail before they reach a tool, and the model receives the reason.
+	// A call of one of the following kinds fails before it reaches a tool. The model receives the
+	// reason.
 	switch {
 	case r.brokeOff:
 		return tool.Result{}, &tool.Error{Message: brokeOffNote}
@@ -230,7 +231,7 @@ func (r *run) execute(ctx context.Context, call llm.ToolCall, excess bool) (resu
 		return tool.Result{}, err
 	}
 
-	// An empty output is not valid JSON, so it could not be recorded.
+	// An empty output is not valid JSON, so it could not be recorded. Replace it.
 	if len(result.Output) == 0 {
 		result.Output = json.RawMessage("null")
 	}
@@ -241,8 +242,8 @@ func (r *run) execute(ctx context.Context, call llm.ToolCall, excess bool) (resu
 }
 
 // panicked reports the panic of a tool and returns the error of its call. If the tool has side
-// effects, it is unknown whether they happened. Then the error is retryable, so that the next
-// attempt finds out, as after a crash.
+// effects, it is unknown whether they have happened. The error is then retryable, and the next
+// attempt handles the call as after a crash.
 func (r *run) panicked(spec tool.Spec, cause any) error {
 	err := fmt.Errorf("tool panicked: %T\n%s", cause, debug.Stack()) // report no panic value, because it may contain secrets
 	r.loop.panicked(spec.Name, err)
@@ -258,8 +259,8 @@ func note(err error) string {
 	return failedNote
 }
 
-// failedOutput returns the output of a failed call. This is the tool's own output if it is valid
-// JSON and contains an error. Otherwise it is the note about the error.
+// failedOutput returns the output of a failed call. It is the tool's own output if that is valid
+// JSON and contains an error. Otherwise it contains the text of the function note.
 func failedOutput(err error) json.RawMessage {
 	var e *tool.Error
 	if errors.As(err, &e) && len(e.Output) > 0 {
@@ -277,7 +278,7 @@ func failedOutput(err error) json.RawMessage {
 // applyTool adds a finished call to the run's state.
 func (r *run) applyTool(s *ToolStep) {
 	message := toolMessage(s)
-	// The model also receives failures as results, so that it can try something else.
+	// The model receives failures as results, too, so that it can try something else.
 	r.messages = append(r.messages, message)
 	r.bytes += int64(message.Size())
 	r.result += jsonSize(s.Call)

@@ -126,8 +126,8 @@ func (v validation) run(tb testing.TB) (took time.Duration) {
 	return took
 }
 
-// Maximum durations of a validation, as multiples of the time that encoding/json takes to parse the
-// answer. They are about three times the measured values.
+// These values are the maximum durations of a validation, as multiples of the time that
+// encoding/json takes to parse the answer. They are about three times the measured values.
 const (
 	maxValidation      = 20
 	maxCitedValidation = 45

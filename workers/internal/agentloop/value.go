@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// value returns the words of the passage that state a value of an answer, or "" if it does not
-// state the value. A string must occur with the same characters, as whole words. White space and
-// the variants of quotation marks and dashes may differ. A number must occur with the same amount
-// and sign, in any notation: 1200, 1,200.00 and 1.200 are the same.
+// value returns the words of the passage that state a value of an answer, or "" if the passage does
+// not state the value. A string must occur with the same characters, as whole words. White space
+// and the variants of quotation marks and dashes may differ. A number must occur with the same
+// absolute value and sign, in any notation: 1200, 1,200.00 and 1.200 are the same.
 func (p *passage) value(v scalar) string {
 	if v.number {
 		return p.number(v.text)
@@ -36,7 +36,7 @@ func isWhole(text string, from, to int) bool {
 	return !joined(before, first) && !joined(last, after)
 }
 
-// joined reports whether two adjacent characters are in the same word or number.
+// joined reports whether two adjacent characters belong to the same word or number.
 func joined(a, b rune) bool {
 	return isWordRune(a) && isWordRune(b) && !unspaced(string(a)) && !unspaced(string(b))
 }
@@ -48,7 +48,7 @@ func isWordRune(r rune) bool {
 }
 
 const (
-	maxNumeral = 40 // maximum length in bytes; longer numerals are not numbers for people
+	maxNumeral = 40 // maximum length in bytes of a numeral that is read; longer ones are not meant for people
 	signs      = "-−–"
 	grouping   = ".,'’\u00A0\u202F " // characters that may separate groups of three digits
 )
@@ -65,8 +65,8 @@ func (p *passage) number(text string) string {
 	return ""
 }
 
-// readNumbers returns the spellings of the numbers in a text by their amounts. A numeral such as
-// 1.200 can be read in several ways and has several amounts.
+// readNumbers returns the numbers in a text: it maps each amount to its spelling. A numeral such as
+// 1.200 can be read in several ways, so it has several amounts.
 func readNumbers(text string) map[string]string {
 	found := map[string]string{}
 	add := func(amount, spelling string) {
@@ -78,7 +78,7 @@ func readNumbers(text string) map[string]string {
 	for from := nextDigit(text, 0); from < len(text); {
 		to := numeralEnd(text, from)
 		if to-from > maxNumeral || !isWholeNumber(text, from, to) {
-			from = nextDigit(text, from+digits(text[from:])) // the numeral is skipped, but a later group of its digits may be a number of its own
+			from = nextDigit(text, from+digits(text[from:])) // skip the numeral, but a later group of its digits may be a number of its own
 			continue
 		}
 
@@ -187,8 +187,8 @@ func isWholeNumber(text string, from, to int) bool {
 	return after != '.' && after != ',' || !unicode.IsDigit(next)
 }
 
-// decimal writes a number without an exponent, in the only form that is used for comparison. ok is
-// false if the number is too long or too large to occur in a text.
+// decimal returns a number without an exponent, in a canonical form for comparison. ok is false if
+// the number is too long or too large to occur in a text.
 func decimal(text string) (amount string, ok bool) {
 	mantissa, negative := strings.CutPrefix(text, "-")
 	if at := strings.IndexAny(mantissa, "eE"); at >= 0 {
@@ -216,8 +216,8 @@ func decimal(text string) (amount string, ok bool) {
 	return whole, true
 }
 
-// shifted moves the decimal point of a number by a number of digits: to the right if by is
-// positive, else to the left.
+// shifted moves the decimal point of a number by the given number of digits: to the right if by is
+// positive, and otherwise to the left.
 func shifted(number string, by int) string {
 	whole, fraction, _ := strings.Cut(number, ".")
 	if by < 0 {
@@ -234,8 +234,8 @@ var groups = strings.NewReplacer("'", "", "’", "", "\u00A0", "", "\u202F", "",
 
 // amounts returns the amounts that a numeral can stand for, as decimal numbers.
 func amounts(numeral string) []string {
-	// English text has 1,200.50, while continental Europe has 1.200,50. If the numeral itself does
-	// not show which is meant, return both readings.
+	// English texts contain 1,200.50, and texts of continental Europe 1.200,50. If the numeral
+	// itself does not show which notation it uses, return the amounts in both.
 	plain := groups.Replace(numeral)
 	dot, comma := strings.LastIndexByte(plain, '.'), strings.LastIndexByte(plain, ',')
 	english := strings.ReplaceAll(plain, ",", "")

@@ -6,7 +6,7 @@ import (
 	"parley/shared/domain"
 )
 
-// TestValuesInSources contains values of answers, and the words of a source that state the values.
+// TestValuesInSources checks, for values of answers, which words of a source state the value.
 func TestValuesInSources(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -12,10 +12,10 @@ import (
 	"parley/shared/store/budgetdb"
 )
 
-// settleTime is the time limit for storing the usage of the calls.
+// settleTime is the time limit for storing the charge and the usage of the calls.
 const settleTime = 5 * time.Second
 
-// Budgets is the store of an organization's budgets and usage.
+// Budgets stores the budgets and the usage of organizations.
 type Budgets interface {
 	ReserveCall(
 		ctx context.Context, c budgetdb.Call, holdID string, maximum budgetdb.Amounts,
@@ -49,7 +49,7 @@ func (a *Account) Reserve(ctx context.Context, maximum budgetdb.Amounts) (*budge
 }
 
 // Settle replaces the reservation with the amounts that the calls have used. It also stores the
-// usage that the models have reported. It does both even if ctx has ended. If storing fails, the
+// usage that the models have reported. It also does this if ctx has ended. If storing fails, the
 // sweeper later counts the whole reservation as used.
 func (a *Account) Settle(ctx context.Context, used budgetdb.Amounts, reported budgetdb.CallUsage) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)

@@ -50,7 +50,7 @@ func (e *testEnv) Config(_ context.Context, org, agentID string, version int) (d
 
 func (e *testEnv) Provider() string { return "searxng" }
 
-// try simulates a connection. The name of the connection determines how it behaves.
+// try simulates an attempt to use a connection.
 func (e *testEnv) try(ctx context.Context, name string) (string, error) {
 	switch {
 	case strings.Contains(name, "hangs"):
@@ -160,7 +160,7 @@ func message(t *testing.T, claims any) bus.ToolMessage {
 	return bus.ToolMessage{Capability: signer(t).Sign(raw, nil), Deadline: time.Now().Add(30 * time.Second)}
 }
 
-// check requests a check and returns the results without their durations, one per line.
+// check requests a check and returns the results as text, one per line, without their durations.
 func (e *testEnv) check(t *testing.T) string {
 	t.Helper()
 	raw, ok := e.handle(t.Context(), message(t, claims(e.kind)))
@@ -264,7 +264,7 @@ model openai/long true answered; 20 input and 2 output tokens`
 	})
 }
 
-// budgets records the reservations and the usage of checks.
+// budgets is a store that records the reservations and the usage of checks.
 type budgets struct {
 	lacking  *budgetdb.Lacking
 	away     error
@@ -305,8 +305,8 @@ func TestCallsOfModelsAreCharged(t *testing.T) {
 			t.Fatalf("reserved %v, settled %v", e.budgets.reserved, e.budgets.settled)
 		}
 
-		// Three models are called. The model that does not respond is charged with its maximum. The
-		// call that the provider refused costs nothing.
+		// Three models are called. For the model that does not respond, the reserved maximum is
+		// charged. The call that the provider refused costs nothing.
 		reserved := e.budgets.reserved[0]
 		each := reserved.Tokens / 3
 		want := settlement{
@@ -337,7 +337,8 @@ func TestBudgetsRefuseChecks(t *testing.T) {
 		if raw, _ = e.handle(t.Context(), message(t, claims(e.kind))); string(raw) != `{"unavailable":true}` {
 			t.Errorf("without a database: %s", raw)
 		}
-		// A reservation may exist although Reserve returned an error.
+		// A reservation may have been made although Reserve returned an error, so Settle must be
+		// called.
 		if len(e.budgets.settled) != 1 || !e.budgets.settled[0].held || e.budgets.settled[0].used != (budgetdb.Amounts{}) {
 			t.Errorf("settled %+v", e.budgets.settled)
 		}

@@ -14,7 +14,7 @@ import (
 const (
 	listTime    = 5 * time.Second  // time limit for listing the models of all providers
 	listAge     = time.Minute      // time for which a list is used
-	listRetry   = 10 * time.Second // time for which a list is used if the models of a provider are missing
+	listRetry   = 10 * time.Second // maximum age of an incomplete list, which lacks the models of a provider
 	listSlots   = 16
 	listWaiting = 64
 )
@@ -55,7 +55,7 @@ func (s *ListServer) Run(ctx context.Context) error {
 func (s *ListServer) handle(ctx context.Context, _ contract.ListModelsClaims, _ struct{}) []byte {
 	raw, err := json.Marshal(contract.ModelListReply{List: s.current(ctx)})
 	if err != nil {
-		return []byte(`{}`) // cannot happen: a list always has a JSON form
+		return []byte(`{}`) // cannot happen: every list can be encoded
 	}
 	return raw
 }
@@ -68,8 +68,8 @@ func (s *ListServer) current(ctx context.Context) domain.ModelList {
 		return s.list
 	}
 
-	// The request does not depend on the first caller's context, because other callers wait for the
-	// same list.
+	// The requests to the providers do not use the caller's context, because other callers wait for
+	// the same list.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), listTime)
 	defer cancel()
 	list, err := s.models.List(ctx)

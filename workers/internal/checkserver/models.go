@@ -19,7 +19,7 @@ const (
 	modelTokens = 16               // maximum number of output tokens of a probe; some providers do not accept less
 )
 
-// errBudget means that the reservation failed and no call was made.
+// errBudget means that a budget does not have enough left, so no call was made.
 var errBudget = errors.New("cannot reserve the cost of the calls in the budgets")
 
 // Models finds models by name.
@@ -38,7 +38,8 @@ func NewModels(models Models, budgets charge.Budgets, price Price, deps Deps) *S
 	check := func(ctx context.Context, a Agent) (contract.CheckReply, error) {
 		calls := newModelCalls(models, price, a)
 
-		// The calls cost money, so amounts are reserved in the budgets, as for the calls of a run.
+		// The calls cost money, so their maximum amounts are reserved in the budgets, as for the
+		// calls of a run.
 		account := charge.New(budgets, budgetdb.Call{
 			OrganizationID: a.OrganizationID, AgentID: a.ID, KeyID: a.KeyID, StartedAt: time.Now(),
 		})
@@ -64,7 +65,7 @@ type modelCall struct {
 	unknown error     // reason why the model does not exist
 	price   Price
 
-	charged, reported llm.Usage // usage that is charged and usage that the model reported, after the call
+	charged, reported llm.Usage // after the call: the usage that is charged, and the usage that the model has reported
 }
 
 // modelCalls contains the calls of one check.
@@ -88,10 +89,10 @@ func (m modelCalls) probes() (all []probe) {
 	return all
 }
 
-// maximum returns the maximum amounts that all calls together may use.
+// maximum returns the maximum amounts that all calls together may consume.
 func (m modelCalls) maximum() (all budgetdb.Amounts) {
 	for _, c := range m {
-		// A model that does not exist is not called, so it uses no budget.
+		// A model that does not exist is not called, so nothing is reserved for it.
 		if req := question(); c.unknown == nil {
 			all = c.add(all, llm.MaxUsage(&req))
 		}
@@ -115,7 +116,7 @@ func (m modelCalls) used() (charged budgetdb.Amounts, reported budgetdb.CallUsag
 
 // add adds the call's usage to amounts.
 func (c *modelCall) add(to budgetdb.Amounts, used llm.Usage) budgetdb.Amounts {
-	// In a token budget, input tokens and output tokens count equally.
+	// Token budgets count input tokens and output tokens equally.
 	to.Tokens += used.InputTokens + used.OutputTokens
 	to.CostMicros += c.price(c.model.Info().Name, used)
 	return to
@@ -130,7 +131,7 @@ func question() llm.Request {
 	}
 }
 
-// ask calls the model and returns a short description of the result.
+// ask calls the model and returns a short description of its response.
 func (c *modelCall) ask(ctx context.Context) (string, error) {
 	if c.unknown != nil {
 		return "", c.unknown

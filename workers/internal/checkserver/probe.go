@@ -26,7 +26,7 @@ const (
 var errPanic = errors.New("the probe panicked")
 
 // probe tries one connection. If an agent has several endpoints on one host, they share a probe.
-// The probe then has a name for each endpoint, and the result is reported for each name.
+// Such a probe has the names of all these endpoints, and its result is reported for each name.
 type probe struct {
 	kind  domain.CheckKind
 	names []string
@@ -57,7 +57,7 @@ func runProbes(ctx context.Context, probes []probe) []domain.Check {
 
 	var checks []domain.Check
 	for i, p := range probes {
-		// Each name gets an entry of its own, because callers look up endpoints by name.
+		// Each name gets a result of its own, because callers look up endpoints by name.
 		for _, name := range p.names {
 			result := results[i]
 			result.Kind, result.Name = p.kind, name
@@ -93,7 +93,7 @@ func (p probe) guarded(ctx context.Context) (detail string, err error) {
 	return p.try(ctx)
 }
 
-// reason returns the reason why a probe failed, without details that callers must not see.
+// reason returns the reason why a probe failed. It contains no details that callers must not see.
 func (p probe) reason(ctx context.Context, err error) string {
 	var (
 		toolErr *tool.Error
@@ -101,7 +101,7 @@ func (p probe) reason(ctx context.Context, err error) string {
 		llmErr  *llm.Error
 	)
 	switch {
-	// If the time limit has passed, it is the cause of any error.
+	// If the time limit has passed, report this, because it is the cause of any other error.
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return fmt.Sprintf("The check returned no result within %s.", p.time)
 	case errors.As(err, &toolErr):

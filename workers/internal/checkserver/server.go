@@ -34,7 +34,7 @@ type Deps struct {
 	Log      zerolog.Logger
 }
 
-// Agent is one version of an agent whose connections are checked.
+// Agent identifies the version of an agent whose connections are checked.
 type Agent struct {
 	OrganizationID string
 	ID             string
@@ -44,7 +44,7 @@ type Agent struct {
 
 // Server executes checks. Create it with NewTools or NewModels and start it with Run.
 type Server struct {
-	// Kind of the server's requests on the bus.
+	// Kind of the requests on the bus that the server handles.
 	kind  string
 	check func(context.Context, Agent) (contract.CheckReply, error) // executes a check; its errors are internal
 	deps  Deps
@@ -59,8 +59,8 @@ func (s *Server) Run(ctx context.Context) error {
 	}).Run(ctx)
 }
 
-// read returns an error if the claims do not name a version of an agent. It ignores the body, which
-// is empty.
+// read returns the agent's version that the claims name, or an error if they name none. It ignores
+// the body of the request, which is empty.
 func read(claims contract.CheckClaims, _ []byte) (none struct{}, err error) {
 	if claims.AgentID == "" || claims.Version < 1 {
 		err = errUnbound

@@ -48,7 +48,7 @@ func NewTools(search Search, servers Servers, hosts Hosts, deps Deps) *Server {
 	return &Server{kind: contract.KindCheckTools, check: check, deps: deps, log: deps.Log}
 }
 
-// serverProbes returns a probe for each MCP server of the agent.
+// serverProbes returns a probe for each of the agent's MCP servers.
 func serverProbes(servers Servers, a Agent) (all []probe) {
 	t := a.Config.Tools.MCP
 	if t == nil || !t.Enabled {

@@ -14,8 +14,8 @@ type Limits struct {
 	Max    int // maximum length of a chunk
 }
 
-// The default limits. Several chunks of this length fit into a prompt, and each usually has a
-// single topic.
+// These are the default limits. Several chunks of this length fit into a prompt, and each chunk
+// usually has a single topic.
 const (
 	defaultTarget = 1000
 	maxDefault    = 1600
@@ -38,10 +38,11 @@ type Chunker struct {
 type page struct {
 	number int
 	at     int           // number of code points of the page's text so far
-	last   document.Kind // kind of the page's last block; "" before the first block
+	last   document.Kind // kind of the page's last block, or "" before the page's first block
 }
 
-// mark is a heading above a chunk. The serial number distinguishes headings with equal texts.
+// mark is a heading above a chunk. Its serial number distinguishes it from headings with the same
+// text.
 type mark struct {
 	serial, level int
 	text          string
@@ -65,7 +66,7 @@ func (c *Chunker) Add(block document.Block) []domain.Passage {
 	if blank(block.Text) {
 		return nil
 	}
-	// A chunk never spans two pages, because a citation refers to a single page.
+	// A chunk never spans two pages, because a citation refers to one page.
 	if block.Page != c.page.number {
 		c.finish(true)
 		c.release()
@@ -107,7 +108,7 @@ func (c *Chunker) enter(block document.Block) {
 
 	below := kept == len(c.path)
 	c.serial++
-	// The path is copied, because drafts still refer to the previous path.
+	// Copy the path, because drafts still refer to the previous one.
 	c.path = append(c.path[:kept:kept], mark{serial: c.serial, level: level, text: name(block.Text)})
 	size := utf8.RuneCountInString(block.Text)
 	if c.draft != nil && below && !c.draft.body && c.draft.size+2+size <= c.limits.Target {
@@ -122,10 +123,10 @@ func (c *Chunker) table(block document.Block) {
 	switch {
 	case block.Kind != document.Row:
 		c.head = nil
-	// The block is the first row of a table.
+	// If no table is open, the block is the first row of a table.
 	case block.Head && c.page.last != document.Row:
 		c.head = []string{block.Text}
-	// At most three header rows are kept, because more of them would fill the chunk.
+	// Keep at most three header rows, because more of them would fill the chunk.
 	case block.Head && len(c.head) < 3:
 		c.head = append(slices.Clip(c.head), block.Text)
 	}

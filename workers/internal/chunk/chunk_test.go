@@ -43,7 +43,7 @@ func chunks(limits chunk.Limits, blocks ...document.Block) []domain.Passage {
 	return append(all, c.Close()...)
 }
 
-// pages returns the texts of the pages, to which the offsets of chunks refer.
+// pages returns the text of each page. The offsets of chunks refer to these texts.
 func pages(blocks []document.Block) map[int]string {
 	texts := map[int]string{}
 	last, kind := -1, document.Kind("")
@@ -64,7 +64,7 @@ func pages(blocks []document.Block) map[int]string {
 	return texts
 }
 
-// check verifies the conditions that all chunks must satisfy.
+// check fails the test if the chunks violate a condition that all chunks must satisfy.
 func check(t *testing.T, limits chunk.Limits, blocks []document.Block) []domain.Passage {
 	t.Helper()
 	got := chunks(limits, blocks...)

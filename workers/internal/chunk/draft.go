@@ -21,24 +21,25 @@ type draft struct {
 	text  []byte
 	start int // offset in the text of the page
 	size  int // number of code points
-	// Headings above the draft.
+	// The headings above the draft.
 	path    []mark
-	section []mark // headings above the draft's last section; a section with the same parent may be joined
-	// Header rows of the table that the draft continues.
+	section []mark // headings above the draft's last section; a section with the same parent heading may be joined to it
+	// The header rows of the table that the draft continues.
 	head   []string
 	headed bool // true if the first block is a heading
 	body   bool // true if the draft contains blocks that are not headings
-	// Smallest rectangle that contains all blocks, or nil if it is unknown.
+	// The smallest rectangle that contains all blocks, or nil if it is unknown.
 	box *domain.Box
 }
 
-// append adds text to the draft. size is the number of code points, which the caller has counted.
+// append adds text to the draft. size is the number of the text's code points, which the caller has
+// counted.
 func (d *draft) append(text string, size int) {
 	d.text = append(d.text, text...)
 	d.size += size
 }
 
-// cover enlarges the draft's box so that it contains box.
+// cover enlarges the draft's rectangle so that it contains box.
 func (d *draft) cover(box *domain.Box) {
 	switch {
 	case box == nil:
@@ -55,7 +56,7 @@ func (d *draft) cover(box *domain.Box) {
 func (c *Chunker) put(block document.Block, text string, size int) {
 	if c.draft == nil {
 		c.draft = &draft{start: c.page.at, path: c.path, section: c.path, headed: block.Kind == document.Heading}
-		// A chunk that begins in the middle of a table needs the names of the columns.
+		// A chunk that begins in the middle of a table also needs the names of the columns.
 		if block.Kind == document.Row && !block.Head {
 			c.draft.head = c.head
 		}
@@ -79,7 +80,7 @@ func (c *Chunker) finish(whole bool) {
 		c.held = nil
 	}
 
-	// If the held section cannot be joined with this one, it is emitted first.
+	// If the held section cannot be joined with this one, emit it first.
 	c.release()
 	if whole && d.headed && d.size < c.limits.Target/3 {
 		c.held = d
@@ -128,7 +129,7 @@ func (c *Chunker) emit(d *draft) {
 		return
 	}
 
-	// The position of a citation refers to the trimmed text.
+	// The position of a citation refers to the trimmed text, so move it.
 	start := d.start + utf8.RuneCountInString(text[:len(text)-len(trimmed)])
 	passage := domain.Passage{
 		Chunk: c.number, Headings: headings(d), Text: trimmed,
@@ -155,11 +156,11 @@ func headings(d *draft) []string {
 	return path
 }
 
-// name returns a heading as a single line with at most maxHeading code points.
+// name returns a heading as a single line, truncated to maxHeading code points.
 func name(text string) string {
 	short, n := text, 0
 	for at := range text {
-		if n++; n > 4*maxHeading { // enough text, even if it contains many spaces
+		if n++; n > 4*maxHeading { // the first part is enough, even if it contains many spaces
 			short = text[:at]
 			break
 		}

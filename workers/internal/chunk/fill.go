@@ -19,7 +19,7 @@ func (c *Chunker) fill(block document.Block) {
 	if c.size()+size > c.limits.Target && c.half() && (size <= c.limits.Target || block.Kind == document.Row) {
 		c.finish(false)
 	}
-	// It is better to exceed the target a little than to divide a block.
+	// Exceeding the target a little is better than dividing a block.
 	if c.size()+size <= c.limits.Max {
 		c.put(block, block.Text, size)
 		return
@@ -37,12 +37,12 @@ func (c *Chunker) fill(block document.Block) {
 // of the rest of the block. piece avoids a chunk that contains only the last few words of a block.
 func (c *Chunker) piece(block document.Block, text string, size, left int) {
 	full := c.size()+size > c.limits.Target && c.size()+left > c.limits.Max
-	alone := size <= c.limits.Max || c.size() > c.limits.Max/2 // a heading is not separated from a piece that must be divided anyway
+	alone := size <= c.limits.Max || c.size() > c.limits.Max/2 // if false, the piece must be divided anyway and stays with its heading
 	if c.draft != nil && full && (c.draft.body || c.size()+size > c.limits.Max && alone) {
 		c.finish(false)
 	}
 
-	// A sentence that is too long for one chunk is divided.
+	// Divide a sentence that is too long for one chunk.
 	for c.size()+size > c.limits.Max {
 		end := cut(text, c.limits.Max-c.size())
 		n := utf8.RuneCountInString(text[:end])
@@ -90,8 +90,8 @@ func pieces(block document.Block, each func(string)) {
 }
 
 // cut returns the byte offset at which a text is divided, after at most limit code points. It
-// chooses the first of these that exists: the last space in the second half, the end of the last
-// word, the end of the last grapheme cluster, or limit.
+// returns the first of these offsets that exists: the last space in the second half, the end of the
+// last word, the end of the last grapheme cluster, or limit.
 func cut(text string, limit int) int {
 	window := text[:prefix(text, limit)]
 	if len(window) == len(text) {
@@ -102,7 +102,7 @@ func cut(text string, limit int) int {
 		_, width := utf8.DecodeRuneInString(window[at:])
 		return at + width
 	}
-	// Text after the limit is needed to decide whether there is a boundary at the limit.
+	// Whether there is a boundary at the limit depends on the text after the limit.
 	ahead := text[:prefix(text, limit+64)]
 	byWords := words.FromString(ahead)
 	if end := last(byWords.Next, func() int { return byWords.End() }, len(window)); end > 0 {
@@ -116,8 +116,8 @@ func cut(text string, limit int) int {
 	return len(window)
 }
 
-// last returns the end of the last segment that ends within limit bytes, or 0. next advances to the
-// next segment, and end returns the end of the current segment.
+// last returns the end of the last segment that ends within limit bytes, or 0 if there is none.
+// next advances to the next segment, and end returns the end of the current segment.
 func last(next func() bool, end func() int, limit int) int {
 	found := 0
 	for next() && end() <= limit {

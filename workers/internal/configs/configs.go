@@ -17,7 +17,7 @@ type Records interface {
 }
 
 // Cache caches configurations by version. A version never changes, so entries never become stale. A
-// full cache is cleared. Each configuration that is still in use is then read once more.
+// full cache is cleared, so configurations that are still in use are read once more.
 type Cache struct {
 	records Records
 

@@ -28,7 +28,7 @@ type Block struct {
 // Event is one message from the reader of a document. Exactly one field is set.
 type Event struct {
 	Pages   *int     `json:"pages,omitempty"` // number of pages; if known, it is sent before the first block
-	Done    *int     `json:"done,omitempty"`  // number of a page whose blocks have all been sent
+	Done    *int     `json:"done,omitempty"`  // number of a page all of whose blocks have been sent
 	Block   *Block   `json:"block,omitempty"`
 	End     *Info    `json:"end,omitempty"`
 	Failure *Failure `json:"failure,omitempty"`
@@ -46,7 +46,7 @@ type Info struct {
 // Code is the reason why a document could not be processed.
 type Code string
 
-// Codes of failures. Some are reported by the reader, and others only by the worker.
+// The codes of failures. Some are reported by the reader, and others only by the worker.
 const (
 	Unsupported   Code = "unsupported_format"
 	Encrypted     Code = "password_protected"

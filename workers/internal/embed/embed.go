@@ -19,10 +19,10 @@ import (
 )
 
 const (
-	// The prefix of model names in the settings.
+	// The prefix of the names of models in the settings.
 	provider      = "openai/"
 	officialURL   = "https://api.openai.com/v1/"
-	maxText       = 8_000   // maximum number of characters of a text; models do not read more
+	maxText       = 8_000   // maximum number of characters of a text that are sent; models do not read more
 	maxBatch      = 64      // maximum number of texts in one request
 	maxCharacters = 100_000 // maximum number of characters in one request, far below the token limits of services
 	// Maximum number of bytes of a response.
@@ -51,7 +51,7 @@ type Embedder struct {
 	limits  remote.Limits
 	model   string // the model name as configured
 	name    string // the model name without the provider, as the service expects it
-	// number of dimensions of all vectors; 0 until the first response determines it
+	// number of dimensions of all vectors; 0 before the first response
 	size atomic.Int64
 }
 
@@ -76,8 +76,8 @@ func New(cfg Config) (*Embedder, error) {
 
 	e := &Embedder{limits: cfg.Limits.WithDefaults(), model: cfg.Model, name: name}
 	e.client = remote.NewClient(cfg.Dial, e.limits, responseBytes)
-	// The service is created directly, because a client of the SDK would read environment
-	// variables. The packages of the language models do the same.
+	// Create the service directly, because a client of the SDK would read environment variables.
+	// The packages of the language models also do this.
 	e.service = sdk.NewEmbeddingService(
 		option.WithBaseURL(base), option.WithAPIKey(cfg.OpenAIAPIKey), option.WithMaxRetries(0), option.WithHTTPClient(e.client),
 	)
@@ -119,8 +119,8 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 	vectors := make([][]float32, 0, len(texts))
 	for len(vectors) < len(inputs) {
 		rest := inputs[len(vectors):]
-		// Requests are sent one after the other, so that one caller does not use up the rate limit
-		// of the service.
+		// Send one request after the other, so that one caller does not use up the rate limit of
+		// the service.
 		some, err := e.ask(ctx, rest[:batchSize(rest)])
 		if err != nil {
 			return nil, err
@@ -181,8 +181,8 @@ func (e *Embedder) call(ctx context.Context, r Request) (*sdk.CreateEmbeddingRes
 	var res *http.Response
 	answer, err := e.service.New(callCtx, params, option.WithResponseInto(&res))
 
-	// If the response is not JSON, report this, because it explains the failure better than the
-	// error of the SDK.
+	// If the response is not JSON, return that error, because it explains the failure better than
+	// the error of the SDK.
 	if err == nil || res != nil && res.StatusCode < http.StatusBadRequest && ctx.Err() == nil && callCtx.Err() == nil {
 		if err := checkJSON(res); err != nil {
 			return nil, err
@@ -205,6 +205,6 @@ func checkJSON(res *http.Response) error {
 		return nil
 	}
 	e := llm.NewError(llm.KindBadResponse, fmt.Errorf("unexpected response with status %d and content type %q", res.StatusCode, media))
-	e.Retryable = false // a retry would use the same wrong URL
+	e.Retryable = false // a retry would send the request to the same wrong URL
 	return e
 }

@@ -69,7 +69,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// seen is a request that a server has received.
+// seen is a request that the test's server has received.
 type seen struct {
 	Model  string   `json:"model"`
 	Input  []string `json:"input"`
@@ -254,8 +254,7 @@ func TestTheCallersEndIsNoFailure(t *testing.T) {
 	}
 }
 
-// quiet checks that the messages of an error and of its causes contain neither the key nor any
-// text.
+// quiet checks that an error and its causes contain neither the key nor any text.
 func quiet(t *testing.T, name string, err error) {
 	t.Helper()
 	for cause := err; cause != nil; cause = errors.Unwrap(cause) {

@@ -116,7 +116,7 @@ func offline(r Request) Vectors {
 	return out
 }
 
-// estimate returns approximately the number of tokens of the texts.
+// estimate returns the approximate number of tokens in the texts.
 func estimate(texts []string) (tokens int64) {
 	for _, text := range texts {
 		tokens += int64(max(len(strings.TrimSpace(text))/bytesOfToken, 1))

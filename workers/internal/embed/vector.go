@@ -8,8 +8,8 @@ import (
 	sdk "github.com/openai/openai-go/v3"
 )
 
-// maxSize is the maximum number of dimensions of a vector. It is four times as large as in the
-// largest models.
+// maxSize is the maximum number of dimensions of a vector. It is four times that of the largest
+// models.
 const maxSize = 16_384
 
 // read returns the vectors of a response, scaled to length 1, in the order of the texts. The
@@ -46,7 +46,7 @@ func inOrder(answer *sdk.CreateEmbeddingResponse, texts int) ([][]float64, error
 	vectors := make([][]float64, texts)
 	for i := range answer.Data {
 		one := &answer.Data[i]
-		// Some services return vectors out of order, so each vector's index is used.
+		// Some services return vectors out of order, so use each vector's index.
 		if one.Index < 0 || one.Index >= int64(texts) || vectors[one.Index] != nil {
 			return nil, fmt.Errorf("index %d is out of range for %d texts, or occurs twice", one.Index, texts)
 		}

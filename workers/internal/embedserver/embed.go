@@ -41,7 +41,7 @@ func (s *Server) embed(ctx context.Context, claims contract.EmbedClaims, r contr
 		if e, ok := errors.AsType[*llm.Error](err); ok && e.Unused {
 			maximum = budgetdb.Amounts{}
 		}
-		account.Settle(ctx, maximum, budgetdb.CallUsage{}) // charge the maximum, because the service may have done all the work
+		account.Settle(ctx, maximum, budgetdb.CallUsage{}) // keep the charge at the maximum, because the service may have done all the work
 		return contract.EmbedReply{}, err
 	}
 
@@ -54,13 +54,13 @@ func (s *Server) embed(ctx context.Context, claims contract.EmbedClaims, r contr
 	return contract.EmbedReply{Model: model, Vectors: packed(found.List), InputTokens: found.InputTokens}, nil
 }
 
-// amounts returns the amounts for a call that reads the given number of tokens.
+// amounts returns the amounts that a call with the given number of input tokens consumes.
 func (s *Server) amounts(model string, tokens int64) budgetdb.Amounts {
 	return budgetdb.Amounts{Tokens: tokens, CostMicros: s.deps.Price(model, llm.Usage{InputTokens: tokens})}
 }
 
 // maxTokens returns an upper bound for the number of tokens in texts. Each token has at least one
-// byte, so the number of bytes is such a bound.
+// byte, so the number of bytes is an upper bound.
 func maxTokens(texts []string) (n int64) {
 	for _, text := range texts {
 		n += int64(len(text)) + llm.MessageOverhead
@@ -90,7 +90,7 @@ func failure(err error) *contract.EmbedFailure {
 	f := &contract.EmbedFailure{Code: apierr.Unavailable, Message: e.Error(), RetryAfter: e.RetryAfter}
 	switch e.Kind {
 	case llm.KindNotConfigured, llm.KindUnknownModel:
-		if e.Provider == nil { // if there was a response, the service does not know the configured model
+		if e.Provider == nil { // if there was a response, the cause is that the service does not know the configured model
 			f.Code, f.Field = apierr.NotFound, "model"
 		}
 	case llm.KindInvalid, llm.KindContextLength, llm.KindTooLarge:

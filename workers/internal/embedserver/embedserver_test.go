@@ -78,7 +78,7 @@ func signer(t *testing.T) *secrets.Signer {
 	return s
 }
 
-// start runs a server until the test ends. Each token costs 3.
+// start runs a server until the test ends. Each token costs 3 millionths of the currency unit.
 func start(t *testing.T, compute func(embed.Request) (embed.Vectors, error)) *testEnv {
 	t.Helper()
 	e := &testEnv{serving: make(chan struct{}), compute: compute}
@@ -159,7 +159,7 @@ func TestManyVectors(t *testing.T) {
 	}
 }
 
-// The reply contains the error code for the caller. A failed call is free only if the service has
+// The reply contains an error code for the caller. A failed call is free only if the service has
 // done no work.
 func TestFailures(t *testing.T) {
 	t.Parallel()
@@ -205,8 +205,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// If the service reports no tokens, budgets are charged with the maximum, and the usage contains an
-// estimate.
+// If the service reports no number of tokens, the maximum is charged to the budgets, and the usage
+// contains an estimate.
 func TestEstimatedTokens(t *testing.T) {
 	t.Parallel()
 	e := start(t, func(embed.Request) (embed.Vectors, error) {
@@ -218,7 +218,7 @@ func TestEstimatedTokens(t *testing.T) {
 	}
 }
 
-// A call needs claims for embeddings and at least one text.
+// A request needs claims for embeddings and at least one text.
 func TestClaims(t *testing.T) {
 	t.Parallel()
 	e := start(t, func(embed.Request) (embed.Vectors, error) { return embed.Vectors{}, errors.New("called") })

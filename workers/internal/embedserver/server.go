@@ -101,7 +101,7 @@ func encode(reply contract.EmbedReply) []byte {
 	}
 	raw, err := json.Marshal(reply)
 	if err != nil {
-		return []byte(`{"failure":{"code":"internal","message":""}}`) // cannot happen: a reply can always be encoded
+		return []byte(`{"failure":{"code":"internal","message":""}}`) // cannot happen: every reply can be encoded
 	}
 	return raw
 }

@@ -58,7 +58,7 @@ func BenchmarkPDF(b *testing.B) {
 	b.ReportMetric(float64(plainCPU.Milliseconds())/n, "pdftotext-cpu-ms")
 }
 
-// cpu returns the processor time of this process and of its children that have ended. Unlike
+// cpu returns the processor time that this process and its finished children have used. Unlike
 // elapsed time, it does not depend on the load of the machine.
 func cpu() (sum time.Duration) {
 	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {

@@ -17,10 +17,11 @@ import (
 )
 
 const (
-	// maxLine is larger than any valid block in JSON.
+	// maxLine is the maximum length in bytes of a line of the reader's output. Every valid block is
+	// shorter in JSON.
 	maxLine       = 256 << 10
 	maxBlock      = 32 << 10 // bytes of a block's text
-	maxWord       = 100      // bytes of a MIME type or a language
+	maxWord       = 100      // maximum number of bytes of a MIME type or a language
 	maxTitle      = 2000     // bytes
 	maxNotes      = 50
 	maxMessage    = 2000 // bytes of a note or a message
@@ -31,7 +32,7 @@ const (
 // checker validates the events that a reader writes.
 type checker struct {
 	limits Limits
-	pages  int // number of pages that the reader announced, or 0 if it announced none
+	pages  int // number of pages that the reader has announced, or 0 if it has announced none
 	page   int // page of the last block
 	done   int // last page that the reader reported as done
 	blocks int
@@ -41,8 +42,8 @@ type checker struct {
 // newChecker returns a checker for the output of one reader.
 func newChecker(l Limits) *checker { return &checker{limits: l} }
 
-// Reasons why the worker rejects a reader's output. They contain no text from the output, so they
-// may be logged.
+// These are the reasons why the worker rejects a reader's output. They contain no text from the
+// output, so they may be logged.
 var (
 	errLineTooLong  = errors.New("a line is too long")
 	errOrder        = errors.New("pages are out of order")
@@ -60,7 +61,8 @@ var (
 // follow reads the reader's output up to its final event. It calls each with every valid event
 // before the final one.
 func (c *checker) follow(from io.Reader, each func(document.Event) error) (document.Info, error) {
-	// The buffer has a fixed size, so a malicious reader cannot make this process use more memory.
+	// The buffer has a fixed size, so a malicious reader cannot make this process use a lot of
+	// memory.
 	in := bufio.NewReaderSize(from, maxLine)
 	if err := greeted(in); err != nil {
 		return document.Info{}, err
@@ -71,7 +73,7 @@ func (c *checker) follow(from io.Reader, each func(document.Event) error) (docum
 			return document.Info{}, readFailure(err)
 		}
 
-		// The worker uses a line only after the whole line has been validated.
+		// A line is used only after the whole line was validated.
 		e, err := decode(l)
 		if err != nil {
 			return document.Info{}, err
@@ -100,8 +102,8 @@ func greeted(in *bufio.Reader) error {
 	return nil
 }
 
-// violation returns the error for output that a reader writes only if a document has taken control
-// of it.
+// violation returns the error for output that an intact reader never writes. A document has
+// probably taken control of the reader.
 func violation(why error) error { return &readerError{why: why, begun: true} }
 
 // violationDetail returns the same error as violation, with a detail. The detail may contain text
@@ -126,7 +128,8 @@ func decode(l []byte) (e document.Event, err error) {
 		return e, violation(errUTF8)
 	}
 
-	// An intact reader has the same version as this process, so it sends no unknown fields.
+	// A reader that works correctly has the same version as this process, so it sends no unknown
+	// fields.
 	d := json.NewDecoder(bytes.NewReader(l))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&e); err != nil {
@@ -148,7 +151,7 @@ func decode(l []byte) (e document.Event, err error) {
 	return e, nil
 }
 
-// take validates an event. over is true if the event is the final one.
+// take validates an event. over is true if the event is the reader's final event.
 func (c *checker) take(e document.Event) (info document.Info, over bool, err error) {
 	switch {
 	case e.Pages != nil:
@@ -246,7 +249,7 @@ func checkBlock(b *document.Block) error {
 	}
 
 	for _, side := range b.Box {
-		// Very large numbers could cause an overflow when positions are stored.
+		// Very large numbers could overflow when positions are stored.
 		if math.Abs(side) > maxCoordinate {
 			return violation(errors.New("a block has no valid position"))
 		}
@@ -265,14 +268,14 @@ func clean(s string, lines bool) bool {
 	}) < 0
 }
 
-// overrides reports whether r changes the direction of displayed text.
+// overrides reports whether the character r changes the direction of displayed text.
 func overrides(r rune) bool { return r >= 0x202A && r <= 0x202E || r >= 0x2066 && r <= 0x2069 }
 
-// short reports whether a text is a single line without control characters, of at most maximum
-// bytes.
+// short reports whether a text is a single line of at most maximum bytes, without control
+// characters.
 func short(s string, maximum int) bool { return len(s) <= maximum && clean(s, false) }
 
-// checkEnd validates the final event for a document that the reader could read.
+// checkEnd validates the final event of a reader that has read the whole document.
 func (c *checker) checkEnd(i document.Info) error {
 	good := c.blocks > 0 && i.MIMEType != "" && len(i.Notes) <= maxNotes &&
 		short(i.MIMEType, maxWord) && short(i.Language, maxWord) && short(i.Title, maxTitle)

@@ -18,8 +18,9 @@ import (
 // Config configures an Extractor.
 type Config struct {
 	NoOCR bool // if true, text in images is not recognized, even if tesseract is installed
-	// Report, if not nil, is called when this machine has a fault or a reader crashes. The error
-	// never contains output of the reader, which may include text from the document.
+	// Report, if not nil, is called with an error when this machine has a fault or a reader
+	// crashes. The error contains no output of the reader, because the output may include text from
+	// the document.
 	Report func(error)
 	// Detail, if not nil, is called in addition to Report. said is the beginning of the reader's
 	// output, which may contain text from the document.
@@ -32,8 +33,8 @@ type Document struct {
 	MIMEType string // type that the sender declared
 	Content  []byte
 	// Short limits the reader to one second of processor time. If the document needs more, Read
-	// fails with the code limit_exceeded. The worker enforces this limit. The reader does not know
-	// it, so the events of a short document do not depend on Short.
+	// fails with the code limit_exceeded. The worker enforces this limit without the reader's
+	// knowledge, so Short does not change the events of a document.
 	Short bool
 	// OnCPUTime, if not nil, is called with the processor time that the reader has used so far. It
 	// is called repeatedly, and once more after the reader has exited.
@@ -77,9 +78,9 @@ func (e *Extractor) Read(ctx context.Context, d Document, l Limits, each func(do
 	return info, nil
 }
 
-// run starts a reader, sends it an order, and passes its output to read. read returns a
-// *readerError or an error that Read may return. When run returns, no process is left in the
-// sandbox.
+// run starts a reader, sends it an order, and passes its output to the function read. This function
+// returns a *readerError or an error that Read may return. When run returns, no process is left in
+// the sandbox.
 func (e *Extractor) run(ctx context.Context, d Document, o order, read func(output io.Reader) error) error {
 	box, err := e.start(ctx, d.Content, o)
 	if ctx.Err() != nil {
@@ -108,8 +109,8 @@ func (e *Extractor) run(ctx context.Context, d Document, o order, read func(outp
 
 // start starts a reader in a sandbox.
 func (e *Extractor) start(ctx context.Context, content []byte, o order) (sandbox.Box, error) {
-	// The path may change between calls: after an update of the executable, it is the path of a
-	// copy.
+	// Ask for the path in each call, because it changes to the path of a copy if the executable is
+	// updated.
 	program, err := e.program.path()
 	if err != nil {
 		return nil, err
@@ -119,15 +120,15 @@ func (e *Extractor) start(ctx context.Context, content []byte, o order) (sandbox
 		return nil, fmt.Errorf("sending the request to the reader: %w", err)
 	}
 	return e.backend.Start(ctx, sandbox.Command{ //nolint:wrapcheck // the backend's errors name the operation
-		// The environment contains no settings of this process. Main recognizes the mode of a
-		// reader by the first argument.
+		// The environment contains no settings of this process. Main recognizes a reader by its
+		// first argument.
 		Args:   []string{programPath},
 		Env:    []string{"PATH=/usr/bin:/bin", "HOME=/tmp", "TMPDIR=/tmp", "LANG=C.UTF-8", "TZ=UTC", "GOTRACEBACK=single"},
 		Data:   []sandbox.Data{{Path: documentPath, Content: content}, {Path: orderPath, Content: text}},
 		Shown:  []sandbox.Shown{{Path: programPath, Host: program}},
 		Limits: sandboxLimits(o.Limits),
 
-		// Runs on the same machine have priority over reading documents.
+		// Other work on the machine, such as executing runs, has priority over reading documents.
 		GivesWay: true,
 	})
 }
@@ -149,12 +150,12 @@ func (s meteredBox) Usage() (sandbox.Usage, error) {
 	return u, err //nolint:wrapcheck // the sandbox's own error
 }
 
-// spareMemory is added to the memory limit of the sandbox. The limit also covers the reader's
-// program and cached files.
+// spareMemory is added to the memory limit of the sandbox. The limit includes the memory of the
+// reader's program and of cached files.
 const spareMemory = 64 << 20
 
-// fileCount is the maximum number of files that a reader may create. Only pages of PDF documents
-// are written to files.
+// fileCount is the maximum number of files that a reader may create. It creates files only for
+// pages of PDF documents.
 const fileCount = 1000
 
 // sandboxLimits converts the limits of a document to those of its sandbox.
@@ -184,7 +185,7 @@ func (r *readerError) Error() string { return r.why.Error() }
 
 // explain returns the error of Read if a reader has ended without a valid final event.
 func (e *Extractor) explain(ctx context.Context, r *readerRun, why *readerError) error {
-	// The caller has cancelled the call, so the reader has not failed.
+	// If the caller has cancelled the call, the reader has not failed.
 	if ctx.Err() != nil {
 		return fmt.Errorf("reading a document: %w", context.Cause(ctx))
 	}
@@ -200,7 +201,8 @@ func (e *Extractor) explain(ctx context.Context, r *readerRun, why *readerError)
 	}
 
 	e.config.Detail(why.why, truncate.Bytes(why.detail, maxDetail)+"; "+truncate.Bytes(complaint, maxDetail))
-	// The reader has not begun to read the document, so another attempt may succeed.
+	// The reader has not begun to read the document, so the document is not the cause and another
+	// attempt may succeed.
 	if !why.begun {
 		return e.startFailure(why.why)
 	}
@@ -211,7 +213,7 @@ func (e *Extractor) explain(ctx context.Context, r *readerRun, why *readerError)
 // maxDetail is the maximum number of bytes of a reader's output that are passed to Detail.
 const maxDetail = 2000
 
-// limitWords contains the names of limits for error messages.
+// limitWords contains the names of the sandbox's limits, for error messages.
 var limitWords = map[sandbox.Limit]string{
 	sandbox.LimitCPU: "CPU time", sandbox.LimitWall: "time", sandbox.LimitMemory: "memory",
 	sandbox.LimitProcesses: "processes", sandbox.LimitFiles: "space for files", sandbox.LimitOutput: "output",
@@ -223,13 +225,13 @@ type readerRun struct {
 	limits Limits
 
 	mu  sync.Mutex
-	hit sandbox.Limit // limit that the reader exceeded, so that it was killed
+	hit sandbox.Limit // the limit because of which the reader was killed
 }
 
 // follow passes the reader's output to read. When follow returns, no process is left in the
 // sandbox.
 func (r *readerRun) follow(ctx context.Context, read func(output io.Reader) error) error {
-	// The deferred calls run in reverse order: first the sandbox is killed, which lets Watch end.
+	// The deferred calls run in reverse order: first the sandbox is killed, and then Watch returns.
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	watched, stop := context.WithCancel(ctx)
@@ -265,14 +267,14 @@ func (r *readerRun) limit() sandbox.Limit {
 		return r.hit
 	}
 
-	// The kernel enforces some limits itself and kills the reader without a report.
+	// The kernel enforces some limits itself. It kills the reader without reporting the limit.
 	usage, err := r.box.Usage()
 	switch {
 	case err != nil:
 		return ""
 	case usage.OutOfMem:
 		return sandbox.LimitMemory
-	case usage.CPU >= r.limits.CPU: // sandbox.Watch had not yet detected the excess when the kernel killed the reader
+	case usage.CPU >= r.limits.CPU: // the kernel killed the reader before sandbox.Watch detected that it had exceeded the limit
 		return sandbox.LimitCPU
 	default:
 		return ""

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Prefixes of the names of folders: prefix for locked folders, and freshPrefix for folders that are
-// not locked yet.
+// The prefixes of the names of folders: prefix for locked folders, and freshPrefix for folders that
+// are not locked yet.
 const (
 	prefix      = "parley-reader-"
 	freshPrefix = "parley-new-reader-"
@@ -32,8 +32,8 @@ func (f *folder) program() string { return filepath.Join(f.path, "program") }
 func newFolder() (*folder, error) {
 	why := errors.New("found no folder to which the program can be copied")
 	for _, parent := range []string{os.TempDir(), "/var/tmp", "/run"} {
-		// On some machines, some of the folders in this list are mounted without permission to
-		// execute programs.
+		// On some machines, some of these folders are mounted without permission to execute
+		// programs.
 		var fs unix.Statfs_t
 		if unix.Statfs(parent, &fs) != nil || fs.Flags&unix.ST_NOEXEC != 0 || !reachable(parent) {
 			continue
@@ -51,7 +51,7 @@ func newFolder() (*folder, error) {
 // newFolderIn creates a folder in parent. The folder gets its final name after it is locked, so
 // that sweep never finds a folder that is in use but not locked.
 func newFolderIn(parent string) (*folder, error) {
-	// sweep looks for another prefix, so other processes cannot remove the folder before it is
+	// sweep ignores folders with this prefix, so no other process removes the folder before it is
 	// locked.
 	fresh, err := os.MkdirTemp(parent, freshPrefix)
 	// After an error, the folder is removed here, because sweep does not look for fresh folders.
@@ -76,7 +76,7 @@ func newFolderIn(parent string) (*folder, error) {
 	return f, nil
 }
 
-// sweep removes the folders of this user in parent that are not locked.
+// sweep removes those folders of this user in parent that no process has locked.
 func sweep(parent string) {
 	left, _ := filepath.Glob(filepath.Join(parent, prefix+"*")) // only an invalid pattern causes an error
 	for _, path := range left {
@@ -92,7 +92,7 @@ func sweep(parent string) {
 		if unix.Fstat(int(lock.Fd()), &is) == nil && int(is.Uid) == os.Geteuid() && unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
 			_ = os.RemoveAll(path) // a later sweep removes what remains
 		}
-		_ = lock.Close() // ignore the error of Close, because the folder was opened only for reading, so no data can be lost
+		_ = lock.Close() // ignore the error: the folder was opened only for reading, so no data can be lost
 	}
 }
 

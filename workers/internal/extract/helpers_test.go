@@ -18,12 +18,12 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	misbehave() // does nothing outside of a sandbox, or if the document does not name a behavior
+	misbehave() // returns immediately outside of a sandbox, or if the document names no behavior
 	Main()
 	os.Exit(m.Run())
 }
 
-// shared is the backend of all tests that do not need a separate backend.
+// shared is the backend of all tests that do not need a backend of their own.
 var shared = sync.OnceValues(func() (sandbox.Backend, error) { return bubblewrap.Open(bubblewrap.Config{}) })
 
 func open(tb testing.TB, c Config) *Extractor {
@@ -66,7 +66,7 @@ func openGVisor(t *testing.T) *Extractor {
 	return opened(t, backend, Config{})
 }
 
-// readResult is the content that was read from a document.
+// readResult contains everything that was read from a document.
 type readResult struct {
 	info   document.Info
 	blocks []document.Block
@@ -118,7 +118,7 @@ func mustShared(tb testing.TB) sandbox.Backend {
 	return backend
 }
 
-// watchedBackend records the last box that it has started.
+// watchedBackend is a backend that records the last box that it has started.
 type watchedBackend struct {
 	sandbox.Backend
 

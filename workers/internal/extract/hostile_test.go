@@ -187,8 +187,8 @@ func TestCopiesOfTheDeadAreRemoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The lock is removed explicitly. Closing the file would not be enough, because a process that
-	// a parallel test has started may have inherited it.
+	// Unlock explicitly. Closing the file would not be enough, because a process that a parallel
+	// test has started may have inherited the file.
 	if err := errors.Join(unix.Flock(int(dead.lock.Fd()), unix.LOCK_UN), dead.lock.Close()); err != nil {
 		t.Fatal(err)
 	}

@@ -55,7 +55,8 @@ func TestImagesAreConvertedInTheSandbox(t *testing.T) {
 	}
 }
 
-// A malicious image results in a failure with a message, and the extractor continues to work.
+// A malicious image results in a failure with a message, and the extractor can still convert other
+// images.
 func TestHostileImagesFail(t *testing.T) {
 	t.Parallel()
 	e := open(t, Config{})

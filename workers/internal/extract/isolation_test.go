@@ -36,7 +36,7 @@ func namespaces(pid string) map[string]string {
 	return out
 }
 
-// readersHere returns the namespaces of all readers that are running.
+// readersHere returns the namespaces of all readers that are running on the machine.
 func readersHere() (out []map[string]string) {
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range lines {
@@ -98,8 +98,7 @@ func tellAround(content string) {
 	select {}                                          // waits until the test has examined this process from outside
 }
 
-// tellAround must run before misbehave, and after Main has returned. misbehave ignores the
-// documents that tellAround handles.
+// tellAround must run before misbehave, which ignores the documents that tellAround handles.
 func init() { //nolint:gochecknoinits // readers begin before any test
 	if os.Args[0] != programPath {
 		return

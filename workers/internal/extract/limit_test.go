@@ -92,8 +92,8 @@ func TestAReaderGreetsBeforeItParses(t *testing.T) {
 	}
 }
 
-// The reader of a short document may use only shortCPU of processor time. The processor time that
-// it has used is reported.
+// The reader of a short document may use only shortCPU of processor time. OnCPUTime receives the
+// time that it has used.
 func TestReadersOfShortDocumentsTakeLittle(t *testing.T) {
 	t.Parallel()
 	var spent time.Duration

@@ -38,9 +38,9 @@ func runReader() error {
 		return fmt.Errorf("decoding the request from the worker: %w", err)
 	}
 
-	// Set the limits before the document is read, so that the document cannot prevent them.
+	// Set the limits before the document is read, so that a malicious document cannot prevent this.
 	w := newEventWriter(os.Stdout)
-	failAtLimit(w) // the final event that a reader sends at a limit is also a valid reply to a request for a picture
+	failAtLimit(w) // the final event that a reader sends when it reaches a limit is also a valid reply to a request for a picture
 	if err := restrain(o.Limits); err != nil {
 		return err
 	}
@@ -49,8 +49,8 @@ func runReader() error {
 		return fmt.Errorf("reading the document: %w", err)
 	}
 
-	// Send the greeting before the first byte is parsed, so that the document is the cause of any
-	// later failure.
+	// Send the greeting before the first byte is parsed. The worker then considers the document as
+	// the cause of any later failure.
 	if err := w.greet(); err != nil {
 		return err
 	}
@@ -67,7 +67,8 @@ func runReader() error {
 		return w.last(last)
 	}
 
-	// Any other error is a fault of this program. The worker reads it from standard error.
+	// Any other error is a fault of this program. It is written to standard error, which the worker
+	// reads.
 	failure, is := errors.AsType[*document.Failure](err)
 	if !is {
 		return errors.Join(err, w.flush())
@@ -86,7 +87,7 @@ func renderPage(page int) (pictureReply, error) {
 func parseDocument(o order, content []byte, write func(document.Event) error) (document.Event, error) {
 	limits := parse.Limits{Pages: o.Limits.Pages, Blocks: o.Limits.Blocks, Text: o.Limits.Text}
 
-	// The PDF reader has settings of its own, so it is added to the other readers here.
+	// The reader for PDF documents has settings of its own, so it is added here.
 	in := parse.Input{Name: o.Name, MIMEType: o.MIMEType, Content: content, Limits: limits}
 	known := formats.All().With(pdf.MIMEType, pdf.Reader(pdf.Config{
 		Path: documentPath, NoOCR: o.NoOCR, CPU: o.Limits.CPU, Wall: o.Limits.Wall,

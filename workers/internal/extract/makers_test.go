@@ -17,7 +17,7 @@ import (
 	"parley/workers/internal/parse/pdf/pdftest"
 )
 
-// leastWords is the minimum share of a page's words, as found by pdftotext, that Parley must also
+// leastWords is the minimum fraction of a page's words, as found by pdftotext, that Parley must
 // find.
 const leastWords = 0.98
 
@@ -110,7 +110,7 @@ func complete(t *testing.T, e *Extractor, path string, phrases []string) {
 	}
 }
 
-// packaged returns a function that finds a file of a Debian package.
+// packaged returns a function that returns the path of a file from a Debian package.
 func packaged(name, path string) func(*testing.T, string) string {
 	return func(t *testing.T, to string) string {
 		t.Helper()
@@ -118,7 +118,7 @@ func packaged(name, path string) func(*testing.T, string) string {
 		if err != nil {
 			return "the package " + name + " is not installed, or has no " + path
 		}
-		defer func() { _ = file.Close() }() // no data can be lost: the file was only read
+		defer func() { _ = file.Close() }() // ignore the error: the file was opened only for reading, so no data can be lost
 		from := io.Reader(file)
 		if strings.HasSuffix(path, ".gz") {
 			if from, err = gzip.NewReader(file); err != nil {

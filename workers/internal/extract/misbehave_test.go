@@ -18,7 +18,7 @@ const spell = "take over: "
 
 const hello = protocol
 
-// canary is a text in a document. It must not occur in any log.
+// canary is a text in test documents. It must not occur in any log.
 const canary = "Katharina-Weber-born-1961"
 
 // spells contains the behaviors of a reader that a document has taken control of.

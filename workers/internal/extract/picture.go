@@ -19,7 +19,8 @@ import (
 // pictureLimits bound a reader that renders a page.
 var pictureLimits = Limits{CPU: 10 * time.Second, Wall: 15 * time.Second, Memory: 512 << 20}
 
-// maxPictureLine is larger than any valid picture in JSON.
+// maxPictureLine is the maximum length in bytes of a line that describes a picture. Every valid
+// picture is shorter in JSON.
 const maxPictureLine = 2 << 20
 
 var errInvalidPicture = errors.New("invalid picture")

@@ -91,8 +91,8 @@ func TestPictureEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// A malicious document may have taken control of the reader, so a picture must match its
-// description.
+// A malicious document may have taken control of the reader, so the worker accepts only a picture
+// that matches its description.
 func TestInvalidPicturesAreRejected(t *testing.T) {
 	t.Parallel()
 	encoded := func(width, height int) []byte {

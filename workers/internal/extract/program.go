@@ -17,10 +17,10 @@ import (
 type program struct {
 	file  *os.File // the running executable
 	where string   // original path of the executable
-	err   error    // reason why the executable could not be opened
+	err   error    // the reason why the executable could not be opened; nil if it was opened
 
 	mu     sync.Mutex
-	folder *folder // contains the copy, or nil if no copy has been needed
+	folder *folder // contains the copy, or nil if no copy was needed so far
 }
 
 // openProgram opens the running executable. If that fails, the method path returns the error.
@@ -50,7 +50,7 @@ func (p *program) path() (string, error) {
 		return p.folder.program(), nil
 	}
 
-	// If possible, the original file is used, because a copy takes many megabytes.
+	// Use the original file if possible, because a copy takes many megabytes.
 	if p.inPlace() {
 		return p.where, nil
 	}
@@ -70,7 +70,7 @@ func (p *program) path() (string, error) {
 // inPlace reports whether the file at the original path is still the running executable, and
 // whether every user can execute it.
 func (p *program) inPlace() bool {
-	// An update replaces the file, so the path may now lead to another version.
+	// An update replaces the file, so a different version may now be at the path.
 	ours, err := p.file.Stat()
 	if err != nil {
 		return false
@@ -97,8 +97,8 @@ func reachable(dir string) bool {
 }
 
 // copyProgram copies the running executable. During the copy, this process starts no other
-// processes. A new process would briefly inherit the file that is open for writing, and such a file
-// cannot be executed.
+// processes. A new process would briefly inherit the copy, which is open for writing, and a file
+// that is open for writing cannot be executed.
 func copyProgram(from *os.File, to string) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
@@ -109,8 +109,8 @@ func copyProgram(from *os.File, to string) error {
 
 	const maximum = 1 << 40
 
-	// Read through a section reader, because it does not change the offset of the file, which is
-	// shared.
+	// Read through a section reader, because reading the file directly would change its offset,
+	// which is shared.
 	_, err = io.Copy(file, io.NewSectionReader(from, 0, maximum))
 	if err == nil {
 		err = file.Chmod(fs.FileMode(0o555))

@@ -11,15 +11,15 @@ import (
 
 // Paths in the sandbox.
 const (
-	// None of these paths exists on the host. So mounting files there hides no file that the
-	// programs need.
+	// These are the paths in the sandbox. None of them exists on the host, so mounting files there
+	// hides no file that the programs need.
 	programPath  = "/parley/reader"
 	documentPath = "/parley/document"
 	orderPath    = "/parley/order.json"
 )
 
 // protocol is the reader's greeting. It contains the version of the protocol, because an update may
-// have replaced the executable at the original path.
+// have replaced the executable with another version.
 const protocol = "parley-reader 1\n"
 
 // textCPU is the limit of processor time for text formats. Markdown, HTML, plain text, CSV and JSON
@@ -27,7 +27,7 @@ const protocol = "parley-reader 1\n"
 // all of Limits.CPU.
 const textCPU = 20 * time.Second
 
-// Limits bound the reading of a document. Zero selects the default.
+// Limits bound the reading of a document. A zero field has its default value.
 type Limits struct {
 	CPU       time.Duration `json:"cpu"`       // default 2 minutes; at most textCPU for a text format
 	Wall      time.Duration `json:"wall"`      // default 5 minutes
@@ -52,7 +52,7 @@ func (l Limits) orDefaults() Limits {
 // document usually needs only a fraction of it.
 const shortCPU = time.Second
 
-// forContent returns the limits for a document. They depend on whether its content is text.
+// forContent returns the limits for a document. They are lower if its content is text.
 func (l Limits) forContent(content []byte) Limits {
 	l = l.orDefaults()
 	if parse.IsText(content) {
@@ -73,14 +73,15 @@ type order struct {
 	Picture int `json:"picture,omitempty"`
 }
 
-// pictureReply is the line that the reader sends for a picture. Exactly one field is set.
+// pictureReply is the line that the reader sends in reply to a request for a picture. Exactly one
+// field is set.
 type pictureReply struct {
 	Picture *domain.PagePicture `json:"picture,omitempty"`
 	Failure *document.Failure   `json:"failure,omitempty"`
 }
 
-// limitReached returns the failure for a document that exceeded the limit what, for example
-// "memory".
+// limitReached returns the failure for a document that has exceeded a limit. The argument what
+// names the limit, for example "memory".
 func limitReached(what string) *document.Failure {
 	return &document.Failure{Code: document.LimitReached, Message: "Reading the document used more " + what + " than allowed."}
 }

@@ -15,7 +15,8 @@ import (
 
 const (
 	openFiles = 256
-	// goShare is the fraction of the memory limit from which Go collects garbage more often.
+	// goShare is the fraction of the memory limit that Go may use before it collects garbage more
+	// often.
 	goShare = 0.6
 	// gcPercent is high, because documents are small and read only once. More frequent garbage
 	// collection would save little memory and cost time.
@@ -37,9 +38,9 @@ func failAtLimit(w *eventWriter) {
 	}()
 }
 
-// restrain sets resource limits for this process and its children, which apply immediately. The
-// sandbox also limits all processes together, but it may only measure their usage at intervals.
-// Address space is not limited, because Go reserves much more of it than it uses.
+// restrain sets resource limits for this process and its children. They apply immediately, while
+// the sandbox, which limits all processes together, may measure usage only at intervals. restrain
+// does not limit the address space, because Go reserves much more of it than it uses.
 func restrain(l Limits) error {
 	seconds := uint64(math.Ceil(l.CPU.Seconds()))
 	for _, limit := range []struct {
@@ -64,7 +65,7 @@ func restrain(l Limits) error {
 	return nil
 }
 
-// lower sets a resource limit, unless the current limit is lower.
+// lower sets a resource limit, unless the current limit is already lower.
 func lower(kind int, soft, hard uint64) error {
 	var is unix.Rlimit
 	if err := unix.Getrlimit(kind, &is); err != nil {

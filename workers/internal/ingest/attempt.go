@@ -28,7 +28,8 @@ const (
 	writeRetryTime  = time.Minute // time for which a write is retried while the database is unavailable
 	writeRetryDelay = 250 * time.Millisecond
 
-	// Delay after the first attempt, factor for each further attempt, and maximum delay.
+	// The delay after the first attempt, the factor by which it grows with each attempt, and its
+	// maximum.
 	backoffFirst  = time.Second
 	backoffFactor = 3
 	maxBackoff    = 15 * time.Minute
@@ -37,7 +38,7 @@ const (
 // work is one attempt at a document.
 type work struct {
 	knowledgedb.ClaimedDocument
-	requestedAt time.Time // a time at or shortly before the claim
+	requestedAt time.Time // time of the claim, or shortly before it
 	last        bool      // true if the document occupies the last free slot
 	short       bool      // true if the document occupies a slot of the short lane
 
@@ -49,19 +50,20 @@ type work struct {
 }
 
 // execute runs one attempt at a document and records its outcome. left is true if the document was
-// requeued because it had to leave its slot. A document must leave the last free slot after
-// lastSlotTime, and the short lane when it reaches the lane's limits.
+// requeued because it had to leave its slot: the last free slot after lastSlotTime, or a slot of
+// the short lane at the limits of that lane.
 func (i *Ingester) execute(ctx context.Context, w *work) (left bool) {
 	attempt, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 
 	// Register the attempt before its work begins, so that the heartbeat extends the lease from the
-	// start.
+	// beginning.
 	defer i.held.Remove(i.held.Add(w.LeasedDocument, w.requestedAt, cancel))
 
 	w.began = time.Now()
 	w.log = i.deps.Log.With().Str("org_id", w.OrganizationID).Str("document_id", w.ID).Logger()
-	// A document that takes long must leave the last slot, which is reserved for quick documents.
+	// A document that takes long must leave the last free slot, which is reserved for quick
+	// documents.
 	if w.last {
 		go i.yieldLastSlot(attempt, cancel)
 	}
@@ -76,7 +78,7 @@ func (i *Ingester) execute(ctx context.Context, w *work) (left bool) {
 		err = cause
 	}
 
-	// A document that is too long for the short lane has not failed: it continues in an ordinary
+	// A document that takes too long for the short lane has not failed. It continues in an ordinary
 	// slot.
 	if failure, is := errors.AsType[*document.Failure](err); is && w.short && failure.Code == document.LimitReached {
 		err = errYields
@@ -104,7 +106,7 @@ func (i *Ingester) yieldLastSlot(attempt context.Context, cancel context.CancelC
 	}
 }
 
-// changed publishes that an organization's documents have changed.
+// changed publishes a message that an organization's documents have changed.
 func (i *Ingester) changed(w *work) { i.deps.Bus.Changed(domain.ChangedDocuments, w.OrganizationID) }
 
 // process reads and indexes a document and marks it as ready.
@@ -120,7 +122,7 @@ func (i *Ingester) process(ctx context.Context, w *work) (document.Info, error) 
 		return info, err
 	}
 
-	// A document without text, such as a scan, could never be found by a search.
+	// A search could never find a document without text, such as a scan, so such a document fails.
 	if w.chunks == 0 {
 		return info, &document.Failure{Code: document.NoText, Message: "The document has no text."}
 	}
@@ -144,13 +146,13 @@ func (i *Ingester) model() string {
 // source returns the document as input for the extractor. If the document was added by URL and is
 // not stored yet, source fetches it.
 func (i *Ingester) source(ctx context.Context, w *work) (Source, error) {
-	// A document that was fetched in an earlier attempt is already stored.
+	// If an earlier attempt has fetched the document, it is already stored.
 	if w.Document.SHA256 == nil && w.Document.URL != nil {
 		return i.fetchAndStore(ctx, w)
 	}
 	from := Source{Name: w.Document.Name, MIMEType: w.Document.MIMEType, Short: w.short}
 
-	// A failed read leaves incomplete content, so each retry reads from the beginning.
+	// A fetch that fails leaves incomplete content, so each retry begins again.
 	err := fenced(ctx, func() (bool, error) {
 		content, held, err := i.deps.Contents.DocumentContent(ctx, w.LeasedDocument)
 		if err != nil || !held {
@@ -173,14 +175,14 @@ func (i *Ingester) finalize(ctx context.Context, w *work, info document.Info, er
 	case errors.Is(err, errTaken), errors.Is(err, errLease), ctx.Err() != nil: // the worker stops and no longer waits for attempts
 		i.metrics.end(endLost)
 		w.log.Debug().Err(err).Msg("document failed")
-	// The document did not cause the interruption. So the attempt does not count, and another
-	// worker can continue.
+	// The document did not cause the interruption, so the attempt is not counted. Another worker
+	// can continue immediately.
 	case errors.Is(err, errDraining), errors.Is(err, errYields):
 		i.metrics.end(endReleased)
 		if err := i.deps.Claims.ReleaseDocument(ctx, w.LeasedDocument); err != nil {
 			w.log.Warn().Err(err).Msg("cannot requeue document; its lease will expire")
 		}
-	// The document cannot be processed, or a service that is needed for it has failed.
+	// Otherwise the document cannot be processed, or a service that is needed for it has failed.
 	default:
 		i.fail(ctx, w, err)
 	}
@@ -204,7 +206,7 @@ func (i *Ingester) fail(ctx context.Context, w *work, err error) {
 		}
 	}
 
-	// The organization sees this reason in its list of documents.
+	// The organization's users see this reason in their list of documents.
 	why := domain.DocumentError{Code: string(failure.Code), Message: failure.Message}
 	i.metrics.failed.WithLabelValues(why.Code).Inc()
 
@@ -217,7 +219,7 @@ func (i *Ingester) fail(ctx context.Context, w *work, err error) {
 	}
 
 	switch err := fenced(ctx, write); {
-	// Another worker holds the document now and will record the outcome.
+	// If another worker now holds the document, that worker will record the outcome.
 	case errors.Is(err, errTaken):
 		how = endLost
 	case err != nil:
@@ -229,11 +231,11 @@ func (i *Ingester) fail(ctx context.Context, w *work, err error) {
 	i.metrics.end(how)
 }
 
-// backoff returns the delay after the given number of attempts. The delay is one second at first,
-// triples with each attempt up to 15 minutes, and is shortened by a random part of up to a quarter.
-// The delays of knowledgedb.MaxDocumentAttempts attempts add up to almost an hour.
+// backoff returns the delay after the given number of attempts. The delay is one second after the
+// first attempt and triples with each attempt, up to 15 minutes. It is then shortened at random by
+// up to a quarter. The delays of knowledgedb.MaxDocumentAttempts attempts add up to almost an hour.
 func backoff(attempts int) time.Duration {
-	// Stop at the maximum delay, so that the product cannot overflow.
+	// Stop at the maximum delay, before the product can overflow.
 	d := backoffFirst
 	for n := 1; n < attempts && d < maxBackoff; n++ {
 		d *= backoffFactor
@@ -247,8 +249,8 @@ func backoff(attempts int) time.Duration {
 // returns errTaken.
 func fenced(ctx context.Context, write func() (held bool, err error)) error {
 	for began := time.Now(); ; _ = lifecycle.Sleep(ctx, writeRetryDelay) {
-		// A write may have been committed although its reply was lost. Repeating it then changes
-		// nothing.
+		// A write may have been committed although its reply was lost. In that case, repeating it
+		// changes nothing.
 		held, err := write()
 		switch {
 		case ctx.Err() != nil:
@@ -266,7 +268,7 @@ func fenced(ctx context.Context, write func() (held bool, err error)) error {
 // isTransient reports whether an error means that the database is unavailable.
 func isTransient(err error) bool { return apierr.CodeFor(pg.Unavailable(err)) == apierr.Unavailable }
 
-// errPanicked marks an attempt that ended with a panic. Such an attempt is not repeated.
+// errPanicked is the error of an attempt that ended with a panic. Such an attempt is not repeated.
 var errPanicked = errors.New("panicked")
 
 // panicError converts a panic to an error, because a document may make any reader panic. The error

@@ -11,8 +11,8 @@ import (
 	"parley/workers/internal/document"
 )
 
-// looking is a client like the dashboard: whenever a change of its organization's documents is
-// published, it reads a document.
+// looking simulates the dashboard: whenever a change of its organization's documents is published,
+// it reads a document.
 type looking struct {
 	*testEnv
 	Bus
@@ -43,7 +43,7 @@ func (l *looking) states() []string {
 	return slices.Clone(l.seen)
 }
 
-// A client that reads a document after each published change sees every state of the document.
+// A client that reads a document after each published change sees each state of the document.
 func TestDocumentChangesArePublished(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

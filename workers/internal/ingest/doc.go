@@ -1,6 +1,6 @@
 // Package ingest processes documents. A worker receives job messages for documents, claims the
 // documents, reads them in a sandbox, divides their text into passages, and writes the passages to
-// the index. It holds a lease on each document in the meantime.
+// the index. Meanwhile it holds a lease on each document.
 //
 // PostgreSQL accepts a worker's writes only while the fence of its claim is current. A job message
 // only reports that a document waits, and is acknowledged immediately:

@@ -25,7 +25,7 @@ import (
 	"parley/workers/internal/document"
 )
 
-// reading is a function that implements Extractor.
+// reading is a function type that implements Extractor.
 type reading func(ctx context.Context, from Source, each func(document.Event) error) (document.Info, error)
 
 func (r reading) Read(ctx context.Context, from Source, each func(document.Event) error) (document.Info, error) {
@@ -124,8 +124,8 @@ func (r *testEnv) add(org string, d knowledgedb.NewDocument) knowledgedb.QueuedD
 	return queued[0]
 }
 
-// start starts an ingester. The returned function stop stops the ingester and waits until it has
-// ended. If the test does not call stop, the ingester is stopped at the end of the test.
+// start starts an ingester. The returned function stops the ingester and waits until it has ended.
+// If the test does not call the function, the ingester is stopped at the end of the test.
 func (r *testEnv) start(read reading, change ...func(*Config, *Deps)) (stop func()) {
 	r.Helper()
 	client, err := outbound.New(outbound.Config{})
@@ -157,7 +157,7 @@ func (r *testEnv) start(read reading, change ...func(*Config, *Deps)) (stop func
 	return stop
 }
 
-// await waits until is returns true for the document.
+// await waits until the function is returns true for the document.
 func (r *testEnv) await(org, documentID, what string, is func(domain.Document) bool) domain.Document {
 	r.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -193,8 +193,7 @@ func (r *testEnv) exec(query string, args ...any) {
 }
 
 // ofAnOldServer makes the database server appear to have started long ago, so that leases can
-// expire. Normally, leases expire only after the server has been running for the duration of a
-// lease.
+// expire. Leases do not expire before the server has been running for the duration of a lease.
 func (r *testEnv) ofAnOldServer() {
 	r.Helper()
 	for _, f := range []string{"claim_documents", "hopeless_documents"} {

@@ -48,7 +48,7 @@ func (i *Ingester) fetchAndStore(ctx context.Context, w *work) (Source, error) {
 		return i.deps.Contents.SetDocumentContent(ctx, w.LeasedDocument, upload, from.Name, from.MIMEType, i.cfg.Limits)
 	})
 	if err == nil {
-		i.changed(w) // publish the change, because the size is now known and the name may be new
+		i.changed(w) // publish a change, because the size is known now and the name may be new
 	}
 	if errors.Is(err, knowledgedb.ErrDocumentsFull) {
 		return from, &document.Failure{Code: document.QuotaExceeded, Message: "The document quota of the organization is exceeded. " +
@@ -59,7 +59,7 @@ func (i *Ingester) fetchAndStore(ctx context.Context, w *work) (Source, error) {
 
 // fetch downloads a document. Its errors do not contain the URL, because URLs may contain secrets.
 func (i *Ingester) fetch(ctx context.Context, address string) (Source, error) {
-	// The client checks the address and limits the number of redirects.
+	// The HTTP client checks the address and limits the number of redirects.
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
 		return Source{}, notFetched("The URL cannot be fetched.", false)
@@ -81,8 +81,8 @@ func (i *Ingester) fetch(ctx context.Context, address string) (Source, error) {
 		return Source{}, notFetched("The URL returned an empty response.", false)
 	}
 
-	// The extractor detects the format from the content, so an invalid content type is not an
-	// error.
+	// An invalid content type is not an error, because the extractor detects the format from the
+	// content.
 	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	if err != nil {
 		kind = "application/octet-stream"
@@ -90,8 +90,8 @@ func (i *Ingester) fetch(ctx context.Context, address string) (Source, error) {
 	return Source{Name: nameFor(res), MIMEType: kind, Content: content}, nil
 }
 
-// notFetched returns the failure of a document that could not be fetched. retry is true if a later
-// attempt may succeed.
+// notFetched returns the failure of a document that could not be fetched. retry states whether a
+// later attempt may succeed.
 func notFetched(message string, retry bool) *document.Failure {
 	return &document.Failure{Code: document.NotFetched, Message: message, Retry: retry}
 }
@@ -99,7 +99,7 @@ func notFetched(message string, retry bool) *document.Failure {
 // fetchFailure converts an error of the HTTP client to a failure. The failure is permanent if the
 // host does not exist, is not allowed, or has no valid certificate. Otherwise the fetch is retried.
 func fetchFailure(ctx context.Context, err error) error {
-	// The attempt was cancelled, so the server has not failed.
+	// If the attempt was cancelled, the server has not failed.
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -108,7 +108,7 @@ func fetchFailure(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(why, outbound.ErrTooLarge):
 		return &document.Failure{Code: document.TooLarge, Message: "The document at the URL is larger than 20 MiB."}
-	// A repeated request would fail for the same reason, so there is no retry.
+	// A repeated request would fail for the same reason, so the failure is permanent.
 	case errors.Is(why, outbound.ErrRefused), unresolved != nil && unresolved.IsNotFound, strings.Contains(why.Message, "certificate"):
 		return notFetched(why.Message, false)
 	default:
@@ -121,7 +121,7 @@ func statusFailure(status int) error {
 	switch {
 	case status == http.StatusNotFound, status == http.StatusGone:
 		return notFetched("There is no document at the URL (404 or 410).", false)
-	// The client sends no credentials, so a retry would not help.
+	// A retry would not help, because the client sends no credentials.
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return notFetched("The URL requires authentication.", false)
 	case status == http.StatusRequestTimeout, status == http.StatusTooEarly, status == http.StatusTooManyRequests,

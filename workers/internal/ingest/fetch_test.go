@@ -15,8 +15,8 @@ import (
 	"parley/workers/internal/document"
 )
 
-// library is an HTTP server for documents, with responses that the test defines. allow makes an
-// ingester accept its address.
+// library is an HTTP server for documents. The test defines its responses. The method allow returns
+// options with which an ingester accepts its address.
 func library(t *testing.T, books map[string]http.HandlerFunc) (base string, allow func(*Config, *Deps)) {
 	t.Helper()
 	mux := http.NewServeMux()

@@ -13,7 +13,7 @@ import (
 	"parley/shared/store/lease"
 )
 
-// extending extends the leases of all documents except the given ones.
+// extending is a store that extends the leases of all documents except the given ones.
 type extending struct {
 	Claims
 	lost []knowledgedb.LeasedDocument

@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	eventsAhead  = 256 // maximum number of events that the reader may be ahead of the indexer
-	batchesAhead = 2   // maximum number of batches that the indexer may be ahead of the writers
+	eventsAhead  = 256 // maximum number of events that the reader has sent and the indexer has not processed
+	batchesAhead = 2   // maximum number of batches that the indexer has sent and no writer has taken
 	embedders    = 4   // number of concurrent writers if vectors are computed, because they mostly wait for the embeddings service
 )
 
 // batch contains passages that are written together, and the reader's progress when the batch was
 // made.
 type batch struct {
-	// Passages in the order of the document's text.
+	// The passages, in the order of the document's text.
 	chunks []knowledgedb.NewChunk
-	// number of the document's pages; nil if unknown
+	// number of the document's pages, or nil if it is unknown
 	pages *int
 	// number of pages read so far
 	done int
@@ -36,14 +36,14 @@ type pipeline struct {
 	events  chan document.Event
 	batches chan batch
 	cancel  context.CancelCauseFunc
-	info    document.Info // information from the reader; set before events is closed
+	info    document.Info // information about the document from the reader; set before events is closed
 
 	mu   sync.Mutex
 	done int // number of pages stored as done
 }
 
-// index reads a document and writes its passages to the index at the same time. It returns
-// information about the document and the document's language.
+// index reads a document and, at the same time, writes its passages to the index. It returns
+// information about the document, and the document's language.
 func (i *Ingester) index(ctx context.Context, w *work, from Source) (document.Info, string, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -72,7 +72,8 @@ func (i *Ingester) index(ctx context.Context, w *work, from Source) (document.In
 	stage(func() error { return p.read(ctx, from) })
 	stage(func() error { return p.cut(ctx, x) })
 
-	// Without vectors, one writer suffices, because it does not wait for the embeddings service.
+	// If no vectors are computed, one writer is enough, because it does not wait for the embeddings
+	// service.
 	writers := 1
 	if i.deps.Embedder != nil {
 		writers = embedders
@@ -86,7 +87,7 @@ func (i *Ingester) index(ctx context.Context, w *work, from Source) (document.In
 		return p.info, "", err
 	}
 
-	// All stages have ended, so no lock is needed to read their results.
+	// All stages have ended, so their results can be read without a lock.
 	w.terms = x.terms
 	return p.info, x.language, nil
 }
@@ -95,8 +96,7 @@ func (i *Ingester) index(ctx context.Context, w *work, from Source) (document.In
 func (p *pipeline) read(ctx context.Context, from Source) error {
 	defer close(p.events)
 	info, err := p.deps.Extractor.Read(ctx, from, func(e document.Event) error {
-		// If the indexer is slow, this send blocks, which slows down the reader in the sandbox as
-		// well.
+		// If the indexer is slow, this send blocks. The reader in the sandbox then also waits.
 		select {
 		case p.events <- e:
 			return nil
@@ -104,7 +104,7 @@ func (p *pipeline) read(ctx context.Context, from Source) error {
 			return context.Cause(ctx)
 		}
 	})
-	// Set p.info before events is closed, because the method last reads p.info after the close.
+	// Set p.info before closing events, because the method last reads p.info after the close.
 	p.info = info
 	return err
 }
@@ -121,8 +121,8 @@ func (p *pipeline) cut(ctx context.Context, x *indexer) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case e, open := <-p.events:
-			// The channel is closed at the document's end and also after a failure of the reader.
-			// The method last distinguishes the two cases.
+			// The channel is closed at the end of the document and also if the reader fails. The
+			// method last distinguishes these cases.
 			if !open {
 				return p.last(ctx, x)
 			}
@@ -131,8 +131,8 @@ func (p *pipeline) cut(ctx context.Context, x *indexer) error {
 			late = true
 		}
 
-		// The progress of a document that is read slowly must be visible. So batches are sent after
-		// batchTime even if they are not full.
+		// The progress of a document that is read slowly must be visible, so a batch is sent after
+		// batchTime even if it is not full.
 		for x.due(late) {
 			if err := p.send(ctx, x.batch()); err != nil {
 				return err
@@ -143,7 +143,7 @@ func (p *pipeline) cut(ctx context.Context, x *indexer) error {
 
 // last sends the remaining batches at the end of the document.
 func (p *pipeline) last(ctx context.Context, x *indexer) error {
-	if ctx.Err() != nil { // events was closed because the reader has failed, so the document is incomplete
+	if ctx.Err() != nil { // the reader has failed, so the document is incomplete
 		return context.Cause(ctx)
 	}
 	for x.close(p.info); x.left(); {
@@ -170,7 +170,8 @@ func (p *pipeline) write(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		// Compute vectors without the lock, so that several writers can do so at the same time.
+		// Compute the vectors without the lock, so that several writers can compute vectors at the
+		// same time.
 		if err := p.embed(ctx, b.chunks); err != nil {
 			return err
 		}
@@ -200,7 +201,7 @@ func (p *pipeline) embed(ctx context.Context, chunks []knowledgedb.NewChunk) err
 		return err
 	}
 
-	// If a vector were missing, later vectors would be assigned to the wrong passages.
+	// If the number of vectors differed, vectors would be assigned to the wrong passages.
 	if len(vectors) != len(chunks) {
 		return errVectors
 	}
@@ -214,7 +215,7 @@ func (p *pipeline) embed(ctx context.Context, chunks []knowledgedb.NewChunk) err
 // document's name, the headings and the passage itself. The last heading is omitted if the passage
 // begins with it.
 func (p *pipeline) withHeadings(c knowledgedb.NewChunk) string {
-	// The headings and the document's name provide context that the text of a short passage lacks.
+	// The headings and the document's name provide context that a short passage lacks.
 	above := append([]string{wordsFor(p.Document.Name)}, c.Headings...)
 	if last := above[len(above)-1]; len(above) > 1 && strings.HasPrefix(c.Text, last) {
 		above = above[:len(above)-1]
@@ -222,11 +223,12 @@ func (p *pipeline) withHeadings(c knowledgedb.NewChunk) string {
 	return strings.Join(append(above, c.Text), "\n")
 }
 
-// errVectors is reported as an internal error, because the embedder should already have checked the
-// number of vectors.
+// errVectors is an internal error, because the embedder should already have checked the number of
+// vectors.
 var errVectors = errors.New("the embeddings service returned the wrong number of vectors")
 
-// add writes one batch. It holds a lock meanwhile, so that the stored progress never decreases.
+// add writes one batch. It holds a lock during the write, so that the stored progress never
+// decreases.
 func (p *pipeline) add(ctx context.Context, b batch) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// A batch is written in one transaction, which should be neither tiny nor very long.
+	// A batch is written in one transaction, which should be neither very short nor very long.
 	maxBatch     = 200 // maximum number of passages in one write
 	batchTime    = 250 * time.Millisecond
 	languageText = 8000  // number of characters from which the language is detected
@@ -27,22 +27,22 @@ const (
 type indexer struct {
 	name   string
 	cutter *chunk.Chunker
-	// The language is a BCP 47 tag, or "" if it is unknown.
+	// The document's language as a BCP 47 tag, or "" if it is unknown.
 	language string
 	// true if language is final
 	decided bool
-	waiting []domain.Passage       // passages that wait until the language is decided
+	waiting []domain.Passage       // passages whose terms are extracted when the language is decided
 	chars   int                    // number of characters in waiting
-	tried   int                    // number of characters at the last detection, which failed
+	tried   int                    // number of characters of text at the last attempt to detect the language
 	pending []knowledgedb.NewChunk // passages to be written, with their terms
 	// number of the document's pages; nil if unknown
 	pages *int
 	// number of pages read so far
 	done    int
 	changed bool // pages or done has changed since the last batch
-	// Terms of the most recent headings; see headingTerms.
+	// The terms of the most recent headings; see headingTerms.
 	above map[string][]knowledgedb.Term
-	// Number of passages that contain each term, for the index's statistics.
+	// The number of passages that contain each term, for the index's statistics.
 	terms knowledgedb.TermCounts
 }
 
@@ -51,7 +51,7 @@ func newIndexer(name string) *indexer {
 	return &indexer{name: wordsFor(name), cutter: chunk.New(chunk.Limits{}), above: map[string][]knowledgedb.Term{}}
 }
 
-// wordsFor returns a file name with its words separated by spaces.
+// wordsFor returns the words of a file name, separated by spaces.
 func wordsFor(name string) string {
 	name = strings.TrimSuffix(name, path.Ext(name))
 	return strings.Map(func(r rune) rune {
@@ -69,7 +69,7 @@ func (x *indexer) take(e document.Event) {
 		x.add(x.cutter.Add(*e.Block))
 	case e.Pages != nil:
 		x.pages, x.changed = e.Pages, true
-	// The reader may report pages out of order, but the progress must never decrease.
+	// The reader may report pages out of order, but the stored progress must never decrease.
 	case e.Done != nil && *e.Done > x.done:
 		x.done, x.changed = *e.Done, true
 	}
@@ -86,7 +86,8 @@ func (x *indexer) add(passages []domain.Passage) {
 		x.chars += utf8.RuneCountInString(p.Text)
 	}
 
-	// Detection after each passage would be slow, so it is repeated only after enough new text.
+	// Detecting the language after each passage would be slow, so wait until there is enough new
+	// text.
 	if x.chars-x.tried >= languageText {
 		x.decide("", x.chars >= maxLanguage)
 	}
@@ -106,7 +107,7 @@ func (x *indexer) decide(says string, last bool) {
 		}
 	}
 
-	// The declared language is used only if no language is detected.
+	// Use the declared language only if no language is detected.
 	if x.language = analysis.Detect(text.String()); x.language == "" {
 		x.language = says
 	}
@@ -127,7 +128,8 @@ func (x *indexer) close(info document.Info) {
 		x.decide(info.Language, true)
 	}
 
-	// If detection gave up on a long document, the language that the document declares is stored.
+	// If the detection was abandoned for a long document, store the language that the document
+	// declares.
 	if x.language == "" {
 		x.language = info.Language
 	}
@@ -165,7 +167,7 @@ func (x *indexer) headingTerms(headings []string) []knowledgedb.Term {
 	return terms
 }
 
-// termsFor groups lexemes by their text. last is the highest position of all lexemes.
+// termsFor groups lexemes by their text, and returns the highest position of all lexemes as last.
 func termsFor(lexemes []analysis.Lexeme, heading bool) (terms []knowledgedb.Term, last int) {
 	terms = make([]knowledgedb.Term, 0, len(lexemes))
 
@@ -197,7 +199,7 @@ func (x *indexer) left() bool { return x.changed || len(x.pending) > 0 }
 func (x *indexer) batch() batch {
 	n := min(maxBatch, len(x.pending))
 
-	// Another goroutine uses the batch, so the batch must not share memory with pending.
+	// Another goroutine reads the batch, so the batch must not share memory with pending.
 	b := batch{chunks: slices.Clone(x.pending[:n]), pages: x.pages, done: x.done}
 	x.pending = slices.Delete(x.pending, 0, n)
 	x.changed = false

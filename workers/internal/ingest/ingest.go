@@ -21,14 +21,14 @@ import (
 )
 
 const (
-	pollEvery = time.Second // maximum delay of a document whose job message is lost
+	pollEvery = time.Second // maximum delay in claiming a document whose job message was lost
 	fetchWait = time.Second // maximum time for which one fetch of job messages waits
-	// Maximum number of job messages in one fetch.
+	// The maximum number of job messages in one fetch.
 	fetchMax = 64
 	// Time limit of a claim.
 	claimTime   = 10 * time.Second
 	drainTime   = 10 * time.Second // default time in which documents in progress may finish at shutdown
-	releaseTime = 5 * time.Second  // time in which documents that did not finish are released
+	releaseTime = 5 * time.Second  // time limit for releasing the documents that did not finish
 
 	// lastSlotTime is the maximum time for which a document may keep the last free slot while all
 	// other slots are in use.
@@ -38,8 +38,8 @@ const (
 // ShortLane is the default number of slots in the short lane.
 const ShortLane = 3
 
-// Claims claims documents for this worker and extends their leases. It also records that documents
-// have failed or were released.
+// Claims is the store in which this worker claims documents, extends their leases, and records that
+// documents have failed or were released.
 type Claims interface {
 	// ClaimDocuments leases waiting documents to this worker. The result is empty if no document
 	// qualifies.
@@ -57,11 +57,12 @@ type Claims interface {
 
 // Contents gives access to the documents' original files.
 type Contents interface {
-	// DocumentContent returns a reader of the file, which the caller must close. It returns false
-	// if this worker no longer holds the document.
+	// DocumentContent returns a reader of a document's original file. The caller must close the
+	// reader. DocumentContent returns false if this worker no longer holds the document.
 	DocumentContent(ctx context.Context, held knowledgedb.LeasedDocument) (io.ReadSeekCloser, bool, error)
 
-	// SetDocumentContent returns knowledgedb.ErrDocumentsFull if the quota is exceeded.
+	// SetDocumentContent stores the original file of a document. It returns
+	// knowledgedb.ErrDocumentsFull if the quota is exceeded.
 	SetDocumentContent(
 		ctx context.Context, held knowledgedb.LeasedDocument, content blobdb.Upload, name, mimeType string, limits knowledgedb.DocumentLimits,
 	) (bool, error)
@@ -91,8 +92,9 @@ type Source struct {
 	OnCPUTime func(cpu time.Duration) // called repeatedly and at the end with the processor time used so far
 }
 
-// Extractor reads documents and passes their events to each, one at a time. It may read several
-// documents concurrently. A failure that is caused by a document is a *document.Failure.
+// Extractor reads documents. It passes the events of a document to the function each, one at a
+// time. It may read several documents concurrently. A failure that is caused by a document is a
+// *document.Failure.
 type Extractor interface {
 	Read(ctx context.Context, from Source, each func(document.Event) error) (document.Info, error)
 }
@@ -101,7 +103,7 @@ type Extractor interface {
 type Embedder interface {
 	Model() string
 
-	// Embed returns one vector for each text, in the same order.
+	// Embed returns one vector for each text, in the order of the texts.
 	Embed(ctx context.Context, texts []string) ([][]float32, error)
 }
 
@@ -150,8 +152,8 @@ type Ingester struct {
 
 // lane is a set of slots, and a signal that wakes the goroutine that claims documents for these slots.
 type lane struct {
-	taken chan struct{} // contains one entry for each slot in use
-	wake  chan struct{} // contains an entry after a notification, until the goroutine has received it
+	taken chan struct{} // contains one element for each slot in use
+	wake  chan struct{} // contains an element after a notification, until the claiming goroutine has received it
 }
 
 // newLane returns a lane with the given number of slots, all free. If slots is 0, no slot can ever
@@ -178,7 +180,7 @@ func New(cfg Config, deps Deps) (*Ingester, error) {
 // Config.Drain for the documents in progress. It releases the remaining documents, so that other
 // workers can claim them.
 func (i *Ingester) Run(ctx context.Context) error {
-	// Attempts do not depend on ctx, so that they may finish during a shutdown.
+	// Attempts do not use ctx, so that they may finish during a shutdown.
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 
@@ -187,15 +189,15 @@ func (i *Ingester) Run(ctx context.Context) error {
 	loops.Go(func() { i.held.Watch(work) })
 	loops.Go(func() { i.listen(ctx) })
 
-	// The two lanes claim documents independently, so a lane without free slots does not delay the
-	// other.
+	// The two lanes claim documents independently, so if one lane has no free slot, the other one
+	// is not delayed.
 	i.deps.Log.Info().Int("concurrency", i.cfg.Concurrency).Msg("ingest worker ready")
 	claims.Go(func() { i.claim(ctx, work, &attempts) })
 	claims.Go(func() { i.claimShort(ctx, work, &attempts) })
 	claims.Wait()
 
-	// The heartbeat stops last, because attempts that are finishing need their leases. Cancelled
-	// attempts requeue their documents, so that another worker can continue immediately.
+	// Stop the heartbeat last, because attempts that are still finishing need their leases.
+	// Cancelled attempts requeue their documents, so that another worker can continue immediately.
 	if !i.held.Drain(&attempts, cmp.Or(i.cfg.Drain, drainTime), releaseTime) {
 		i.deps.Log.Warn().Int("documents", i.held.Count()).
 			Msg("documents were still being processed when the worker stopped; their leases will expire")
@@ -211,16 +213,16 @@ func (i *Ingester) listen(ctx context.Context) {
 	from, failed := i.deps.Bus.Lane(domain.LaneIngest), false
 	for i.awaitFree(ctx) {
 		err := from.Fetch(ctx, fetchMax, fetchWait, func(d *bus.JobMessage) {
-			d.Ack() // the message is no longer needed, because the database stores which documents wait
+			d.Ack() // acknowledge immediately, because the database stores which documents wait
 			i.slots.notify()
 			i.short.notify()
 		})
-		// The end of ctx has interrupted the fetch, so the fetch has not failed.
+		// If ctx has ended, it has interrupted the fetch, so this is not a failure.
 		if ctx.Err() != nil {
 			return
 		}
 		if err != nil {
-			// Only the first of consecutive failures is logged.
+			// Log only the first of consecutive failures.
 			if !failed {
 				i.deps.Log.Warn().Err(err).Msg("cannot subscribe to document notifications; polling every second")
 			}
@@ -237,7 +239,7 @@ func (i *Ingester) awaitFree(ctx context.Context) bool {
 		return false
 	}
 	select {
-	// Free the slot again, because the claiming goroutine acquires it.
+	// Free the slot again, because the claiming goroutine will acquire it.
 	case i.slots.taken <- struct{}{}:
 		<-i.slots.taken
 		return true
@@ -249,23 +251,23 @@ func (i *Ingester) awaitFree(ctx context.Context) bool {
 	}
 }
 
-// claim claims documents for free slots until ctx ends. The attempts that it starts get the context
-// until, so they may continue after ctx ends.
+// claim claims documents for free slots until ctx ends. The attempts use the context until, so they
+// may continue after ctx ends.
 func (i *Ingester) claim(ctx, until context.Context, attempts *sync.WaitGroup) {
 	failed := false
 	for i.slots.acquire(ctx) {
 		free := 1 + i.slots.acquireMore()
 		requestedAt := time.Now()
 
-		// The limits of the shares may allow fewer documents than there are free slots.
+		// The shares may allow fewer documents than there are free slots.
 		maximum, excluded, last := i.shares.claimLimit(free)
 		claimed, err := i.claimDocuments(until, knowledgedb.DocumentClaim{Max: maximum, Not: excluded, Debts: i.shares.debts()})
 		for _, c := range claimed {
-			// From here on, the attempt must free the slot.
+			// From here on, the attempt frees the slot.
 			i.begin(until, attempts, i.slots, &work{ClaimedDocument: c, requestedAt: requestedAt, last: last})
 		}
 
-		// Slots for which no document was claimed become free again.
+		// Free the slots for which no document was claimed.
 		for range free - len(claimed) {
 			<-i.slots.taken
 		}
@@ -275,7 +277,7 @@ func (i *Ingester) claim(ctx, until context.Context, attempts *sync.WaitGroup) {
 		}
 		failed = err != nil
 
-		// No further documents are waiting, so wait for new ones.
+		// If no further documents are waiting, wait for new ones.
 		if len(claimed) < maximum {
 			i.slots.wait(ctx)
 		}
@@ -291,7 +293,7 @@ func (i *Ingester) claimShort(ctx, until context.Context, attempts *sync.WaitGro
 		claimed, err := i.claimDocuments(until, knowledgedb.DocumentClaim{
 			Max: 1, Not: i.shares.excludedFromShort(), Debts: i.shares.debts(), Short: true,
 		})
-		if err != nil || len(claimed) == 0 { // failures are not logged here, because claim logs failures with the same causes
+		if err != nil || len(claimed) == 0 { // not logged here, because claim logs failures with the same cause
 			<-i.short.taken
 			i.short.wait(ctx)
 			continue
@@ -300,7 +302,8 @@ func (i *Ingester) claimShort(ctx, until context.Context, attempts *sync.WaitGro
 	}
 }
 
-// begin starts an attempt at a document. The caller has already acquired a slot in the lane in.
+// begin starts an attempt at a document. The caller has already acquired a slot in the lane that in
+// names.
 func (i *Ingester) begin(ctx context.Context, attempts *sync.WaitGroup, in *lane, w *work) {
 	// Count the document before the goroutine starts, so that the next claim takes it into account.
 	w.turn = i.shares.take(w.OrganizationID, w.short)
@@ -308,7 +311,7 @@ func (i *Ingester) begin(ctx context.Context, attempts *sync.WaitGroup, in *lane
 		left := i.execute(ctx, w)
 		i.shares.release(w.turn, left)
 		<-in.taken
-		i.slots.notify() // job messages may have arrived while all slots were in use, so documents may be waiting
+		i.slots.notify() // job messages may have been missed while all slots were in use, so documents may be waiting
 		i.short.notify()
 	})
 }
@@ -328,7 +331,7 @@ func (l *lane) notify() {
 	}
 }
 
-// wait waits for a notification about new documents, for at most pollEvery.
+// wait waits for a notification about new documents, but for at most pollEvery.
 func (l *lane) wait(ctx context.Context) {
 	timer := time.NewTimer(pollEvery)
 	defer timer.Stop()

@@ -51,7 +51,7 @@ func TestADocumentBecomesReady(t *testing.T) {
 	if err != nil || len(found) != 1 || *found[0].Page != 299 || !strings.Contains(found[0].Text, "number 299 has") || found[0].Headings[0] != "Chapter 299" {
 		t.Errorf("%+v, %v", found, err)
 	}
-	r.exec(`UPDATE documents SET name = name`) // blocks if the row is still locked by another transaction
+	r.exec(`UPDATE documents SET name = name`) // blocks if another transaction still has a lock on the row
 	if n := r.count(`SELECT count(*) FROM documents WHERE lease_until IS NOT NULL`); n != 0 {
 		t.Errorf("%d documents are still claimed", n)
 	}
@@ -107,7 +107,8 @@ func TestAnotherAttemptAfterALostLease(t *testing.T) {
 	}
 }
 
-// TestPoison sends a document on which every worker loses its lease, as if it crashed each worker.
+// TestPoison checks a document on which every worker loses its lease, as if the document crashed
+// each worker.
 func TestPoison(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
@@ -189,8 +190,8 @@ func TestAWorkerThatStopsGivesItsDocumentsBack(t *testing.T) {
 	}
 }
 
-// TestOneOrganizationsFloodDelaysNoOther sends many documents from one organization, and then a few
-// from another organization. The few documents become ready quickly.
+// TestOneOrganizationsFloodDelaysNoOther checks that a few documents of an organization become
+// ready quickly after another organization has sent many.
 func TestOneOrganizationsFloodDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
@@ -210,7 +211,7 @@ func TestOneOrganizationsFloodDelaysNoOther(t *testing.T) {
 		mu.Unlock()
 		return plain(ctx, from, each)
 	})
-	for _, drop := range drops { // two documents are read at the same time, so they may finish in a different order
+	for _, drop := range drops { // two documents are read at the same time, so their order may be reversed
 		r.await(other, drop, "ready", func(d domain.Document) bool { return d.Status == domain.DocumentReady })
 	}
 	mu.Lock()
@@ -229,8 +230,8 @@ func TestOneOrganizationsFloodDelaysNoOther(t *testing.T) {
 	}
 }
 
-// TestOneOrganizationsSlowDocumentsLeaveRoom sends endless documents from one organization, more
-// than there are slots. Another organization still gets a slot.
+// TestOneOrganizationsSlowDocumentsLeaveRoom checks that an organization gets a slot after another
+// one has sent more endless documents than there are slots.
 func TestOneOrganizationsSlowDocumentsLeaveRoom(t *testing.T) {
 	t.Parallel()
 	for _, concurrency := range []int{2, 3} {
@@ -265,8 +266,8 @@ func TestOneOrganizationsSlowDocumentsLeaveRoom(t *testing.T) {
 	}
 }
 
-// TestSlowDocumentsOfManyOrganizationsLeaveRoom sends endless documents from five organizations.
-// Short documents of another organization still become ready.
+// TestSlowDocumentsOfManyOrganizationsLeaveRoom checks that short documents of an organization
+// become ready while five other organizations send endless documents.
 func TestSlowDocumentsOfManyOrganizationsLeaveRoom(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
@@ -298,8 +299,8 @@ func TestSlowDocumentsOfManyOrganizationsLeaveRoom(t *testing.T) {
 	}
 }
 
-// TestAnOrganizationAtItsShareDoesNotRest sends documents from a single organization. Each document
-// begins as soon as the previous one has finished.
+// TestAnOrganizationAtItsShareDoesNotRest checks that each document of a single organization begins
+// as soon as the previous one has finished.
 func TestAnOrganizationAtItsShareDoesNotRest(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
@@ -352,7 +353,7 @@ func TestFailuresAreKept(t *testing.T) {
 	}
 }
 
-// The document was encrypted with a key that the workers no longer have.
+// The document is encrypted with a key that the workers no longer have.
 func TestAKeyThatIsGone(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
@@ -380,7 +381,7 @@ func TestAKeyThatIsGone(t *testing.T) {
 	}
 }
 
-// noSecrets is a log writer. The test fails if a log entry contains text from documents.
+// noSecrets is a log writer that fails the test if a log entry contains text from documents.
 type noSecrets struct{ t *testing.T }
 
 func (l noSecrets) Write(p []byte) (int, error) {
@@ -390,7 +391,7 @@ func (l noSecrets) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// embedding is an embeddings service whose first calls fail.
+// embedding is an embeddings service whose first requests fail.
 type embedding struct {
 	failures atomic.Int32
 	err      error

@@ -8,13 +8,13 @@ import (
 	"parley/shared/telemetry"
 )
 
-// Values of the label "end": the outcome of an attempt.
+// These are the values of the label "end", the outcome of an attempt.
 const (
 	// All passages were written.
 	endReady = "ready"
 	// The failure is permanent, or all attempts are used up.
 	endFailed = "failed"
-	// Another attempt will follow.
+	// The attempt failed, and another attempt will follow.
 	endPostponed = "postponed"
 	// The worker stopped, or the document had to leave its slot.
 	endReleased = "released"
@@ -28,14 +28,15 @@ type metrics struct {
 	ended *prometheus.CounterVec
 	// Failures by error code.
 	failed *prometheus.CounterVec
-	// Pages and passages of the documents that became ready.
+	// The number of pages and of passages of the documents that became ready.
 	pages  prometheus.Counter
 	chunks prometheus.Counter
-	// Time from the claim until the document is ready.
+	// The time from the claim until the document is ready.
 	total prometheus.Histogram
 }
 
-// newMetrics registers the metrics. inHand returns the number of documents currently in progress.
+// newMetrics registers the metrics. The function inHand returns the number of documents in
+// progress.
 func newMetrics(registry prometheus.Registerer, inHand func() int) (*metrics, error) {
 	m := &metrics{
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -64,15 +65,15 @@ func newMetrics(registry prometheus.Registerer, inHand func() int) (*metrics, er
 	}
 
 	for _, end := range []string{endReady, endFailed, endPostponed, endReleased, endLost} {
-		m.ended.WithLabelValues(end) // create the series, so that each begins at 0
+		m.ended.WithLabelValues(end) // creates the series, so that each of them begins at 0
 	}
 	return m, nil
 }
 
-// end counts an attempt with the outcome how.
+// end counts an attempt. how is the outcome of the attempt.
 func (m *metrics) end(how string) { m.ended.WithLabelValues(how).Inc() }
 
-// ready counts a document that has become ready.
+// ready counts a document that has become ready, and its pages and passages.
 func (m *metrics) ready(w *work, pages int, took time.Duration) {
 	m.end(endReady)
 	m.pages.Add(float64(pages))

@@ -9,13 +9,13 @@ import (
 const (
 	// repayRate is the processor time by which an organization's debt decreases each second.
 	repayRate = 250 * time.Millisecond
-	// maxDebt is an organization's maximum debt. It is repaid in four minutes at repayRate, so an
-	// organization is at a disadvantage for no longer than that.
+	// maxDebt is an organization's maximum debt. At repayRate, this debt is repaid in four minutes,
+	// so an organization is at a disadvantage for at most this time.
 	maxDebt = time.Minute
 	// quickDebt is the maximum debt with which an organization may use the last free slot.
 	quickDebt = 3 * time.Second
 	// shortDebt is the maximum debt with which an organization may use the short lane. It is about
-	// the processor time that a hundred short documents use.
+	// the processor time of a hundred short documents.
 	shortDebt = 10 * time.Second
 	// leftDebt is added to an organization's debt for each document that had to leave the last slot
 	// or the short lane. Such a document is read again from the beginning, which costs processor
@@ -45,7 +45,7 @@ type shares struct {
 
 	mu    sync.Mutex
 	taken int // number of ordinary slots in use
-	// Shares by organization. An organization without debt and documents has no entry.
+	// The shares by organization. An organization without debt and documents has no entry.
 	shares map[string]*share
 }
 
@@ -80,26 +80,28 @@ func (s *shares) claimLimit(free int) (maximum int, excluded []string, last bool
 		return 1, nil, false
 	}
 
-	// The last slot needs a separate claim, because stricter rules apply to it.
+	// The last free slot needs a separate claim, because stricter rules apply to it.
 	if last = free == 1; last {
 		maximum = 1
 	} else {
 		maximum = free - 1
 	}
 
-	// Exclude organizations that have reached their maximum, and limit the claim to the slots that the other organizations may still take.
+	// Exclude organizations that have reached their maximum number of slots. Limit the claim to the
+	// slots that the other organizations may still take.
 	for org, o := range s.shares {
 		room := s.slots - 1 - len(o.held)
 		switch {
-		// The organization has reached its maximum, or it may not use the last slot.
+		// The organization has reached its maximum number of slots, or it may not use the last free
+		// slot.
 		case room <= 0, last && (len(o.held) > 0 || s.owed(o) > quickDebt):
 			excluded = append(excluded, org)
 		// Remove the entry. Otherwise the map would keep an entry for each organization that ever
 		// sent a document.
 		case s.idle(o):
 			delete(s.shares, org)
-		// All documents of a claim may belong to one organization. So the claim is limited to the
-		// number of slots that any single organization may still use.
+		// All documents of a claim may belong to one organization, so limit the claim to the number
+		// of slots that any single organization may still use.
 		default:
 			maximum = min(maximum, room)
 		}
@@ -122,9 +124,9 @@ func (s *shares) excludedFromShort() (excluded []string) {
 	return excluded
 }
 
-// debts returns the organizations' debts in whole seconds. It omits debts below one second.
-// Organizations without a debt in the result are equal, so their documents are claimed by waiting
-// time.
+// debts returns the organizations' debts in whole seconds. It omits debts below one second. Among
+// organizations without a debt in the result, the documents that have waited longest are claimed
+// first.
 func (s *shares) debts() map[string]int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +139,8 @@ func (s *shares) debts() map[string]int64 {
 	return debts
 }
 
-// owed returns an organization's current debt, including the time used so far by its documents in progress.
+// owed returns an organization's current debt, including the processor time that its documents in
+// progress have used so far.
 func (s *shares) owed(o *share) time.Duration {
 	debt := s.unpaid(o)
 	for _, t := range o.held {
@@ -149,7 +152,8 @@ func (s *shares) owed(o *share) time.Duration {
 	return debt
 }
 
-// unpaid returns an organization's current debt for documents that have finished.
+// unpaid returns the part of an organization's current debt that comes from documents that have
+// finished.
 func (s *shares) unpaid(o *share) time.Duration {
 	// The debt decreases linearly from its last computed value.
 	return max(o.debt-time.Duration(s.now().Sub(o.at).Seconds()*float64(repayRate)), 0)
@@ -176,7 +180,7 @@ func (s *shares) take(org string, short bool) *turn {
 		return t
 	}
 
-	// Only ordinary slots are counted, because in the short lane no last slot is reserved.
+	// Count only ordinary slots, because the short lane has no reserved last slot.
 	s.taken++
 	o.held = append(o.held, t)
 	return t
@@ -202,22 +206,23 @@ func (s *shares) release(t *turn, left bool) {
 		o.held = without(o.held, t)
 	}
 
-	// From now on, the processor time of the document is part of the debt and decreases with it.
+	// From now on, the processor time of the document is part of the debt, which decreases with
+	// time.
 	debt := s.unpaid(o) + t.cpu
 	// The work so far is lost. Add its cost to the organization's debt, so that other organizations
-	// do not bear it.
+	// do not bear the cost.
 	if left {
 		debt += leftDebt
 	}
 	o.debt, o.at = min(debt, maxDebt), s.now()
 }
 
-// without removes the turn gone from a list. It changes the list in place and returns it.
+// without removes gone from a list of turns. It changes the list in place and returns it.
 func without(turns []*turn, gone *turn) []*turn {
 	return slices.DeleteFunc(turns, func(t *turn) bool { return t == gone })
 }
 
-// full reports whether all slots are in use.
+// full reports whether all ordinary slots are in use.
 func (s *shares) full() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,9 +10,9 @@ import (
 	"parley/workers/internal/document"
 )
 
-// TestTheShortLane fills all ordinary slots with long documents. The short lane still reads short
-// documents of another organization, and skips organizations with too much debt. A document that
-// reaches the lane's limits is requeued for an ordinary slot.
+// TestTheShortLane checks that the short lane reads short documents while long documents of another
+// organization occupy all ordinary slots. The lane skips organizations with too much debt. A
+// document that reaches the lane's limits is requeued for an ordinary slot.
 func TestTheShortLane(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)

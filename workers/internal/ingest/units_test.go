@@ -121,7 +121,7 @@ func TestTermsOfHeadingsStandBehindThoseOfTheText(t *testing.T) {
 			}
 		}
 	}
-	if headings < 3 || brass < 3 { // the words lamp, care and brass occur two or three times in the text, and also in the heading
+	if headings < 3 || brass < 3 { // each word occurs two or three times in the text, and also in the heading
 		t.Errorf("%+v", x.pending[0].Terms)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// Names contains the classes (".name") and ids ("#name") of the elements that style sheets hide.
+// Names contains the classes (".name") and ids ("#name") of elements that style sheets hide.
 type Names map[string]bool
 
 // hiddenStyle matches a style attribute that hides the element.
@@ -30,7 +30,7 @@ var hiddenClasses = map[string]bool{
 // Element reports whether an element is invisible, because of its own attributes or because a style
 // sheet hides it. names contains the names that style sheets hide; it may be nil.
 func Element(n *html.Node, names Names) bool {
-	if n.Data == "html" || n.Data == "body" { // some pages hide the body until a script has run
+	if n.Data == "html" || n.Data == "body" { // some pages hide the body until a script has run, so these elements count as visible
 		return false
 	}
 	return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool {
@@ -51,8 +51,8 @@ func Element(n *html.Node, names Names) bool {
 	})
 }
 
-// Patterns for the parts of a style sheet: a rule, a declaration that hides elements, a comment,
-// and a selector that consists of a single class or id.
+// These patterns match parts of a style sheet: a rule, a declaration that hides elements, a
+// comment, and a selector that consists of a single class or id.
 var (
 	styleRule   = regexp.MustCompile(`([^{}]*)\{([^{}]*)\}`)
 	styleHides  = regexp.MustCompile(`(?i)(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)`)
@@ -81,7 +81,7 @@ func (n Names) Add(sheet string) {
 }
 
 // outsideAtRules returns a style sheet without at-rules, such as @media print, and their blocks.
-// Elements that an at-rule hides may be visible on a screen.
+// Elements that are hidden only by a rule inside an at-rule may be visible on a screen.
 func outsideAtRules(sheet string) string {
 	var b strings.Builder
 	for {

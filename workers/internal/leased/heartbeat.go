@@ -16,15 +16,15 @@ const (
 	// heartbeats may fail before a lease expires.
 	HeartbeatEvery = 10 * time.Second
 
-	heartbeatParts = 10  // number of statements within HeartbeatEvery if the worker holds many rows
-	heartbeatFew   = 256 // maximum number of rows that get their heartbeats in a single statement
+	heartbeatParts = 10  // number of statements per HeartbeatEvery if the worker holds many rows
+	heartbeatFew   = 256 // maximum number of rows whose leases are all extended in a single statement
 	heartbeatLate  = HeartbeatEvery * 3 / 2
-	lockedRetry    = 250 * time.Millisecond // time between two heartbeats of rows that another transaction has locked
+	lockedRetry    = 250 * time.Millisecond // interval at which the leases of rows are extended that another transaction has locked
 )
 
-// Extend extends the leases of rows in one statement. It returns the ids of the rows whose leases
-// it has extended, and the ids of the rows that another transaction has locked. This worker no
-// longer holds the remaining rows.
+// Extend is a function that extends the leases of rows in one statement. It returns the ids of the
+// rows whose leases it has extended, and the ids of the rows that another transaction has locked.
+// This worker no longer holds the remaining rows.
 type Extend[R any] func(ctx context.Context, rows []R) (extended, locked map[string]bool, err error)
 
 // Heartbeat extends each lease every HeartbeatEvery until ctx ends. If another transaction has
@@ -34,7 +34,8 @@ func (s *Set[R]) Heartbeat(ctx context.Context, log zerolog.Logger, extend Exten
 	defer ticker.Stop()
 	var locked []*Attempt[R]
 	for {
-		// Retry locked rows soon, because their leases could expire before the next tick.
+		// Retry locked rows soon, because their leases could expire before the next regular
+		// heartbeat.
 		var again <-chan time.Time
 		if len(locked) > 0 {
 			again = time.After(lockedRetry)
@@ -43,7 +44,7 @@ func (s *Set[R]) Heartbeat(ctx context.Context, log zerolog.Logger, extend Exten
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			// If a locked row is also due in this tick, it gets only one heartbeat.
+			// If a locked row is also due in this tick, send only one heartbeat for it.
 			due := s.due()
 			locked = slices.DeleteFunc(locked, func(a *Attempt[R]) bool { return !s.has(a) || slices.Contains(due, a) })
 			locked = s.extend(ctx, log, extend, append(due, locked...))
@@ -53,17 +54,17 @@ func (s *Set[R]) Heartbeat(ctx context.Context, log zerolog.Logger, extend Exten
 	}
 }
 
-// due returns the attempts for the next heartbeat. If there are few attempts, it returns all of
-// them every HeartbeatEvery. If there are many, it returns a tenth of them in each tick, beginning
-// with the oldest heartbeats. A single statement for thousands of leases would occupy a core for a
-// tenth of a second and delay other work.
+// due returns the attempts whose leases are to be extended in this tick. If there are few attempts,
+// it returns all of them every HeartbeatEvery. If there are many, it returns a tenth of them in
+// each tick, beginning with those whose last heartbeat is oldest. A single statement for thousands
+// of leases would occupy a core for a tenth of a second and delay other work.
 func (s *Set[R]) due() (due []*Attempt[R]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now, few := time.Now(), len(s.attempts) <= heartbeatFew
 	wait := HeartbeatEvery
 	if !few {
-		wait /= 2 // attempts at rows that were claimed at the same time are then spread over the next ticks
+		wait /= 2 // spreads the attempts at rows that were claimed at the same time over the next ticks
 	}
 	for _, a := range s.attempts {
 		if now.Sub(a.beat) >= wait {
@@ -77,7 +78,7 @@ func (s *Set[R]) due() (due []*Attempt[R]) {
 	case len(due) > tenth:
 		slices.SortFunc(due, func(a, b *Attempt[R]) int { return a.beat.Compare(b.beat) })
 		for tenth < len(due) && now.Sub(due[tenth].beat) > heartbeatLate {
-			tenth++ // earlier heartbeats of these attempts have failed, so their leases expire soon
+			tenth++ // earlier heartbeats of this attempt have failed, so its lease expires soon
 		}
 		due = due[:tenth]
 	}
@@ -86,15 +87,15 @@ func (s *Set[R]) due() (due []*Attempt[R]) {
 
 // extend extends the leases of attempts. It returns the attempts whose rows another transaction has
 // locked. It immediately cancels an attempt if this worker no longer holds the row. If the database
-// is unreachable or a row stays locked, an attempt is cancelled only when its lease expires. So a
-// restart of PostgreSQL does not interrupt every model call.
+// is unreachable or a row stays locked, the attempt is cancelled only when its lease expires, so
+// that a restart of PostgreSQL does not interrupt every model call.
 func (s *Set[R]) extend(ctx context.Context, log zerolog.Logger, extend Extend[R], attempts []*Attempt[R]) (stillLocked []*Attempt[R]) {
 	if len(attempts) == 0 {
 		return nil
 	}
 
-	// In the database, the lease begins after this moment. The lease therefore expires first by the
-	// local clock.
+	// In the database, the new lease begins after this moment. By the local clock, the lease
+	// therefore expires earlier.
 	asked := time.Now()
 	rows := make([]R, len(attempts))
 	for i, a := range attempts {
@@ -114,7 +115,7 @@ func (s *Set[R]) extend(ctx context.Context, log zerolog.Logger, extend Extend[R
 	defer s.mu.Unlock()
 	for _, a := range attempts {
 		// Store the time of this heartbeat also for locked and lost rows. Locked rows are retried
-		// separately, and attempts at lost rows end.
+		// separately, and attempts at lost rows are cancelled.
 		a.beat = asked
 		switch {
 		case extended[a.key]:

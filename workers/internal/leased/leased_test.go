@@ -15,8 +15,7 @@ import (
 
 func newSet() *Set[string] { return New(func(row string) string { return row[:len(row)-2] }) } // "run_1 7" has fence 7
 
-// An attempt ends when its lease expires, even while the heartbeat waits for a database that does
-// not respond.
+// An attempt ends when its lease expires, even if the database does not respond to the heartbeat.
 func TestAnAttemptEndsWithItsLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -90,7 +89,7 @@ func (b *beats) extend(_ context.Context, rows []string) (extended, locked map[s
 }
 
 // The leases of thousands of rows are extended in several statements. The leases of a few rows are
-// extended in one statement. No lease expires, even if the database fails for some time.
+// extended in one statement. No lease expires, even if the database is unavailable for some time.
 func TestHeartbeatsOfManyRowsAreSpread(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -23,24 +23,25 @@ type Attempt[R any] struct {
 	row        R
 	key        string
 	cancel     context.CancelCauseFunc
-	leaseUntil time.Time // when the lease expires, by this process's monotonic clock; guarded by Set.mu
+	leaseUntil time.Time // time at which the lease expires, by this process's monotonic clock; guarded by Set.mu
 	beat       time.Time // time of the claim or of the last heartbeat; guarded by Set.mu
 }
 
-// Set contains this worker's attempts. Each heartbeat extends the leases of many rows.
+// Set contains this worker's attempts, so that one heartbeat can extend the leases of many rows.
 type Set[R any] struct {
 	key      func(R) string
 	mu       sync.Mutex
 	attempts map[string]*Attempt[R]
 }
 
-// New returns an empty set. key returns the id of a row.
+// New returns an empty set. The function key returns the id of a row.
 func New[R any](key func(R) string) *Set[R] {
 	return &Set[R]{key: key, attempts: map[string]*Attempt[R]{}}
 }
 
-// Add adds an attempt at a row. asked is the time at which the claim was sent. Add cancels an
-// earlier attempt at the same row, because the new claim replaces the earlier claim.
+// Add adds an attempt at a row. asked is the time at which the claim was sent, from which the lease
+// is counted. Add cancels an earlier attempt at the same row, because the new claim replaces the
+// earlier one.
 func (s *Set[R]) Add(row R, asked time.Time, cancel context.CancelCauseFunc) *Attempt[R] {
 	a := &Attempt[R]{row: row, key: s.key(row), cancel: cancel, leaseUntil: asked.Add(lease.Lease), beat: time.Now()}
 	s.mu.Lock()
@@ -61,8 +62,8 @@ func (s *Set[R]) Remove(a *Attempt[R]) {
 	}
 }
 
-// has reports whether this attempt is in progress. It returns false if a later attempt at the same
-// row has replaced it.
+// has reports whether this attempt is still in the set. A later attempt at the same row replaces
+// it.
 func (s *Set[R]) has(a *Attempt[R]) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,9 +120,10 @@ func (s *Set[R]) Watch(ctx context.Context) {
 	}
 }
 
-// Drain waits for the attempts, up to the duration patience. It then cancels the remaining attempts
-// with ErrDraining, so that other workers can continue with their rows, and waits up to the
-// duration last. It returns false if some attempts are still running.
+// Drain waits until all attempts have ended, for at most the duration patience. It then cancels the
+// remaining attempts with ErrDraining, so that other workers can continue with their rows, and
+// waits again, for at most the duration last. Drain returns false if some attempts are still
+// running.
 func (s *Set[R]) Drain(attempts *sync.WaitGroup, patience, last time.Duration) bool {
 	done := make(chan struct{})
 	go func() { attempts.Wait(); close(done) }()
@@ -132,7 +134,7 @@ func (s *Set[R]) Drain(attempts *sync.WaitGroup, patience, last time.Duration) b
 	return within(last, done)
 }
 
-// within reports whether done is closed within the duration d.
+// within reports whether the channel done is closed within the duration d.
 func within(d time.Duration, done <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -2,7 +2,7 @@ package llm
 
 import "sync"
 
-// retryCost is the number of tokens that a retry takes from the bucket. Each answered call adds one
+// retryCost is the number of tokens that a retry takes from the budget. Each answered call adds one
 // token.
 const retryCost = 10
 
@@ -15,15 +15,14 @@ type Budget struct {
 	left int
 }
 
-// NewBudget returns a full budget that allows size retries. It allows at least one retry, even if
-// size is smaller.
+// NewBudget returns a full budget that allows the given number of retries, but at least one.
 func NewBudget(size int) *Budget {
 	full := max(size, 1) * retryCost
 	return &Budget{size: full, left: full}
 }
 
-// Spend takes the cost of a retry from the budget. If the budget is too low, it returns false, and
-// the caller must not retry.
+// Spend takes the cost of a retry from the budget. If the budget contains too few tokens, Spend
+// returns false, and the caller must not retry.
 func (b *Budget) Spend() bool {
 	if b == nil {
 		return true
@@ -37,7 +36,7 @@ func (b *Budget) Spend() bool {
 	return true
 }
 
-// Earn adds one token to the budget, after a call was answered.
+// Earn adds one token to the budget. Call it after each call that was answered.
 func (b *Budget) Earn() {
 	if b == nil {
 		return

@@ -51,8 +51,8 @@ type Error struct {
 	Kind       Kind
 	Retryable  bool
 	RetryAfter time.Duration // minimum delay that the provider demands; 0: none
-	// MidAnswer reports that the time limit was exceeded while the answer was arriving. The
-	// provider was therefore working.
+	// MidAnswer reports that the time limit was exceeded while the answer was arriving. This shows
+	// that the provider was working.
 	MidAnswer bool
 	// Unused reports that the provider has not processed the call, so the call is free. After any
 	// other failure, the cost of the call is unknown.
@@ -62,7 +62,7 @@ type Error struct {
 	// Detail is the provider's own message, which may contain secrets. It must not be shown to
 	// callers.
 	Detail string
-	// Provider is the provider's response for admins and logs. It is nil if there was no response.
+	// Provider is the provider's response, for admins and logs. It is nil if there was no response.
 	Provider *domain.ProviderError
 }
 

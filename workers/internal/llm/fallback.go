@@ -9,10 +9,11 @@ import (
 // fallbacks is a model that consists of several models, which it tries in order.
 type fallbacks struct{ models []Model }
 
-// WithFallbacks returns a model that calls first, and then the others in order until one of them
-// answers. It tries the next model if a provider fails, limits the rate of requests, rejects the
-// service's credentials, or does not have the model. Once a model has emitted text, no other model
-// is tried. Info describes the first model. Response.Model is the name of the model that answered.
+// WithFallbacks returns a model that calls the model first, and then the other models in order,
+// until one of them answers. It tries the next model if a provider fails, limits the rate of
+// requests, rejects the service's credentials, or does not have the model. Once a model has emitted
+// text, no other model is tried. Info describes the first model. Response.Model is the name of the
+// model that answered.
 func WithFallbacks(first Model, others ...Model) Model {
 	if len(others) == 0 {
 		return first
@@ -39,8 +40,8 @@ func (f *fallbacks) Stream(ctx context.Context, req Request, emit func(Delta)) (
 			return Response{}, fmt.Errorf("calling models in turn: %w", ctx.Err())
 		}
 
-		// Once a model has emitted text, no other model is tried, because its answer would not
-		// continue that text.
+		// After a model has emitted text, try no other model, because its answer would not continue
+		// that text.
 		var e *Error
 		if !errors.As(err, &e) || emitted || !tryNext(e.Kind, i > 0) {
 			return Response{}, err
@@ -51,10 +52,10 @@ func (f *fallbacks) Stream(ctx context.Context, req Request, emit func(Delta)) (
 	return Response{}, failed
 }
 
-// tryNext reports whether the next model must be tried after a failure of the given kind. standIn
-// is true if the failed model is a fallback. If the prompt is too long for the first model, no
-// other model is tried, because the caller can shorten the prompt. If the prompt is too long for a
-// fallback, the next fallback is tried.
+// tryNext reports whether to try the next model after a failure of the given kind. standIn is true
+// if the failed model is a fallback. If the prompt is too long for the first model, no other model
+// is tried, because the caller can shorten the prompt. If the prompt is too long for a fallback,
+// the next fallback is tried.
 func tryNext(kind Kind, standIn bool) bool {
 	switch kind {
 	case KindRateLimited, KindUnavailable, KindTimeout, KindTruncated, KindBadResponse,
@@ -67,8 +68,8 @@ func tryNext(kind Kind, standIn bool) bool {
 	}
 }
 
-// preferred returns the failure to report. A retryable failure takes precedence. If both are
-// retryable, the failure with the shorter delay takes precedence.
+// preferred returns the one of two failures that is reported. A retryable failure takes precedence.
+// If both are retryable, the failure with the shorter delay takes precedence.
 func preferred(a, b *Error) *Error {
 	switch {
 	case a == nil, b.Retryable && !a.Retryable:

@@ -25,8 +25,8 @@ func TestFallbacksConform(t *testing.T) {
 	})
 }
 
-// renamed is a model whose answers name the first model, because the common tests require that all
-// answers have the same model name.
+// renamed is a model whose answers contain the name of the first model, because the common tests
+// require the same model name in all answers.
 type renamed struct{ llm.Model }
 
 func (r renamed) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (llm.Response, error) {
@@ -47,7 +47,7 @@ func TestFallbacks(t *testing.T) {
 	tests := map[string]struct {
 		models []scripted.Call
 		model  string   // name of the model that answered
-		kind   llm.Kind // kind of the error if no model has answered
+		kind   llm.Kind // expected kind of the error if no model answers
 		asked  string
 	}{
 		"the first answers":         {[]scripted.Call{answers, answers}, "a", "", "a"},
@@ -140,7 +140,7 @@ func TestResolveAll(t *testing.T) {
 	}
 }
 
-// spend uses up a budget and returns the number of retries that it allowed.
+// spend uses up a budget and returns the number of retries that the budget allowed.
 func spend(b *llm.Budget) int {
 	n := 0
 	for b.Spend() {

@@ -28,7 +28,7 @@ func (r *Registry) WithListers(listers map[string]Lister) *Registry {
 }
 
 // List returns the default model and the models of all providers, sorted by provider and name. If a
-// provider fails to list its models, they are missing, and the error states the reason.
+// provider fails to list its models, these models are missing, and List also returns an error.
 func (r *Registry) List(ctx context.Context) (domain.ModelList, error) {
 	var mu sync.Mutex
 	var wait sync.WaitGroup
@@ -52,7 +52,7 @@ func (r *Registry) List(ctx context.Context) (domain.ModelList, error) {
 	return domain.ModelList{Default: r.fallback, Models: slices.Compact(found)}, failed
 }
 
-// modelStrings returns a provider's models in the form in which agents name them.
+// modelStrings returns a provider's models as the model strings that agents use.
 func modelStrings(provider string, names []string) (all []string) {
 	for _, name := range names[:min(len(names), maxListed)] {
 		switch full := provider + "/" + name; {

@@ -9,8 +9,7 @@ import (
 
 // Model is one language model. It is safe for concurrent use.
 type Model interface {
-	// Info returns the model's name and context size. It does not call the provider and never
-	// fails.
+	// Info returns the model's name and context size. It does not call the provider.
 	Info() Info
 	// Stream makes one model call. It calls emit for each piece of text, in order and from the
 	// calling goroutine. emit must not be nil and must not block. The concatenated pieces are
@@ -37,13 +36,13 @@ type Request struct {
 	// maximum.
 	MaxTokens int64
 	// Output is the JSON Schema of the answer, which is an object. If it is nil, the answer is
-	// text. The model writes the JSON as Response.Text. This JSON need not match the schema.
+	// text. The answer is the JSON in Response.Text, which need not match the schema.
 	Output json.RawMessage
-	// Settings are the model settings for this call, which each provider converts to the form of
-	// its API. MaxTokens already takes their output limit into account.
+	// Settings are the model settings for this call. Each provider converts them to the form of its
+	// API. MaxTokens already takes their output limit into account.
 	Settings domain.ModelSettings
 	// Correction reports that the last two messages are an answer that does not match Output, and a
-	// message that describes its errors.
+	// message that describes the errors of this answer.
 	Correction bool
 	// SessionStart reports that the session does not contain an earlier answer.
 	SessionStart bool
@@ -52,7 +51,8 @@ type Request struct {
 // Role is the author of a message.
 type Role string
 
-// Roles of messages: the caller, the agent, and a tool whose result the message contains.
+// These are the roles of messages: the caller, the agent, and a tool whose result the message
+// contains.
 const (
 	RoleUser      Role = "user"
 	RoleAssistant Role = "assistant"
@@ -63,14 +63,14 @@ const (
 type Message struct {
 	Role      Role            `json:"role"`
 	Text      string          `json:"text,omitempty"`
-	Data      json.RawMessage `json:"data,omitempty"`      // of a user message: untrusted data that was sent with it
+	Data      json.RawMessage `json:"data,omitempty"`      // of a user message: untrusted data that the request contained
 	ToolCalls []ToolCall      `json:"toolCalls,omitempty"` // of an assistant message: the tool calls that it requests
 	Result    *ToolResult     `json:"result,omitempty"`    // of a tool message: the result of one call
 	// Thinking is the model's record of its reasoning for this assistant message. It is stored and
 	// sent back to the model unchanged. Only the model that wrote the record can read it, and some
 	// models reject a tool result without it.
 	Thinking json.RawMessage `json:"thinking,omitempty"`
-	// Attachments belong to a user message. They are not stored with the message.
+	// Attachments belong to a user message. They are not stored as a part of the message.
 	Attachments []Attachment `json:"-"`
 }
 
@@ -83,8 +83,8 @@ type ToolCall struct {
 	Malformed string          `json:"malformed,omitempty"`
 }
 
-// ToolResult is the outcome of a tool call in the form for the model. Sources contains the sources
-// that the tool found, with the numbers by which the model cites them.
+// ToolResult is the outcome of a tool call in the form in which the model receives it. Sources
+// contains the sources that the tool found, with the numbers by which the model cites them.
 type ToolResult struct {
 	CallID  string            `json:"callId"`
 	Name    string            `json:"name"`
@@ -111,14 +111,14 @@ type Response struct {
 	Usage      Usage
 	Model      string // name of the model that answered, in the form of Info.Name
 	StopReason StopReason
-	Thinking   json.RawMessage // to be copied to the Message with this answer; nil if there is none
+	Thinking   json.RawMessage // the model's reasoning, to be copied to the Message with this answer; nil if there is none
 }
 
 // StopReason is the reason why the model stopped.
 type StopReason string
 
-// Stop reasons, in this order: the answer is complete, the model requests tools, the output limit
-// is reached, the provider has withheld the rest of the answer.
+// The stop reasons are, in this order: the answer is complete, the model requests tools, the output
+// limit is reached, the provider has withheld the rest of the answer.
 const (
 	StopEnd       StopReason = "end"
 	StopToolCalls StopReason = "tool_calls"
@@ -127,7 +127,7 @@ const (
 )
 
 // Usage contains the number of tokens of a call, as the model counts them. The numbers are never
-// negative. If Estimated is true, the provider sent no numbers.
+// negative. If Estimated is true, the provider sent no numbers, and these are estimates.
 type Usage struct {
 	InputTokens  int64 `json:"inputTokens"`
 	OutputTokens int64 `json:"outputTokens"`

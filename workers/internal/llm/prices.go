@@ -19,8 +19,8 @@ const maxPrice = 1_000_000_000
 // Prices contains the prices of models. If it has the zero value, every call is free.
 type Prices struct{ list []price }
 
-// price is the price of one or several models. in and out are the prices of a million input and
-// output tokens, in millionths of the currency unit.
+// price is the price of one model or of several models. in and out are the prices of a million
+// input tokens and of a million output tokens, in millionths of the currency unit.
 type price struct {
 	name    string
 	prefix  bool // the name is a prefix that matches several models
@@ -55,7 +55,7 @@ func ParsePrices(setting string) (Prices, error) {
 	return p, nil
 }
 
-// compareBool compares two values. false comes before true.
+// compareBool compares two values, where false is less than true.
 func compareBool(a, b bool) int {
 	switch {
 	case a == b:
@@ -69,7 +69,7 @@ func compareBool(a, b bool) int {
 
 // parsePrice parses one entry of MODEL_PRICES.
 func parsePrice(entry string) (price, error) {
-	at := strings.LastIndexByte(entry, '=') // search for the last "=", because the name of a model may also contain "="
+	at := strings.LastIndexByte(entry, '=') // split at the last "=", because the name of a model may also contain "="
 	if at < 0 {
 		return price{}, fmt.Errorf("want model=input/output")
 	}
@@ -107,7 +107,7 @@ func parseAmount(s string) (int64, error) {
 		return 0, fmt.Errorf("%q is not a price: too large", s)
 	}
 
-	// Integers keep prices exact, while sums of floating-point numbers would be inexact.
+	// Use integers, because sums of floating-point numbers would be inexact.
 	millionths, err := strconv.ParseInt("0"+fraction+strings.Repeat("0", priceDigits-len(fraction)), 10, 64)
 	if err != nil {
 		return 0, fmt.Errorf("%q is not a price: %w", s, err)

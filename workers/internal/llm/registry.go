@@ -20,15 +20,15 @@ type Provider interface {
 type Registry struct {
 	fallback  string
 	providers map[string]Provider
-	// known also contains providers that are not configured. Their models fail with an error of
-	// their own.
+	// known also contains the names of providers that are not configured. Models of these providers
+	// fail with an error of their own.
 	known   map[string]bool
 	listers map[string]Lister
 }
 
-// NewRegistry returns a registry of the given providers, by their names. fallback is the model
-// string for agents without a model, and must resolve. known contains the names of all existing
-// providers, including those that are not configured.
+// NewRegistry returns a registry of the given providers, whose keys are their names. fallback is
+// the model string for agents without a model, and must resolve. known contains the names of all
+// existing providers, including those that are not configured.
 func NewRegistry(fallback string, providers map[string]Provider, known ...string) (*Registry, error) {
 	r := &Registry{fallback: fallback, providers: providers, known: make(map[string]bool, len(known))}
 	for _, name := range known {
@@ -70,7 +70,7 @@ func (r *Registry) Resolve(model string) (Model, error) {
 
 // ResolveAll returns an agent's model and its fallbacks as a single model, which tries them in
 // order. It skips models that do not resolve. If none of them resolves, it returns the first error.
-// It applies the functions in wrap to each model, in order.
+// ResolveAll applies the functions in wrap, in order, to each model.
 func (r *Registry) ResolveAll(model string, fallbacks []string, wrap ...func(Model) Model) (Model, error) {
 	var first error
 	var found []Model
@@ -89,7 +89,8 @@ func (r *Registry) ResolveAll(model string, fallbacks []string, wrap ...func(Mod
 		}
 	}
 
-	// A fallback may replace a first model that does not resolve, so fail only if none resolves.
+	// A fallback may replace a first model that does not resolve, so return an error only if no
+	// model resolves.
 	if len(found) == 0 {
 		return nil, first
 	}

@@ -46,7 +46,7 @@ func CleanJSON(raw json.RawMessage) (json.RawMessage, error) {
 		return nil, fmt.Errorf("cleaning JSON: %w", err)
 	}
 
-	// Only strings have been cleaned, so a number may still be out of range.
+	// Cleaning changes only strings, so a number may still be out of range.
 	if !storable(b) {
 		return nil, fmt.Errorf("cleaning JSON: a number is out of range")
 	}
@@ -87,7 +87,7 @@ func storable(raw []byte) bool {
 			continue
 		}
 
-		// ReadValue also detects invalid UTF-8 and lone surrogates.
+		// ReadValue also returns an error for invalid UTF-8 and lone surrogates.
 		value, err := in.ReadValue()
 		if err != nil || kind == '"' && hasNUL(value) || kind == '0' && exponentDigits(value) > maxExponentDigits {
 			return false

@@ -27,7 +27,7 @@ func MaxUsage(req *Request) Usage {
 // promptBound returns an upper bound of the number of tokens in a prompt. It is based on the number
 // of bytes, because a token has at least one byte.
 func promptBound(req *Request) int64 {
-	// The overheads cover the text that a provider adds to prompts, messages and tools.
+	// The overheads cover the text that providers add to prompts, messages and tools.
 	n := PromptOverhead + len(req.System)
 	for _, t := range req.Tools {
 		n += MessageOverhead + len(t.Name) + len(t.Description) + len(t.Schema)
@@ -51,10 +51,11 @@ func promptBound(req *Request) int64 {
 
 // ChargedUsage returns the usage that budgets are charged for a call. Normally, this is the usage
 // that the provider reports. If the provider reports none, each byte of the answer is charged as
-// one token, up to the answer's limit. A failed call is charged its maximum usage, unless it
-// certainly used nothing.
+// one token, up to the answer's limit. For a failed call, the maximum usage is charged, unless the
+// call certainly used nothing.
 func ChargedUsage(req *Request, res *Response, failed error) Usage {
-	// If the usage is uncertain, charge too much, because a budget must never be exceeded.
+	// If the usage is uncertain, charge too much rather than too little, because a budget must
+	// never be exceeded.
 	var e *Error
 	used := res.Usage
 	switch {

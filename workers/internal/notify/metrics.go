@@ -10,7 +10,7 @@ import (
 	"parley/shared/telemetry"
 )
 
-// Values of the label "end", which are the outcomes of attempts.
+// These are the values of the label "end", the outcomes of attempts.
 const (
 	// The endpoint responded with a 2xx status.
 	endDelivered = "delivered"
@@ -30,7 +30,8 @@ type metrics struct {
 	disabled prometheus.Counter
 }
 
-// newMetrics registers the metrics. inHand returns the number of notifications that are in flight.
+// newMetrics registers the metrics. The function inHand returns the number of notifications in
+// flight.
 func newMetrics(registry prometheus.Registerer, inHand func() int64) (*metrics, error) {
 	m := &metrics{
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -53,7 +54,7 @@ func newMetrics(registry prometheus.Registerer, inHand func() int64) (*metrics, 
 	}
 
 	for _, end := range []string{endDelivered, endPostponed, endFailed, endDropped} {
-		m.attempts.WithLabelValues(end) // create the time series, so that they begin at 0
+		m.attempts.WithLabelValues(end) // creates the time series, so that they begin at 0
 	}
 	return m, nil
 }

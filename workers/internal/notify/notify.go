@@ -26,10 +26,11 @@ const (
 	maxPerEndpoint = 4                      // maximum number of notifications in flight per endpoint, in all processes together
 	lease          = 30 * time.Second       // duration of a lease, which is longer than an attempt
 	sendTime       = 10 * time.Second       // time limit of an attempt
-	maxRecorders   = 2                      // maximum number of concurrent writes of results, so that other code gets database connections
+	maxRecorders   = 2                      // maximum number of concurrent writes of results; other code also needs database connections
 )
 
-// delays contains the delay after each failed attempt. One more attempt follows the last delay.
+// delays contains the delay after each failed attempt. After the last of these delays, there is one
+// final attempt.
 var delays = []time.Duration{
 	5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, 30 * time.Minute,
 	2 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
@@ -37,8 +38,8 @@ var delays = []time.Duration{
 
 // Store stores notifications.
 type Store interface {
-	// ClaimNotifications leases at most limit notifications that are due. It exceeds maxPerEndpoint
-	// for no endpoint.
+	// ClaimNotifications leases up to limit due notifications to this worker. At most
+	// maxPerEndpoint notifications of an endpoint are leased at a time.
 	ClaimNotifications(ctx context.Context, limit, maxPerEndpoint int, lease time.Duration) ([]notificationdb.ClaimedNotification, error)
 	// Render reads the current state of the notification's subject. It returns a not_found error if
 	// the subject no longer exists.
@@ -55,7 +56,7 @@ type Secrets interface {
 	OpenText(kind sealdb.Kind, org, id, sealed string) (string, error)
 }
 
-// Changes publishes that an organization's notifications have changed.
+// Changes publishes messages that an organization's notifications have changed.
 type Changes interface {
 	Changed(kind domain.ChangeKind, org string)
 }
@@ -71,13 +72,13 @@ type Notifier struct {
 
 	// Number of notifications in flight.
 	held atomic.Int64
-	// Contains one element for each result that is being written.
+	// A semaphore that contains one element for each result that is being written.
 	recorders chan struct{}
 	wake      chan struct{} // signals that an attempt has finished
 	failing   bool          // the last claim has failed
 }
 
-// New returns a Notifier. outside is the HTTP client with which it sends its requests.
+// New returns a Notifier that sends its requests with the HTTP client outside.
 func New(
 	st Store, changes Changes, outside *outbound.Client, secrets Secrets, registry prometheus.Registerer, log zerolog.Logger,
 ) (*Notifier, error) {
@@ -106,8 +107,8 @@ func (n *Notifier) Run(ctx context.Context) error {
 		case <-n.wake:
 		}
 
-		// A finished attempt also wakes the loop, so that a busy worker need not wait for the next
-		// poll.
+		// A finished attempt also wakes the loop, so that the next notification need not wait for
+		// the next poll.
 		for _, c := range n.claim(ctx) {
 			n.held.Add(1)
 			sends.Go(func() {
@@ -158,7 +159,7 @@ func (n *Notifier) deliver(ctx context.Context, c *notificationdb.ClaimedNotific
 	log := n.log.With().Str("org_id", c.OrganizationID).Str("endpoint_id", c.EndpointID).Str("notification_id", c.ID).Logger()
 
 	err := n.store.Render(ctx, c)
-	// If the subject was deleted after the event, there is nothing to report.
+	// If the subject was deleted after the event, there is nothing to send.
 	if err != nil && apierr.CodeFor(err) == apierr.NotFound {
 		n.drop(ctx, c, &log)
 		return
@@ -236,14 +237,15 @@ func (n *Notifier) attempt(ctx context.Context, c *notificationdb.ClaimedNotific
 // scheduleNext sets the time of the next attempt. The delay increases with each attempt and is at
 // least the delay that the endpoint demands with Retry-After. A ping is not retried.
 func scheduleNext(c *notificationdb.ClaimedNotification, a notificationdb.Attempt, retryAfter time.Duration) notificationdb.Attempt {
-	// A person has triggered the ping to test the endpoint, and needs the result now.
+	// A ping is sent to test the endpoint, and the person who sends it needs the result
+	// immediately.
 	if c.Event == domain.NotifyPing || c.Attempts > len(delays) {
 		a.Status = domain.NotificationFailed
 		return a
 	}
 	a.Status = domain.NotificationPending
 
-	// The random part spreads the attempts of many notifications after an outage.
+	// A random part of the delay spreads the attempts of many notifications after an outage.
 	delay := delays[max(c.Attempts, 1)-1]
 	a.Next = max(delay*9/10+rand.N(delay/5), min(retryAfter, delays[len(delays)-1])) //nolint:gosec // G404: jitter is not security-relevant
 	return a

@@ -40,7 +40,7 @@ type received struct {
 	body   []byte
 }
 
-// testEnv contains an organization, and a server with the organization's endpoints.
+// testEnv contains an organization, and an HTTP server for the organization's endpoints.
 type testEnv struct {
 	*testing.T
 	store  *store.Store
@@ -93,7 +93,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// answers sets the server's response to all requests.
+// answers sets the response of the HTTP server to all further requests.
 func (r *testEnv) answers(f http.HandlerFunc) { r.answer.Store(&f) }
 
 func status(code int, headers ...string) http.HandlerFunc {
@@ -189,7 +189,7 @@ func (r *testEnv) next() received {
 	}
 }
 
-// until waits until a notification satisfies a condition, and returns the notification.
+// until waits until a notification satisfies the condition, and returns it.
 func (r *testEnv) until(notificationID string, want func(domain.Notification) bool) domain.Notification {
 	r.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; {
@@ -255,8 +255,8 @@ func TestNotificationsAreSignedAndDelivered(t *testing.T) {
 	if e, err := r.store.Notifications.Endpoint(t.Context(), r.org, endpointID); err != nil || e.LastSuccessAt == nil || e.Failures != 0 {
 		t.Errorf("endpoint %+v, %v", e, err)
 	}
-	// While both secrets are valid, notifications have a signature for each. Later they have only
-	// the signature for the newer secret.
+	// While both secrets of an endpoint are valid, notifications have a signature for each of them.
+	// Later they have only the signature for the newer secret.
 	sealed := r.sealed(endpointID, newer)
 	_, err := r.store.Notifications.UpdateEndpoint(t.Context(), r.org, endpointID, notificationdb.EndpointChange{SealedSecret: &sealed, KeepPrevious: time.Hour})
 	must(t, err)
@@ -356,7 +356,8 @@ func TestAnEndpointThatIsGoneIsDisabledAtOnce(t *testing.T) {
 	}
 }
 
-// dying is a store that fails when the result of an attempt is recorded, as if the worker had died.
+// dying is a store that returns an error when the result of an attempt is recorded, as if the
+// worker had died.
 type dying struct {
 	*notificationdb.Store
 	died chan struct{}

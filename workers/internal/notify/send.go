@@ -19,8 +19,8 @@ import (
 	"parley/shared/store/sealdb"
 )
 
-// maxAnswer is the maximum number of bytes of a response body that are read and discarded. The
-// connection can be reused only after the body was read.
+// maxAnswer is the maximum number of bytes of a response body that are read and discarded. A
+// connection can be reused only after the body was read to its end.
 const maxAnswer = 64 << 10
 
 // answer is the response of an endpoint.
@@ -29,8 +29,8 @@ type answer struct {
 	retryAfter time.Duration // delay that the endpoint demands; 0: none
 }
 
-// send sends the request of a notification. The organization can read the text of the error, unless
-// the error is sealdb.ErrUnopened.
+// send sends the HTTP request for a notification. The organization can read the text of the
+// returned error, unless the error is sealdb.ErrUnopened.
 func (n *Notifier) send(ctx context.Context, c *notificationdb.ClaimedNotification) (answer, error) {
 	// Check the URL again, because the rules for addresses may have changed since the endpoint was
 	// created.
@@ -66,7 +66,7 @@ func (n *Notifier) send(ctx context.Context, c *notificationdb.ClaimedNotificati
 		return answer{}, errors.New(outbound.AsError(err).Message)
 	}
 
-	_, _ = io.Copy(io.Discard, resp.Body) // only the status of the response is used
+	_, _ = io.Copy(io.Discard, resp.Body) // only the status of the response is used; the connection can be reused after the body was read
 	_ = resp.Body.Close()
 	return answer{status: resp.StatusCode, retryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now())}, nil
 }

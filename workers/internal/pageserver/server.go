@@ -83,8 +83,8 @@ func (s *Server) Run(ctx context.Context) error {
 	}).Run(ctx)
 }
 
-// read returns an error if the claims do not name a page of a document. It ignores the body, which
-// is empty.
+// read returns the page that the claims name, or an error if they name none. It ignores the body of
+// the request, which is empty.
 func read(claims contract.PageClaims, _ []byte) (none struct{}, err error) {
 	if claims.DocumentID == "" || claims.SHA256 == "" || claims.Page < 1 {
 		err = errUnbound
@@ -118,7 +118,7 @@ func (s *Server) render(ctx context.Context, claims contract.PageClaims) (reply 
 	case err != nil:
 		return reply, fmt.Errorf("opening document: %w", err)
 	}
-	defer func() { _ = content.Close() }() // no data can be lost: the content was only read
+	defer func() { _ = content.Close() }() // ignore the error: the content was only read, so no data can be lost
 	switch {
 	case doc.SHA256 == nil || *doc.SHA256 != claims.SHA256:
 		return contract.PageReply{Failure: failedReplaced}, nil

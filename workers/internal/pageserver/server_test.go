@@ -24,7 +24,7 @@ import (
 
 const key = "6b6579736b6579736b6579736b6579736b6579736b6579736b6579736b657973"
 
-// bench is a page server with a bus that passes requests directly to it.
+// bench is a page server together with a bus that passes requests directly to it.
 type bench struct {
 	*testing.T
 	signer *secrets.Signer
@@ -42,7 +42,8 @@ func (b *bench) ServeTool(kind string, cfg bus.ToolServing, handle func(context.
 	return func(context.Context) {}, nil
 }
 
-// OpenDocument opens the documents of org_1: doc_1, which is a PDF, and doc_2, which is a text.
+// OpenDocument opens a document of the organization org_1. This organization has two documents:
+// doc_1, which is a PDF, and doc_2, which is a text.
 func (*bench) OpenDocument(_ context.Context, org, id string) (domain.Document, io.ReadSeekCloser, error) {
 	sum := "sum"
 	content := struct {
@@ -59,7 +60,7 @@ func (*bench) OpenDocument(_ context.Context, org, id string) (domain.Document, 
 	return domain.Document{ID: id, MIMEType: kind, SHA256: &sum}, content, nil
 }
 
-// Picture returns the pages 1 and 2 of a document. Page 2 has many words.
+// Picture returns page 1 or 2 of a document. Page 2 has many words.
 func (*bench) Picture(_ context.Context, content []byte, page int) (domain.PagePicture, error) {
 	p := domain.PagePicture{MIMEType: "image/png", Width: 1, Height: 1, Data: content, Words: []domain.PageWord{{Text: "a"}}}
 	switch page {

@@ -32,7 +32,8 @@ func Clean(s string) string {
 		return s
 	}
 
-	// In composed form, equal texts consist of equal bytes. The search depends on this.
+	// Compose the characters, so that equal texts consist of equal bytes. The search depends on
+	// this.
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\r\n", "\n")
 	return norm.NFC.String(strings.Map(seen, s))
 }
@@ -48,7 +49,7 @@ func plain(s string) bool {
 	return true
 }
 
-// seen returns the replacement of a character. It is the character itself, a newline, or -1 if the
+// seen returns the replacement for a character: the character itself, a newline, or -1 if the
 // character must be removed.
 func seen(r rune) rune {
 	switch {
@@ -138,8 +139,8 @@ func split(s string, maximum int) (piece, rest string) {
 		return s, ""
 	}
 
-	// The piece should be at least half full. Otherwise a text could be divided into very many
-	// pieces.
+	// The first piece should be at least half full. Otherwise a text could be divided into very
+	// many pieces.
 	head := s[:maximum]
 	at := -1
 	for _, end := range []string{"\n", ". ", "。", " "} {
@@ -155,8 +156,8 @@ func split(s string, maximum int) (piece, rest string) {
 	return strings.TrimRightFunc(s[:at], unicode.IsSpace), strings.TrimLeft(s[at:], "\n ")
 }
 
-// boundary returns the largest offset up to maximum at which a text can be divided. The offset is
-// between two characters and does not separate an accent from its letter.
+// boundary returns the largest offset up to maximum at which a text can be divided: an offset
+// between two characters that does not separate an accent from its letter.
 func boundary(s string, maximum int) int {
 	for i := maximum; i > maximum/2; i-- {
 		if !utf8.RuneStart(s[i]) {
@@ -167,8 +168,8 @@ func boundary(s string, maximum int) int {
 		}
 	}
 
-	// A text that consists only of accents has no offset that keeps each accent with its letter, so
-	// an accent is separated.
+	// In a text that consists only of accents, no offset keeps each accent with its letter. Divide
+	// between two accents.
 	for i := maximum; i > 0; i-- {
 		if utf8.RuneStart(s[i]) {
 			return i
@@ -186,7 +187,7 @@ func languageTag(s string) string {
 	return tag.String()
 }
 
-// Lines returns a text in which each line break is \n.
+// Lines returns a text with in place of each line break.
 func Lines(s string) string {
 	if !strings.Contains(s, "\r") {
 		return s

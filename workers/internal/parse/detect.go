@@ -17,7 +17,7 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// kind is the detected type of a document. note is for the person who uploaded the document.
+// kind is the detected type of a document, with a note for the person who uploaded the document.
 type kind struct{ mimeType, note string }
 
 // detect returns the type of a document. It examines the first bytes, the names in an archive and,
@@ -28,7 +28,7 @@ func detect(in Input) (kind, error) {
 		return kind{}, &document.Failure{Code: document.NoText, Message: "The document is empty."}
 	}
 
-	// A signature in the content is more reliable than the name.
+	// A signature in the content is more reliable than the document's name.
 	var is string
 	var err error
 	switch {
@@ -73,7 +73,7 @@ func isCompound(content []byte) bool {
 
 // extensionNote returns a note if the extension of a file's name contradicts the file's content.
 func extensionNote(name, is string) string {
-	// It is common for a text to have the extension of another text format, so this needs no note.
+	// Texts often have the extension of another text format, so this needs no note.
 	said, ok := extensions[extension(name)]
 	if !ok || said == is || isTextType(said) && isTextType(is) || typeNames[is] == "" {
 		return ""
@@ -81,8 +81,8 @@ func extensionNote(name, is string) string {
 	return fmt.Sprintf("The file's name suggests %s, but the file is %s and was read as such.", typeNames[said], typeNames[is])
 }
 
-// isTextType reports whether a supported format is a text format. Documents of text formats can be
-// distinguished only by their names.
+// isTextType reports whether a supported format is a text format. Documents of different text
+// formats can be distinguished only by their names.
 func isTextType(mimeType string) bool {
 	switch mimeType {
 	case HTML, Markdown, Text, CSV, TSV, JSON, JSONLines:
@@ -121,7 +121,7 @@ func detectArchive(content []byte) (string, error) {
 		return "", err
 	}
 
-	// An Office package contains a file that lists the types of its parts.
+	// An Office package contains a part that lists the types of its other parts.
 	types, err := optional(a, "[Content_Types].xml")
 	if err != nil {
 		return "", err
@@ -134,7 +134,7 @@ func detectArchive(content []byte) (string, error) {
 		}
 	}
 
-	// EPUB and OpenDocument state their type in a separate part.
+	// EPUB and OpenDocument packages state their type in a separate part.
 	declared, err := optional(a, "mimetype")
 	if err != nil {
 		return "", err
@@ -149,15 +149,15 @@ func detectArchive(content []byte) (string, error) {
 		return iwork, nil
 	}
 
-	// The library also recognizes Office formats if the main part is missing. Such documents cannot
-	// be read.
+	// The library also recognizes Office formats if the main part is missing, but such documents
+	// cannot be read.
 	if m := mimetype.Detect(content); typeNames[base(m.String())] != "" && !m.Is(DOCX) && !m.Is(PPTX) && !m.Is(XLSX) && !m.Is(EPUB) {
 		return base(m.String()), nil
 	}
 	return "application/zip", nil
 }
 
-// optional reads a part of an archive. If the part is missing, the result is empty.
+// optional returns the content of a part of an archive, or an empty one if the part is missing.
 func optional(a *pack.Archive, name string) ([]byte, error) {
 	content, err := a.Read(name)
 	if errors.Is(err, pack.ErrNoPart) {
@@ -212,8 +212,8 @@ func detectText(in Input) string {
 		return "application/postscript"
 	}
 
-	// UTF-16 and UTF-32 contain zero bytes, so these encodings are checked before zero bytes count
-	// as binary data.
+	// UTF-16 and UTF-32 texts contain zero bytes, so check these encodings before treating zero
+	// bytes as binary data.
 	wide, isWide := charset.Wide(head[:len(head)&^3])
 	if !isWide {
 		if is := base(mimetype.Detect(in.Content).String()); isBinaryType(is, head) {
@@ -244,7 +244,7 @@ func textFor(in Input, start string) string {
 }
 
 // isBinaryType reports whether a type is not text. A document of unknown type may be text in any
-// single-byte encoding, so it counts as text if it contains no zero bytes.
+// single-byte encoding, so it is considered as text if it contains no zero bytes.
 func isBinaryType(is string, head []byte) bool {
 	switch {
 	case is == "application/octet-stream":
@@ -257,9 +257,10 @@ func isBinaryType(is string, head []byte) bool {
 	}
 }
 
-// looksLikeHTML reports whether a text begins like HTML. start is the beginning in lower case.
+// looksLikeHTML reports whether a text begins like HTML. start is the beginning of the text in
+// lower case.
 func looksLikeHTML(start string) bool {
-	// An XML declaration and comments may precede the first element.
+	// An XML declaration and comments may precede the first element, so skip them.
 	if strings.HasPrefix(start, "<?xml") {
 		_, start, _ = strings.Cut(start, "?>")
 	}
@@ -280,8 +281,8 @@ func looksLikeHTML(start string) bool {
 	return false
 }
 
-// declaredType returns the type that the name's extension indicates. If there is none, it returns
-// the type that the sender declared.
+// declaredType returns the type that the extension of the document's name indicates or, if there is
+// none, the type that the sender declared.
 func declaredType(in Input) string {
 	if is := extensions[extension(in.Name)]; is != "" {
 		return is
@@ -291,7 +292,8 @@ func declaredType(in Input) string {
 		return other
 	}
 
-	// Senders declare many files as text/plain, so this type does not distinguish text formats.
+	// Senders declare many kinds of files as text/plain, so this type does not distinguish text
+	// formats.
 	if typeNames[is] != "" && isTextType(is) && is != Text {
 		return is
 	}
@@ -307,8 +309,8 @@ func base(mimeType string) string {
 	return strings.ToLower(strings.TrimSpace(is))
 }
 
-// convertible lists formats without a reader. The programs that create such documents can save them
-// in a supported format.
+// convertible lists formats that have no reader, but whose documents can be saved in a supported
+// format by the programs that create them.
 var convertible = []string{
 	"application/rtf", "application/msword", "application/vnd.ms-excel", "application/vnd.ms-powerpoint", iwork, xlsb,
 	"application/postscript", "application/vnd.ms-xpsdocument",

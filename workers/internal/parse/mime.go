@@ -24,7 +24,8 @@ var extensions = map[string]string{
 	".csv": CSV, ".tsv": TSV, ".tab": TSV, ".json": JSON, ".jsonl": JSONLines, ".ndjson": JSONLines, ".geojson": JSON,
 }
 
-// aliases maps other MIME types that some senders use to the MIME types above.
+// aliases maps other MIME types, which some senders use, to the MIME types of the supported
+// formats.
 var aliases = map[string]string{
 	"text/x-markdown": Markdown, "application/xhtml+xml": HTML, "application/csv": CSV, "application/x-csv": CSV, "text/json": JSON,
 	"application/jsonl": JSONLines, "application/x-jsonlines": JSONLines, "application/jsonlines": JSONLines, "application/ndjson": JSONLines,
@@ -74,7 +75,7 @@ var typeNames = map[string]string{
 	iwork:                                           "an iWork document",
 }
 
-// MIME types that the detection library does not support.
+// These are MIME types that the detection library does not support.
 const (
 	xlsb  = "application/vnd.ms-excel.sheet.binary.macroenabled.12"
 	iwork = "application/vnd.apple.iwork"

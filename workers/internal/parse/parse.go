@@ -11,7 +11,7 @@ import (
 	"parley/workers/internal/document"
 )
 
-// Limits bound the text that is read from a document. Zero selects the default.
+// Limits bound the text that is read from a document. A zero field has its default value.
 type Limits struct {
 	Pages  int   // default 2,000
 	Blocks int   // default 500,000
@@ -20,8 +20,8 @@ type Limits struct {
 
 // Input is a document to be read.
 type Input struct {
-	Name     string // name that the sender gave; used only to distinguish text formats
-	MIMEType string // type that the sender declared; Parse replaces it with the detected type
+	Name     string // the document's name, given by the sender; used only to distinguish text formats
+	MIMEType string // the type that the sender declared; Parse replaces it with the detected type
 	Charset  string // the encoding that the sender declared, or ""; Parse sets it from MIMEType
 	Content  []byte
 	Limits   Limits

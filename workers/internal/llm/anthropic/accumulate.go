@@ -24,7 +24,7 @@ type accumulator struct {
 	output tokens
 }
 
-// tokens is a token count. It also stores whether the provider has sent the count.
+// tokens is a token count, together with the information whether the provider has sent it.
 type tokens struct {
 	n     int64
 	known bool
@@ -42,8 +42,8 @@ type block struct {
 	sealed   thinkingBlock // the signature of a thought, or redacted data
 }
 
-// Kinds of blocks that are processed. Blocks of all other kinds belong to tools that the provider
-// itself executes. Parley never enables such tools.
+// These are the kinds of blocks that are processed. Blocks of other kinds belong to tools that the
+// provider itself executes, which Parley never enables.
 const (
 	kindText     = "text"
 	kindThinking = "thinking"
@@ -77,8 +77,8 @@ func (a *accumulator) add(event sdk.MessageStreamEventUnion, emit func(llm.Delta
 	return nil
 }
 
-// addUsage sets the number of input tokens. It includes the tokens that were read from and written
-// to the cache.
+// addUsage sets the number of input tokens. The number includes the tokens that were read from the
+// cache and those that were written to it.
 func (a *accumulator) addUsage(known bool, u sdk.Usage) {
 	if known && u.JSON.InputTokens.Valid() {
 		a.input = tokens{max(u.InputTokens, 0) + max(u.CacheCreationInputTokens, 0) + max(u.CacheReadInputTokens, 0), true}
@@ -104,7 +104,7 @@ func (a *accumulator) start(event sdk.MessageStreamEventUnion, emit func(llm.Del
 		return llm.NewError(llm.KindBadResponse, fmt.Errorf("block %d starts twice", event.Index))
 	}
 
-	// Store blocks of unknown kinds, too, so that their later events find them.
+	// Store blocks of unknown kinds as well, so that their later events find a block.
 	b := &block{index: event.Index, kind: content.Type}
 	a.blocks = append(a.blocks, b)
 	switch content.Type {
@@ -170,12 +170,12 @@ func (a *accumulator) response(model string, req llm.Request) (llm.Response, err
 	}
 	cut := r.StopReason == llm.StopLength && answers
 
-	// Every call must be complete, because a truncated call must not be executed.
+	// Every call must be complete, because an incomplete call must not be executed.
 	var thoughts []thinkingBlock
 	for _, b := range a.blocks {
 		switch {
 		case b.kind == kindToolUse && cut:
-			r.Text = llm.CleanText(b.arguments()) // the beginning of the answer, which is never executed
+			r.Text = llm.CleanText(b.arguments()) // the beginning of the answer; it is text and never executed
 		case b.kind == kindToolUse && !b.ended:
 			return llm.Response{}, llm.NewError(llm.KindTruncated, errors.New("a tool call is incomplete"))
 		case b.kind == kindToolUse && b.name == "":
@@ -196,8 +196,8 @@ func (a *accumulator) response(model string, req llm.Request) (llm.Response, err
 	return r, nil
 }
 
-// arguments returns the arguments as the model wrote them. If pieces arrived after the start of the
-// block, it ignores the arguments at the start.
+// arguments returns the arguments as the model wrote them. If pieces have arrived after the event
+// that started the block, arguments ignores the arguments in that event.
 func (b *block) arguments() string {
 	if b.args.Len() > 0 {
 		return b.args.String()
@@ -217,7 +217,7 @@ func (a *accumulator) answers(req llm.Request) bool {
 func (a *accumulator) stopReason(answers bool) (llm.StopReason, error) {
 	switch a.stop {
 	case sdk.StopReasonRefusal:
-		if a.text.Len() == 0 || a.calls > 0 { // the answer has no text, or it stopped within a tool call
+		if a.text.Len() == 0 || a.calls > 0 { // the answer contains no text, or the provider stopped it within a tool call
 			return "", llm.NewError(llm.KindFiltered, nil)
 		}
 		return llm.StopFiltered, nil
@@ -259,7 +259,7 @@ func (a *accumulator) usage(req llm.Request, r *llm.Response) llm.Usage {
 		return u
 	}
 
-	// Without an estimate, the limits on tokens would not apply to a server that sends no counts.
+	// Without estimates, the limits on tokens would not apply if a server sends no counts.
 	estimate := remote.EstimateUsage(req, r)
 	if !a.input.known {
 		u.InputTokens = estimate.InputTokens

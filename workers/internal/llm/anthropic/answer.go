@@ -7,8 +7,8 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// answerTool is the name of a tool. Its arguments are the answer of a model that must match a
-// schema. The protocol has no JSON mode that can be combined with other tools.
+// answerTool is the name of the tool whose arguments are the model's answer if the answer must
+// match a schema. The protocol has no JSON mode that can be combined with other tools.
 const answerTool = domain.AnswerTool
 
 // answerSpec returns the specification of answerTool. Its arguments have the schema of the

@@ -25,7 +25,7 @@ type Config struct {
 	Dial remote.Dial
 }
 
-// Provider returns models of one server. It is safe for concurrent use.
+// Provider provides the models of one server. It is safe for concurrent use.
 type Provider struct {
 	messages sdk.MessageService
 	models   sdk.ModelService
@@ -68,8 +68,8 @@ func New(cfg Config) (*Provider, error) {
 // Close closes idle connections. Running calls continue.
 func (p *Provider) Close() { p.client.CloseIdleConnections() }
 
-// Model returns a model by its name on the server, such as "claude-sonnet-5-5". If the server does
-// not have the model, only a call fails.
+// Model returns a model by its name on the server, such as "claude-sonnet-5-5". It does not check
+// that the server has the model; if not, calls of the model fail.
 func (p *Provider) Model(name string) (llm.Model, error) {
 	if !remote.ModelName(name) {
 		return nil, llm.UnknownModel("anthropic/" + name)
@@ -100,7 +100,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 		return llm.Response{}, llm.NewUnused(llm.KindInvalid, err)
 	}
 
-	// From here on, the watch cancels the call when a time limit is exceeded.
+	// From here on, the watch cancels the call if a time limit is exceeded.
 	callCtx, watch := remote.StartWatch(ctx, m.provider.limits)
 	defer watch.Stop()
 
@@ -117,7 +117,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 	// error.
 	var acc accumulator
 	for watch.Resume(); stream.Next(); watch.Resume() {
-		watch.Pause() // the time limits do not count the time that emit takes
+		watch.Pause() // the time that emit takes does not count towards the time limits
 		if err := acc.add(stream.Current(), emit); err != nil {
 			return llm.Response{}, err
 		}

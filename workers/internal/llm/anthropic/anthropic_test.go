@@ -68,7 +68,8 @@ type sent struct {
 	Thinking json.RawMessage   `json:"thinking"`
 }
 
-// shape formats the roles of a request's messages, with the kinds of the blocks in each message.
+// shape returns the roles of a request's messages and the kinds of the blocks in each message, as
+// text.
 func (s sent) shape() string {
 	var b strings.Builder
 	for _, m := range s.Messages {
@@ -105,7 +106,7 @@ func send(t *testing.T, model string, req llm.Request) sent {
 	return s
 }
 
-// TestWire checks requests in the form in which the server receives them.
+// TestWire checks the form in which the server receives requests.
 func TestWire(t *testing.T) {
 	t.Parallel()
 	req := llmtest.Request()
@@ -144,8 +145,8 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// TestAnyPromptIsSent sends unusual prompts, which callers and models of other providers can
-// produce. The stub rejects the same prompts as the real API.
+// TestAnyPromptIsSent checks that unusual prompts, which callers and models of other providers can
+// produce, are sent in a valid form. The stub rejects the same prompts as the real API.
 func TestAnyPromptIsSent(t *testing.T) {
 	t.Parallel()
 	result := func(id string) llm.Message {
@@ -179,7 +180,8 @@ func TestAnyPromptIsSent(t *testing.T) {
 	}
 }
 
-// TestThinkingGoesBack checks that thinking is sent back only to the model that wrote it.
+// TestThinkingGoesBack checks that a model's thinking is sent back to this model, but not to other
+// models.
 func TestThinkingGoesBack(t *testing.T) {
 	t.Parallel()
 	recorded := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -246,7 +248,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestScript makes calls to a server that follows a script.
+// TestScript checks the responses to calls of a server that follows a script.
 func TestScript(t *testing.T) {
 	t.Parallel()
 	stub := anthropicstub.New()

@@ -91,7 +91,7 @@ func kindFor(status int, kind, message string) llm.Kind {
 	}
 }
 
-// isQuota reports whether the message of an "invalid request" error refers to a quota.
+// isQuota reports whether the message of an invalid_request_error means that a quota is used up.
 func isQuota(message string) bool {
 	return strings.Contains(message, "credit balance") || strings.Contains(message, "usage limits")
 }
@@ -103,7 +103,7 @@ func isContextLength(message string) bool {
 		strings.Contains(message, "context window")
 }
 
-// detail is the part of an error body that describes the error.
+// detail contains the fields of an error body that describe the error.
 type detail struct {
 	Error struct {
 		Type    string `json:"type"`

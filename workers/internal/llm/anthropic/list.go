@@ -9,8 +9,7 @@ import (
 	"parley/workers/internal/llm/remote"
 )
 
-// maxPage is the maximum number of models on the first page of the list. Further pages are not
-// read.
+// maxPage is the maximum number of models on a page of the list. Only the first page is read.
 const maxPage = 100
 
 // Models returns the names of the newest models that the server lists.

@@ -27,8 +27,8 @@ func (m *Model) params(req llm.Request) (sdk.MessageNewParams, error) {
 		p.System = []sdk.TextBlockParam{{Text: req.System}}
 	}
 	if m.size.adaptive {
-		// The model always thinks. Request summaries of its thoughts, so that chunks arrive while
-		// it thinks. Then a stream without chunks has stalled.
+		// This model always thinks. Request summaries of its thoughts, so that chunks arrive while
+		// it thinks. A stream without chunks can then be treated as stalled.
 		p.Thinking.OfAdaptive = &sdk.ThinkingConfigAdaptiveParam{Display: sdk.ThinkingConfigAdaptiveDisplaySummarized}
 	}
 
@@ -37,8 +37,8 @@ func (m *Model) params(req llm.Request) (sdk.MessageNewParams, error) {
 		if err != nil {
 			return p, err
 		}
-		// Append to the previous message of the same role: the results of all tool calls of a turn
-		// must be in one message, and roles should alternate.
+		// Append the content to the previous message if it has the same role. The results of all
+		// tool calls of a turn must be in one message, and roles should alternate.
 		if last := len(p.Messages) - 1; last >= 0 && p.Messages[last].Role == role {
 			p.Messages[last].Content = append(p.Messages[last].Content, blocks...)
 			continue
@@ -65,7 +65,8 @@ func (m *Model) params(req llm.Request) (sdk.MessageNewParams, error) {
 
 // addAnswerTool adds the tool for an answer with a schema to the tools of the request. If there is
 // no other tool that the model may call, the model must call the answer tool. If the model must
-// call another tool, the answer tool is not offered, because a call of it would suffice.
+// call another tool, the answer tool is not offered, because the model could call the answer tool
+// instead.
 func (m *Model) addAnswerTool(p *sdk.MessageNewParams, req *llm.Request) {
 	// A model that always thinks rejects a choice that forces a call, so this model may choose
 	// freely.
@@ -161,8 +162,8 @@ func callID(id string) string {
 	return "call_" + hex.EncodeToString(sum[:12])
 }
 
-// toolName returns a tool's name in a form that the protocol accepts. A model may have invented the
-// name.
+// toolName returns a tool's name in a form that the protocol accepts. The model may have invented a
+// tool with an invalid name.
 func toolName(name string) string {
 	if name == "" {
 		return "_"
@@ -171,9 +172,9 @@ func toolName(name string) string {
 	return name[:min(len(name), 64)]
 }
 
-// newTool describes a tool for the provider. If eager is true, Anthropic's service sends arguments
-// while the model writes them. Otherwise it sends long arguments only when they are complete, and
-// until then the stream seems to have stalled.
+// newTool describes a tool for the provider. If eager is true, Anthropic's service sends the
+// arguments of a call while the model writes them. Otherwise it sends long arguments only when they
+// are complete, and the stream seems to stall until then.
 func newTool(spec llm.ToolSpec, eager bool) (sdk.ToolUnionParam, error) {
 	schema, err := inputSchema(spec.Schema)
 	if err != nil {
@@ -190,8 +191,8 @@ func newTool(spec llm.ToolSpec, eager bool) (sdk.ToolUnionParam, error) {
 }
 
 // inputSchema converts a JSON Schema to the form that the protocol accepts: the type is object, and
-// the top level has no alternatives such as anyOf. Before the call is executed, its arguments are
-// validated against the original schema.
+// the top level has no alternatives such as anyOf. The arguments of a call are validated against
+// the original schema before the call is executed.
 func inputSchema(raw json.RawMessage) (json.RawMessage, error) {
 	schema := map[string]json.RawMessage{}
 	if len(raw) > 0 {
@@ -207,5 +208,5 @@ func inputSchema(raw json.RawMessage) (json.RawMessage, error) {
 	for _, key := range []string{"oneOf", "anyOf", "allOf"} {
 		delete(schema, key)
 	}
-	return json.Marshal(schema) // a raw message preserves the numbers and the order of members in nested values
+	return json.Marshal(schema) // a raw message preserves the numbers and the order of the members in nested values
 }

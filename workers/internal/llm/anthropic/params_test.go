@@ -57,8 +57,9 @@ func TestNamesOfOtherAlphabets(t *testing.T) {
 	}
 }
 
-// TestAnAnswerToolCarriesTheSchema checks the tool whose arguments are an answer that must match a
-// schema. If there are no other tools, the model must call it.
+// TestAnAnswerToolCarriesTheSchema checks the request for an answer that must match a schema. It
+// contains a tool whose arguments are the answer. If there are no other tools, the model must call
+// this tool.
 func TestAnAnswerToolCarriesTheSchema(t *testing.T) {
 	t.Parallel()
 	schema := json.RawMessage(`{"type":"object","properties":{"a":{"type":"integer"}}}`)
@@ -85,8 +86,9 @@ func TestAnAnswerToolCarriesTheSchema(t *testing.T) {
 		}
 	}
 
-	// The arguments of the call to the answer tool are the answer. If the model also calls other
-	// tools, that call is dropped, because the model answers again after their results.
+	// The arguments of the call of the answer tool are the answer. If the model also calls other
+	// tools, the call of the answer tool is dropped, because the model answers again after their
+	// results.
 	r := llm.Response{Text: "so", StopReason: llm.StopToolCalls, ToolCalls: []llm.ToolCall{{ID: "1", Name: answerTool, Arguments: json.RawMessage(`{"a":1}`)}}}
 	if useAnswer(&r); r.Text != `{"a":1}` || r.StopReason != llm.StopEnd || r.ToolCalls != nil {
 		t.Errorf("answer %+v", r)
@@ -97,8 +99,8 @@ func TestAnAnswerToolCarriesTheSchema(t *testing.T) {
 	}
 }
 
-// TestACallOfTheAnswerToolIsTheAnswerOfASchema returns a call of a tool with the name of the answer
-// tool. The call is the answer only if the request has a schema.
+// TestACallOfTheAnswerToolIsTheAnswerOfASchema checks a call of a tool that has the name of the
+// answer tool. The call is the answer only if the request has a schema.
 func TestACallOfTheAnswerToolIsTheAnswerOfASchema(t *testing.T) {
 	t.Parallel()
 	for output, want := range map[string]string{
@@ -149,8 +151,9 @@ func TestToolChoiceWithASchema(t *testing.T) {
 	}
 }
 
-// TestATruncatedAnswerWithASchema checks answers that the output limit cut off inside a call. An
-// answer with a schema is text that is not complete. A call of another tool is an error.
+// TestATruncatedAnswerWithASchema checks responses that the output limit cut off inside a tool
+// call. If the call is the answer, its incomplete text is returned. If the call is of another tool,
+// Stream returns an error.
 func TestATruncatedAnswerWithASchema(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -6,11 +6,11 @@ import "strings"
 type size struct {
 	context  int
 	output   int64 // maximum output in tokens; 0 if unknown
-	adaptive bool  // the model decides itself when to think, and can stream its thoughts
+	adaptive bool  // the model itself decides when to think, and can stream its thoughts
 }
 
-// usualOutput is the default limit of an answer in output tokens. A longer answer would exceed the
-// time limit of a call.
+// usualOutput is the default limit of an answer in output tokens, for models that allow longer
+// answers. These would exceed the time limit of a call.
 const usualOutput = 32_000
 
 // unknownOutput is the default limit of an answer for unknown models. It is the smallest output
@@ -18,8 +18,8 @@ const usualOutput = 32_000
 const unknownOutput = 8_192
 
 // sizeFor returns the published size of a model. It uses the first prefix in the table that matches
-// the model's name. If the size is too large and a prompt is rejected, the agent loop shortens the
-// prompt.
+// the model's name. If the size in the table is too large and the provider rejects a prompt, the
+// agent loop shortens the prompt.
 func sizeFor(name string) size {
 	sizes := []struct {
 		prefix string

@@ -23,8 +23,8 @@ type thinkingBlock struct {
 }
 
 // writeThinking returns an answer's thinking blocks as JSON for storage. It returns nil if there
-// are no blocks, or if storage would change them. The provider rejects changed blocks, but it
-// accepts a message without them.
+// are no blocks, or if the blocks cannot be stored unchanged. The provider rejects changed blocks,
+// but it accepts a message without blocks.
 func writeThinking(model string, blocks []thinkingBlock) json.RawMessage {
 	if len(blocks) == 0 {
 		return nil

@@ -19,8 +19,8 @@ const (
 	// with one call. It is longer than the agent loop's own retry delays, so rejected runs are
 	// requeued.
 	probeTime = 2 * time.Second
-	// maxCircuits is the maximum number of breakers. Without it, callers could create any number of
-	// them, because they choose the names of models.
+	// maxCircuits is the maximum number of breakers. Callers choose the names of models, so without
+	// this limit they could create any number of breakers.
 	maxCircuits = 1024
 )
 
@@ -39,7 +39,7 @@ func New(next llm.Provider) *Provider {
 	return &Provider{next: next, circuits: make(map[string]*circuit)}
 }
 
-// Model returns a model of the wrapped provider. All models of the same name share one breaker.
+// Model returns a model of the wrapped provider. All models with the same name share one breaker.
 func (p *Provider) Model(name string) (llm.Model, error) {
 	m, err := p.next.Model(name)
 	if err != nil {
@@ -126,8 +126,8 @@ func isExcluded(err error) bool {
 	return err != nil && !errors.As(err, &e)
 }
 
-// refusal returns the error of a call that the breaker rejects. Runs are retried less often if
-// answers are truncated than if the provider is down, so the two cases have different kinds.
+// refusal returns the error of a call that the breaker rejects. Its kind depends on the last fault,
+// because runs are retried less often after truncated answers than while a provider is down.
 func (c *circuit) refusal(cause error) *llm.Error {
 	kind := llm.KindUnavailable
 	if c.broken.Load() {

@@ -26,8 +26,8 @@ func (p provider) Model(name string) (llm.Model, error) {
 	return nil, llm.UnknownModel(name)
 }
 
-// failing is a model that counts its calls. Each call returns the model's error, or succeeds if
-// there is none.
+// failing is a model that counts its calls. Each call returns the model's error or, if that is nil,
+// succeeds.
 type failing struct {
 	err   error
 	calls int
@@ -58,7 +58,7 @@ func call(t *testing.T, p llm.Provider, name string) *llm.Error {
 	return e
 }
 
-// fail calls the model "m" several times, and checks that each call fails.
+// fail calls the model "m" the given number of times, and checks that each call fails.
 func fail(t *testing.T, p llm.Provider, calls int) {
 	t.Helper()
 	for range calls {
@@ -156,7 +156,7 @@ func TestOneProbeAtATime(t *testing.T) {
 		if e := call(t, p, "m"); e == nil || e.RetryAfter != 2*time.Second || len(m.Requests()) != 6 {
 			t.Errorf("during a probe: %+v after %d calls", e, len(m.Requests()))
 		}
-		giveUp() // a canceled call does not show whether the provider works, so the breaker lets the next call through as well
+		giveUp() // a cancelled call does not show whether the provider works, so the breaker also lets the next call through
 		synctest.Wait()
 		begun, stop := context.WithCancel(t.Context())
 		go probe(begun)

@@ -19,7 +19,7 @@ const promptly = 5 * time.Second
 type Subject struct {
 	// New returns a model that answers any question with text and without tool calls.
 	New func(t *testing.T) llm.Model
-	// Deterministic reports that equal requests always have equal answers.
+	// Deterministic reports whether equal requests always have equal answers.
 	Deterministic bool
 	// NewSlow returns a model that emits some text and then waits until it is cancelled. NewSlow is
 	// nil if the implementation has no such model.
@@ -58,7 +58,7 @@ func Request() llm.Request {
 	}
 }
 
-// outcome is the result of one call, with the deltas that the call emitted.
+// outcome is the result of one call, together with the deltas that the call has emitted.
 type outcome struct {
 	res    llm.Response
 	err    error
@@ -78,7 +78,8 @@ func call(ctx context.Context, m llm.Model, each func(n int)) outcome {
 	return out
 }
 
-// deltas checks that the concatenated deltas are the text of the answer, and that none is empty.
+// deltas checks that the concatenated deltas are the text of the answer, and that no delta is
+// empty.
 func (s Subject) deltas(t *testing.T) {
 	t.Parallel()
 	out := call(t.Context(), s.New(t), nil)
@@ -137,11 +138,11 @@ func (s Subject) cancelStreaming(t *testing.T) {
 	}
 }
 
-// cancelWaiting cancels a call that has emitted text and waits. The call must return promptly.
+// cancelWaiting cancels a call that has emitted text and then waits. The call must return promptly.
 func (s Subject) cancelWaiting(t *testing.T) {
 	t.Parallel()
 	if s.NewSlow == nil {
-		return // if the implementation has no model that waits, this test does not apply
+		return // not applicable, because the implementation has no model that waits
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
@@ -184,7 +185,7 @@ func (s Subject) concurrent(t *testing.T) {
 	group.Wait()
 }
 
-// requestUntouched checks that a call does not change its request.
+// requestUntouched checks that a call does not change the request that it receives.
 func (s Subject) requestUntouched(t *testing.T) {
 	t.Parallel()
 	req := Request()

@@ -48,7 +48,7 @@ func New(registry prometheus.Registerer, content bool) (*Observer, error) {
 // Provider returns a provider that records the calls of its models. name is the value of the label
 // "provider".
 func (o *Observer) Provider(name string, p llm.Provider) llm.Provider {
-	o.calls.WithLabelValues(name, "completed") // create the time series, so that they begin at 0
+	o.calls.WithLabelValues(name, "completed") // creates the time series, so that they begin at 0
 	o.seconds.WithLabelValues(name)
 	o.first.WithLabelValues(name)
 	o.tokens.WithLabelValues(name, "input")
@@ -56,7 +56,7 @@ func (o *Observer) Provider(name string, p llm.Provider) llm.Provider {
 	return &provider{Provider: p, observer: o, name: name}
 }
 
-// provider wraps the models of another provider for observation.
+// provider wraps another provider and observes the calls of its models.
 type provider struct {
 	llm.Provider
 	observer *Observer
@@ -72,7 +72,7 @@ func (p *provider) Model(name string) (llm.Model, error) {
 	return &model{Model: m, observer: p.observer, provider: p.name, name: cmp.Or(name, p.name)}, nil
 }
 
-// model records each call of the model that it wraps.
+// model wraps another model and records each of its calls.
 type model struct {
 	llm.Model
 	observer *Observer
@@ -98,10 +98,10 @@ func (m *model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 	return res, err
 }
 
-// record records the outcome of a call in the metrics and in its span. A separate function keeps its
-// variables off the stack of the call.
+// record records the outcome of a call in the metrics and in its span. It is a separate function,
+// so that its variables do not occupy the stack during the call.
 func (m *model) record(ctx context.Context, span tracing.Span, took, first time.Duration, res *llm.Response, err error) {
-	// Count failed calls, but do not include them in the durations of answered calls.
+	// Count failed calls, but exclude them from the durations, which are those of answered calls.
 	outcome := outcomeFor(ctx, err)
 	m.observer.calls.WithLabelValues(m.provider, outcome).Inc()
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// one is a provider with a single model. If the name of the model asks for a failure, its calls
-// fail.
+// one is a provider with a single model. The calls of the model fail if its name asks for a
+// failure.
 type one struct{ name string }
 
 // Model returns a model with the given name.
@@ -57,7 +57,7 @@ func ask(t *testing.T, o *Observer, name string) sdk.ReadOnlySpan {
 	return recorder.Ended()[0]
 }
 
-// attributes returns the attributes of a span as JSON.
+// attributes returns the attributes of a span, encoded as JSON.
 func attributes(t *testing.T, span sdk.ReadOnlySpan) string {
 	t.Helper()
 	values := map[string]any{}

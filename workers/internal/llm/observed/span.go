@@ -7,7 +7,7 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// begin sets the attributes of the request on the span.
+// begin sets the attributes of a model call's request on the span of the call.
 func (m *model) begin(span tracing.Span, req *llm.Request) {
 	if !span.On() {
 		return
@@ -29,7 +29,7 @@ func (m *model) begin(span tracing.Span, req *llm.Request) {
 	}
 }
 
-// end sets the attributes of the response on the span.
+// end sets the attributes of a model call's response on the span of the call.
 func (m *model) end(span tracing.Span, res *llm.Response) {
 	if !span.On() {
 		return
@@ -45,7 +45,7 @@ func (m *model) end(span tracing.Span, res *llm.Response) {
 	}
 }
 
-// finish maps stop reasons to the finish reasons in OpenTelemetry's conventions.
+// finish maps stop reasons to the finish reasons of OpenTelemetry's conventions.
 var finish = map[llm.StopReason]string{
 	llm.StopEnd: "stop", llm.StopToolCalls: "tool_call", llm.StopLength: "length", llm.StopFiltered: "content_filter",
 }
@@ -66,7 +66,7 @@ type part struct {
 	Response  json.RawMessage `json:"response,omitempty"`
 }
 
-// messages converts a prompt to the form of OpenTelemetry's attribute for input messages.
+// messages converts a prompt to the value of OpenTelemetry's attribute for input messages.
 func messages(prompt []llm.Message) []message {
 	out := make([]message, len(prompt))
 	for i, m := range prompt {
@@ -85,7 +85,7 @@ func parts(m llm.Message) []part {
 		list = append(list, part{Type: "text", Content: string(m.Data)})
 	}
 
-	for _, a := range m.Attachments { // the attribute contains only the names of files, because their contents would be too large
+	for _, a := range m.Attachments { // only the names of files, because their contents would be too large for an attribute
 		list = append(list, part{Type: "file", Name: a.Name})
 	}
 	for _, c := range m.ToolCalls {
@@ -97,7 +97,7 @@ func parts(m llm.Message) []part {
 	return list
 }
 
-// written returns a value as JSON, or "" if it cannot be marshaled.
+// written returns a value encoded as JSON, or "" if it cannot be encoded.
 func written(v any) string {
 	raw, err := json.Marshal(v)
 	if err != nil {

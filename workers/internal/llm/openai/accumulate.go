@@ -9,8 +9,8 @@ import (
 )
 
 // accumulator assembles an answer from the chunks of a stream. openai-go's accumulator is not
-// usable: it rejects streams whose chunks have different ids, it returns unfinished calls, and it
-// merges parallel calls if a server gives all of them the index 0.
+// usable for three reasons. It rejects streams whose chunks have different ids. It returns
+// unfinished calls. It merges parallel calls if a server gives all of them the index 0.
 type accumulator struct {
 	text     strings.Builder
 	calls    []partialCall
@@ -40,7 +40,7 @@ func (a *accumulator) add(c *chunk, emit func(llm.Delta)) error {
 			continue
 		}
 		a.addText(choice.Delta.Content, emit)
-		a.addText(choice.Delta.Refusal, emit) // a refusal is an answer in the model's own words
+		a.addText(choice.Delta.Refusal, emit) // a refusal is also an answer in the model's own words
 		for j := range choice.Delta.ToolCalls {
 			if err := a.addCall(&choice.Delta.ToolCalls[j]); err != nil {
 				return err
@@ -116,7 +116,7 @@ func (a *accumulator) response(model string, req llm.Request) (llm.Response, err
 		r.StopReason = llm.StopToolCalls
 	}
 
-	// Parse the arguments only now, because a part of them is not valid JSON.
+	// Parse the arguments only here, because an incomplete part of them is not valid JSON.
 	for i := range a.calls {
 		c := &a.calls[i]
 		if c.name == "" {

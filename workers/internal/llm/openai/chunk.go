@@ -8,8 +8,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// chunk contains the fields of a chunk that are used. The SDK's own type decodes every field and
-// keeps its source, which costs several times as much for each piece of an answer.
+// chunk contains those fields of a chunk that this package uses. The SDK's own type decodes every
+// field and keeps its source, which costs several times as much for each piece of an answer.
 type chunk struct {
 	Error   jsontext.Value `json:"error"` // set if the event is an error and not a chunk
 	Choices []choice       `json:"choices"`
@@ -40,15 +40,15 @@ type callPiece struct {
 	} `json:"function"`
 }
 
-// decodeChunk decodes a chunk into c. All fields of c must be zero, except that c.Choices may have
-// a capacity, which is reused.
+// decodeChunk decodes a chunk into c. All fields of c must be zero, except that the memory of
+// c.Choices is reused if it has a capacity.
 func decodeChunk(data []byte, c *chunk) error {
 	if jsonv2.Unmarshal(data, c) == nil {
 		return nil
 	}
 
-	// Fall back to the older decoder, which ignores fields of an unexpected type. Some servers send
-	// such fields, for example a list of thoughts as the content.
+	// If this fails, use the decoder of encoding/json, which ignores fields of an unexpected type.
+	// Some servers send such fields, for example a list of thoughts as the content.
 	*c = chunk{}
 	err := json.Unmarshal(data, c)
 	if _, ignored := errors.AsType[*json.UnmarshalTypeError](err); ignored {

@@ -11,8 +11,8 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// StatusError classifies an error response by its HTTP status and its body. It can be used for any
-// service with OpenAI's protocol.
+// StatusError classifies an error response by its HTTP status and its body. Packages for other
+// services with OpenAI's protocol use it, too.
 func StatusError(status int, body []byte) *llm.Error { return fromStatus(status, body) }
 
 // fromStatus classifies an HTTP error response by its status and its body.
@@ -35,8 +35,8 @@ func fromEvent(err error) *llm.Error {
 
 	d := readDetail(event.data)
 
-	// Some servers send the HTTP status as the code. If the code is not a number, use the error
-	// type.
+	// Some servers send the HTTP status as the code. If the code is not a number, use the type of
+	// the error.
 	status, err := strconv.Atoi(d.word())
 	if err != nil {
 		status = http.StatusInternalServerError
@@ -75,8 +75,8 @@ func readDetail(body []byte) detail {
 // word returns the code as text. The code may be a JSON string or a number.
 func (d detail) word() string { return strings.Trim(string(d.Code), `"`) }
 
-// code returns the code and the type of an error as one text, in which the function kind looks for
-// known words.
+// code returns the code and the type of an error as one text, in which the function kind searches
+// for known words.
 func (d detail) code() string { return d.word() + " " + d.Type }
 
 // kind returns the kind of a failure. It uses the HTTP status, the error code and the error

@@ -8,7 +8,7 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// newUserMessage converts a user message. Its images follow its text, in order.
+// newUserMessage converts a user message. The images of the message follow its text, in order.
 func newUserMessage(m llm.Message) sdk.ChatCompletionMessageParamUnion {
 	images := m.Images()
 	if len(images) == 0 {

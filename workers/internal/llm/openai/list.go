@@ -10,7 +10,7 @@ import (
 )
 
 // Models returns the names of the server's models. OpenAI's own service lists all of its models, so
-// Models omits those that cannot answer chats, as far as their names show this.
+// Models omits those whose names show that they cannot answer chats.
 func (p *Provider) Models(ctx context.Context) (names []string, err error) {
 	page, err := p.models.List(ctx)
 	if err != nil {
@@ -24,8 +24,8 @@ func (p *Provider) Models(ctx context.Context) (names []string, err error) {
 	return names, nil
 }
 
-// answersChats reports whether a model of OpenAI's own service answers chats with text. It can only
-// judge by the model's name.
+// answersChats reports whether a model of OpenAI's own service answers chats with text, judging by
+// the name of the model.
 func answersChats(name string) bool {
 	in := func(words []string, holds func(string, string) bool) bool {
 		return slices.ContainsFunc(words, func(word string) bool { return holds(name, word) })

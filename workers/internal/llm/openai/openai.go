@@ -26,7 +26,7 @@ type Config struct {
 	Dial remote.Dial
 }
 
-// Provider returns models of one server. It is safe for concurrent use.
+// Provider provides the models of one server. It is safe for concurrent use.
 type Provider struct {
 	chat     sdk.ChatCompletionService
 	models   sdk.ModelService
@@ -64,8 +64,8 @@ func New(cfg Config) (*Provider, error) {
 // Close closes idle connections. Running calls continue.
 func (p *Provider) Close() { p.client.CloseIdleConnections() }
 
-// Model returns a model by its name on the server, such as "gpt-5-mini". If the server does not
-// have the model, only a call fails.
+// Model returns a model by its name on the server, such as "gpt-5-mini". It does not check that the
+// server has the model; if not, calls of the model fail.
 func (p *Provider) Model(name string) (llm.Model, error) {
 	if !remote.ModelName(name) {
 		return nil, llm.UnknownModel("openai/" + name)
@@ -89,7 +89,7 @@ func (m *Model) Info() llm.Info { return m.info }
 
 // Stream makes one call of Chat Completions and streams the answer; see [llm.Model].
 func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (llm.Response, error) {
-	// From here on, the watch cancels the call when a time limit is exceeded.
+	// From here on, the watch cancels the call if a time limit is exceeded.
 	callCtx, watch := remote.StartWatch(ctx, m.provider.limits)
 	defer watch.Stop()
 
@@ -109,7 +109,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 	// error.
 	var acc accumulator
 	for watch.Resume(); stream.Next(); watch.Resume() {
-		watch.Pause() // the time limits do not count the time that emit takes
+		watch.Pause() // the time that emit takes does not count towards the time limits
 		if err := acc.add(stream.Current(), emit); err != nil {
 			return llm.Response{}, err
 		}
@@ -125,8 +125,8 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 	return acc.response(m.info.Name, req)
 }
 
-// open starts the call for a request. It is not part of Stream, because the parameters take 4 KiB
-// and would otherwise stay on the stack of Stream while the answer arrives.
+// open starts the call for a request. It is a separate function, because the parameters take 4 KiB,
+// which would otherwise stay on the stack of Stream while the answer arrives.
 func (m *Model) open(ctx context.Context, req *llm.Request, res **http.Response) (*chunkStream, error) {
 	params, err := newParams(m.name, *req, m.provider.official)
 	if err != nil {

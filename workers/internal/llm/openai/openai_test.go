@@ -18,7 +18,7 @@ import (
 	"parley/workers/internal/llm/openai"
 )
 
-// TestWire checks requests in the form in which the server receives them.
+// TestWire checks the form in which the server receives requests.
 func TestWire(t *testing.T) {
 	t.Parallel()
 	stub := openaistub.New()

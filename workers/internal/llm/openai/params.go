@@ -115,7 +115,8 @@ func newTool(spec llm.ToolSpec) (sdk.ChatCompletionToolUnionParam, error) {
 		f.Description = param.NewOpt(spec.Description)
 	}
 	if len(spec.Schema) > 0 {
-		// Raw values preserve the numbers in the schema and the order of nested members.
+		// Raw values preserve the numbers in the schema and the order of the members in nested
+		// objects.
 		var schema map[string]json.RawMessage
 		if err := json.Unmarshal(spec.Schema, &schema); err != nil {
 			return sdk.ChatCompletionToolUnionParam{}, fmt.Errorf("reading schema of tool %s: %w", spec.Name, err)

@@ -26,8 +26,8 @@ func setSettings(p *sdk.ChatCompletionNewParams, s domain.ModelSettings) {
 		p.Stop.OfStringArray = s.Stop
 	}
 
-	// Servers reject the parameter parallel_tool_calls if there are no tools. Some models reject it
-	// even if it has its default value, true.
+	// Servers reject the parameter parallel_tool_calls if there are no tools. Some models reject
+	// this parameter even if it has its default value, true.
 	if s.ParallelToolCalls != nil && !*s.ParallelToolCalls && len(p.Tools) > 0 {
 		p.ParallelToolCalls = param.NewOpt(false)
 	}

@@ -17,13 +17,13 @@ const (
 	maxLine     = 32 << 20 // maximum length of a line in bytes; the limit on the whole response is usually lower
 
 	// endTime is the maximum time for which the stream waits for the end of the response after the
-	// last event. If the end arrives in time, another call can use the connection.
+	// last event. If the end arrives in time, the connection can be reused for another call.
 	endTime = 100 * time.Millisecond
 )
 
 // chunkStream reads the chunks of an answer. It replaces the SDK's own stream, which allocates each
-// event and parses it three times. That took two thirds of a worker's time for a piece of an
-// answer.
+// event and parses it three times. The SDK's stream took two thirds of the time that a worker needs
+// for a piece of an answer.
 type chunkStream struct {
 	body    io.ReadCloser
 	lines   *bufio.Scanner
@@ -38,8 +38,8 @@ type eventError struct{ data []byte }
 
 func (*eventError) Error() string { return "the stream contains an error event" }
 
-// stream makes the call and returns the chunks of the answer. It stores the response in res if
-// there is one.
+// stream makes the call and returns the chunks of the answer. If there is a response, stream stores
+// it in res.
 func (p *Provider) stream(ctx context.Context, params sdk.ChatCompletionNewParams, res **http.Response) *chunkStream {
 	_, err := p.chat.New(ctx, params, option.WithJSONSet("stream", true), option.WithResponseBodyInto(res))
 	s := &chunkStream{err: err}
@@ -87,8 +87,8 @@ func (s *chunkStream) decode() bool {
 	return s.err == nil
 }
 
-// awaitEnd reads the rest of the response up to its end. If the response were closed before its
-// end, net/http would also close the connection.
+// awaitEnd reads the rest of the response up to its end. If the response body were closed before
+// its end, net/http would also close the connection.
 func (s *chunkStream) awaitEnd() {
 	late := time.AfterFunc(endTime, func() { _ = s.body.Close() })
 	defer late.Stop()

@@ -1,3 +1,3 @@
-// Package providers creates the registry with the models of all providers. Only this package
-// imports all providers.
+// Package providers creates the registry with the models of all providers. It is the only package
+// that imports all providers.
 package providers

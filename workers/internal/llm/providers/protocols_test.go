@@ -25,13 +25,13 @@ type stub interface {
 // protocol describes the protocol of a provider. Each test of remote providers runs once for each
 // protocol.
 type protocol struct {
-	name, base string // the name of the provider, and the path of its base address
+	name, base string // the name of the provider, and the path at the end of its base URL
 	model      string // name of the model in the recordings
 	endpoint   string
 	make       func(openai.Config) (llm.Provider, func(), error)
 	stub       func() stub
-	// Server-sent events of an answer: the first event, an event with the text "x", the last event,
-	// and a keep-alive.
+	// These are the server-sent events of an answer: the first event, an event with the text "x",
+	// the last event, and a keep-alive.
 	first, piece, last, alive string
 
 	environment map[string]string // environment variables that the SDK's own client reads
@@ -43,14 +43,14 @@ type protocol struct {
 	schemas     []string // invalid schemas
 }
 
-// fault is the expected error of a call for which the stub was instructed to fail.
+// fault is the expected error of a call that the stub was instructed to fail.
 type fault struct {
 	kind      llm.Kind
 	retryable bool
-	unused    bool // the provider has certainly not processed the call
+	unused    bool // true if the provider has certainly not processed the call
 }
 
-// failure is the expected result of a call that receives a recorded error.
+// failure is the expected error of a call whose response is a recorded error.
 type failure struct {
 	kind      llm.Kind
 	retryable bool
@@ -58,7 +58,7 @@ type failure struct {
 
 func protocols() []*protocol { return []*protocol{overOpenAI(), overAnthropic()} }
 
-// new returns the model with the given name from a provider with the settings cfg.
+// new returns the model with the given name. Its provider has the settings cfg.
 func (p *protocol) new(t *testing.T, cfg openai.Config, name string) llm.Model {
 	t.Helper()
 	provider, closing, err := p.make(cfg)

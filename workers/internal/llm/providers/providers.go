@@ -12,7 +12,7 @@ import (
 	"parley/workers/internal/llm/openai"
 )
 
-// The default models of the providers' own services.
+// These are the default models of the providers' own services.
 const (
 	openaiDefault    = "openai/gpt-5-mini"
 	anthropicDefault = "anthropic/" + sdk.ModelClaudeSonnet5_5
@@ -29,8 +29,8 @@ type Config struct {
 	// "anthropic/claude-sonnet-5-5" with a key for Anthropic, else "offline". For other servers
 	// there is no default, because the names of their models are unknown.
 	DefaultModel string
-	// If Around is not nil, it is called for each provider, and the registry uses the provider that
-	// it returns.
+	// Around wraps a provider. If it is not nil, the registry calls it for each provider and uses
+	// the result instead.
 	Around func(name string, p llm.Provider) llm.Provider
 }
 
@@ -57,7 +57,8 @@ func New(cfg Config) (*llm.Registry, error) {
 		set["anthropic"], listers["anthropic"] = breaker.New(p), p
 	}
 
-	// Call Around last, so that the provider it returns also receives calls that a breaker rejects.
+	// Call Around last, so that the provider that it returns also receives calls that a breaker
+	// rejects.
 	if cfg.Around != nil {
 		for name, p := range set {
 			set[name] = cfg.Around(name, p)
@@ -70,7 +71,7 @@ func New(cfg Config) (*llm.Registry, error) {
 	return registry.WithListers(listers), nil
 }
 
-// defaultModel returns the model for agents without a model; see Config.DefaultModel.
+// defaultModel returns the model string for agents without a model; see Config.DefaultModel.
 func defaultModel(cfg Config) string {
 	switch {
 	case cfg.DefaultModel != "":

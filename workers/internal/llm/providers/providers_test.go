@@ -83,7 +83,8 @@ func TestBadSettingsAreRefused(t *testing.T) {
 	}
 }
 
-// TestAFailingProviderIsLeftAlone checks the breaker of each provider, and that a fallback is used.
+// TestAFailingProviderIsLeftAlone checks that the breaker of each provider opens, and that a
+// fallback is then used.
 func TestAFailingProviderIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	stub := anthropicstub.New()

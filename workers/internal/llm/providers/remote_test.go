@@ -115,7 +115,7 @@ func TestNothingFromTheEnvironment(t *testing.T) {
 			}
 		}
 
-		// If the model used the proxy, it would connect to the proxy instead of the server.
+		// If the model used this proxy, it would connect to the proxy instead of the server.
 		dialled := make(chan string, 1)
 		m := p.new(t, openai.Config{BaseURL: "http://model.test" + p.base, Dial: func(_ context.Context, _, address string) (net.Conn, error) {
 			dialled <- address
@@ -130,8 +130,8 @@ func TestNothingFromTheEnvironment(t *testing.T) {
 	}
 }
 
-// TestStubFaults checks the errors for failures of a server. The model must not retry any call
-// itself.
+// TestStubFaults checks the errors for failures of a server. The models must not retry calls
+// themselves.
 func TestStubFaults(t *testing.T) {
 	t.Parallel()
 	for _, p := range protocols() {
@@ -251,7 +251,7 @@ func TestLimits(t *testing.T) {
 				prompt string
 				serve  http.HandlerFunc // replaces the stub
 				took   time.Duration
-				kind   llm.Kind // kind of the error; "" if the call succeeds
+				kind   llm.Kind // expected kind of the error; "" if the call succeeds
 			}{
 				{name: "slow but in time", prompt: "sleep 29s: hi", took: 29 * time.Second},
 				{name: "first token", prompt: "sleep 31s: hi", took: 30 * time.Second, kind: llm.KindTimeout},
@@ -338,7 +338,7 @@ func TestLongAnswersOpenNoBreaker(t *testing.T) {
 			t.Parallel()
 			for name, tt := range map[string]struct {
 				serve http.Handler
-				read  time.Duration // time for which the caller processes each piece
+				read  time.Duration // time that the caller takes to process each piece
 			}{
 				"written without end": {trickle(p.first, p.piece, 10*time.Second), 0},
 				"read slowly":         {p.stub(), 50 * time.Second},

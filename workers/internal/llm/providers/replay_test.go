@@ -115,8 +115,8 @@ func TestReplayedFailures(t *testing.T) {
 	}
 }
 
-// checkProvider checks the part of a recorded response that admins can read. It must contain the
-// status and no secret.
+// checkProvider checks the part of a recorded response that admins can read. This part must contain
+// the status and no secret.
 func checkProvider(t *testing.T, recording string, got *domain.ProviderError) {
 	t.Helper()
 	status := 0

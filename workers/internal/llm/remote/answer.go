@@ -6,7 +6,7 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// MaxToolCalls is the maximum number of tool calls in one answer. Models request far fewer.
+// MaxToolCalls is the maximum number of tool calls in one answer. Real models request far fewer.
 const MaxToolCalls = 128
 
 // ErrTooManyCalls returns the error for an answer with more than MaxToolCalls tool calls.
@@ -23,8 +23,8 @@ func ErrCutCall() *llm.Error {
 	return e
 }
 
-// EstimateUsage estimates the token counts of a call. It is used if a server reports none, so that
-// limits on tokens still apply.
+// EstimateUsage estimates the token counts of a call. It is used if a server reports no counts, so
+// that limits on tokens still apply.
 func EstimateUsage(req llm.Request, r *llm.Response) llm.Usage {
 	in := len(req.System)
 	for _, m := range req.Messages {

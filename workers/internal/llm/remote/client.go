@@ -18,8 +18,9 @@ import (
 // defaultResponseBytes is the maximum size of a response, far above the output limit of any model.
 const defaultResponseBytes = 8 << 20
 
-// connectionBuffer is the size of a connection's buffers in bytes. It is small because thousands of
-// connections wait for short pieces of answers. Larger reads and writes bypass the buffers.
+// connectionBuffer is the size of a connection's buffers in bytes. The buffers are small, because
+// thousands of connections wait for short pieces of answers. Larger reads and writes bypass the
+// buffers.
 const connectionBuffer = 1 << 10
 
 // Dial opens a connection. A nil Dial opens TCP connections.
@@ -64,7 +65,7 @@ func newTransport(dial Dial, limits Limits) *http.Transport {
 		dial = (&net.Dialer{KeepAlive: 30 * time.Second}).DialContext
 	}
 	// Opening a connection may take longer than the request that caused it, because another request
-	// can use the connection. So it has its own time limit.
+	// can use the connection later. Opening a connection therefore has its own time limit.
 	limited := func(ctx context.Context, network, address string) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, limits.Connect)
 		defer cancel()
@@ -91,7 +92,7 @@ func BaseURL(raw, official string) (string, error) {
 	}
 	u, err := url.Parse(raw)
 	if err != nil {
-		return "", errors.New("parsing base URL: invalid URL") // omit the cause, because it contains the address with its credentials
+		return "", errors.New("parsing base URL: invalid URL") // omit the cause, because it contains the URL, which may contain credentials
 	}
 	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return "", errors.New("checking base URL: want http(s)://host/path without credentials, query or fragment")
@@ -102,14 +103,14 @@ func BaseURL(raw, official string) (string, error) {
 	return u.String(), nil
 }
 
-// ModelName reports whether name may be the name of a model. It must not be empty, or contain
-// spaces or control characters.
+// ModelName reports whether name may be the name of a model. Such a name is not empty and contains
+// no spaces or control characters.
 func ModelName(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f })
 }
 
-// CheckStream returns an error if a response is not an event stream. For example, a wrong address
-// may respond with a redirect or a web page.
+// CheckStream returns an error if a response is not an event stream. An example is a redirect or a
+// web page at a wrong address.
 func CheckStream(res *http.Response) error {
 	media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	if res.StatusCode == http.StatusOK && media != "text/html" && media != "application/json" {

@@ -14,18 +14,18 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// maxRetryAfter is the maximum of the delay in Retry-After. It only prevents overflows in
-// conversions, because callers have shorter limits.
+// maxRetryAfter is the maximum of the delay that is read from Retry-After. It only prevents
+// overflows in conversions, because callers limit the delay further.
 const maxRetryAfter = 24 * time.Hour
 
 // maxErrorBody is the maximum number of bytes that are read from an error response. Providers send
 // less than 1 KiB.
 const maxErrorBody = 64 << 10
 
-// statusOverloaded is a status that some providers send instead of 503.
+// statusOverloaded is the status 529, which some providers send instead of 503.
 const statusOverloaded = 529
 
-// FailedStream describes a stream that ended without an answer.
+// FailedStream describes a call whose stream ended without an answer.
 type FailedStream struct {
 	Err      error          // the stream's error; nil if there was none
 	Response *http.Response // nil if there was no response
@@ -49,7 +49,8 @@ func Failure(ctx, callCtx context.Context, ended FailedStream) error {
 	return e
 }
 
-// failure returns the error of a call whose stream ended although the caller's context did not end.
+// failure returns the error of a call whose stream ended although the caller's context had not
+// ended.
 func failure(callCtx context.Context, ended FailedStream) *llm.Error {
 	if limit := limitFor(callCtx); limit != nil {
 		e := llm.NewError(llm.KindTimeout, limit)
@@ -57,7 +58,8 @@ func failure(callCtx context.Context, ended FailedStream) *llm.Error {
 		return e
 	}
 
-	// Classify an error response first, because the stream's error is only its consequence.
+	// If there is an error response, classify it first, because the stream's error is only its
+	// consequence.
 	res, err := ended.Response, ended.Err
 	if res != nil && res.StatusCode >= http.StatusBadRequest {
 		body := readError(res.Body)
@@ -96,7 +98,8 @@ func brokenStream(res *http.Response, err error) *llm.Error {
 }
 
 // notProcessed reports whether a status shows that the provider has not processed the request.
-// After any other status, a model may have worked, for example until a filter rejected its output.
+// After any other status, a model may have processed the request, for example until a filter
+// rejected its output.
 func notProcessed(status int) bool {
 	switch status {
 	case http.StatusServiceUnavailable, statusOverloaded:
@@ -108,8 +111,9 @@ func notProcessed(status int) bool {
 	}
 }
 
-// readError returns the body of an error response. The SDK has already read the body and replaced
-// it with a copy. The SDK's own error is not used, because it contains the request and the key.
+// readError returns the body of an error response. The SDK has replaced the body with a copy that
+// can be read again. readError does not use the SDK's own error, because that contains the request
+// and the key.
 func readError(body io.Reader) []byte {
 	b, err := io.ReadAll(io.LimitReader(body, maxErrorBody))
 	if err != nil {

@@ -16,10 +16,10 @@ type Limits struct {
 	Total      time.Duration // from the start to the end of the call; default 120 s
 }
 
-// afterFinish is the time limit for the rest of the stream after the answer is complete.
+// afterFinish is the time limit for reading the rest of the stream after the answer is complete.
 const afterFinish = 2 * time.Second
 
-// WithDefaults returns the limits with defaults for zero fields.
+// WithDefaults returns the limits, with zero fields replaced by their defaults.
 func (l Limits) WithDefaults() Limits {
 	set := func(d *time.Duration, value time.Duration) {
 		if *d <= 0 {
@@ -33,7 +33,7 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
-// Causes with which a request is cancelled after it has exceeded a limit.
+// These are the causes with which a request is cancelled after it has exceeded a limit.
 var (
 	errConnect    = errors.New("no connection within the time limit")
 	errFirstToken = errors.New("no first chunk within the time limit")
@@ -48,7 +48,8 @@ type Watch struct {
 	limits  Limits
 	connect *time.Timer
 	total   *time.Timer
-	// chunk is replaced after the first chunk. Only the goroutine that reads the stream uses it.
+	// chunk is the timer for the next chunk. It is replaced after the first chunk. Only the
+	// goroutine that reads the stream uses it.
 	chunk   *time.Timer
 	begun   atomic.Bool // at least one chunk has arrived
 	reached atomic.Bool // a connection was established
@@ -68,8 +69,8 @@ func StartWatch(parent context.Context, limits Limits) (context.Context, *Watch)
 	w.total = time.AfterFunc(limits.Total, func() { cancel(w.overdue()) })
 	w.chunk = after(limits.FirstToken, errFirstToken)
 
-	// Dial is not called if a connection is reused. Only the trace reports that such a connection
-	// is ready.
+	// Dial is not called if a connection is reused. In that case, only the trace reports that the
+	// connection is ready.
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) {
 			w.reached.Store(true)
@@ -78,10 +79,11 @@ func StartWatch(parent context.Context, limits Limits) (context.Context, *Watch)
 	}), w
 }
 
-// Unsent reports whether no connection was established, and the request was therefore not sent.
+// Unsent reports whether the request was certainly not sent, because no connection was established.
 func (w *Watch) Unsent() bool { return !w.reached.Load() }
 
-// Pause stops the chunk timer after a chunk has arrived. The next limit is IdleChunk.
+// Pause stops the timer for chunks after a chunk has arrived. When Resume starts the timer again,
+// its limit is IdleChunk.
 func (w *Watch) Pause() {
 	w.chunk.Stop()
 	if w.begun.CompareAndSwap(false, true) {
@@ -90,7 +92,8 @@ func (w *Watch) Pause() {
 	}
 }
 
-// Resume starts the timer for the next chunk. Until the first chunk, the timer is already running.
+// Resume starts the timer for the next chunk. Before the first chunk, it does nothing, because the
+// timer is already running.
 func (w *Watch) Resume() {
 	if w.begun.Load() {
 		w.chunk.Reset(w.limits.IdleChunk)
@@ -98,8 +101,8 @@ func (w *Watch) Resume() {
 }
 
 // overdue returns the cause of a cancellation after the total limit was exceeded. The cause shows
-// whether the answer was still arriving. If it was, the provider is not at fault, because the
-// prompt may demand a long answer, or the caller may read slowly.
+// whether the answer was still arriving. If it was still arriving, the provider is not at fault:
+// the prompt may demand a long answer, or the caller may read slowly.
 func (w *Watch) overdue() error {
 	if w.begun.Load() {
 		return errLong
@@ -107,8 +110,8 @@ func (w *Watch) overdue() error {
 	return errTotal
 }
 
-// Finishing must be called after the answer is complete. It shortens the limit for the rest of the
-// stream.
+// Finishing reduces the time limit for the rest of the stream to afterFinish. It must be called
+// when the answer is complete.
 func (w *Watch) Finishing() { w.limits.IdleChunk = min(w.limits.IdleChunk, afterFinish) }
 
 // limitFor returns the exceeded limit for which ctx was cancelled, or nil if ctx was not cancelled

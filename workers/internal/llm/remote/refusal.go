@@ -14,8 +14,8 @@ import (
 // redacted is the text that replaces a secret in a provider's message.
 const redacted = "[redacted]"
 
-// secrets matches credentials and ids of the service's account that a provider's message may
-// repeat: headers, keys, tokens, credentials in addresses, and the ids of organizations and
+// secrets matches credentials, and ids of the operator's account at the provider, that a provider's
+// message may contain: headers, keys, tokens, credentials in URLs, and the ids of organizations and
 // projects. Providers mask parts of keys with asterisks or dots.
 var secrets = regexp.MustCompile(`(?i)` + strings.Join([]string{
 	`\b(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:(?:bearer|basic)\s+)?[^\s"',;]+`,
@@ -55,17 +55,17 @@ var (
 // domain.MaxProviderMessage characters. key is the API key of the request.
 func newRefusal(status int, message, key string) *domain.ProviderError {
 	message = strings.ToValidUTF8(message, "\uFFFD")
-	// Do not redact very short keys. They are placeholders such as "x", which would match ordinary
-	// words.
+	// Do not redact very short keys. Such keys are placeholders such as "x", which would match
+	// parts of ordinary words.
 	if len(key) >= 4 {
 		message = strings.ReplaceAll(message, key, redacted)
 	}
-	// Truncate the message only after the redaction. Otherwise a secret at the end could be
-	// truncated and no longer be recognized.
+	// Truncate the message only after the redaction. A truncated secret at its end would not be
+	// recognized.
 	message = addresses.ReplaceAllString(message, redacted)
 	message = secrets.ReplaceAllString(message, redacted)
 	message = hosts.ReplaceAllString(message, redacted)
-	message = strings.ReplaceAll(message, redacted+redacted, redacted) // join the replacements of a key and its masked part
+	message = strings.ReplaceAll(message, redacted+redacted, redacted) // join the replacements of a key and of its masked part
 	message = strings.Join(strings.FieldsFunc(llm.CleanText(message), func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
 	}), " ")
@@ -88,10 +88,10 @@ func plainMessage(body []byte) string {
 // cutShort is the message for a stream that ended without a final event and without a reason.
 const cutShort = "The stream ended before the answer was complete."
 
-// describe sets e.Provider if there was a response. Its message is the provider's message that the
-// classification has found, or else a description of the response. The message stays empty if the
-// failure concerns the operator's account at the provider: its credentials, its quota or its rate
-// limit.
+// describe sets e.Provider if there was a response. The message in e.Provider is the provider's
+// message that the classification has found, or else a description of the response. The message
+// stays empty if the failure concerns the operator's account at the provider: its credentials, its
+// quota or its rate limit.
 func describe(e *llm.Error, res *http.Response, body []byte, key string) {
 	if res == nil {
 		return

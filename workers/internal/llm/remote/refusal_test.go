@@ -10,8 +10,8 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// TestRefusalsHideSecrets checks that the messages that admins read contain no credentials, and no
-// ids of the service's account.
+// TestRefusalsHideSecrets checks that the messages for admins contain no credentials, and no ids of
+// the operator's account at a provider.
 func TestRefusalsHideSecrets(t *testing.T) {
 	t.Parallel()
 	const key = "my own key 42"
@@ -57,8 +57,7 @@ func TestRefusalsHideSecrets(t *testing.T) {
 	}
 }
 
-// TestRefusalsHideTheAccount checks that the provider's text about the operator's account is
-// dropped.
+// TestRefusalsHideTheAccount checks that a provider's text about the operator's account is dropped.
 func TestRefusalsHideTheAccount(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[llm.Kind]string{

@@ -19,8 +19,8 @@ type Call struct {
 	ToolCalls []llm.ToolCall
 	Usage     llm.Usage
 	Stop      llm.StopReason // default: StopToolCalls if there are tool calls, otherwise StopEnd
-	Err       error          // returned after the deltas in place of an answer
-	Hang      bool           // wait after the deltas until the context ends
+	Err       error          // error that the call returns after the deltas, instead of an answer
+	Hang      bool           // if true, the call waits after the deltas until the context ends
 }
 
 // Model follows its script: each call has the next outcome. After the last outcome, every call
@@ -34,7 +34,7 @@ type Model struct {
 	last bool
 }
 
-// New returns a model whose calls have these outcomes, in order.
+// New returns a model with a script of these outcomes, in order.
 func New(name string, calls ...Call) *Model { return &Model{name: name, calls: calls} }
 
 // Forever returns a model whose calls all have the same outcome.
@@ -45,7 +45,7 @@ func Forever(name string, call Call) *Model {
 // Info returns the model's name and a context size of 100,000 tokens.
 func (m *Model) Info() llm.Info { return llm.Info{Name: m.name, ContextTokens: 100_000} }
 
-// Requests returns all requests so far, in the order of the calls.
+// Requests returns the requests of all calls so far, in the order of the calls.
 func (m *Model) Requests() []llm.Request {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -71,7 +71,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 		emit(llm.Delta{Text: text})
 	}
 
-	// The deltas are emitted even if the call then waits or fails.
+	// Emit the deltas even if the call then waits or fails.
 	switch {
 	case call.Hang:
 		<-ctx.Done()

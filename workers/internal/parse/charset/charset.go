@@ -17,9 +17,9 @@ import (
 // sample is the number of bytes from which the encoding of a text is detected.
 const sample = 64 << 10
 
-// Decode converts a text to UTF-8 and returns the name of its original encoding. The first of these
-// that applies determines the encoding: a byte order mark, valid UTF-8, the declared encoding (""
-// for none), detection.
+// Decode converts a text to UTF-8 and returns the name of its original encoding. The encoding is
+// determined by the first of these that applies: a byte order mark, valid UTF-8, the declared
+// encoding ("" for none), detection.
 func Decode(content []byte, declared string) (text, name string) {
 	if text, ok := Wide(content); ok {
 		return text, "utf-16"
@@ -40,7 +40,7 @@ func Decode(content []byte, declared string) (text, name string) {
 	return decode(content, guess(content))
 }
 
-// mostlyUTF8 reports whether a text is UTF-8. A few invalid bytes are allowed: a text may be
+// mostlyUTF8 reports whether a text is UTF-8, except for a few invalid bytes. A text may be
 // truncated, and a log may contain lines in another encoding.
 func mostlyUTF8(content []byte) bool {
 	if utf8.Valid(content) {
@@ -75,8 +75,8 @@ func known(label string) string {
 	return name
 }
 
-// guess detects an encoding with two libraries. One recognizes more European languages, and the
-// other recognizes the DOS code pages.
+// guess detects an encoding with two libraries. One of them recognizes more European languages, and
+// the other recognizes the DOS code pages.
 func guess(content []byte) string {
 	head := content
 	if len(head) > sample {
@@ -100,8 +100,8 @@ func guess(content []byte) string {
 	return "windows-1252"
 }
 
-// isThai reports whether a text is Thai, because both libraries mistake a short Thai text for
-// Chinese. Thai is recognized by its vowel and tone marks, which follow letters.
+// isThai reports whether a text is Thai. It is needed because both libraries mistake short Thai
+// texts for Chinese. Thai is recognized by its vowel and tone marks, which follow letters.
 func isThai(head []byte) bool {
 	var count [4]int
 	astray := 0
@@ -218,8 +218,8 @@ func wide(content []byte) encoding.Encoding {
 }
 
 // detectWide detects UTF-16 and UTF-32 without a byte order mark. Texts in all languages contain
-// spaces, digits or newlines. In these encodings, such characters consist of an ASCII byte and zero
-// bytes.
+// spaces, digits or newlines. In these encodings, such a character consists of an ASCII byte and
+// zero bytes.
 func detectWide(content []byte) encoding.Encoding {
 	head := content[:min(len(content), sample)]
 	if len(head) < 4 || bytes.IndexByte(head, 0) < 0 {
@@ -261,7 +261,8 @@ func utf32Text(head []byte, order binary.ByteOrder) bool {
 	return common > 0
 }
 
-// controls counts the control characters that do not occur in texts. Zero is not counted.
+// controls returns the number of control characters that do not occur in texts. U+0000 is not
+// counted.
 func controls(head []byte) int {
 	n := 0
 	for _, c := range head {
@@ -273,8 +274,8 @@ func controls(head []byte) int {
 }
 
 // utf16Text returns a score for a byte order, or 0 if the text contains invalid characters. The
-// score is the number of ASCII characters. Spaces and newlines count a hundred times, because in
-// the wrong byte order they would be characters that do not occur in texts.
+// score is the number of ASCII characters. Each space or newline counts as a hundred characters,
+// because the same bytes in the wrong byte order would be characters that do not occur in texts.
 func utf16Text(head []byte, order binary.ByteOrder) int {
 	ascii, spaces, units := 0, 0, 0
 	for i := 0; i+2 <= len(head); i += 2 {

@@ -18,7 +18,7 @@ import (
 // item is a file in a book.
 type item struct{ part, mimeType, properties string }
 
-// book contains the information in a book's package document.
+// book contains the information from a book's package document.
 type book struct {
 	info  document.Info
 	items map[string]item
@@ -40,8 +40,8 @@ func EPUB(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 		return document.Info{}, err
 	}
 
-	// Many pages do not contain their own titles, so the titles are read from the table of
-	// contents.
+	// Read the titles from the table of contents, because many pages do not contain their own
+	// titles.
 	titles, err := b.titles(a)
 	if err != nil {
 		return b.info, err
@@ -61,7 +61,7 @@ func EPUB(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 		}
 		it := b.items[id]
 		content, err := a.Read(it.part)
-		// A missing part is skipped, because the rest of the book is still useful.
+		// Skip a missing part, because the rest of the book is still useful.
 		if errors.Is(err, pack.ErrNoPart) {
 			missing++
 			continue
@@ -135,8 +135,8 @@ func open(a *pack.Archive) (*book, error) {
 		return nil, err
 	}
 
-	// The manifest precedes the spine, so the ids in the spine can be checked while the document is
-	// read.
+	// The manifest precedes the spine in the package document, so the ids in the spine can be
+	// checked while the document is read.
 	b := &book{items: map[string]item{}}
 	err = e.Each(func(s xml.StartElement) error { return b.element(e, s, path.Dir(root)) })
 	if err != nil {
@@ -156,7 +156,7 @@ func (b *book) element(e *pack.Elements, s xml.StartElement, dir string) error {
 		if err != nil {
 			return err
 		}
-		// A book may have several titles. The first is the main title.
+		// A book may have several titles, of which the first is the main title.
 		if s.Name.Local == "title" && b.info.Title == "" {
 			b.info.Title = text
 		} else if s.Name.Local == "language" && b.info.Language == "" {
@@ -177,15 +177,15 @@ func (b *book) element(e *pack.Elements, s xml.StartElement, dir string) error {
 	return nil
 }
 
-// place returns the part of a book to which a link in the folder dir refers. It returns "" for a
-// link that leads outside of the book.
+// place returns the part of a book to which a link refers. dir is the folder of the part that
+// contains the link. place returns "" for a link that leads outside of the book.
 func place(dir, href string) string {
 	href, _, _ = strings.Cut(href, "#")
 	if plain, err := url.PathUnescape(href); err == nil {
 		href = plain
 	}
 
-	// A link with a colon is a complete address, which leads outside of the book.
+	// A link with a colon is a complete URL, which leads outside of the book.
 	if href == "" || strings.Contains(href, ":") {
 		return ""
 	}
@@ -204,7 +204,7 @@ func rootFile(a *pack.Archive) (string, error) {
 
 	root, found := "", false
 	err = e.Each(func(s xml.StartElement) error {
-		// A container may list several versions of the book. The first is the default.
+		// A container may list several versions of the book, of which the first is the default.
 		if s.Name.Local == "rootfile" && !found {
 			root, found = place("", pack.Attr(s, "full-path")), true
 		}

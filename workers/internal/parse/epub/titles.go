@@ -40,7 +40,7 @@ func (b *book) titles(a *pack.Archive) (map[string]string, error) {
 
 // enter records the title of a part, unless the part already has a title.
 func enter(titles map[string]string, part, title string) {
-	if titles[part] == "" { // if a part has several entries, the first one is the title
+	if titles[part] == "" { // if a part has several entries, the first entry contains its title
 		titles[part] = title
 	}
 }
@@ -63,7 +63,7 @@ func (b *book) oldTitles(a *pack.Archive, titles map[string]string) error {
 		return err
 	}
 
-	// In an entry, the text precedes the link.
+	// In each entry, the text precedes the link.
 	title := ""
 	_ = e.Each(func(s xml.StartElement) (err error) { // errors are ignored, because titles are optional
 		switch s.Name.Local {

@@ -10,7 +10,7 @@ import (
 // file is a file in an archive.
 type file struct{ name, content string }
 
-// archive returns a ZIP archive with the given parts.
+// archive returns a ZIP archive that contains the given parts.
 func archive(tb testing.TB, files ...file) []byte {
 	tb.Helper()
 	var b bytes.Buffer
@@ -47,8 +47,8 @@ func contentTypes(part, kind string) file {
 		`<Override PartName="/` + part + `" ContentType="` + kind + `"/></Types>`}
 }
 
-// rels returns the file with the relationships of a part. pairs alternate between kinds and
-// targets.
+// rels returns the part with the relationships of another part. pairs contains kinds and targets
+// alternately.
 func rels(of string, pairs ...string) file {
 	var b strings.Builder
 	b.WriteString(`<?xml version="1.0"?><Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">`)
@@ -75,7 +75,7 @@ func word(tb testing.TB, body string, more ...file) []byte {
 
 const drawSpace = ` xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main" xmlns:r="` + office + `"`
 
-// shape returns a shape of a slide that contains paragraphs.
+// shape returns the XML of a shape on a slide. The shape contains the given paragraphs.
 func shape(holder string, paragraphs ...string) string {
 	var b strings.Builder
 	b.WriteString(`<p:sp><p:nvSpPr><p:cNvPr id="2" name="x"/><p:nvPr>`)

@@ -1,3 +1,3 @@
-// Package formats lists the readers that are written in Go. The caller adds the PDF reader, which
-// runs external programs.
+// Package formats lists the document readers that are written in Go. The caller adds the reader for
+// PDF, which runs external programs.
 package formats

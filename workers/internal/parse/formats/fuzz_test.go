@@ -12,8 +12,8 @@ import (
 	"parley/workers/internal/parse"
 )
 
-// FuzzParse reads arbitrary content with the file names of all formats. The result must be clean
-// text or a failure, and never a panic.
+// FuzzParse parses arbitrary content with file names of all formats. The result must be clean text
+// or a failure, and never a panic.
 func FuzzParse(f *testing.F) {
 	for name, content := range samples(f) {
 		f.Add(name, content)

@@ -18,8 +18,8 @@ import (
 	"parley/workers/internal/parse"
 )
 
-// hostile returns malicious documents. The expected result is the code of a failure, or "" if the
-// document has text.
+// hostile returns malicious documents with the expected results of reading them: the code of a
+// failure, or "" if the document has text.
 func hostile(tb testing.TB) []hostileCase {
 	tb.Helper()
 	deepXML := strings.Repeat("<w:sdt>", 1_000_000)
@@ -116,7 +116,8 @@ type hostileCase struct {
 	has        string // text that must occur in the failure's message or in the document
 }
 
-// Limits for reading a malicious document. They are several times as large as the actual usage.
+// These are the limits for reading a malicious document. They are several times as large as the
+// actual usage.
 const (
 	maxTime   = 2 * time.Minute
 	maxMemory = 2 << 30 // total number of allocated bytes
@@ -170,7 +171,7 @@ func deflated(tb testing.TB, content []byte) (zip.FileHeader, []byte) {
 	}, packed.Bytes()
 }
 
-// raw adds a part to an archive without compressing or checking it.
+// raw adds a part to an archive without compressing the content or checking the header.
 func raw(tb testing.TB, z *zip.Writer, name string, h zip.FileHeader, data []byte) {
 	tb.Helper()
 	h.Name = name
@@ -200,8 +201,8 @@ func bombs(tb testing.TB, parts, size int) []byte {
 	return b.Bytes()
 }
 
-// lyingArchive returns an archive that declares a size much smaller than the actual size of its
-// part.
+// lyingArchive returns an archive that declares a size for its part that is much smaller than the
+// actual size.
 func lyingArchive(tb testing.TB) []byte {
 	tb.Helper()
 	var b bytes.Buffer

@@ -12,11 +12,11 @@ import (
 	"parley/workers/internal/parse"
 )
 
-// python is the interpreter for which Debian packages Python libraries.
+// python is the Python interpreter for which Debian packages libraries.
 const python = "/usr/bin/python3"
 
-// texts contains the text of the documents that other programs write: lines in several scripts, a
-// list, and a table.
+// texts contains the text of the documents that other programs write in this test: lines in several
+// scripts, a list, and a table.
 var texts = []string{
 	"All human beings are born free and equal in dignity and rights. They are endowed with reason and conscience (Article 1).",
 	"Alle Menschen sind frei und gleich an Würde und Rechten geboren; „Größe“ – 1.234,50 €.",
@@ -30,7 +30,7 @@ var texts = []string{
 	"Αλλά ο κωδικός ERR-4021 στην έκδοση v1.2 & <ετικέτα> παραμένει.",
 }
 
-// maker is a program that writes a document. It reads the texts from standard input, one per line.
+// maker is a program that writes a document. It reads the lines of texts from standard input.
 type maker struct{ library, file, program string }
 
 var makers = []maker{
@@ -107,7 +107,7 @@ func (m maker) write(t *testing.T) []byte {
 	return content
 }
 
-// found returns the fraction of the words in a text that occur in another text at least as often.
+// found returns the fraction of a text's words that occur in another text at least as often.
 func found(in, among string) float64 {
 	have := map[string]int{}
 	for _, w := range words(among) {
@@ -137,7 +137,7 @@ func words(s string) []string {
 	return all
 }
 
-// TestDocumentation reads the documentation in installed Debian packages.
+// TestDocumentation reads the documentation files of installed Debian packages.
 func TestDocumentation(t *testing.T) {
 	t.Parallel()
 	count := 0

@@ -35,7 +35,7 @@ func read(tb testing.TB, in parse.Input) result {
 	return r
 }
 
-// outline formats the blocks, one per line, as "page kind text".
+// outline returns the blocks as text, one per line, in the form "page kind text".
 func (r result) outline() string {
 	var b strings.Builder
 	if r.err != nil {

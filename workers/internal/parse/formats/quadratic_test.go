@@ -11,7 +11,7 @@ import (
 	"parley/workers/internal/parse"
 )
 
-// numbered repeats a format with increasing numbers until the text has the given size.
+// numbered repeats a format with increasing numbers, until the text has at least the given size.
 func numbered(format string, size int) string {
 	var b strings.Builder
 	for i := 0; b.Len() < size; i++ {
@@ -31,7 +31,7 @@ func slide(tb testing.TB, shapes string) []byte {
 }
 
 // TestNoInputIsReadInQuadraticTime reads texts for which earlier versions needed minutes or several
-// GiB. Now each takes about a second. The time limit is that of text formats.
+// GiB. Now each text takes about a second. The time limit is that of text formats.
 func TestNoInputIsReadInQuadraticTime(t *testing.T) { //nolint:paralleltest // it measures time
 	const size = 800_000
 	repeated := func(s string) string { return strings.Repeat(s, size/len(s)) }

@@ -13,7 +13,7 @@ import (
 	"parley/workers/internal/parse/charset"
 )
 
-// declared matches the declaration of the encoding in a page.
+// declared matches the declaration of the character encoding in a page.
 var declared = regexp.MustCompile(`(?i)(?:<\?xml[^>]{0,200}?encoding|<meta[^>]{0,500}?charset)\s*=\s*["']?\s*([a-z0-9_:.-]{2,40})`)
 
 // HTML reads an HTML document.
@@ -30,7 +30,7 @@ func HTML(_ context.Context, in parse.Input, out *parse.Writer) (document.Info, 
 	return info, err
 }
 
-// XHTML reads a page that is part of another document, such as a book.
+// XHTML reads a page that is a part of another document, such as a book.
 func XHTML(content []byte, out *parse.Writer) (document.Info, error) {
 	doc, err := page(content, "")
 	if err != nil {
@@ -66,8 +66,8 @@ func hiddenByStyle(doc *html.Node) invisible.Names {
 	return names
 }
 
-// page decodes and parses a page. said is the encoding that the sender declared, or "" if none is
-// declared.
+// page decodes and parses a page. said is the encoding that the sender declared, or "" if the
+// sender declared none.
 func page(content []byte, said string) (*html.Node, error) {
 	if m := declared.FindSubmatch(content[:min(len(content), 4096)]); m != nil && said == "" {
 		said = string(m[1])
@@ -87,8 +87,8 @@ func page(content []byte, said string) (*html.Node, error) {
 // merges their attributes, which takes quadratic time.
 var outermost = regexp.MustCompile(`(?i)<(?:html|body)\s[^>]*>`)
 
-// maxOutermost is the number of html and body tags that keep their attributes. Even a page that is
-// a concatenation of several pages has only a few of them.
+// maxOutermost is the number of html and body tags that keep their attributes. Even a page that
+// consists of several concatenated pages has only a few of these tags.
 const maxOutermost = 20
 
 // stripRepeated removes the attributes of all html and body tags after the first maxOutermost tags.

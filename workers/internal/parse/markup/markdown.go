@@ -18,7 +18,7 @@ import (
 )
 
 // nested matches a line that begins with more than 50 levels of quotes or lists. Ordinary texts
-// contain no such line, and parsing it would be very slow.
+// contain no such line, and parsing such a line would be very slow.
 var nested = regexp.MustCompile(`(?m)^(?:[ \t]*(?:>|[-+*]|[0-9]{1,9}[.)])[ \t]?){51}`)
 
 // Markdown reads GitHub Flavored Markdown.
@@ -73,7 +73,7 @@ func frontMatter(text string) (string, document.Info) {
 			switch end := strings.TrimSpace(l); {
 			case end == strings.TrimSpace(fence) || end == "..." && fence == "---\n":
 				return strings.Join(lines[i+1:], ""), info
-			case i == 0 && (end == "" || value == "" && name == l): // not metadata, but text after a horizontal line
+			case i == 0 && (end == "" || value == "" && name == l): // not metadata, but ordinary text after a horizontal line
 				return text, document.Info{}
 			case name == "title":
 				info.Title = value

@@ -10,20 +10,20 @@ import (
 	"parley/workers/internal/document"
 )
 
-// Limits that keep the time for parsing Markdown linear. The parser compares each delimiter in a
+// These limits keep the time for parsing Markdown linear. The parser compares each delimiter in a
 // block with all previous delimiters. It scans the rest of the line for each link, and searches the
 // list of footnotes for each footnote mark. Ordinary texts are far below the limits.
 const (
 	maxSteps       = 100_000_000 // comparisons of delimiters, and bytes scanned for links; takes about half a second
 	maxDestination = 4096        // bytes of a link's address
-	maxFootnotes   = 50_000_000  // number of footnote marks times number of footnotes; takes about a second
+	maxFootnotes   = 50_000_000  // maximum product of the numbers of footnote marks and of footnotes; takes about a second
 	maxTableCells  = 1_000_000   // cells of tables, including cells that are missing at the ends of rows
 	maxPipes       = 10_000      // escaped pipes
 	maxDefinitions = 200         // link definitions in consecutive lines
 )
 
-// bounded changes a text so that it can be parsed in linear time. It fails if nesting or tables
-// exceed the limits.
+// bounded changes a text so that it can be parsed in linear time. It returns an error if the
+// nesting or the tables of the text exceed the limits.
 func bounded(text string) (string, error) {
 	if nested.MatchString(text) || tooDeep(text) {
 		return "", &document.Failure{
@@ -44,7 +44,7 @@ func bounded(text string) (string, error) {
 }
 
 // tooWide reports whether the tables of a text have too many cells. Cells that are missing in a row
-// count, because the parser adds them.
+// are counted, because the parser adds them.
 func tooWide(text string) bool {
 	columns, cells := 0, 0
 	for line := range strings.Lines(text) {

@@ -10,7 +10,7 @@ import (
 	"parley/workers/internal/invisible"
 )
 
-// Limits of tables. Columns beyond maxColumns are dropped.
+// These are the limits of tables. Columns beyond maxColumns are dropped.
 const (
 	maxColumns = 1000
 	maxSpan    = 1000
@@ -34,7 +34,7 @@ func (w *walk) table(n *html.Node) {
 		}
 	}
 
-	var below map[int]int // columns that cells of earlier rows occupy, with the number of further rows for which they are occupied
+	var below map[int]int // columns that cells of earlier rows occupy, with the number of further rows that these cells span
 	for _, row := range rows {
 		if w.err != nil {
 			return
@@ -47,7 +47,7 @@ func (w *walk) table(n *html.Node) {
 	}
 }
 
-// rowsFor returns the rows of a table, without the rows of nested tables.
+// rowsFor returns the rows of a table, but not the rows of nested tables.
 func (w *walk) rowsFor(n *html.Node) []*html.Node {
 	var rows []*html.Node
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
@@ -101,11 +101,12 @@ func cellsFor(row *html.Node) []*html.Node {
 }
 
 // row returns the texts of a row by column. below contains the columns that cells of earlier rows
-// occupy. left is the same for the next row. head reports whether this is a header row.
+// occupy, and left contains these columns for the next row. head reports whether the row is a
+// header row.
 func (w *walk) row(n *html.Node, below map[int]int) (texts []string, head bool, left map[int]int) {
 	left = map[int]int{}
 	head = true
-	pass := func() { // skips columns that cells of earlier rows occupy
+	pass := func() { // pass skips columns that cells of earlier rows occupy
 		for below[len(texts)] > 0 && len(texts) < maxColumns {
 			if below[len(texts)] > 1 {
 				left[len(texts)] = below[len(texts)] - 1

@@ -17,17 +17,17 @@ type walk struct {
 	hidden  invisible.Names // class names and ids of elements that the page's style sheets hide
 	out     *parse.Writer
 	text    strings.Builder // text of the current block
-	space   bool            // a space must be written before the next word
+	space   bool            // true if a space must be written before the next word
 	kind    document.Kind   // kind of the current block
 	level   int
-	mark    string // bullet or number of the next list item
+	mark    string // bullet or number of the list item whose text follows
 	pre     int    // number of enclosing preformatted elements
 	menus   bool   // true to include navigation
 	skipped bool   // true if navigation with text was omitted
 	err     error
 }
 
-// dropped lists elements whose content does not belong to the page's text.
+// dropped lists elements whose content is not part of the page's text.
 var dropped = map[string]bool{
 	"head": true, "script": true, "style": true, "noscript": true, "template": true, "iframe": true, "object": true, "embed": true,
 	"svg": true, "canvas": true, "audio": true, "video": true, "button": true, "select": true, "textarea": true, "input": true,
@@ -192,7 +192,7 @@ func (w *walk) inline(n *html.Node) string {
 	return strings.TrimSpace(in.text.String())
 }
 
-// within reads an element's children into the current block, without beginning new blocks.
+// within reads an element's children as a part of the current block, without beginning new blocks.
 func (w *walk) within(n *html.Node) {
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
 		switch {
@@ -230,7 +230,7 @@ func empty(n *html.Node) bool {
 }
 
 // permalink reports whether the text of a link is only a symbol. Such a link leads from a heading
-// to itself, or connects a text with its footnotes.
+// to the heading itself, or connects a text with its footnotes.
 func permalink(n *html.Node) bool {
 	if n.Data != "a" {
 		return false

@@ -12,7 +12,7 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// word is the state of the reader for one Word document.
+// word is the state of reading a Word document.
 type word struct {
 	ctx     context.Context //nolint:containedctx // used only during the call to DOCX
 	e       *pack.Elements
@@ -20,7 +20,7 @@ type word struct {
 	styles  styles
 	chosen  choices
 	notes   map[string][]string // paragraphs of footnotes and endnotes, by kind and id
-	holding int                 // while positive, blocks are collected in held instead of being written
+	holding int                 // while positive, blocks are stored in held instead of being written
 	held    []document.Block
 	due     []string                    // ids of notes whose marks were read since the last paragraph was written
 	page    int                         // current page, or 0 if the document has no page breaks
@@ -72,7 +72,7 @@ func DOCX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 }
 
 // leftOut returns notes about content that was not read, such as comments. rels contains the
-// relationships of the document.
+// relationships of the document's main part.
 func (w *word) leftOut(rels map[string]relation) []string {
 	var notes []string
 	if related(rels, "header") != "" || related(rels, "footer") != "" {
@@ -90,7 +90,7 @@ func (w *word) leftOut(rels map[string]relation) []string {
 	return notes
 }
 
-// findPageBreaks determines which elements are page breaks. These are the breaks that Word stored
+// findPageBreaks determines which elements are page breaks. They are the breaks that Word stored
 // when it rendered the document or, if there are none, the explicit page breaks.
 func (w *word) findPageBreaks(content []byte) {
 	switch {
@@ -159,7 +159,7 @@ func (w *word) readNotes(a *pack.Archive, part, kind string) error {
 	})
 }
 
-// hold calls read and returns the texts of the blocks that read would otherwise write.
+// hold calls read. It returns the texts of the blocks that read would otherwise write.
 func (w *word) hold(read func() error) ([]string, error) {
 	before := w.held
 	w.held = nil
@@ -174,7 +174,7 @@ func (w *word) hold(read func() error) ([]string, error) {
 	return texts, err
 }
 
-// ignoredElements lists elements whose content does not belong to the document's text.
+// ignoredElements lists elements whose content is not part of the document's text.
 var ignoredElements = map[string]bool{
 	"del": true, "moveFrom": true, "sdtPr": true, "sdtEndPr": true, "sectPr": true, "tblPr": true, "tblGrid": true, "trPr": true,
 	"tcPr": true, "rPr": true, "instrText": true, "delText": true, "delInstrText": true, "rt": true, "pPrChange": true, "rubyPr": true,
@@ -192,7 +192,7 @@ func (w *word) skipIgnored(s xml.StartElement) (bool, error) {
 	return true, w.e.Skip()
 }
 
-// each calls f for each child of the current element. It skips ignored elements.
+// each calls f for each child of the current element, except for ignored elements.
 func (w *word) each(f func(s xml.StartElement) error) error {
 	return w.e.Each(func(s xml.StartElement) error {
 		if skipped, err := w.skipIgnored(s); skipped || err != nil {
@@ -215,7 +215,7 @@ func (w *word) blocks() error {
 	})
 }
 
-// put writes a block. While hold is running, put keeps the block's text instead.
+// put writes a block. While the method hold is running, put stores the block's text instead.
 func (w *word) put(b document.Block) error {
 	if strings.TrimSpace(b.Text) == "" {
 		return nil
@@ -246,7 +246,8 @@ func (w *word) flushNotes() error {
 	return nil
 }
 
-// nextPage begins the next page. Inside of a table, it records the page break in the current row.
+// nextPage begins the next page. Inside of a table, it records the page break in the row that is
+// being read.
 func (w *word) nextPage() error {
 	switch {
 	case w.page == 0:

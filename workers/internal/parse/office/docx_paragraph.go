@@ -13,7 +13,7 @@ type wordParagraph struct {
 	text  strings.Builder
 	style string
 	level int // outline level that is set in the paragraph itself, or -1 if none is set
-	list  int // 1: a list item; -1: not a list item; 0: not set
+	list  int // 1: a list item; -1: not a list item; 0: not specified
 	boxes []document.Block
 }
 
@@ -53,7 +53,7 @@ func (w *word) paragraph() error {
 	return w.flushNotes()
 }
 
-// inside processes an element inside of a paragraph.
+// inside processes an element that is inside of a paragraph.
 func (w *word) inside(p *wordParagraph, s xml.StartElement) error {
 	if skipped, err := w.skipIgnored(s); skipped || err != nil {
 		return err
@@ -81,8 +81,8 @@ func (w *word) inside(p *wordParagraph, s xml.StartElement) error {
 	return nil
 }
 
-// splitPage handles a page break in the middle of a paragraph. It writes the text before the break
-// first.
+// splitPage handles a page break in the middle of a paragraph. It first writes the text before the
+// break.
 func (w *word) splitPage(p *wordParagraph) error {
 	if w.holding == 0 && strings.TrimSpace(p.text.String()) != "" {
 		if err := w.writeParagraph(p); err != nil {

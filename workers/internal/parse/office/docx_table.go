@@ -14,9 +14,9 @@ import (
 // a cell spans.
 const maxSpan = 1000
 
-// tableRow is a row that is being read. A page break inside of a row is moved: before the row if no
-// part of the row has been read yet, otherwise after the row. Several cells may report the same
-// break.
+// tableRow is a row that is being read. A page break inside of a row is moved before the row if no
+// part of the row has been read yet, and otherwise after the row. Several cells may contain the
+// same break.
 type tableRow struct {
 	cells         []string
 	head          bool
@@ -30,7 +30,7 @@ func (r *tableRow) touch() {
 	}
 }
 
-// pageBreak records a page break inside of the row.
+// pageBreak records a page break inside of a row.
 func (r *tableRow) pageBreak(w *word) {
 	if w.holding > 1 { // the break is inside of a nested table
 		return
@@ -48,7 +48,7 @@ func (w *word) table() error {
 	outer := w.row
 	defer func() { w.row = outer }()
 	columns, rows := 0, 0
-	var first *tableRow // the first row, which is kept back until a second row shows that this is a data table
+	var first *tableRow // the first row, which is not written before a second row shows that this is a data table
 	err := w.e.Each(func(s xml.StartElement) (err error) {
 		switch s.Name.Local {
 		case "tblGrid":
@@ -84,8 +84,8 @@ func (w *word) table() error {
 	return w.flushNotes()
 }
 
-// writeRows writes the row r. If the table's first row was kept back, it is passed as first and
-// written before r, as a header if it looks like one.
+// writeRows writes the row r. If the table's first row has not been written yet, it is passed as
+// first and written before r. It is written as a header if it looks like one.
 func (w *word) writeRows(first, r *tableRow, columns int) error {
 	if first != nil {
 		first.head = first.head || parse.NamesColumns(first.cells, max(columns, len(r.cells)))

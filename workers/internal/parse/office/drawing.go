@@ -10,15 +10,15 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// maxTitle is the maximum number of bytes of a title to which further paragraphs are added. The
-// limit is needed because each addition copies the title.
+// maxTitle is the maximum number of bytes that a title may have for a further paragraph to be added
+// to it. The limit is needed because each addition copies the title.
 const maxTitle = 10_000
 
-// drawing reads the shapes of a slide, of its notes, or of a diagram.
+// drawing is the state of reading the shapes of a slide, of its notes, or of a diagram.
 type drawing struct {
 	e       *pack.Elements
 	chosen  choices
-	notes   bool // true to read only the text of speaker notes
+	notes   bool // if true, only the text of speaker notes is read
 	diagram bool
 	title   string
 	hidden  bool

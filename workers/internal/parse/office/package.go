@@ -50,8 +50,8 @@ func related(all map[string]relation, kind string) string {
 	return ""
 }
 
-// mainPart returns the main part of a package, or the part usual if the package does not state its
-// main part. It fails if neither exists.
+// mainPart returns the main part of a package. If the package does not state it, mainPart returns
+// the part named usual. It fails if neither exists.
 func mainPart(a *pack.Archive, usual string) (string, error) {
 	all, err := relations(a, "")
 	if err != nil {
@@ -66,7 +66,7 @@ func mainPart(a *pack.Archive, usual string) (string, error) {
 	return "", &document.Failure{Code: document.Damaged, Message: "The document is damaged: its main part is missing."}
 }
 
-// properties returns the title and the language of a package.
+// properties returns the title and the language from the properties of a package.
 func properties(a *pack.Archive) (document.Info, error) {
 	var info document.Info
 	e, err := a.XML("docProps/core.xml")
@@ -95,8 +95,9 @@ func ignoreMissing(err error) error {
 }
 
 // choices selects one of several alternatives. A document may contain the same content in
-// alternative forms for different versions of a program. The keys are the depths of groups of
-// alternatives. A value is true when an alternative of the group has been selected.
+// alternative forms for different versions of a program. The keys are the depths of the groups of
+// alternatives in the document. A value is true if an alternative of the group has already been
+// selected.
 type choices map[int]bool
 
 // skip reports whether the element at this depth is an alternative that is not selected.

@@ -9,12 +9,11 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// style contains those settings of a paragraph style by which headings and list items are
-// recognized.
+// style contains the settings of a paragraph style that identify headings and list items.
 type style struct {
 	name    string
 	basedOn string
-	outline int // heading level from 1 to 9, 0 for text, -1 if not set
+	outline int // heading level from 1 to 9; 0 for text; -1 if not set
 	list    bool
 }
 
@@ -51,8 +50,8 @@ func readStyles(a *pack.Archive, part string) (styles, error) {
 	return all, err
 }
 
-// maxName is the maximum number of bytes of a style's names and values. It is limited because they
-// are examined for every paragraph.
+// maxName is the maximum number of bytes of a style's names and values. The limit is needed because
+// they are examined for every paragraph.
 const maxName = 200
 
 func (s *style) set(what, val string) {
@@ -79,7 +78,7 @@ func outline(val string) int {
 }
 
 // level returns the heading level of a style, or 0 for ordinary text. The level may be set in the
-// style itself or in a style on which it is based.
+// style itself, or in a style on which the style is based.
 func (all styles) level(id string) int {
 	for range 20 {
 		s := all[id]

@@ -17,14 +17,14 @@ import (
 // Limits of a workbook.
 const (
 	maxUnzipped = 256 << 20  // bytes of all parts when decompressed
-	maxCells    = 10_000_000 // cells, including empty cells before cells with text
-	maxText     = 256 << 20  // bytes of the texts of all cells; many cells may share one text in the file
+	maxCells    = 10_000_000 // maximum number of cells, including empty cells before cells with text
+	maxText     = 256 << 20  // maximum number of bytes of the texts of all cells; many cells may share one text in the file
 	lookAhead   = 20         // number of rows from which the width of a table is determined
 )
 
 // XLSX reads an Excel workbook. Each sheet is a page whose heading is the name of the sheet.
 func XLSX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
-	a, err := pack.Open(in.Content) // the archive is checked before the library reads it
+	a, err := pack.Open(in.Content) // check the archive before the library reads it
 	if err != nil {
 		return document.Info{}, err
 	}
@@ -38,7 +38,7 @@ func XLSX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	}
 
 	f, err := excelize.OpenReader(bytes.NewReader(in.Content), excelize.Options{
-		UnzipSizeLimit: maxUnzipped, UnzipXMLSizeLimit: maxUnzipped, // if both limits are equal, the library writes no temporary files
+		UnzipSizeLimit: maxUnzipped, UnzipXMLSizeLimit: maxUnzipped, // if the limits are equal, the library writes no temporary files
 		ShortDatePattern: "yyyy-mm-dd", LongDatePattern: "yyyy-mm-dd", LongTimePattern: "hh:mm:ss",
 	})
 	if err != nil {
@@ -99,7 +99,7 @@ func checkParts(a *pack.Archive) error {
 	return nil
 }
 
-// workbook is the state of the reader for one workbook.
+// workbook is the state of reading a workbook.
 type workbook struct {
 	ctx   context.Context //nolint:containedctx // used only during the call to XLSX
 	file  *excelize.File
@@ -155,15 +155,15 @@ func (w *workbook) sheet(name string) error {
 	return t.begin()
 }
 
-// sheetRows writes the rows of a sheet. It keeps back the first rows until the width of the table
-// is known.
+// sheetRows writes the rows of a sheet. It does not write the first rows before the width of the
+// table is known.
 type sheetRows struct {
 	out   *parse.Writer
 	first [][]string
 	begun bool
 }
 
-// add writes a row. Before begin is called, it keeps the row back.
+// add writes a row. If begin has not been called yet, add stores the row instead.
 func (t *sheetRows) add(cells []string) error {
 	if parse.Cells(cells) == "" {
 		return nil
@@ -177,7 +177,7 @@ func (t *sheetRows) add(cells []string) error {
 	return t.begin()
 }
 
-// begin writes the rows that were kept back: titles above the table, the table's header, and its
+// begin writes the rows that add has stored: titles above the table, the table's header, and its
 // first rows.
 func (t *sheetRows) begin() error {
 	if t.begun {

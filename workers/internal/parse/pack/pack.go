@@ -19,7 +19,7 @@ const (
 	maxEntries = 10_000
 	maxEntry   = 128 << 20 // bytes of a decompressed entry
 	maxAll     = 512 << 20 // declared bytes of all entries when decompressed
-	maxRead    = 384 << 20 // bytes of all entries that are read, when decompressed
+	maxRead    = 384 << 20 // maximum number of bytes of all entries that are read, when decompressed
 	ratioFrom  = 8 << 20   // an entry is a bomb if it is larger than this and maxRatio times as large as its compressed form
 	maxRatio   = 400
 )
@@ -36,11 +36,11 @@ var ErrNoPart = errors.New("the archive does not have this part")
 
 // Open checks an archive without decompressing it. Its errors are of type *document.Failure.
 func Open(content []byte) (*Archive, error) {
-	if bytes.Count(content, []byte("PK\x01\x02")) > 4*maxEntries { // reading the directory needs memory, so count its entries first
+	if bytes.Count(content, []byte("PK\x01\x02")) > 4*maxEntries { // reading the directory needs memory, so count its entries before
 		return nil, tooMany()
 	}
 
-	// Insecure names are not an error here, because partName ignores entries with such names.
+	// Ignore the error about insecure names, because partName ignores entries with such names.
 	r, err := zip.NewReader(bytes.NewReader(content), int64(len(content)))
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
 		return nil, damaged("The file is damaged: it is not a complete ZIP archive, as its format requires.")
@@ -80,14 +80,14 @@ func partName(name string) (string, bool) {
 	return name, true
 }
 
-// checkEntries rejects decompression bombs and archives with overlapping entries. Programs that
-// write documents do not create such archives.
+// checkEntries rejects decompression bombs and archives with overlapping entries. No program that
+// writes documents creates such archives.
 func checkEntries(files []*zip.File) error {
 	type extent struct{ from, to int64 }
 	places := make([]extent, 0, len(files))
 	var all uint64
 	for _, f := range files {
-		// The sender declares the sizes, so they are limited to keep the sum from overflowing.
+		// The sender declares the sizes, so limit each of them to keep the sum from overflowing.
 		all += min(f.UncompressedSize64, 1<<40)
 		if all > maxAll {
 			return bomb("its parts expand to more than %d MiB", maxAll>>20)
@@ -102,8 +102,8 @@ func checkEntries(files []*zip.File) error {
 		places = append(places, extent{from - 30 - int64(len(f.Name)), from + int64(min(f.CompressedSize64, 1<<40))})
 	}
 
-	// Overlapping entries share compressed bytes, so a small archive could have a huge decompressed
-	// size.
+	// Entries that overlap share compressed bytes, so that a small archive could have a huge
+	// decompressed size.
 	slices.SortFunc(places, func(a, b extent) int { return cmp.Compare(a.from, b.from) })
 	for i := 1; i < len(places); i++ {
 		if places[i].from < places[i-1].to {
@@ -130,7 +130,7 @@ func (a *Archive) Read(name string) ([]byte, error) {
 		return nil, &document.Failure{Code: document.Encrypted, Message: "The document is protected by a password."}
 	}
 
-	// The declared size may be wrong, so the number of decompressed bytes is limited as well.
+	// The declared size may be wrong, so also limit the number of decompressed bytes.
 	limit := min(int64(maxEntry), a.room)
 	if f.UncompressedSize64 > uint64(limit) {
 		return nil, bomb("its parts expand to more than the limit")
@@ -152,7 +152,7 @@ func (a *Archive) Read(name string) ([]byte, error) {
 	return content, nil
 }
 
-// key returns the form of a part's name under which the part is stored.
+// key returns the key of a part in the map of parts: its cleaned path in lower case.
 func key(name string) string {
 	return strings.ToLower(strings.TrimPrefix(path.Clean("/"+strings.ReplaceAll(name, `\`, "/")), "/"))
 }

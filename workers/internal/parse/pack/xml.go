@@ -13,7 +13,7 @@ import (
 	text "parley/workers/internal/parse/charset"
 )
 
-// maxDepth is the maximum nesting depth of elements.
+// maxDepth is the maximum nesting depth of XML elements.
 const maxDepth = 200
 
 // Elements reads the tokens of an XML part: starts and ends of elements, and character data. It
@@ -32,13 +32,13 @@ func (a *Archive) XML(name string) (*Elements, error) {
 	return NewElements(content), nil
 }
 
-// NewElements returns a reader of an XML document.
+// NewElements returns a reader of the tokens of an XML document.
 func NewElements(content []byte) *Elements {
 	if decoded, wide := text.Wide(content); wide {
 		content = []byte(decoded)
 	}
 
-	// The decoder supports only UTF-8, so it needs a function that converts other encodings.
+	// The decoder itself supports only UTF-8, so it needs a function that converts other encodings.
 	d := xml.NewDecoder(bytes.NewReader(content))
 	d.CharsetReader = func(label string, r io.Reader) (io.Reader, error) {
 		if len(label) > 3 && (label[:3] == "utf" || label[:3] == "UTF") { // the text has already been decoded
@@ -74,7 +74,7 @@ func (e *Elements) Next() (xml.Token, error) {
 		case xml.CharData:
 			return t, nil
 		case xml.Directive:
-			// Entity declarations are rejected, because entities can expand to enormous texts.
+			// Reject entity declarations, because entities can expand to enormous texts.
 			if bytes.Contains(t, []byte("[")) || bytes.Contains(t, []byte("ENTITY")) {
 				return nil, damaged("The document was rejected: its XML declares custom entities.")
 			}
@@ -83,7 +83,7 @@ func (e *Elements) Next() (xml.Token, error) {
 }
 
 // Each calls f for each descendant of the element that was started last, or of the whole document.
-// If f reads an element to its end, Each skips the children of that element.
+// If f reads an element to its end, Each does not call f for the children of that element.
 func (e *Elements) Each(f func(s xml.StartElement) error) error {
 	for depth := e.depth; e.depth >= depth; {
 		t, err := e.Next()
@@ -93,7 +93,7 @@ func (e *Elements) Each(f func(s xml.StartElement) error) error {
 		if err != nil {
 			return err
 		}
-		// f may read tokens, so the depth is checked again in each iteration.
+		// The function f may read tokens, so check the depth again in each iteration.
 		if s, ok := t.(xml.StartElement); ok {
 			if err := f(s); err != nil {
 				return err
@@ -126,7 +126,7 @@ func Attr(s xml.StartElement, name string) string {
 // Depth returns the nesting depth of the element that was started last.
 func (e *Elements) Depth() int { return e.depth }
 
-// Text returns the character data in the element that was started last.
+// Text returns the character data inside the element that was started last.
 func (e *Elements) Text() (string, error) {
 	var b bytes.Buffer
 	for depth := e.depth; e.depth >= depth; {
