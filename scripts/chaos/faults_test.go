@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -235,7 +236,7 @@ func (s *striker) deleteStore() {
 const blocksCut = "message blocks truncated"
 
 // truncateStream truncates every file of the job stream and of its consumers. The seed determines
-// the positions.
+// the positions. It does nothing if an earlier fault has deleted the store.
 func (s *striker) truncateStream(f fault) {
 	random := rand.New(rand.NewPCG(s.seed, uint64(f.At)))
 	blocks := 0
@@ -256,7 +257,7 @@ func (s *striker) truncateStream(f fault) {
 		}
 		return os.Truncate(path, random.Int64N(info.Size()))
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.t.Errorf("truncating the stream: %v", err)
 	}
 

@@ -155,7 +155,7 @@ func TestGVisor(t *testing.T) {
 		t.Errorf("got %+v", failure)
 	}
 	bomb := pdftest.Hostile()["a decompression bomb"]
-	if failure := fails(t, e, bomb, Limits{CPU: time.Second, Wall: time.Minute, Memory: 512 << 20}); failure.Code != document.LimitReached {
+	if failure := fails(t, e, bomb, Limits{CPU: 4 * time.Second, Wall: 2 * time.Minute, Memory: 512 << 20}); failure.Code != document.LimitReached {
 		t.Errorf("a bomb: %+v", failure)
 	}
 	failure := fails(t, e, []byte(spell+"takes memory"), Limits{Memory: 256 << 20})

@@ -194,10 +194,13 @@ func asRetry(err error) error {
 	return retryable(err)
 }
 
+// codeUnavailable is the code of a failure of a dependency of the service, such as the database.
+const codeUnavailable = "unavailable"
+
 // retryable returns a retryable error with which the run is requeued. err is the error of a
 // dependency, such as the database.
 func retryable(err error) error {
-	return &agentloop.Error{Code: "unavailable", Message: "the service could not read the run's data", Retryable: true, Err: err}
+	return &agentloop.Error{Code: codeUnavailable, Message: "the service could not read the run's data", Retryable: true, Err: err}
 }
 
 // journal reads and records a run's steps. The fence rejects the writes of an attempt that has lost

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,6 +11,7 @@ import (
 
 	"parley/shared/domain"
 	"parley/shared/store/executiondb"
+	"parley/workers/internal/agentloop"
 	"parley/workers/internal/llm"
 	"parley/workers/internal/llm/scripted"
 )
@@ -144,5 +146,37 @@ func TestCodesOfFailedRunsAreDocumented(t *testing.T) {
 	}
 	if n < 20 {
 		t.Errorf("only %d codes were found", n)
+	}
+}
+
+// TestTextsOfCallersAreNotLogged checks that the log has the code of a failure. Its message may
+// quote a caller's text, so it is logged only at the level debug. The cause of a failed dependency
+// is logged.
+func TestTextsOfCallersAreNotLogged(t *testing.T) {
+	t.Parallel()
+	const secret = "Termination of Ada Lovelace"
+	for name, c := range map[string]struct {
+		err  error
+		want string // part of the warning
+	}{
+		"a coded failure":   {&agentloop.Error{Code: agentloop.CodeOutputInvalid, Message: secret, Mismatches: []domain.OutputMismatch{{Path: "/" + secret, Message: secret}}}, `"code":"output_invalid"`},
+		"a failed database": {retryable(errors.New("the database is away")), "the database is away"},
+	} {
+		var log bytes.Buffer
+		s := &testEnv{model: scripted.New("stage/a", scripted.Call{Err: c.err}), log: &log}
+		s.attempt(t, executiondb.Claimed{Attempts: 1})
+		warned := false
+		for line := range strings.Lines(log.String()) {
+			if strings.Contains(line, `"level":"debug"`) {
+				continue
+			}
+			if strings.Contains(line, secret) {
+				t.Errorf("%s: logged %s", name, line)
+			}
+			warned = warned || strings.Contains(line, "attempt failed") && strings.Contains(line, c.want)
+		}
+		if !warned {
+			t.Errorf("%s: logged %s", name, log.String())
+		}
 	}
 }
