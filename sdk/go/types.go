@@ -1129,13 +1129,15 @@ type Citation struct {
 	// For example `web` or `document`.
 	Type  string `json:"type"`
 	Title string `json:"title"`
-	URL   string `json:"url"`
+	// Opens the source; empty for an attached document.
+	URL string `json:"url"`
 	// The quoted words, exactly as in the source.
 	CitedText string `json:"citedText"`
 	// Index of the first supported character in the answer.
 	StartIndex int64 `json:"startIndex"`
 	// Index after the last supported character.
-	EndIndex   int64   `json:"endIndex"`
+	EndIndex int64 `json:"endIndex"`
+	// The document; null for a web page or an attached document.
 	DocumentID *string `json:"documentId"`
 	Page       *int64  `json:"page"`
 	// The stored source text, for `GET /api/sources`; null if none is kept, absent in runs of earlier

@@ -26,7 +26,7 @@ const (
 var (
 	// Errors of CompileOutput. Their texts continue a sentence about the schema.
 	errDeep           = fmt.Errorf("it is nested deeper than %d levels", maxOutputDepth)
-	errPatternUnknown = errors.New("a pattern is not supported")
+	errPatternUnknown = errors.New("the pattern is invalid, or uses look-around or back-references")
 	errEndless        = errors.New("it refers to itself in such a way that no value matches it")
 )
 

@@ -1422,6 +1422,7 @@ export interface Citation {
   /** For example `web` or `document`. */
   type: string;
   title: string;
+  /** Opens the source; empty for an attached document. */
   url: string;
   /** The quoted words, exactly as in the source. */
   citedText: string;
@@ -1429,6 +1430,7 @@ export interface Citation {
   startIndex: number;
   /** Index after the last supported character. */
   endIndex: number;
+  /** The document; null for a web page or an attached document. */
   documentId: string | null;
   page: number | null;
   /**

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/base64"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -63,7 +64,7 @@ func store(ctx context.Context, service *connection, session string, files []loc
 	for _, f := range files {
 		file, err := service.Files.Upload(ctx, f.name, "", f.content, session)
 		if err != nil {
-			return nil, err //nolint:wrapcheck // explained by the command
+			return nil, fmt.Errorf("attaching %s: %w", f.name, err)
 		}
 		out = append(out, parley.NewAttachment{FileID: &file.ID})
 	}

@@ -2225,7 +2225,9 @@ class Citation(TypedDict):
     """For example `web` or `document`."""
 
     title: str
+
     url: str
+    """Opens the source; empty for an attached document."""
 
     citedText: str
     """The quoted words, exactly as in the source."""
@@ -2237,6 +2239,8 @@ class Citation(TypedDict):
     """Index after the last supported character."""
 
     documentId: str | None
+    """The document; null for a web page or an attached document."""
+
     page: int | None
 
     sourceId: NotRequired[str | None]
