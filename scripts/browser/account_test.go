@@ -131,7 +131,7 @@ func (a *account) document(t *testing.T, name, content string) (id string) {
 	t.Helper()
 	var made struct{ ID string }
 	a.call(t, http.MethodPost, "/api/knowledge", map[string]any{"name": name, "content": content, "mimeType": "text/markdown"}, &made)
-	eventually(t, patience, "the document "+name+" is ready", func() bool {
+	eventually(t, "the document "+name+" is ready", func() bool {
 		var now struct{ Status, Error string }
 		a.call(t, http.MethodGet, "/api/knowledge?id="+made.ID, nil, &now)
 		if now.Status == "failed" {

@@ -38,7 +38,7 @@ func TestKeyRunsTheCommandsShown(t *testing.T) {
 		t.Fatalf("%s\noutput = %s", lists, out)
 	}
 
-	eventually(t, patience, "the use of the key is recorded", func() bool {
+	eventually(t, "the use of the key is recorded", func() bool {
 		var keys struct {
 			Data []struct {
 				Name       string
@@ -83,7 +83,7 @@ func TestKeyRunsTheCommandsShown(t *testing.T) {
 	row.click("button", "Revoke Nightly reports")
 	p.in("dialog", "Revoke “Nightly reports”?").click("button", "Revoke")
 	p.isNot("row", "Nightly reports…")
-	eventually(t, patience, "the key is rejected", func() bool { return strings.Contains(pasted(t, lists, ""), `"unauthenticated"`) })
+	eventually(t, "the key is rejected", func() bool { return strings.Contains(pasted(t, lists, ""), `"unauthenticated"`) })
 }
 
 // snippet returns the text of the area's element that has a button to copy the text.

@@ -33,12 +33,11 @@ const patience = 15 * time.Second
 // patienceOfRequests is the timeout of an API request, which may wait for a run to finish.
 const patienceOfRequests = 60 * time.Second
 
-// eventually polls until done returns true. It fails the test if done does not return true within
-// the given duration.
-func eventually(t *testing.T, within time.Duration, what string, done func() bool) {
+// eventually polls until done returns true. It fails the test if this takes longer than patience.
+func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	if !polled(t, within, done) {
-		t.Fatalf("not true within %s: %s", within, what)
+	if !polled(t, patience, done) {
+		t.Fatalf("not true within %s: %s", patience, what)
 	}
 }
 

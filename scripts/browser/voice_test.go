@@ -274,7 +274,7 @@ func TestSpeakEnd(t *testing.T) {
 	turn.seesNot("carry an umbrella")
 
 	// The page shows the interruption immediately, but the service stores it a moment later.
-	eventually(t, patience, "the service has stored the interruption", func() bool {
+	eventually(t, "the service has stored the interruption", func() bool {
 		var list struct {
 			Data []struct {
 				ID string `json:"id"`

@@ -223,8 +223,7 @@ func TestStoppingWorkerRequeuesItsRun(t *testing.T) {
 	in := c.ingress(t)
 	leaving := c.worker(t)
 	owner := signUp(t, in.url)
-	// The model call takes so long that a draining worker stops waiting for it and requeues the
-	// run.
+	// The first model call never returns. A draining worker stops waiting for it and requeues the run.
 	const message = "fault hang*1: handed on"
 	waiting := owner.start(t.Context(), trigger{message: message})
 	c.model.awaitCalls(t, message, 1)

@@ -9,7 +9,7 @@ import (
 const (
 	orgs       = 2
 	maxDrain   = 15 * time.Minute // maximum time between the last fault and the end of all work
-	patience   = time.Hour        // deadline of runs that must finish in time; so long that no fault delays them past it
+	patience   = time.Hour        // deadline of runs that must finish in time; too long for any fault to delay them past it
 	settleTime = 45 * time.Second // time for messages in flight after the last run has finished
 	overdueBy  = time.Minute      // allowed delay after a deadline, for promise 1
 )

@@ -224,7 +224,7 @@ type concatenated struct {
 }
 
 // concatenate returns the long values of deliveries.
-func (s *Store) concatenate(rows []NewDelivery) *concatenated {
+func concatenate(s *Store, rows []NewDelivery) *concatenated {
 	// The buffers are allocated once, because a batch may have some megabytes.
 	bodyBytes, inputBytes := 0, 0
 	for i := range rows {
@@ -274,7 +274,7 @@ func (s *Store) insertDeliveries(ctx context.Context, rows []NewDelivery, taken 
 	}
 	number := func(f func(*deliveryOrigin) int64) any { return pq.Array(pg.Column(origins, f)) }
 	text := func(f func(*NewDelivery) string) any { return pq.Array(pg.Column(rows, f)) }
-	long := s.concatenate(rows)
+	long := concatenate(s, rows)
 
 	// Each batch gets its own connection, so that two batches are executed in parallel. A third
 	// batch waits until a connection is free.

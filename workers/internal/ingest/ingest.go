@@ -331,7 +331,7 @@ func (l *lane) notify() {
 	}
 }
 
-// wait waits for a notification about new documents, but for at most pollEvery.
+// wait waits for a notification about new documents, at most for pollEvery.
 func (l *lane) wait(ctx context.Context) {
 	timer := time.NewTimer(pollEvery)
 	defer timer.Stop()

@@ -102,7 +102,7 @@ func (s *Set[R]) extend(ctx context.Context, log zerolog.Logger, extend Extend[R
 		rows[i] = a.row
 	}
 
-	// A heartbeat must not take so long that it delays the next one.
+	// A heartbeat must end before the next one is due.
 	ctx, cancel := context.WithTimeout(ctx, HeartbeatEvery)
 	defer cancel()
 	extended, locked, err := extend(ctx, rows)

@@ -41,7 +41,7 @@ const (
 	atOnce        = 4    // maximum number of a run's attachments that are prepared simultaneously
 )
 
-// Notes that tell the model why an attachment is left out of its prompt.
+// Notes for the model that say why an attachment is left out of its prompt.
 const (
 	noteOlder   = "omitted: the attachments of newer messages use up the space"
 	noteImages  = "omitted: the images of the message are too large in total"

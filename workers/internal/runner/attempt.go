@@ -164,7 +164,7 @@ func modelsFor(claim executiondb.Claimed, cfg domain.Config) (first string, fall
 	return names[0], names[1:]
 }
 
-// absentNote returns a note that tells the model which MCP servers' tools are unavailable in this
+// absentNote returns a note for the model that says which MCP servers' tools are unavailable in this
 // run.
 func absentNote(servers []domain.RunWarning) string {
 	if len(servers) == 0 {
