@@ -27,6 +27,13 @@ func (r *accessRow) raw() bool { return r.method == "POST" && r.path == "/api/fi
 // inPath reports whether the row's id is a part of the path.
 func (r *accessRow) inPath() bool { return strings.Contains(r.path, "/:id") }
 
+// attaches reports whether the row's id is that of an upload in a body.
+func (r *accessRow) attaches() bool { return strings.Contains(r.body, `"$up"`) }
+
+// needsID reports whether the row cannot be tested with an empty id. In a path, an empty id would be
+// a different path. In an attachment, it is rejected before the caller's access is checked.
+func (r *accessRow) needsID() bool { return r.inPath() || r.attaches() }
+
 // at returns the target of the row's request: its path and the given query. If the path of the row
 // contains a placeholder for an id, query is the id, and at puts it into the path.
 func (r *accessRow) at(query string) string {
@@ -76,6 +83,9 @@ const importRowBody = `{"document":{"openapi":"3.1.0","info":{"title":"$word","v
 // hookRowBody is a hook with all optional fields.
 const hookRowBody = `{"name":"$word","agentId":"$ag","keyId":"$okey","source":"hmac","secret":"$word secret for hooks","signatureHeader":"X-Sig","deliveryIdHeader":"X-Id",` +
 	`"messageTemplate":"$word {{a}}","filter":[{"path":"a","op":"exists","value":true}],"coalesce":{"key":"{{a}}","windowSeconds":1,"maxWaitSeconds":1},"enabled":true}`
+
+// attachedRowBody is a request in OpenAI's API that attaches an upload.
+const attachedRowBody = `{"model":"tpl_support","background":true,"input":[{"role":"user","content":[{"type":"input_text","text":"$word"},{"type":"input_file","file_id":"$up"}]}]}`
 
 var accessTable = []accessRow{
 	{"POST", "/api/auth/signup", "", `{"email":"$fresh@example.com","password":"long enough","name":"$word"}`, forAnyone, "", 201, false},
@@ -133,6 +143,7 @@ var accessTable = []accessRow{
 
 	{"POST", "/api/agents", "action=chat&id=$ag", `{"sessionId":"s","message":"$word"}`, forCaller, "member", 202, false},
 	{"POST", "/api/agents", "action=chat&template=$tpl", `{"sessionId":"s","message":"$word"}`, forDemo, "member", 202, false},
+	{"POST", "/api/agents", "action=chat&template=tpl_support", `{"sessionId":"$fresh","message":"$word","attachments":[{"fileId":"$up"}]}`, forCaller, "member", 202, false},
 	{"POST", "/api/widget/sessions", "", `{"agentId":"$wag","visitor":"$word"}`, forPage, "", 201, false},
 
 	{"GET", "/api/sessions", "", "", forCaller, "member", 200, false},
@@ -221,6 +232,7 @@ var accessTable = []accessRow{
 	{"POST", "/v1/embeddings", "", `{"model":"offline","input":"$word"}`, forCaller, "member", 200, false},
 	{"POST", "/v1/responses", "", `{"model":"$ag","background":true,"input":"$word"}`, forCaller, "member", 200, false},
 	{"POST", "/v1/responses", "", `{"model":"$tpl","stream":true,"instructions":"$word","conversation":"s","input":"$word"}`, forCaller, "member", 200, false},
+	{"POST", "/v1/responses", "", attachedRowBody, forCaller, "member", 200, false},
 	{"GET", "/v1/containers/:container/files/:id/content", "id=$file", "", forCaller, "member", 200, false},
 	{"GET", "/v1/responses/:id", "id=$resp", "", forCaller, "member", 200, false},
 	{"POST", "/v1/responses/:id/cancel", "id=$resp", "", forCaller, "member", 200, false},

@@ -89,6 +89,7 @@ func (a *runEnv) fill(word string) *filledOrg {
 		f.add("calls", calls)
 		f.add("src", a.saveSource(fresh(), word, word+" text "+a.fresh()))
 		f.add("file", a.file(fresh(), word))
+		f.add("up", a.upload("?name="+word+".txt", "text/plain", word+" upload "+a.fresh(), caller...))
 		f.add("doc", a.document(h))
 		f.add("bud", a.budget(h))
 	}
@@ -141,7 +142,7 @@ func (a *runEnv) newAttack(by, on *filledOrg) *attack {
 // attacked organization.
 func (at *attack) anyID(r *mathrand.Rand, kind string) string {
 	if r.IntN(8) == 0 {
-		kind = []string{"ag", "run", "key", "org", "usr", "tpl", "session", "asked", "unsure", "calls", "src", "file", "doc", "bud"}[r.IntN(14)]
+		kind = []string{"ag", "run", "key", "org", "usr", "tpl", "session", "asked", "unsure", "calls", "src", "file", "up", "doc", "bud"}[r.IntN(15)]
 	}
 	if r.IntN(3) == 0 {
 		return at.by.pick(r, kind)

@@ -10,7 +10,28 @@ import (
 	"testing"
 
 	"parley/shared/domain"
+	"parley/shared/id"
 )
+
+// uploadKind describes the ids of uploads. Callers who may read the runs of the person that
+// uploaded a file may attach it.
+var uploadKind = idKind{
+	prefix: id.File,
+	own:    func(s *orgPair, c *credential) string { return s.uploaded(c.testOrg, c.plain()...) },
+	others: func(s *orgPair) string { return s.uploaded(s.home, s.other.auth, s.home.header) },
+	open:   domain.RoleAdmin,
+	gone: func(s *orgPair, h *testOrg) string {
+		fileID := s.uploaded(h, h.owner.auth, h.header)
+		s.exec(`DELETE FROM files WHERE id = $1`, fileID) // as the sweeper does with an upload that was not used in time
+		return fileID
+	},
+}
+
+// uploaded returns the id of a text that was uploaded to h.
+func (s *orgPair) uploaded(h *testOrg, headers ...string) string {
+	s.t.Helper()
+	return s.upload("?name="+h.word+".txt", "text/plain", h.word+" "+s.fresh(), headers...)
+}
 
 // draw selects the credentials with which a row of the access table is tested.
 type draw struct{ seed, share int }

@@ -272,6 +272,7 @@ var idKinds = map[string]idKind{
 			return fileID
 		},
 	},
+	"up": uploadKind,
 	// Ids of processed documents.
 	"doc": {
 		prefix: id.Document,
@@ -522,14 +523,14 @@ func unknownID(prefix string) string {
 	return id.New(prefix)
 }
 
-// missingAt returns the missing ids with which a row is tested. It omits an empty id in a path,
-// which would be a different path. Where the id is that of a model, it also omits ids of agents and
+// missingAt returns the missing ids with which a row is tested. It omits an empty id if the
+// row needs an id. Where the id is that of a model, it also omits ids of agents and
 // templates, which are models.
 func (m *matrix) missingAt(r *accessRow) []target {
 	aModel := strings.HasPrefix(r.path, "/v1/models") || strings.HasPrefix(r.query, "model=") || strings.Contains(r.body, `"model":`)
 	return slices.DeleteFunc(slices.Clone(m.missing[r.kind()]), func(at target) bool {
 		agent, template := strings.HasPrefix(at.name, "id of ag"), strings.HasPrefix(at.name, "id of tpl")
-		return r.inPath() && at.id == "" || aModel && (agent || template || at.name == "id of wag" || at.name == "id of vag" || at.name == "id of at")
+		return r.needsID() && at.id == "" || aModel && (agent || template || at.name == "id of wag" || at.name == "id of vag" || at.name == "id of at")
 	})
 }
 
@@ -579,7 +580,7 @@ func (m *matrix) targets(r *accessRow, c *credential) []target {
 // asField changes the expected results if the row's id is in a body or a filter: there, a missing
 // id is an invalid value. An empty parameter is an invalid value everywhere.
 func asField(r *accessRow, list []target) []target {
-	reference := r.body == hookRowBody || strings.Contains(r.body, `"target":`) || strings.Contains(r.body, `"templateId":`) || r.query == "hookId=$hook"
+	reference := r.body == hookRowBody || r.attaches() || strings.Contains(r.body, `"target":`) || strings.Contains(r.body, `"templateId":`) || r.query == "hookId=$hook"
 	for i := range list {
 		empty := list[i].name == "empty" && strings.Contains(r.query, "$")
 		if (reference || empty) && list[i].outcome == "404 not_found" {
@@ -695,7 +696,7 @@ func (m *matrix) row(t *testing.T, number int, d draw) {
 		want := r.outcome(c)
 		if want != "ok" { // every id has the same result
 			missing, none := m.missingAt(r), target{}
-			if r.inPath() {
+			if r.needsID() {
 				none.id = "none"
 			}
 			m.check(t, r, c, none, want, m.cell(r, c, none))

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"parley/shared/domain"
+	"parley/shared/testkit/modelstub"
 	"parley/workers/internal/agentloop"
 	"parley/workers/internal/llm"
 	"parley/workers/internal/llm/scripted"
@@ -221,6 +222,58 @@ func TestResultCountsAgainstMaxBytes(t *testing.T) {
 			}
 			if e := codeFor(t, err); e.Code != agentloop.CodeByteLimit || e.Retryable || told > 0 {
 				t.Errorf("got %+v; %d citations published", e, told)
+			}
+		})
+	}
+}
+
+// TestAnswerToolIsNotCounted checks that the limit of tool calls does not count calls of the tool
+// whose arguments are the answer. The model requests one or two calls of the agent's own tool, and
+// then answers with the answer tool, the first time with an answer that does not match the schema.
+func TestAnswerToolIsNotCounted(t *testing.T) {
+	t.Parallel()
+	answer := func(arguments string) modelstub.Reply {
+		return modelstub.Reply{ToolCalls: []modelstub.ToolCall{{ID: "answer", Name: domain.AnswerTool, Arguments: arguments}}}
+	}
+	own := func(ids ...string) (r modelstub.Reply) {
+		for _, id := range ids {
+			r.ToolCalls = append(r.ToolCalls, modelstub.ToolCall{ID: id, Name: "count", Arguments: `{}`})
+		}
+		return r
+	}
+	both := own("b")
+	both.ToolCalls = append(both.ToolCalls, answer(`{"data":{"name":"Luna","watts":7}}`).ToolCalls...)
+	wrong, right := answer(`{"data":{"name":"Luna"}}`), answer(`{"data":{"name":"Luna","watts":7}}`)
+	for name, tt := range map[string]struct {
+		tools   bool // the agent has a tool of its own
+		replies []modelstub.Reply
+		made    int
+		ok      bool
+	}{
+		"only the answer":           {false, []modelstub.Reply{answer(`{"name":"Luna"}`), answer(`{"name":"Luna","watts":7}`)}, 0, true},
+		"after the permitted call":  {true, []modelstub.Reply{own("a"), wrong, right}, 1, true},
+		"beside the permitted call": {true, []modelstub.Reply{both, wrong, right}, 1, true},
+		"after one call too many":   {true, []modelstub.Reply{own("a"), own("c"), right}, 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, model := counting(), (&generatedRun{model: "claude-haiku-4-5", replies: tt.replies}).open(t)
+			in := agentloop.Input{Message: "m", Model: model, Contract: contract(t, lampSchema), Limits: agentloop.Limits{MaxToolCalls: 1}}
+			if tt.tools {
+				in.Tools = registry(t, f)
+			}
+			out, err := newLoop().Run(t.Context(), in, newMemory(), nil)
+			if f.n != tt.made || len(out.ToolCalls) != tt.made {
+				t.Errorf("%d calls made, %+v", f.n, out.ToolCalls)
+			}
+			if !tt.ok {
+				if e := codeFor(t, err); e.Code != "tool_call_limit" {
+					t.Errorf("got %+v", e)
+				}
+				return
+			}
+			if err != nil || string(out.Data) != `{"name":"Luna","watts":7}` || out.Turns != len(tt.replies) {
+				t.Errorf("data %s in %d turns: %v", out.Data, out.Turns, err)
 			}
 		})
 	}
