@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
 
 	"parley/shared/lifecycle"
@@ -51,8 +52,13 @@ func FreePort(tb testing.TB) int {
 	return 0
 }
 
+// listenable reports whether a process can listen on a port. No process is started meanwhile: until
+// it executes its program, a new process has a copy of the listener, which keeps the port in use.
 func listenable(tb testing.TB, port int) bool {
 	tb.Helper()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	listener, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", address)
 	if err != nil {
