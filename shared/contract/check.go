@@ -14,8 +14,8 @@ const (
 	KindCheckModels = "checkModels"
 )
 
-// CheckClaims contains the capability for a check: the version of the agent whose connections are
-// checked, and the expiry. The body of a check is empty.
+// CheckClaims contains the verified data of the capability for a check: the version of the agent
+// whose connections are checked, and the expiry. The body of a check is empty.
 type CheckClaims struct {
 	OrganizationID string    `json:"org"`
 	Kind           string    `json:"kind"` // KindCheckTools or KindCheckModels

@@ -11,8 +11,8 @@ import (
 // have their own subject and queue group.
 const KindEmbed = "embed"
 
-// EmbedClaims contains the capability for an embedding call: the organization and the API key that
-// are charged, and the expiry.
+// EmbedClaims contains the verified data of the capability for an embedding call: the organization
+// and the API key that are charged, and the expiry.
 type EmbedClaims struct {
 	OrganizationID string    `json:"org"`
 	Kind           string    `json:"kind"`          // KindEmbed

@@ -10,8 +10,8 @@ import (
 // own subject and queue group.
 const KindSearch = "search"
 
-// SearchClaims contains the capability for a search: the organization and the expiry. An
-// organization in the body of the request is ignored.
+// SearchClaims contains the verified data of the capability for a search: the organization and the
+// expiry. An organization in the body of the request is ignored.
 type SearchClaims struct {
 	OrganizationID string    `json:"org"`
 	Kind           string    `json:"kind"` // KindSearch

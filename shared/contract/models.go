@@ -10,9 +10,9 @@ import (
 // that agents can use. Only agent workers have the keys of the model providers.
 const KindListModels = "listModels"
 
-// ListModelsClaims contains the capability for listing models: the organization and the expiry. The
-// list is the same for all organizations. The organization is needed only to divide the worker's
-// slots among organizations. The request has no body.
+// ListModelsClaims contains the verified data of the capability for listing models: the
+// organization and the expiry. The list is the same for all organizations. The organization is
+// needed only to divide the worker's slots among organizations. The request has no body.
 type ListModelsClaims struct {
 	OrganizationID string    `json:"org"`
 	Kind           string    `json:"kind"` // KindListModels

@@ -10,8 +10,8 @@ import (
 // documents.
 const KindPages = "pages"
 
-// PageClaims contains the capability for a picture: the organization, one page of one of its
-// documents, and the expiry. The request has no body.
+// PageClaims contains the verified data of the capability for a picture: the organization, one page
+// of one of its documents, and the expiry. The request has no body.
 type PageClaims struct {
 	OrganizationID string    `json:"org"`
 	DocumentID     string    `json:"doc"`

@@ -43,7 +43,7 @@ const (
 	maxVoiceTime = 60_000 // maximum duration in detection settings, in ms; every ingress has a lower limit
 )
 
-// VoiceClaims is the capability of a voice session.
+// VoiceClaims contains the verified data of the capability for a voice session.
 type VoiceClaims struct {
 	OrganizationID string    `json:"org"`
 	Kind           string    `json:"kind"` // KindVoice

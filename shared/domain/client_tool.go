@@ -36,7 +36,7 @@ type ClientTool struct {
 	InputSchema json.RawMessage `json:"inputSchema"`
 }
 
-// ClientCall is a call of a tool of the client.
+// ClientCall is a call of one of the client's tools.
 type ClientCall struct {
 	ToolCallID string          `json:"toolCallId"`
 	Name       string          `json:"name"`

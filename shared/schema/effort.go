@@ -169,7 +169,7 @@ func (w *walk) noteUnknown(part *jsonschema.Schema, keyword string) {
 	}
 }
 
-// isUnknown reports whether Go does not support a pattern.
+// isUnknown reports whether Go's regexp package does not support a pattern.
 func isUnknown(p jsonschema.Regexp) bool {
 	known, ok := p.(*pattern)
 	return ok && known.re == nil

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// maxQuickDepth bounds the nested parts of a quick check, because references may form a circle.
+	// maxQuickDepth bounds the nesting depth of a quick check, because references may form a cycle.
 	maxQuickDepth = 1_000
 	// maxDigits is the maximum number of significant digits with which different decimal numbers
 	// remain different as float64.

@@ -257,8 +257,8 @@ func (d *Dispatcher) Await(ctx context.Context, s *Submitted, limit time.Duratio
 		d.attach(ctx, s, limit)
 	}
 
-	// The wait ends with a result, after the limit, when the dispatcher drains, or when the client
-	// disconnects. None of these ends the run.
+	// The wait ends when the result arrives, the time limit passes, the dispatcher drains, or the
+	// client disconnects. The end of the wait does not end the run.
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {

@@ -76,7 +76,7 @@ function arrange(): void {
   if (!listening() && open !== null) {
     open.abort();
     open = null;
-    setUp(true); // no listener uses the state any more
+    setUp(true); // the page closed the stream itself, so this is no failure
   }
 }
 

@@ -253,7 +253,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 
-	// io.Reader recommends returning 0 and nil for an empty buffer.
+	// For an empty buffer, io.Reader requires 0 bytes and permits a nil error.
 	if len(p) == 0 {
 		return 0, nil
 	}

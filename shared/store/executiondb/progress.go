@@ -90,7 +90,7 @@ func (p *progressWriter) begin() {
 	})
 }
 
-// close waits for writes and closes the connection.
+// close waits for pending writes, and then closes the connection.
 func (p *progressWriter) close() {
 	p.start.Do(func() {}) // from now on, begin does not start the group
 	if p.group != nil {

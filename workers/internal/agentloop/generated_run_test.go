@@ -60,7 +60,7 @@ type generatedRun struct {
 	answer  string            // the model's last answer
 }
 
-// clientMode is what a client does with calls of its tool.
+// clientMode is what a client does with calls to its tool.
 type clientMode int
 
 const (

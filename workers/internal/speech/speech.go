@@ -19,8 +19,8 @@ const (
 // MaxText is the maximum number of characters of a Line's text. Sentences are much shorter.
 const MaxText = 2_000
 
-// CallTime is the time limit of a call of any backend, for an utterance of any length. The time
-// that a call waits for its turn is not included.
+// CallTime is the time limit for a call to any backend, however long the utterance is. It does not
+// include the time for which the call waits for its turn.
 const CallTime = 5 * time.Minute
 
 // MaxUtterance is the maximum number of bytes of an utterance, which is 120 seconds of audio.

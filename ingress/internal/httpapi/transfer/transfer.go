@@ -324,7 +324,7 @@ func (d *Limiter) Leave(p *Slot) {
 }
 
 // Extend sets the deadline for a transfer that has moved the given number of bytes. It returns an
-// error if the transfer was cut.
+// error if another transfer has taken the slot.
 func (p *Slot) Extend(moved int64) error {
 	p.all.Mu.Lock()
 	defer p.all.Mu.Unlock()
@@ -336,8 +336,8 @@ func (p *Slot) Extend(moved int64) error {
 	return nil
 }
 
-// arrived records that the client has sent the whole body. It returns an error if the transfer was
-// cut.
+// arrived records that the client has sent the whole body. It returns an error if another transfer
+// has taken the slot.
 func (p *Slot) arrived() error {
 	p.all.Mu.Lock()
 	defer p.all.Mu.Unlock()
@@ -370,8 +370,9 @@ type download struct {
 	err    error // error of the last Write
 }
 
-// NewWriter returns a writer for a response of unknown length. Write returns an error if the
-// transfer was cut or its credential has expired. The caller must release the slot.
+// NewWriter returns a writer for a response of unknown length. Write returns an error if another
+// transfer has taken this transfer's slot, or if the credential has expired. The caller must release
+// the slot.
 func NewWriter(c *gin.Context, from *Slot, permit httpx.SessionCheck) io.Writer {
 	return &download{ResponseWriter: c.Writer, from: from, permit: permit}
 }
@@ -383,8 +384,8 @@ func (d *download) WriteHeader(status int) {
 	}
 }
 
-// Write writes a piece of the file. It returns an error if the transfer was cut or its credential
-// has expired.
+// Write writes a piece of the file. It returns an error if another transfer has taken this
+// transfer's slot, or if the credential has expired.
 func (d *download) Write(p []byte) (n int, err error) {
 	if d.status >= http.StatusBadRequest {
 		return len(p), nil

@@ -35,7 +35,8 @@ const (
 	recognizedScale = 1.25
 )
 
-// images recognizes the text of pages without words, and records which pages it could not read.
+// images recognizes text in the pictures of pages from whose text layer no words were read. It
+// records which pages it could not read.
 type images struct {
 	config     Config
 	began      time.Time
@@ -52,7 +53,7 @@ type images struct {
 
 func newImages(c Config) *images { return &images{config: c, began: time.Now()} }
 
-// read adds recognized text to a page without words.
+// read adds recognized text to a page whose text layer has no words.
 func (m *images) read(ctx context.Context, p *page) error {
 	if !m.available(ctx) {
 		if m.looks++; m.looks <= maxLooks {

@@ -20,8 +20,8 @@ kept = []
 while True:
     kept.append(b"x" * 10_000)`
 
-// limited returns a box with cgroups in which takesAll waits for its input. If runsc is "", it uses
-// the installed runsc.
+// limited returns a sandbox that is limited by cgroups and in which the program takesAll waits for
+// its input. If runsc is "", limited uses the installed runsc.
 func limited(t *testing.T, runsc string) *box {
 	t.Helper()
 	groups, err := cgroup.Open()

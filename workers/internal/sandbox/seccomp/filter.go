@@ -85,7 +85,8 @@ func ruleProgram(r Rule) []bpf.Instruction {
 }
 
 // conditionProgram returns the instructions for one condition. If the condition is true, execution
-// continues with the next instruction. Otherwise it skips the following tail instructions.
+// continues after them. Otherwise, execution also skips the next n instructions after them, where n
+// is tail.
 func conditionProgram(c Condition, tail int) []bpf.Instruction {
 	var p []bpf.Instruction
 	for _, half := range []struct{ off, mask, value uint32 }{ // the low half comes first, because both architectures are little-endian

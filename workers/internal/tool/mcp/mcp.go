@@ -111,7 +111,7 @@ func (b *Backend) look(ctx context.Context, req tool.Request, servers []domain.M
 			return nil, fmt.Errorf("looking for tool: %w", context.Cause(ctx))
 		}
 		if err != nil {
-			// The list of another server may still contain the tool.
+			// Another of the agent's MCP servers may still list the tool.
 			failed = err
 			continue
 		}
