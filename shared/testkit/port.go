@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"testing"
 
 	"parley/shared/lifecycle"
@@ -52,17 +51,20 @@ func FreePort(tb testing.TB) int {
 	return 0
 }
 
-// listenable reports whether a process can listen on a port. No process is started meanwhile: until
-// it executes its program, a new process has a copy of the listener, which keeps the port in use.
+// listenable reports whether a process can listen on a port. A process that is being started has a
+// copy of each open listener until it executes its program. Such a copy keeps the port in use, so
+// the port must also refuse connections once the listener is closed.
 func listenable(tb testing.TB, port int) bool {
 	tb.Helper()
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
-
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	listener, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", address)
-	if err != nil {
+	if err != nil || listener.Close() != nil {
 		return false
 	}
-	return listener.Close() == nil
+
+	conn, err := new(net.Dialer).DialContext(tb.Context(), "tcp", address)
+	if err == nil {
+		_ = conn.Close()
+	}
+	return err != nil
 }
