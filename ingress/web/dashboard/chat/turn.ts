@@ -135,13 +135,18 @@ function withSummary(turn: Turn, run: RunSummary | undefined): Turn {
   return { ...turn, runId: run.id, status: run.status, run: ended(run.status) ? run : null, requiredAction: run.requiredAction ?? null };
 }
 
-/** Returns the turn with a run's state, text, tool calls and citations. */
+/**
+ * Returns the turn with a run's state, text, tool calls and citations. A cancelled answer keeps the
+ * text that was shown here, because the stored part may be shorter.
+ */
 export function withRun(turn: Turn, run: Run | undefined): Turn {
   if (!run) return turn;
   const over = ended(run.status);
+  const stored = run.message ?? "";
+  const shown = stored === "" || run.status === "cancelled" && turn.text.startsWith(stored) ? turn.text : stored;
   return {
     ...turn, runId: run.id, status: run.status, run: over ? run : null, toolCalls: run.toolCalls, requiredAction: run.requiredAction ?? null,
-    attachments: run.attachments ?? turn.attachments, text: run.message ?? turn.text, citations: run.citations.length > 0 ? run.citations : turn.citations,
+    attachments: run.attachments ?? turn.attachments, text: shown, citations: run.citations.length > 0 ? run.citations : turn.citations,
   };
 }
 
