@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/accessibility"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
@@ -120,8 +121,11 @@ func call[P, R any](p *page, command cdp.Command[P, R], params P) R {
 // again.
 func send[P, R any](p *page, command cdp.Command[P, R], params P) (R, error) {
 	within := 12 * time.Second
-	if command.Method == runtime.CommandCallFunctionOn {
+	switch command.Method {
+	case runtime.CommandCallFunctionOn:
 		within = time.Minute // enough for axe-core, which examines the whole page
+	case accessibility.CommandQueryAXTree:
+		within = 3 * time.Second // often the first command after a navigation, so patience must suffice for repetitions
 	}
 	ctx, cancel := context.WithTimeout(p.ctx, testkit.Within(within))
 	defer cancel()
