@@ -342,8 +342,9 @@ func (s *slots) share(lane domain.Lane, n int, free func(*laneSlots) bool) map[L
 	return taken
 }
 
-// settle returns the slots that were taken but for which no run was dispatched. If an organization
-// got fewer runs than slots, it is no longer recorded as waiting.
+// settle gives back the taken slots that no dispatched run uses. left is the number of these slots.
+// If fewer runs of an organization were dispatched than slots were taken, settle no longer records
+// the organization as waiting.
 func (s *slots) settle(taken, dispatched map[Lane]int) (left int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
