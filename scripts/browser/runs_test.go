@@ -165,7 +165,7 @@ func TestNeedsYou(t *testing.T) {
 	p.visit("/dashboard/runs?status=requires_action") // links of earlier releases have this form
 	p.is("row", "…Payer…")
 	p.isNot("row", "…Forecaster…")
-	p.choose("Status", "Waiting for its client")
+	p.choose("Status", "Waiting for the client")
 	p.is("row", "…Forecaster…")
 	p.isNot("row", "…Payer…")
 	p.reload()

@@ -83,7 +83,7 @@ func (p *Prove) Run(ctx context.Context, c *console.Console) error {
 		return err
 	}
 	if !result.OK {
-		return fmt.Errorf("%w: %d lost, %d doubled, %d unanswered, %d other faults",
+		return fmt.Errorf("%w: %d lost, %d duplicated, %d unanswered, %d other faults",
 			ErrFailed, result.Lost, result.Doubled, result.Unanswered, result.faults-result.Lost-result.Doubled-result.Unanswered)
 	}
 	return nil

@@ -61,7 +61,7 @@ export enum Words {
   exportAsJsonLines = "Export as JSON Lines",
   jsonLines = "JSON Lines",
   any = "Any",
-  waitsForItsClient = "Waiting for its client",
+  waitsForItsClient = "Waiting for the client",
   filters = "Filters",
   showRuns = "Show runs",
   couldntLoadAgents = "Couldn’t load the agents.",

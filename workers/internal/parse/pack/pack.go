@@ -43,7 +43,7 @@ func Open(content []byte) (*Archive, error) {
 	// Ignore the error about insecure names, because partName ignores entries with such names.
 	r, err := zip.NewReader(bytes.NewReader(content), int64(len(content)))
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
-		return nil, damaged("The file is damaged: it is not a complete ZIP archive, as its format requires.")
+		return nil, damaged("The file is damaged: its format requires a complete ZIP archive.")
 	}
 	if len(r.File) > maxEntries {
 		return nil, tooMany()

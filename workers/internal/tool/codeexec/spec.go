@@ -27,8 +27,8 @@ const (
 	keepsFiles = "Variables are not kept between calls. Files are: the working folder has all files that earlier calls in this session " +
 		"have left. "
 	hasAttached  = "Files that the user attached to the message are in the folder, under their names. "
-	hasDocuments = "Documents that the knowledge tool finds can be there too: a call with a documentId in `files` finds the whole " +
-		"original in the folder, under the document's name. "
+	hasDocuments = "Documents that the knowledge tool finds can be there, too: if a call lists a documentId in `files`, the folder contains " +
+		"the whole original, under the document's name. "
 	orDocuments = " Documents that the folder must also contain, by documentId."
 )
 

@@ -144,7 +144,7 @@ func (b *Backend) sign(e domain.Endpoint, req tool.Request, body []byte, header 
 	}
 
 	if err := endpoint.CheckSecret(secret); err != nil {
-		return setUpWrongly(fmt.Errorf("reading signing secret: it %w", err))
+		return setUpWrongly(fmt.Errorf("signing secret %w", err))
 	}
 
 	// Remove the secret with and without its prefix, because the receiver may send either form
