@@ -13,7 +13,7 @@ const other = "ingress"
 var elsewhere = map[string]string{
 	"* → 500": "no request may cause this response; TestPanics and TestDocumentsThatFail check its form",
 
-	"GET /api/events → 503": "the handler does not use the database: as in every operation, this response occurs only if the credential cannot be looked up",
+	"GET /api/events → 503": "the handler does not use the database: only the lookup of the credential can cause this response",
 
 	"POST /api/agents → 410":                  other,
 	"GET /api/runs → 410":                     other,
