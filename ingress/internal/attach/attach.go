@@ -184,8 +184,8 @@ func named(name, kind string) string {
 	return "file.txt"
 }
 
-// Resolve stores the attachments of a submission. An error names the request's field of the faulty
-// attachment.
+// Resolve stores the attachments of a submission. An error names the field of the request that
+// contains the faulty attachment.
 func (f *Files) Resolve(ctx context.Context, s *dispatch.Submission) ([]blobdb.NewAttachment, error) {
 	switch {
 	case s.Caller.Visitor.ID != "" && !s.Caller.Visitor.Attachments:

@@ -43,7 +43,8 @@ type level struct{ counted, admitted int }
 
 // over reports whether the number of queued runs exceeds a limit: whether the last count has
 // reached maximum, or the sum of the count and of the runs admitted since has reached twice
-// maximum. The sum may be higher, because workers have claimed some of these runs in the meantime.
+// maximum. The limit on the sum is higher, because workers may have claimed some of these runs in
+// the meantime.
 func (l level) over(maximum int) bool {
 	return l.counted >= maximum || l.counted+l.admitted >= 2*maximum
 }

@@ -62,7 +62,7 @@ func New(cfg Config, st *store.Store, b *bus.Bus, log zerolog.Logger) *Dispatche
 	d := &Dispatcher{cfg: cfg, store: st, bus: b, log: log, inbox: b.NewInbox(), drained: make(chan struct{}), seen: newSeen()}
 	d.waiting, d.byHooks = newWaiters(st, b, log), newHookRuns(st.Queue.HookRuns, cfg.BacklogMax)
 
-	// By default, no fewer than four organizations can fill the backlog.
+	// By default, one organization can use a quarter of the backlog.
 	share := cfg.OrgBacklogMax
 	if share == 0 {
 		share = max(1, cfg.BacklogMax/4)
@@ -230,8 +230,9 @@ func (d *Dispatcher) Release(s *Submitted) {
 	}
 }
 
-// Result is the outcome of a wait. If Ended is set, Run is the finished run, of which it may
-// contain only a part: the result, the size of the result, or the fact that the run was erased.
+// Result is the outcome of a wait. If Ended is set, the run has finished, and Run describes it. Run
+// may contain only the result, only the size of the result, or only the fact that the run was
+// erased.
 type Result struct {
 	Ended bool
 	Run   rundb.StoredRun
@@ -319,7 +320,7 @@ func (d *Dispatcher) notifyFinished(ctx context.Context, ended []executiondb.End
 	// Add up the freed slots of each lane, so that one query dispatches runs into all of them.
 	freed := queuedb.FreedSlots{}
 	for _, e := range ended {
-		// If a worker is executing the run, this message makes it stop.
+		// If a worker is executing the run, this message stops the worker.
 		d.bus.Cancelled(e.RunID)
 		// The process that accepted the run gets the result in its inbox. Other processes get a
 		// notice and read the row.

@@ -244,7 +244,7 @@ func (r *Submitter) findOrBegin(ctx context.Context, s *Submission, t Charge, ac
 		t.Refund()
 		return attach(s, &sub.Run)
 	case checked:
-		// The lookup before found no run with the key, so the error stands.
+		// An earlier lookup found no run with the key, so this request is not a replay.
 		return nil, err
 	}
 

@@ -96,7 +96,8 @@ func (a *runEnv) fill(word string) *filledOrg {
 	return f
 }
 
-// attack sends random requests of the organization by for the resources of the organization on.
+// attack sends random requests for resources of one organization, with credentials of another. The
+// field on is the attacked organization, and by is the other one.
 type attack struct {
 	*runEnv
 	by, on  *filledOrg

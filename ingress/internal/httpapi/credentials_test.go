@@ -26,8 +26,8 @@ type credential struct {
 	page      string
 }
 
-// plain returns headers that authenticate the same principal, but as if the request came from a
-// program and not from a page.
+// plain returns headers that authenticate the credential's principal in a request from a program. A
+// program sends a login token in a header and not in a cookie.
 func (c *credential) plain() []string {
 	if c.via == "login" {
 		return []string{c.who.auth, c.testOrg.header}

@@ -227,9 +227,10 @@ func (a *api) byAction(group []httpx.Route) gin.HandlerFunc {
 	}
 }
 
-// noRoute returns the handler for requests without a route. It responds with the error answer, and
-// with the headers that show the caller's current rate limit. If the request has the demo header
-// but no valid credential, it counts against the demo limit and gets an error of the demo.
+// noRoute returns the handler for requests without a route. It responds with the error in the
+// parameter answer, and with the headers that show the caller's current rate limit. If the request
+// has the demo header but no valid credential, it counts against the demo limit and gets an error
+// of the demo.
 func (a *api) noRoute(answer *apierr.Error) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		ident, err := a.Auth.Resolve(c.Request, auth.NeedUser)

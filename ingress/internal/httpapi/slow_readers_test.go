@@ -150,8 +150,8 @@ func TestLargeRunsAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:parallelt
 	whole()
 	one := allocated(whole)
 
-	// If several clients read at the same time, the requests succeed for which there is enough
-	// memory. No request waits until another client has read its response.
+	// If several clients read at the same time, as many requests succeed as there is memory for. No
+	// request waits until another client has read its response.
 	var readers sync.WaitGroup
 	var mu sync.Mutex
 	served := 0

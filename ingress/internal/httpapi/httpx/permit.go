@@ -98,7 +98,7 @@ func (p *SessionCheck) Holds(now time.Time) bool {
 // includedIn reports whether a caller who may read the given principals may read everything that
 // the stream shows.
 func (p *SessionCheck) includedIn(reads []string) bool {
-	// nil means all principals. Only a caller who may read all of them may follow a stream of all.
+	// nil means all principals. Only a caller who may read all principals may follow such a stream.
 	if reads == nil || p.Reads == nil {
 		return reads == nil
 	}

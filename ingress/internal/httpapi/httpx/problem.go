@@ -189,8 +189,8 @@ func Handle(handle func(*gin.Context) error) gin.HandlerFunc {
 	}
 }
 
-// FailOn is like Fail, for HTML pages: it calls show, which responds, with the status and a message
-// for people.
+// FailOn is like Fail, for HTML pages. It calls show with the status and a message for people, and
+// show responds.
 func FailOn(c *gin.Context, err error, show func(status int, problem string)) {
 	StateFor(c).Err = err
 	coded := Coded(c, err)

@@ -103,9 +103,10 @@ func (h *Handler) finished(ctx context.Context, s *dispatch.Submission, runID st
 	return run, nil
 }
 
-// takeResults is for a request with results of the calls of an earlier response, without the calls
-// themselves. It adds the earlier message, its calls and the results to the history. If the request
-// contains no message, the new run answers the earlier message again, with the results.
+// takeResults handles a request that contains the results of tool calls, but not the calls
+// themselves, which were part of an earlier response. It adds the earlier message, its calls and
+// the results to the history. If the request contains no message, the new run answers the earlier
+// message again, with the results.
 func (h *Handler) takeResults(ctx context.Context, s *dispatch.Submission, results []openaiapi.Result) error {
 	unknown := apierr.Invalid(results[0].Field, "invalid_value",
 		"no earlier call has this id; send its function_call item too, or set previous_response_id")
