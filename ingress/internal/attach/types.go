@@ -68,8 +68,8 @@ func mediaType(name, declared string, head []byte) string {
 	}
 }
 
-// among returns the declared type said if it is a value of known. Otherwise it returns the type
-// that known has for the extension, or "".
+// among returns the declared type, said, if it is a value in the map known. Otherwise it returns
+// the type to which known maps the extension, or "".
 func among(known map[string]string, extension, said string) string {
 	for _, is := range known {
 		if is == said {

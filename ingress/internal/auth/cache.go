@@ -102,7 +102,7 @@ func busy(err error) error {
 	return e
 }
 
-// put caches found, which contains one entry for each key in the same order.
+// put caches the entries in found, which has one entry for each key, in the same order.
 func (c *cache[K, V]) put(keys []K, found []entry[V]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

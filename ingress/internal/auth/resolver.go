@@ -286,9 +286,9 @@ func malformed(p presented) error {
 func unauthenticated(detail string) error { return apierr.New(apierr.Unauthenticated, "%s", detail) }
 
 // organization returns the organization in which a request acts. An organization's key acts in its
-// organization. A user's key acts in the organization that the header x-organization-id names. So
-// does a login session; without the header, it acts in the organization of the user's oldest
-// membership.
+// organization. A user's key acts in the organization that the header x-organization-id names. A
+// login session acts in that organization, too; without the header, it acts in the organization of
+// the user's oldest membership.
 func organization(cred *accountdb.Credential, p presented) (accountdb.Standing, error) {
 	// A key that belongs to an organization has the rights of an administrator there.
 	if cred.OrganizationID != "" {

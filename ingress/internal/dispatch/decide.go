@@ -13,7 +13,7 @@ import (
 // Answer is a person's decision about the action that a run waits for.
 type Answer struct {
 	OrganizationID string
-	Principal      string // the run must belong to this principal; "": to any
+	Principal      string // the run must belong to this principal; "": any principal
 	RunID          string
 	ToolCallID     string // id of the tool call that the decision is about
 	Decision       domain.Decision

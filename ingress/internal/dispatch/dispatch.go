@@ -357,8 +357,9 @@ const (
 	maxLocked   = 320 * time.Millisecond
 )
 
-// whileLocked repeats do while it fails because another transaction has locked the request's rows.
-// It waits between attempts, so that other requests of the same batch do not wait for these rows.
+// whileLocked calls the function do. If do fails because another transaction has locked the
+// request's rows, whileLocked calls it again after a pause. During the pause, the other requests of
+// the batch do not wait for these rows.
 func whileLocked[A any](ctx context.Context, do func() (A, error)) (A, error) {
 	end := time.Now().Add(lockedTime)
 	for wait := lockedFirst; ; wait = min(2*wait, maxLocked) {

@@ -35,8 +35,8 @@ func (n *SettingNames) fault(f domain.SettingFault) apierr.Field {
 }
 
 // checkSettings checks the model settings of a request. It returns an error if the agent does not
-// let requests change one of them, or if one of its models does not accept one. If the agent does
-// not exist, it returns nil, because a later step reports that.
+// let requests change a setting, or if one of the agent's models does not accept a setting. If the
+// agent does not exist, it returns nil, because a later step reports the missing agent.
 func (r *Submitter) checkSettings(ctx context.Context, s *Submission) error {
 	asked := s.Options.Settings
 	if asked == nil {

@@ -262,7 +262,8 @@ func (r *Submitter) findOrBegin(ctx context.Context, s *Submission, t Charge, ac
 	return holder, holderErr
 }
 
-// held returns the run with the submission's key. If there is none, held is false.
+// held returns the run with the submission's key. Its second result is false if there is no such
+// run.
 func (r *Submitter) held(ctx context.Context, s *Submission, hash []byte) (sub *Submitted, held bool, err error) {
 	run, err := r.dispatch.ByKey(ctx, s.Caller.OrganizationID, hash)
 	if err != nil || run == nil {
@@ -435,7 +436,7 @@ func (r *Submitter) WithinBudget(ctx context.Context, org, agentID, keyID, autom
 // OrganizationScope is the scope of idempotency keys that all API keys of an organization share.
 const OrganizationScope = ""
 
-// UnnamedRetention is how long runs are kept whose requests name no session. No later request can
+// UnnamedRetention is how long a run is kept if its request names no session. No later request can
 // continue the session of such a run.
 const UnnamedRetention = 30 * 24 * time.Hour
 

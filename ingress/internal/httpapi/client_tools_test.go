@@ -147,8 +147,8 @@ func TestInvalidToolsOfTheClient(t *testing.T) {
 		want(t, "a visitor", 400, "invalid_request tools:invalid_value")
 }
 
-// callsWeather returns a function that gives a run the result of a worker: a call of a tool of the
-// client, after a call of a tool of the agent.
+// callsWeather returns a function that changes a run as a worker would: the run gets a call of one
+// of the agent's tools, and then a call of one of the client's tools.
 func callsWeather(runID string) func(*domain.Run) {
 	return func(run *domain.Run) {
 		run.Message, run.Output, run.FinishReason = new(""), &domain.Output{}, new(domain.FinishToolCalls)

@@ -14,7 +14,7 @@ type credential struct {
 	headers []string
 
 	refused string   // error on routes that check credentials, such as "401 unauthenticated"; "": none, the credential is valid
-	harmful bool     // whether it is malformed and therefore rejected even by routes that ignore credentials
+	harmful bool     // whether the credential is malformed, so that even routes that ignore credentials reject it
 	via     string   // kind of the credential if it is valid: "", login, org key, user key, demo
 	who     person   // the owner
 	testOrg *testOrg // organization in which the credential acts
@@ -22,7 +22,7 @@ type credential struct {
 
 	demo      bool // the request has the demo header
 	elsewhere bool // whether the request names no organization or one without the caller; public routes ignore this
-	ambient   bool // whether it is a cookie or no credential at all, with which pages of other origins must not send writes
+	ambient   bool // whether there is only a cookie or no credential; pages of other origins must not send such a write
 	page      string
 }
 

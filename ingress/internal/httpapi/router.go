@@ -151,8 +151,7 @@ func actionsElsewhere(all []httpx.Route, r httpx.Route) map[string]string {
 	return methods
 }
 
-// wantsPage reports whether a request is that of a browser for a page, and not for a path of the
-// API.
+// wantsPage reports whether a browser requests a page, and not a path of the API.
 func wantsPage(c *gin.Context) bool {
 	at := c.Request.URL.Path
 	return (c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead) &&

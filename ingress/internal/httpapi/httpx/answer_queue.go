@@ -63,9 +63,10 @@ type queuedAnswer struct {
 	admitted chan struct{}
 }
 
-// wait blocks until it is the turn of a response of the given size. The caller must call made when
-// the response is rendered. If the turn does not come within queueTimeout, wait returns the error
-// overloaded. If the organization has too many responses in the queue, it returns rate_limited.
+// wait blocks until it is the turn of a response of the given size. The caller must call the
+// function made when the response is rendered. If the turn does not come within queueTimeout, wait
+// returns the error overloaded. If the organization has too many responses in the queue, it returns
+// rate_limited.
 func (m *answerQueue) wait(ctx context.Context, owner string, bytes int) (made func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, queueTimeout)
 	defer cancel()

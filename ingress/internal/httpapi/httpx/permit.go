@@ -33,7 +33,7 @@ func NewSessionChecks(resolver *auth.Resolver, runDeadline time.Duration) Sessio
 type SessionCheck struct {
 	Resolve func(*http.Request, auth.Need) (auth.Identity, error)
 	Request *http.Request // contains the credential
-	Org     string        // organization of the stream, which ends if the credential later acts in another one
+	Org     string        // organization of the stream; the stream ends if the credential later acts in another organization
 	Reads   []string      // principals whose runs the stream may show; nil: all
 	Next    time.Time     // time of the next check; zero: never
 	Seen    time.Time     // time of the last successful check

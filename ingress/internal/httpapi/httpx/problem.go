@@ -215,7 +215,8 @@ func FailOn(c *gin.Context, err error, show func(status int, problem string)) {
 	show(kind.Status, strings.Join(all, " "))
 }
 
-// sentence makes a sentence of words: it capitalizes the first letter and appends a period.
+// sentence returns the text words as a sentence: it capitalizes the first letter and appends a
+// period.
 func sentence(words string) string {
 	first, size := utf8.DecodeRuneInString(words)
 	return string(unicode.ToUpper(first)) + words[size:] + "."

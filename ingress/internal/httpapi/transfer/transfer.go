@@ -68,7 +68,7 @@ type Slot struct {
 	all     *Limiter
 	conn    *http.ResponseController
 	began   time.Time // time at which the deadline was set
-	Cut     bool      // another transfer has taken its slot
+	Cut     bool      // whether another transfer has taken the slot
 	needed  int64     // bytes per second at which the transfer would have kept its slot
 
 	complete bool      // the client has sent everything, so it can no longer be slow

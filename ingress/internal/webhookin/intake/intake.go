@@ -175,7 +175,8 @@ func (i *Intake) deliverOnce(ctx context.Context, d queuedb.NewDelivery) (queued
 // decide returns the record of a delivery with its outcome: answered, filtered, refused, or
 // accepted with a run.
 func (i *Intake) decide(ctx context.Context, hook *Hook, e *webhookin.Event, of Delivered) (queuedb.NewDelivery, error) {
-	// The initial status, answered, is that of a ping. The rules change it for any other delivery.
+	// A ping keeps the initial status, answered. For any other delivery, the rules change the
+	// status.
 	d := queuedb.NewDelivery{
 		HookID: hook.ID, OrganizationID: hook.OrganizationID, ID: e.ID, Event: e.Name, ContentType: shortType(of.ContentType),
 		Bytes: int64(len(of.Body)), Status: domain.DeliveryAnswered,
@@ -209,7 +210,7 @@ func (i *Intake) decide(ctx context.Context, hook *Hook, e *webhookin.Event, of 
 	// again.
 	who := hook.Caller()
 	switch err := i.Budgets.WithinBudget(ctx, who.OrganizationID, hook.AgentID, who.KeyID, hook.Name); {
-	case out.Key != "" && errors.Is(err, budgetdb.ErrRunsUsedUp): // it may join a run; if it needs a new one, the insert refuses it
+	case out.Key != "" && errors.Is(err, budgetdb.ErrRunsUsedUp): // the delivery may join a run; if it needs a new run, the insert refuses it
 	case apierr.CodeFor(err) == apierr.BudgetExceeded:
 		refuse(&d, apierr.BudgetExceeded, detail(err))
 		return d, nil
