@@ -44,8 +44,8 @@ func outputSchema(data json.RawMessage) json.RawMessage {
 	return json.RawMessage(resultHead + `"data": ` + string(schema.Embed(data, "#/properties/data")) + "," + resultRest)
 }
 
-// These constants are the text before and after the schema of the agent's data in the schema of a
-// structuredResult.
+// The schema of a structuredResult contains the schema of the agent's data. These constants are the
+// text before and after that schema.
 const (
 	resultHead = `{
 	"type": "object",

@@ -34,9 +34,9 @@ type sealedSecret struct {
 	Expires   int64           `json:"x"` // Unix time
 }
 
-// NewClientSecret returns a client secret for purpose. It is valid until purpose.Expires or until
-// the maker's credential becomes invalid, whichever is earlier. Errors have a code; see package
-// apierr.
+// NewClientSecret returns a client secret with the given purpose. It is valid until purpose.Expires
+// or until the maker's credential becomes invalid, whichever is earlier. Errors have a code; see
+// package apierr.
 func (r *Resolver) NewClientSecret(ctx context.Context, maker Identity, purpose ClientSecret) (string, error) {
 	s := sealedSecret{
 		KeyID: maker.Caller.KeyID, Org: maker.Caller.OrganizationID, Model: purpose.Model, SessionID: purpose.SessionID, Named: purpose.Named,

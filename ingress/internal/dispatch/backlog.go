@@ -56,8 +56,8 @@ func newBacklog(count func(context.Context, int) (map[string]int, error), maximu
 }
 
 // admit returns nil if a new run of the organization may be queued. Otherwise it returns an error
-// that says which limit is reached. An organization's limit is its share or, if that is smaller,
-// the free part of the whole backlog, so that all organizations can always queue runs.
+// that says which limit is reached. An organization's limit is the smaller of its share and the
+// free part of the whole backlog, so that all organizations can always queue runs.
 func (b *backlog) admit(org string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

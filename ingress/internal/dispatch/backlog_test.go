@@ -133,7 +133,8 @@ func TestBacklogIsCountedWhenItMightBeFull(t *testing.T) {
 	})
 }
 
-// While the count fails, at most twice as many runs of an organization are admitted as its share.
+// While the count fails, the number of admitted runs of an organization is limited to twice its
+// share.
 func TestBacklogIsBoundedWhileItCannotBeCounted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

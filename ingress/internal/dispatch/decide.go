@@ -41,8 +41,8 @@ func (d *Dispatcher) decided(ctx context.Context, org string, decided executiond
 	}
 	failpoint.Here(failpoint.DecideAfter)
 
-	// A decision that was made before has no effect on the run. Publishing a change nevertheless
-	// does no harm.
+	// If the decision had already been made, the run has not changed. Publishing a change
+	// nevertheless does no harm.
 	d.bus.Changed(domain.ChangedRuns, org)
 	d.notifyFinished(ctx, decided.Ended)
 	if decided.Resumed {

@@ -69,8 +69,8 @@ func New(cfg Config, st *store.Store, b *bus.Bus, log zerolog.Logger) *Dispatche
 	}
 	d.backlog, d.left = newBacklog(st.Queue.Backlog, cfg.BacklogMax, share), newLeftovers()
 
-	// A lookup starts immediately with the requests that wait, because a larger batch would delay
-	// them.
+	// A batch of lookups starts immediately with the requests that wait, because waiting for
+	// further requests would only delay them.
 	d.lookups = batch.New(batchMax, acceptWaiting, d.lookup).Eager()
 
 	// The bytes of a batch of runs or deliveries are also limited: one input can have several
@@ -180,8 +180,8 @@ func (d *Dispatcher) Submit(ctx context.Context, run queuedb.NewRun) (*Submitted
 		return nil, refusal(err)
 	}
 
-	// A run with this key exists now. If a client repeats the request, the key is looked up first,
-	// and the client is not charged.
+	// Remember the key, because a run with it exists now. If a client repeats the request, the key
+	// is looked up first, and the client is not charged.
 	d.seen.add(run.KeyHash)
 	if accepted.Existing {
 		d.waiting.remove(w)

@@ -60,8 +60,8 @@ func (r *Submitter) checkSettings(ctx context.Context, s *Submission) error {
 		return err
 	}
 
-	// First report the settings that the agent does not let requests change. The models do not
-	// matter for these settings, so that each setting is reported once.
+	// First report the settings that the agent does not let requests change. These settings are not
+	// checked against the models, so that each of them is reported only once.
 	var found []apierr.Field
 	changed := map[domain.Setting]bool{}
 	for _, name := range asked.Names() {
@@ -79,7 +79,7 @@ func (r *Submitter) checkSettings(ctx context.Context, s *Submission) error {
 		switch {
 		case changed[fault.Setting]:
 			found = append(found, s.SettingNames.fault(fault))
-		case changed[fault.With]: // the setting of the agent conflicts with a setting of the request, which the error names
+		case changed[fault.With]: // the agent's setting conflicts with one of the request; the error names the latter
 			found = append(found, s.SettingNames.fault(domain.SettingFault{Setting: fault.With, Message: fault.WithMessage}))
 		}
 	}

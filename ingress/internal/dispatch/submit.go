@@ -118,7 +118,7 @@ func sentRounds(rounds []domain.CallRound) (sent []string) {
 // options returns the JSON of Options.
 func (s *Submission) options() []byte {
 	raw, err := json.Marshal(&s.Options)
-	if err != nil { // a schema is not valid JSON, which the checks of requests prevent
+	if err != nil { // happens only if a schema is not valid JSON, and such requests are rejected earlier
 		panic("dispatch: encoding run options: " + err.Error())
 	}
 	return raw
@@ -126,7 +126,7 @@ func (s *Submission) options() []byte {
 
 // NewRun returns the run to store. It has a new id, and no fingerprint yet.
 func (s *Submission) NewRun(deadline time.Duration) (queuedb.NewRun, error) {
-	// Encode the input first, because no other step can fail.
+	// Encode the input first, because only this step can fail.
 	input, err := s.input()
 	if err != nil {
 		return queuedb.NewRun{}, err

@@ -44,7 +44,7 @@ func TestEveryOperationIsLimited(t *testing.T) {
 		who := ada.auth
 		switch {
 		case o.ID == "runAutomation":
-			return // the requests count after the check for replays; see TestReplaysAreFreeWhenTheLimitIsReached
+			return // requests are counted only after the check for replays; see TestReplaysAreFreeWhenTheLimitIsReached
 		case o.ID == "openFileLink":
 			return // requests have no caller: see TestLinksToFiles
 		case o.ID == "receiveDelivery":

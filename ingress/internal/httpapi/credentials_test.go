@@ -21,7 +21,7 @@ type credential struct {
 	role    domain.Role
 
 	demo      bool // the request has the demo header
-	elsewhere bool // whether the request names no organization or one without the caller; public routes ignore this
+	elsewhere bool // whether the request names no organization or one to which the caller does not belong; public routes ignore this
 	ambient   bool // whether there is only a cookie or no credential; pages of other origins must not send such a write
 	page      string
 }

@@ -216,8 +216,8 @@ var idKinds = map[string]idKind{
 		others: func(s *orgPair) string { return s.named(s.other.auth, s.home.header) },
 		gone:   (*orgPair).endedSession,
 	},
-	// Ids of sessions with a template, for queries that do not name the template. Admins may also
-	// read the sessions of others by them.
+	// Ids of sessions with a template, for queries that do not name the template. With such an id,
+	// admins may also read the sessions of other members.
 	"alone": {
 		prefix: "session",
 		own:    func(s *orgPair, c *credential) string { return s.named(c.plain()...) },

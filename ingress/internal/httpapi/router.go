@@ -196,8 +196,8 @@ func (a *api) byAction(group []httpx.Route) gin.HandlerFunc {
 		actions[r.Action] = a.gate(r)
 	}
 
-	// The gate also checks requests with an unknown action, so that the credential is checked and
-	// the request counts.
+	// The gate also checks requests with an unknown action, so that their credentials are checked
+	// and they count against the rate limit.
 	unknown := group[0]
 	unknown.Role, unknown.Find, unknown.Open = domain.RoleMember, nil, true
 	unknown.Handle = func(c *gin.Context) {

@@ -113,7 +113,7 @@ type fileSearchItem struct {
 	Results []struct{} `json:"results"` // always null, because the annotations contain the results that the answer used
 }
 
-// mcpItem is a call of any other tool.
+// mcpItem is a call of a tool for which the protocol has no other type of item.
 type mcpItem struct {
 	itemHead
 	ServerLabel       string  `json:"server_label"`

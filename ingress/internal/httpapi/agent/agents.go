@@ -303,7 +303,7 @@ func (h *Handler) shown(agent domain.Agent) shownAgent {
 	return withSettings(agent)
 }
 
-// hide replaces all values in place.
+// hide replaces the value of each header in place with the placeholder for secrets.
 func hide(headers map[string]string) {
 	for name := range headers {
 		headers[name] = hidden

@@ -97,7 +97,7 @@ func (m *answerQueue) wait(ctx context.Context, owner string, bytes int) (made f
 	}
 
 	if !m.giveUp(turn) {
-		made() // the turn began just when the timeout passed
+		made() // the turn began at the moment of the timeout, so end it
 	}
 
 	busy := apierr.New(apierr.Overloaded, "too many large responses are being read simultaneously; try again shortly")

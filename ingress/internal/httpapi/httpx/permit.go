@@ -13,7 +13,7 @@ import (
 
 const (
 	permitInterval = time.Second      // minimum time between two checks of one credential
-	permitGrace    = 30 * time.Second // maximum time without a successful check
+	permitGrace    = 30 * time.Second // maximum time for which a stream continues without a successful check
 )
 
 // SessionChecks creates the session checks of streams.

@@ -40,7 +40,7 @@ type newDocumentBody struct {
 
 // documentChangeBody is the JSON body of a PUT. It accepts all fields of a document that was read
 // with GET. Workers may have updated the fields of type Volatile since then, so it accepts any
-// values of these.
+// values of these fields.
 type documentChangeBody struct {
 	documentFields
 	URL       httpx.Optional[*string]              `json:"url"`

@@ -117,8 +117,8 @@ func (d *Limiter) Enter(who Owner, conn *http.ResponseController) (*Slot, error)
 		has, newcomer = d.holdings(p)
 	}
 
-	// The required pace depends on the larger of two shares: the taken slots among the slots for
-	// this kind of sender, and the taken slots among all slots.
+	// The required pace depends on the larger of two shares: the share of the slots for this kind
+	// of sender that are taken, and the share of all slots that are taken.
 	taken := max(float64(has.AtOnce)/float64(limit.AtOnce), float64(len(d.Open))/float64(d.AtOnce))
 	if room := taken < 1 && newcomer || taken < 1-1./NewcomerShare; !room && !d.makeRoom(p, d.paceAt(taken), groupAll, byOrganization) {
 		return nil, d.busy()
@@ -158,7 +158,7 @@ func (d *Limiter) holdings(who *Slot) (has Bounds, newcomer bool) {
 
 // EnterOrWait works like Enter, but waits up to the policy's Queue time for a slot.
 func (d *Limiter) EnterOrWait(ctx context.Context, who Owner, conn *http.ResponseController) (*Slot, error) {
-	// Usually a slot is free, and timers are not needed.
+	// Usually a slot is free, so try first without creating timers.
 	p, err := d.Enter(who, conn)
 	if !d.queues(err) {
 		return p, err

@@ -59,9 +59,9 @@ type Receipt struct {
 }
 
 // Take logs a verified delivery. It accepts a run if the rules of the hook require one. For a
-// repeated delivery it returns the outcome of the first. A delivery that cannot start a run is not
-// an error, because senders disable hooks that respond with errors. A delivery over the rate limit
-// that starts no run is not logged.
+// repeated delivery it returns the outcome of the first delivery. A delivery that cannot start a
+// run is not an error, because senders disable hooks that respond with errors. A delivery over the
+// rate limit that starts no run is not logged.
 func (i *Intake) Take(ctx context.Context, hook *Hook, e *webhookin.Event, of Delivered) (Receipt, error) {
 	// The request is charged before the decision, because the decision reads the payload and the
 	// budget.
@@ -150,7 +150,7 @@ func (i *Intake) deliver(ctx context.Context, d queuedb.NewDelivery) (queuedb.Ac
 }
 
 // withoutLog returns the outcome of a delivery without logging the delivery. For a repeated
-// delivery, the outcome contains the run of the first.
+// delivery, the outcome contains the run of the first delivery.
 func (i *Intake) withoutLog(ctx context.Context, d queuedb.NewDelivery) (queuedb.AcceptedDelivery, error) {
 	seen, err := i.Log.Delivery(ctx, d.OrganizationID, d.HookID, d.ID)
 	if err != nil && apierr.CodeFor(err) != apierr.NotFound {
