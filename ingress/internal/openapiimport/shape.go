@@ -143,15 +143,15 @@ func (p *pass) alternatives(list []any, into *shape) error {
 }
 
 // take adds the properties of another shape. If both shapes have a property, its two schemas are
-// combined as how says; see add.
+// combined as the parameter how specifies; see add.
 func (s *shape) take(other shape, how string) {
 	for _, name := range slices.Sorted(maps.Keys(other.properties)) {
 		s.add(name, other.properties[name], how)
 	}
 }
 
-// add adds a property. If the shape already has this property, the two schemas are combined: a
-// value must match all of them or any of them, as how says.
+// add adds a property. If the shape already has this property, the two schemas are combined: if how
+// is allOf, a value must match both of them, and otherwise at least one of them.
 func (s *shape) add(name string, schema any, how string) {
 	old, known := s.properties[name]
 	switch {
