@@ -1,10 +1,10 @@
 package openapitest
 
-// Base is the package whose tests must receive every documented response, except those that
-// elsewhere lists.
+// Base is the package whose tests must receive every documented response, except those in the map
+// elsewhere.
 const Base = "httpapi"
 
-// other is the package whose tests must receive the responses that elsewhere assigns to it.
+// other is the package whose tests must receive the responses that the map elsewhere assigns to it.
 const other = "ingress"
 
 // elsewhere lists the responses that Base's tests do not receive. The value is the package whose
