@@ -510,12 +510,6 @@ var all = []mutant{
 		[]string{"TestGroupLimitsTheSizeOfABatch"},
 	},
 	{
-		"a repeated delivery that starts another run",
-		[]edit{{sql("accept_deliveries"), "WHERE (e.ref IN (SELECT ref FROM logged)) IS TRUE", "WHERE e.ref IS NOT NULL"}},
-		"shared/store",
-		[]string{"TestADeliveryIsLoggedOnceAndHasOneRun", "TestDeliveriesOfManyIngressesAreOneRunEach"},
-	},
-	{
 		"a delivery with the body of another",
 		[]edit{{sql("accept_deliveries"), "substring($29 FROM body_at FOR body_size)", "substring($29 FROM 1 FOR body_size)"}},
 		"shared/store",
