@@ -116,8 +116,8 @@ func (b *processResources) watch() error {
 	cmd := exec.CommandContext(context.Background(), "sh", "-c", reaperScript, "sh", b.dir, b.mark)
 	cmd.Stdin = reads
 	cmd.Dir = "/"
-	// If the test process itself has a mark, remove that mark, because the other reaper would kill
-	// this one.
+	// If another test process has started this one, the environment contains the mark of that
+	// process. Remove it, because the reaper of that process would kill this reaper.
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, markKey+"=") })
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {

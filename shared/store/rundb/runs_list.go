@@ -127,9 +127,9 @@ type RunFilter struct {
 // and the database's clock.
 const idSkew = time.Hour
 
-// bounds returns the limits of the ids of the filter's runs, which are at least since and less than
-// before. An empty string means no limit. An id contains its time, so the index on ids limits the
-// runs that are read.
+// bounds returns the range of the ids of the filter's runs: at least since, and less than before.
+// An empty string means no limit. An id contains its time, so the index on ids limits the runs that
+// are read.
 func (f *RunFilter) bounds() (since, before string) {
 	before = f.Before
 	if !f.From.IsZero() {

@@ -24,7 +24,8 @@ type tracedAttempt struct {
 }
 
 // spanBuilder converts the trace of a run to spans. Clocks may have been adjusted during the run.
-// If a step's recorded time is before that of an earlier step, it is moved after the earlier step.
+// If the recorded time of a step is before that of an earlier step, the step is moved after the
+// earlier step.
 type spanBuilder struct {
 	*trace
 	result  outcome

@@ -30,7 +30,7 @@ var Kinds = []Kind{
 // number of a chunk.
 type Value struct {
 	Kind           Kind   `db:"-"`
-	Keys           string `db:"keys"` // ids of the keys with which it is sealed, separated by commas
+	Keys           string `db:"keys"` // ids of the keys with which the value is sealed, separated by commas
 	OrganizationID string `db:"org_id"`
 	ID             string `db:"id"`
 	Part           string `db:"part"`
@@ -68,7 +68,7 @@ func (s *Store) SealedValues(ctx context.Context, kind Kind, after Value, limit 
 }
 
 // SealedKeys returns the distinct values of Value.Keys of one kind. It reads one index entry for
-// each of them, regardless of the number of sealed values.
+// each result, regardless of the number of sealed values.
 func (s *Store) SealedKeys(ctx context.Context, kind Kind) ([]string, error) {
 	var keys []string
 	for at := (Value{}); ; {

@@ -43,8 +43,9 @@ type Tracer struct {
 }
 
 // Open returns the tracer of a process named service. Without an endpoint, it sends no spans. The
-// collector may be unreachable: spans that it does not accept are logged and dropped. The standard
-// OTEL_ environment variables apply, except for the endpoint. Close sends the remaining spans.
+// collector may be unreachable: spans that it does not accept are dropped, and the error is logged.
+// The standard OTEL_ environment variables apply, except for the endpoint. Close sends the
+// remaining spans.
 func Open(ctx context.Context, cfg config.Telemetry, service string, log zerolog.Logger) (*Tracer, error) {
 	if cfg.OTLPEndpoint == "" {
 		return &Tracer{}, nil
