@@ -68,9 +68,9 @@ func (c *Chunker) half() bool {
 	return c.draft != nil && c.draft.body && c.draft.size >= c.limits.Target/2
 }
 
-// pieces calls each with the pieces of a block's text. Each piece includes the white space that
-// follows it. A row is one piece. Verbatim text is divided into lines, and other text into
-// sentences.
+// pieces calls the function each with every piece of a block's text, in order. A piece includes the
+// white space that follows it. A row is one piece. Verbatim text is divided into lines, and other
+// text into sentences.
 func pieces(block document.Block, each func(string)) {
 	switch block.Kind {
 	case document.Row:
@@ -102,7 +102,8 @@ func cut(text string, limit int) int {
 		_, width := utf8.DecodeRuneInString(window[at:])
 		return at + width
 	}
-	// Whether there is a boundary at the limit depends on the text after the limit.
+	// Include some text after the limit, because it decides whether there is a boundary at the
+	// limit.
 	ahead := text[:prefix(text, limit+64)]
 	byWords := words.FromString(ahead)
 	if end := last(byWords.Next, func() int { return byWords.End() }, len(window)); end > 0 {

@@ -58,8 +58,8 @@ var (
 	errKind         = errors.New("unknown kind of block")
 )
 
-// follow reads the reader's output up to its final event. It calls each with every valid event
-// before the final one.
+// follow reads the reader's output up to its final event. It calls the function each with every
+// valid event before the final one.
 func (c *checker) follow(from io.Reader, each func(document.Event) error) (document.Info, error) {
 	// The buffer has a fixed size, so a malicious reader cannot make this process use a lot of
 	// memory.

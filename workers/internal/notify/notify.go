@@ -78,7 +78,7 @@ type Notifier struct {
 	failing   bool          // the last claim has failed
 }
 
-// New returns a Notifier that sends its requests with the HTTP client outside.
+// New returns a Notifier that sends its requests with the given HTTP client.
 func New(
 	st Store, changes Changes, outside *outbound.Client, secrets Secrets, registry prometheus.Registerer, log zerolog.Logger,
 ) (*Notifier, error) {

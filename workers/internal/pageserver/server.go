@@ -83,8 +83,8 @@ func (s *Server) Run(ctx context.Context) error {
 	}).Run(ctx)
 }
 
-// read returns the page that the claims name, or an error if they name none. It ignores the body of
-// the request, which is empty.
+// read returns the page that the claims name, or an error if they name no page. It ignores the body
+// of the request, which is empty.
 func read(claims contract.PageClaims, _ []byte) (none struct{}, err error) {
 	if claims.DocumentID == "" || claims.SHA256 == "" || claims.Page < 1 {
 		err = errUnbound

@@ -187,7 +187,7 @@ func languageTag(s string) string {
 	return tag.String()
 }
 
-// Lines returns a text with in place of each line break.
+// Lines returns a text in which each line break is a single newline.
 func Lines(s string) string {
 	if !strings.Contains(s, "\r") {
 		return s

@@ -62,7 +62,7 @@ type eventWriter struct {
 func (t *eventWriter) begin(startedAt domain.Time) {
 	t.next, t.first = 1, 1
 	if t.held.Fence != domain.StartedID.Fence {
-		return // restarted publishes the start of a later attempt, when the number of recorded steps is known
+		return // the method restarted publishes the start of a later attempt, once the number of recorded steps is known
 	}
 
 	// The start event has number 1, although it is not saved.

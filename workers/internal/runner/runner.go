@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	fetchWait = time.Second // maximum duration of one fetch of job messages, for which a shutdown waits
+	fetchWait = time.Second // maximum duration of one fetch of job messages; a shutdown waits until the fetch ends
 	maxFetch  = 128
 	maxBatch  = 256
 	// The sum of drainTime and requeueTime is less than Kubernetes' default grace period of 30 s.

@@ -28,7 +28,8 @@ import (
 )
 
 const (
-	// every is the interval of the method sweep, and expireEvery is that of the method expire.
+	// every is the interval of the method sweep, and expireEvery is the interval of the method
+	// expire.
 	every       = time.Second
 	expireEvery = 10 * time.Second
 	// Counters of rate limits are deleted if they have not been used for this time.
@@ -82,8 +83,8 @@ func (s *Sweeper) Run(ctx context.Context) error {
 	return nil
 }
 
-// repeat calls do at intervals until ctx ends. It logs the first of several consecutive failures,
-// and later that the failures have ended.
+// repeat calls the function do at intervals until ctx ends. It logs the first of several
+// consecutive failures, and later that the failures have ended.
 func (s *Sweeper) repeat(ctx context.Context, what string, every time.Duration, do func(context.Context) error) {
 	// If a round takes longer than the interval, the next round starts late. Rounds never overlap.
 	ticker := time.NewTicker(every)
@@ -305,9 +306,9 @@ func (s *Sweeper) notifyOverdue(ctx context.Context) error {
 	return err
 }
 
-// splitOverdue divides overdue runs into two groups. The job messages of the runs in again must be
-// lost. Those of the runs in later may still be delivered. A message may still be delivered if the
-// lane's oldest undelivered message is older than the dispatch of the run.
+// splitOverdue divides overdue runs into two groups. The job messages of the runs in again are
+// certainly lost. Those of the runs in later may still be delivered. A message may still be
+// delivered if the lane's oldest undelivered message is older than the dispatch of the run.
 func (s *Sweeper) splitOverdue(ctx context.Context, overdue []queuedb.Overdue) (again, later []queuedb.Overdue, err error) {
 	type state struct {
 		oldest time.Time

@@ -24,8 +24,8 @@ const drainTime = 20 * time.Second // time in which running calls may finish at 
 
 // Bus delivers tool calls and cancellations of runs.
 type Bus interface {
-	// ServeTool calls handle for each call. If handle returns false, the call is rejected. stop
-	// waits for running calls until its context ends.
+	// ServeTool passes each call to the function handle. If handle returns false, the call is
+	// rejected. stop waits for running calls until its context ends.
 	ServeTool(
 		kind string, cfg bus.ToolServing, handle func(context.Context, bus.ToolMessage) ([]byte, bool),
 	) (stop func(context.Context), err error)

@@ -98,7 +98,7 @@ func (in *input) configure(d *contract.VoiceDetection) {
 	}
 }
 
-// restart marks the audio before the position at as processed.
+// restart marks the audio before a position as processed.
 func (in *input) restart(at int64) {
 	at = min(at, in.tape.end())
 	in.since = max(in.since, at)
@@ -128,7 +128,7 @@ func (in *input) needs() int64 {
 	return max(needs, in.tape.start, in.tape.end()-maxTape)
 }
 
-// detect returns the events of speech in the audio fresh, which has just been received.
+// detect returns the events of speech in audio that has just been received.
 func (in *input) detect(fresh []byte) []activity.Event {
 	// Audio before in.from is not examined, because another worker has already examined it or
 	// because it must not be detected.

@@ -51,7 +51,7 @@ func related(all map[string]relation, kind string) string {
 }
 
 // mainPart returns the main part of a package. If the package does not state it, mainPart returns
-// the part named usual. It fails if neither exists.
+// the part whose name is usual, if the package contains it. Otherwise mainPart fails.
 func mainPart(a *pack.Archive, usual string) (string, error) {
 	all, err := relations(a, "")
 	if err != nil {

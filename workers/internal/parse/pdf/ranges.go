@@ -88,7 +88,8 @@ func (r *pageRange) scan(ctx context.Context, from *scanner, spare *sync.Pool) e
 	}
 }
 
-// put waits while too many bytes of the range are in memory, and then passes a page to take.
+// put waits while too many bytes of the range are in memory, and then passes a page to the method
+// take.
 func (r *pageRange) put(ctx context.Context, p *page) error {
 	r.held.Add(p.size())
 	select {
@@ -125,7 +126,7 @@ func (r *pageRange) take() (*page, bool) {
 	return p, true
 }
 
-// abandon kills a program whose output is no longer needed, and returns why, the reason.
+// abandon kills a program whose output is no longer needed. It returns the given reason.
 func abandon(p *program, why error) error {
 	_ = p.cmd.Process.Kill() // the program may have exited already
 	_ = p.cmd.Wait()         // fails, because the process was killed

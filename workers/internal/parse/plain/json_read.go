@@ -97,7 +97,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// elements reads the values of an array, or all values of a document that contains several.
+// elements reads the values of an array, or all values of a document that contains several values.
 func (r *jsonReader) elements(path string, into *pairs) error {
 	var words []string
 	size := 0

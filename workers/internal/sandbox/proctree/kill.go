@@ -57,7 +57,7 @@ func (t Tree) Kill() error {
 // killer is the state of one call of Kill.
 type killer struct {
 	tree  Tree
-	seen  map[int]process     // processes of this and the last round; the parents of some may have died since the last round
+	seen  map[int]process     // processes of this and the last round, including those whose parents have died since the last round
 	first map[int]bool        // the first processes of PID namespaces
 	held  map[int]*os.Process // handles (pidfds) of processes; a signal through a handle never reaches another process
 

@@ -57,7 +57,7 @@ type spares struct {
 // Prepare starts a process for a future utterance, unless a process is already waiting or starting.
 func (t *Transcriber) Prepare() { t.spare(1) }
 
-// spare starts a listener if fewer than want listeners are waiting or starting.
+// spare starts a listener if fewer listeners than wanted are waiting or starting.
 func (t *Transcriber) spare(want int) {
 	s := &t.spares
 	s.mu.Lock()

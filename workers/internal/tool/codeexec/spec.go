@@ -59,7 +59,7 @@ func Spec(options domain.CodeTool, limits sandbox.Limits, documents bool) tool.S
 // limitsText lists the limits of a program for the tool's description.
 func limitsText(l sandbox.Limits) string {
 	var parts []string
-	// add appends a part to the text if some is true, because the limit is set.
+	// add appends the description of a limit, unless some is false because there is no such limit.
 	add := func(some bool, format string, args ...any) {
 		if some {
 			parts = append(parts, fmt.Sprintf(format, args...))

@@ -87,8 +87,8 @@ func (b *Backend) prepare(ctx context.Context, e domain.Endpoint, req tool.Reque
 	return prepared{request: request, options: options, redactor: secrets.Redactor()}, nil
 }
 
-// guarded returns a function that calls sending and converts a panic to an error. The HTTP client
-// calls the hook in a goroutine that does not recover panics.
+// guarded returns a function that calls the function sending and converts a panic to an error. The
+// HTTP client calls the hook in a goroutine that does not recover panics.
 func guarded(sending func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) (err error) {
 		defer func() {
@@ -197,7 +197,7 @@ func fill(method string, template *endpoint.Template, arguments json.RawMessage,
 		return address + mark + query, nil, nil
 	}
 
-	// If the configured Content-Type is that of a form, the body is a form instead of JSON.
+	// If the configured Content-Type is the type of a form, the body is a form instead of JSON.
 	if kind, _, err := mime.ParseMediaType(header.Get("Content-Type")); err == nil && kind == formType {
 		form, err := encodeQuery(rest)
 		return address, []byte(form), err

@@ -14,8 +14,8 @@ import (
 // wikiQuery is the maximum number of characters in a query to Wikipedia.
 const wikiQuery = 300
 
-// mediawiki is a client for the Action API of a wiki, by default Wikipedia. The language of the
-// results is that of the wiki.
+// mediawiki is a client for the Action API of a wiki, by default Wikipedia. The results are in the
+// language of the wiki.
 type mediawiki struct {
 	api
 	at *url.URL

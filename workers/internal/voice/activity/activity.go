@@ -108,8 +108,8 @@ func (d *Detector) Configure(c Settings) {
 	d.voicing = min(1.1*t, 0.45+0.2*t)
 }
 
-// Restart discards speech that began before the position at, even if it has not been detected yet.
-// It keeps the estimate of the noise.
+// Restart discards speech that began before the given position, even if it has not been detected
+// yet. It keeps the estimate of the noise.
 func (d *Detector) Restart(at int64) {
 	d.since = max(d.since, at)
 	if d.speaking && d.from < at {
