@@ -248,7 +248,7 @@ func (l *loggedRow) setResult(status domain.DeliveryStatus, runID string, cause 
 func (b *deliveryBatch) accept(ctx context.Context, tx *sqlx.Tx) error {
 	var begun []NewRun
 	for _, d := range b.newRunDeliveries() {
-		// Deliveries that joined another run begin none.
+		// A delivery that joined an existing run begins no run.
 		if *b.logged[d.key()].RunID != d.Run.ID {
 			continue
 		}
@@ -312,7 +312,7 @@ func (b *deliveryBatch) refuse(ctx context.Context, tx *sqlx.Tx, refused []NewRu
 	}
 
 	for _, run := range refused {
-		// A missing agent is the default reason.
+		// Unless the checks below find another reason, the agent is missing.
 		cause := &domain.RunError{Code: string(apierr.NotFound), Message: HookWithoutAgent}
 		if allowed, exists := callers[agentRef{run.OrganizationID, run.AgentID}]; exists && !slices.Contains(allowed, string(run.CallerKind)) {
 			cause.Code = string(apierr.CallerNotAllowed)

@@ -251,7 +251,7 @@ func concatenate(s *Store, rows []NewDelivery) *concatenated {
 	return c
 }
 
-// noRun is the run of a delivery that starts none.
+// noRun stands for the run of a delivery that starts no run.
 var noRun NewRun
 
 // run returns the delivery's run, or noRun. The caller must not change it.

@@ -323,7 +323,7 @@ func (s *slots) share(lane domain.Lane, n int, free func(*laneSlots) bool) map[L
 	})
 	taken := map[Lane]int{}
 	for fewest := 0; n > 0 && len(waiting) > 0; {
-		// Organizations up to fewest have the same number of runs.
+		// Before the index fewest, all organizations have the same number of runs.
 		if fewest == len(waiting) || l.runs[waiting[fewest]] > l.runs[waiting[0]] {
 			fewest = 0
 		}

@@ -303,7 +303,7 @@ func input(call llm.ToolCall) json.RawMessage {
 	return quoted("malformed", call.Malformed)
 }
 
-// quoted returns a JSON object with one member: key with the value text.
+// quoted returns a JSON object whose only member has the name key and the value text.
 func quoted(key, text string) json.RawMessage {
 	b, err := json.Marshal(map[string]string{key: text})
 	if err != nil { // marshaling a string never fails

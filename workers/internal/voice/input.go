@@ -333,7 +333,7 @@ func (l *session) callTranscriber(ctx context.Context, request speech.Utterance)
 func (l *session) handleTranscript(t transcript) {
 	in := &l.input
 	if len(in.waiting) == 0 || in.waiting[0] != t.of {
-		t.of.got = &t // not at the front: transcribed early, or dropped
+		t.of.got = &t // the utterance is not at the front, because it was transcribed early or dropped
 		l.transcribe(0)
 		return
 	}

@@ -23,8 +23,8 @@ func tightLimits() sandbox.Limits {
 	}
 }
 
-// limitsFor returns the limits of a program. If the program must reach another limit than the limit
-// on wall time, the limit on wall time is high, because the machine may be busy.
+// limitsFor returns the limits of a program. The limit on wall time is high, because the machine
+// may be busy, unless the program must reach this limit.
 func limitsFor(e excess) sandbox.Limits {
 	l := tightLimits()
 	if !slices.Contains(e.limit, wall) {
