@@ -94,8 +94,8 @@ func borrow(tb testing.TB, url string) string {
 	return url
 }
 
-// borrowPath returns the path of the lock file of a shared server, which is the same for all test
-// processes.
+// borrowPath returns the path of the lock file of a shared server. All test processes use the same
+// path.
 func borrowPath(url string) string {
 	key := sha256.Sum256([]byte(url))
 	return filepath.Join(os.TempDir(), "parley-test-nats-"+hex.EncodeToString(key[:8]))

@@ -20,8 +20,8 @@ import (
 const markKey = "PARLEY_TEST_RUN"
 
 // reaperScript waits until its standard input is closed, which shows that the test process is gone,
-// and then cleans up. $1 is the directory, and $2 the mark. It kills the processes several times,
-// because a process may start another process before it is killed.
+// and then cleans up. $1 is the directory, and $2 the mark. The script kills the processes several
+// times, because a process may start another process before it is killed.
 const reaperScript = `
 cat >/dev/null
 for script in "$1"/*.end; do

@@ -87,7 +87,7 @@ type leftRuns struct {
 	branches bool
 }
 
-// left returns the number of remaining runs of each organization, after the jobs in next got the
+// left returns the number of remaining runs of each organization, after the given jobs got the
 // freed slots.
 func (f FreedSlots) left(next []domain.Job) map[string]leftRuns {
 	slots, followers, dispatched := map[string]int{}, map[string]int{}, map[string]int{}

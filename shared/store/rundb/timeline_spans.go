@@ -213,8 +213,8 @@ func (d *spanBuilder) attempt(a tracedAttempt, steps []tracedStep) {
 	}, a.from, a.to)
 
 	// A turn begins after the previous step. A tool call may have begun earlier, because calls of
-	// one turn run in parallel. Its duration determines its start, but it cannot begin before its
-	// turn has ended.
+	// one turn run in parallel. The duration of a tool call determines its start, but a call cannot
+	// begin before its turn has ended.
 	free, asked := a.from, a.from // the end of the last step and the end of the last turn
 	for _, step := range steps {
 		at := clamp(step.at, free, a.to)

@@ -11,7 +11,7 @@ type Kind string
 // These are the kinds of sealed values.
 const (
 	KindTool         Kind = "tool"         // headers and signing secrets of an agent's tools
-	KindToolVersion  Kind = "tool_version" // headers and signing secrets in a version of an agent, which runs use
+	KindToolVersion  Kind = "tool_version" // the same as KindTool, in a stored version of the agent
 	KindWidget       Kind = "widget"       // the identity secret of an agent's widget
 	KindHook         Kind = "hook"         // the secrets of a hook
 	KindNotification Kind = "notification" // the secrets of a notification endpoint

@@ -39,7 +39,7 @@ const maxPiece = 4 << 10
 // checkpoints.
 type eventWriter struct {
 	held    lease.Held
-	epoch   time.Time // start of the clock for checkpoints, which are written at multiples of checkpointEvery after it
+	epoch   time.Time // checkpoints are written at multiples of checkpointEvery after this time
 	publish func(runID string, chunk domain.EventChunk)
 	pace    *pace
 	// save returns held = false if the run no longer belongs to this attempt.

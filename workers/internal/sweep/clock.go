@@ -19,7 +19,7 @@ type clock struct {
 	// server.
 	seen  executiondb.Clock
 	at    time.Time     // time on this process's monotonic clock just before seen was read
-	took  time.Duration // duration of the query for seen, which limits its accuracy
+	took  time.Duration // duration of the query for seen; limits the accuracy of seen
 	grace time.Time     // time until which no lease counts as expired
 }
 

@@ -34,7 +34,7 @@ const (
 	expireEvery = 10 * time.Second
 	// Counters of rate limits are deleted if they have not been used for this time.
 	limitsIdle    = 5 * time.Minute
-	maxRound      = 20_000 // maximum number of rows of each kind in one round, which takes less than a second
+	maxRound      = 20_000 // maximum number of rows of each kind in one round; such a round takes less than a second
 	maxBatch      = 500    // maximum number of rows that are deleted, or runs that are indexed, in one transaction
 	indexShare    = 5      // indexing takes at most a fifth of the time, so that it does not delay runs
 	maxRedispatch = 5000   // maximum number of job messages that one sweep publishes again

@@ -67,7 +67,7 @@ type sound struct {
 	err  error
 }
 
-// newOutput returns the state of a session without answers, whose timer is stopped.
+// newOutput returns the state of a session without answers. The timer of this state is stopped.
 func newOutput() output {
 	due := time.NewTimer(time.Hour)
 	due.Stop()

@@ -122,8 +122,9 @@ func readError(body io.Reader) []byte {
 	return b
 }
 
-// retryAfter returns the delay in the header Retry-After-Ms or Retry-After, which contains seconds
-// or a date. It returns 0 if the headers are missing or invalid, or if the date has passed.
+// retryAfter returns the delay in the header Retry-After-Ms, which contains milliseconds, or in
+// Retry-After, which contains seconds or a date. It returns 0 if the headers are missing or
+// invalid, or if the date has passed.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	d := time.Duration(0)
 	value := h.Get("Retry-After")

@@ -72,9 +72,8 @@ type location struct {
 	protocol string
 }
 
-// find returns the tool with the name in the call, which it looks up in the lists of the servers
-// that may have the tool. If no list contains the tool, find requests the lists again, but only
-// once.
+// find looks up the tool that a call names in the lists of the servers that may have the tool. If
+// no list contains the tool, find requests the lists again, but only once.
 func (b *Backend) find(ctx context.Context, req tool.Request) (location, error) {
 	// Usually only one server may have the tool, because the server's name is part of the tool's
 	// name.
