@@ -34,7 +34,7 @@ const (
 )
 
 // Tracer begins the spans of work that enters a process. A nil or zero Tracer sends no spans and
-// has no cost. It is safe for concurrent use.
+// has no cost. A Tracer is safe for concurrent use.
 type Tracer struct {
 	provider *sdk.TracerProvider
 	tracer   trace.Tracer

@@ -21,7 +21,7 @@ const (
 	// shorter in JSON.
 	maxLine       = 256 << 10
 	maxBlock      = 32 << 10 // bytes of a block's text
-	maxWord       = 100      // maximum number of bytes of a MIME type or a language
+	maxWord       = 100      // maximum length of a MIME type or a language in bytes
 	maxTitle      = 2000     // bytes
 	maxNotes      = 50
 	maxMessage    = 2000 // bytes of a note or a message

@@ -22,8 +22,8 @@ import (
 const (
 	slots      = 2         // maximum number of simultaneous readers in a process
 	queue      = 8         // maximum number of requests that wait for a slot
-	maxAnswer  = 900 << 10 // maximum number of bytes of a reply, because a larger one does not fit into a message
-	maxContent = 20 << 20  // maximum number of bytes of a document
+	maxAnswer  = 900 << 10 // maximum size of a reply in bytes, because a larger one does not fit into a message
+	maxContent = 20 << 20  // maximum size of a document in bytes
 )
 
 var errUnbound = errors.New("the signed request names no document or no page")

@@ -94,7 +94,7 @@ type Verifier interface {
 // Config contains a tool server's settings.
 type Config struct {
 	Concurrency int // number of calls of each kind that are executed simultaneously, unless the backend sets another number
-	// FilesPerOrganization is the maximum number of bytes of an organization's files; 0 means no
+	// FilesPerOrganization is the maximum size of an organization's files in bytes; 0 means no
 	// limit.
 	FilesPerOrganization int64
 }

@@ -78,7 +78,7 @@ func (r *jsonReader) object(path string, into *pairs) error {
 	}
 }
 
-// maxPath is the maximum number of bytes of a value's path. It is limited because each value is
+// maxPath is the maximum length of a value's path in bytes. It is limited because each value is
 // written together with its path.
 const maxPath = 1000
 

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	minSecret = 6  // minimum number of bytes of a secret; shorter texts occur by chance
+	minSecret = 6  // minimum length of a secret in bytes; shorter texts occur by chance
 	minKey    = 16 // minimum number of characters of a key in an address
 )
 

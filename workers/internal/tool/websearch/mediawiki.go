@@ -11,7 +11,7 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// wikiQuery is the maximum number of characters in a query to Wikipedia.
+// wikiQuery is the maximum length of a query to Wikipedia in characters.
 const wikiQuery = 300
 
 // mediawiki is a client for the Action API of a wiki, by default Wikipedia. The results are in the
