@@ -60,7 +60,8 @@ var borrowers = struct {
 	byURL map[string]testing.TB
 }{byURL: map[string]testing.TB{}}
 
-// borrow gives the shared server to one test at a time, among all test processes on the machine.
+// borrow waits until this test may use the shared server alone, and returns the server's URL. Only
+// one test of all test processes on the machine may use the server at a time.
 func borrow(tb testing.TB, url string) string {
 	tb.Helper()
 	borrowers.Lock()

@@ -31,8 +31,8 @@ var stopSignals = []stopSignal{
 // much longer than a poll.
 const pollInterval = 5 * time.Millisecond
 
-// clusterName identifies the processes of this data directory. No two existing directories have
-// the same device and inode, and a copy has a different inode.
+// clusterName returns a name that identifies the processes of this data directory. No two existing
+// directories have the same device and inode, and a copy has a different inode.
 func clusterName(data string) (string, error) {
 	info, err := os.Stat(data)
 	if err != nil {

@@ -136,8 +136,8 @@ func (s *Store) acceptOnce(ctx context.Context, rows []NewRun, call acceptCall) 
 	return out, nil
 }
 
-// onePerKey drops rows whose idempotency key belongs to an earlier row of the batch. These rows get
-// the run of the earlier row.
+// onePerKey returns the rows without those whose idempotency key belongs to an earlier row of the
+// batch. The omitted rows get the run of the earlier row.
 func onePerKey(rows []NewRun) []NewRun {
 	// A row without an idempotency key is never a duplicate.
 	seen := make(map[string]bool, len(rows))
@@ -316,7 +316,7 @@ func (s *Store) insertUnlocked(ctx context.Context, rows []NewRun, taken map[Lan
 	return createdByID(created), nil
 }
 
-// createdByID indexes the rows by run id.
+// createdByID returns the rows by run id.
 func createdByID(created []createdRow) map[string]createdRow {
 	out := make(map[string]createdRow, len(created))
 	for _, c := range created {

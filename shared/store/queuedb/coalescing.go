@@ -59,10 +59,10 @@ func (s *Store) ReleaseCollected(ctx context.Context, maximum int) (orgs []strin
 	return orgs, nil
 }
 
-// lockCollected locks the runs to release and their coalescing keys. It locks the rows of the runs
-// first, in the same order as transactions that finish runs. It locks the keys in the same order as
-// transactions that accept deliveries. It waits for the locks of the keys, because under a steady
-// stream of deliveries some delivery always holds such a lock.
+// lockCollected locks the runs to release and their coalescing keys, and returns these runs. It
+// locks the rows of the runs first, in the same order as transactions that finish runs. It locks
+// the keys in the same order as transactions that accept deliveries. It waits for the locks of the
+// keys, because under a steady stream of deliveries some delivery always holds such a lock.
 func lockCollected(ctx context.Context, tx *sqlx.Tx, runs []string) ([]releasedRun, error) {
 	var locked, free []string
 	err := tx.SelectContext(ctx, &locked, `SELECT run_id FROM open_runs WHERE run_id = ANY ($1)

@@ -337,7 +337,7 @@ func (b *deliveryBatch) refuse(ctx context.Context, tx *sqlx.Tx, refused []NewRu
 	return nil
 }
 
-// keyName identifies an idempotency key in a map.
+// keyName returns the text that identifies an idempotency key in a map.
 func keyName(org string, hash []byte) string { return org + "," + string(hash) }
 
 // holdersIn returns the ids of the runs that already have the idempotency keys of the given runs.

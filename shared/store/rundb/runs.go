@@ -39,7 +39,7 @@ const (
 	togetherBytes = 1 << 20
 )
 
-// SetResult sets the rendered run object.
+// SetResult sets the result, which is the rendered run object.
 func (r *StoredRun) SetResult(result []byte) { r.result, r.Deferred = result, 0 }
 
 // Ended reports whether the run has finished. It does not need the run's result.

@@ -102,7 +102,8 @@ func Ends(ctx context.Context, tx *sqlx.Tx, ref int64) (ended, last int, err err
 }
 
 // closeSession cancels the open runs of a session, erases the runs whose numbers are greater than
-// last, and deletes the session.
+// last, and deletes the session. It returns the cancelled runs, or not_found if the session does
+// not exist.
 func closeSession(ctx context.Context, tx *sqlx.Tx, ref int64, last int) ([]executiondb.Ended, error) {
 	ended, held, err := CloseSessions(ctx, tx, []Span{{Ref: ref, After: last, UpTo: -1}})
 	if err == nil && held == 0 { // a concurrent request has erased the session

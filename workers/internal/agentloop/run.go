@@ -325,7 +325,8 @@ func (r *run) assignCallIDs(calls []llm.ToolCall) {
 	}
 }
 
-// conclude finishes the run with the model's last answer, or asks the model to correct it.
+// conclude finishes the run with the model's last answer, or asks the model to correct the answer.
+// In the latter case, again is true.
 func (r *run) conclude(t *TurnStep, stop llm.StopReason) (out Output, again bool, err error) {
 	if r.in.Contract != nil {
 		return r.finishData(t, stop)

@@ -151,7 +151,8 @@ func decode(l []byte) (e document.Event, err error) {
 	return e, nil
 }
 
-// take validates an event. over is true if the event is the reader's final event.
+// take validates an event. over is true if the event is the reader's final event. info describes
+// the document if this event reports success.
 func (c *checker) take(e document.Event) (info document.Info, over bool, err error) {
 	switch {
 	case e.Pages != nil:

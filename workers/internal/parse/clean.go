@@ -132,8 +132,9 @@ func verbatim(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// split divides a text that is longer than maximum bytes. The first piece ends after a line if
-// possible, otherwise after a sentence, after a word, or between two characters.
+// split divides a text that is longer than maximum bytes into its first piece and the rest. The
+// first piece ends after a line if possible, otherwise after a sentence, after a word, or between
+// two characters.
 func split(s string, maximum int) (piece, rest string) {
 	if len(s) <= maximum {
 		return s, ""

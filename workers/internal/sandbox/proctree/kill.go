@@ -148,9 +148,10 @@ func (k *killer) signal(list []process, s syscall.Signal) {
 	}
 }
 
-// reap reaps a dead process that this process has adopted. This process adopts orphans if it is the
-// first process of a container. reap skips the tree's first process, which its parent reaps. A
-// process whose parent is in the tree is handled in a later round.
+// reap reaps a dead process if this process has adopted it. left is 1 if a later round must handle
+// the process, and otherwise 0. This process adopts orphans if it is the first process of a
+// container. reap skips the tree's first process, which its parent reaps. A process whose parent is
+// in the tree is left for a later round.
 func (k *killer) reap(p process) (left int) {
 	if _, parentLives := k.seen[p.parent]; parentLives && p.pid != k.tree.pid {
 		return 1

@@ -172,8 +172,8 @@ func (b *Backend) sign(e domain.Endpoint, req tool.Request, body []byte, header 
 	return nil
 }
 
-// fill inserts arguments into the address. It puts the remaining arguments into the query or the
-// body.
+// fill returns the address and the body of a request. It inserts arguments into the address, and
+// puts the remaining arguments into the query or the body.
 func fill(method string, template *endpoint.Template, arguments json.RawMessage, header http.Header) (string, []byte, error) {
 	args, err := readArguments(arguments)
 	if err != nil {
