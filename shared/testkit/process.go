@@ -146,8 +146,8 @@ func answers(ctx context.Context, url string) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// await polls until done returns true. It returns false when Late reports that the time is over, or
-// when the test ends.
+// await polls until the function done returns true. It returns false when Late reports that the
+// time is over, or when the test ends.
 func await(tb testing.TB, within time.Duration, done func() bool) bool {
 	tb.Helper()
 	began := time.Now()

@@ -93,8 +93,8 @@ func takeOver(ctx context.Context, dir string, ways []stopSignal, warn func(pids
 	return nil, fmt.Errorf("%w: an unknown PostgreSQL process uses %s", ErrInUse, filepath.Join(dir, "server.lock"))
 }
 
-// poll calls done repeatedly. It stops when done returns true or an error, when patience has
-// passed, or when the context ends.
+// poll calls the function done repeatedly. It stops when the function returns true or an error,
+// when the duration patience has passed, or when the context ends.
 func poll(ctx context.Context, patience time.Duration, done func() (bool, error)) (bool, error) {
 	over := time.NewTimer(patience)
 	defer over.Stop()

@@ -166,8 +166,8 @@ const maxTopUp = 1024
 // dispatchQuery dispatches up to $3 waiting runs of each lane ($1, $2) and returns their jobs.
 const dispatchQuery = `SELECT ` + jobColumns + ` FROM dispatch_runs($1, $2, $3, $4) o`
 
-// dispatch dispatches up to n waiting runs and returns their jobs. It calls take to reserve slots
-// for them. Slots for which an organization has no run go to other organizations.
+// dispatch dispatches up to n waiting runs and returns their jobs. It calls the function take to
+// reserve slots for them. Slots for which an organization has no run go to other organizations.
 func (s *Store) dispatch(ctx context.Context, n int, take func(n int) map[Lane]int) ([]domain.Job, error) {
 	var next []domain.Job
 	for n > 0 {
@@ -255,11 +255,11 @@ func (s *Store) OverdueJobs(ctx context.Context, limit int) ([]Overdue, error) {
 }
 
 // Redispatch prepares the jobs of overdue runs for publication. It raises the dispatch number of
-// each run in again that is still unclaimed, doubles the time until the run's next check (to at
-// most five minutes), and returns the run's job. For the runs in later, it only postpones the next
-// check, because the stream still holds their jobs. Redispatch skips runs that another sweeper has
-// redispatched. If it returns an error, it also returns the jobs of the transactions that
-// succeeded.
+// each run in the list again that is still unclaimed, doubles the time until the run's next check
+// (to at most five minutes), and returns the run's job. For the runs in the list later, it only
+// postpones the next check, because the stream still holds their jobs. Redispatch skips runs that
+// another sweeper has redispatched. If it returns an error, it also returns the jobs of the
+// transactions that succeeded.
 func (s *Store) Redispatch(ctx context.Context, again, later []Overdue) ([]domain.Job, error) {
 	var next []domain.Job
 	for len(again)+len(later) > 0 {

@@ -248,7 +248,7 @@ func (s *slots) belowShare(l *laneSlots, org string) bool {
 	return l.runs[org] < s.total/competitors
 }
 
-// returnFilled frees slots of a lane that fill has taken and no run has used.
+// returnFilled frees slots of a lane that the method fill has taken and no run has used.
 func (s *slots) returnFilled(lane Lane, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,7 +17,7 @@ const searchPatience = time.Second
 
 // SearchRuns is like ListRuns, but returns only finished runs that contain the words of the filter.
 // A run can be found a few seconds after it finishes. If the search takes too long, it ends early.
-// The caller then continues it with the filter's Before set to next.
+// The caller then continues the search with next as the filter's Before.
 func (s *Store) SearchRuns(ctx context.Context, org string, f RunFilter, limit int) (runs []domain.RunSummary, next string, err error) {
 	since, before := f.bounds()
 	characters := f.characters()

@@ -20,9 +20,9 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// maxRunTime is the maximum duration of a generated run. Most of this time is spent on checking the
-// answers, because no deadline interrupts the checks. A run usually takes milliseconds, so a busy
-// machine stays below this limit.
+// maxRunTime is the maximum duration of a generated run. Most of this time is reserved for the
+// checks of the answers, because no deadline interrupts them. A run usually takes milliseconds, so
+// a busy machine stays below this limit.
 const maxRunTime = time.Minute
 
 // possibleCodes are the codes with which a generated run may fail. docs/errors.md documents them.

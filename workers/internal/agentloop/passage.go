@@ -128,7 +128,7 @@ func termWeight(term string) int {
 	return min(utf8.RuneCountInString(term), longWord)
 }
 
-// score returns the total weight of the terms that occur in p but not in without.
+// score returns the total weight of the terms that occur in p, except the terms in the set without.
 func (p segment) score(weights map[string]int, without map[string]bool) int {
 	sum := 0
 	for term, weight := range weights {

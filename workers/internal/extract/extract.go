@@ -228,8 +228,8 @@ type readerRun struct {
 	hit sandbox.Limit // the limit because of which the reader was killed
 }
 
-// follow passes the reader's output to read. When follow returns, no process is left in the
-// sandbox.
+// follow passes the reader's output to the function read. When follow returns, no process is left
+// in the sandbox.
 func (r *readerRun) follow(ctx context.Context, read func(output io.Reader) error) error {
 	// The deferred calls run in reverse order: first the sandbox is killed, and then Watch returns.
 	var watching sync.WaitGroup

@@ -251,7 +251,7 @@ func (i *Ingester) awaitFree(ctx context.Context) bool {
 	}
 }
 
-// claim claims documents for free slots until ctx ends. The attempts use the context in until, so
+// claim claims documents for free slots until ctx ends. The attempts use the second context, so
 // they may continue after ctx ends.
 func (i *Ingester) claim(ctx, until context.Context, attempts *sync.WaitGroup) {
 	failed := false

@@ -76,7 +76,7 @@ func (r *Runner) dispatchFreed(ctx context.Context) {
 }
 
 // announce announces the worker's slots until ctx ends. It then announces only the slots of the
-// remaining attempts, until the context in work ends. At the end it removes the announcement. No
+// remaining attempts, until the second context ends. At the end it removes the announcement. No
 // runs are dispatched to a worker before its first announcement.
 func (r *Runner) announce(ctx, work context.Context) {
 	// Each process has a new id, so a restarted worker does not inherit old slots.

@@ -306,9 +306,10 @@ func (s *Sweeper) notifyOverdue(ctx context.Context) error {
 	return err
 }
 
-// splitOverdue divides overdue runs into two groups. The job messages of the runs in again are
-// certainly lost. Those of the runs in later may still be delivered. A message may still be
-// delivered if the lane's oldest undelivered message is older than the dispatch of the run.
+// splitOverdue divides overdue runs into two groups. The list again contains the runs whose job
+// messages are certainly lost. The list later contains the runs whose messages may still be
+// delivered. A message may still be delivered if the lane's oldest undelivered message is older
+// than the dispatch of the run.
 func (s *Sweeper) splitOverdue(ctx context.Context, overdue []queuedb.Overdue) (again, later []queuedb.Overdue, err error) {
 	type state struct {
 		oldest time.Time

@@ -70,8 +70,8 @@ func (r *pageRange) read(ctx context.Context, path string, spare *sync.Pool) {
 	r.damaged = text.damaged()
 }
 
-// scan reads the pages from the output of a process and passes them to put. It returns an error
-// when the output ends.
+// scan reads the pages from the output of a process and passes them to the method put. It returns
+// an error when the output ends.
 func (r *pageRange) scan(ctx context.Context, from *scanner, spare *sync.Pool) error {
 	for {
 		p, _ := spare.Get().(*page)
