@@ -218,7 +218,8 @@ func (p *Process) Term() {
 }
 
 // Wait waits for the end of the process. It returns nil if the status was 0. It fails the test if
-// the process does not end in time. The time limit is within, or longer on a busy machine.
+// the process does not end in time. The time limit is the given duration, or longer on a busy
+// machine.
 func (p *Process) Wait(within time.Duration) error {
 	p.tb.Helper()
 	began := time.Now()

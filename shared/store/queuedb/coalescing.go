@@ -29,11 +29,11 @@ type releasedRun struct {
 	Input          []byte `db:"input"` // from the newest delivery
 }
 
-// ReleaseCollected releases up to maximum runs whose coalescing has ended. Such a run has the input
-// of its newest delivery, with "deliveries": {"count", "ids"} added to its data; ids lists all
-// deliveries in the order of their arrival. A delivery that arrives meanwhile waits and begins the
-// next run. The released runs get slots like other waiting runs. ReleaseCollected returns the
-// organization of each released run.
+// ReleaseCollected releases runs whose coalescing has ended, at most the given number. Such a run
+// has the input of its newest delivery, with "deliveries": {"count", "ids"} added to its data; ids
+// lists all deliveries in the order of their arrival. A delivery that arrives meanwhile waits and
+// begins the next run. The released runs get slots like other waiting runs. ReleaseCollected
+// returns the organization of each released run.
 func (s *Store) ReleaseCollected(ctx context.Context, maximum int) (orgs []string, err error) {
 	due, err := s.db.Find(ctx, `SELECT run_id, org_id FROM collected_runs($1)`, maximum)
 	if err != nil || len(due.Runs) == 0 {

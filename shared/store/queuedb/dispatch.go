@@ -323,8 +323,8 @@ func (s *Store) RepublishAll(ctx context.Context) error {
 	})
 }
 
-// Backlog returns the number of queued runs of each organization. It counts at most maximum runs in
-// total.
+// Backlog returns the number of queued runs of each organization. It counts no more runs in total
+// than the given maximum.
 func (s *Store) Backlog(ctx context.Context, maximum int) (map[string]int, error) {
 	var rows []struct {
 		OrganizationID string `db:"org_id"`

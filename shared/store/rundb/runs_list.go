@@ -143,8 +143,8 @@ func (f *RunFilter) bounds() (since, before string) {
 	return since, before
 }
 
-// ListRuns lists summaries of up to limit runs of an organization that are not erased, newest
-// first. It ignores Words.
+// ListRuns lists summaries of an organization's runs that are not erased, newest first, at most
+// limit of them. It ignores Words.
 func (s *Store) ListRuns(ctx context.Context, org string, f RunFilter, limit int) ([]domain.RunSummary, error) {
 	automation := ` $5 = ''`
 	if f.AutomationID != "" { // the condition is added only if needed, so that PostgreSQL can use the index

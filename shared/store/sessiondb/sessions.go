@@ -51,7 +51,8 @@ type SessionFilter struct {
 	Before     int64    // only sessions older than the session with this Ref
 }
 
-// Sessions lists up to limit sessions of an organization that have runs, newest first.
+// Sessions lists the sessions of an organization that have runs, newest first, at most limit of
+// them.
 func (s *Store) Sessions(ctx context.Context, org string, f SessionFilter, limit int) ([]Session, error) {
 	// The first page begins with the newest session.
 	if f.Before == 0 {

@@ -127,7 +127,8 @@ func last(next func() bool, end func() int, limit int) int {
 	return found
 }
 
-// prefix returns the number of bytes of a text's first limit code points.
+// prefix returns the number of bytes in the first code points of a text. limit is the number of
+// these code points.
 func prefix(text string, limit int) int {
 	n := 0
 	for at := range text {

@@ -38,7 +38,7 @@ var delays = []time.Duration{
 
 // Store stores notifications.
 type Store interface {
-	// ClaimNotifications leases up to limit due notifications to this worker. At most
+	// ClaimNotifications leases due notifications to this worker, at most limit of them. At most
 	// maxPerEndpoint notifications of an endpoint are leased at a time.
 	ClaimNotifications(ctx context.Context, limit, maxPerEndpoint int, lease time.Duration) ([]notificationdb.ClaimedNotification, error)
 	// Render reads the current state of the notification's subject. It returns a not_found error if

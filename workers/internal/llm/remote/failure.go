@@ -14,8 +14,8 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// maxRetryAfter is the maximum of the delay that is read from Retry-After. It only prevents
-// overflows in conversions, because callers limit the delay further.
+// maxRetryAfter is the maximum delay that is read from Retry-After. This limit only prevents
+// overflows in conversions; callers limit the delay further.
 const maxRetryAfter = 24 * time.Hour
 
 // maxErrorBody is the maximum number of bytes that are read from an error response. Providers send
