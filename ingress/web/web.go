@@ -20,7 +20,7 @@ const DashboardSecurityPolicy = "default-src 'none'; script-src 'self'; style-sr
 
 // Login is the data for the login page.
 type Login struct {
-	Problem string // why signing in failed; empty: it did not
+	Problem string // why signing in failed; empty if it did not fail
 	Email   string // the email address as typed
 	Next    string // path of the page to open after signing in; empty: the dashboard's first page
 

@@ -295,7 +295,7 @@ func replaceText(e *evidence, n int, text string) {
 	}
 }
 
-// mixed adds a completed run with the given calls of tools, of which the client executed some, and
+// mixed adds a completed run with the given tool calls, some of which the client executed, and adds
 // the client's results. It returns the run, which the caller may change.
 func mixed(e *evidence, calls ...string) *row {
 	r := run("run_m", "completed")

@@ -49,7 +49,7 @@ func (r request) accepted() bool { return r.Status >= 200 && r.Status < 300 }
 type row struct {
 	ID, Key, Session, Status, Message, Result string
 	Seq, Attempts                             int
-	Created, Started, Finished                time.Time // Started and Finished are zero if they are unset
+	Created, Started, Finished                time.Time // Started and Finished are zero if the row has no such time
 	Print                                     string    // fingerprint of the row's version and content
 }
 

@@ -19,8 +19,9 @@ import (
 )
 
 const (
-	// duplicatesWindow must be shorter than the retention of any idempotency key, because a
-	// later run of the same key has the same message ids.
+	// duplicatesWindow is the time in which the stream rejects a second message with the same id.
+	// It must be shorter than the retention of any idempotency key, because a later run of the same
+	// key has the same message ids.
 	duplicatesWindow = 2 * time.Minute
 	maxStreamBytes   = 256 << 20        // bytes; room for about 700,000 messages; jobs that do not fit are published later
 	minStreamBytes   = 8 << 20          // the smallest size of the stream that is tried on a server with little disk space
@@ -389,7 +390,7 @@ func (b *Bus) reply(runID, replyTo string, result []byte) {
 	b.publish(replyTo+"."+runID, result)
 }
 
-// Cancelled notifies the worker that executes a run to stop.
+// Cancelled notifies the worker that executes a run, so that it stops the run.
 func (b *Bus) Cancelled(runID string) { b.publish(contract.SubjectCancel+runID, nil) }
 
 // publish publishes a message of core NATS. It only logs an error, because the receivers also poll

@@ -165,7 +165,8 @@ func isQuick(s *jsonschema.Schema) bool {
 		s.PropertyNames != nil, s.Dependencies != nil, s.DependentRequired != nil, s.DependentSchemas != nil,
 		s.UniqueItems, s.Contains != nil, s.Items != nil, s.AdditionalItems != nil, s.UnevaluatedItems != nil,
 		s.ContentEncoding != nil, s.ContentMediaType != nil, s.MultipleOf != nil, s.Enum != nil && s.Const != nil,
-		// Without other parts for the same value, unevaluatedProperties is additionalProperties.
+		// Without other parts for the same value, unevaluatedProperties has the meaning of
+		// additionalProperties.
 		s.UnevaluatedProperties != nil && len(sameValueParts(s)) > 0,
 	}
 	return !slices.Contains(unsupported, true)

@@ -27,7 +27,7 @@ export class StreamProblem extends Error {
 
 export interface StreamOptions {
   method?: "GET" | "POST";
-  /** The options of the request. A function is called for every connection. */
+  /** The options of the request. If headers is a function, it is called for each connection. */
   headers?: Record<string, string> | (() => Record<string, string> | Promise<Record<string, string>>);
   body?: string;
   credentials?: RequestCredentials;

@@ -127,7 +127,7 @@ export class Texts {
     return this.fill(table[text], ...values);
   }
 
-  /** Returns a text of another table with its values filled in, in the same way as say. */
+  /** Returns a text of another table with its values filled in, as the function say does. */
   fill(row: Row, ...values: (string | number)[]): string {
     const found = row[languages.indexOf(this.language)]!;
     const one = () => new Intl.PluralRules(this.locale).select(Number(values[0])) === "one";

@@ -108,7 +108,7 @@ type Attachable struct {
 	AgentID   string // for an upload by a widget's visitor: the only agent to which it may be sent
 }
 
-// attachableRow is a row of Attachable.
+// attachableRow is the database row from which an Attachable is made.
 type attachableRow struct {
 	fileRow
 
@@ -203,7 +203,7 @@ type StoredAttachment struct {
 // PreparedText is the value of StoredAttachment.Prepared for a document whose text was read.
 const PreparedText = "text"
 
-// storedRow is a row of StoredAttachment.
+// storedRow is the database row from which a StoredAttachment is made.
 type storedRow struct {
 	fileRow
 
