@@ -71,7 +71,7 @@ func TestCheckerPassesSoundEvidence(t *testing.T) {
 	}
 }
 
-// TestCheckerFindsEachViolation changes sound evidence into one violation at a time.
+// TestCheckerFindsEachViolation changes sound evidence so that it contains one violation at a time.
 func TestCheckerFindsEachViolation(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

@@ -19,7 +19,7 @@ type evidence struct {
 	Interrupted []interruption    // periods in which faults kept parts or links from working without ending a process
 	Ends        []string          // descriptions of processes that ended although no fault killed them
 
-	Deadline  time.Duration // deadline of runs after their creation
+	Deadline  time.Duration // time from a run's creation to its deadline
 	LoadUntil time.Time     // time at which clients stopped starting new work
 }
 

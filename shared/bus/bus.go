@@ -30,7 +30,7 @@ const (
 	remakeTimeout    = 5 * time.Second  // for deleting and creating the stream
 	maxPendingJobs   = 8192             // maximum number of job messages of this process that the server has not acknowledged
 	pendingWait      = time.Millisecond // maximum time that a publication waits for room among the unacknowledged messages
-	jobLogs          = 10               // maximum number of log lines per second
+	jobLogs          = 10               // maximum number of log lines about job messages per second
 )
 
 // Bus is a process's connection to NATS. It is safe for concurrent use.

@@ -81,8 +81,8 @@ type quickPattern struct {
 	part *quickPart
 }
 
-// quickBound is a limit of a number. The sign of the comparison of a number with the limit must not
-// be the excluded sign, and must not be 0 if strict is set.
+// quickBound is a limit of a number. A value violates the limit if the comparison of the value with
+// the limit has the sign excluded. If strict is set, a value equal to the limit violates it, too.
 type quickBound struct {
 	limit    float64
 	excluded int

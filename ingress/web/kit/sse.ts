@@ -1,5 +1,5 @@
 // Server-sent events over fetch. Unlike EventSource, this module supports methods, headers and
-// bodies, and reconnects after the last event.
+// bodies. After a lost connection, it continues after the last event.
 import { connectionLost, responded, unreachable } from "./texts";
 
 /** An event. Its name is "message" if the stream does not name the event. */

@@ -96,8 +96,8 @@ export type Text = keyof typeof table;
 /** The texts in one language. */
 export class Texts {
   /**
-   * The language of the texts. This is the requested language if the widget has its texts, and
-   * otherwise English.
+   * The language of the texts: the requested language if the widget has texts in it, and otherwise
+   * English.
    */
   readonly language: (typeof languages)[number];
   /** The accessible names of the parts of an answer, in this language. */

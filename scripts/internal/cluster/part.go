@@ -56,7 +56,7 @@ type Part struct {
 	starts    int
 	failed    int // number of failed starts, including starts after which the part ended before it was ready
 	lastFail  string
-	ended     []string // descriptions of the times that the part ended unexpectedly after it was ready
+	ended     []string // descriptions of unexpected ends after the part was ready
 }
 
 // Extra contains changes that apply to the next starts of a part.

@@ -71,9 +71,9 @@ func (s *Store) AddUpload(ctx context.Context, org string, u NewUpload, maximum 
 	return nil
 }
 
-// reserveRows returns ErrFilesFull if the organization's files exceed maximum bytes, or would
-// exceed them with rows more files. The contents of the new files are already stored and therefore
-// already counted. See reserveFiles.
+// reserveRows returns ErrFilesFull if the organization's files exceed maximum bytes, or would do so
+// with rows more files. The contents of the new files are already stored and therefore already
+// counted. See reserveFiles.
 func reserveRows(ctx context.Context, tx *sqlx.Tx, org string, rows int, maximum int64) error {
 	if maximum == 0 {
 		return nil

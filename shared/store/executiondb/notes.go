@@ -126,7 +126,7 @@ func (s *Store) NoteRefusal(ctx context.Context, held lease.Held, refusal domain
 // code.
 type Failures struct {
 	All     int `db:"all_failures"`
-	Refused int `db:"refused"` // number of those in which a model provider responded with an error
+	Refused int `db:"refused"` // number of these attempts in which a model provider responded with an error
 }
 
 // FailedSinceStep counts the attempts that have failed with the code since the last recorded step.

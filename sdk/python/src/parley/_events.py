@@ -166,7 +166,7 @@ class Source:
             finally:
                 self._reading.release()
         elif (live := self._live) is not None:
-            live.abort()  # the reading thread closes it
+            live.abort()  # the reading thread closes the connection
 
     def close(self) -> None:
         """Close the stream permanently."""
