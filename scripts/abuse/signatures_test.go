@@ -15,8 +15,8 @@ const (
 )
 
 // signatureFlood is an attack with deliveries that are signed wrongly. One address sends many small
-// deliveries to the victim's hooks. Fourteen addresses send large deliveries, each one after
-// another, to hooks of the attackers' five organizations and to the victim's hooks.
+// deliveries to the victim's hooks. Fourteen addresses send large deliveries, each of them one at a
+// time, to hooks of the attackers' five organizations and to the victim's hooks.
 type signatureFlood struct {
 	clients   []*client
 	small     []*hook // hooks of the victim

@@ -21,7 +21,8 @@ const (
 
 // quickPart is a part of a schema in the form for quick checks. A quick check reports only whether
 // a value matches, and needs almost no memory. The library validates values that do not match,
-// because its errors have the reasons, and schemas with keywords that a quickPart lacks.
+// because its errors contain the reasons. It also validates values against schemas with keywords
+// that a quickPart lacks.
 type quickPart struct {
 	never bool // the schema false
 

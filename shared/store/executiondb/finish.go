@@ -57,7 +57,7 @@ func countFitting[T any](rows []T, size func(T) int) int {
 	return len(rows)
 }
 
-// Finished is the result of saving outcomes. If a run is in none of the first three maps, its
+// Finished is the result of saving outcomes. If a run is in none of Saved, Rejected and Failed, its
 // worker no longer holds the run, and nothing was written for it.
 type Finished struct {
 	Saved    map[string]bool    // by run id
