@@ -413,8 +413,8 @@ func (b *Bus) OnReplies(inbox string, f func(runID string, result []byte)) (stop
 // OnDone calls f when a notice arrives that the run is terminal. By the time OnDone returns, the
 // server has registered the subscription.
 func (b *Bus) OnDone(ctx context.Context, runID string, f func()) (stop func(), err error) {
-	// A notice sent before the subscription is lost, so the caller must read the run after OnDone
-	// returns.
+	// A notice that was sent before the server had registered the subscription is lost. The caller
+	// must therefore read the run after OnDone returns.
 	stop, err = b.subscribe(contract.SubjectDone+runID, func(*nats.Msg) { f() })
 	if err != nil {
 		return nil, err

@@ -283,8 +283,8 @@ func spendInvitation(ctx context.Context, tx *sqlx.Tx, where string, arg any) (d
 	return role, wrap("spending invitation", err)
 }
 
-// join adds the user to the inviting organization and logs the user in. The account in the result
-// names that organization.
+// join adds the user to the inviting organization and logs the user in. The returned Account has
+// that organization.
 func join(ctx context.Context, tx *sqlx.Tx, invited domain.Invitation, userID string, login NewLogin) (Account, error) {
 	if err := addMembership(ctx, tx, invited.OrganizationID, userID, invited.Role); err != nil {
 		return Account{}, err

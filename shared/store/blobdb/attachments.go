@@ -91,8 +91,8 @@ func reserveRows(ctx context.Context, tx *sqlx.Tx, org string, rows int, maximum
 	return nil
 }
 
-// filesCost is the SQL expression for the bytes that count for an organization's quota of files. $2
-// is the cost of a row.
+// filesCost is the SQL expression for the bytes that count towards an organization's quota of
+// files. $2 is the cost of a row.
 const filesCost = `SELECT (SELECT coalesce(sum(bytes), 0)::bigint FROM blobs WHERE org_id = $1)
 	- (SELECT coalesce(sum(d.bytes), 0)::bigint FROM (SELECT DISTINCT ON (hash) bytes FROM documents
 	  WHERE org_id = $1 AND hash IS NOT NULL ORDER BY hash) d)

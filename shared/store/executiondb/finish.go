@@ -198,8 +198,8 @@ func (f *Finished) add(part Finished) {
 	}
 }
 
-// finish calls run with statements that write about MaxBatchBytes each, until all outcomes are
-// saved.
+// finish saves the outcomes. It calls the function run with statements that write about
+// MaxBatchBytes each.
 func finish(endings []Outcome, run func(dest any, query string, args ...any) error) (Finished, error) {
 	out := newFinished()
 	for len(endings) > 0 {

@@ -27,7 +27,8 @@ func noteEnd(source, status, code, message string) string {
 
 // putBackNote returns the status, code and message to record for an attempt that was requeued.
 func putBackNote(cause *domain.RunError) (status domain.SpanStatus, code *string, message string) {
-	// Without a cause, the worker released the run for a reason of its process, such as a shutdown.
+	// Without a cause, the worker released the run for a reason that concerns the process, such as
+	// a shutdown.
 	if cause == nil {
 		return domain.SpanLost, nil, rundb.EndedBack
 	}
