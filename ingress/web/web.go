@@ -31,8 +31,8 @@ type Login struct {
 // Signup is the data for the page that creates an account.
 type Signup struct{ Problem, Name, Email, Next string }
 
-// Accept is the data for an invitation's page. SignedIn is true if the invited person is signed in
-// in this browser.
+// Accept is the data for an invitation's page. SignedIn is true if the browser has a login session
+// of the invited person.
 type Accept struct {
 	Token               string
 	Organization, Email string

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// duplicatesWindow is the time in which the stream rejects a second message with the same id.
-	// It must be shorter than the retention of any idempotency key, because a later run of the same
+	// duplicatesWindow is the time in which the stream drops a second message with the same id. It
+	// must be shorter than the retention of any idempotency key, because a later run of the same
 	// key has the same message ids.
 	duplicatesWindow = 2 * time.Minute
 	maxStreamBytes   = 256 << 20        // bytes; room for about 700,000 messages; jobs that do not fit are published later

@@ -125,7 +125,7 @@ type Lacking struct {
 // Reserve reserves amounts in all budgets that cover the run, and returns the number of these
 // budgets. If a budget has too little room, Reserve reserves nothing and returns that budget. Among
 // several such budgets, it prefers one that would have too little room even without the
-// reservations of other calls. If Reserve returns a Hold, the caller must call Settle.
+// reservations of other calls. If Reserve reserved amounts, the caller must call Settle.
 func (s *Store) Reserve(ctx context.Context, h Hold) (budgets int, lacking *Lacking, err error) {
 	return s.reserve(ctx, h.OrganizationID, h.Amounts, `reserve_budgets($1, $4, $5, $6, $2, $3)`, h.RunID, h.Fence, h.ID)
 }
