@@ -75,7 +75,7 @@ func (s segment) expand(args map[string]any) (string, error) {
 
 	switch {
 	case !s.variable():
-	case hasSlash(values.String()): // each value alone was checked above, but several values together can form a slash or its escape
+	case hasSlash(values.String()): // each value was checked above, but the segment's parts together can form an escaped slash
 		return "", errors.New("the arguments together must not form a slash or backslash in the path, escaped or not")
 	case leavesSegment(plain.String()):
 		return "", errors.New(`the arguments must not form the path segment "." or ".."`)
