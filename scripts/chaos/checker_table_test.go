@@ -71,7 +71,7 @@ func TestCheckerPassesSoundEvidence(t *testing.T) {
 	}
 }
 
-// TestCheckerFindsEachViolation changes sound evidence into one violation at a time.
+// TestCheckerFindsEachViolation changes sound evidence so that it contains one violation at a time.
 func TestCheckerFindsEachViolation(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -295,7 +295,7 @@ func replaceText(e *evidence, n int, text string) {
 	}
 }
 
-// mixed adds a completed run with the given calls of tools, of which the client executed some, and
+// mixed adds a completed run with the given tool calls, some of which the client executed, and adds
 // the client's results. It returns the run, which the caller may change.
 func mixed(e *evidence, calls ...string) *row {
 	r := run("run_m", "completed")

@@ -96,7 +96,8 @@ func checkEnds(e *evidence, wrong func(string, ...any), checked func(string)) {
 	}
 }
 
-// checkLate checks that no run has finished later than afterDeadline after its deadline.
+// checkLate checks that each run has finished before its deadline or within the time afterDeadline
+// after it.
 func checkLate(e *evidence, wrong func(string, ...any), checked func(string)) {
 	asked := map[string]time.Time{}
 	for _, d := range e.Decisions {

@@ -239,8 +239,8 @@ func TestStoppingWorkerRequeuesItsRun(t *testing.T) {
 	if len(calls) != 2 {
 		t.Fatalf("%d model calls, want 2", len(calls))
 	}
-	// Heartbeats during the drain extended the lease beyond this time. A second call before this
-	// time therefore shows that the run did not wait for the lease to expire.
+	// Heartbeats during the drain extended the lease. A second call before the end of the original
+	// lease therefore shows that the run did not wait for the lease to expire.
 	if took := calls[1].began.Sub(stopped); took > lease-2*time.Second {
 		t.Fatalf("the second attempt began %s after the first worker began to stop: it waited for the lease", took)
 	}

@@ -86,7 +86,7 @@ func userForIdentity( //nolint:cyclop // one step after the other, each of which
 		return "", "", err
 	}
 
-	// An identity can only be linked if the login session is still open.
+	// An identity can be linked only if the login session is still open.
 	linked, err := hasAddress(ctx, tx, loggedIn, identity.Email)
 	if err == nil && linked && loginID != "" {
 		err = holdLogin(ctx, tx, loggedIn, loginID)
