@@ -81,7 +81,7 @@ func TestArgumentsOfAHostileModel(t *testing.T) {
 			}
 		}
 	}
-	if _, got := call(t, &fakeInterpreter{}, &fakeFiles{}, false, `{"code":"1","files":["x"]}`); got != `This session has no file "x". It has no files.` {
+	if _, got := call(t, &fakeInterpreter{}, &fakeFiles{}, false, `{"code":"1","files":["x"]}`); got != `This session has no file "x". The session has no files.` {
 		t.Error(got)
 	}
 	many := &fakeFiles{}
