@@ -35,7 +35,7 @@ CREATE OR REPLACE FUNCTION accept_deliveries(text[], text[], text[], text[], tex
 #variable_conflict use_column
 DECLARE
   acting text := parley_act_for($2);
-  inputs bytea := convert_to($30, 'UTF8'); -- a part of a bytea is found without counting characters
+  inputs bytea := convert_to($30, 'UTF8'); -- bytea: substring uses byte offsets and does not count characters
 BEGIN
   RETURN QUERY
   WITH sent AS MATERIALIZED (

@@ -30,13 +30,13 @@ type Watch struct {
 	unopened *prometheus.CounterVec
 	// number of keys that SECRETS_KEY lacks, by kind
 	missing   *prometheus.GaugeVec
-	duplicate bool // another part of this process already watches
+	duplicate bool // another watch of this process already checks the database
 	// the missing keys that were already logged, by kind; each is logged once
 	reported map[sealdb.Kind]string
 }
 
-// NewWatch returns the watch of a part of a process. Parts that share a registry share their
-// metrics, and only the first part checks the database.
+// NewWatch returns a watch for an ingress or a worker. If both run in one process and share a
+// registry, they share the metrics, and only the watch that was created first checks the database.
 func NewWatch(box *secrets.Box, registry prometheus.Registerer, log zerolog.Logger) (*Watch, error) {
 	w := &Watch{
 		box: box, log: log, reported: map[sealdb.Kind]string{},

@@ -148,8 +148,8 @@ func WidgetIdentity(organizationID, agentID string) string {
 // Hook returns the location of a hook's secrets, for Seal and Open.
 func Hook(organizationID, hookID string) string { return "hook:" + organizationID + ":" + hookID }
 
-// NotificationEndpoint returns the location of the secrets with which an endpoint's notifications
-// are signed, for Seal and Open.
+// NotificationEndpoint returns the location, for Seal and Open, of the secrets that sign an
+// endpoint's notifications.
 func NotificationEndpoint(organizationID, endpointID string) string {
 	return "notification endpoint|" + organizationID + "|" + endpointID
 }

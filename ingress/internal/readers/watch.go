@@ -16,7 +16,7 @@ const (
 	askEvery   = time.Second            // interval between questions about a watched run
 	answerTime = 500 * time.Millisecond // time that other ingresses have to answer
 	maxAsked   = 500                    // maximum number of runs in one message
-	maxWatch   = time.Hour              // time after which a watched run is forgotten if a reader at another ingress still reads it
+	maxWatch   = time.Hour              // maximum time to watch a run that still has a reader at another ingress
 	cancelTime = 10 * time.Second
 
 	// These limits apply to the watched runs of all organizations together. If a limit is reached,

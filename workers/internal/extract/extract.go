@@ -150,8 +150,8 @@ func (s meteredBox) Usage() (sandbox.Usage, error) {
 	return u, err //nolint:wrapcheck // the sandbox's own error
 }
 
-// spareMemory is added to the memory limit of the sandbox. The limit includes the memory of the
-// reader's program and of cached files.
+// spareMemory is added to the memory limit of the sandbox, because that limit also counts the
+// memory of the reader's program and of cached files.
 const spareMemory = 64 << 20
 
 // fileCount is the maximum number of files that a reader may create. It creates files only for

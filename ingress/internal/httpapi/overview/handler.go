@@ -48,7 +48,7 @@ func (h *Handler) getHome(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, view)
 }
 
-// nearlyUsed returns the organization's budgets that are used up by at least 80 %.
+// nearlyUsed returns the organization's budgets of which at least 80 % is used.
 func (h *Handler) nearlyUsed(ctx context.Context, org string) ([]domain.TightBudget, error) {
 	out := []domain.TightBudget{}
 	has, err := h.BudgetsDB.Budgeted(ctx, org)
