@@ -266,7 +266,7 @@ func TestATimelineOfRunsThatWait(t *testing.T) {
 	}
 	b.finish(b.again(held.RunID), "answer")
 	got := b.timeline(held.RunID)
-	for _, want := range []string{parked, "wait 1 completed (approve)", "attempt 2 lost", "attempt 3 completed (it needs", "wait 3 completed (happened)", "attempt 4 completed"} {
+	for _, want := range []string{parked, "wait 1 completed (approve)", "attempt 2 lost", "attempt 3 completed (the run needs", "wait 3 completed (happened)", "attempt 4 completed"} {
 		if strings.Count(got, want) != 1 {
 			t.Errorf("twice: %s lacks %s", got, want)
 		}
