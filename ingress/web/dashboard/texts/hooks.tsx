@@ -220,7 +220,7 @@ export enum Words {
 
   // Texts of the module pages/newhook.
   eventInAnotherService = "An event in another service runs an agent.",
-  webhooksUseOrganizationsApiKeys = "Webhooks use the organization’s API keys. Ask an admin to set one up.",
+  webhooksUseOrganizationsApiKeys = "Webhooks use the organization’s API keys. Ask an admin to set up a webhook.",
   noAgentsYet = "No agents yet",
   createAnAgent = "Create an agent",
   webhookRunsOneOfYourAgents = "A webhook runs one of your agents. Create an agent first.",
