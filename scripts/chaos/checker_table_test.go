@@ -182,7 +182,7 @@ func TestCheckerFindsEachViolation(t *testing.T) {
 		"a response 500":            {"honest refusals", nil, func(e *evidence) { e.Requests = append(e.Requests, request{Status: 500}) }},
 		"a 429 without Retry-After": {"honest refusals", nil, func(e *evidence) { e.Requests[12].RetryAfter = false }},
 		"a response 422":            {"honest refusals", nil, func(e *evidence) { e.Requests = append(e.Requests, request{Status: 422}) }},
-		"growing memory":            {"memory and descriptors flat", nil, func(e *evidence) { grow(e, func(s *sample, n int) { s.Memory += int64(n) << 19 }) }},
+		"growing memory":            {"memory and descriptors flat", nil, func(e *evidence) { grow(e, func(s *sample, n int) { s.Memory += int64(n) << 20 }) }},
 		"growing descriptors":       {"memory and descriptors flat", nil, func(e *evidence) { grow(e, func(s *sample, n int) { s.Descriptors += n / 3 }) }},
 		"an end without a kill":     {"parts end only when struck", nil, func(e *evidence) { e.Ends = []string{"agent 1 ended"} }},
 	} {
