@@ -24,7 +24,8 @@ type tracedAttempt struct {
 }
 
 // spanBuilder converts the trace of a run to spans. Clocks may have been adjusted during the run.
-// If a step's recorded time is before that of an earlier step, it is moved after the earlier step.
+// If the recorded time of a step is before that of an earlier step, the step is moved after the
+// earlier step.
 type spanBuilder struct {
 	*trace
 	result  outcome
@@ -212,8 +213,8 @@ func (d *spanBuilder) attempt(a tracedAttempt, steps []tracedStep) {
 	}, a.from, a.to)
 
 	// A turn begins after the previous step. A tool call may have begun earlier, because calls of
-	// one turn run in parallel. Its duration determines its start, but it cannot begin before its
-	// turn has ended.
+	// one turn run in parallel. The duration of a tool call determines its start, but a call cannot
+	// begin before its turn has ended.
 	free, asked := a.from, a.from // the end of the last step and the end of the last turn
 	for _, step := range steps {
 		at := clamp(step.at, free, a.to)

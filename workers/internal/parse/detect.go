@@ -244,7 +244,7 @@ func textFor(in Input, start string) string {
 }
 
 // isBinaryType reports whether a type is not text. A document of unknown type may be text in any
-// single-byte encoding, so it is considered as text if it contains no zero bytes.
+// single-byte encoding, so it is considered text if it contains no zero bytes.
 func isBinaryType(is string, head []byte) bool {
 	switch {
 	case is == "application/octet-stream":
@@ -309,8 +309,8 @@ func base(mimeType string) string {
 	return strings.ToLower(strings.TrimSpace(is))
 }
 
-// convertible lists formats that have no reader, but whose documents can be saved in a supported
-// format by the programs that create them.
+// convertible lists formats without a reader. The programs that create such documents can also save
+// them in a supported format.
 var convertible = []string{
 	"application/rtf", "application/msword", "application/vnd.ms-excel", "application/vnd.ms-powerpoint", iwork, xlsb,
 	"application/postscript", "application/vnd.ms-xpsdocument",

@@ -65,8 +65,8 @@ type outcome struct {
 	deltas []string
 }
 
-// call makes a call with the prompt of Request. If each is not nil, it is called after every delta
-// with the number of deltas so far.
+// call makes a call with the prompt of Request. If the function each is not nil, it is called after
+// every delta with the number of deltas so far.
 func call(ctx context.Context, m llm.Model, each func(n int)) outcome {
 	var out outcome
 	out.res, out.err = m.Stream(ctx, Request(), func(d llm.Delta) {

@@ -233,8 +233,8 @@ func listenerIsSlow(t *testing.T, p Pair) {
 	}
 }
 
-// slowListener is a Synthesizer that calls do for each piece of audio, to delay the receipt of the
-// audio.
+// slowListener is a Synthesizer that calls the function do for each piece of audio, to delay the
+// receipt of the audio.
 type slowListener struct {
 	speech.Synthesizer
 	do func()

@@ -19,8 +19,7 @@ import (
 )
 
 const (
-	// maxText is the maximum number of bytes of a document's text. Text beyond this limit is
-	// omitted.
+	// maxText is the maximum size of a document's text in bytes. Text beyond this limit is omitted.
 	maxText = 512 << 10
 	queued  = 16 // number of calls that may wait, for each slot
 )

@@ -188,7 +188,7 @@ func (b *Backend) fits(files []domain.File) error {
 }
 
 // newest returns the newest session files, sorted by name, that fit into a working folder together
-// with the files in beside. out contains the names of the session files that do not fit.
+// with the files in the list beside. out contains the names of the session files that do not fit.
 func (b *Backend) newest(all, beside []domain.File) (files []domain.File, out []string) {
 	byAge := slices.Clone(all)
 	// The newest files come first, because a follow-up question most likely refers to them.
