@@ -71,7 +71,7 @@ func (a account) wantLostAttempt(t *testing.T, id string, killed time.Time) {
 	}
 
 	lost, kept := attempts[0], attempts[1]
-	if lost.Status != "lost" || lost.Message != "its worker was lost" || kept.Status != "completed" || lost.Attempt != 1 || kept.Attempt != 2 {
+	if lost.Status != "lost" || lost.Message != "the worker was lost" || kept.Status != "completed" || lost.Attempt != 1 || kept.Attempt != 2 {
 		t.Fatalf("want an attempt that was lost and one that was completed: %s", got.body)
 	}
 	// The lost attempt ends when a sweeper finds its lease expired. It therefore ends at most the

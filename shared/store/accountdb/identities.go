@@ -151,7 +151,7 @@ func mayTakeOver(holder userRow, confirmed bool) error {
 	case !confirmed:
 		return apierr.Wrap(apierr.EmailTaken, ErrMayTakeOver,
 			"an account with this email address already exists: log in to it first to link the two; "+
-				"or begin again with takeover=1 for an account of your own, if that one is not yours")
+				"or begin again with takeover=1 to get an account of your own, if the existing account is not yours")
 	}
 	return nil
 }

@@ -329,10 +329,10 @@ func (d *spanBuilder) wasBusy(a tracedAttempt, inTool bool) bool {
 
 // Reasons why an attempt ended without finishing its run.
 const (
-	EndedLost   = "its worker was lost"
-	EndedBack   = "its worker requeued the run"
-	EndedParked = "it needs a person's decision"
-	EndedClient = "it needs results of its client's tools"
+	EndedLost   = "the worker was lost"
+	EndedBack   = "the worker requeued the run"
+	EndedParked = "the run needs a person's decision"
+	EndedClient = "the run needs results of its client's tools"
 )
 
 // ParkedReason returns why an attempt ended: the run waits for the given required action. action is

@@ -17,7 +17,7 @@ import (
 // The model receives these notes as the results of calls that could not be executed.
 const (
 	malformedNote  = "The arguments are not a single JSON object. Write them again."
-	brokeOffNote   = "The answer reached its length limit before this call was complete, so it was not made. Write less and call again."
+	brokeOffNote   = "The answer reached its length limit before this call was complete, so the call was not made. Write less and call again."
 	unknownNote    = "Unknown tool."
 	failedNote     = "The tool failed."
 	unreadableNote = "The tool's output could not be read."

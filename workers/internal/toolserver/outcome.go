@@ -60,7 +60,7 @@ func (c *call) settle(ctx context.Context, result tool.Result, err error) contra
 		c.write(ctx, "cannot record that a tool call was not sent", func(ctx context.Context) (bool, error) {
 			return c.server.deps.Ledger.CancelSend(ctx, c.held(), c.request.CallID, c.sender)
 		})
-		return failure("The call could not be recorded, so it was not made.", true)
+		return failure("The call could not be recorded, so the call was not made.", true)
 	}
 	return reply
 }

@@ -168,7 +168,7 @@ func (h *Pages) ResetForm(c *gin.Context) {
 func (h *Pages) showReset(c *gin.Context, token string, status int, problem string) {
 	user, err := h.resetFor(c, token)
 	if err != nil {
-		showLinkGone(c, err, "This link was already used, has expired or is incomplete. Ask for a new one.")
+		showLinkGone(c, err, "This link was already used, has expired or is incomplete. Ask for a new link.")
 		return
 	}
 	page, err := web.RenderReset(web.Reset{Token: token, Email: user.Email, Problem: problem})

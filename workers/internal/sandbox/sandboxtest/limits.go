@@ -213,7 +213,9 @@ func (r excessResult) String() string {
 // happen on a busy machine.
 func begun(ctx context.Context, in *python.Interpreter, p python.Program) (o python.Outcome, err error) {
 	for range 3 {
-		if o, err = in.Run(ctx, p); err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "lost before the program started") {
+		o, err = in.Run(ctx, p)
+		lost := err != nil && strings.Contains(err.Error(), "the sandbox was lost before the program started")
+		if !lost || ctx.Err() != nil {
 			return o, err
 		}
 	}

@@ -171,7 +171,7 @@ func tooMuch(t *testing.T, p Pair) {
 	} {
 		sound, err := Say(t.Context(), p, line)
 		if isError(what, speech.CodeSpeech, err); len(sound) > 0 {
-			t.Errorf("%s: %d bytes of sound", what, len(sound))
+			t.Errorf("%s: the call returned %d bytes of sound, want none", what, len(sound))
 		}
 	}
 	if sound := said(t, p, speech.Line{Text: strings.Repeat("a", speech.MaxText)}); len(sound) == 0 {

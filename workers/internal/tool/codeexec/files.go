@@ -149,13 +149,13 @@ func find(all []domain.File, name string) int {
 // describeFiles lists the session's files for an error message.
 func describeFiles(all []domain.File) string {
 	if len(all) == 0 {
-		return "It has no files."
+		return "The session has no files."
 	}
 	names := make([]string, len(all))
 	for n, f := range all {
 		names[n] = f.Name
 	}
-	return "Its files are " + nameList(names) + "."
+	return "The session's files are " + nameList(names) + "."
 }
 
 // nameList formats the first names of a list for an error message.

@@ -219,7 +219,7 @@ func readArguments(raw json.RawMessage) (map[string]any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber() // keep large numbers exact
 	if err := decoder.Decode(&args); err != nil {
-		return nil, errors.New("they are not a JSON object")
+		return nil, errors.New("the arguments are not a JSON object")
 	}
 	if args == nil { // the arguments are null
 		args = map[string]any{}
