@@ -12,8 +12,8 @@ const (
 	runsPerCore  = 2500
 	callsPerCore = 32
 
-	// While a run waits for its model, it needs memory but no core. runMemory is the maximum memory
-	// of a run. The runs of a lane may use a quarter of all memory.
+	// While a run waits for its model, it needs memory but no core. runMemory is twice the memory of
+	// a run that waits for its model. The runs of a lane may use a quarter of all memory.
 	runMemory  = 128 << 10
 	memoryPart = 4
 	minRuns    = 64

@@ -16,20 +16,20 @@ const (
 	minAnswer = 256 // minimum limit of an answer in tokens; if a budget has little room, the limit is halved until it reaches this minimum
 
 	settleTime   = 5 * time.Second       // time limit for writing a call's actual usage
-	reserveTries = 4                     // retries of a reservation that fails only because of other calls' holds
+	reserveTries = 4                     // retries of a reservation that fails only because of other calls' reservations
 	reserveWait  = 50 * time.Millisecond // delay before the first retry; doubles with each retry
-	holdPrefix   = "hold"                // prefix of hold ids
+	holdPrefix   = "hold"                // prefix of the ids of reservations
 )
 
-// Budgets stores organizations' budgets and the holds on them. While a call runs, its hold reserves
+// Budgets stores organizations' budgets and the reservations. While a call runs, its reservation reserves
 // the maximum amounts that the call may use.
 type Budgets interface {
 	// Budgeted reports whether any budget applies to the organization. The answer may be cached.
 	Budgeted(ctx context.Context, org string) (bool, error)
-	// Reserve places a hold and returns the number of budgets that it counts against. If a budget
-	// has no room for the hold, Reserve places none and describes the budget in lacking.
+	// Reserve places a reservation and returns the number of budgets that it counts against. If a budget
+	// has no room for the reservation, Reserve places none and describes the budget in lacking.
 	Reserve(ctx context.Context, h budgetdb.Hold) (budgets int, lacking *budgetdb.Lacking, err error)
-	// Settle replaces a hold by the amounts that the call has used. It charges them even if no hold
+	// Settle replaces a reservation by the amounts that the call has used. It charges them even if no reservation
 	// exists, and may be repeated after an error.
 	Settle(ctx context.Context, held lease.Held, holdID string, used budgetdb.Amounts) error
 }
@@ -47,16 +47,16 @@ func (r *Runner) newRunBudget(a *attempt) *runBudget {
 	return &runBudget{budgets: r.budgets, a: a, price: r.cfg.Price, wall: r.cfg.SandboxWall}
 }
 
-// reservation is a hold on the maximum amounts of one call. hold.ID is empty if no budget applies.
+// reservation reserves the maximum amounts of one call. hold.ID is empty if no budget applies.
 type reservation struct {
 	*runBudget
 	hold budgetdb.Hold
 }
 
-// held reports whether the reservation has a hold, which the caller must then settle.
+// held reports whether amounts are reserved. If so, the caller must call settle.
 func (r reservation) held() bool { return r.hold.ID != "" }
 
-// reserve places a hold on the maximum amounts that a call may use. If it succeeds, the caller must
+// reserve places a reservation on the maximum amounts that a call may use. If it succeeds, the caller must
 // settle the reservation. An error of reserve is an *agentloop.Error. If a budget is exhausted,
 // lacking describes it.
 func (s *runBudget) reserve(ctx context.Context, maximum budgetdb.Amounts) (reservation, *budgetdb.Lacking, error) {
@@ -70,21 +70,21 @@ func (s *runBudget) reserve(ctx context.Context, maximum budgetdb.Amounts) (rese
 		return r, nil, nil
 	}
 
-	// The worker chooses the id, so that it can settle the hold even if Reserve returns an error.
+	// The worker chooses the id, so that it can settle the reservation even if Reserve returns an error.
 	r.hold.ID = id.New(holdPrefix)
 	budgets, lacking, err := s.budgets.Reserve(ctx, r.hold)
-	// If only the holds of other calls use up the budget, retry, because such holds are settled
+	// If only the reservations of other calls use up the budget, retry, because such reservations are settled
 	// within seconds.
 	for n := 0; n < reserveTries && err == nil && lacking != nil && lacking.Later && ctx.Err() == nil; n++ {
 		_ = lifecycle.Sleep(ctx, jitter(reserveWait<<n))
 		budgets, lacking, err = s.budgets.Reserve(ctx, r.hold)
 	}
 
-	// An exhausted budget is not a failure of the store. The error is retryable only if the holds
+	// An exhausted budget is not a failure of the store. The error is retryable only if the reservations
 	// of other calls use up the budget.
 	switch {
 	case err != nil:
-		r.settle(ctx, budgetdb.Amounts{}) // the hold may have been placed despite the error
+		r.settle(ctx, budgetdb.Amounts{}) // the reservation may have been placed despite the error
 		return r, nil, retryable(err)
 	case lacking != nil:
 		e := budgetdb.UsedUp(lacking.Budget)
@@ -96,12 +96,12 @@ func (s *runBudget) reserve(ctx context.Context, maximum budgetdb.Amounts) (rese
 	return r, nil, nil
 }
 
-// settle replaces the hold by the call's actual usage, even if the run has ended in the meantime.
-// If every write fails, the sweeper later removes the hold and charges its full amount.
+// settle replaces the reservation by the call's actual usage, even if the run has ended in the meantime.
+// If every write fails, the sweeper later removes the reservation and charges its full amount.
 func (r reservation) settle(ctx context.Context, used budgetdb.Amounts) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
-	// A hold that is not settled overcharges the budget, so the write is retried.
+	// A reservation that is not settled overcharges the budget, so the write is retried.
 	for n := 1; ; n++ {
 		err := r.write(ctx, used)
 		if err == nil {
@@ -114,7 +114,7 @@ func (r reservation) settle(ctx context.Context, used budgetdb.Amounts) {
 	}
 }
 
-// write settles the hold. It also charges a call without a hold, because a budget may have been
+// write settles the reservation. It also charges a call without a reservation, because a budget may have been
 // created since the call began.
 func (r reservation) write(ctx context.Context, used budgetdb.Amounts) error {
 	if !r.held() {
@@ -126,7 +126,7 @@ func (r reservation) write(ctx context.Context, used budgetdb.Amounts) error {
 	return r.budgets.Settle(ctx, r.hold.Held, r.hold.ID, used)
 }
 
-// code places a hold for a call of codeExecution. The caller must call done with the run time of
+// code places a reservation for a call of codeExecution. The caller must call done with the run time of
 // the code.
 func (s *runBudget) code(ctx context.Context) (done func(took time.Duration), err error) {
 	r, _, err := s.reserve(ctx, budgetdb.Amounts{Sandbox: s.wall})
@@ -149,7 +149,7 @@ type budgetedModel struct {
 // little of a budget is left, Stream lowers the token limit of the answer. The results are named
 // because a copy of the response would stay on the stack during the call.
 func (m *budgetedModel) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (res llm.Response, err error) {
-	// Settle the hold even if the call fails, because a failed call may have used tokens, too.
+	// Settle the reservation even if the call fails, because a failed call may have used tokens, too.
 	r, err := m.reserve(ctx, &req)
 	if err != nil {
 		return llm.Response{}, err
@@ -159,7 +159,7 @@ func (m *budgetedModel) Stream(ctx context.Context, req llm.Request, emit func(l
 	return res, err
 }
 
-// reserve places a hold for the call's maximum usage. If a budget applies, reserve sets
+// reserve places a reservation for the call's maximum usage. If a budget applies, reserve sets
 // req.MaxTokens to the longest answer that the budgets have room for.
 func (m *budgetedModel) reserve(ctx context.Context, req *llm.Request) (reservation, error) {
 	some, err := m.budget.budgets.Budgeted(ctx, m.budget.a.claim.OrganizationID)
