@@ -21,16 +21,16 @@ const (
 	holdPrefix   = "hold"                // prefix of the ids of reservations
 )
 
-// Budgets stores organizations' budgets and the reservations. While a call runs, its reservation reserves
+// Budgets stores organizations' budgets and reservations. While a call runs, its reservation covers
 // the maximum amounts that the call may use.
 type Budgets interface {
 	// Budgeted reports whether any budget applies to the organization. The answer may be cached.
 	Budgeted(ctx context.Context, org string) (bool, error)
-	// Reserve places a reservation and returns the number of budgets that it counts against. If a budget
-	// has no room for the reservation, Reserve places none and describes the budget in lacking.
+	// Reserve reserves h and returns the number of budgets that it counts against. If a budget
+	// has no room for it, Reserve reserves nothing and describes the budget in lacking.
 	Reserve(ctx context.Context, h budgetdb.Hold) (budgets int, lacking *budgetdb.Lacking, err error)
-	// Settle replaces a reservation by the amounts that the call has used. It charges them even if no reservation
-	// exists, and may be repeated after an error.
+	// Settle replaces a reservation by the amounts that the call has used. It charges them even if
+	// no reservation exists, and may be repeated after an error.
 	Settle(ctx context.Context, held lease.Held, holdID string, used budgetdb.Amounts) error
 }
 
@@ -56,9 +56,9 @@ type reservation struct {
 // held reports whether amounts are reserved. If so, the caller must call settle.
 func (r reservation) held() bool { return r.hold.ID != "" }
 
-// reserve places a reservation on the maximum amounts that a call may use. If it succeeds, the caller must
-// settle the reservation. An error of reserve is an *agentloop.Error. If a budget is exhausted,
-// lacking describes it.
+// reserve places a reservation on the maximum amounts that a call may use. If it succeeds, the
+// caller must settle the reservation. An error of reserve is an *agentloop.Error. If a budget is
+// exhausted, lacking describes it.
 func (s *runBudget) reserve(ctx context.Context, maximum budgetdb.Amounts) (reservation, *budgetdb.Lacking, error) {
 	r := reservation{s, budgetdb.Hold{Held: s.a.claim.Held(), Amounts: maximum}}
 	// Most organizations have no budgets. The cached answer saves them a transaction per call.
@@ -70,18 +70,19 @@ func (s *runBudget) reserve(ctx context.Context, maximum budgetdb.Amounts) (rese
 		return r, nil, nil
 	}
 
-	// The worker chooses the id, so that it can settle the reservation even if Reserve returns an error.
+	// The worker chooses the id, so that it can settle the reservation even if Reserve returns an
+	// error.
 	r.hold.ID = id.New(holdPrefix)
 	budgets, lacking, err := s.budgets.Reserve(ctx, r.hold)
-	// If only the reservations of other calls use up the budget, retry, because such reservations are settled
-	// within seconds.
+	// If only the reservations of other calls use up the budget, retry, because such reservations
+	// are settled within seconds.
 	for n := 0; n < reserveTries && err == nil && lacking != nil && lacking.Later && ctx.Err() == nil; n++ {
 		_ = lifecycle.Sleep(ctx, jitter(reserveWait<<n))
 		budgets, lacking, err = s.budgets.Reserve(ctx, r.hold)
 	}
 
-	// An exhausted budget is not a failure of the store. The error is retryable only if the reservations
-	// of other calls use up the budget.
+	// An exhausted budget is not a failure of the store. The error is retryable only if the
+	// reservations of other calls use up the budget.
 	switch {
 	case err != nil:
 		r.settle(ctx, budgetdb.Amounts{}) // the reservation may have been placed despite the error
@@ -96,8 +97,9 @@ func (s *runBudget) reserve(ctx context.Context, maximum budgetdb.Amounts) (rese
 	return r, nil, nil
 }
 
-// settle replaces the reservation by the call's actual usage, even if the run has ended in the meantime.
-// If every write fails, the sweeper later removes the reservation and charges its full amount.
+// settle replaces the reservation by the call's actual usage, even if the run has ended in the
+// meantime. If every write fails, the sweeper later removes the reservation and charges its full
+// amount.
 func (r reservation) settle(ctx context.Context, used budgetdb.Amounts) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
@@ -114,8 +116,8 @@ func (r reservation) settle(ctx context.Context, used budgetdb.Amounts) {
 	}
 }
 
-// write settles the reservation. It also charges a call without a reservation, because a budget may have been
-// created since the call began.
+// write settles the reservation. It also charges a call without a reservation, because a budget may
+// have been created since the call began.
 func (r reservation) write(ctx context.Context, used budgetdb.Amounts) error {
 	if !r.held() {
 		some, err := r.budgets.Budgeted(ctx, r.hold.OrganizationID)
@@ -126,8 +128,8 @@ func (r reservation) write(ctx context.Context, used budgetdb.Amounts) error {
 	return r.budgets.Settle(ctx, r.hold.Held, r.hold.ID, used)
 }
 
-// code places a reservation for a call of codeExecution. The caller must call done with the run time of
-// the code.
+// code places a reservation for a call of codeExecution. The caller must call done with the run
+// time of the code.
 func (s *runBudget) code(ctx context.Context) (done func(took time.Duration), err error) {
 	r, _, err := s.reserve(ctx, budgetdb.Amounts{Sandbox: s.wall})
 	if err != nil {
@@ -149,7 +151,8 @@ type budgetedModel struct {
 // little of a budget is left, Stream lowers the token limit of the answer. The results are named
 // because a copy of the response would stay on the stack during the call.
 func (m *budgetedModel) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (res llm.Response, err error) {
-	// Settle the reservation even if the call fails, because a failed call may have used tokens, too.
+	// Settle the reservation even if the call fails, because a failed call may have used tokens,
+	// too.
 	r, err := m.reserve(ctx, &req)
 	if err != nil {
 		return llm.Response{}, err
