@@ -148,7 +148,7 @@ const (
 	VoiceTranscript = "transcript" // Item, Text; an empty Text means that nothing was understood
 	VoiceSegment    = "segment"    // Answer: bytes Start to End were synthesized, with Samples so far; sent after the audio
 	VoiceSaid       = "said"       // the whole Answer was synthesized
-	VoiceFailed     = "failed"     // Failure: an error with Item, with Answer or, if both are empty, with Config
+	VoiceFailed     = "failed"     // Failure: an error of the item in Item or the answer in Answer; if both are empty, of the Config
 	VoiceLeaving    = "leaving"    // the worker is stopping; the ingress should open the session with another worker
 )
 

@@ -160,7 +160,7 @@ func (m ModelSupport) Faults(model string, s ModelSettings) []SettingFault {
 		found = append(found, unsupported(SettingStop, model))
 	case m.VisibleStop && slices.ContainsFunc(s.Stop, isBlank):
 		found = append(found, SettingFault{
-			Setting: SettingStop, Message: "must not contain an entry of only white space for the model " + model,
+			Setting: SettingStop, Message: "must not contain a blank entry for the model " + model,
 		})
 	}
 	if s.ParallelToolCalls != nil && !*s.ParallelToolCalls && !m.Parallel { // true is every model's default

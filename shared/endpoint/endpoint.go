@@ -141,7 +141,7 @@ func (t *Template) readQuery(query string) error {
 		// The name of a query parameter must not be a variable, because its value could be the name
 		// of a fixed parameter.
 		if strings.ContainsAny(name, "{}") {
-			return errors.New("may contain variables in its query only in values, after an equals sign")
+			return errors.New("may contain variables in the values of its query, after an equals sign, but not in other parts of the query")
 		}
 		pieces, err := splitPieces(value)
 		if err != nil {

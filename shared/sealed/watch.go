@@ -46,7 +46,7 @@ func NewWatch(box *secrets.Box, registry prometheus.Registerer, log zerolog.Logg
 		}, []string{"kind"}),
 		missing: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "parley_secrets_missing_keys",
-			Help: "Keys that encrypted values in the database need but SECRETS_KEY lacks, by kind.",
+			Help: "Number of keys that stored values need and that SECRETS_KEY lacks, by kind of value.",
 		}, []string{"kind"}),
 	}
 

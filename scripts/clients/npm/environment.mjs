@@ -1,5 +1,5 @@
-// Checks that the npm packages are installed and that the service responds. Prints the environment
-// variables of scripts for the Go test.
+// Checks that the npm packages are installed and that the service responds. Then prints, for the Go
+// test, the environment variables that scripts get.
 import { readFile } from "node:fs/promises";
 
 const { PARLEY_BASE_URL, PARLEY_API_KEY, AGENT_ID, EXTRA } = process.env;

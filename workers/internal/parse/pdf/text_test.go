@@ -6,7 +6,7 @@ import (
 
 func TestReorder(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct { // parentheses stay in visual order, because only the font determines which one opens
+	for _, c := range []struct { // parentheses stay in visual order: only the glyphs of the font show which is the opening one
 		seen        string
 		leftToRight bool
 		want        string

@@ -88,7 +88,7 @@ func (i *Interpreter) Packages() []Package {
 
 // Close ends all sandboxes. Runs in progress fail. The backend stays open.
 func (i *Interpreter) Close() error {
-	// After closed is set, no run can begin, so ending can only count down.
+	// No run can begin after closed is set, so the counter ending can only decrease.
 	i.mu.Lock()
 	i.closed = true
 	i.mu.Unlock()
