@@ -1,8 +1,8 @@
 -- +goose NO TRANSACTION
 -- +goose Up
--- Removes the titles of attachments' texts, which were the names of files. Files with other names can have the same text,
--- also those of other people. Only these texts have no URL. Each transaction locks one row, so none waits while it holds
--- a lock.
+-- Removes the titles of attachments' texts. A title was the name of one file, but all files with the same content share a
+-- text, including files of other people. Texts of attachments are those without a URL. Each transaction locks one row, so
+-- no transaction waits while it holds a lock.
 -- +goose StatementBegin
 DO $$
 DECLARE

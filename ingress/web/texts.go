@@ -47,7 +47,7 @@ var texts = map[string]string{
 	"joinWithAccount":    "Join with your account",
 	"signInAndJoin":      "Sign in and join",
 	"joinWithNewAccount": "Join with a new account",
-	"takesOver":          "If another account uses your email address, the address moves to the new account.",
+	"takesOver":          "If an older account uses your email address, the address moves to the account that you create now.",
 	"createAndJoin":      "Create account and join",
 	"decline":            "Decline invitation",
 

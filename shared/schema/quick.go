@@ -106,7 +106,7 @@ func newQuickPart(root *jsonschema.Schema) *quickPart {
 	return part
 }
 
-// part converts a part. It returns nil for a missing part.
+// part converts a schema that is part of another schema. It returns nil if s is nil.
 func (c *quickParts) part(s *jsonschema.Schema) *quickPart {
 	if s == nil {
 		return nil

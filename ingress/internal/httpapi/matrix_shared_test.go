@@ -103,7 +103,8 @@ func (m *matrix) once(key string, create func() string) string {
 	return give()
 }
 
-// foreign returns an id of an organization in which c does not act, if the row has an id.
+// foreign returns the id of an object of an organization in which c does not act. It returns nil if
+// requests of the row have no id.
 func (m *matrix) foreign(r *accessRow, c *credential) []target {
 	name, away := r.kind(), m.away
 	if name == "" || name == "tpl" || idKinds[name].bearer {

@@ -135,7 +135,7 @@ func (s *Store) Reserve(ctx context.Context, h Hold) (budgets int, lacking *Lack
 func (s *Store) reserve(
 	ctx context.Context, org string, maximum Amounts, call string, args ...any,
 ) (budgets int, lacking *Lacking, err error) {
-	// A metric of which the call uses nothing needs no room in a budget.
+	// If the call uses nothing of a metric, the budgets of this metric need no room for the call.
 	metrics, amounts := maximum.columns(false)
 	args = append([]any{org, pq.Array(metrics), pq.Array(amounts)}, args...)
 	var held, refused []string

@@ -106,7 +106,7 @@ func (f *documentFields) Check(p *httpx.Problems, address httpx.Optional[string]
 		set  bool
 	}{{"content", f.Content.Set}, {"contentBase64", f.ContentBase64.Set}, {"url", address.Set}} {
 		if field.set && first != "" {
-			p.Add(field.name, httpx.CodeConflict, "cannot be combined with %s, because a document has only one content", first)
+			p.Add(field.name, httpx.CodeConflict, "cannot be combined with %s, because a document is one file or one text", first)
 		}
 		if field.set {
 			first = field.name

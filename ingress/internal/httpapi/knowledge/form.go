@@ -175,7 +175,7 @@ func (f *documentForm) at(n int) string {
 // tooMany returns the message of the problem that a form has too many files.
 func (f *documentForm) tooMany() string {
 	if f.limit == 1 {
-		return "must be sent only once, because a document has only one content"
+		return "must be sent only once, because a document is one file or one text"
 	}
 	return fmt.Sprintf("may be repeated at most %d times", f.limit)
 }

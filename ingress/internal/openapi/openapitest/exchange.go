@@ -102,9 +102,9 @@ func fits(documented, path string) bool {
 	return true
 }
 
-// sharing checks the CORS headers of a response. Only a path that the document marks as open to
-// other origins may allow them to read responses, and only to POST and OPTIONS. No response may
-// allow other origins to send cookies.
+// sharing checks the CORS headers of a response. Other origins may read only responses to POST and
+// OPTIONS, and only on paths that the document marks as open to other origins. No response may allow
+// other origins to send cookies.
 func sharing(item *openapi3.PathItem, e Exchange) error {
 	origin, shared := e.Header["Access-Control-Allow-Origin"]
 	switch {

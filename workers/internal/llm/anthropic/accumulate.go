@@ -24,7 +24,7 @@ type accumulator struct {
 	output tokens
 }
 
-// tokens is a token count, together with the information whether the provider has sent it.
+// tokens is a token count. known reports whether the provider has sent it.
 type tokens struct {
 	n     int64
 	known bool

@@ -141,8 +141,8 @@ func (w *wire) lastHTTPErr() error {
 	return w.httpErr
 }
 
-// methodFor returns the JSON-RPC method of a request. During a call, it distinguishes tools/call
-// from other requests such as the call's cancellation.
+// methodFor returns the JSON-RPC method of a request. A call of a tool sends requests besides
+// tools/call, for example its cancellation.
 func methodFor(req *http.Request) string {
 	if req.Method != http.MethodPost || req.GetBody == nil {
 		return ""
