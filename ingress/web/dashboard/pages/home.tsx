@@ -3,6 +3,7 @@ import { useEffect } from "preact/hooks";
 import { reloadOverview, useOverview } from "../overview";
 import { useMay } from "../state";
 import { Words } from "../texts/home";
+import { Curl } from "../ui/curl";
 import { PageHeader, Problem, Waiting } from "../ui/parts";
 import { Needs } from "./home/needs";
 import { Newest, useNewest } from "./home/newest";
@@ -20,6 +21,7 @@ export function HomePage() {
   return (
     <>
       <PageHeader guide="quickstart" title={Words.home}>{Words.whatNeedsYou}</PageHeader>
+      <Curl what={Words.readTheOverview} request={{ method: "GET", path: "/api/home" }} />
       {data === undefined && error && <Problem error={error} retry={reloadOverview} />}
       {data && settled ? (
         <div class="stack">
