@@ -31,12 +31,6 @@ export function KnowledgePage() {
     const next = shownInUrl();
     if (next !== null) setShown(next);
   }, [named]);
-  const add = (
-    <>
-      <Button onClick={() => setAdding(true)}>{Words.addTextOrUrl}</Button>
-      <UploadButton onFiles={uploads.add} />
-    </>
-  );
   const close = () => {
     setShown(null);
     if (location.search !== "") setQuery({ id: null, page: null, chunk: null }); // a reload must not open the document again
@@ -46,7 +40,8 @@ export function KnowledgePage() {
       <PageHeader guide="knowledge" title={Words.knowledge} actions={may && (
         <>
           <Curl what={Words.uploadADocument} request={{ method: "POST", path: "/api/knowledge", file: "handbook.pdf" }} />
-          {documents.data !== undefined && documents.data.length > 0 && add}
+          <Button onClick={() => setAdding(true)}>{Words.addTextOrUrl}</Button>
+          <UploadButton onFiles={uploads.add} />
         </>
       )}>
         {texts.documentsThatAgentsSearchAnswers(may && Words.dropFilesAnywhere)}
@@ -54,7 +49,7 @@ export function KnowledgePage() {
       <DropZone enabled={may} onFiles={uploads.add}>
         <div class="stack loose">
           <Loaded query={documents}>{(list) => list.length === 0 ? (
-            <Empty title={Words.noDocumentsYet} action={may && <div class="actions">{add}</div>}>
+            <Empty title={Words.noDocumentsYet}>
               {texts.onceDocumentIsReady(may ? Words.uploadPdfWordPowerpoint : Words.adminsOfOrganizationAdd)}
             </Empty>
           ) : (
