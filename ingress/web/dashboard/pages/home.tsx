@@ -21,7 +21,6 @@ export function HomePage() {
   return (
     <>
       <PageHeader guide="quickstart" title={Words.home}>{Words.whatNeedsYou}</PageHeader>
-      <Curl what={Words.readTheOverview} request={{ method: "GET", path: "/api/home" }} />
       {data === undefined && error && <Problem error={error} retry={reloadOverview} />}
       {data && settled ? (
         <div class="stack">
@@ -34,6 +33,7 @@ export function HomePage() {
           </div>
         </div>
       ) : !error && <Waiting />}
+      <Curl what={Words.readTheOverview} request={{ method: "GET", path: "/api/home" }} />
     </>
   );
 }
