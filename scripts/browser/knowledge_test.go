@@ -59,7 +59,8 @@ func TestKnowledgeOnAPhone(t *testing.T) {
 		err := p.try(&at, `() => {
 			const header = document.querySelector(".page-header"), [add] = header.querySelectorAll(".actions > .button:not(.primary)");
 			const rect = (e) => { const { left, top, bottom } = e.getBoundingClientRect(); return { Left: left, Top: top, Bottom: bottom } };
-			return { Title: rect(header.querySelector("h1")), API: rect(header.querySelector(".api")), Upload: rect(header.querySelector(".primary")), Add: rect(add) };
+			const [title, api, upload] = ["h1", ".api", ".primary"].map((e) => rect(header.querySelector(e)));
+			return { Title: title, API: api, Upload: upload, Add: rect(add) };
 		}`)
 		if err == nil && (at.API.Top > at.Title.Bottom || at.Upload.Left > at.Add.Left || at.Upload.Top > at.Add.Top) {
 			err = fmt.Errorf("the API button is not beside the title, or the upload button is not the first: %+v", at)
@@ -70,11 +71,13 @@ func TestKnowledgeOnAPhone(t *testing.T) {
 	row.click("button", "broken.pdf")
 	dialog := p.in("dialog", "broken.pdf")
 	dialog.sees("was read as such")
-	var right, below float64
-	p.js(&right, `() => innerWidth - document.querySelector(".dialog-head .row > :last-child").getBoundingClientRect().right`)
-	p.js(&below, `() => document.querySelector(".dialog-head .row > :last-child").getBoundingClientRect().top - document.querySelector(".dialog-head h2").getBoundingClientRect().bottom`)
-	if right > 32 || below > 0 {
-		t.Errorf("the close button is %.0f pixels from the right edge and %.0f pixels below the title", right, below)
+	var at struct{ Right, Below float64 }
+	p.js(&at, `() => {
+		const [close, title] = [".dialog-head .row > :last-child", ".dialog-head h2"].map((e) => document.querySelector(e).getBoundingClientRect());
+		return { Right: innerWidth - close.right, Below: close.top - title.bottom };
+	}`)
+	if at.Right > 32 || at.Below > 0 {
+		t.Errorf("the close button is %.0f pixels from the right edge and %.0f pixels below the title", at.Right, at.Below)
 	}
 }
 
