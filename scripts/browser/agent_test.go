@@ -155,6 +155,8 @@ func TestPreviewOfWidget(t *testing.T) {
 
 	p.fill("Greeting", `Ask us "anything"`)
 	p.sees(`data-greeting="Ask us &quot;anything&quot;"></script>`)
+	seePreview := func() { p.js(nil, `() => document.querySelector(".widget-preview").scrollIntoView()`) } // which loads the widget
+	seePreview()
 	preview := p.in("group", "Preview of the widget")
 	preview.sees(`Ask us "anything"`)
 	preview.fill("Message", "Hello before")
@@ -172,6 +174,7 @@ func TestPreviewOfWidget(t *testing.T) {
 	p.click("switch", "Widget")
 	p.seesNot("The widget is off")
 	p.click("switch", "Attachments")
+	seePreview()
 	preview.in("region", "Greeter").upload(file(t, "note.txt", "A note."))
 	preview.is("button", "Remove note.txt")
 	preview.fill("Message", "Hello with a file")

@@ -138,6 +138,7 @@ func TestDocumentPages(t *testing.T) {
 	dialog.click("button", "Next")
 	dialog.is("image", "Page 2 of handbook.pdf")
 	dialog.click("button", "Enlarge")
+	dialog.is("button", "Fit to width")
 	dialog.in("region", "Contents").sees("Page 2 of 4")
 	p.inspect("pdf-page")
 

@@ -84,7 +84,7 @@ func TestDialogFocusesFirstField(t *testing.T) {
 	p := open(t).signIn(signUp(t))
 	for _, c := range []struct{ path, open, role, field string }{
 		{"/dashboard/agents", "New agent", "radio", "An empty agent"},
-		{"/dashboard/knowledge", "Add text or a URL", "combobox", "Source"},
+		{"/dashboard/knowledge", "Add text or URL", "combobox", "Source"},
 		{"/dashboard/org", "New key", "textbox", "Name"},
 		{"/dashboard/org", "Invite a member", "textbox", "Email address"},
 		{"/dashboard/org/notifications", "New endpoint", "textbox", "URL"},

@@ -40,7 +40,9 @@ func TestFirstSteps(t *testing.T) {
 	p.in("article", "…6 times 7…").sees("42")
 	p.click("link", "Home")
 	steps.sees("1 of 5 done")
-	p.in("region", "Newest runs").is("link", "Counter")
+	newest := p.in("region", "Newest runs")
+	newest.is("link", "Counter")
+	newest.sees("What is 6 times 7?")
 	p.inspect("home-steps")
 
 	b := open(t).signIn(a) // this second browser has not hidden the list

@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,12 +31,54 @@ func TestKnowledge(t *testing.T) {
 	p.sees("No documents yet")
 
 	// Add a text.
-	p.click("button", "Add text or a URL")
+	p.click("button", "Add text or URL")
 	add := p.in("dialog", "Add a document")
 	add.fill("Name", "returns.md")
 	add.fill("Text", "Lamps may be returned within 45 days.")
 	add.click("button", "Add document")
 	p.in("row", "returns.md…").sees("ready")
+}
+
+// TestKnowledgeOnAPhone checks the order of the page's buttons, and a document that is not what its
+// name says: the list shows the note about it. The close button of its dialog is beside the title.
+func TestKnowledgeOnAPhone(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	p := open(t).signIn(a)
+	p.resize(phone)
+	p.visit("/dashboard/knowledge")
+	p.upload(file(t, "broken.pdf", "Not a PDF document.\n"))
+	row := p.in("row", "broken.pdf…")
+	row.sees("The file's name suggests a PDF document, but the file is plain text and was read as such.")
+	row.seesNot("Pages")
+
+	p.until("the buttons are in order", func() error {
+		var at struct {
+			Title, API, Upload, Add struct{ Left, Top, Bottom float64 }
+		}
+		err := p.try(&at, `() => {
+			const header = document.querySelector(".page-header"), [add] = header.querySelectorAll(".actions > .button:not(.primary)");
+			const rect = (e) => { const { left, top, bottom } = e.getBoundingClientRect(); return { Left: left, Top: top, Bottom: bottom } };
+			const [title, api, upload] = ["h1", ".api", ".primary"].map((e) => rect(header.querySelector(e)));
+			return { Title: title, API: api, Upload: upload, Add: rect(add) };
+		}`)
+		if err == nil && (at.API.Top > at.Title.Bottom || at.Upload.Left > at.Add.Left || at.Upload.Top > at.Add.Top) {
+			err = fmt.Errorf("the API button is not beside the title, or the upload button is not the first: %+v", at)
+		}
+		return err
+	})
+
+	row.click("button", "broken.pdf")
+	dialog := p.in("dialog", "broken.pdf")
+	dialog.sees("was read as such")
+	var at struct{ Right, Below float64 }
+	p.js(&at, `() => {
+		const [close, title] = [".dialog-head .row > :last-child", ".dialog-head h2"].map((e) => document.querySelector(e).getBoundingClientRect());
+		return { Right: innerWidth - close.right, Below: close.top - title.bottom };
+	}`)
+	if at.Right > 32 || at.Below > 0 {
+		t.Errorf("the close button is %.0f pixels from the right edge and %.0f pixels below the title", at.Right, at.Below)
+	}
 }
 
 // TestFoundPassageIsCut searches for a long passage and a short one. The page truncates the long

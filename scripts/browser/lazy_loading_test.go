@@ -7,13 +7,15 @@ import (
 )
 
 // TestLater opens pages whose code fails to load at first. The pages report the failure, and the
-// rest of the dashboard works. The next visit requests the code again.
+// rest of the dashboard works. The next visit requests the code again. If the code of an agent's
+// tab fails to load, the agent's page stays.
 func TestLater(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
 	// Cleanups run in reverse order. The proxy is started before the page is opened, so it stops
 	// after the page has been closed.
-	proxy := a.s.lossyProxy(t, map[string]int{"/assets/administration-": 2, "/dashboard/org": 1})
+	agent := a.agent(t, "Clerk", nil)
+	proxy := a.s.lossyProxy(t, map[string]int{"/assets/administration-": 2, "/assets/settingstab-": 1, "/dashboard/org": 1})
 	p := open(t).signIn(a)
 	p.watch.talksTo(strings.TrimPrefix(proxy.url, "http://"))
 	p.watch.expect(http.StatusServiceUnavailable)
@@ -23,6 +25,10 @@ func TestLater(t *testing.T) {
 	p.inspect("later")
 	p.click("link", "Agents")
 	p.is("heading", "Agents")
+	p.visitURL(proxy.url + "/dashboard/agents/" + agent)
+	p.click("link", "Settings")
+	p.is("heading", "Part of the dashboard couldn't be loaded")
+	p.is("heading", "Clerk")
 	p.visitURL(proxy.url + "/dashboard")
 	p.click("link", "Organization")
 	p.is("heading", "Couldn't load this page")

@@ -101,7 +101,7 @@ type place struct{ path, heading string }
 // inspects it.
 func (p *page) look(name string, at place) {
 	p.t.Helper()
-	p.budget(at.path)
+	p.budget(name, at.path)
 	p.is("heading", at.heading)
 	p.inspect(name)
 }

@@ -115,6 +115,11 @@ func TestFiltersOnAPhone(t *testing.T) {
 	p.visit("/dashboard/runs")
 	p.is("row", "…How tall…")
 	p.listBeginsOnTheScreen()
+	var cut []string
+	p.js(&cut, `() => [...document.querySelectorAll(".run-trigger")].filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.textContent)`)
+	if len(cut) > 0 {
+		t.Errorf("truncated triggers: %v", cut)
+	}
 	p.click("button", "Filters")
 	filters := p.in("dialog", "Filters")
 	filters.is("button", "Export as CSV")

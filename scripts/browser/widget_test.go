@@ -150,6 +150,15 @@ func TestWidgetStop(t *testing.T) {
 	chat.sees("echo: again")
 	p.reload()
 	chat.sees("Answer stopped.")
+	var calm bool
+	function := `function () {
+		const [note, status] = [this.querySelector(".note"), this.getRootNode().querySelector(".status")];
+		return getComputedStyle(note).color === getComputedStyle(status).color;
+	}`
+	p.must(chat.in("log", "Messages").ask(&calm, function), "reading the note's colour")
+	if !calm {
+		t.Error("the note about a stopped answer has the colour of an error")
+	}
 }
 
 // TestWidgetIsSmall checks the script's compressed size.

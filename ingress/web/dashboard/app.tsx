@@ -26,8 +26,8 @@ const administration = later(() => import("./pages/administration"));
 const AutomationsPage = administration((pages) => pages.AutomationsPage);
 const HookPage = administration((pages) => pages.HookPage);
 const NewHookPage = administration((pages) => pages.NewHookPage);
-const KnowledgePage = administration((pages) => pages.KnowledgePage);
 const OrgPage = administration((pages) => pages.OrgPage);
+const KnowledgePage = later(() => import("./pages/knowledge"))((page) => page.KnowledgePage);
 
 interface Page {
   path: string;

@@ -1,4 +1,5 @@
-// Pages whose code is loaded on the first visit, so that the other pages load faster.
+// Pages and parts of pages whose code is loaded on the first visit, so that the other pages load
+// faster.
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import * as texts from "./texts/frame";
@@ -6,18 +7,17 @@ import { Words } from "./texts/frame";
 import { Button } from "./ui/button";
 import { Empty, PageHeader, Waiting } from "./ui/parts";
 
-type Shown = ComponentType<Record<string, string>>;
-
 /**
  * Returns a function that makes components for pages that share a bundle. Each component loads the
- * bundle when it is first shown, and then renders its page.
+ * bundle when it is first shown, and then renders its page. within is set for parts of a page,
+ * because the page has a header.
  */
-export function later<Pages>(load: () => Promise<Pages>): (pick: (pages: Pages) => Shown) => Shown {
+export function later<Pages>(load: () => Promise<Pages>, { within = false } = {}): <Props = Record<string, string>>(pick: (pages: Pages) => ComponentType<Props>) => ComponentType<Props> {
   let pages: Pages | null = null;
   const bring = async () => {
     pages ??= await load();
   };
-  return (pick) => function Later(params: Record<string, string>) {
+  return (pick) => function Later(params) {
     const [tried, setTried] = useState(false);
     useEffect(() => {
       let here = true;
@@ -31,15 +31,15 @@ export function later<Pages>(load: () => Promise<Pages>): (pick: (pages: Pages) 
       const Page = pick(pages);
       return <Page {...params} />;
     }
-    return tried ? <Missing /> : <Waiting />;
+    return tried ? <Missing within={within} /> : <Waiting />;
   };
 }
 
-function Missing() {
+function Missing({ within }: { within: boolean }) {
   const [again, setAgain] = useState(false);
   return (
     <div role="alert">
-      <PageHeader title={Words.couldntLoadThisPage} />
+      {!within && <PageHeader title={Words.couldntLoadThisPage} />}
       <Empty title={again ? Words.stillCouldntLoad : Words.partOfDashboardCouldnt} action={
         <Button look="primary" onClick={() => loadAnew().catch(() => setAgain(true))}>{Words.tryAgain}</Button>
       }>

@@ -1,5 +1,6 @@
 import { render } from "preact";
 import { App } from "./app";
+import "./shared";
 import { applyTheme, theme } from "./theme";
 import type { Boot } from "./types";
 

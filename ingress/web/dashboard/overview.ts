@@ -12,12 +12,22 @@ interface Known {
 
 let known: Known = { data: undefined, error: undefined };
 let asking: Promise<void> | null = null;
+let again: ReturnType<typeof setTimeout> | undefined;
 const changed = new EventTarget();
 const pace = 5000; // milliseconds between two loads; changes of any kind cause a load
 const hiddenPace = 60_000; // milliseconds between two loads while the page is hidden and gets no events
 
-/** Loads the overview. Calls during a load share that load. */
+/**
+ * Loads the overview. Calls during a load share that load. Its data may be older than the change
+ * that caused such a call, so the overview is loaded again after a while.
+ */
 export function reloadOverview(): Promise<void> {
+  if (asking !== null) {
+    again ??= setTimeout(() => {
+      again = undefined;
+      void reloadOverview();
+    }, pace);
+  }
   asking ??= get<Overview>("/api/home").then(
     (data) => { known = { data, error: undefined }; },
     (error: ApiError) => { known = { data: known.data, error }; },

@@ -22,9 +22,9 @@ export class Answer {
 
   /**
    * Shows the text so far. If open is true, more text follows. A note, if not empty, explains why
-   * the answer is incomplete.
+   * the answer is incomplete. It looks like an error, unless the answer was stopped on purpose.
    */
-  show(text: string, citations: Citation[], open: boolean, note = ""): void {
+  show(text: string, citations: Citation[], open: boolean, note = "", stopped = false): void {
     try {
       this.draw(text, citations, open);
     } catch (cause) {
@@ -33,7 +33,7 @@ export class Answer {
       this.sources.remove();
       this.text.replaceChildren(h("p", { class: "plain" }, text));
     }
-    if (note !== "") this.node.append(h("p", { class: "note" }, note));
+    if (note !== "") this.node.append(h("p", { class: stopped ? "note calm" : "note" }, note));
   }
 
   private draw(text: string, citations: Citation[], open: boolean): void {
@@ -90,13 +90,13 @@ function source(all: Citation[], number: number, texts: Texts): Node {
 }
 
 /** Renders a visitor's message or an answer. */
-export function entry({ from, text, files = [], citations = [], note }: Entry, texts: Texts): HTMLElement {
+export function entry({ from, text, files = [], citations = [], note, stopped }: Entry, texts: Texts): HTMLElement {
   if (from === "visitor") {
     const names = files.length > 0 ? [h("ul", { class: "files", "aria-label": texts.say("attached") }, files.map((name) => h("li", null, name)))] : [];
     return h("div", { class: "entry visitor" }, h("span", { class: "unseen" }, texts.say("you")), text === "" ? "" : h("p", null, text), names);
   }
   const answer = new Answer(texts);
-  answer.show(text, citations, false, note);
+  answer.show(text, citations, false, note, stopped);
   return answer.node;
 }
 

@@ -103,7 +103,7 @@ export const tests: Test[] = [
   {
     name: "an answer that is stopped before its run is known is cancelled as soon as it is known, once",
     async run() {
-      const { chat, told, ended, log, stopped } = chatting([
+      const { chat, told, ended, log, store, stopped } = chatting([
         ["run.created", { runId: "run_1" }],
         ["message.delta", { runId: "run_1", text: "Half" }],
         ["run.cancelled", { runId: "run_1", run: { status: "cancelled", message: "Half", citations: [] } }],
@@ -113,6 +113,7 @@ export const tests: Test[] = [
       equal(stopped, [], "nothing is cancelled before there is a run");
       await ended;
       equal([stopped, told.at(-1)?.name, log().endsWith("Answer:HalfAnswer stopped.")], [["run_1"], "error", true], log());
+      equal((store.get("transcript") as Transcript).entries.at(-1)?.stopped, true, "the transcript knows that the answer was stopped");
       chat.send("2");
       chat.leave();
       equal(stopped.length, 1, "the next answer is not cancelled");

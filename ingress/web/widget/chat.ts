@@ -184,14 +184,15 @@ export class Chat {
     const text = run?.message ?? pending.answer;
     const citations = run?.citations ? citationsOf(run.citations) : pending.citations;
     const note = failure(event.event, this.texts);
+    const stopped = event.event === "run.cancelled";
 
-    this.transcript.entries.push({ from: "agent", text, citations, note });
+    this.transcript.entries.push({ from: "agent", text, citations, note, stopped });
     this.transcript.pending = null;
     save(this.store, this.transcript);
 
     this.view.status("");
     this.set(false);
-    this.view.settle(answer.node, () => answer.show(text, citations, false, note));
+    this.view.settle(answer.node, () => answer.show(text, citations, false, note, stopped));
     if (note === undefined) this.tell("answer", { text, run });
     else this.tell("error", { code: event.event, detail: note });
   }

@@ -11,6 +11,8 @@ export interface Entry {
   citations?: Citation[];
   /** Why there is no answer, or only a part of one. */
   note?: string;
+  /** Whether the answer was stopped on purpose, so that the note reports no fault. */
+  stopped?: boolean;
 }
 /**
  * A pending answer: the idempotency key of its run, the run's id once the service has accepted the

@@ -1,6 +1,7 @@
 // The page of an agent: playground, settings, embedding, and code examples.
 import { useRef } from "preact/hooks";
 import { get } from "../api";
+import { later } from "../later";
 import { useQuery } from "../query";
 import { usePlace } from "../router";
 import * as texts from "../texts/agent";
@@ -14,11 +15,12 @@ import { Leave } from "../ui/dialog";
 import { Empty, Loaded, PageHeader } from "../ui/parts";
 import { namesOf } from "./agent/draft";
 import { useEditor, type Editor } from "./agent/editor";
-import { Embed } from "./agent/embed";
 import { useKeptFocus } from "./agent/focus";
-import { SaveBar } from "./agent/savebar";
-import { Settings } from "./agent/settings";
-import { Use } from "./agent/use";
+
+const code = later(() => import("./agent/codetabs"), { within: true });
+const EmbedTab = code((tabs) => tabs.EmbedTab);
+const UseTab = code((tabs) => tabs.UseTab);
+const SettingsTab = later(() => import("./agent/settingstab"), { within: true })((tab) => tab.SettingsTab);
 
 const tabs = [["", Words.playground], ["settings", Words.settings], ["embed", Words.embed], ["use", Words.useIt]] as const;
 
@@ -62,10 +64,9 @@ function Shown({ loaded, tab }: { loaded: Agent; tab: string }) {
         ))}
       </nav>
       {current === "" && <Playground editor={editor} />}
-      {current === "settings" && <Settings editor={editor} />}
-      {current === "embed" && <Embed editor={editor} />}
-      {current === "use" && <Use editor={editor} />}
-      {(current === "settings" || current === "embed") && <SaveBar editor={editor} />}
+      {current === "settings" && <SettingsTab editor={editor} />}
+      {current === "embed" && <EmbedTab editor={editor} />}
+      {current === "use" && <UseTab editor={editor} />}
       {editor.leaving && <Leave onStay={editor.leaving.stay} onLeave={editor.leaving.leave}>{texts.yourChangesWillBeLost(namesOf(editor.changed).join(", "))}</Leave>}
     </div>
   );

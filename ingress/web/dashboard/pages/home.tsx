@@ -3,6 +3,7 @@ import { useEffect } from "preact/hooks";
 import { reloadOverview, useOverview } from "../overview";
 import { useMay } from "../state";
 import { Words } from "../texts/home";
+import { Curl } from "../ui/curl";
 import { PageHeader, Problem, Waiting } from "../ui/parts";
 import { Needs } from "./home/needs";
 import { Newest, useNewest } from "./home/newest";
@@ -32,6 +33,7 @@ export function HomePage() {
           </div>
         </div>
       ) : !error && <Waiting />}
+      <Curl what={Words.readTheOverview} request={{ method: "GET", path: "/api/home" }} />
     </>
   );
 }

@@ -6,6 +6,7 @@ import { useList } from "../query";
 import * as texts from "../texts/home";
 import { Words } from "../texts/home";
 import type { RunSummary } from "../types";
+import { Curl } from "../ui/curl";
 import { Empty, Loaded, More, PageHeader, Time } from "../ui/parts";
 import { toast } from "../ui/toast";
 import { useNames, type Names } from "./runs/names";
@@ -23,6 +24,7 @@ export function InboxPage() {
   return (
     <>
       <PageHeader guide="tools#approval" title={Words.inbox}>{Words.runsThatWait}</PageHeader>
+      <Curl what={Words.listWaitingRuns} request={{ method: "GET", path: "/api/runs", params: { waitsFor: "person" } }} />
       <Loaded query={list}>{(runs) => runs.length === 0 ? (
         <Empty title={Words.nothingWaitsForYou}>
           {Words.runWaitsHere}

@@ -1,5 +1,6 @@
 // The page of the organization's documents: upload, search, view and delete.
 import { useEffect, useState } from "preact/hooks";
+import "../shared";
 import { useLive } from "../live";
 import { useList } from "../query";
 import { setQuery, usePlace } from "../router";
@@ -48,7 +49,7 @@ export function KnowledgePage() {
       <DropZone enabled={may} onFiles={uploads.add}>
         <div class="stack loose">
           <Loaded query={documents}>{(list) => list.length === 0 ? (
-            <Empty title={Words.noDocumentsYet} action={may && <UploadButton onFiles={uploads.add} />}>
+            <Empty title={Words.noDocumentsYet}>
               {texts.onceDocumentIsReady(may ? Words.uploadPdfWordPowerpoint : Words.adminsOfOrganizationAdd)}
             </Empty>
           ) : (
@@ -84,9 +85,9 @@ function Documents({ list, onShow }: { list: Document[]; onShow: (id: string) =>
   return (
     <Table caption={Words.documents} rows={list} id={(d) => d.id} columns={[
       { head: Words.name, cell: (d) => <button type="button" class="name-button" onClick={() => onShow(d.id)}>{d.name}</button> },
-      { head: Words.status, cell: (d) => <div class="document-status"><Standing of={d} /></div> },
-      { head: Words.size, end: true, tight: true, cell: (d) => (d.bytes === 0 ? "–" : size(d.bytes)) },
-      { head: Words.pages, end: true, tight: true, cell: (d) => (d.pages === null ? "–" : count(d.pages)) },
+      { head: Words.status, cell: (d) => <div class="document-status"><Standing of={d} />{d.status === "ready" && d.notes[0] && <span class="small quiet">{d.notes[0]}</span>}</div> },
+      { head: Words.size, end: true, tight: true, cell: (d) => d.bytes > 0 && size(d.bytes) },
+      { head: Words.pages, end: true, tight: true, cell: (d) => d.pages !== null && count(d.pages) },
       { head: Words.passages, end: true, tight: true, cell: (d) => count(d.chunks) },
       { head: Words.added, tight: true, cell: (d) => <Time at={d.createdAt} /> },
     ]} />

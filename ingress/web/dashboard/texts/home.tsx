@@ -6,6 +6,7 @@ export enum Words {
   // Texts of the module pages/home.
   whatNeedsYou = "What needs your attention, and what your agents have done.",
   home = "Home",
+  readTheOverview = "Read the overview",
 
   // Texts of the module pages/home/needs.
   needsYou = "Needs you",
@@ -52,6 +53,7 @@ export enum Words {
   // Texts of the module pages/inbox.
   yourDecisionIsSaved = "Your decision is saved.",
   inbox = "Inbox",
+  listWaitingRuns = "List the runs that wait",
   runsThatWait = "Runs that need a decision before they can continue.",
   nothingWaitsForYou = "Nothing is waiting for you",
   runWaitsHere = "A run waits here before a tool call that needs approval, and when it is unknown whether a call went through. In an agent’s settings, “Ask a person first” decides which calls need approval.",

@@ -6,7 +6,7 @@ export enum Words {
   // Texts of the module pages/knowledge.
   knowledge = "Knowledge",
   uploadADocument = "Upload a document",
-  addTextOrUrl = "Add text or a URL",
+  addTextOrUrl = "Add text or URL",
   uploadFiles = "Upload files",
   dropFilesAnywhere = " Drop files anywhere on this page to add them.",
   noDocumentsYet = "No documents yet",
@@ -47,6 +47,7 @@ export enum Words {
   citedWordsAreMarked = "The cited words are marked.",
   citedWordsCouldNotBeFound = "The cited words could not be found in the picture. See the text of the page.",
   enlarge = "Enlarge",
+  fitToWidth = "Fit to width",
 
   // Texts of the module pages/knowledge/document.
   document = "Document",

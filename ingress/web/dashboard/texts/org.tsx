@@ -35,7 +35,6 @@ export enum Words {
   listTheBudgets = "List the budgets",
   newBudget = "New budget",
   noBudgetsYet = "No budgets yet",
-  createABudget = "Create a budget",
   withoutBudgetOnlyLimits = "A budget limits usage per day or month. When the budget is used up, new runs are refused with status 429 until it resets. Without a budget, only the limits of each single run apply.",
   budgetDeleted = "Budget deleted.",
   edit = "Edit",
@@ -89,6 +88,7 @@ export enum Words {
 
   // Texts of the module pages/org/keys.
   apiKeys = "API keys",
+  listTheKeys = "List the API keys",
   programsCallParley = "Programs call Parley with an API key. A key is shown once, when it is created.",
   newKey = "New key",
   noApiKeysYet = "No API keys yet",
@@ -147,6 +147,7 @@ export enum Words {
   ownerAlsoManageMembers = "Owner: can also manage members and the organization",
   sendThisLink = "Send this link to the person that you invited. Parley sends no email. Anyone with the link can accept the invitation.",
   members = "Members",
+  listTheMembers = "List the members",
   allMembersSeeAgents = "All members can see the agents and documents. Their roles grant further rights.",
   inviteAMember = "Invite a member",
   person = "Person",
@@ -196,7 +197,6 @@ export enum Words {
   parleyNotifiesYourServices = "Parley notifies your services of events. Messages are signed according to Standard Webhooks, and resent if a delivery fails.",
   listTheEndpoints = "List the endpoints",
   noEndpointsYet = "No endpoints yet",
-  createAnEndpoint = "Create an endpoint",
   endpointIsUrl = "An endpoint is a URL of your service. It gets a POST request when a run finishes or waits for a person, or when a document is ready, so your service doesn't need to poll. Each message has a signature, and an id that stays the same on retries.",
   copyThisSecretNow = "Copy this secret now",
   yourServiceUses = "Your service uses the secret to verify that messages come from Parley. The secret is not shown again.",

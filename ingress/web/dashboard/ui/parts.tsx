@@ -25,7 +25,7 @@ export function PageHeader({ title, above, children, actions, guide }: { title: 
         <h1>{title}</h1>
         {(children || guide) && <p>{children} {guide && <a href={"/docs/" + guide}>{Words.readTheGuide}</a>}</p>}
       </div>
-      <div class="actions"><ApiButton />{actions}</div>
+      <div class="actions"><span class="api"><ApiButton /></span>{actions}</div>
     </header>
   );
 }

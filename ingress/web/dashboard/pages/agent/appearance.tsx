@@ -1,6 +1,6 @@
 // The appearance of an agent's widget, with a preview in which the signed-in person can chat.
 import { h } from "preact";
-import { useEffect, useId, useState } from "preact/hooks";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { useSession } from "../../state";
 import * as texts from "../../texts/embed";
 import { Words } from "../../texts/embed";
@@ -84,11 +84,19 @@ function Preview({ editor, look }: { editor: Editor; look: Look }) {
   const organization = useSession()?.organization.id;
   const [state, setState] = useState<"loading" | "ready" | "failed">("loading");
   const { title, greeting, accent: colour, scheme } = useSettled(look);
-  useEffect(() => {
-    fetchWidget().then(() => setState("ready"), () => setState("failed"));
+  const frame = useRef<HTMLDivElement>(null);
+  useEffect(() => { // the widget is loaded once the preview begins above the lowest quarter of the window
+    if (!frame.current) return;
+    const seen = new IntersectionObserver(([entry]) => {
+      if (!entry?.isIntersecting) return;
+      seen.disconnect();
+      fetchWidget().then(() => setState("ready"), () => setState("failed"));
+    }, { rootMargin: "0% 0% -25%" });
+    seen.observe(frame.current);
+    return () => seen.disconnect();
   }, []);
   if (state === "failed") return <p class="note">{Words.couldntLoadPreviewReload}</p>;
-  if (state === "loading") return <div class="widget-preview" />;
+  if (state === "loading") return <div ref={frame} class="widget-preview" role="group" aria-label={Words.previewOfWidget} />;
   const preview = JSON.stringify({ organization, name, suggestions, attachments: editor.draft["widget.attachments"] });
   const attributes = { "agent-id": id, preview, "chat-title": title || name, greeting: greeting || undefined, accent: colour || undefined, scheme: scheme || undefined };
   return (

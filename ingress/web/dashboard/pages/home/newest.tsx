@@ -6,7 +6,7 @@ import { Words } from "../../texts/home";
 import type { List, RunSummary } from "../../types";
 import { Loaded, Section, Status, Time } from "../../ui/parts";
 import type { Names } from "../runs/names";
-import { gist, hrefOf } from "../runs/rows";
+import { gist, hrefOf, questionOf } from "../runs/rows";
 
 const shown = 5;
 const pace = 2000; // milliseconds between two loads
@@ -26,11 +26,10 @@ export function Newest({ runs, names }: { runs: Query<List<RunSummary>>; names: 
         <ul class="newest">
           {data.map((run) => (
             <li key={run.id}>
-              <div class="row between">
-                <a href={hrefOf(run)}>{names.of(run)}</a>
-                <span class="row small quiet"><Time at={run.createdAt} /><Status of={run.status} /></span>
-              </div>
+              <a href={hrefOf(run)}>{names.of(run)}</a>
+              {run.input && <p class="small">{questionOf(run)}</p>}
               <p class="small quiet">{gist(run)}</p>
+              <span class="newest-state small quiet"><Status of={run.status} /><Time at={run.createdAt} /></span>
             </li>
           ))}
         </ul>

@@ -37,6 +37,8 @@ export function Contents({ of: d, passage }: { of: Document; passage?: CitedPass
   const last = paged ? (d.pages ?? 1) : Math.max(1, d.chunks);
   const first = Math.min(last, Math.max(1, (paged ? passage?.page : (passage?.chunk ?? 0) + 1) ?? 1));
   const [page, setPage] = useState(first);
+  const [large, setLarge] = useState(false);
+  const pictured = paged && d.mimeType === "application/pdf";
   const content = useQuery(`${d.id} ${page} ${d.updatedAt}`, async (signal): Promise<Part> => {
     if (paged) return get<Part>("/api/knowledge", { id: d.id, page }, signal);
     const around = await get<{ passages: Found[] }>("/api/knowledge", { id: d.id, chunk: page - 1 }, signal);
@@ -50,12 +52,13 @@ export function Contents({ of: d, passage }: { of: Document; passage?: CitedPass
         <div class="actions">
           <Button onClick={() => setPage(page - 1)} disabled={page <= 1}>{Words.previous}</Button>
           <Button onClick={() => setPage(page + 1)} disabled={page >= last}>{Words.next}</Button>
+          {pictured && <Button onClick={() => setLarge(!large)}>{large ? Words.fitToWidth : Words.enlarge}</Button>}
         </div>
       </div>
-      {d.mimeType === "application/pdf" && paged
+      {pictured
         ? (
           <>
-            <Picture of={d} page={page} quote={quote} passages={content.data?.passages} />
+            <Picture of={d} page={page} quote={quote} large={large} passages={content.data?.passages} />
             <details class="fold">
               <summary>{Words.textOfPage}</summary>
               <Loaded query={content}>{(part) => <Text text={part.text} quote={quote} />}</Loaded>
@@ -91,17 +94,16 @@ interface PagePicture {
 }
 
 /** A page of a PDF as a picture. The quote is marked and scrolled into view. */
-function Picture({ of: d, page, quote, passages }: { of: Document; page: number; quote: string; passages: Found[] | undefined }) {
+function Picture({ of: d, page, quote, large, passages }: { of: Document; page: number; quote: string; large: boolean; passages: Found[] | undefined }) {
   const query = useQuery(`picture ${d.id} ${page} ${d.updatedAt}`, async (signal) =>
     (await get<{ picture: PagePicture }>("/api/knowledge", { id: d.id, page, picture: 1 }, signal)).picture);
-  if (query.data) return <Sheet key={page} picture={query.data} name={texts.pagePageOfName(page, d.name)} quote={quote} passages={passages} />;
+  if (query.data) return <Sheet key={page} picture={query.data} name={texts.pagePageOfName(page, d.name)} quote={quote} large={large} passages={passages} />;
   if (query.error?.status === 404) return <p class="note warn">{query.error.detail}</p>;
   if (query.error) return <Problem error={query.error} retry={query.reload} />;
   return <div class="page-waiting"><Waiting words={Words.loadingThePage} /></div>;
 }
 
-function Sheet({ picture, name, quote, passages }: { picture: PagePicture; name: string; quote: string; passages: Found[] | undefined }) {
-  const [large, setLarge] = useState(false);
+function Sheet({ picture, name, quote, large, passages }: { picture: PagePicture; name: string; quote: string; large: boolean; passages: Found[] | undefined }) {
   const url = useObjectUrl(picture);
   const marks = useMemo(() => {
     const found = marksOf(picture.words, quote);
@@ -116,10 +118,7 @@ function Sheet({ picture, name, quote, passages }: { picture: PagePicture; name:
   }, [marks, large]);
   return (
     <div class="stack">
-      <div class="row between">
-        <p class="hint">{quote === "" ? "" : marks.length > 0 ? Words.citedWordsAreMarked : Words.citedWordsCouldNotBeFound}</p>
-        <Button pressed={large} onClick={() => setLarge(!large)}>{Words.enlarge}</Button>
-      </div>
+      {quote !== "" && <p class="hint">{marks.length > 0 ? Words.citedWordsAreMarked : Words.citedWordsCouldNotBeFound}</p>}
       <div class="page-frame" tabIndex={0} role="region" aria-label={name}>
         <div class={"page-sheet" + (large ? " large" : "")} style={{ aspectRatio: `${picture.width} / ${picture.height}` }}>
           {url !== null && <img src={url} alt={name} />}

@@ -42,7 +42,7 @@ export function BudgetsSection({ subjects }: { subjects: Subjects }) {
     <Section title={Words.budgets} intro={Words.callStartsOnlyIfItsWorst}
       actions={<><Curl what={Words.listTheBudgets} request={{ method: "GET", path: "/api/budgets" }} /><Button look="primary" icon="plus" onClick={() => setEditing("new")}>{Words.newBudget}</Button></>}>
       <Loaded query={budgets} room="8rem">{(list) => list.length === 0 ? (
-        <Empty title={Words.noBudgetsYet} action={<Button onClick={() => setEditing("new")}>{Words.createABudget}</Button>}>
+        <Empty title={Words.noBudgetsYet}>
           {Words.withoutBudgetOnlyLimits}
         </Empty>
       ) : (

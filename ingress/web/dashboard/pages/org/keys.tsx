@@ -27,9 +27,9 @@ export function Keys() {
   };
   return (
     <Section title={Words.apiKeys} intro={Words.programsCallParley}
-      actions={<Button look="primary" icon="plus" onClick={() => setMaking(true)}>{Words.newKey}</Button>}>
+      actions={<><Curl what={Words.listTheKeys} request={{ method: "GET", path: "/api/keys" }} /><Button look="primary" icon="plus" onClick={() => setMaking(true)}>{Words.newKey}</Button></>}>
       <Loaded query={keys} room="6.125rem">{(list) => list.length === 0 ? (
-        <Empty title={Words.noApiKeysYet} action={<Button onClick={() => setMaking(true)}>{Words.createAKey}</Button>}>
+        <Empty title={Words.noApiKeysYet}>
           {Words.withKeyServerScheduler}
         </Empty>
       ) : (

@@ -44,7 +44,7 @@ export function Members() {
   };
   return (
     <Section title={Words.members} intro={Words.allMembersSeeAgents}
-      actions={owner && <Button onClick={() => setAdding(true)} icon="plus">{Words.inviteAMember}</Button>}>
+      actions={<><Curl what={Words.listTheMembers} request={{ method: "GET", path: "/api/organizations/members" }} />{owner && <Button onClick={() => setAdding(true)} icon="plus">{Words.inviteAMember}</Button>}</>}>
       <Loaded query={members} room="8.5rem">{(list) => (
         <div class="stack tight">
           <Table caption={Words.members} rows={list} id={(m) => m.id} columns={[

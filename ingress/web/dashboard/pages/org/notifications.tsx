@@ -46,7 +46,7 @@ export function NotificationsSection({ endpoints }: { endpoints: Endpoints }) {
     <Section title={Words.notifications} intro={Words.parleyNotifiesYourServices}
       actions={<><Curl what={Words.listTheEndpoints} request={{ method: "GET", path }} /><Button look="primary" icon="plus" onClick={add}>{Words.newEndpoint}</Button></>}>
       <Loaded query={endpoints} room="12rem">{(list) => list.length === 0 ? (
-        <Empty title={Words.noEndpointsYet} action={<Button onClick={add}>{Words.createAnEndpoint}</Button>}>
+        <Empty title={Words.noEndpointsYet}>
           {Words.endpointIsUrl}
         </Empty>
       ) : (

@@ -32,6 +32,9 @@ const words: Make<string> = (tag, props, ...children) => {
 /** Returns Markdown as a single line of plain text. */
 const plain = (text: string): string => markdown(text.replace(aside, ""), { h: words }).join("").replace(/\s+/g, " ").trim();
 
+/** Returns the message that started a run, in one line. The list of runs cuts long messages. */
+export const questionOf = (run: RunSummary): string => titleOf(run.input?.message ?? "", run.attachments).slice(0, 300);
+
 /** Describes the state or result of a run in one line. */
 export function gist(run: RunSummary): string {
   const asks = run.requiredAction;
@@ -86,7 +89,7 @@ function Row({ run, name, onCancelled }: { run: RunSummary; name: string; onCanc
       <td class="run-status"><Status of={waitsForClient(run) ? "waits_for_client" : run.status} /></td>
       <th scope="row" class="run-what">
         <a href={href}>{name}</a>
-        {run.input && <span class="run-question">{titleOf(run.input.message, run.attachments).slice(0, 300)}</span>}
+        {run.input && <span class="run-question">{questionOf(run)}</span>}
         <span class="run-gist">{gist(run)}</span>
       </th>
       <td class="run-trigger"><Trigger run={run} /></td>

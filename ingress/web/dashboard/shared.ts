@@ -1,0 +1,18 @@
+// The modules that more than one bundle uses. Each bundle imports all of them, so that the bundler
+// writes them into one file. Otherwise it would write a file for each combination of bundles, and
+// each file costs a request.
+import "./answer/place";
+import "./files";
+import "./overview";
+import "./pages/agent/draft";
+import "./pages/agents/delete";
+import "./pages/org/chart";
+import "./pages/org/counted";
+import "./pages/runs/names";
+import "./pages/runs/rows";
+import "./router";
+import "./state";
+import "./texts/plural";
+import "./ui/schema";
+import "./ui/tabs";
+import "./ui/uploads";
