@@ -1,4 +1,5 @@
--- Adds the words of up to `most` finished runs to run_terms, and returns how many runs it handled.
+-- Adds the words of up to `most` finished runs to run_terms, and returns how many runs it handled. The words are those of the
+-- question, the answer and the automation's name.
 -- Only one transaction at a time does so. If a run is erased meanwhile, the erasure records the run
 -- again, and a later call removes its words.
 CREATE OR REPLACE FUNCTION index_runs(most int) RETURNS int
@@ -18,7 +19,7 @@ BEGIN
   DELETE FROM run_terms t WHERE t.run_id = ANY (ids);
   INSERT INTO run_terms (run_id, org_id, terms)
   SELECT r.id, r.org_id, array_to_tsvector(run_lexemes(r.org_id, r.id,
-    ARRAY(SELECT w FROM run_words(concat_ws(' ', run_question(r.input), left(r.answer, 20000))) w LIMIT 4000)))
+    ARRAY(SELECT w FROM run_words(concat_ws(' ', r.automation_id, run_question(r.input), left(r.answer, 20000))) w LIMIT 4000)))
   FROM runs r WHERE r.id = ANY (ids) AND r.result IS NOT NULL;
   RETURN cardinality(places);
 END $$;

@@ -56,8 +56,13 @@ func TestRunsAreFoundByTheirWords(t *testing.T) {
 	lamp := b.answeredRun("How long is the warranty of the lamps?", "Two years, see *page 4*.")
 	cafe := b.answeredRun("Wo ist das Café \u201eLampe\u201c?", `C:\lamp "quoted" it's `+"\x01")
 	lost := other.answeredRun("warranty", "lamp")
+	scheduled := b.run("", "")
+	scheduled.AutomationID, scheduled.Input = "Lantern-Check", []byte(`{"message":"How many are lit?"}`)
+	b.finish(b.mustClaim(b.accept(wideWindow, scheduled)[0].Run.Run.ID), "Seven.")
 	b.indexRuns()
 	for words, want := range map[string][]string{
+		"lantern-check":  {scheduled.ID},
+		"lanterns seven": {scheduled.ID},
 		"warranty":       {lamp},
 		"LAMP":           {cafe, lamp},
 		"lamps page":     {lamp},

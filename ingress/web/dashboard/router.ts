@@ -1,5 +1,5 @@
 // Maps URLs to pages. Links between the dashboard's pages are followed without reloading the
-// dashboard.
+// dashboard. The browser's Back button shows a page at the position to which it was scrolled.
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 export interface Place {
@@ -57,11 +57,58 @@ export function go(to: string, options: { replace?: boolean; keepScroll?: boolea
 }
 
 function show(to: string, options: { replace?: boolean; keepScroll?: boolean }): void {
-  if (options.replace) history.replaceState(null, "", to);
-  else history.pushState(null, "", to);
-  if (!options.keepScroll) scrollTo(0, 0);
+  if (options.keepScroll) history.replaceState(history.state, "", to);
+  else {
+    if (restoring.signal.aborted) keepPosition();
+    restoring.abort();
+    history[options.replace ? "replaceState" : "pushState"]({ top: 0 }, "", to);
+    scrollTo(0, 0);
+  }
   changed.dispatchEvent(new Event("change"));
 }
+
+/** Aborted unless a page is being scrolled to its earlier position. */
+let restoring = new AbortController();
+restoring.abort();
+
+/** Stores the position to which the page is scrolled in the state of its history entry. */
+function keepPosition(): void {
+  clearTimeout(scrolled);
+  history.replaceState({ top: scrollY }, "");
+}
+
+let scrolled: ReturnType<typeof setTimeout> | undefined;
+
+/**
+ * Scrolls to a position, and again whenever the page grows, because its data may not have loaded
+ * yet. Stops a second after the position was reached, or when the person uses the page.
+ */
+function restore(top: number): void {
+  clearTimeout(scrolled);
+  restoring.abort();
+  scrollTo(0, top);
+  if (top === 0) return;
+
+  const now = restoring = new AbortController();
+  const stop = () => now.abort();
+  const grown = new ResizeObserver(() => {
+    scrollTo({ top, behavior: "instant" });
+    if (scrollY > top - 1) setTimeout(stop, 1000);
+  });
+  grown.observe(document.documentElement);
+  now.signal.onabort = () => grown.disconnect();
+  for (const type of ["wheel", "pointerdown", "keydown"]) addEventListener(type, stop, { signal: now.signal, passive: true });
+}
+
+history.scrollRestoration = "manual"; // the browser would not wait for the page's data
+if (history.state) restore(history.state.top); // after a reload
+else keepPosition();
+
+addEventListener("scroll", () => {
+  if (!restoring.signal.aborted) return;
+  clearTimeout(scrolled);
+  scrolled = setTimeout(keepPosition, 100); // browsers limit how often the state may change
+}, { passive: true });
 
 /** Changes query parameters in the page's URL. The value null removes a parameter. */
 export function setQuery(params: Record<string, string | null>): void {
@@ -83,7 +130,10 @@ function follow(event: MouseEvent): void {
   go(link.pathname + link.search + link.hash);
 }
 
-addEventListener("popstate", () => changed.dispatchEvent(new Event("change")));
+addEventListener("popstate", ({ state }) => {
+  changed.dispatchEvent(new Event("change"));
+  if (state) restore(state.top); // a link to a part of the page makes an entry without state
+});
 document.addEventListener("click", follow);
 
 /** Returns the current path and query. */
