@@ -39,19 +39,26 @@ func (p *page) scrolled() (y int) {
 }
 
 // TestBackRestoresScroll opens pages from lists that are scrolled down. The pages begin at their
-// top, and the browser's Back button shows the list as it was. A reload keeps the position, too.
+// top, and the browser's Back button shows the list as it was, with as many rows. A reload keeps the
+// position, too.
 func TestBackRestoresScroll(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
 	agent := a.agent(t, "Reporter", map[string]any{"model": "offline/echo"})
-	for i := range 11 {
-		a.agent(t, fmt.Sprintf("Agent %d", i), map[string]any{"model": "offline/echo", "description": "Answers."})
+	for i := range 22 {
+		a.agent(t, fmt.Sprintf("Agent %d", i), map[string]any{"model": "offline/echo"})
+	}
+	for i := range 10 {
 		a.chat(t, agent, fmt.Sprintf("session %d", i), fmt.Sprintf("Question %d", i))
 	}
 	p := open(t).signIn(a)
 	p.resize(phone)
 	for list, row := range map[string]string{"/dashboard/agents": "Reporter", "/dashboard/runs": "Question 0"} {
 		p.visit(list)
+		more := list == "/dashboard/agents"
+		if more {
+			p.click("button", "Show more") // the first page of the list does not contain the row
+		}
 		p.sees(row)
 		p.settled()
 		p.clickText(row) // scrolls to the row
@@ -70,6 +77,9 @@ func TestBackRestoresScroll(t *testing.T) {
 		p.arrives(list)
 		p.settled()
 		p.visible(row)
+		if more {
+			continue // a reload loads only the first page of the list
+		}
 		was := p.scrolled()
 		p.reload()
 		p.settled()
@@ -113,8 +123,8 @@ func TestWebhookOnAPhone(t *testing.T) {
 	p.settled()
 	var height float64
 	p.js(&height, `() => document.documentElement.scrollHeight`)
-	if height > 2400 {
-		t.Errorf("the form is %.0f pixels high, want at most 2400", height)
+	if height > 2500 {
+		t.Errorf("the form is %.0f pixels high, want at most 2500", height)
 	}
 	p.shot("new-hook-short", phone, "light")
 

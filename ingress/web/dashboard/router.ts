@@ -59,56 +59,55 @@ export function go(to: string, options: { replace?: boolean; keepScroll?: boolea
 function show(to: string, options: { replace?: boolean; keepScroll?: boolean }): void {
   if (options.keepScroll) history.replaceState(history.state, "", to);
   else {
-    if (restoring.signal.aborted) keepPosition();
-    restoring.abort();
+    if (wanted === 0) keepPosition();
     history[options.replace ? "replaceState" : "pushState"]({ top: 0 }, "", to);
-    scrollTo(0, 0);
+    restore(0);
   }
   changed.dispatchEvent(new Event("change"));
 }
 
-/** Aborted unless a page is being scrolled to its earlier position. */
-let restoring = new AbortController();
-restoring.abort();
+let wanted = 0; // the position to which the page is to be scrolled as soon as it is long enough, or 0
+let timer: ReturnType<typeof setTimeout> | undefined;
+
+/** Reports whether the page is shown again, and is to be scrolled to its earlier position. */
+export const returning = (): boolean => wanted > 0;
 
 /** Stores the position to which the page is scrolled in the state of its history entry. */
 function keepPosition(): void {
-  clearTimeout(scrolled);
+  clearTimeout(timer);
   history.replaceState({ top: scrollY }, "");
 }
 
-let scrolled: ReturnType<typeof setTimeout> | undefined;
-
-/**
- * Scrolls to a position, and again whenever the page grows, because its data may not have loaded
- * yet. Stops a second after the position was reached, or when the person uses the page.
- */
 function restore(top: number): void {
-  clearTimeout(scrolled);
-  restoring.abort();
+  clearTimeout(timer);
+  wanted = top;
   scrollTo(0, top);
-  if (top === 0) return;
-
-  const now = restoring = new AbortController();
-  const stop = () => now.abort();
-  const grown = new ResizeObserver(() => {
-    scrollTo({ top, behavior: "instant" });
-    if (scrollY > top - 1) setTimeout(stop, 1000);
-  });
-  grown.observe(document.documentElement);
-  now.signal.onabort = () => grown.disconnect();
-  for (const type of ["wheel", "pointerdown", "keydown"]) addEventListener(type, stop, { signal: now.signal, passive: true });
 }
 
-history.scrollRestoration = "manual"; // the browser would not wait for the page's data
-if (history.state) restore(history.state.top); // after a reload
-else keepPosition();
+const done = (): void => {
+  wanted = 0;
+};
+
+// The data of a page may load after the page was drawn, so the position is restored whenever the
+// page grows: until the page has reached it and has not grown for a second, or until the person
+// uses the page.
+new ResizeObserver(() => {
+  if (wanted === 0) return;
+  scrollTo(0, wanted);
+  clearTimeout(timer);
+  if (scrollY > wanted - 1) timer = setTimeout(done, 1000);
+}).observe(document.documentElement);
+for (const type of ["wheel", "pointerdown", "keydown"]) addEventListener(type, done, { passive: true });
 
 addEventListener("scroll", () => {
-  if (!restoring.signal.aborted) return;
-  clearTimeout(scrolled);
-  scrolled = setTimeout(keepPosition, 100); // browsers limit how often the state may change
+  if (wanted > 0) return;
+  clearTimeout(timer);
+  timer = setTimeout(keepPosition, 100); // browsers limit how often the state may change
 }, { passive: true });
+
+history.scrollRestoration = "manual"; // the browser would not wait for the data
+if (history.state) restore(history.state.top); // after a reload
+else keepPosition();
 
 /** Changes query parameters in the page's URL. The value null removes a parameter. */
 export function setQuery(params: Record<string, string | null>): void {
