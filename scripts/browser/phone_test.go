@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
 )
 
 // visible waits until the element that contains exactly the given text is in the window, and no
@@ -172,4 +174,70 @@ func TestRunOnAPhone(t *testing.T) {
 	}
 	p.resize(phone)
 	p.visible("echo: How tall is the tower?")
+
+	// On a touch screen, a tap opens a part. When the part is closed, no label stays on the chart.
+	call(p, emulation.SetTouchEmulationEnabled, emulation.SetTouchEmulationEnabledParams{Enabled: true})
+	p.click("button", "Turn 1…")
+	p.in("region", "Turn 1").sees("Duration")
+	p.shot("run-part", phone, "light")
+	p.in("region", "Turn 1").click("button", "Close Turn 1")
+	p.isNot("region", "Turn 1")
+	var touch, labelled bool
+	p.js(&touch, `() => matchMedia("(hover: none)").matches`)
+	p.js(&labelled, `() => document.querySelector(".timeline .detail").getClientRects().length > 0`)
+	if !touch || labelled {
+		t.Errorf("the screen is touched = %t, a label is shown = %t", touch, labelled)
+	}
+}
+
+// TestTargetsOnAPhone checks the controls of every page on a phone: buttons, fields and the links
+// outside of texts are at least 24 pixels wide and high. Rows of tabs that do not fit have shadows.
+func TestTargetsOnAPhone(t *testing.T) {
+	t.Parallel()
+	f := furnish(t, func(plain string) string { return plain })
+	p := open(t).signIn(f.account)
+	p.resize(phone)
+	places := f.places()
+	places["new-hook"] = place{"/dashboard/automations/new", "New webhook"}
+	places["hook-setup"] = place{"/dashboard/automations/" + f.hook + "/setup", "…"}
+	places["notifications"] = place{"/dashboard/org/notifications", "…"}
+	scrolling := 0
+	for name, at := range places {
+		p.visit(at.path)
+		p.is("heading", at.heading)
+		p.settled()
+		p.shot("phone-"+name, phone, "light")
+		var found struct {
+			Small []string
+			Tabs  []string
+		}
+		p.js(&found, `() => {
+			const text = (e) => (e?.textContent ?? "").trim();
+			const small = (e) => {
+				const { width, height } = e.getBoundingClientRect();
+				const larger = [e, ...(e.labels ?? [])].some((part) => getComputedStyle(part, "::after").position === "absolute"); // an invisible part receives taps, too
+				const inText = getComputedStyle(e).display === "inline" && text(e.parentElement) !== text(e);
+				return Math.min(width, height) < 24 && width > 0 && !larger && !inText && !e.closest(".skip");
+			};
+			return {
+				Small: [...document.querySelectorAll("a, button, input, select, textarea, summary")].filter(small).map((e) => {
+					const { width, height } = e.getBoundingClientRect();
+					return `+"`${e.localName} ${e.ariaLabel ?? text(e)} in .${e.parentElement.className}: ${width} × ${height}`"+`;
+				}),
+				Tabs: [...document.querySelectorAll(".tabs")].filter((e) => e.scrollWidth > e.clientWidth).map((e) => getComputedStyle(e).backgroundImage),
+			};
+		}`)
+		for _, small := range found.Small {
+			t.Errorf("%s: a target is small: %s", name, small)
+		}
+		for _, image := range found.Tabs {
+			scrolling++
+			if strings.Count(image, "linear-gradient") != 4 {
+				t.Errorf("%s: a row of tabs that scrolls has the background %s", name, image)
+			}
+		}
+	}
+	if scrolling == 0 {
+		t.Error("no page has a row of tabs that scrolls")
+	}
 }
