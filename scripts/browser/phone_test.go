@@ -152,7 +152,8 @@ func TestWebhookOnAPhone(t *testing.T) {
 	}
 	p.shot("hook-tested", phone, "light")
 	p.visible("Send a test") // the head of the dialog, with its close button
-	dialog.click("button", "Close")
+	dialog.first("button", "Close").hit()
+	p.isNot("dialog", "Send a test")
 }
 
 // TestRunOnAPhone opens the page of a run on a phone. The question and the answer come before the
