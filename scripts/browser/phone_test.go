@@ -141,7 +141,10 @@ func TestWebhookOnAPhone(t *testing.T) {
 	p.focusIs("textbox", "Secret") // the error opens the folded settings
 	p.fill("Secret", "")
 	p.click("button", "Create webhook")
-	p.in("dialog", "Set up “Orders” at the sender").click("button", "Done")
+	made := p.in("dialog", "Set up “Orders” at the sender")
+	made.is("button", "Copy the secret")
+	p.shot("hook-made", phone, "light")
+	made.click("button", "Done")
 
 	p.click("button", "Send a test")
 	dialog := p.in("dialog", "Send a test")
@@ -198,6 +201,7 @@ func TestTargetsOnAPhone(t *testing.T) {
 	f := furnish(t, func(plain string) string { return plain })
 	p := open(t).signIn(f.account)
 	p.resize(phone)
+	call(p, emulation.SetTouchEmulationEnabled, emulation.SetTouchEmulationEnabledParams{Enabled: true}) // some targets are larger for fingers
 	places := f.places()
 	places["new-hook"] = place{"/dashboard/automations/new", "New webhook"}
 	places["hook-setup"] = place{"/dashboard/automations/" + f.hook + "/setup", "…"}
