@@ -142,7 +142,7 @@ func TestWebhookOnAPhone(t *testing.T) {
 	p.fill("Secret", "")
 	p.click("button", "Create webhook")
 	made := p.in("dialog", "Set up “Orders” at the sender")
-	made.is("button", "Copy the secret")
+	made.is("button", "Copy: the secret")
 	p.shot("hook-made", phone, "light")
 	made.click("button", "Done")
 
