@@ -143,6 +143,7 @@ func TestWebhookOnAPhone(t *testing.T) {
 	p.click("button", "Create webhook")
 	made := p.in("dialog", "Set up “Orders” at the sender")
 	made.is("button", "Copy: the secret")
+	p.settled()
 	p.shot("hook-made", phone, "light")
 	made.click("button", "Done")
 
