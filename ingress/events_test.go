@@ -81,7 +81,8 @@ func (w *watcher) settle() {
 	}
 }
 
-// expectAfter calls do and expects exactly these kinds of events soon after the call.
+// expectAfter calls the function do, and expects exactly the given kinds of events soon after the
+// call.
 func (w *watcher) expectAfter(do func(), kinds ...string) {
 	w.Helper()
 	w.settle()

@@ -77,10 +77,10 @@ func hardened(t *testing.T) *testEnv {
 
 const quiet = 300 * time.Millisecond // longer than a server on loopback takes to respond on an idle machine
 
-// A proxy and the service could disagree on where such a request ends. The service either rejects
-// the request and closes the connection, or parses it in the only way that RFC 9112 allows. It
-// closes the connection after every chunked request. RFC 9112 requires this if the request also has
-// a Content-Length, which net/http does not report.
+// A proxy and the service could disagree on where an ambiguous request ends. The service either
+// rejects the request and closes the connection, or parses it in the only way that RFC 9112 allows.
+// It closes the connection after every chunked request. RFC 9112 requires this if the request also
+// has a Content-Length, which net/http does not report.
 func TestSmuggling(t *testing.T) {
 	t.Parallel()
 	r := hardened(t)

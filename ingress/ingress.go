@@ -364,7 +364,7 @@ func (i *Ingress) serve(ctx context.Context, server *http.Server, listener net.L
 	i.changes.Drain()
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
-	defer i.drainVoice(drain)() // waits for voice connections, which Shutdown ignores because their connections are hijacked
+	defer i.drainVoice(drain)() // waits for voice connections, which are hijacked, so Shutdown ignores them
 	if err := server.Shutdown(drain); err != nil {
 		return errors.Join(fmt.Errorf("draining HTTP: %w", err), server.Close())
 	}

@@ -59,8 +59,8 @@ func (r *testEnv) inBackground(method, path string, headers head, body string) c
 const waiting = `{"sessionId":"s","message":"hi"}`
 
 // A request that waits for a run gets a response when the run begins to wait for a person. The
-// worker's reply ends the wait. If the reply is lost, the worker's notification does, and if both
-// are lost, the next poll of the database.
+// worker's reply ends the wait. If the reply is lost, the worker's notification ends it. If both
+// are lost, the next poll of the database ends it.
 func TestAWaitEndsWhenItsRunRequiresAnAction(t *testing.T) {
 	t.Parallel()
 	for name, silent := range map[string]bool{"published": false, "not published": true} {

@@ -14,7 +14,7 @@ BEGIN
   END IF;
 
   -- The lexemes of a finished run's question and answer. Each begins with a prefix that stands for the organization, as in
-  -- document_chunks. Lexemes with @ stand for periods of time; see run_lexemes.
+  -- document_chunks. Lexemes with @ stand for periods of time; see run_prefix.
   CREATE TABLE run_terms (
     run_id  text COLLATE "C" PRIMARY KEY,
     org_id  text COLLATE "C" NOT NULL,

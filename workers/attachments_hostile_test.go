@@ -16,8 +16,8 @@ import (
 
 const wordType = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 
-// word returns a Word document. prolog is placed before the root element of its main part, and parts
-// are further parts of the archive, by name.
+// word returns a Word document. prolog precedes the root element of the document's main part, and
+// parts are further parts of the archive, by name.
 func word(t *testing.T, prolog, text string, parts map[string]string) []byte {
 	t.Helper()
 	const xml = `<?xml version="1.0"?>`

@@ -182,8 +182,8 @@ func TestEqualTextsHaveTheNamesOfTheirRuns(t *testing.T) {
 	}
 }
 
-// A program finds the attachments of its run in its working folder. Images are there in the form to
-// which Parley has converted them.
+// A program finds the attachments of its run in its working folder. Images are in their converted
+// form.
 func TestProgramsGetAttachments(t *testing.T) {
 	t.Parallel()
 	needsSandbox(t)

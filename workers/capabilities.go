@@ -69,7 +69,7 @@ func Survey(cfg Config) []Capability {
 		return list
 	}
 
-	// A note describes a weakness of the machine with which sandboxes nevertheless work.
+	// A note describes a weakness of the machine that does not prevent sandboxes from working.
 	for _, note := range opened.backend.Notes() {
 		list = append(list, Capability{Name: "note", State: note, Ok: true})
 	}

@@ -26,7 +26,7 @@ var manual = []string{
 	"Spill kits stand beside every tank.", "Gloves are changed daily.", "Ladders are inspected every 90 days. The inspector signs the log.", "Noise above 85 dB needs ear muffs.",
 }
 
-// keep adds a document that is ready to the organization. Each page is one passage.
+// keep adds a document to the organization. The document is ready, and each page is one passage.
 func (r *testEnv) keep(name string, metadata map[string]string, pages ...string) string {
 	r.Helper()
 	ctx := r.Context()

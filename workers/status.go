@@ -10,9 +10,9 @@ import (
 	"parley/shared/telemetry/status"
 )
 
-// addStatus serves the status of the process at the address in METRICS_ADDR, if this is set. When
-// ctx ends, the status changes to "not ready". The server of the status stops after all other parts
-// of the group.
+// addStatus serves the status of the process at the address in METRICS_ADDR, if this setting has a
+// value. When ctx ends, the status changes to "not ready". The server of the status stops after all
+// other parts of the group.
 func (w *Workers) addStatus(ctx context.Context, group *lifecycle.Group) error {
 	if w.cfg.MetricsAddr == "" {
 		return nil

@@ -12,8 +12,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the dashboard's table of model settings")
 
-// The dashboard contains a copy of the table of the settings that models accept. It must be equal
-// to the service's table.
+// The dashboard's table of the settings that each model accepts is a copy of the service's table
+// and must be equal to it.
 func TestTheDashboardHasTheTableOfModelSettings(t *testing.T) {
 	t.Parallel()
 	const file = "dashboard/pages/agent/modelsupport.ts"

@@ -26,7 +26,7 @@ var texts = map[string]string{
 		`without one.`,
 	"oneTimeLink": `You can also sign in with a one-time link. Parley prints it when it starts, and stores it as <code>loginUrl</code> in ` +
 		`<code>credentials.json</code> in its data directory.`,
-	"forgotPassword": `Forgot your password, or never set one? Ask an admin for a link to set a new one. On the server, ` +
+	"forgotPassword": `Forgot your password, or never set one? Ask an admin for a link to set a new password. On the server, ` +
 		`<code>parley reset-password <var>email</var></code> prints such a link; the account of <code>make run</code> is ` +
 		`<code>owner@parley.local</code>.`,
 

@@ -20,7 +20,7 @@ const DashboardSecurityPolicy = "default-src 'none'; script-src 'self'; style-sr
 
 // Login is the data for the login page.
 type Login struct {
-	Problem string // why signing in failed; empty: it did not
+	Problem string // why signing in failed; empty if it did not fail
 	Email   string // the email address as typed
 	Next    string // path of the page to open after signing in; empty: the dashboard's first page
 
@@ -31,7 +31,8 @@ type Login struct {
 // Signup is the data for the page that creates an account.
 type Signup struct{ Problem, Name, Email, Next string }
 
-// Accept is the data for an invitation's page. SignedIn is true if the invited person is signed in to the browser.
+// Accept is the data for an invitation's page. SignedIn is true if the browser has a login session
+// of the invited person.
 type Accept struct {
 	Token               string
 	Organization, Email string

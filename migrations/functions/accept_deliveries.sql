@@ -68,7 +68,8 @@ BEGIN
       row_number() OVER (PARTITION BY e.org_id, e.lane ORDER BY e.n) <= e.slots AS dispatch,
       CASE WHEN e.run_id <> '' THEN nextval('sessions_ref_seq') END AS session_ref
     FROM eligible e
-    -- A join would compare each row with each, because the planner expects one row. IS TRUE makes it hash the numbers.
+    -- A join would compare each row with every other, because the planner expects one row. With IS
+    -- TRUE, the planner hashes the numbers instead.
     WHERE (e.ref IN (SELECT ref FROM logged)) IS TRUE
   ), inserted AS (
     INSERT INTO runs (id, org_id, agent_id, config_version, session_ref, seq, session_id, principal, caller_kind,

@@ -1,5 +1,5 @@
--- Returns the amount that runs accepted on or after a day have used of a budget. It is computed from the rows of
--- finished runs, the sums over removed runs, and the journals of all other runs.
+-- Returns the amount of a budget that was used by runs accepted on or after a day. It is computed
+-- from the rows of finished runs, the sums over removed runs, and the journals of all other runs.
 CREATE OR REPLACE FUNCTION budget_seed(b budgets, since date) RETURNS bigint
   LANGUAGE plpgsql STABLE AS $$
 DECLARE

@@ -1,4 +1,4 @@
--- Returns the number of queued runs of each organization, counting at most $1 runs.
+-- Returns the number of queued runs of each organization. It counts at most $1 runs in total.
 CREATE OR REPLACE FUNCTION count_backlogs(bigint)
   RETURNS TABLE (org_id text, runs bigint)
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

@@ -1,5 +1,5 @@
--- Returns up to $1 open runs whose deadline has passed: the first run of each organization before any second one. The
--- deadline of a run in requires_action is action_expires_at.
+-- Returns up to $1 open runs whose deadline has passed: each organization's first run comes before
+-- any organization's second run. The deadline of a run in requires_action is action_expires_at.
 CREATE OR REPLACE FUNCTION overdue_runs(bigint)
   RETURNS TABLE (run_id text, org_id text)
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

@@ -1,4 +1,4 @@
--- Returns up to $2 queued runs during which $1 workers have died.
+-- Returns up to $2 queued runs during whose execution $1 workers have died.
 CREATE OR REPLACE FUNCTION poison_runs(int, bigint)
   RETURNS TABLE (run_id text, org_id text)
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

@@ -9,8 +9,8 @@ DECLARE
   n bigint;
   since date;
 BEGIN
-  -- The policies restrict budgets to the organizations of the transaction. Usually these have none,
-  -- and the new runs need not be read.
+  -- The policies restrict budgets to the organizations of the transaction. Usually these
+  -- organizations have no budgets, so the new runs need not be read.
   IF NOT EXISTS (SELECT FROM budgets k WHERE k.metric = 'runs') THEN
     RETURN NULL;
   END IF;

@@ -1,9 +1,10 @@
--- Adds chunks of events to the logs of runs. $1 contains runs, $2 organizations, $3 fences, $4 and $5 the first and last
--- numbers, and $6 the events. Returns the runs that their worker still holds. Runs that another transaction has locked are
--- returned with locked set, and nothing is written for them.
+-- Adds chunks of events to the logs of runs. $1 contains runs, $2 organizations, $3 fences, $4 and
+-- $5 the first and last numbers, and $6 the events. Returns the runs that their worker still holds.
+-- Runs that another transaction has locked are returned with locked set, and nothing is written for
+-- them.
 --
--- A chunk that was written before with fewer events grows, because its writer got no reply. For FOR SHARE see
--- write_progress.
+-- If the writer of a chunk got no reply and writes the chunk again with more events, the stored
+-- chunk grows. For FOR SHARE see write_progress.
 CREATE OR REPLACE FUNCTION save_run_events(text[], text[], bigint[], int[], int[], text[])
   RETURNS TABLE (run_id text, locked boolean)
   LANGUAGE plpgsql AS $$

@@ -12,9 +12,9 @@ CREATE OR REPLACE FUNCTION search_runs(org text, body text, before text, since t
 #variable_conflict use_column
 DECLARE
   began CONSTANT timestamptz := clock_timestamp();
+  prefix CONSTANT text := run_prefix(org);
   words text;
   query tsquery;
-  lexemes text[];
   hits text[];
   newest text;
   period text;
@@ -25,17 +25,17 @@ BEGIN
   IF (org = ANY (parley_organizations())) IS NOT TRUE THEN
     RETURN;
   END IF;
-  lexemes := run_lexemes(org, '', ARRAY(SELECT w FROM run_words(body) w LIMIT 32));
-  IF lexemes IS NULL THEN
+  SELECT string_agg('''' || replace(replace(prefix || w, '\', '\\'), '''', '''''') || '''', ' & ') INTO words
+    FROM (SELECT DISTINCT w FROM run_words(body) w LIMIT 32) AS d;
+  IF words IS NULL THEN
     RETURN;
   END IF;
-  SELECT string_agg('''' || replace(replace(l, '\', '\\'), '''', '''''') || '''', ' & ') INTO words FROM unnest(lexemes) l;
   before := coalesce(nullif(before, ''), 'run_~'); -- after all ids
   LOOP
     newest := (SELECT r.id FROM runs r WHERE r.org_id = org AND r.id < before AND r.id >= since ORDER BY r.id DESC LIMIT 1);
     EXIT WHEN newest IS NULL;
     period := left(newest, 4 + digits);
-    query := (words || ' & ''' || (run_lexemes(org, period, '{}'))[digits - 3] || '''')::tsquery;
+    query := (words || ' & ''' || prefix || '@' || substr(period, 5) || '''')::tsquery;
     IF digits = 6 THEN
       hits := ARRAY(SELECT t.run_id FROM run_terms t WHERE t.terms @@ query AND t.org_id = org);
       RETURN QUERY SELECT h.id, true

@@ -25,7 +25,7 @@ BEGIN
   END LOOP;
   PERFORM FROM budget_counts c WHERE c.budget_id = ANY (holding || newer) ORDER BY c.budget_id, c.starts_on FOR UPDATE;
   IF hold <> '' AND NOT EXISTS (SELECT FROM budget_holds h WHERE h.id = hold) THEN
-    RETURN; -- another transaction has settled the reservation in the meantime
+    RETURN; -- another transaction has ended the reservation in the meantime
   END IF;
   UPDATE budget_counts c SET used = c.used + u.amount
   FROM budgets k JOIN unnest(metrics, amounts) AS u (metric, amount) ON u.metric = k.metric

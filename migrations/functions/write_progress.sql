@@ -36,9 +36,10 @@ BEGIN
     SELECT run_id, org_id, n, fence, content::json FROM mine WHERE kind = 'step'
     RETURNING run_id
   ), prepared AS (
-    -- The primary key makes the effect unique across all attempts of the run. An earlier attempt's effect that may have been
-    -- sent becomes ready again if its receiver honours idempotency keys; otherwise a person must report the outcome. A settled
-    -- effect keeps its fence, because nothing will be written to it.
+    -- The primary key makes the effect unique across all attempts of the run. An earlier attempt's
+    -- effect that may have been sent becomes ready again if its receiver honours idempotency keys;
+    -- otherwise a person must report the outcome. An effect with a final state keeps its fence,
+    -- because its state no longer changes.
     INSERT INTO effects AS e (run_id, call_id, org_id, name, input, side_effect, key, state, fence)
     SELECT run_id, call_id, org_id, name, content::json, side_effect, key, state, fence FROM mine WHERE kind = 'prepare'
     ON CONFLICT (run_id, call_id) DO UPDATE SET

@@ -34,8 +34,8 @@ func bomb(n int) (name, content string) {
 	return fmt.Sprintf("bomb-%d.html", n), b.String()
 }
 
-// bombing is an attack by five organizations on the free plan. They upload documents that use the
-// maximum CPU time.
+// bombing is an attack by five organizations that have the free plan. They upload documents that
+// use the maximum CPU time.
 type bombing struct {
 	people []*person
 	sent   tally

@@ -22,9 +22,9 @@ const (
 	medianAllowance = 25 * time.Millisecond
 	// busyShare is the share of all cores that other programs may use during a quiet measurement.
 	busyShare = 0.25
-	// quietMax is the number of measurements after which the test fails: consecutive ones, above
-	// the bound and on a quiet machine. triesMax is the maximum number of measurements, including
-	// those on a busy machine.
+	// quietMax is the number of consecutive measurements, above the bound and on a quiet machine,
+	// after which the test fails. triesMax is the maximum number of measurements, including those
+	// on a busy machine.
 	quietMax = 3
 	triesMax = 4
 	// refill is the time in which the rate limit restores half of a minute's requests. In the short

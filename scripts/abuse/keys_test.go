@@ -37,8 +37,8 @@ type keyFlood struct {
 	begun time.Time
 }
 
-// newKeyFlood creates keys and organizations. It stops creating either kind when the service
-// rejects one of that kind, or has accepted one more than the limit allows.
+// newKeyFlood creates keys and organizations. It stops creating keys when the service rejects one
+// or has accepted one more than the limit allows, and does the same for organizations.
 func newKeyFlood(t *testing.T, s *service) *keyFlood {
 	t.Helper()
 	k := &keyFlood{person: s.signUp(t, s.stranger()).withAgent(t), owned: 1}

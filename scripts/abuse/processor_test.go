@@ -85,7 +85,7 @@ func (m *meter) look() {
 
 	m.last = 0
 	for pid, p := range all {
-		_, ours := m.seen[p.id] // a process of the service stays one after its parent has ended
+		_, ours := m.seen[p.id] // a descendant still belongs to the service after its parent has ended
 		for up := pid; !ours && up > 1; up = all[up].parent {
 			ours = up == m.root
 		}

@@ -59,7 +59,7 @@ func (p *person) replays(every time.Duration) probe {
 	}}
 }
 
-// replayFloods is an attack that requests the result of one run again on many connections.
+// replayFloods is an attack that repeatedly requests the result of one run on many connections.
 func replayFloods(t *testing.T, s *service) { //nolint:thelper // a subtest, not a helper
 	home, flood := s.signUp(t, victimAddress).withKey(t).withAgent(t), s.signUp(t, s.stranger()).withKey(t).withAgent(t)
 	home.replay(t.Context(), "small").want(t, http.StatusOK)

@@ -55,7 +55,7 @@ type person struct {
 	token           string // token of the login session
 	organization    string
 	key             string // API key of the organization; empty until withKey has created it
-	agent           string // ID of the agent; empty until withAgent
+	agent           string // ID of the agent; empty until withAgent has created it
 }
 
 // signUp creates an account that connects from the given client address.

@@ -15,8 +15,8 @@ const (
 )
 
 // signatureFlood is an attack with deliveries that are signed wrongly. One address sends many small
-// deliveries to the victim's hooks. Fourteen addresses send large deliveries, each one after
-// another, to hooks of the attackers' five organizations and to the victim's hooks.
+// deliveries to the victim's hooks. Fourteen addresses send large deliveries, each of them one at a
+// time, to hooks of the attackers' five organizations and to the victim's hooks.
 type signatureFlood struct {
 	clients   []*client
 	small     []*hook // hooks of the victim
@@ -66,7 +66,7 @@ func (f *signatureFlood) run(ctx context.Context) {
 func wrongSignatures(t *testing.T, s *service) { //nolint:thelper // a subtest, not a helper
 	home := s.signUp(t, victimAddress).withKey(t).withAgent(t)
 	small, large := home.newHook(t, "small", "hmac"), home.newHook(t, "large", "github")
-	for _, h := range []*hook{small, large} { // so that the service has received valid deliveries from the victim's address
+	for _, h := range []*hook{small, large} { // the service must have received valid deliveries from the victim's address before the attack
 		h.deliver(t.Context(), home.client, "first", 1).want(t, http.StatusAccepted)
 	}
 

@@ -14,8 +14,8 @@ import (
 type probe struct {
 	name  string
 	every time.Duration
-	// allowance is the allowed increase of this probe's latency, if it is larger than the usual
-	// allowance.
+	// allowance is the allowed increase of this probe's latency. The usual allowance applies if it
+	// is larger.
 	allowance time.Duration
 	// send sends the n-th request and waits for its result. It returns an error if the result is
 	// wrong.
@@ -70,7 +70,7 @@ func (v *victim) live(ctx context.Context, d time.Duration) latencies {
 }
 
 // each sends the requests of one probe for the duration d, and returns their latencies. It records
-// the errors of requests, except of those that the end of ctx canceled.
+// the errors of requests, except those that the end of ctx canceled.
 func (v *victim) each(ctx context.Context, p probe, d time.Duration) (took []time.Duration) {
 	var mu sync.Mutex
 	var all sync.WaitGroup

@@ -44,7 +44,7 @@ func (t *tools) Measure(ctx context.Context, s *loadEnv) error {
 		closedLoop: closedLoop{t.Clients, t.Rounds, t.Seconds}, unit: "run",
 		sides:  [2]side{{"echo", p.Load(p.Agent), "parley", p}, {"tools", p.Load(caller), "parley", p}},
 		goal:   func(int, string) *goal { return nil },
-		settle: idleIn, // the nudge may miss the connections that write steps and effects, so these must be idle before they report
+		settle: idleIn, // the nudge may miss connections that write steps and effects, so wait until they have reported their commits
 		more:   []string{"calls/s", "commits/call", "call CPU µs"},
 		derive: func(echo, tools values) {
 			tools["calls/s"] = tools["runs/s"] * model.LookupCalls

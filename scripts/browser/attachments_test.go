@@ -32,7 +32,7 @@ func lamp(t *testing.T) string {
 }
 
 // paste pastes a new image, together with texts, into the focused element. texts is a JavaScript
-// object from MIME types to texts. paste returns true if the page handled the event.
+// object that maps MIME types to texts. paste returns true if the page handled the event.
 func (p *page) paste(texts string) (taken bool) {
 	p.t.Helper()
 	p.js(&taken, `async () => {

@@ -277,8 +277,8 @@ func (a area) click(role, name string) {
 	a.in(role, name).hit()
 }
 
-// hit scrolls to the area's element and clicks it once it is visible, enabled, not covered and at
-// rest. It counts the click for the journey.
+// hit scrolls to the area's element and clicks it as soon as it is visible, enabled, not covered
+// and at rest. It counts the click for the journey.
 func (a area) hit() {
 	a.p.t.Helper()
 	a.p.until("clicking "+a.String(), func() error {

@@ -82,8 +82,8 @@ func (p *page) begin(number int, others ...*page) (end func()) {
 	}
 }
 
-// lookAside excludes the time until the call of the returned function from the duration of journeys
-// on this page.
+// lookAside starts a period that does not count towards the duration of journeys on this page. The
+// returned function ends the period.
 func (p *page) lookAside() (back func()) {
 	began := time.Now()
 	return func() { p.aside += time.Since(began) }

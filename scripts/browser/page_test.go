@@ -125,7 +125,7 @@ func send[P, R any](p *page, command cdp.Command[P, R], params P) (R, error) {
 	case runtime.CommandCallFunctionOn:
 		within = time.Minute // enough for axe-core, which examines the whole page
 	case accessibility.CommandQueryAXTree:
-		within = 3 * time.Second // often the first command after a navigation, so patience must suffice for repetitions
+		within = 3 * time.Second // often the first command after a navigation; short, so that the command can be repeated within patience
 	}
 	ctx, cancel := context.WithTimeout(p.ctx, testkit.Within(within))
 	defer cancel()

@@ -43,7 +43,7 @@ func TestRunsFound(t *testing.T) {
 	p.sees("Write the report about lighthouses") // the run's question, shown beside its answer
 	p.sees("echo: Write the report about lighthouses")
 	p.sees("Runs per hour")
-	p.isNot("combobox", "Trigger") // it is among the filters that are opened on demand
+	p.isNot("combobox", "Trigger") // this filter is shown only on demand
 	p.inspect("runs-filters")
 
 	p.fill("Search", "LIGHTHOUSE")

@@ -31,7 +31,8 @@ func TestAgentSchema(t *testing.T) {
 	p.in("group", "Data").sees(`"total": 42`)
 	p.inspect("schema")
 
-	// A schema that the service refuses has its error at the field until the field is changed.
+	// The error of a schema that the service rejects stays beside the field until the field is
+	// changed.
 	p.fill("JSON Schema", `{"type":"sum"}`)
 	p.watch.expect(http.StatusBadRequest)
 	p.click("button", "Save changes")
@@ -97,7 +98,7 @@ func TestModelSettings(t *testing.T) {
 		t.Errorf("saved: %+v", saved)
 	}
 
-	// The hints follow the model that is chosen, before it is saved.
+	// When another model is chosen, the hints change before the settings are saved.
 	p.choose("Model", "offline")
 	p.seesNot("anthropic/claude-sonnet-4-5 does not accept it.")
 	p.fill("Seed", "7")

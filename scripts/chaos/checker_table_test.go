@@ -71,7 +71,7 @@ func TestCheckerPassesSoundEvidence(t *testing.T) {
 	}
 }
 
-// TestCheckerFindsEachViolation changes sound evidence into one violation at a time.
+// TestCheckerFindsEachViolation changes sound evidence so that it contains one violation at a time.
 func TestCheckerFindsEachViolation(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -182,7 +182,7 @@ func TestCheckerFindsEachViolation(t *testing.T) {
 		"a response 500":            {"honest refusals", nil, func(e *evidence) { e.Requests = append(e.Requests, request{Status: 500}) }},
 		"a 429 without Retry-After": {"honest refusals", nil, func(e *evidence) { e.Requests[12].RetryAfter = false }},
 		"a response 422":            {"honest refusals", nil, func(e *evidence) { e.Requests = append(e.Requests, request{Status: 422}) }},
-		"growing memory":            {"memory and descriptors flat", nil, func(e *evidence) { grow(e, func(s *sample, n int) { s.Memory += int64(n) << 19 }) }},
+		"growing memory":            {"memory and descriptors flat", nil, func(e *evidence) { grow(e, func(s *sample, n int) { s.Memory += int64(n) << 20 }) }},
 		"growing descriptors":       {"memory and descriptors flat", nil, func(e *evidence) { grow(e, func(s *sample, n int) { s.Descriptors += n / 3 }) }},
 		"an end without a kill":     {"parts end only when struck", nil, func(e *evidence) { e.Ends = []string{"agent 1 ended"} }},
 	} {
@@ -295,7 +295,7 @@ func replaceText(e *evidence, n int, text string) {
 	}
 }
 
-// mixed adds a completed run with the given calls of tools, of which the client executed some, and
+// mixed adds a completed run with the given tool calls, some of which the client executed, and adds
 // the client's results. It returns the run, which the caller may change.
 func mixed(e *evidence, calls ...string) *row {
 	r := run("run_m", "completed")

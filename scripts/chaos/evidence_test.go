@@ -19,7 +19,7 @@ type evidence struct {
 	Interrupted []interruption    // periods in which faults kept parts or links from working without ending a process
 	Ends        []string          // descriptions of processes that ended although no fault killed them
 
-	Deadline  time.Duration // deadline of runs after their creation
+	Deadline  time.Duration // time from a run's creation to its deadline
 	LoadUntil time.Time     // time at which clients stopped starting new work
 }
 
@@ -49,7 +49,7 @@ func (r request) accepted() bool { return r.Status >= 200 && r.Status < 300 }
 type row struct {
 	ID, Key, Session, Status, Message, Result string
 	Seq, Attempts                             int
-	Created, Started, Finished                time.Time // Started and Finished are zero if they are unset
+	Created, Started, Finished                time.Time // Started and Finished are zero if the row has no such time
 	Print                                     string    // fingerprint of the row's version and content
 }
 

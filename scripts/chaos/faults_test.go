@@ -404,7 +404,8 @@ func (s *striker) holdSnapshot(ctx context.Context, end time.Time) (age int) {
 		if tx.QueryRowContext(ctx, `SELECT pg_backend_pid()`).Scan(&pid) != nil {
 			return age
 		}
-		// The age is constant within a transaction, so another connection reads it.
+		// The age of a snapshot does not change within the transaction that holds it, so another
+		// connection reads the age.
 		err := s.cluster.DB.QueryRowContext(ctx, `SELECT age(backend_xmin) FROM pg_stat_activity WHERE pid = $1`, pid).Scan(&age)
 		if err != nil || !time.Now().Before(end) {
 			return age

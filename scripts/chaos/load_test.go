@@ -190,7 +190,7 @@ func (l *load) until(ctx context.Context, a asked, via int) request {
 }
 
 // sendRates sends the results of the client's tool for which a run waits. If the response is lost,
-// until sends the same results again.
+// it sends the same results again with the function until.
 func (l *load) sendRates(ctx context.Context, a asked, waiting request, via int) {
 	var results []any
 	for _, id := range waiting.Calls {

@@ -187,8 +187,8 @@ func installed(t *testing.T, from string) (modules string) {
 	return modules
 }
 
-// linkEntries creates the directory to, with a link to each entry of from. Unlike from, which tests
-// share, the new directory may get more entries.
+// linkEntries creates the directory named to, with a link to each entry of the directory named
+// from. Tests share the latter, so only the new directory may get more entries.
 func linkEntries(t *testing.T, from, to string) {
 	t.Helper()
 	entries, err := os.ReadDir(from)

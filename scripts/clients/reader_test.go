@@ -27,7 +27,7 @@ type reader struct {
 	testEnv     *testEnv
 	root        string
 	dir         string
-	address     string  // address of the running service; replaces the constant documented in blocks
+	address     string  // address of the running service; replaces the address in the documents
 	port        int     // port of the service that a block starts with `make run`
 	receiver    int     // of a webhook receiver
 	database    *sql.DB // for SQL blocks; nil until needed

@@ -100,7 +100,7 @@ func pointsAfter(n int) []place {
 		return slices.Concat(lost, claim, from(failpoint.FinishBefore))
 	case failpoint.FinishAfter: // an ingress that gets no reply polls the run
 		return path[at(failpoint.AnswerBefore):]
-	default: // DoneAfter, AnswerBefore: at DoneAfter and AnswerBefore, the run has finished and its job message is acknowledged
+	default: // at DoneAfter and AnswerBefore, the run has finished and its job message is acknowledged
 		return nil
 	}
 }
@@ -194,9 +194,9 @@ func (p place) arm(n int) string {
 	return fmt.Sprintf("%s=%s@%d", p.at, p.does, n)
 }
 
-// times returns the number of the pass of the second point at which the second process dies. It is
-// 2 if the second point precedes the first one on the path, because the first process has already
-// passed it once, and otherwise 1.
+// times returns on which pass of the second point the second process dies. It returns 2 if the
+// second point precedes the first one on the path, because the first process has already passed it
+// once, and otherwise 1.
 func (p pair) times() int {
 	first := slices.Index(path, p.first)
 	if second := slices.Index(path, p.second); second >= 0 && second < first {

@@ -8,7 +8,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// strike is a fault of a process at a point. The field does contains kill or stop, as in
+// strike is a fault of a process at a point. The value of the field does is "kill" or "stop", as in
 // PARLEY_FAILPOINTS.
 type strike struct {
 	role role

@@ -270,7 +270,8 @@ func TestWaitsForClientTools(t *testing.T) {
 	}
 	owner.result(t, later, 30*time.Second).completed(t, echoed("later"), 1)
 
-	// The events of such a run can have another format if the request has Parley's own.
+	// Such a run can stream its events in another format, although its tools are in Parley's own
+	// format.
 	events := make(chan answer, 1)
 	go func() {
 		events <- send(t.Context(), http.MethodPost, in.url+"/api/agents?action=chat&format=ai-sdk&id="+owner.agent,

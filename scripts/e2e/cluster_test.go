@@ -108,8 +108,8 @@ func (e *edge) awaitConnections(t *testing.T, n int) {
 		}
 		open := 0
 		for line := range strings.Lines(string(table)) {
-			// The columns are number, local address, remote address and state. State 01 means
-			// established.
+			// The columns of the file are number, local address, remote address and state. State 01
+			// means established.
 			field := strings.Fields(line)
 			if len(field) > 3 && strings.HasSuffix(field[1], suffix) && field[3] == "01" {
 				open++

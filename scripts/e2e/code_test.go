@@ -154,7 +154,7 @@ func TestChaosCode(t *testing.T) {
 		waiting <- owner.asks(t, "s", slow)
 	}()
 
-	var orphans []string // read only once, because the program may end before another look
+	var orphans []string // read only once, because the program may end before a second reading
 	eventually(t, 20*time.Second, "the program runs", func() bool {
 		orphans = commands(t, mark)
 		return len(orphans) > 0

@@ -186,7 +186,7 @@ func settleRun(t *testing.T, c *cluster, owner account, receiver *till, b bill, 
 	return asked
 }
 
-// waitingRun contains the fields that these tests read of a run that waits for a decision.
+// waitingRun contains the fields of a waiting run that these tests read.
 type waitingRun struct {
 	Status         string `json:"status"`
 	Message        string `json:"message"`

@@ -80,8 +80,9 @@ func TestChaosIngest(t *testing.T) {
 	}
 }
 
-// strikeIngest sends the signal to an ingest worker that processes a document at each of the
-// points. After another worker has processed the documents, it checks each of them.
+// strikeIngest sends the signal to an ingest worker while it processes several documents, one at
+// each of the points. After another worker has processed the documents, strikeIngest checks each of
+// them.
 func strikeIngest(t *testing.T, signal string) {
 	t.Helper()
 	shelf := newLibrary(t, "mark"+"fetch")

@@ -17,7 +17,7 @@ import (
 	"parley/shared/testkit/pdf"
 )
 
-// kept contains the fields that these tests use of a document in the API.
+// kept contains the fields of a document in the API that these tests use.
 type kept struct {
 	ID     string `json:"id"`
 	Name   string `json:"name"`

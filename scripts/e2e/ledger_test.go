@@ -16,8 +16,9 @@ import (
 // modelName is the name of the model whose calls the ledger answers.
 const modelName = "openai/ledger"
 
-// headerCall is a request header with the index of a call in the ledger. ServeHTTP sets the header
-// for the method name, which the stub calls with the parsed prompt.
+// headerCall is a request header with the index of a call in the ledger. ServeHTTP sets the header.
+// The stub then calls the ledger's method name with the parsed prompt, and this method reads the
+// header.
 const headerCall = "X-Ledger-Call"
 
 // ledger is the model provider of a cluster. It records every call.

@@ -155,8 +155,8 @@ func (o *overload) offer(t *testing.T, round int, rate float64, d time.Duration)
 	return seen
 }
 
-// counting returns a context for requests. When a request with this context has been sent, it
-// increments the counter written.
+// counting returns a context for requests. The counter written is incremented when a request with
+// this context has been sent.
 func counting(ctx context.Context, written *atomic.Int64) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(wrote httptrace.WroteRequestInfo) {
 		if wrote.Err == nil {

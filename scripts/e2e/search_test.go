@@ -42,7 +42,7 @@ func newWeb(t *testing.T) *web {
 	return w
 }
 
-// put adds a web page that searches for the word find return.
+// put adds a web page to the results of searches for a word.
 func (w *web) put(word, path, title, contentType string, body []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -81,8 +81,8 @@ func treeBefore(t *testing.T) (dir string) {
 		cache = t.TempDir() // without a home directory, there is no permanent cache, and each test builds the release again
 	}
 
-	// The source tree stays in this directory, so that later builds of the release find their
-	// results in Go's build cache.
+	// The source tree stays in this directory, so that later builds of the release can use Go's
+	// build cache.
 	dir = filepath.Join(cache, "parley-test", "release-"+releaseBefore[:12])
 	if _, err := os.Stat(dir); err != nil {
 		unpack(t, root, dir)

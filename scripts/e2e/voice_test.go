@@ -21,7 +21,7 @@ type workerFault struct {
 	// starved is the maximum total time for which a listener may have no audio to play.
 	starved time.Duration
 	do      func(c *cluster, holder *testkit.Process)
-	// after is called when audio continues.
+	// after is called when the audio of the answer continues after the fault.
 	after func(holder *testkit.Process)
 }
 

@@ -35,7 +35,7 @@ type event struct {
 	at   time.Duration
 	no   uint64 // order of events at the same moment
 	task *task
-	turn uint64 // the number of the wait of the task that the event ends
+	turn uint64 // number of the task's wait that the event ends
 	do   func()
 }
 

@@ -136,7 +136,7 @@ func (w *worker) serve(t *task) {
 	w.drain(t)
 }
 
-// drain models Runner.drain and the end of the process after it.
+// drain models Runner.drain and the subsequent end of the process.
 func (w *worker) drain(t *task) {
 	until := w.sim.now + drainTime
 	for w.busy > 0 && w.sim.now < until {

@@ -509,4 +509,10 @@ var all = []mutant{
 		"shared/batch",
 		[]string{"TestGroupLimitsTheSizeOfABatch"},
 	},
+	{
+		"a delivery with the body of another",
+		[]edit{{sql("accept_deliveries"), "substring($29 FROM body_at FOR body_size)", "substring($29 FROM 1 FOR body_size)"}},
+		"shared/store",
+		[]string{"TestDeliveriesOfABatchKeepTheirBodiesAndInputs"},
+	},
 }

@@ -18,7 +18,7 @@ type node struct {
 	// between is the text between parts on one line. before and behind are the texts around each
 	// part on a separate line.
 	between, before, behind string
-	bare                    bool // whether the first part has no text before it, and the node on one line neither head nor tail
+	bare                    bool // whether the first part has no text before it, and the node on one line has neither head nor tail
 }
 
 func (n node) flat() string {
@@ -42,7 +42,7 @@ func (n node) layOut(column, indent, step, room int) string {
 	if n.text != "" || column+utf8.RuneCountInString(flat)+room <= width {
 		return flat
 	}
-	if len(n.parts) == 1 && n.before == "" && n.behind == "" { // a node around a single other node: that one is broken into lines
+	if len(n.parts) == 1 && n.before == "" && n.behind == "" { // a node around one other node: the inner node is broken into lines
 		return n.head + n.parts[0].layOut(column+utf8.RuneCountInString(n.head), indent, step, room+len(n.tail)) + n.tail
 	}
 

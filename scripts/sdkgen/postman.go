@@ -136,7 +136,8 @@ func postman(doc object) ([]byte, error) {
 		Info: info{
 			Name: doc.At("info").Text("title"),
 			Description: doc.At("info").Text("summary") + "\n\nSet the variables `baseUrl`, `apiKey` and `agentId` (one of your agents). " +
-				"The collection remembers created resources: the next request that needs a run, a document or a key uses the newest one.\n\n" + notice,
+				"The collection remembers created resources: the next request that needs a run, a document or a key " +
+				"uses the newest resource of that kind.\n\n" + notice,
 			Schema: "https://schema.getpostman.com/json/collection/v2.1.0/collection.json",
 		},
 		Auth: auth{Type: "apikey", APIKey: []variable{

@@ -10,8 +10,8 @@ import (
 type literal struct {
 	value string // the text, in which gap stands for each inserted value
 
-	// The nearest call or object around the literal. For a call these are the function's name and
-	// the number of the argument, and for an object the name of the property.
+	// The nearest call or object around the literal: for a call, the function's name and the number
+	// of the argument; for an object, the name of the property.
 	function string
 	argument int
 	property string

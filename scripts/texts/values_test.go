@@ -12,8 +12,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// worded lists the enumerations of the API that the dashboard shows. Each has the module and the
-// constant with a word for each value. The constant is a table or a list of options.
+// worded lists the enumerations of the API that the dashboard shows. Each entry has the module and
+// the constant with a word for each value. The constant is a table or a list of options.
 var worded = map[string]struct{ module, constant string }{
 	"Role":                   {"texts/org.tsx", "roles"},
 	"HookSource":             {"pages/hooks/sources.ts", "sources"},

@@ -55,8 +55,8 @@ func (a Agents) Check(ctx context.Context, id string) (*AgentCheck, error) {
 	return act[AgentCheck](ctx, a.group, Request{Method: http.MethodPost, Path: agentsPath}, id, "check")
 }
 
-// Preview returns an agent's system prompt, or another one, with the values that its variables would
-// have.
+// Preview returns an agent's system prompt, or the given one, with its variables replaced by the
+// values that they would have.
 func (a Agents) Preview(ctx context.Context, id string, of PromptPreviewRequest) (*PromptPreview, error) {
 	return act[PromptPreview](ctx, a.group, Request{Method: http.MethodPost, Path: agentsPath, Body: of}, id, "preview")
 }

@@ -18,8 +18,9 @@ type asked struct {
 	header               http.Header
 }
 
-// scripted returns a client of a service that gives these responses in order, and the service's requests. A response is JSON, an
-// event stream, or "broken" for a broken connection.
+// scripted returns a client of a service that gives the listed responses in order. It also returns
+// the requests that the service has received. A response is JSON, an event stream, or "broken" for
+// a broken connection.
 func scripted(t *testing.T, options Options, responses ...string) (*Client, func() []asked) {
 	t.Helper()
 	var mu sync.Mutex

@@ -2102,8 +2102,8 @@ const (
 	// The agent has changed since it was read, or a different decision was already made on the run's
 	// action: read the agent, or the run, again.
 	ErrorCodeVersionConflict ErrorCode = "version_conflict"
-	// Such a resource already exists, a limit is reached, the resource is being deleted, or the hook
-	// is disabled. `detail` says which.
+	// The resource already exists or is being deleted, a limit is reached, or the hook is disabled.
+	// `detail` says which.
 	ErrorCodeConflict ErrorCode = "conflict"
 	// An account with this email address already exists.
 	ErrorCodeEmailTaken ErrorCode = "email_taken"

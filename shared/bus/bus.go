@@ -19,8 +19,9 @@ import (
 )
 
 const (
-	// duplicatesWindow must be shorter than the retention of any idempotency key, because a
-	// later run of the same key has the same message ids.
+	// duplicatesWindow is the time in which the stream drops a second message with the same id. It
+	// must be shorter than the retention of any idempotency key, because a later run of the same
+	// key has the same message ids.
 	duplicatesWindow = 2 * time.Minute
 	maxStreamBytes   = 256 << 20        // bytes; room for about 700,000 messages; jobs that do not fit are published later
 	minStreamBytes   = 8 << 20          // the smallest size of the stream that is tried on a server with little disk space
@@ -29,7 +30,7 @@ const (
 	remakeTimeout    = 5 * time.Second  // for deleting and creating the stream
 	maxPendingJobs   = 8192             // maximum number of job messages of this process that the server has not acknowledged
 	pendingWait      = time.Millisecond // maximum time that a publication waits for room among the unacknowledged messages
-	jobLogs          = 10               // maximum number of log lines per second
+	jobLogs          = 10               // maximum number of log lines about job messages per second
 )
 
 // Bus is a process's connection to NATS. It is safe for concurrent use.
@@ -389,7 +390,7 @@ func (b *Bus) reply(runID, replyTo string, result []byte) {
 	b.publish(replyTo+"."+runID, result)
 }
 
-// Cancelled notifies the worker that executes a run to stop.
+// Cancelled notifies the worker that executes a run, so that it stops the run.
 func (b *Bus) Cancelled(runID string) { b.publish(contract.SubjectCancel+runID, nil) }
 
 // publish publishes a message of core NATS. It only logs an error, because the receivers also poll
@@ -412,8 +413,8 @@ func (b *Bus) OnReplies(inbox string, f func(runID string, result []byte)) (stop
 // OnDone calls f when a notice arrives that the run is terminal. By the time OnDone returns, the
 // server has registered the subscription.
 func (b *Bus) OnDone(ctx context.Context, runID string, f func()) (stop func(), err error) {
-	// A notice sent before the subscription is lost, so the caller must read the run after OnDone
-	// returns.
+	// A notice that was sent before the server had registered the subscription is lost. The caller
+	// must therefore read the run after OnDone returns.
 	stop, err = b.subscribe(contract.SubjectDone+runID, func(*nats.Msg) { f() })
 	if err != nil {
 		return nil, err

@@ -45,8 +45,8 @@ type changes struct {
 	published []publishedChange // published changes, oldest first; used only by run
 }
 
-// publishedChange is a change and the time of its publication. It is not published again before
-// changeInterval has passed since that time.
+// publishedChange is a change and the time of its publication. The change is not published again
+// before changeInterval has passed since that time.
 type publishedChange struct {
 	change
 	at time.Time
@@ -88,7 +88,7 @@ func (c *changes) markDue(of change) {
 
 	c.mu.Unlock()
 	if known {
-		return // run publishes it when changeInterval has passed
+		return // run publishes the change when changeInterval has passed
 	}
 
 	select {

@@ -151,7 +151,7 @@ func TestDroppedChangesAreReportedAsMissed(t *testing.T) {
 		t.Fatal(err)
 	}
 	raw := testkit.NATSConn(t, server)
-	for range 10_000 { // more messages than its buffer holds
+	for range 10_000 { // more messages than the watch's buffer holds
 		if err := raw.Publish("changes.runs.org_a", nil); err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +159,7 @@ func TestDroppedChangesAreReportedAsMissed(t *testing.T) {
 	if err := raw.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	if err := ingress.Ping(t.Context()); err != nil { // the server replies after it has delivered all of these messages
+	if err := ingress.Ping(t.Context()); err != nil { // the server replies after it has delivered all earlier messages
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

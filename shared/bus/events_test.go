@@ -123,7 +123,7 @@ func TestAWatchReportsMissedMessages(t *testing.T) {
 	for n := range sent {
 		b.Events("run_1", chunk(n+2, fmt.Sprint(n)))
 	}
-	if err := b.Ping(t.Context()); err != nil { // the server replies after it has delivered all of these messages
+	if err := b.Ping(t.Context()); err != nil { // the server replies after it has delivered all earlier messages
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -128,8 +128,8 @@ func (e *follower) missed(notify func(id string), selected func(*followed) bool)
 	}
 }
 
-// hasDropped reports whether any message for the id has not fit into the channel since the last
-// call.
+// hasDropped reports whether, since the last call, a message for the id did not fit into the
+// channel.
 func (f *followed) hasDropped() bool {
 	dropped, err := f.sub.Dropped()
 	if err != nil || dropped == f.dropped {

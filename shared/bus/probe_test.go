@@ -18,7 +18,7 @@ func TestCheckJobs(t *testing.T) {
 	url := testkit.NATS(t)
 	for range 3 {
 		for range 2 {
-			b := dial(t, url) // each process has its own last result
+			b := dial(t, url) // stands for another process
 			if _, err := b.EnsureStream(t.Context()); err != nil {
 				t.Fatal(err)
 			}

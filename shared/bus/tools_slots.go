@@ -111,8 +111,8 @@ func (p *slotPool) release(turn *toolTurn) {
 	}
 }
 
-// close stops assigning turns; calls that already wait keep their turns. The channel is closed when
-// all turns have been returned.
+// close stops assigning turns; calls that already wait keep their turns. It returns a channel that
+// is closed when all turns have been released.
 func (p *slotPool) close() (idle <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

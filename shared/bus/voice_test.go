@@ -353,7 +353,7 @@ func TestALaggingReaderLosesItsLineAlone(t *testing.T) {
 				t.Fatalf("%+v", got)
 			}
 		}
-		receive(t, ended) // although its frames are not read
+		receive(t, ended) // the session ends although its frames are not read
 		if before := lost(t, line.Frames()); before < bounds[0] || before > bounds[1] {
 			t.Errorf("%s: %d were kept for the reader", name, before)
 		}

@@ -14,7 +14,7 @@ import (
 
 const (
 	voiceLagFrames = 1000    // maximum number of frames that wait for a session's reader
-	voiceLagBytes  = 4 << 20 // maximum number of bytes in these frames
+	voiceLagBytes  = 4 << 20 // maximum number of bytes of the frames that wait for a session's reader
 	voiceHead      = 4       // size of the frame's number, which precedes the frame, in bytes
 )
 

@@ -80,7 +80,7 @@ type Logging struct {
 // Telemetry is the configuration of tracing.
 type Telemetry struct {
 	OTLPEndpoint string `name:"otel-exporter-otlp-endpoint" env:"OTEL_EXPORTER_OTLP_ENDPOINT" help:"OpenTelemetry collector for traces (OTLP), as an http:// or https:// URL; empty: no traces."`
-	// CaptureContent has OpenTelemetry's name and meaning.
+	// CaptureContent has the name and the meaning that OpenTelemetry defines.
 	CaptureContent bool `name:"otel-instrumentation-genai-capture-message-content" env:"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT" help:"Record model inputs and outputs in traces."`
 	// CallersDecide means that a request's traceparent header decides whether the request is
 	// traced. Set it only if all requests come through the operator's own proxies.

@@ -7,8 +7,8 @@ import (
 
 // Speech contains the settings with which workers recognize and synthesize speech.
 type Speech struct {
-	TranscriptionModel string `name:"transcription-model" env:"TRANSCRIPTION_MODEL" help:"Speech recognition: openai/gpt-4o-mini-transcribe or another model of the audio service, offline/pocketsphinx, or off. Default: the first if an audio service is configured, otherwise the second."`
-	SpeechModel        string `name:"speech-model" env:"SPEECH_MODEL" help:"Speech synthesis: openai/gpt-4o-mini-tts or another model of the audio service, offline/espeak-ng, or off. Default: the first if an audio service is configured, otherwise the second."`
+	TranscriptionModel string `name:"transcription-model" env:"TRANSCRIPTION_MODEL" help:"Speech recognition: openai/gpt-4o-mini-transcribe or another model of the audio service, offline/pocketsphinx, or off. Default: openai/gpt-4o-mini-transcribe if an audio service is configured, otherwise offline/pocketsphinx."`
+	SpeechModel        string `name:"speech-model" env:"SPEECH_MODEL" help:"Speech synthesis: openai/gpt-4o-mini-tts or another model of the audio service, offline/espeak-ng, or off. Default: openai/gpt-4o-mini-tts if an audio service is configured, otherwise offline/espeak-ng."`
 	AudioBaseURL       string `name:"audio-base-url" env:"AUDIO_BASE_URL" help:"URL of an OpenAI-compatible audio service, including /v1; default: OPENAI_BASE_URL."`
 	AudioAPIKey        string `name:"audio-api-key" env:"AUDIO_API_KEY" help:"Key for the audio service; default: OPENAI_API_KEY."`
 	SpeechVoice        string `name:"speech-voice" env:"SPEECH_VOICE" help:"Default voice of sessions, such as alloy."`

@@ -7,7 +7,7 @@ import (
 )
 
 // AllOrganizations replaces the organization's id in the subject of a change that may concern any
-// organization. A publisher uses it if changes may have been lost and it does not know which.
+// organization. It is used if the publisher does not know which changes may have been lost.
 const AllOrganizations = "all"
 
 // ChangeSubject returns the subject for changes in an organization's resources of the given kind.

@@ -147,7 +147,7 @@ const (
 	VoiceStopped    = "stopped"    // Item: speech from sample From to sample To, which is being transcribed
 	VoiceTranscript = "transcript" // Item, Text; an empty Text means that nothing was understood
 	VoiceSegment    = "segment"    // Answer: bytes Start to End were synthesized, with Samples so far; sent after the audio
-	VoiceSaid       = "said"       // Answer: all of it was synthesized
+	VoiceSaid       = "said"       // the whole Answer was synthesized
 	VoiceFailed     = "failed"     // Failure: an error with Item, with Answer or, if both are empty, with Config
 	VoiceLeaving    = "leaving"    // the worker is stopping; the ingress should open the session with another worker
 )

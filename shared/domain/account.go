@@ -49,7 +49,7 @@ type Member struct {
 	CreatedAt Time         `json:"createdAt"`
 }
 
-// Invitation is the invitation behind a link.
+// Invitation is the invitation to which a link leads.
 type Invitation struct {
 	ID             string
 	OrganizationID string

@@ -22,7 +22,7 @@ const (
 	BudgetSandbox BudgetMetric = "sandboxSeconds"
 )
 
-// BudgetPeriod is the time, in UTC, after which a budget resets.
+// BudgetPeriod is the calendar period, in UTC, after which a budget resets.
 type BudgetPeriod string
 
 // The periods of budgets.

@@ -76,7 +76,7 @@ const (
 
 // Principal returns the owner of sessions and chat idempotency keys: the API key if the caller used
 // one, otherwise the user, the widget's visitor, or the demo client. All keys in a chain of
-// rotations are the same principal.
+// rotations have the same principal.
 func (c Caller) Principal() string {
 	switch {
 	case c.Lineage != "":

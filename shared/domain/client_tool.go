@@ -85,8 +85,8 @@ func ClientCallPrefix(runID string) string {
 	return clientCallPrefix + strings.TrimPrefix(runID, runPrefix) + "_"
 }
 
-// RunOfClientCall returns the run id that a call's id contains. A run with the result may not
-// exist, because the call's id may come from another service.
+// RunOfClientCall returns the run id that a call's id contains. There may be no run with this id,
+// because the call's id may come from another service.
 func RunOfClientCall(callID string) string {
 	rest, _ := strings.CutPrefix(callID, clientCallPrefix)
 	suffix, _, _ := strings.Cut(rest, "_")

@@ -32,7 +32,7 @@ type Hook struct {
 	ID               string        `json:"id"`
 	Name             string        `json:"name"`
 	AgentID          string        `json:"agentId"`
-	KeyID            string        `json:"keyId"` // the API key under which its deliveries run
+	KeyID            string        `json:"keyId"` // the API key under which the hook's deliveries run
 	Source           HookSource    `json:"source"`
 	URL              string        `json:"url"`                 // the address for deliveries
 	Secret           string        `json:"secret"`              // "***"
@@ -63,7 +63,7 @@ type HookFilter struct {
 type HookCoalesce struct {
 	Key            string `json:"key"`            // a template, as for the message, for example {{pull_request.id}}
 	WindowSeconds  int    `json:"windowSeconds"`  // 1-3600, from the newest delivery
-	MaxWaitSeconds int    `json:"maxWaitSeconds"` // from the first delivery to the run; from WindowSeconds to 3600
+	MaxWaitSeconds int    `json:"maxWaitSeconds"` // maximum time from the first delivery to the run; from WindowSeconds to 3600
 }
 
 // DeliveryStatus is the result of a delivery.
@@ -90,5 +90,5 @@ type Delivery struct {
 	Kept       bool           `json:"kept"`  // whether the delivery's body is stored, so that the delivery can be repeated
 	Error      *RunError      `json:"error"` // the reason of a rejection
 	ReceivedAt Time           `json:"receivedAt"`
-	Duplicates int            `json:"duplicates"` // how often it was sent again
+	Duplicates int            `json:"duplicates"` // how often the delivery was sent again
 }

@@ -47,9 +47,9 @@ var (
 	none5    = []string{EffortNone, EffortLow, EffortMedium, EffortHigh, EffortXHigh}
 )
 
-// everything applies to servers and models that are not in the tables below: they get all settings
-// of their protocol. The offline models accept the same settings, so that requests can be tested
-// without a provider.
+// everything is the entry for servers and models that are not in the tables below: they get all
+// settings of their protocol. The offline models accept the same settings, so that requests can be
+// tested without a provider.
 var everything = ModelSupport{Temperature: to2, TopP: to1, Efforts: ReasoningEfforts, Seed: true, Stop: true, Parallel: true}
 
 // OpenAISupport lists OpenAI's own models. The first entry whose prefix matches applies; a model

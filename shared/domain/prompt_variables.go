@@ -85,13 +85,15 @@ func shortName(name string) string {
 	return string(runes[:most]) + "…"
 }
 
-// CheckPrompt returns an error if a system prompt has an unknown variable or one without an end.
+// CheckPrompt returns an error if a system prompt has an unknown variable or a variable that is not
+// closed.
 func CheckPrompt(prompt string) error {
 	_, err := parsePrompt(prompt)
 	return err
 }
 
-// PromptUses reports whether a valid system prompt contains the name of the organization.
+// PromptUses reports whether a valid system prompt contains the variable for the organization's
+// name.
 func PromptUses(prompt string) (organization bool) {
 	parts, err := parsePrompt(prompt)
 	if err != nil {

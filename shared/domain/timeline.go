@@ -35,7 +35,7 @@ type Span struct {
 	Attempt      int        `json:"attempt"` // number of the attempt; for "queue", of the next attempt; for "wait", of the previous attempt
 	Status       SpanStatus `json:"status"`
 	StartedAt    Time       `json:"startedAt"`
-	FinishedAt   *Time      `json:"finishedAt"` // nil while it is in progress
+	FinishedAt   *Time      `json:"finishedAt"` // nil while the span is in progress
 	ToolCallID   string     `json:"toolCallId,omitempty"`
 	Model        string     `json:"model,omitempty"`
 	InputTokens  *int64     `json:"inputTokens,omitempty"` // this field and the next two are set for a completed turn

@@ -75,7 +75,7 @@ func (s segment) expand(args map[string]any) (string, error) {
 
 	switch {
 	case !s.variable():
-	case hasSlash(values.String()): // every value was checked for slashes before this point
+	case hasSlash(values.String()): // each value was checked above, but the segment's parts together can form an escaped slash
 		return "", errors.New("the arguments together must not form a slash or backslash in the path, escaped or not")
 	case leavesSegment(plain.String()):
 		return "", errors.New(`the arguments must not form the path segment "." or ".."`)

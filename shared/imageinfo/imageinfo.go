@@ -68,8 +68,8 @@ func Type(head []byte) string {
 	}
 }
 
-// Read reads the header of an image from the reader from. The error is ErrFormat, ErrDamaged,
-// ErrPixels or an error of from.
+// Read reads the header of an image. The error is ErrFormat, ErrDamaged, ErrPixels or an error of
+// the given reader.
 func Read(from io.Reader) (Info, error) {
 	in := bufio.NewReaderSize(from, 4096)
 	head, err := in.Peek(HeadBytes)

@@ -41,7 +41,7 @@ func CollectSeldom(ctx context.Context) {
 
 			metrics.Read(used)
 			live := used[0].Value.Uint64() + used[1].Value.Uint64() + used[2].Value.Uint64()
-			if percent := gcPercent(live); percent != now { // setting it stops the world briefly
+			if percent := gcPercent(live); percent != now { // setting the percentage stops the world briefly
 				now = percent
 				debug.SetGCPercent(now)
 			}

@@ -123,7 +123,7 @@ func (t *transport) admit(req *http.Request) (target, error) {
 	case req.Host != "" && req.Host != req.URL.Host:
 		return to, refuse("The Host header differs from the host in the URL.")
 	case t.origin != nil && to != *t.origin:
-		return to, refuse("The URL leads to a host other than the configured one.")
+		return to, refuse("The URL leads to a host other than the configured host.")
 	}
 
 	return to, t.client.guard.checkPort(t.permit, to)

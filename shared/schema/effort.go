@@ -150,7 +150,8 @@ func (w *walk) note(part *jsonschema.Schema) {
 			w.noteUnknown(part, "/patternProperties")
 		}
 	}
-	// In these keywords, a match of an inner part can make the whole value invalid.
+	// In these keywords (not, if, oneOf, maxContains), a match of an inner part can make the whole
+	// value invalid.
 	if part.Not != nil || part.If != nil || len(part.OneOf) > 0 || part.MaxContains != nil {
 		w.negative = true
 	}

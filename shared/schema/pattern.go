@@ -73,7 +73,8 @@ func (p *patterns) compile(text string) (jsonschema.Regexp, error) {
 	return found, nil
 }
 
-// size is the approximate number of instructions of a compiled expression. Repetitions are copies.
+// size is the approximate number of instructions of a compiled expression. A repetition counts as
+// copies of the repeated expression.
 func size(tree *syntax.Regexp) int {
 	n := 1
 	for _, sub := range tree.Sub {

@@ -21,7 +21,8 @@ const (
 
 // quickPart is a part of a schema in the form for quick checks. A quick check reports only whether
 // a value matches, and needs almost no memory. The library validates values that do not match,
-// because its errors have the reasons, and schemas with keywords that a quickPart lacks.
+// because its errors contain the reasons. It also validates values against schemas with keywords
+// that a quickPart lacks.
 type quickPart struct {
 	never bool // the schema false
 
@@ -81,8 +82,8 @@ type quickPattern struct {
 	part *quickPart
 }
 
-// quickBound is a limit of a number. The sign of the comparison of a number with the limit must not
-// be the excluded sign, and must not be 0 if strict is set.
+// quickBound is a limit of a number. A value violates the limit if the comparison of the value with
+// the limit has the sign excluded. If strict is set, a value equal to the limit violates it, too.
 type quickBound struct {
 	limit    float64
 	excluded int
@@ -165,7 +166,8 @@ func isQuick(s *jsonschema.Schema) bool {
 		s.PropertyNames != nil, s.Dependencies != nil, s.DependentRequired != nil, s.DependentSchemas != nil,
 		s.UniqueItems, s.Contains != nil, s.Items != nil, s.AdditionalItems != nil, s.UnevaluatedItems != nil,
 		s.ContentEncoding != nil, s.ContentMediaType != nil, s.MultipleOf != nil, s.Enum != nil && s.Const != nil,
-		// Without other parts for the same value, unevaluatedProperties is additionalProperties.
+		// Without other parts for the same value, unevaluatedProperties has the meaning of
+		// additionalProperties.
 		s.UnevaluatedProperties != nil && len(sameValueParts(s)) > 0,
 	}
 	return !slices.Contains(unsupported, true)

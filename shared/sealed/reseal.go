@@ -217,7 +217,7 @@ func (r resealer) ResealText(kind sealdb.Kind, org, id, sealed string) (string, 
 	return r.box.Seal(plain, at), nil
 }
 
-// ResealBytes is ResealText for binary values.
+// ResealBytes is like ResealText, for binary values.
 func (r resealer) ResealBytes(sealed, associated []byte) ([]byte, error) {
 	if secrets.KeyIDOfBytes(sealed) == r.current {
 		return sealed, nil

@@ -94,9 +94,9 @@ func (w *Watch) UnopenedBytes(v sealdb.Value, sealed []byte) {
 // Unopened reports a sealed value that was needed but could not be opened.
 func (w *Watch) Unopened(v sealdb.Value) {
 	w.unopened.WithLabelValues(string(v.Kind)).Inc()
-	why := "its key is not in SECRETS_KEY"
+	why := "the value's key is not in SECRETS_KEY"
 	if slices.Contains(w.box.KeyIDs(), v.Keys) {
-		why = "it was changed, or belongs to another record"
+		why = "the value was changed, or belongs to another record"
 	}
 
 	// The log contains the record's kind and id, so that the operator can find it.

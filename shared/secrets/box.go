@@ -134,21 +134,21 @@ func (b *Box) Open(sealed, associated string) (string, error) {
 	return string(plain), nil
 }
 
-// AgentHeaders returns the location of an agent's header secrets, for Seal and Open.
+// AgentHeaders returns the location that Seal and Open need for an agent's header secrets.
 func AgentHeaders(organizationID, agentID string) string {
 	return "agent headers|" + organizationID + "|" + agentID
 }
 
-// WidgetIdentity returns the location of the secret with which the identities of an agent's
-// visitors are signed, for Seal and Open.
+// WidgetIdentity returns the location that Seal and Open need for the secret with which the
+// identities of an agent's visitors are signed.
 func WidgetIdentity(organizationID, agentID string) string {
 	return "widget identity|" + organizationID + "|" + agentID
 }
 
-// Hook returns the location of a hook's secrets, for Seal and Open.
+// Hook returns the location that Seal and Open need for a hook's secrets.
 func Hook(organizationID, hookID string) string { return "hook:" + organizationID + ":" + hookID }
 
-// NotificationEndpoint returns the location, for Seal and Open, of the secrets that sign an
+// NotificationEndpoint returns the location that Seal and Open need for the secrets that sign an
 // endpoint's notifications.
 func NotificationEndpoint(organizationID, endpointID string) string {
 	return "notification endpoint|" + organizationID + "|" + endpointID

@@ -22,7 +22,7 @@ const (
 // Signer signs claims together with a body, so that neither is valid without the other. The
 // claims are readable by anyone.
 type Signer struct {
-	keys [][]byte // the first one signs, all verify
+	keys [][]byte // the first key signs; every key verifies
 }
 
 // NewSigner derives its keys from the setting SECRETS_KEY, in the format of NewBox. To rotate a

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// purpose of the keys from which the keys of tokens are derived
+	// purpose of the secrets from which the keys of tokens are derived
 	tokenPurpose = "parley sealed token v1"
 	// size of the random salt in bytes
 	saltSize  = 24

@@ -55,7 +55,7 @@ func (b *testEnv) reserve(s *store.Store, held lease.Held, maximum budgetdb.Amou
 }
 
 // A hundred concurrent calls of two processes reserve exactly the available amount. When the calls
-// are settled, the unused parts of their reservations become available again.
+// have ended, the unused parts of their reservations become available again.
 func TestReservationsNeverExceedABudget(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -195,7 +195,7 @@ func TestHoldsOfLostAttemptsAreSettled(t *testing.T) {
 			t.Errorf("%d settled, %v", n, err)
 		}
 	}
-	settle(0) // the sweeper settles nothing yet, because the attempt's worker may still settle the hold
+	settle(0) // the sweeper ends no reservation yet, because the attempt's worker may still do so
 	b.exec(`UPDATE budget_holds SET created_at = created_at - interval '2 minutes'`)
 	settle(1)
 	settle(0)

@@ -309,8 +309,8 @@ func TestUncollectableDeliveriesAreRefused(t *testing.T) {
 	}
 }
 
-// A transaction whose reply was lost may commit after the second try has looked for its rows. The
-// second try then does not change the rows of the first one.
+// A transaction whose reply was lost may commit only after the retry has looked for the
+// transaction's rows. The retry then does not change these rows.
 func TestASecondTryLeavesTheFirstAlone(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)

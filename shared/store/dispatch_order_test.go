@@ -116,7 +116,7 @@ func TestDispatchTakesTheOldest(t *testing.T) {
 }
 
 // An organization has the maximum number of parked runs, and other runs wait for each parked run.
-// The first runs of the sessions in between are all dispatched.
+// The first runs of the other sessions are all dispatched.
 func TestDispatchAmongParkedRuns(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

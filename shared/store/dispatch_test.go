@@ -126,7 +126,7 @@ func TestFreedSlotsGoToOtherOrganizations(t *testing.T) {
 		t.Errorf("%d runs of the second organization were dispatched into the reserve, want %d", n, queuedb.Reserve(limit))
 	}
 
-	// The next dispatch counts the runs again. The slots that are freed first become reserve slots
+	// The next dispatch counts the runs again. The first slots that are freed become reserve slots
 	// again.
 	other.slots = 0
 	other.setSlots(limit)

@@ -53,8 +53,8 @@ func (b *testEnv) inState(held lease.Held, state string, side domain.SideEffect)
 	}
 }
 
-// try executes the operation what of a worker on the effect of the call "c", and reports whether it
-// succeeded.
+// try executes a worker's operation on the effect of the call "c", and reports whether it
+// succeeded. what is the name of the operation.
 func (b *testEnv) try(what string, held lease.Held) (bool, error) {
 	b.Helper()
 	switch what {

@@ -41,7 +41,7 @@ func TestASessionContinuesFromThePlayedAnswer(t *testing.T) {
 	r.heard(half, domain.Playback{Text: "this is a long", AudioMS: 900}) // the client reports more exact data
 	cut := r.interruptedRun(r.chat("usr_1", "s", "q3"))
 	r.heard(cut, domain.Playback{Text: "I was ab\x00out\xff", AudioMS: -1})
-	r.interruptedRun(r.chat("usr_1", "s", "q4")) // interrupted before the first text of the answer, so the history has none of it
+	r.interruptedRun(r.chat("usr_1", "s", "q4")) // interrupted before the first text of the answer, so the history contains no part of it
 	silent := r.interruptedRun(r.chat("usr_1", "s", "q5"))
 	r.heard(silent, domain.Playback{})
 	mute := r.said(r.chat("usr_1", "s", "q6"), "never heard")

@@ -218,7 +218,7 @@ func TestWritesBesideTheOwnersAreRefused(t *testing.T) {
 		forged.OrganizationID = other.org
 		runs = append(runs, &forged, owns[i])
 	}
-	runs = append(runs, one.running(5)...) // the batch then acts for both organizations
+	runs = append(runs, one.running(5)...) // the batch then contains writes of both organizations
 	one.whileStepsLocked(func() {
 		for i, err := range one.journalAtOnce(runs, func(int) string { return `{}` }) {
 			if forged := i < 2*len(victims) && i%2 == 0; forged != errors.Is(err, errNotHeld) || !forged && err != nil {

@@ -30,7 +30,7 @@ func (b *testEnv) wantRefusal(what, runID, code string, want domain.ProviderErro
 }
 
 // TestRefusalsExplainFailures checks that the response of a provider explains the run's failure,
-// and that the timeline shows it at its attempt.
+// and that the timeline shows the response at the attempt that received it.
 func TestRefusalsExplainFailures(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -109,7 +109,7 @@ func wantService(t *testing.T, dsn, refused string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = s.Close() }() // the pool is no longer needed
+	defer func() { _ = s.Close() }() // ignore the error: the pool is no longer needed
 	err = s.Ping(t.Context())
 	if refused != "" {
 		if err == nil || !strings.Contains(err.Error(), refused) {

@@ -13,8 +13,8 @@ import (
 )
 
 // A cancelled run keeps the part of its answer that was shown. This part is the text that was
-// stored for the session's history. Without such a text, it is the text in the checkpoints of the
-// last attempt, which the session and its history do not contain.
+// stored for the session's history. Without such a text, the run keeps the text in the checkpoints
+// of the last attempt. The session and its history do not contain this text.
 func TestACancelledRunKeepsTheShownText(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -116,7 +116,7 @@ func (o *tenant) deliveryAs(org, name string) queuedb.NewDelivery {
 	return d
 }
 
-// past returns a name that o's removed runs have as their agent and as their automation.
+// past returns the name of both the agent and the automation of o's removed runs.
 func (o *tenant) past() string { return "past-" + o.canary }
 
 // callTools creates a tool set, two effects and a source. One effect is ready, and the other waits
@@ -550,7 +550,7 @@ func (o *tenant) sessionName(org string) sessiondb.SessionName {
 	return sessiondb.SessionName{OrganizationID: org, TargetID: o.agent, SessionID: "s", Key: contract.Hash(o.org, o.agent, "s")}
 }
 
-// wantApart requests all data of the organization of on behalf of the organization asks. It fails
+// wantApart lets one organization (asks) request all data of another organization (of). It fails
 // the test if data is returned or changed.
 func wantApart(t *testing.T, s *store.Store, asks, of *tenant) {
 	t.Helper()
@@ -631,8 +631,8 @@ func (overwriting) ResealText(sealdb.Kind, string, string, string) (string, erro
 
 func (overwriting) ResealBytes([]byte, []byte) ([]byte, error) { return []byte("theirs"), nil }
 
-// readLater lists the reading probes that run after the erasing probes, because they can also read
-// erased data.
+// readLater lists the reading probes that follow the erasing probes in the list of all probes. They
+// also read records that remain after an erasure.
 var readLater = []string{"Timeline", "Usage", "Automations", "Usage of removed runs", "Automations of removed runs", "Hooks", "Hook", "Deliveries", "Delivery", "DeliveryBody", "Endpoint", "Endpoints", "Notification", "Notifications"}
 
 func sabotaged(t *testing.T, dsn string) (*store.Store, *testkit.Sabotage) {

@@ -196,7 +196,7 @@ func TestATimelineOfManyAttempts(t *testing.T) {
 	if orgs, err := b.s.Executions.RequeueLost(ctx, 10); err != nil || len(orgs) != 1 {
 		t.Fatalf("lost runs of %v, %v", orgs, err)
 	}
-	b.wantTimeline("lost", runID, "queue 1 completed", "attempt 1 lost (its worker was lost)", "turn 1 lost", "queue 2 waiting")
+	b.wantTimeline("lost", runID, "queue 1 completed", "attempt 1 lost (the worker was lost)", "turn 1 lost", "queue 2 waiting")
 	second := b.again(runID)
 	back(second, &domain.RunError{Code: "unavailable", Message: "not\x00 now"})
 	third := b.again(runID)
@@ -209,8 +209,8 @@ func TestATimelineOfManyAttempts(t *testing.T) {
 	b.finish(fifth, "answer")
 	got := b.timeline(runID)
 	for _, want := range []string{
-		"attempt 1 lost (its worker was lost)", "attempt 2 failed (not now)", "attempt 3 lost (its worker was lost)", "turn 3 lost",
-		"attempt 4 lost (its worker requeued the run)", "attempt 5 completed", "turn 5 completed",
+		"attempt 1 lost (the worker was lost)", "attempt 2 failed (not now)", "attempt 3 lost (the worker was lost)", "turn 3 lost",
+		"attempt 4 lost (the worker requeued the run)", "attempt 5 completed", "turn 5 completed",
 	} {
 		if strings.Count(got, want) != 1 {
 			t.Errorf("%s lacks %s", got, want)
@@ -229,8 +229,8 @@ func TestUnrecordedAttempts(t *testing.T) {
 	b.ignoreUptime()
 	for what, c := range map[string]struct{ how, want string }{
 		"put back":   {`status = 'queued', last_error = '{"code":"unavailable","message":"later"}'`, "attempt 1 failed (later)"},
-		"requeued":   {`status = 'queued', deaths = deaths + 1, last_error = '{"code":"c","message":"of before"}'`, "attempt 1 lost (its worker was lost)"},
-		"taken over": {`lease_until = clock_timestamp() - interval '1 second'`, "attempt 1 lost (its worker was lost)"},
+		"requeued":   {`status = 'queued', deaths = deaths + 1, last_error = '{"code":"c","message":"of before"}'`, "attempt 1 lost (the worker was lost)"},
+		"taken over": {`lease_until = clock_timestamp() - interval '1 second'`, "attempt 1 lost (the worker was lost)"},
 	} {
 		runID := b.claimedRun().RunID
 		b.exec(`UPDATE open_runs SET fence = fence + 1, `+c.how+` WHERE run_id = $1`, runID)
@@ -245,7 +245,7 @@ func TestATimelineOfRunsThatWait(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	ctx := t.Context()
-	const queued, parked = "queue 1 completed", "attempt 1 completed (it needs a person's decision)"
+	const queued, parked = "queue 1 completed", "attempt 1 completed (the run needs a person's decision)"
 	held := b.parked(domain.ActionApproval)
 	b.wantTimeline("waiting", held.RunID, queued, parked, "wait 1 waiting (approval)")
 	if b.countNotes() != 0 {
@@ -266,14 +266,14 @@ func TestATimelineOfRunsThatWait(t *testing.T) {
 	}
 	b.finish(b.again(held.RunID), "answer")
 	got := b.timeline(held.RunID)
-	for _, want := range []string{parked, "wait 1 completed (approve)", "attempt 2 lost", "attempt 3 completed (it needs", "wait 3 completed (happened)", "attempt 4 completed"} {
+	for _, want := range []string{parked, "wait 1 completed (approve)", "attempt 2 lost", "attempt 3 completed (the run needs", "wait 3 completed (happened)", "attempt 4 completed"} {
 		if strings.Count(got, want) != 1 {
 			t.Errorf("twice: %s lacks %s", got, want)
 		}
 	}
 
 	client := b.waitsForClient("client")
-	const forClient = "attempt 1 completed (it needs results of its client's tools)"
+	const forClient = "attempt 1 completed (the run needs results of its client's tools)"
 	b.wantTimeline("waiting for the client", client.RunID, queued, forClient, "wait 1 waiting (client_tools)")
 	if _, err := b.results(client, "c1", `1`, "c2", `2`); err != nil {
 		t.Fatal(err)

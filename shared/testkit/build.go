@@ -29,8 +29,8 @@ type builder func() (string, error)
 
 // BuildBinary builds the Go main package in a directory, and returns the path of the program. The
 // directory is absolute or relative to the root of the repository, for example
-// "ingress/cmd/ingress". The program is built once, into a cache that all test processes share. It
-// has the race detector if the test process has it.
+// "ingress/cmd/ingress". The program is built once, into a cache that all test processes share. The
+// program has the race detector if the test process has it.
 func BuildBinary(tb testing.TB, dir string) string {
 	tb.Helper()
 	return BuildTagged(tb, dir, "")

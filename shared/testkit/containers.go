@@ -19,8 +19,8 @@ import (
 	"github.com/testcontainers/testcontainers-go/wait"
 )
 
-// configuredPostgres returns TEST_DATABASE_URL or, if that is not set, the URL of a container,
-// which is started once per test process.
+// configuredPostgres returns TEST_DATABASE_URL. If that is not set, it returns the URL of a server
+// in a container, which is started once per test process.
 var configuredPostgres = sync.OnceValues(func() (string, error) {
 	if dsn := os.Getenv("TEST_DATABASE_URL"); dsn != "" {
 		return dsn, nil
@@ -43,8 +43,8 @@ var configuredPostgres = sync.OnceValues(func() (string, error) {
 	return server.ConnectionString(ctx, "sslmode=disable")
 })
 
-// configuredNATS returns TEST_NATS_URL or, if that is not set, the URL of a container, which is
-// started once per test process.
+// configuredNATS returns TEST_NATS_URL. If that is not set, it returns the URL of a server in a
+// container, which is started once per test process.
 var configuredNATS = sync.OnceValues(func() (string, error) {
 	if url := os.Getenv("TEST_NATS_URL"); url != "" {
 		return url, nil

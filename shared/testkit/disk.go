@@ -19,16 +19,16 @@ type Disk struct {
 // fillerName is the name of the file that fills a disk.
 const fillerName = "filler"
 
-// MemoryDisk mounts a small file system in memory until the test ends. It returns an error if this
-// is not possible on the machine.
+// MemoryDisk mounts a small file system in memory until the test ends. It returns an error if the
+// machine does not support this.
 func MemoryDisk(tb testing.TB, mebibytes int) (*Disk, error) {
 	tb.Helper()
 	return mount(tb, "tmpfs", "-t", "tmpfs", "-o", fmt.Sprintf("size=%dm", mebibytes), "tmpfs")
 }
 
 // ImageDisk mounts a small ext4 file system from a file until the test ends. Data synced on this
-// file system reaches the underlying disk. It returns an error if this is not possible on the
-// machine.
+// file system reaches the underlying disk. ImageDisk returns an error if the machine does not
+// support this.
 func ImageDisk(tb testing.TB, mebibytes int) (*Disk, error) {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "image")

@@ -390,7 +390,7 @@ func TestVictim(t *testing.T) { //nolint:paralleltest // alone in its process
 	if err != nil {
 		t.Fatal(err)
 	}
-	pid := query(t, dsn, "SELECT pg_backend_pid()") // id of a backend of the private server, which ends together with its postmaster
+	pid := query(t, dsn, "SELECT pg_backend_pid()") // id of a backend process of the private server; ends together with the postmaster
 	fmt.Println("victim", own.dir, p.PID(), childFor(t, p.Output()), postgres.PID(), postmaster(t, own.dir), pid, url)
 	select {}
 }

@@ -2,7 +2,8 @@ package testkit
 
 import "testing"
 
-// Long skips a test that takes a minute or more in short mode (-short), with a message.
+// Long skips the test in short mode (-short), with a message. It is for tests that take a minute or
+// more.
 func Long(tb testing.TB) {
 	tb.Helper()
 	if testing.Short() {

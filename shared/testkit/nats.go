@@ -60,7 +60,8 @@ var borrowers = struct {
 	byURL map[string]testing.TB
 }{byURL: map[string]testing.TB{}}
 
-// borrow gives the shared server to one test at a time, among all test processes on the machine.
+// borrow waits until this test may use the shared server alone, and returns the server's URL. Only
+// one test of all test processes on the machine may use the server at a time.
 func borrow(tb testing.TB, url string) string {
 	tb.Helper()
 	borrowers.Lock()
@@ -71,8 +72,8 @@ func borrow(tb testing.TB, url string) string {
 	}
 
 	if holder != nil && strings.HasPrefix(tb.Name(), holder.Name()+"/") {
-		// The test would wait for its parent test, which holds the lock, so the lock would never
-		// become free.
+		// The parent test holds the lock until it ends, and it ends only after this test. So this
+		// test would wait forever.
 		tb.Fatalf("testkit: %s uses the shared NATS server: request it either in that test or in its subtests, not in both", holder.Name())
 	}
 
@@ -94,8 +95,8 @@ func borrow(tb testing.TB, url string) string {
 	return url
 }
 
-// borrowPath returns the path of the lock file of a shared server, which is the same for all test
-// processes.
+// borrowPath returns the path of the lock file of a shared server. All test processes use the same
+// path.
 func borrowPath(url string) string {
 	key := sha256.Sum256([]byte(url))
 	return filepath.Join(os.TempDir(), "parley-test-nats-"+hex.EncodeToString(key[:8]))

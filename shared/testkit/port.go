@@ -52,8 +52,9 @@ func FreePort(tb testing.TB) int {
 }
 
 // listenable reports whether a process can listen on a port. A process that is being started has a
-// copy of each open listener until it executes its program. Such a copy keeps the port in use, so
-// the port must also refuse connections once the listener is closed.
+// copy of each open listener until it executes its program. Such a copy keeps the port in use.
+// listenable therefore also checks that the port refuses connections after its own listener is
+// closed.
 func listenable(tb testing.TB, port int) bool {
 	tb.Helper()
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))

@@ -146,8 +146,8 @@ func answers(ctx context.Context, url string) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// await polls until done returns true. It returns false if the time runs out, as Late reports, or
-// the test ends first.
+// await polls until the function done returns true. It returns false when Late reports that the
+// time is over, or when the test ends.
 func await(tb testing.TB, within time.Duration, done func() bool) bool {
 	tb.Helper()
 	began := time.Now()
@@ -217,8 +217,9 @@ func (p *Process) Term() {
 	p.signal(syscall.SIGTERM)
 }
 
-// Wait waits for the end of the process. It returns nil if the status was 0. It fails the test
-// if the process does not end in time. A busy machine gets more time than within.
+// Wait waits for the end of the process. It returns nil if the status was 0. It fails the test if
+// the process does not end in time. The time limit is the given duration, or longer on a busy
+// machine.
 func (p *Process) Wait(within time.Duration) error {
 	p.tb.Helper()
 	began := time.Now()

@@ -15,8 +15,8 @@ import (
 //	client ──requests──▶ proxy ──▶ target
 //	client ◀──replies─── proxy ◀── target
 //
-// A cut holds data back and loses none, like TCP while packets are lost: at both ends, the
-// connection is open but silent. Reset breaks connections.
+// A cut holds data back without losing it. As with lost packets, the connection is open but silent
+// at both ends. Reset breaks connections.
 type FaultProxy struct {
 	target   string
 	listener net.Listener
@@ -182,8 +182,8 @@ func (p *FaultProxy) copyDirection(way direction, to, from net.Conn) {
 	}
 }
 
-// end closes a connection in the way that how describes: it sends the end of the data after io.EOF,
-// and resets the connection after any other error.
+// end closes a connection. If the other connection ended with io.EOF, end sends the end of the
+// data. After any other error, it resets the connection.
 func end(to net.Conn, how error) {
 	tcp, ok := to.(*net.TCPConn)
 	switch {
@@ -217,8 +217,8 @@ func (p *FaultProxy) deliver(way direction, to net.Conn, next piece) error {
 	return err
 }
 
-// await returns when the time due has come and the direction is not held back, or when the proxy is
-// closed.
+// await waits until the time due, and then while the direction is held back. It returns immediately
+// when the proxy is closed.
 func (p *FaultProxy) await(way direction, due time.Time) {
 	timer := time.NewTimer(time.Until(due))
 	defer timer.Stop()

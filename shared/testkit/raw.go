@@ -22,7 +22,7 @@ func SQL(tb testing.TB, dsn string) *sql.DB {
 	return db
 }
 
-// NATSConn connects to a NATS server until the end of the test.
+// NATSConn returns a connection to a NATS server. The connection is closed at the end of the test.
 func NATSConn(tb testing.TB, url string, options ...nats.Option) *nats.Conn {
 	tb.Helper()
 	nc, err := nats.Connect(url, append([]nats.Option{nats.Timeout(20 * time.Second)}, options...)...)
@@ -33,7 +33,8 @@ func NATSConn(tb testing.TB, url string, options ...nats.Option) *nats.Conn {
 	return nc
 }
 
-// JetStream connects to a NATS server until the end of the test.
+// JetStream returns the JetStream API of a NATS server. The connection is closed at the end of the
+// test.
 func JetStream(tb testing.TB, url string, options ...nats.Option) jetstream.JetStream {
 	tb.Helper()
 	js, err := jetstream.New(NATSConn(tb, url, options...))

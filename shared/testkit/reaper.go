@@ -20,8 +20,8 @@ import (
 const markKey = "PARLEY_TEST_RUN"
 
 // reaperScript waits until its standard input is closed, which shows that the test process is gone,
-// and then cleans up. $1 is the directory, and $2 the mark. It kills the processes several times,
-// because a process may start another process before it is killed.
+// and then cleans up. $1 is the directory, and $2 the mark. The script kills the processes several
+// times, because a process may start another process before it is killed.
 const reaperScript = `
 cat >/dev/null
 for script in "$1"/*.end; do
@@ -116,8 +116,8 @@ func (b *processResources) watch() error {
 	cmd := exec.CommandContext(context.Background(), "sh", "-c", reaperScript, "sh", b.dir, b.mark)
 	cmd.Stdin = reads
 	cmd.Dir = "/"
-	// If the test process itself has a mark, remove that mark, because the other reaper would kill
-	// this one.
+	// If another test process has started this one, the environment contains the mark of that
+	// process. Remove it, because the reaper of that process would kill this reaper.
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, markKey+"=") })
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {

@@ -58,8 +58,8 @@ func (s *Sabotage) Connect(ctx context.Context) (driver.Conn, error) {
 }
 
 // wholeConn contains the methods that the pool requires of a connection, except those for
-// unprepared queries. Without the latter, the pool prepares each query, so that all queries pass
-// through PrepareContext.
+// unprepared queries. Without methods for unprepared queries, the pool prepares each query, so that
+// all queries pass through PrepareContext.
 type wholeConn interface {
 	driver.Conn
 	workingConn

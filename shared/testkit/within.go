@@ -39,7 +39,7 @@ func Scaled(d time.Duration) time.Duration { return time.Duration(float64(d) * l
 // more cores than the container has.
 const maxLoad = 20
 
-// load returns the number of threads that want to run for each core, and at least 1. It is 1 on
+// load returns the number of threads that want to run for each core, but at least 1. It is 1 on
 // systems without /proc/loadavg.
 func load() float64 {
 	content, err := os.ReadFile("/proc/loadavg")

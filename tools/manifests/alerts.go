@@ -49,7 +49,7 @@ type board struct {
 
 // checkAlerts parses the alerts as Prometheus does and the dashboard as Grafana does. It checks
 // that the references in both exist. A test in scripts/e2e checks that Parley exports the metrics
-// that they query.
+// that the alerts and the dashboard query.
 func checkAlerts(root string) []error {
 	return append(checkRules(root), checkBoard(root)...)
 }

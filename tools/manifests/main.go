@@ -1,6 +1,6 @@
 // Command manifests checks the files in deploy/. Kubernetes and Compose must accept every field,
-// all references must resolve, and no container may have privileges that it does not need. It works
-// offline.
+// all references must resolve, and no container may have privileges that it does not need. The
+// command works offline.
 package main
 
 import (

@@ -177,8 +177,8 @@ func (c *cluster) checkEnvironment(w workload, settings map[string]bool) (errs [
 	return errs
 }
 
-// checkSecret checks that a secret exists if it provides an environment variable. It accepts other
-// sources.
+// checkSecret checks that a secret exists if it provides an environment variable. It does not check
+// other sources.
 func (c *cluster) checkSecret(env corev1.EnvVar) error {
 	if env.ValueFrom == nil || env.ValueFrom.SecretKeyRef == nil {
 		return nil
@@ -193,7 +193,7 @@ func (c *cluster) checkSecret(env corev1.EnvVar) error {
 // isPassword matches variables that occur only in URLs of other settings.
 var isPassword = regexp.MustCompile(`^[A-Z_]*PASSWORD$`)
 
-// keysOf returns the keys of a secret or config map all of whose keys become environment variables.
+// keysOf returns the keys of a secret or config map, each of which becomes an environment variable.
 func (c *cluster) keysOf(from corev1.EnvFromSource) (names []string, err error) {
 	switch {
 	case from.ConfigMapRef != nil:

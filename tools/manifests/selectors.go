@@ -107,7 +107,8 @@ func (c *cluster) checkSelectors() (errs []error) {
 	return errs
 }
 
-// checkPeers checks that the pods in its own namespace to which a policy refers exist.
+// checkPeers checks that each peer of a policy selects existing pods. It skips peers in other
+// namespaces.
 func (c *cluster) checkPeers(policy string, peers []networkingv1.NetworkPolicyPeer) (errs []error) {
 	for _, peer := range peers {
 		if peer.PodSelector == nil || peer.NamespaceSelector != nil {
@@ -120,8 +121,8 @@ func (c *cluster) checkPeers(policy string, peers []networkingv1.NetworkPolicyPe
 	return errs
 }
 
-// checkScaling checks that each scaler scales a workload that exists and that no other scaler
-// scales. The manifests must not set the workload's number of replicas.
+// checkScaling checks that each scaler scales an existing workload, and that no two scalers scale
+// the same workload. The manifests must not set the workload's number of replicas.
 func (c *cluster) checkScaling() (errs []error) {
 	scaled := map[string]string{}
 	scale := func(by, target string) {

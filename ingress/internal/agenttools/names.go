@@ -43,7 +43,7 @@ func find(agents []Agent, name string) (Agent, bool) {
 		}
 	}
 
-	// With several matching agents, a choice could be the wrong agent.
+	// If several agents match, any choice could be wrong.
 	if len(found) != 1 {
 		return Agent{}, false
 	}

@@ -44,8 +44,8 @@ func outputSchema(data json.RawMessage) json.RawMessage {
 	return json.RawMessage(resultHead + `"data": ` + string(schema.Embed(data, "#/properties/data")) + "," + resultRest)
 }
 
-// These constants are the text before and after the schema of the agent's data in the schema of a
-// structuredResult.
+// The schema of a structuredResult contains the schema of the agent's data. These constants are the
+// text before and after that schema.
 const (
 	resultHead = `{
 	"type": "object",
@@ -139,8 +139,8 @@ func incompleteText(why domain.FinishReason) string {
 	return "(The answer is incomplete: the model's provider withheld the rest.)"
 }
 
-// waitText returns a text for the model that says that the run waits for a person, and where that
-// person can decide.
+// waitText returns a text that explains to the model that the run waits for a person, and where
+// that person can decide.
 func waitText(runID string, action *domain.RequiredAction) string {
 	return fmt.Sprintf("The run %s waits for a person to decide about a call of the tool %s (%s). The person decides in the dashboard "+
 		"or with POST /api/runs?id=%[1]s&action=…&toolCallId=%s. After that, GET /api/runs?id=%[1]s returns the answer.",

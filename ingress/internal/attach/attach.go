@@ -52,11 +52,11 @@ type Files struct {
 // New returns Files.
 func New(deps Deps) *Files { return &Files{Deps: deps, fetcher: newFetcher(deps.Client)} }
 
-// errUnsupported is the error for a content of a type that is not accepted.
+// errUnsupported is the error for content whose type is not accepted.
 var errUnsupported = errors.New("is of an unsupported type; supported types are " + Supported)
 
-// Upload stores a content and adds it to the files of the caller's organization. It returns an API
-// error, or the error of reading the content.
+// Upload stores the content of a file and adds the file to the files of the caller's organization.
+// It returns an API error, or the error of reading the content.
 func (f *Files) Upload(ctx context.Context, who domain.Caller, sessionID, name, declared string, content io.Reader) (domain.File, error) {
 	if who.Visitor.ID != "" {
 		if err := f.checkVisitor(ctx, who, sessionID); err != nil {
@@ -111,7 +111,7 @@ func full(err error) error {
 	return err
 }
 
-// store stores a content and checks its type. It returns a fault if the type is not acceptable; see
+// store stores content and checks its type. It returns a fault if the type is not acceptable; see
 // isFault.
 func (f *Files) store(ctx context.Context, org, name, declared string, content io.Reader) (blobdb.Upload, string, error) {
 	stored, err := f.BlobsDB.Upload(ctx, org, content, domain.MaxAttachmentBytes)
@@ -125,7 +125,7 @@ func (f *Files) store(ctx context.Context, org, name, declared string, content i
 	return stored, kind, err
 }
 
-// check returns the media type of a stored content, or a fault if the type is not acceptable.
+// check returns the media type of stored content, or a fault if the type is not acceptable.
 func (f *Files) check(ctx context.Context, org, name, declared string, stored blobdb.Upload) (string, error) {
 	if stored.Bytes == 0 {
 		return "", fault("is empty")
@@ -149,8 +149,8 @@ func (f *Files) check(ctx context.Context, org, name, declared string, stored bl
 	return kind, err
 }
 
-// fault is a problem of a content. Its text continues a sentence that begins with the name of the
-// request's field.
+// fault is a problem of a file's content. Its text continues a sentence that begins with the name
+// of the request's field.
 type fault string
 
 // Error returns the text of the fault.
@@ -184,8 +184,8 @@ func named(name, kind string) string {
 	return "file.txt"
 }
 
-// Resolve stores the attachments of a submission. An error names the request's field of the faulty
-// attachment.
+// Resolve stores the attachments of a submission. An error names the field of the request that
+// contains the faulty attachment.
 func (f *Files) Resolve(ctx context.Context, s *dispatch.Submission) ([]blobdb.NewAttachment, error) {
 	switch {
 	case s.Caller.Visitor.ID != "" && !s.Caller.Visitor.Attachments:

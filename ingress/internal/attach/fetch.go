@@ -64,9 +64,9 @@ func (f *fetcher) enter(org string) (leave func(), err error) {
 	}, nil
 }
 
-// fetch requests a URL. It passes the name, the declared type and the body of the response to take.
-// It returns a fault if the URL cannot be fetched. The fault does not contain the URL, because URLs
-// may contain secrets.
+// fetch requests a URL. It passes the name, the declared type and the body of the response to the
+// function take. It returns a fault if the URL cannot be fetched. The fault does not contain the
+// URL, because URLs may contain secrets.
 func (f *fetcher) fetch(ctx context.Context, org, address string, take func(name, declared string, body io.Reader) error) error {
 	if f.client == nil {
 		return fault("cannot be fetched: this service sends no requests")

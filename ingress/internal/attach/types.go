@@ -10,7 +10,8 @@ import (
 	"parley/shared/imageinfo"
 )
 
-// headBytes is the number of bytes of a content from which its type is detected.
+// headBytes is the number of bytes at the beginning of a file's content from which its type is
+// detected.
 const headBytes = 4096
 
 const pdfType = "application/pdf"
@@ -32,7 +33,7 @@ var texts = map[string]string{
 // Supported names the accepted types in error messages.
 const Supported = "PNG, JPEG, WebP and GIF images, and PDF, DOCX, PPTX, XLSX, EPUB, HTML, Markdown, text, CSV and JSON documents"
 
-// mediaType returns the media type of a content that begins with head, or "" if the type is not
+// mediaType returns the media type of content that begins with head, or "" if the type is not
 // accepted. A signature at the beginning of the content takes precedence over the declared type and
 // over the extension of the name.
 func mediaType(name, declared string, head []byte) string {
@@ -68,8 +69,8 @@ func mediaType(name, declared string, head []byte) string {
 	}
 }
 
-// among returns the declared type said if it is a value of known. Otherwise it returns the type
-// that known has for the extension, or "".
+// among returns the declared type, said, if it is a value in the map known. Otherwise it returns
+// the type to which known maps the extension, or "".
 func among(known map[string]string, extension, said string) string {
 	for _, is := range known {
 		if is == said {
@@ -79,8 +80,8 @@ func among(known map[string]string, extension, said string) string {
 	return known[extension]
 }
 
-// isText reports whether the beginning of a content may be text: UTF-8, UTF-16 with a byte order
-// mark, or a single-byte encoding without control characters.
+// isText reports whether the beginning of a file's content may be text: UTF-8, UTF-16 with a byte
+// order mark, or a single-byte encoding without control characters.
 func isText(head []byte) bool {
 	if bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff")) {
 		return true

@@ -39,9 +39,8 @@ type entry[V any] struct {
 	until time.Time
 }
 
-// newCache returns a cache that reads missing values in batches with read. The map that read
-// returns contains the values by name, and the function name returns the name of a key of the
-// cache.
+// newCache returns a cache that calls read to read missing values in batches. read returns a map of
+// values; the parameter name is a function that returns the name of a key in this map.
 func newCache[K comparable, V any](
 	now func() time.Time, absent time.Duration, read func(context.Context, []K) (map[string]*V, error), name func(K) string,
 ) *cache[K, V] {
@@ -103,7 +102,7 @@ func busy(err error) error {
 	return e
 }
 
-// put caches found, which contains one entry for each key in the same order.
+// put caches the entries in found, which has one entry for each key, in the same order.
 func (c *cache[K, V]) put(keys []K, found []entry[V]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,8 +142,8 @@ func (c *cache[K, V]) forget(key K) {
 	delete(c.entries, key)
 }
 
-// forgetWhere drops the entries whose values meant selects. It scans all entries, which can take
-// milliseconds. Call it only for rare changes.
+// forgetWhere drops the entries for whose values the function meant returns true. It scans all
+// entries, which can take milliseconds. Call it only for rare changes.
 func (c *cache[K, V]) forgetWhere(meant func(*V) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -24,8 +24,8 @@ type ClientSecret struct {
 // sealedSecret is the encrypted content of a client secret. It contains an id and a hash that
 // identify the credential with which it was created. Neither can be used as a credential.
 type sealedSecret struct {
-	KeyID     string          `json:"k,omitempty"` // the API key that created it, if any
-	Hash      []byte          `json:"h"`           // SHA-256 of that key, or of the login session's token
+	KeyID     string          `json:"k,omitempty"` // id of the API key that created the client secret, if any
+	Hash      []byte          `json:"h"`           // SHA-256 of the API key or login token that created the client secret
 	Org       string          `json:"o"`
 	Model     string          `json:"m"`
 	SessionID string          `json:"i"`
@@ -34,9 +34,9 @@ type sealedSecret struct {
 	Expires   int64           `json:"x"` // Unix time
 }
 
-// NewClientSecret returns a client secret for purpose. It is valid until purpose.Expires or until
-// the maker's credential becomes invalid, whichever is earlier. Errors have a code; see package
-// apierr.
+// NewClientSecret returns a client secret with the given purpose. It is valid until purpose.Expires
+// or until the maker's credential becomes invalid, whichever is earlier. Errors have a code; see
+// package apierr.
 func (r *Resolver) NewClientSecret(ctx context.Context, maker Identity, purpose ClientSecret) (string, error) {
 	s := sealedSecret{
 		KeyID: maker.Caller.KeyID, Org: maker.Caller.OrganizationID, Model: purpose.Model, SessionID: purpose.SessionID, Named: purpose.Named,

@@ -34,8 +34,8 @@ const (
 	headerTenant = "X-Tenant-Id"
 )
 
-// presented contains what a request presents, not verified yet: at most one credential, the name of
-// an organization, and whether the request is in demo mode.
+// presented contains the unverified data with which a request identifies itself: at most one
+// credential, the name of an organization, and whether the request is in demo mode.
 type presented struct {
 	via   Via
 	token string

@@ -38,7 +38,8 @@ func (p Proxies) OnThisMachine(req *http.Request) bool {
 		return false
 	}
 
-	// A proxy on this machine also connects from loopback, but adds one of these headers.
+	// A proxy on this machine also connects from loopback, but adds at least one of the following
+	// headers.
 	for name := range req.Header {
 		if name == "Forwarded" || name == "Via" || name == "X-Real-Ip" || strings.HasPrefix(name, "X-Forwarded-") {
 			return false

@@ -29,7 +29,7 @@ const (
 	NeedKey                 // an API key in a request that does not come from a browser
 	NeedUserKey             // an API key that acts for its user
 	NeedPage                // no credential, as with NeedNobody, but the Origin header of the request is checked
-	NeedVoice               // a user or a key without a cookie, or the holder of a client secret
+	NeedVoice               // a user or a key, but not by cookie, or the holder of a client secret
 )
 
 func (n Need) ofKeys() bool { return n == NeedKey || n == NeedUserKey }
@@ -69,7 +69,8 @@ func New(l Lookup, w *Widgets, proxies Proxies) *Resolver {
 	return r
 }
 
-// Run reads credentials and stores when they were last used, until ctx ends.
+// Run does the background work of the resolver until ctx ends. It reads credentials for the caches,
+// and stores when each credential was last used.
 func (r *Resolver) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { r.keys.group.Run(ctx) })
@@ -286,9 +287,9 @@ func malformed(p presented) error {
 func unauthenticated(detail string) error { return apierr.New(apierr.Unauthenticated, "%s", detail) }
 
 // organization returns the organization in which a request acts. An organization's key acts in its
-// organization. A user's key acts in the organization that the header x-organization-id names. So
-// does a login session; without the header, it acts in the organization of the user's oldest
-// membership.
+// organization. A user's key acts in the organization that the header x-organization-id names. A
+// login session acts in that organization, too; without the header, it acts in the organization of
+// the user's oldest membership.
 func organization(cred *accountdb.Credential, p presented) (accountdb.Standing, error) {
 	// A key that belongs to an organization has the rights of an administrator there.
 	if cred.OrganizationID != "" {

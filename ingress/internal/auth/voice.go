@@ -9,8 +9,8 @@ import (
 )
 
 // These constants name the header in which browsers send the credentials of a WebSocket request,
-// because they cannot set most other headers. The first has net/http's canonical form, the second
-// the usual spelling.
+// because pages cannot set most other headers of such a request. The first has net/http's canonical
+// form, the second the usual spelling.
 const (
 	headerProtocol = "Sec-Websocket-Protocol"
 	nameProtocol   = "Sec-WebSocket-Protocol"

@@ -128,8 +128,8 @@ func (w *Widgets) open(token string) (p pass, err error) {
 }
 
 // visitorName identifies a visitor. The visitor's browser stores it in encrypted form. If the
-// server of the website has named the visitor, it contains the server's signature, which must be
-// valid.
+// server of the website has named the visitor, the name contains the server's signature, which must
+// be valid.
 type visitorName struct {
 	ID        string `json:"i"`
 	Signature string `json:"s,omitempty"`

@@ -85,8 +85,8 @@ func watching(t *testing.T, test func(b testHub)) {
 	})
 }
 
-// log returns the kinds of changes that a watcher receives within d, each after its time in
-// milliseconds.
+// log returns the kinds of changes that a watcher receives within d, each preceded by the time at
+// which it arrives, in milliseconds.
 func (w *Watcher) log(t testHub, d time.Duration) string {
 	t.Helper()
 	var out []string

@@ -23,7 +23,7 @@ type Watcher struct {
 	hub    *Hub
 	org    string
 	wake   chan struct{}
-	marks  atomic.Uint32    // marks of the kinds of which a notice is due; any goroutine may set them
+	marks  atomic.Uint32    // marks of the kinds for which a notice is due; any goroutine may set them
 	next   [kinds]time.Time // earliest time of the next notice of each kind
 	sure   bool             // whether the bus has confirmed the subscription
 	lookAt time.Time

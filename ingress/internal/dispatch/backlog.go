@@ -43,7 +43,8 @@ type level struct{ counted, admitted int }
 
 // over reports whether the number of queued runs exceeds a limit: whether the last count has
 // reached maximum, or the sum of the count and of the runs admitted since has reached twice
-// maximum. The sum may be higher, because workers have claimed some of these runs in the meantime.
+// maximum. The limit on the sum is higher, because workers may have claimed some of these runs in
+// the meantime.
 func (l level) over(maximum int) bool {
 	return l.counted >= maximum || l.counted+l.admitted >= 2*maximum
 }
@@ -55,8 +56,8 @@ func newBacklog(count func(context.Context, int) (map[string]int, error), maximu
 }
 
 // admit returns nil if a new run of the organization may be queued. Otherwise it returns an error
-// that says which limit is reached. An organization's limit is its share or, if that is smaller,
-// the free part of the whole backlog, so that all organizations can always queue runs.
+// that says which limit is reached. An organization's limit is the smaller of its share and the
+// free part of the whole backlog, so that all organizations can always queue runs.
 func (b *backlog) admit(org string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

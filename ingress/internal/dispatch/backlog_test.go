@@ -133,7 +133,8 @@ func TestBacklogIsCountedWhenItMightBeFull(t *testing.T) {
 	})
 }
 
-// While the count fails, at most twice as many runs of an organization are admitted as its share.
+// While the count fails, the number of admitted runs of an organization is limited to twice its
+// share.
 func TestBacklogIsBoundedWhileItCannotBeCounted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -151,8 +152,9 @@ func TestBacklogIsBoundedWhileItCannotBeCounted(t *testing.T) {
 	})
 }
 
-// An organization may have n queued runs if its last count and the runs admitted since then reach n,
-// or if the count stopped before it reached all runs.
+// An organization may have n queued runs if the sum of its last count and of the runs admitted
+// since then reaches n. It may also have n queued runs if the count stopped before it had counted
+// all runs.
 func TestBacklogReportsWhoMayHaveManyRuns(t *testing.T) {
 	t.Parallel()
 	q := &queues{runs: map[string]int{"a": 3}}

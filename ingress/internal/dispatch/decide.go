@@ -13,7 +13,7 @@ import (
 // Answer is a person's decision about the action that a run waits for.
 type Answer struct {
 	OrganizationID string
-	Principal      string // the run must belong to this principal; "": to any
+	Principal      string // the run must belong to this principal; "": any principal
 	RunID          string
 	ToolCallID     string // id of the tool call that the decision is about
 	Decision       domain.Decision
@@ -41,8 +41,8 @@ func (d *Dispatcher) decided(ctx context.Context, org string, decided executiond
 	}
 	failpoint.Here(failpoint.DecideAfter)
 
-	// A decision that was made before has no effect on the run. Publishing a change nevertheless
-	// does no harm.
+	// If the decision had already been made, the run has not changed. Publishing a change
+	// nevertheless does no harm.
 	d.bus.Changed(domain.ChangedRuns, org)
 	d.notifyFinished(ctx, decided.Ended)
 	if decided.Resumed {

@@ -108,8 +108,8 @@ func (h *hookRuns) recall(org string) (full, fresh bool) {
 func (d *Dispatcher) Deliver(ctx context.Context, delivery queuedb.NewDelivery) (queuedb.AcceptedDelivery, error) {
 	// A delivery that starts no run is not limited here: it adds nothing to the queue.
 	if delivery.Run != nil {
-		// The backlog's count includes the runs of hooks. While it is below their limit, the runs of
-		// hooks need not be counted separately.
+		// The backlog's count includes the runs of hooks. While this count is below the limit for
+		// hooks, the runs of hooks need not be counted separately.
 		//
 		// If the delivery is a repetition and its run exists, respond with this run even if a limit
 		// is reached. Otherwise the sender would repeat the delivery again and again.

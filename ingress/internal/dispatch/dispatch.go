@@ -62,15 +62,15 @@ func New(cfg Config, st *store.Store, b *bus.Bus, log zerolog.Logger) *Dispatche
 	d := &Dispatcher{cfg: cfg, store: st, bus: b, log: log, inbox: b.NewInbox(), drained: make(chan struct{}), seen: newSeen()}
 	d.waiting, d.byHooks = newWaiters(st, b, log), newHookRuns(st.Queue.HookRuns, cfg.BacklogMax)
 
-	// By default, no fewer than four organizations can fill the backlog.
+	// By default, one organization can use a quarter of the backlog.
 	share := cfg.OrgBacklogMax
 	if share == 0 {
 		share = max(1, cfg.BacklogMax/4)
 	}
 	d.backlog, d.left = newBacklog(st.Queue.Backlog, cfg.BacklogMax, share), newLeftovers()
 
-	// A lookup starts immediately with the requests that wait, because a larger batch would delay
-	// them.
+	// A batch of lookups starts immediately with the requests that wait, because waiting for
+	// further requests would only delay them.
 	d.lookups = batch.New(batchMax, acceptWaiting, d.lookup).Eager()
 
 	// The bytes of a batch of runs or deliveries are also limited: one input can have several
@@ -180,8 +180,8 @@ func (d *Dispatcher) Submit(ctx context.Context, run queuedb.NewRun) (*Submitted
 		return nil, refusal(err)
 	}
 
-	// A run with this key exists now. If a client repeats the request, the key is looked up first,
-	// and the client is not charged.
+	// Remember the key, because a run with it exists now. If a client repeats the request, the key
+	// is looked up first, and the client is not charged.
 	d.seen.add(run.KeyHash)
 	if accepted.Existing {
 		d.waiting.remove(w)
@@ -230,8 +230,9 @@ func (d *Dispatcher) Release(s *Submitted) {
 	}
 }
 
-// Result is the outcome of a wait. If Ended is set, Run is the finished run, of which it may
-// contain only a part: the result, the size of the result, or the fact that the run was erased.
+// Result is the outcome of a wait. If Ended is set, the run has finished, and Run describes it. Run
+// may contain only the result, only the size of the result, or only the fact that the run was
+// erased.
 type Result struct {
 	Ended bool
 	Run   rundb.StoredRun
@@ -319,7 +320,7 @@ func (d *Dispatcher) notifyFinished(ctx context.Context, ended []executiondb.End
 	// Add up the freed slots of each lane, so that one query dispatches runs into all of them.
 	freed := queuedb.FreedSlots{}
 	for _, e := range ended {
-		// If a worker is executing the run, this message makes it stop.
+		// If a worker is executing the run, this message stops the worker.
 		d.bus.Cancelled(e.RunID)
 		// The process that accepted the run gets the result in its inbox. Other processes get a
 		// notice and read the row.
@@ -356,8 +357,9 @@ const (
 	maxLocked   = 320 * time.Millisecond
 )
 
-// whileLocked repeats do while it fails because another transaction has locked the request's rows.
-// It waits between attempts, so that other requests of the same batch do not wait for these rows.
+// whileLocked calls the function do. If do fails because another transaction has locked the
+// request's rows, whileLocked calls it again after a pause. During the pause, the other requests of
+// the batch do not wait for these rows.
 func whileLocked[A any](ctx context.Context, do func() (A, error)) (A, error) {
 	end := time.Now().Add(lockedTime)
 	for wait := lockedFirst; ; wait = min(2*wait, maxLocked) {

@@ -14,8 +14,8 @@ const maxSeen = 1 << 15
 // use.
 type seen struct {
 	mu sync.Mutex
-	// New keys are in newer. When newer is full, it becomes older, and the keys in the previous
-	// older are dropped.
+	// New keys are in newer. When newer is full, it becomes older, and the previous map older is
+	// dropped.
 	newer, older map[uint64]struct{}
 }
 

@@ -35,8 +35,8 @@ func (n *SettingNames) fault(f domain.SettingFault) apierr.Field {
 }
 
 // checkSettings checks the model settings of a request. It returns an error if the agent does not
-// let requests change one of them, or if one of its models does not accept one. If the agent does
-// not exist, it returns nil, because a later step reports that.
+// let requests change a setting, or if one of the agent's models does not accept a setting. If the
+// agent does not exist, it returns nil, because a later step reports the missing agent.
 func (r *Submitter) checkSettings(ctx context.Context, s *Submission) error {
 	asked := s.Options.Settings
 	if asked == nil {
@@ -60,8 +60,8 @@ func (r *Submitter) checkSettings(ctx context.Context, s *Submission) error {
 		return err
 	}
 
-	// First report the settings that the agent does not let requests change. The models do not
-	// matter for these settings, so that each setting is reported once.
+	// First report the settings that the agent does not let requests change. These settings are not
+	// checked against the models, so that each of them is reported only once.
 	var found []apierr.Field
 	changed := map[domain.Setting]bool{}
 	for _, name := range asked.Names() {
@@ -79,7 +79,7 @@ func (r *Submitter) checkSettings(ctx context.Context, s *Submission) error {
 		switch {
 		case changed[fault.Setting]:
 			found = append(found, s.SettingNames.fault(fault))
-		case changed[fault.With]: // the setting of the agent conflicts with a setting of the request, which the error names
+		case changed[fault.With]: // the agent's setting conflicts with one of the request; the error names the latter
 			found = append(found, s.SettingNames.fault(domain.SettingFault{Setting: fault.With, Message: fault.WithMessage}))
 		}
 	}

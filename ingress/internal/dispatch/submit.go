@@ -118,7 +118,7 @@ func sentRounds(rounds []domain.CallRound) (sent []string) {
 // options returns the JSON of Options.
 func (s *Submission) options() []byte {
 	raw, err := json.Marshal(&s.Options)
-	if err != nil { // a schema is not valid JSON, which the checks of requests prevent
+	if err != nil { // happens only if a schema is not valid JSON, and such requests are rejected earlier
 		panic("dispatch: encoding run options: " + err.Error())
 	}
 	return raw
@@ -126,7 +126,7 @@ func (s *Submission) options() []byte {
 
 // NewRun returns the run to store. It has a new id, and no fingerprint yet.
 func (s *Submission) NewRun(deadline time.Duration) (queuedb.NewRun, error) {
-	// Encode the input first, because no other step can fail.
+	// Encode the input first, because only this step can fail.
 	input, err := s.input()
 	if err != nil {
 		return queuedb.NewRun{}, err
@@ -244,7 +244,7 @@ func (r *Submitter) findOrBegin(ctx context.Context, s *Submission, t Charge, ac
 		t.Refund()
 		return attach(s, &sub.Run)
 	case checked:
-		// The lookup before found no run with the key, so the error stands.
+		// An earlier lookup found no run with the key, so this request is not a replay.
 		return nil, err
 	}
 
@@ -262,7 +262,8 @@ func (r *Submitter) findOrBegin(ctx context.Context, s *Submission, t Charge, ac
 	return holder, holderErr
 }
 
-// held returns the run with the submission's key. If there is none, held is false.
+// held returns the run with the submission's key. Its second result is false if there is no such
+// run.
 func (r *Submitter) held(ctx context.Context, s *Submission, hash []byte) (sub *Submitted, held bool, err error) {
 	run, err := r.dispatch.ByKey(ctx, s.Caller.OrganizationID, hash)
 	if err != nil || run == nil {
@@ -435,7 +436,7 @@ func (r *Submitter) WithinBudget(ctx context.Context, org, agentID, keyID, autom
 // OrganizationScope is the scope of idempotency keys that all API keys of an organization share.
 const OrganizationScope = ""
 
-// UnnamedRetention is how long runs are kept whose requests name no session. No later request can
+// UnnamedRetention is how long a run is kept if its request names no session. No later request can
 // continue the session of such a run.
 const UnnamedRetention = 30 * 24 * time.Hour
 

@@ -17,8 +17,8 @@ const (
 
 // leftovers contains the lanes of runs that were accepted but not dispatched, because their lanes
 // had no free slot. Usually such a run is dispatched when another run of its lane finishes. If the
-// last of these finished just before the run was accepted, no run is left to finish, so the lane
-// must be checked for free slots.
+// lane's last other run finished just before this run was accepted, no run of the lane is left to
+// finish. The lane must therefore be checked for free slots.
 type leftovers struct {
 	mu    sync.Mutex
 	lanes map[queuedb.Lane]bool

@@ -122,7 +122,7 @@ func (d *testEnv) park(runID, callID string) (notifyFinished func()) {
 	return func() { d.bus.Done(runID, d.inbox, nil) }
 }
 
-// read returns the run in the form that is read by requests that have not submitted it.
+// read returns the run as it is stored, which is what requests get that have not submitted it.
 func (d *testEnv) read(runID string) *Submitted {
 	d.Helper()
 	run, err := d.store.Runs.RunByID(d.Context(), d.org, "", runID)

@@ -135,8 +135,8 @@ func (g *Guide) Search(query string) []Result {
 	return out
 }
 
-// score returns a number that is the higher, the better a section matches the words. It returns 0
-// if the section lacks one of the words.
+// score returns how well a section matches the words, as a number. A better match has a higher
+// number. It returns 0 if the section lacks one of the words.
 func (s *section) score(words []string) int {
 	title, heading := strings.ToLower(s.page.Title), strings.ToLower(s.heading.Text)
 	total, inTitle, inHeading, inEither := 0, 0, 0, 0

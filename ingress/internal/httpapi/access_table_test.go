@@ -27,7 +27,7 @@ func (r *accessRow) raw() bool { return r.method == "POST" && r.path == "/api/fi
 // inPath reports whether the row's id is a part of the path.
 func (r *accessRow) inPath() bool { return strings.Contains(r.path, "/:id") }
 
-// attaches reports whether the row's id is that of an upload in a body.
+// attaches reports whether the row's id identifies an upload that the body attaches.
 func (r *accessRow) attaches() bool { return strings.Contains(r.body, `"$up"`) }
 
 // needsID reports whether the row cannot be tested with an empty id. In a path, an empty id would be

@@ -108,7 +108,7 @@ func TestSignupsAreBoundedByAddress(t *testing.T) {
 	send(victim, "/api/auth/accept", "application/json", `{"token":"`+token+`","password":"`+password+`"}`).want(t, "the invitation still holds", 201, "")
 }
 
-// The number of event streams of a client address is limited, also if a proxy reports the address.
+// The number of event streams of a client address is limited, even if a proxy reports the address.
 func TestStreamsAreBoundedByForwardedAddress(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

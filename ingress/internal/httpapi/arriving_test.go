@@ -199,7 +199,8 @@ func TestUploadsOccupyNoDatabaseConnection(t *testing.T) {
 	}
 }
 
-// pausingBody is a body that calls pause each time that a number of bytes (every) was read.
+// pausingBody is a body that calls pause repeatedly while it is read. The field every is the number
+// of bytes between two calls.
 type pausingBody struct {
 	from        io.Reader
 	every, read int

@@ -84,7 +84,8 @@ func refers(itemID string) string { return `{"type":"item_reference","id":"` + i
 // messageOf returns the message id of a run's answer.
 func messageOf(runID string) string { return "msg_" + id.Suffix(runID) }
 
-// A response continues the response that it names, even if another response continues the same one.
+// A response continues the response that it names, even if another response already continues that
+// response.
 func TestResponsesBranch(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -96,7 +96,8 @@ func (a *runEnv) fill(word string) *filledOrg {
 	return f
 }
 
-// attack sends random requests of the organization by for the resources of the organization on.
+// attack sends random requests for resources of one organization, with credentials of another. The
+// field on is the attacked organization, and by is the other one.
 type attack struct {
 	*runEnv
 	by, on  *filledOrg
@@ -131,7 +132,7 @@ func (a *runEnv) newAttack(by, on *filledOrg) *attack {
 		{by.member.cookie, by.memberKey, on.header},
 	}
 	for _, r := range accessTable {
-		if r.who != forAnyone && r.who != forLink && r.who != forSession { // these accept any credential, or end sessions that later requests need
+		if r.who != forAnyone && r.who != forLink && r.who != forSession { // these routes accept any credential, or end needed sessions
 			at.routes = append(at.routes, r)
 		}
 	}

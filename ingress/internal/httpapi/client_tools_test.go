@@ -147,8 +147,8 @@ func TestInvalidToolsOfTheClient(t *testing.T) {
 		want(t, "a visitor", 400, "invalid_request tools:invalid_value")
 }
 
-// callsWeather returns a function that gives a run the result of a worker: a call of a tool of the
-// client, after a call of a tool of the agent.
+// callsWeather returns a function that changes a run as a worker would: the run gets a call of one
+// of the agent's tools, and then a call of one of the client's tools.
 func callsWeather(runID string) func(*domain.Run) {
 	return func(run *domain.Run) {
 		run.Message, run.Output, run.FinishReason = new(""), &domain.Output{}, new(domain.FinishToolCalls)
@@ -316,7 +316,8 @@ func TestToolsAreInTheFingerprint(t *testing.T) {
 		"no tools":            `[]`,
 	}
 
-	// Tools are described as in Parley's own API, with # for the name of the schema's field.
+	// The descriptions of tools have the form of Parley's own API, except that # stands for the
+	// name of the schema's field.
 	native := func(tools string) string { return strings.ReplaceAll(tools, `"#"`, `"inputSchema"`) }
 	functions := func(tools, function string) string {
 		var list []map[string]json.RawMessage
@@ -359,7 +360,7 @@ func TestToolsAreInTheFingerprint(t *testing.T) {
 		}
 	}
 
-	// On /v1, the choice of a tool changes the work, too.
+	// On /v1, the field tool_choice is also part of the fingerprint.
 	body := `{"model":"` + agentID + `","messages":[{"role":"user","content":"m"}],"tools":` + functions(tools, `{"type":"function","function":{#}}`)
 	a.ok("POST", "/v1/chat/completions", body+`,"tool_choice":"required"}`, h.key, "Idempotency-Key: choice")
 	a.from("POST", "/v1/chat/completions", body+`,"tool_choice":"none"}`, h.key, "Idempotency-Key: choice").want(t, "another choice", 422, "idempotency_key_reused")

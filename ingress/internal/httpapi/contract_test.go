@@ -44,7 +44,7 @@ func TestEveryOperationIsLimited(t *testing.T) {
 		who := ada.auth
 		switch {
 		case o.ID == "runAutomation":
-			return // the requests count after the check for replays; see TestReplaysAreFreeWhenTheLimitIsReached
+			return // requests are counted only after the check for replays; see TestReplaysAreFreeWhenTheLimitIsReached
 		case o.ID == "openFileLink":
 			return // requests have no caller: see TestLinksToFiles
 		case o.ID == "receiveDelivery":
@@ -76,7 +76,7 @@ func TestEveryOperationWithoutDatabase(t *testing.T) {
 	})
 	each(func(o openapi.Operation, target, body string) {
 		if slices.Contains([]string{"runAutomation", "createCompletion", "createResponse", "createWidgetSession", "beginOidc", "finishOidc"}, o.ID) {
-			return // other tests cover these: three need a running dispatcher, one a page of a website, and two an OpenID provider
+			return // other tests cover these operations, which need a running dispatcher, a page of a website, or an OpenID provider
 		}
 		who := ada.auth
 		switch {
@@ -88,7 +88,7 @@ func TestEveryOperationWithoutDatabase(t *testing.T) {
 			who = key
 		}
 		switch o.ID {
-		case "getEvents", "getModelList", "createEmbeddings": // these use no database here; for calls of workers that fail, see TestFailedEmbeddings
+		case "getEvents", "getModelList", "createEmbeddings": // these use no database here; TestFailedEmbeddings covers failed calls of workers
 			w.do(o.Method, target, body, who).want(t, o.ID, 200, "")
 			return
 		}

@@ -14,20 +14,20 @@ type credential struct {
 	headers []string
 
 	refused string   // error on routes that check credentials, such as "401 unauthenticated"; "": none, the credential is valid
-	harmful bool     // whether it is malformed and therefore rejected even by routes that ignore credentials
+	harmful bool     // whether the credential is malformed, so that even routes that ignore credentials reject it
 	via     string   // kind of the credential if it is valid: "", login, org key, user key, demo
 	who     person   // the owner
 	testOrg *testOrg // organization in which the credential acts
 	role    domain.Role
 
 	demo      bool // the request has the demo header
-	elsewhere bool // whether the request names no organization or one without the caller; public routes ignore this
-	ambient   bool // whether it is a cookie or no credential at all, with which pages of other origins must not send writes
+	elsewhere bool // whether the request names no organization or one to which the caller does not belong; public routes ignore this
+	ambient   bool // whether there is only a cookie or no credential; pages of other origins must not send such a write
 	page      string
 }
 
-// plain returns headers that authenticate the same principal, but as if the request came from a
-// program and not from a page.
+// plain returns headers that authenticate the credential's principal in a request from a program. A
+// program sends a login token in a header and not in a cookie.
 func (c *credential) plain() []string {
 	if c.via == "login" {
 		return []string{c.who.auth, c.testOrg.header}

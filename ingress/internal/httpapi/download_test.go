@@ -32,7 +32,7 @@ func callerOwner(who domain.Caller) transfer.Owner {
 	return transfer.Owner{Organization: who.OrganizationID, Credential: who.Credential}
 }
 
-// broken is a content that cannot be read.
+// broken is the content of a file that cannot be read.
 type broken struct {
 	*bytes.Reader
 	seeks, reads error

@@ -25,8 +25,8 @@ func vectorOf(text string) []byte {
 	return binary.LittleEndian.AppendUint32(numbers, math.Float32bits(0.1))
 }
 
-// embedsLengths returns the reply of a worker to a request. It contains the vectors, made by
-// vectorOf, of the first texts, at most the given number.
+// embedsLengths returns the reply of a worker to a request. The reply contains the vectors of the
+// first texts, up to the given number. The vectors are those of vectorOf.
 func embedsLengths(body []byte, most int) []byte {
 	var asked contract.EmbedRequest
 	err := json.Unmarshal(body, &asked)

@@ -8,7 +8,7 @@ import (
 
 func TestAStreamOfChangesBeginsWithReady(t *testing.T) {
 	t.Parallel()
-	a := newRunEnv(t) // its event streams end instead of waiting for further events
+	a := newRunEnv(t) // the event streams of this environment end instead of waiting for further events
 	ada := a.signUp("ada@example.com")
 	got := a.do("GET", "/api/events", "", ada.auth).want(t, "a stream", 200, "")
 	if string(got.body) != "event: ready\ndata: {}\n\n" || got.header.Get("Content-Type") != httpx.ContentEvents || got.header.Get("Cache-Control") != "no-store" {

@@ -43,8 +43,8 @@ func (a *api) gate(r httpx.Route) gin.HandlerFunc {
 // admit checks a request in the documented order: credential, permission, rate limit, the query's
 // id, parameters, body. A request that fails an early check still counts against the rate limit.
 //
-// The resource named by the query's id is looked up only when another check, including those of the
-// handler, rejects the request; see [httpx.Fail].
+// The resource named by the query's id is looked up only if another check rejects the request,
+// including a check of the handler; see [httpx.Fail].
 func (a *api) admit(c *gin.Context, r *httpx.Route) error {
 	st := httpx.StateFor(c)
 	st.Large, st.LargeBodies = &a.large, &a.bodies

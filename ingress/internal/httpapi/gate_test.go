@@ -196,8 +196,8 @@ func untilNext(t *testing.T, a answer) int {
 	return n
 }
 
-// All credentials of a person together may send at most twice as many requests as a single one. So
-// may all keys of an organization. Other callers are not affected.
+// All credentials of a person together may send at most twice as many requests as a single
+// credential. The same applies to all keys of an organization. Other callers are not affected.
 func TestKeysDoNotMultiplyTheLimit(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)

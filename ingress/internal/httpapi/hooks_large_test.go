@@ -46,8 +46,8 @@ type brokenReader struct{}
 
 func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// junkBody is a body of arbitrary bytes. It adds the bytes that the service has read to held, and
-// records the highest value of held in atMost.
+// junkBody is a body of arbitrary bytes. It adds the number of bytes that the service reads to
+// held, and records the highest value of held in atMost.
 type junkBody struct {
 	left, read   int
 	held, atMost *atomic.Int64
@@ -145,7 +145,7 @@ func TestFirstDeliveriesDuringUnsignedFloods(t *testing.T) {
 	close(stop)
 	strangers.Wait()
 	// One of the two large deliveries may have found a free slot, so perhaps only one upload was
-	// cut.
+	// aborted.
 	if got := a.metric(t, `parley_uploads_cut_total{route="/api/hooks/receive/:id",sender="unverified"}`); got < 1 {
 		t.Errorf("%v unverified bodies are counted as cut", got)
 	}

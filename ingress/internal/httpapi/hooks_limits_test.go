@@ -12,8 +12,8 @@ import (
 	"parley/shared/domain"
 )
 
-// Deliveries that cannot start a run count against the rate limit. Those over the limit are not
-// logged.
+// Deliveries that cannot start a run count against the rate limit. Deliveries over the limit are
+// not logged.
 func TestFilteredDeliveriesCount(t *testing.T) {
 	t.Parallel()
 	a := runEnvOf(t, newTestEnv(t, ratelimit.Settings{Demo: 1, User: 50, System: 51, Widget: unlimited.Widget}))

@@ -83,8 +83,8 @@ func TestRejectedDeliveriesAreLogged(t *testing.T) {
 	}
 }
 
-// Strangers who know a hook's URL can add only a few entries to its log. These do not displace
-// other entries, such as those of a verified source that has become misconfigured.
+// Strangers who know a hook's URL can add only a few entries to its log. They do not displace
+// entries of other senders, such as those of a verified source that has become misconfigured.
 func TestStrangersDoNotFillTheLog(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -207,7 +207,7 @@ func TestReplaysAtAnotherIngress(t *testing.T) {
 	a := newRunEnv(t)
 	h := a.newTestOrg("red")
 	agentID, gone := a.newAgent(h), a.newAgent(h)
-	settings := ratelimit.Settings{Demo: 1, User: 2, System: 100} // a limit that replays whose keys this process has not cached do not reach
+	settings := ratelimit.Settings{Demo: 1, User: 2, System: 100} // replays do not reach the limit, although their keys are not cached
 	body := func(agent, key, message string) string {
 		return `{"target":"` + agent + `","input":{"message":"` + message + `"},"idempotencyKey":"` + key + `"}`
 	}

@@ -138,13 +138,13 @@ func TestResetPage(t *testing.T) {
 	token := w.do("POST", "/api/organizations/members?action=reset&id="+bea.id, "", ada.auth).want(t, "a link", 201, "").token(t)
 	w.do("GET", "/reset?token="+token, "").wantPage(t, "page", 200, "bea@example.com", token, `autocomplete="new-password"`)
 	for name, target := range map[string]string{"no token": "/reset", "unknown": "/reset?token=" + secrets.NewResetToken(), "half": "/reset?token=pr_x"} {
-		w.do("GET", target, "").wantPage(t, name, 404, "Ask for a new one")
+		w.do("GET", target, "").wantPage(t, name, 404, "Ask for a new link")
 	}
 	w.do("GET", "/reset?token="+token+"&zz=1", "").wantPage(t, "an unknown parameter", 400, "Zz is not a parameter")
 	w.form("/reset", url.Values{"token": {token}, "password": {"short"}}).wantPage(t, "short password", 400, "at least 8 characters", token)
 	w.form("/reset", url.Values{"token": {token}, "password": {newPassword}}, "Origin: null", "Sec-Fetch-Site: ").wantPage(t, "a sandboxed page", 403)
 	w.form("/reset", url.Values{"token": {token}, "password": {newPassword}}).wantSession(t, "setting")
-	w.form("/reset", url.Values{"token": {token}, "password": {newPassword}}).wantPage(t, "setting again", 404, "Ask for a new one")
+	w.form("/reset", url.Values{"token": {token}, "password": {newPassword}}).wantPage(t, "setting again", 404, "Ask for a new link")
 	w.do("POST", "/api/auth/login", `{"email":"bea@example.com","password":"`+newPassword+`"}`).want(t, "the new password", 200, "")
 	if a := w.do("GET", "/reset?token="+token, ""); a.header.Get("Referrer-Policy") != "same-origin" || !strings.Contains(a.header.Get("Content-Security-Policy"), "form-action 'self'") {
 		t.Errorf("headers %v", a.header)

@@ -216,8 +216,8 @@ var idKinds = map[string]idKind{
 		others: func(s *orgPair) string { return s.named(s.other.auth, s.home.header) },
 		gone:   (*orgPair).endedSession,
 	},
-	// Ids of sessions with a template, for queries that do not name the template. Admins may also
-	// read the sessions of others by them.
+	// Ids of sessions with a template, for queries that do not name the template. With such an id,
+	// admins may also read the sessions of other members.
 	"alone": {
 		prefix: "session",
 		own:    func(s *orgPair, c *credential) string { return s.named(c.plain()...) },
@@ -419,8 +419,8 @@ func (s *orgPair) ended(h *testOrg, headers ...string) string {
 	return runID
 }
 
-// testOrgOr returns the organization in which a credential acts. If it acts in none, the result is
-// other.
+// testOrgOr returns the organization in which a credential acts. If the credential acts in none,
+// the result is the parameter other.
 func (c *credential) testOrgOr(other *testOrg) *testOrg {
 	if c.testOrg == nil {
 		return other
@@ -523,9 +523,9 @@ func unknownID(prefix string) string {
 	return id.New(prefix)
 }
 
-// missingAt returns the missing ids with which a row is tested. It omits an empty id if the
-// row needs an id. Where the id is that of a model, it also omits ids of agents and
-// templates, which are models.
+// missingAt returns the missing ids with which a row is tested. It omits an empty id if the row
+// needs an id. If the row's id names a model, it also omits ids of agents and templates, because
+// each of them is a model.
 func (m *matrix) missingAt(r *accessRow) []target {
 	aModel := strings.HasPrefix(r.path, "/v1/models") || strings.HasPrefix(r.query, "model=") || strings.Contains(r.body, `"model":`)
 	return slices.DeleteFunc(slices.Clone(m.missing[r.kind()]), func(at target) bool {

@@ -151,7 +151,7 @@ func (a *runEnv) endAfter(runID, told string, change func(*domain.Run)) {
 	}
 	if err == nil {
 		_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Outcome{ending})
-		for range 5 { // a worker also repeats it, because a large result may exceed the statement timeout on a busy machine
+		for range 5 { // a worker also repeats the statement, because a large result may exceed the statement timeout on a busy machine
 			if err == nil || !pg.HasCode(err, "57014") {
 				break
 			}

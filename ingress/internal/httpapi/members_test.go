@@ -17,7 +17,8 @@ func (w *testEnv) add(p person, org, email string, role domain.Role) answer {
 	return w.do("POST", "/api/organizations/members", `{"email":"`+email+`","role":"`+string(role)+`"}`, p.auth, "X-Organization-Id: "+org)
 }
 
-// admit makes p a member: by sends an invitation, and p accepts it while logged in.
+// admit makes p a member: the person in the parameter by sends an invitation, and p accepts it
+// while logged in.
 func (w *testEnv) admit(by person, org string, p person, role domain.Role) {
 	w.t.Helper()
 	token := w.add(by, org, p.email, role).want(w.t, "inviting", 201, "").token(w.t)

@@ -188,8 +188,8 @@ func (a *runEnv) metric(t *testing.T, name string) float64 {
 }
 
 // Fourteen clients in different networks continuously send large bodies with wrong signatures to
-// their own hooks. All large signed deliveries to a victim's hook are accepted, although the body
-// of each of them arrives only after 14 more wrong ones.
+// their own hooks. All large signed deliveries to a victim's hook are accepted, although each of
+// them pauses within its body until 14 further deliveries with wrong signatures have arrived.
 func TestUnsignedFloodsDoNotBlockSignedDeliveries(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

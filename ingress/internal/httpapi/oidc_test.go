@@ -40,7 +40,7 @@ func newBrowser(t *testing.T, email string) *browser {
 	return b
 }
 
-// is sets the person who uses the browser, as the provider identifies the person.
+// is makes a person the user of the browser. The provider logs this person in.
 func (b *browser) is(subject, email string) {
 	b.p.set(func() {
 		b.p.claims = map[string]any{"sub": subject, "email": email, "email_verified": true, "name": "Grace"}

@@ -159,8 +159,8 @@ func TestLargeResultsOfAwaitedRunsAreCounted(t *testing.T) {
 	}
 }
 
-// If the run of a tool call expires while the call waits, the error says that it has expired, and
-// not that it was erased.
+// If the run of a tool call expires while the call waits, the error says that the run has expired,
+// and not that it was erased.
 func TestToolsSayThatTheirRunHasExpired(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)

@@ -151,8 +151,7 @@ func actionsElsewhere(all []httpx.Route, r httpx.Route) map[string]string {
 	return methods
 }
 
-// wantsPage reports whether a request is that of a browser for a page, and not for a path of the
-// API.
+// wantsPage reports whether a browser requests a page, and not a path of the API.
 func wantsPage(c *gin.Context) bool {
 	at := c.Request.URL.Path
 	return (c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead) &&
@@ -197,8 +196,8 @@ func (a *api) byAction(group []httpx.Route) gin.HandlerFunc {
 		actions[r.Action] = a.gate(r)
 	}
 
-	// The gate also checks requests with an unknown action, so that the credential is checked and
-	// the request counts.
+	// The gate also checks requests with an unknown action, so that their credentials are checked
+	// and they count against the rate limit.
 	unknown := group[0]
 	unknown.Role, unknown.Find, unknown.Open = domain.RoleMember, nil, true
 	unknown.Handle = func(c *gin.Context) {
@@ -227,9 +226,10 @@ func (a *api) byAction(group []httpx.Route) gin.HandlerFunc {
 	}
 }
 
-// noRoute returns the handler for requests without a route. It responds with the error answer, and
-// with the headers that show the caller's current rate limit. If the request has the demo header
-// but no valid credential, it counts against the demo limit and gets an error of the demo.
+// noRoute returns the handler for requests without a route. It responds with the error in the
+// parameter answer, and with the headers that show the caller's current rate limit. If the request
+// has the demo header but no valid credential, it counts against the demo limit and gets an error
+// of the demo.
 func (a *api) noRoute(answer *apierr.Error) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		ident, err := a.Auth.Resolve(c.Request, auth.NeedUser)

@@ -150,8 +150,8 @@ func TestLargeRunsAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:parallelt
 	whole()
 	one := allocated(whole)
 
-	// If several clients read at the same time, the requests succeed for which there is enough
-	// memory. No request waits until another client has read its response.
+	// If several clients read at the same time, as many requests succeed as there is memory for. No
+	// request waits until another client has read its response.
 	var readers sync.WaitGroup
 	var mu sync.Mutex
 	served := 0
@@ -215,8 +215,8 @@ func TestLargeRunsAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:parallelt
 	}
 }
 
-// If the log of a run grows while slow readers read it, they do not exceed their organization's
-// limit, and a reader in another organization gets its response.
+// If the log of a run grows while slow readers read the log, these readers do not exceed their
+// organization's limit. A reader in another organization gets its response.
 func TestSlowReadersOfAGrowingLogAreBounded(t *testing.T) { //nolint:paralleltest // measures the memory of the whole process
 	a := newWaitingRunEnv(t, unlimited)
 	const size, readers, share = 12 << 20, 12, 20 << 20

@@ -237,8 +237,8 @@ func TestEveryBodyIsReadStrictly(t *testing.T) {
 }
 
 // checkOpen checks the response to a body in another protocol's format. In such a response, an
-// error names the field, without a code for the problem. An unknown field is ignored. If it stands
-// for a misspelled required field, the required field is missing.
+// error names the field, without a code for the problem. An unknown field is ignored. If the body
+// has an unknown field instead of a required field, the error names the required field.
 func (r bodyRow) checkOpen(wrong, code string, got answer) {
 	r.t.Helper()
 	named := strings.HasPrefix(got.problems(r.t), "invalid_request ")

@@ -38,7 +38,8 @@ func (a *runEnv) tallied(user int) ratelimit.Settings {
 	return limits
 }
 
-// A request with an invalid body counts, because the service had to read the body.
+// A request with an invalid body counts against the rate limit, because the service had to read the
+// body.
 func TestRefusedBodiesOfOpenAICount(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -100,8 +100,8 @@ func (s *orgPair) visiting() []credential {
 }
 
 // visitorsOutcome returns the expected result of a widget token at a row of the access table. The
-// token is valid for public routes, for the chat of one agent, and for cancelling runs. No row is
-// for this agent.
+// token is valid for public routes, for the chat of one agent, and for cancelling runs. No row of
+// the table is for this agent.
 func (c *credential) visitorsOutcome(r *accessRow) string {
 	switch {
 	case c.refused != "":

@@ -94,8 +94,9 @@ func (p *Part) imageAddress() string {
 	return object.URL
 }
 
-// Members are the names of the members of a part that can contain its image or file. Data contains
-// base64 or a URL. URL and FileID are empty if the part has no such members.
+// Members contains the names of those members of a part that can contain the part's image or file.
+// The member Data contains base64 or a URL. URL and FileID are empty if the part has no such
+// members.
 type Members struct {
 	At                string // path of the part in the request
 	Data, URL, FileID string

@@ -113,7 +113,7 @@ type fileSearchItem struct {
 	Results []struct{} `json:"results"` // always null, because the annotations contain the results that the answer used
 }
 
-// mcpItem is a call of any other tool.
+// mcpItem is a call of a tool for which the protocol has no other type of item.
 type mcpItem struct {
 	itemHead
 	ServerLabel       string  `json:"server_label"`
@@ -166,8 +166,8 @@ const (
 // functionID returns the item id for a client's call.
 func functionID(callID string) string { return prefixFunction + strings.TrimPrefix(callID, prefixCall) }
 
-// callOfFunction returns the id of the client's call for an item id. It returns false if the id is
-// not that of a client's call.
+// callOfFunction returns the id of the client's call for an item id. It returns false if the item
+// id belongs to no client's call.
 func callOfFunction(itemID string) (callID string, ok bool) {
 	rest, ok := strings.CutPrefix(itemID, prefixFunction+"_")
 	return prefixCall + "_" + rest, ok
@@ -310,7 +310,7 @@ func failureText(output json.RawMessage) string {
 	return jsonText(output)
 }
 
-// foundBy returns the pages in the output of a search, or nil if the output is not that of a
+// foundBy returns the pages in the output of a search, or nil if the output does not come from a
 // search.
 func foundBy(output json.RawMessage) []searchSource {
 	var found struct {

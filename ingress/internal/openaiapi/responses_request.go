@@ -135,9 +135,9 @@ func ParseResponse(body *ResponseBody, wrong Wrong) ResponseAsk {
 	return ask
 }
 
-// Resolve replaces the references to answers with their texts. If the function answer returns keep
-// as false, the messages up to this answer are dropped, because the session already contains them
-// or they are too old.
+// Resolve replaces the references to answers with the texts that the function answer returns. If
+// answer returns false for keep, the messages up to that answer are dropped, because the session
+// already contains them or they are too old.
 func (ask *ResponseAsk) Resolve(answer func(runID string) (text string, keep bool)) {
 	said := make([]Said, 0, len(ask.said))
 	for _, s := range ask.said {

@@ -177,7 +177,7 @@ func newResponse(status string, response object) Response {
 	for media, content := range response.At("content").Members() {
 		out.Media = append(out.Media, media)
 		schema := content.At("schema")
-		// The schema of an error response is that of problems, restricted to certain codes.
+		// An error response has the schema of a problem, restricted to certain codes.
 		if constraint := schema.Objects("allOf"); len(constraint) == 2 {
 			out.Codes = append(out.Codes, constraint[1].At("properties", "code").Texts("enum")...)
 		} else if len(out.Type) == 0 && media != "text/event-stream" {

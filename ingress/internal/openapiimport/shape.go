@@ -142,16 +142,16 @@ func (p *pass) alternatives(list []any, into *shape) error {
 	return nil
 }
 
-// take adds the properties of another shape. how says whether the value of a property that both
-// have must match both schemas or one of them.
+// take adds the properties of another shape. If both shapes have a property, its two schemas are
+// combined as the parameter how specifies; see add.
 func (s *shape) take(other shape, how string) {
 	for _, name := range slices.Sorted(maps.Keys(other.properties)) {
 		s.add(name, other.properties[name], how)
 	}
 }
 
-// add adds a property. If the shape already has this property, how says how to combine the two
-// schemas.
+// add adds a property. If the shape already has this property, the two schemas are combined: if how
+// is allOf, a value must match both of them, and otherwise at least one of them.
 func (s *shape) add(name string, schema any, how string) {
 	old, known := s.properties[name]
 	switch {

@@ -24,7 +24,7 @@ type demoTier struct {
 	limit   int
 	now     func() time.Time
 	seed    maphash.Seed           // seed of the hash that assigns clients to the locks in turns
-	turns   [stripes]chan struct{} // locks; concurrent counts of a client would occupy connections while they wait for the client's row
+	turns   [stripes]chan struct{} // locks; without them, counts of a client would occupy connections while they wait for its row
 
 	mu     sync.Mutex
 	denied map[string]time.Time // clients whose requests are refused, each with the end of the refusal

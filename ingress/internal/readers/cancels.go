@@ -21,7 +21,7 @@ func (c *cancels) add(run *leftRun) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	// An organization is in turns if and only if it has a queue.
+	// The list turns contains exactly the organizations that have a queue.
 	org := run.OrganizationID
 	if len(c.queues[org]) == 0 {
 		c.turns = append(c.turns, org)

@@ -25,9 +25,9 @@ func (i *ingress) leaveOf(org, runID, shown string) {
 	r.End(ctx)
 }
 
-// While the bus is unreachable, the clients of one organization leave as many runs, or as long
-// texts, as a Watch accepts. The runs of another organization are still watched and later
-// cancelled.
+// While the bus is unreachable, the clients of one organization leave so many runs, or runs with
+// such long texts, that the Watch is full. The runs of another organization are still watched and
+// later cancelled.
 func TestOneOrganizationDoesNotUseUpTheWatch(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

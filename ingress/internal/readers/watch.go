@@ -168,8 +168,8 @@ func (w *Watch) add(run *leftRun) {
 }
 
 // above returns the run that the given run may replace when a limit is reached. It is the newest
-// run of the organization that uses the largest part of the limit. above returns nil if, with the
-// given run, its organization would use at least as much.
+// run of the organization that uses the largest part of the limit. above returns nil if the given
+// run's organization would then use at least as much.
 func (w *Watch) above(run *leftRun) (newest *leftRun) {
 	sizes, more := w.sizes, run.bytes()
 	if len(w.left) >= maxLeft {
@@ -299,9 +299,9 @@ func (w *Watch) save(ctx context.Context, run Run, text string) {
 	}
 }
 
-// Next reports that the run of a session's next message waits for the run named previous or, if
-// previous is empty, for all earlier runs of the session. Of the runs that it waits for, those
-// without a reader are cancelled immediately.
+// Next reports that the run of a session's next message waits for earlier runs of the session: for
+// the run named previous or, if previous is empty, for all of them. If such an earlier run has no
+// reader, it is cancelled immediately.
 func (w *Watch) Next(org, session, runID, previous string) {
 	w.sessionNext(org, session, waiting{runID, previous})
 	w.send(message{Session: []byte(session), Run: runID, Previous: previous, Org: org})
@@ -467,7 +467,7 @@ func (w *Watch) showed(runID, text string) {
 	}
 }
 
-// mark applies change to each of the given runs that this ingress watches.
+// mark calls the function change for each of the given runs that this ingress watches.
 func (w *Watch) mark(runIDs []string, change func(*leftRun)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -3,8 +3,9 @@ package realtime
 // moved maps the path of a field in the beta protocol to its path in the current protocol.
 type moved struct{ from, to string }
 
-// These lists contain fields of the beta protocol. These fields are rejected. If they were ignored,
-// the client would get a different session than it requested.
+// These lists contain the fields that exist only in the beta protocol. An event with such a field
+// is rejected. If the field were ignored, the client would get a different session than it
+// requested.
 var (
 	betaSession = []moved{
 		{"modalities", "output_modalities"},

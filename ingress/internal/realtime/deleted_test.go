@@ -68,7 +68,7 @@ func TestDeletedItemsDelayNothing(t *testing.T) {
 	for _, line := range []string{audioItem("mine", 200), deletion("mine"), audioItem("mine", 200)} {
 		r.do(line)
 	}
-	if !strings.Contains(r.lastLine(), `error.param="item.id"`) { // with the id of the deleted item, the worker would confuse the two
+	if !strings.Contains(r.lastLine(), `error.param="item.id"`) { // the worker still uses the id for the deleted item
 		t.Errorf("the name is free: %s", r.lastLine())
 	}
 	r.do(`client {"type":"response.create","response":{"instructions":"x"}}`)

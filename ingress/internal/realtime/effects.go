@@ -33,8 +33,9 @@ type Effects struct {
 	Close    *Close
 }
 
-// Event is an event for the client. If Answer is set, the event contains that many Samples of the
-// answer's audio. After the event was sent, the caller reports the audio with [Conversation.Sent].
+// Event is an event for the client. If Answer is set, the event contains audio of this answer, and
+// Samples is the number of samples. After the event was sent, the caller reports the audio with
+// [Conversation.Sent].
 type Event struct {
 	Body    []byte
 	Answer  string

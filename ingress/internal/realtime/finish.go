@@ -71,7 +71,7 @@ func (c *Conversation) finish(e *effects, now time.Time, s status) {
 		e.End = append(e.End, Ended{Answer: a.id, RunID: a.run})
 	}
 	c.now, c.before = nil, a
-	// The worker uses the voice of the session again.
+	// If the response had its own voice, make the worker use the voice of the session again.
 	if a.voice != "" {
 		c.configure(e)
 	}

@@ -165,7 +165,7 @@ func deleteItem(c *Conversation, e *effects, now time.Time, r *request) {
 	if it == nil {
 		return
 	}
-	// If it were deleted here, the stored session would still contain the item.
+	// If the item were deleted here, the stored session would still contain it.
 	if it.kept() {
 		c.refuse(e, r.id, codeInSession, "item_id",
 			"the item "+it.id+" is part of the session and cannot be deleted separately: DELETE /api/sessions erases the session")

@@ -119,7 +119,7 @@ func (l *items) find(id string) (int, *item) {
 }
 
 // place inserts an item and returns the id of the item before it. If the items then exceed a limit,
-// place drops the oldest ones, but never the item of now, which is the answer in progress.
+// place drops the oldest ones, except the item of the answer in progress (the parameter now).
 func (l *items) place(at int, it *item, now *answer) (previous *string) {
 	*l = slices.Insert(*l, at, it)
 	if at > 0 {

@@ -41,8 +41,8 @@ func (k *talk) newID(prefix string) string {
 	return fmt.Sprintf("%s_%d", prefix, k.ids)
 }
 
-// say queues the events with which the client speaks words. Each letter consists of 500 equal
-// samples, and there is silence before and after the words.
+// say queues the events with which the client speaks the given words. Each letter consists of 500
+// equal samples, and there is silence before and after the words.
 func (k *talk) say(words string) {
 	silence := make([]byte, 4000*bytesOf)
 	samples := slices.Clone(silence[:1000*bytesOf])

@@ -79,7 +79,7 @@ func speechStopped(c *Conversation, e *effects, now time.Time, r contract.VoiceR
 	}
 	c.active = now
 
-	// The worker may report a later position than that of the last received sample.
+	// The worker may report a position after the last received sample.
 	was := *in.speech
 	to := min(max(r.To, was.from), in.end)
 	in.speech, in.start = nil, max(in.start, to)
@@ -251,8 +251,8 @@ func configFailed(c *Conversation, e *effects, why contract.VoiceFailure) {
 	c.emit(e, "session.updated", sessionEvent{c.shown()})
 }
 
-// dropVoice removes the voice setting that is in use: that of the response or else of the session
-// or else of the agent.
+// dropVoice removes the voice setting that is in use: that of the response, otherwise that of the
+// session, and otherwise that of the agent.
 func dropVoice(c *Conversation) {
 	switch {
 	case c.now != nil && c.now.voice != "":

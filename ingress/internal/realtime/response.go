@@ -35,7 +35,7 @@ type answer struct {
 // status is the outcome of a response.
 type status struct {
 	name   string
-	reason string // why the response was cancelled or is incomplete; empty: it was not
+	reason string // why the response was cancelled or is incomplete; empty for any other outcome
 	err    *openaiapi.Error
 }
 
@@ -132,7 +132,8 @@ func (a *answer) message(s status) *item {
 	if a.text {
 		it.parts[0].kind = partOutputText
 	}
-	// The positions of citations refer to the complete text, so they are valid only for that.
+	// The positions of citations refer to the complete text, so they are valid only with the
+	// complete text.
 	if a.final != nil && s.name == statusCompleted {
 		it.parts[0].annotations = openaiapi.Annotations(a.final.Citations)
 	}

@@ -34,7 +34,7 @@ func (c *Conversation) next(e *effects, now time.Time) {
 		return
 	}
 	switch {
-	// A response that the client has requested is begun before the response to a detected turn.
+	// A response that the client has requested begins before the response to a detected turn.
 	case c.asked != nil:
 		asked := c.asked
 		c.asked = nil

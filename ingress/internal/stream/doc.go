@@ -1,8 +1,8 @@
 // Package stream follows the event logs of runs as they grow.
 //
-// PostgreSQL stores the events that workers have checkpointed. The bus carries the events published
-// since. A reader subscribes first and reads the log second, so no event falls between the two. It
-// orders the events by their ids:
+// PostgreSQL stores the events that workers have checkpointed. The bus carries the events that
+// workers have published since the last checkpoint. A reader subscribes first and reads the log
+// second, so no event falls between the two. It orders the events by their ids:
 //
 //	bus ──► Hub ──► each reader's buffer ──┐
 //	                                       ├─► Next: each event once, in order

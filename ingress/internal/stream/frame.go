@@ -7,7 +7,8 @@ import (
 // AppendFrame appends an event to b as a server-sent event. Live events and the events of stored
 // logs are both encoded by this function, so that their bytes are equal.
 func AppendFrame(b []byte, runID string, e domain.Event) []byte {
-	// When clients reconnect, they send this id in order to continue after the event.
+	// A client that reconnects sends the id of its last event, so that the stream continues after
+	// that event.
 	b = append(b, "id: "...)
 	b = e.ID.Append(b)
 	b = append(b, "\nevent: "...)

@@ -297,7 +297,7 @@ func TestTheLastEventIsReceivedWithTheNotice(t *testing.T) {
 		want(t, "running", next(t, r, time.Second), "0.1 1.1")
 		want(t, "running", next(t, missing, time.Second), "0.1 1.1")
 		run.deliver(bus.RunMessage{Events: run.nextEvent("a")})
-		missing.takeReceived() // a reader that has lost the event
+		missing.takeReceived() // simulates a reader that has lost the event
 		missing.position.last = domain.StartedID
 		want(t, "live", next(t, r, 0), "1.2")
 

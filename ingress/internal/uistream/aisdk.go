@@ -136,7 +136,8 @@ func sourceChunks(p cited) []any {
 		return []any{said}
 	}
 	source := chunk{Type: "source-url", SourceID: strconv.Itoa(c.ID), URL: c.URL, Title: c.Title}
-	// Documents have no public URL, so they are sent as documents.
+	// Documents have no public URL, so they are sent as sources of the type document and not as
+	// URLs.
 	if c.DocumentID != nil || c.URL == "" {
 		source.Type, source.URL, source.MediaType = "source-document", "", mediaType(c.Title)
 		if source.Title == "" {

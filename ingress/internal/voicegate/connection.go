@@ -276,7 +276,7 @@ func (c *connection) openLine(ctx context.Context, within time.Duration) {
 
 // reopen replaces a voice session that was lost, or whose worker is stopping.
 func (c *connection) reopen(ctx context.Context, now time.Time, leaving bool) {
-	// A worker that stops announces that, so its session does not count as lost.
+	// A worker announces that it stops, so the end of its session does not count as a loss.
 	c.line.leave()
 	if !leaving {
 		c.gate.metrics.lost.Inc()

@@ -6,8 +6,8 @@
 //
 // One goroutine owns a connection. It passes each input to the conversation (package realtime) and
 // performs the resulting effects. Other goroutines read, write, open voice sessions, and start and
-// follow runs. Each of them waits only for its own client, worker or database query. If that is
-// slow, it delays neither the owner nor other connections.
+// follow runs. Each of them waits only for its own client, worker or database query. If the client,
+// the worker or the query is slow, it delays neither the owner nor other connections.
 //
 // All queues are bounded. The gate stops reading from a client that sends faster than the worker
 // processes, or that has too many pending turns. It disconnects a client that does not read its

@@ -93,7 +93,7 @@ type Gate struct {
 
 	mu       sync.Mutex
 	open     int           // number of open connections
-	draining chan struct{} // closed when the gate drains: it rejects new connections, and silent ones end
+	draining chan struct{} // closed when the gate drains; new connections are then rejected, and silent connections end
 	cut      chan struct{} // closed when all connections must end
 	empty    chan struct{} // closed when the gate drains and no connection is left
 }

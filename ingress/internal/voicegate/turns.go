@@ -55,8 +55,8 @@ type turns struct {
 	followers sync.WaitGroup
 }
 
-// newTurns returns a queue without jobs. may is the maximum duration of a job. After over is
-// closed, it no longer sends news.
+// newTurns returns a queue without jobs. The parameter may is the maximum duration of a job. After
+// the channel over is closed, the queue sends no more news.
 func newTurns(runs Runs, log zerolog.Logger, may time.Duration, over <-chan struct{}) *turns {
 	return &turns{
 		runs: runs, log: log, may: may, news: make(chan news), did: make(chan struct{}, 1), over: over,

@@ -33,7 +33,7 @@ const (
 type condition struct {
 	piece
 	op     string
-	values []scalar // the values to compare with: one, or those of a list
+	values []scalar // the values to compare with: a single value, or the elements of a list
 	wanted bool     // operand of the operation "exists": whether the value must exist
 }
 
@@ -166,14 +166,14 @@ func (c *condition) holds(f *placeholderValues) bool {
 	return (simple && value.kind == 0) != c.wanted // the operation is "exists"
 }
 
-// contained reports whether a text contains the value of the condition as a part, or a list
-// contains it as an element.
+// contained reports whether a text contains the value of the condition as a part, or whether a list
+// contains the value as an element.
 func (c *condition) contained(f *placeholderValues, raw []byte) bool {
 	wanted := c.values[0]
 	switch {
 	case len(raw) == 0:
 		return false
-	// A text contains the value as a part.
+	// A text matches if it contains the value of the condition as a part.
 	case raw[0] == '"' && wanted.kind == 's':
 		return strings.Contains(c.textIn(f, raw), wanted.text)
 	case raw[0] != '[':

@@ -87,7 +87,7 @@ func Signed(h *domain.Hook, secret, deliveryID, event string, body []byte, now t
 		out.Header.Set(h.SignatureHeader, secret)
 	}
 
-	// Only for the sources hmac and token, users choose the header of the id.
+	// Users choose the header of the id only for the sources hmac and token.
 	if h.DeliveryIDHeader != "" && (h.Source == domain.HookHMAC || h.Source == domain.HookToken) {
 		out.Header.Set(h.DeliveryIDHeader, deliveryID)
 	}

@@ -29,7 +29,7 @@ const (
 	// The limit prevents a small delivery from becoming a large message.
 	ownText      = 128 << 10
 	maxPayload   = 8000    // maximum size of the whole payload as a value in the message, in bytes; the run's data may contain more of it
-	charBytes    = 12      // maximum size of a character in JSON, in bytes: that of two escapes
+	charBytes    = 12      // maximum size of a character in JSON, in bytes: two escapes of six bytes
 	escapeBytes  = 6       // maximum size of JSON for one byte of text, in bytes
 	maxCompacted = 4 << 20 // maximum number of bytes of an object or a list that are read
 	maxKeyValue  = 4096    // maximum size of a value in a key, in bytes; a larger value is hashed

@@ -12,7 +12,7 @@ export interface Citation {
   title: string;
   url: string;
   citedText: string;
-  /** The range of the supported text. Indexes count the Unicode code points in the answer. */
+  /** The part of the answer that the source supports. Indexes count Unicode code points. */
   startIndex: number;
   endIndex: number;
   documentId: string | null;
@@ -46,8 +46,8 @@ export interface MarkdownOptions<N> {
    */
   image?: (address: string) => string | null;
   /**
-   * Creates a code block. If open is true, more code follows. If code is missing or returns null,
-   * the block consists of pre and code.
+   * Creates a code block. If open is true, more code follows. If this function is missing or
+   * returns null, the block consists of pre and code.
    */
   code?: (text: string, language: string, open: boolean) => N | null;
   /**
@@ -60,7 +60,7 @@ export interface MarkdownOptions<N> {
 type List = Extract<Block, { type: "list" }>;
 type Table = Extract<Block, { type: "table" }>;
 
-/** The maximum nesting depth of spans. Deeper ones are rendered without their marks. */
+/** The maximum nesting depth of spans. Deeper spans are rendered without their marks. */
 const deepest = 12;
 
 /**
@@ -348,8 +348,8 @@ export class Growing<N> {
   }
 
   /**
-   * Renders the unfinished part again from its start, because its items have turned into
-   * paragraphs.
+   * Renders the unfinished part again from its start, because its list has become loose: its items
+   * now contain paragraphs.
    */
   private again({ begin, seen }: Part<N>, open: boolean): N[] {
     this.part = null;

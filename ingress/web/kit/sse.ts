@@ -1,5 +1,5 @@
 // Server-sent events over fetch. Unlike EventSource, this module supports methods, headers and
-// bodies, and reconnects after the last event.
+// bodies. After a lost connection, it continues after the last event.
 import { connectionLost, responded, unreachable } from "./texts";
 
 /** An event. Its name is "message" if the stream does not name the event. */
@@ -27,7 +27,7 @@ export class StreamProblem extends Error {
 
 export interface StreamOptions {
   method?: "GET" | "POST";
-  /** The options of the request. A function is called for every connection. */
+  /** The options of the request. If headers is a function, it is called for each connection. */
   headers?: Record<string, string> | (() => Record<string, string> | Promise<Record<string, string>>);
   body?: string;
   credentials?: RequestCredentials;

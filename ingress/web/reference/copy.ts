@@ -11,7 +11,10 @@ for (const code of document.querySelectorAll<HTMLElement>("pre > code")) {
   box.append(block, copyButton(code));
 }
 
-/** Returns a button that copies the text of an element. If the browser blocks that, it selects the text. */
+/**
+ * Returns a button that copies the text of an element. If the browser blocks copying, the button
+ * selects the text.
+ */
 function copyButton(code: HTMLElement): HTMLButtonElement {
   const button = document.createElement("button");
   button.type = "button";

@@ -21,8 +21,8 @@ export class Answer {
   }
 
   /**
-   * Shows the text so far. If open is true, more text follows. A note explains an incomplete
-   * answer.
+   * Shows the text so far. If open is true, more text follows. A note, if not empty, explains why
+   * the answer is incomplete.
    */
   show(text: string, citations: Citation[], open: boolean, note = ""): void {
     try {

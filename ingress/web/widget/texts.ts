@@ -96,8 +96,8 @@ export type Text = keyof typeof table;
 /** The texts in one language. */
 export class Texts {
   /**
-   * The language of the texts. This is the requested language if the widget has its texts, and
-   * otherwise English.
+   * The language of the texts: the requested language if the widget has texts in it, and otherwise
+   * English.
    */
   readonly language: (typeof languages)[number];
   /** The accessible names of the parts of an answer, in this language. */
@@ -127,7 +127,7 @@ export class Texts {
     return this.fill(table[text], ...values);
   }
 
-  /** Returns a text of another table with its values filled in, in the same way as say. */
+  /** Returns a text of another table with its values filled in, as the function say does. */
   fill(row: Row, ...values: (string | number)[]): string {
     const found = row[languages.indexOf(this.language)]!;
     const one = () => new Intl.PluralRules(this.locale).select(Number(values[0])) === "one";

@@ -54,7 +54,7 @@ const download = await client.containers.files.content.retrieve(cited.file_id, {
 assert.equal(await download.text(), "a,b\n1,2\n");
 assert.equal(await open(cited.url), "a,b\n1,2\n");
 
-// Erasing the session ends the link.
+// After the session has been erased, the link no longer works.
 await api("DELETE", `/api/sessions?id=sources-1&agentId=${AGENT_ID}`);
 assert.equal((await fetch(cited.url)).status, 404);
 

@@ -44,7 +44,7 @@ await assert.rejects(openai.chat.completions.create({ ...invalid, response_forma
   return error instanceof OpenAI.BadRequestError && error.param === "response_format.json_schema.schema";
 });
 
-// With tools, values are cited.
+// If the agent has tools, the values in its answer are cited.
 const Days = z.object({ days: z.number().int() });
 const cited = await openai.chat.completions.parse({
   model: KNOWS_ID, messages: [{ role: "user", content: process.env.QUESTION }], response_format: zodResponseFormat(Days, "days"),

@@ -54,9 +54,9 @@ type Part struct {
 	excused   bool   // whether the part may end without a kill
 	meanwhile func() // called while the part is down after a kill
 	starts    int
-	failed    int // number of failed starts, including those that ended before the part was ready
+	failed    int // number of failed starts, including starts after which the part ended before it was ready
 	lastFail  string
-	ended     []string // descriptions of the times that the part ended unexpectedly after it was ready
+	ended     []string // descriptions of unexpected ends after the part was ready
 }
 
 // Extra contains changes that apply to the next starts of a part.

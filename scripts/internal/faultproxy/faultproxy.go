@@ -310,7 +310,7 @@ func deliver(w http.ResponseWriter, answer *http.Response, made cut, strikes fun
 		case errors.Is(err, io.EOF):
 			return false
 		case err != nil:
-			broken(fmt.Errorf("after %d bytes: %w", passed+n, err))
+			broken(fmt.Errorf("the connection broke after %d bytes: %w", passed+n, err))
 			hangUp(w, false) // the service broke off the response, so the proxy breaks it off, too
 			return false
 		}

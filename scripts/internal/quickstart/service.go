@@ -28,7 +28,7 @@ type Service struct {
 
 // Start starts `parley up` with additional environment variables, and returns when it is ready. Its
 // output is in the file "output" of the directory dir, and its data in the directory "data". The
-// service outlives the test. If Start returns an error, the service must be stopped, too.
+// service outlives the test. The service must be stopped even if Start returns an error.
 func Start(t *testing.T, program, dir string, environment ...string) (*Service, error) {
 	t.Helper()
 	s := &Service{output: filepath.Join(dir, "output")}

@@ -16,8 +16,8 @@ const path = "/api/notifications";
 const messages = "/api/notifications/messages";
 
 /**
- * The organization's endpoints, to which the service sends events, and these messages. Only for
- * admins.
+ * The endpoints that receive the organization's events, and the messages that were sent to them.
+ * Only admins may use them.
  */
 export class Notifications {
   readonly #transport: Transport;

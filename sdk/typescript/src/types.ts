@@ -3108,8 +3108,8 @@ export type ErrorCode =
    */
   | "version_conflict"
   /**
-   * Such a resource already exists, a limit is reached, the resource is being deleted, or the hook
-   * is disabled. `detail` says which.
+   * The resource already exists or is being deleted, a limit is reached, or the hook is disabled.
+   * `detail` says which.
    */
   | "conflict"
   /** An account with this email address already exists. */

@@ -64,7 +64,7 @@ func Start(config Config) (*Server, error) {
 	}
 
 	// Two servers with the same files would destroy the files. nats-server itself does not prevent
-	// that, so the lock does.
+	// that, so this package locks the directory.
 	lock, err := lifecycle.LockFile(filepath.Join(config.Dir, "server.lock"))
 	if errors.Is(err, lifecycle.ErrLocked) {
 		return nil, fmt.Errorf("%w: %w", ErrInUse, err)

@@ -167,8 +167,9 @@ func actAs(ctx context.Context, tx *sqlx.Tx, userID string) error {
 }
 
 // displace takes an email address away from the locked account that has it. The new holder has
-// proven the address or has an invitation link for it. It returns email_taken if the account has
-// proven the address. The account's links become void, except reset links created by the operator.
+// proven the address or has an invitation link for it. displace returns email_taken if the account
+// has proven the address. The account's links become void, except reset links created by the
+// operator.
 func displace(ctx context.Context, tx *sqlx.Tx, holder userRow) error {
 	// The account has proven its address, so the address cannot be taken away from it.
 	if holder.Proven {

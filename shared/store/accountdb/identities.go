@@ -86,7 +86,7 @@ func userForIdentity( //nolint:cyclop // one step after the other, each of which
 		return "", "", err
 	}
 
-	// An identity can only be linked if the login session is still open.
+	// An identity can be linked only if the login session is still open.
 	linked, err := hasAddress(ctx, tx, loggedIn, identity.Email)
 	if err == nil && linked && loginID != "" {
 		err = holdLogin(ctx, tx, loggedIn, loginID)
@@ -151,7 +151,7 @@ func mayTakeOver(holder userRow, confirmed bool) error {
 	case !confirmed:
 		return apierr.Wrap(apierr.EmailTaken, ErrMayTakeOver,
 			"an account with this email address already exists: log in to it first to link the two; "+
-				"or begin again with takeover=1 for an account of your own, if that one is not yours")
+				"or begin again with takeover=1 to get an account of your own, if the existing account is not yours")
 	}
 	return nil
 }

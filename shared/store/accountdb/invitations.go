@@ -200,8 +200,8 @@ func holdsAddress(ctx context.Context, tx *sqlx.Tx, userID string) error {
 
 // AnswerInvitation accepts or declines an invitation to a user's email address, and deletes the
 // invitation. If accept is true, the user becomes a member. loginID is the user's login session,
-// which must not have ended. It returns not_found if the invitation is for another address, and
-// permission_denied unless the address is proven.
+// which must not have ended. AnswerInvitation returns not_found if the invitation is for another
+// address, and permission_denied unless the address is proven.
 func (s *Organizations) AnswerInvitation(ctx context.Context, userID, loginID, invitationID string, accept bool) (OwnInvitation, error) {
 	var row ownInvitationRow
 	err := s.db.WithinUser(ctx, "", userID, func(tx *sqlx.Tx) error {
@@ -283,8 +283,8 @@ func spendInvitation(ctx context.Context, tx *sqlx.Tx, where string, arg any) (d
 	return role, wrap("spending invitation", err)
 }
 
-// join adds the user to the inviting organization and logs the user in. The account in the result
-// names that organization.
+// join adds the user to the inviting organization and logs the user in. The returned Account has
+// that organization.
 func join(ctx context.Context, tx *sqlx.Tx, invited domain.Invitation, userID string, login NewLogin) (Account, error) {
 	if err := addMembership(ctx, tx, invited.OrganizationID, userID, invited.Role); err != nil {
 		return Account{}, err

@@ -139,8 +139,8 @@ func (s *Organizations) Keys(ctx context.Context, f KeyFilter, limit int) ([]dom
 }
 
 // RevokeKey revokes a key of the actor's organization or user. A key of the organization requires
-// the admin role (permission_denied). For any other key, it returns not_found. Links and
-// invitations that were created with the key become void, too.
+// the admin role (permission_denied). If neither has the key, RevokeKey returns not_found. Links
+// and invitations that were created with the key become void, too.
 func (s *Organizations) RevokeKey(ctx context.Context, actor Actor, keyID string) error {
 	return withinActor(ctx, s.db, actor, func(tx *sqlx.Tx) error {
 		if _, err := lockKey(ctx, tx, actor, keyID); err != nil {

@@ -1,5 +1,4 @@
-// Package agentdb stores agents with their versions, their templates, and the settings
-// of their widgets.
+// Package agentdb stores agents with their versions, templates, and the settings of widgets.
 package agentdb
 
 import (

@@ -71,9 +71,9 @@ func (s *Store) AddUpload(ctx context.Context, org string, u NewUpload, maximum 
 	return nil
 }
 
-// reserveRows returns ErrFilesFull if the organization's files exceed maximum bytes, or would
-// exceed them with rows more files. The contents of the new files are already stored and therefore
-// already counted. See reserveFiles.
+// reserveRows returns ErrFilesFull if the organization's files exceed maximum bytes, or would do so
+// with rows more files. The contents of the new files are already stored and therefore already
+// counted. See reserveFiles.
 func reserveRows(ctx context.Context, tx *sqlx.Tx, org string, rows int, maximum int64) error {
 	if maximum == 0 {
 		return nil
@@ -91,8 +91,8 @@ func reserveRows(ctx context.Context, tx *sqlx.Tx, org string, rows int, maximum
 	return nil
 }
 
-// filesCost is the SQL expression for the bytes that count for an organization's quota of files. $2
-// is the cost of a row.
+// filesCost is the SQL expression for the bytes that count towards an organization's quota of
+// files. $2 is the cost of a row.
 const filesCost = `SELECT (SELECT coalesce(sum(bytes), 0)::bigint FROM blobs WHERE org_id = $1)
 	- (SELECT coalesce(sum(d.bytes), 0)::bigint FROM (SELECT DISTINCT ON (hash) bytes FROM documents
 	  WHERE org_id = $1 AND hash IS NOT NULL ORDER BY hash) d)
@@ -108,7 +108,7 @@ type Attachable struct {
 	AgentID   string // for an upload by a widget's visitor: the only agent to which it may be sent
 }
 
-// attachableRow is a row of Attachable.
+// attachableRow is the database row from which an Attachable is made.
 type attachableRow struct {
 	fileRow
 
@@ -203,7 +203,7 @@ type StoredAttachment struct {
 // PreparedText is the value of StoredAttachment.Prepared for a document whose text was read.
 const PreparedText = "text"
 
-// storedRow is a row of StoredAttachment.
+// storedRow is the database row from which a StoredAttachment is made.
 type storedRow struct {
 	fileRow
 

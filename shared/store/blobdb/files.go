@@ -24,9 +24,9 @@ import (
 var ErrFilesFull = errors.New("file quota of the session or organization exceeded")
 
 const (
-	// fileCost is a number of bytes. It is added to the content's size when a file is counted
-	// against the quota. It is roughly the size of the file's database rows. It also applies to
-	// empty files, shared blobs and removed names.
+	// fileCost is the number of bytes that is added to the size of a file's content when the file
+	// is counted against the quota. It is roughly the size of the file's database rows. It also
+	// applies to empty files, shared blobs and removed names.
 	fileCost = 4096
 	// maxNames is the maximum number of names in a session's folder.
 	maxNames = 1000

@@ -253,7 +253,7 @@ func (s *Store) renameSealed(ctx context.Context, org string, name []byte, to Up
 	})
 }
 
-// resealChunk copies a chunk from the blob name to the blob to, sealed for its new name.
+// resealChunk copies a chunk of the blob name to the blob named to, and seals it for its new name.
 func (s *Store) resealChunk(ctx context.Context, org string, name, to []byte, n int) error {
 	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		var found struct {

@@ -124,8 +124,8 @@ type Lacking struct {
 
 // Reserve reserves amounts in all budgets that cover the run, and returns the number of these
 // budgets. If a budget has too little room, Reserve reserves nothing and returns that budget. Among
-// several such budgets, it prefers one that would have too little room even without the holds of
-// other calls. If Reserve returns a hold, the caller must settle it.
+// several such budgets, it prefers one that would have too little room even without the
+// reservations of other calls. If Reserve reserved amounts, the caller must call Settle.
 func (s *Store) Reserve(ctx context.Context, h Hold) (budgets int, lacking *Lacking, err error) {
 	return s.reserve(ctx, h.OrganizationID, h.Amounts, `reserve_budgets($1, $4, $5, $6, $2, $3)`, h.RunID, h.Fence, h.ID)
 }
@@ -183,9 +183,9 @@ func (s *Store) reserve(
 	return len(held), lacking, nil
 }
 
-// Settle ends a hold of a run and adds the amounts that the call used to the budgets' counts. It
-// does not change a hold that the sweeper has already settled. Budgets that were created after the
-// hold also count the call.
+// Settle ends a run's reservation, and adds the amounts that the call used to the counts of the
+// budgets. It does not change a reservation that the sweeper has already ended. Budgets that were
+// created after the reservation also count the call.
 //
 // If nothing was reserved, holdID is empty. Then only budgets that were created since the call's
 // start count the call, and a repeated Settle counts it again.
@@ -202,12 +202,12 @@ func (s *Store) Settle(ctx context.Context, held lease.Held, holdID string, used
 	return nil
 }
 
-// minLostHoldAge is the minimum age of a hold before the sweeper checks whether its attempt is
-// still running. Before that age, the worker may still settle the hold.
+// minLostHoldAge is the minimum age of a reservation before the sweeper checks whether its attempt
+// is still running. Before that age, the worker may still end the reservation.
 const minLostHoldAge = time.Minute
 
-// SettleLost settles up to limit holds of attempts that have ended, and returns the number of
-// settled holds. The reserved amounts count as used.
+// SettleLost ends up to limit reservations of attempts that have ended, and returns the number of
+// these reservations. The reserved amounts count as used.
 func (s *Store) SettleLost(ctx context.Context, limit int) (n int, err error) {
 	if err := s.db.GetContext(ctx, &n, `SELECT settle_lost_budgets($1, $2)`, limit, pg.Interval(minLostHoldAge)); err != nil {
 		return 0, fmt.Errorf("settling the holds of lost attempts: %w", err)

@@ -47,7 +47,7 @@ func (row effectRow) effect() domain.Effect {
 // check by 2 s.
 const maxCheckAge = 3 * time.Second
 
-var errLateCheck = errors.New("the check took too long; the worker may have been given up meanwhile")
+var errLateCheck = errors.New("the check took too long; another worker may have taken over the run meanwhile")
 
 // PrepareEffect inserts a call into the effect ledger. The effect is ready to be sent, or waits
 // for a person's decision if ask is true. If an earlier attempt has inserted the call,

@@ -57,7 +57,7 @@ func countFitting[T any](rows []T, size func(T) int) int {
 	return len(rows)
 }
 
-// Finished is the result of saving outcomes. If a run is in none of the first three maps, its
+// Finished is the result of saving outcomes. If a run is in none of Saved, Rejected and Failed, its
 // worker no longer holds the run, and nothing was written for it.
 type Finished struct {
 	Saved    map[string]bool    // by run id
@@ -198,8 +198,8 @@ func (f *Finished) add(part Finished) {
 	}
 }
 
-// finish calls run with statements that write about MaxBatchBytes each, until all outcomes are
-// saved.
+// finish saves the outcomes. It calls the function run with statements that write about
+// MaxBatchBytes each.
 func finish(endings []Outcome, run func(dest any, query string, args ...any) error) (Finished, error) {
 	out := newFinished()
 	for len(endings) > 0 {

@@ -27,7 +27,8 @@ func noteEnd(source, status, code, message string) string {
 
 // putBackNote returns the status, code and message to record for an attempt that was requeued.
 func putBackNote(cause *domain.RunError) (status domain.SpanStatus, code *string, message string) {
-	// Without a cause, the worker released the run for a reason of its process, such as a shutdown.
+	// Without a cause, the worker released the run for a reason that concerns the process, such as
+	// a shutdown.
 	if cause == nil {
 		return domain.SpanLost, nil, rundb.EndedBack
 	}
@@ -126,7 +127,7 @@ func (s *Store) NoteRefusal(ctx context.Context, held lease.Held, refusal domain
 // code.
 type Failures struct {
 	All     int `db:"all_failures"`
-	Refused int `db:"refused"` // number of those in which a model provider responded with an error
+	Refused int `db:"refused"` // number of these attempts in which a model provider responded with an error
 }
 
 // FailedSinceStep counts the attempts that have failed with the code since the last recorded step.

@@ -130,7 +130,7 @@ func (s *Store) withLocked(ctx context.Context, org, id string, f func(*sqlx.Tx)
 // readerSession is a session with runs that got text from a document.
 type readerSession struct {
 	Ref   int64 `db:"session_ref"`
-	First int   `db:"first"` // the number of the first such run
+	First int   `db:"first"` // the number of the first run that got text from the document
 	Last  int   `db:"last"`  // the number of the session's newest run
 }
 

@@ -120,8 +120,8 @@ func (c *TermCounts) frequent(maximum int) (terms []string, counts []int64, all 
 }
 
 // countTerms returns a transaction step that adds a finished document's terms to the counts of its
-// organization. All such transactions first lock the same row with a separate statement, so that
-// the following statement sees the changes of earlier transactions.
+// organization. All such transactions first lock the organization's row with an empty term, in a
+// separate statement, so that the following statement sees the changes of earlier transactions.
 func (s *Store) countTerms(ctx context.Context, held LeasedDocument, of *TermCounts) func(*sqlx.Tx) error {
 	terms, counts, all := of.frequent(s.countedTerms)
 	return func(tx *sqlx.Tx) error {
@@ -165,8 +165,9 @@ func uncountTerms(ctx context.Context, tx *sqlx.Tx, org, document string) (more 
 		return false, fmt.Errorf("uncounting terms: %w", err)
 	}
 
-	// Each transaction that changes the counts first locks this row with a separate statement. The
-	// next statement then sees the changes of earlier transactions.
+	// Each transaction that changes the counts first locks the organization's row with an empty
+	// term, in a separate statement. The next statement then sees the changes of earlier
+	// transactions.
 	if _, err := tx.ExecContext(ctx, `SELECT FROM knowledge_terms WHERE org_id = $1 AND term = '' FOR UPDATE`, org); err != nil {
 		return false, fmt.Errorf("uncounting terms: %w", err)
 	}

@@ -34,8 +34,8 @@ ON CONFLICT (address) DO UPDATE SET (hits, allowed) = (
 RETURNING allowed, cardinality(hits) AS used,
   extract(epoch FROM hits[greatest(1, cardinality(hits) - $2 + 1)] + CAST($3 AS interval) - clock_timestamp()) AS reset`
 
-// CountDemo counts one request of the demo client at address against limit requests in any
-// sliding window. Requests beyond the limit are rejected and not counted.
+// CountDemo counts one request of the demo client at address. In any period as long as window, it
+// allows at most limit requests. Requests beyond the limit are rejected and not counted.
 func (s *Store) CountDemo(ctx context.Context, address string, limit int, window time.Duration) (DemoVerdict, error) {
 	var row struct {
 		Allowed bool    `db:"allowed"`

@@ -223,9 +223,9 @@ type Attempt struct {
 }
 
 // SettleNotification records the result of an attempt. If the endpoint wants no more notifications
-// or has failed for too long, it disables the endpoint and returns true. If the worker no longer
-// holds the notification, it writes nothing. If the run's retention ends before the next attempt,
-// the notification fails and is not retried.
+// or has failed for too long, SettleNotification disables the endpoint and returns true. If the
+// worker no longer holds the notification, it writes nothing. If the run's retention ends before
+// the next attempt, the notification fails and is not retried.
 func (s *Store) SettleNotification(ctx context.Context, held LeasedNotification, a Attempt) (disabled bool, err error) {
 	err = s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
 		disabled = false
@@ -273,7 +273,7 @@ func noteSuccess(ctx context.Context, tx *sqlx.Tx, held LeasedNotification) erro
 }
 
 // noteFailure counts a failed attempt to send to an endpoint. If the endpoint has failed for too
-// long or wants no more notifications, it disables the endpoint and returns true.
+// long or wants no more notifications, noteFailure disables the endpoint and returns true.
 func noteFailure(ctx context.Context, tx *sqlx.Tx, held LeasedNotification, a Attempt) (disabled bool, err error) {
 	reason := "Every attempt in the last 24 hours failed. The last error: " + a.Error
 	// The endpoint has responded that it wants no more notifications, so the count of failures does

@@ -34,15 +34,15 @@ type Pinned struct {
 // NewPinned returns a Pinned that takes its connection from db.
 func NewPinned(db *DB) *Pinned { return &Pinned{db: db} }
 
-// MetLocked records that a batch has run into a locked row.
+// MetLocked records that a batch has found a locked row.
 func (p *Pinned) MetLocked() {
 	p.skipping.Lock()
 	defer p.skipping.Unlock()
 	p.skipsUntil = time.Now().Add(skipDuration)
 }
 
-// SkipsLocked reports whether a batch has recently run into a locked row. The next batch may run
-// into the same row and should not wait for it.
+// SkipsLocked reports whether a batch has recently found a locked row. The next batch may need the
+// same row and should not wait for it.
 func (p *Pinned) SkipsLocked() bool {
 	p.skipping.Lock()
 	defer p.skipping.Unlock()

@@ -31,8 +31,8 @@ var stopSignals = []stopSignal{
 // much longer than a poll.
 const pollInterval = 5 * time.Millisecond
 
-// clusterName identifies the processes of this data directory. No two existing directories have
-// the same device and inode, and a copy has a different inode.
+// clusterName returns a name that identifies the processes of this data directory. No two existing
+// directories have the same device and inode, and a copy has a different inode.
 func clusterName(data string) (string, error) {
 	info, err := os.Stat(data)
 	if err != nil {
@@ -93,8 +93,8 @@ func takeOver(ctx context.Context, dir string, ways []stopSignal, warn func(pids
 	return nil, fmt.Errorf("%w: an unknown PostgreSQL process uses %s", ErrInUse, filepath.Join(dir, "server.lock"))
 }
 
-// poll calls done repeatedly until done returns true or an error, the duration patience has passed,
-// or the context ends.
+// poll calls the function done repeatedly. It stops when the function returns true or an error,
+// when the duration patience has passed, or when the context ends.
 func poll(ctx context.Context, patience time.Duration, done func() (bool, error)) (bool, error) {
 	over := time.NewTimer(patience)
 	defer over.Stop()
@@ -166,8 +166,8 @@ func orphanPostmaster(data string) int {
 func serves(pid int, name string) bool {
 	line := commandLine(pid)
 
-	// The command line of a postmaster contains its arguments, and that of a backend its title.
-	// Both contain the cluster name.
+	// The command line of a postmaster consists of its arguments. The command line of a backend is
+	// its process title. Both contain the cluster name.
 	program, _, _ := strings.Cut(line, " -D ")
 	postmaster := filepath.Base(program) == "postgres"
 	backend := strings.HasPrefix(line, "postgres: ") // a process title, which contains the name

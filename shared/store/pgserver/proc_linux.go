@@ -29,7 +29,7 @@ func commandLine(pid int) string {
 func processIDs() []int {
 	names, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
-		return nil // a malformed pattern; this one is constant
+		return nil // never happens: Glob fails only for malformed patterns, and this one is valid
 	}
 	var pids []int
 	for _, name := range names {

@@ -43,7 +43,7 @@ type Server struct {
 	cluster     cluster
 	supervision *lifecycle.Lock
 	log         *logFile
-	record      string // file that contains the path of the temporary directory with the short socket path
+	record      string // file that contains the path of the link through which clients reach the socket, if there is such a link
 	socket      string // directory in which clients find the socket
 	password    string // set only if the server has a port
 	child       *lifecycle.Child
@@ -227,7 +227,7 @@ func (s *Server) release() error {
 }
 
 // Stop ends the server by a fast shutdown, which rolls back open transactions. If ctx ends, or
-// after 15 s, it uses harder signals and returns an error, although no committed data is lost. A
+// after 15 s, it sends stronger signals and returns an error, although no committed data is lost. A
 // concurrent second Stop also waits until the server has ended.
 func (s *Server) Stop(ctx context.Context) error {
 	s.stopping.Store(true)

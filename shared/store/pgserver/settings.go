@@ -26,8 +26,8 @@ var defaults = map[string]string{
 	"timezone":                            "UTC",
 	"log_timezone":                        "UTC",
 	"lc_messages":                         "C",
-	// The log must not contain organizations' data, which is quoted by statements, error messages
-	// and details. The client gets the errors of its statements and logs them.
+	// The log must not contain the data of organizations, which occurs in statements, error
+	// messages and details. The client gets the errors of its statements and logs them.
 	"log_min_messages":        "log",
 	"log_min_error_statement": "panic",
 	"log_error_verbosity":     "terse",

@@ -14,8 +14,8 @@ const socketPort = 5432
 // longestSocket is the maximum length in bytes of a unix socket path that all systems support.
 const longestSocket = 103
 
-// recordName is the file next to the data that contains the socket's directory, if that is not
-// the data directory.
+// recordName is the name of a file next to the data. The file contains the path of the socket's
+// directory, if that is not the data directory.
 const recordName = "socket"
 
 // shortcutPrefix is the prefix of the names of the temporary directories that contain the link to a
@@ -40,10 +40,11 @@ func RunningDSN(dir, database string) (string, error) {
 	return socketURL(socket, socketPort, database), nil
 }
 
-// makeShortcut returns a directory through which clients reach the socket in the directory data. It
-// is data itself, unless its path is too long for a socket address. In that case, it is a link
-// below the system's temporary directory, whose path is written to the file record. The server does
-// not need the link, because it uses a path relative to its working directory.
+// makeShortcut returns a directory through which clients reach the socket in the directory data.
+// Usually it returns data itself. If the path of data is too long for a socket address, it creates
+// a link to data below the system's temporary directory, and writes the link's path to the file
+// record. The server does not need the link, because it uses a path relative to its working
+// directory.
 func makeShortcut(data, record string, port int) (string, error) {
 	if err := removeShortcut(record); err != nil {
 		return "", err

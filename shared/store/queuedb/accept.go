@@ -37,7 +37,7 @@ type NewRun struct {
 	Fingerprint    []byte        // a hash of the request, to detect a different request with the same key
 	Input          []byte        // JSON of domain.Input
 	Lane           domain.Lane   // decides which slots the run may use
-	Dedupe         string        // the constant part of the message ids of the run's jobs
+	Dedupe         string        // the part that the message ids of all the run's jobs have in common
 	ReplyTo        string        // the inbox of the waiting ingress; may be empty
 	Traceparent    string        // W3C trace context of the request; may be empty
 	Retention      time.Duration // 0: kept until its session is erased
@@ -71,16 +71,17 @@ const FirstRepublish = "5 seconds"
 // Accept inserts runs in one transaction. When it returns without an error, every accepted run is
 // on disk. A run waits if no slot is free. The results are in the order of rows. The Err of a
 // result concerns that row only; it is ErrLocked if another transaction has locked the run's
-// session or key. If Accept returns an error, usually none of the runs exists. They may exist if
+// session or key. If Accept returns an error, usually none of the runs exists. Some may exist if
 // the reply was lost and the runs could not be looked up.
 func (s *Store) Accept(ctx context.Context, rows []NewRun) ([]Accepted, error) {
 	return s.accept(ctx, rows, acceptCall{splitUntil: time.Now().Add(pg.SplitFor)})
 }
 
-// acceptCall is the state of one call of Accept. The calls for parts of its rows share it.
+// acceptCall is the state of one call of Accept. The recursive calls for parts of the rows share
+// the state.
 type acceptCall struct {
 	splitUntil time.Time
-	tries      int // number of retries for rows whose idempotency key belonged to a run that had been removed when it was looked up
+	tries      int // number of retries of rows whose idempotency key belonged to a run that was removed before it was looked up
 }
 
 // accept implements Accept with acceptOnce. If the reply is lost, it looks the runs up. If
@@ -135,8 +136,8 @@ func (s *Store) acceptOnce(ctx context.Context, rows []NewRun, call acceptCall) 
 	return out, nil
 }
 
-// onePerKey drops rows whose idempotency key belongs to an earlier row of the batch. These rows get
-// the run of the earlier row.
+// onePerKey returns the rows without those whose idempotency key belongs to an earlier row of the
+// batch. The omitted rows get the run of the earlier row.
 func onePerKey(rows []NewRun) []NewRun {
 	// A row without an idempotency key is never a duplicate.
 	seen := make(map[string]bool, len(rows))
@@ -234,7 +235,7 @@ type createdRow struct {
 	Dispatched bool      `db:"dispatched"`
 	CreatedAt  time.Time `db:"created_at"`
 	Version    int       `db:"version"`   // of the run's agent or template
-	Preceding  *string   `db:"preceding"` // the preceding run of its session
+	Preceding  *string   `db:"preceding"` // id of the preceding run of the session
 
 	locked bool // the run was not created, because another transaction has locked its session
 }
@@ -315,7 +316,7 @@ func (s *Store) insertUnlocked(ctx context.Context, rows []NewRun, taken map[Lan
 	return createdByID(created), nil
 }
 
-// createdByID indexes the rows by run id.
+// createdByID returns the rows by run id.
 func createdByID(created []createdRow) map[string]createdRow {
 	out := make(map[string]createdRow, len(created))
 	for _, c := range created {

@@ -13,8 +13,9 @@ import (
 	"parley/shared/store/pg"
 )
 
-// maxCollected is the approximate number of deliveries after which a run stops coalescing, even
-// within its window. It bounds the run's input, which lists the ids of all deliveries.
+// maxCollected is the approximate number of deliveries after which a run stops coalescing, even if
+// its coalescing period has not ended. It bounds the run's input, which lists the ids of all
+// deliveries.
 const maxCollected = 1000
 
 // releaseBytes bounds the total size of the inputs that ReleaseCollected holds in memory at a time.
@@ -28,18 +29,19 @@ type releasedRun struct {
 	Input          []byte `db:"input"` // from the newest delivery
 }
 
-// ReleaseCollected releases up to maximum runs whose coalescing has ended. Such a run has the input
-// of its newest delivery, with "deliveries": {"count", "ids"} added to its data; ids lists all
-// deliveries in the order of their arrival. A delivery that arrives meanwhile waits and begins the
-// next run. It returns the organization of each run. The runs get slots like other waiting runs.
+// ReleaseCollected releases runs whose coalescing has ended, at most the given number. Such a run
+// has the input of its newest delivery, with "deliveries": {"count", "ids"} added to its data; ids
+// lists all deliveries in the order of their arrival. A delivery that arrives meanwhile waits and
+// begins the next run. The released runs get slots like other waiting runs. ReleaseCollected
+// returns the organization of each released run.
 func (s *Store) ReleaseCollected(ctx context.Context, maximum int) (orgs []string, err error) {
 	due, err := s.db.Find(ctx, `SELECT run_id, org_id FROM collected_runs($1)`, maximum)
 	if err != nil || len(due.Runs) == 0 {
 		return nil, err
 	}
 
-	// Each part of the runs is released in one transaction. If a part fails, the runs of earlier
-	// parts stay released.
+	// The runs are released in several transactions. If one of them fails, the runs of the earlier
+	// transactions stay released.
 	for part := range due.Parts() {
 		var released []releasedRun
 		err := s.db.Within(ctx, part.Organizations, func(tx *sqlx.Tx) (err error) {
@@ -57,10 +59,10 @@ func (s *Store) ReleaseCollected(ctx context.Context, maximum int) (orgs []strin
 	return orgs, nil
 }
 
-// lockCollected locks the runs to release and their coalescing keys. It locks the rows of the runs
-// first, in the same order as transactions that finish runs. It locks the keys in the same order as
-// transactions that accept deliveries. It waits for the locks of the keys, because under a steady
-// stream of deliveries some delivery always holds such a lock.
+// lockCollected locks the runs to release and their coalescing keys, and returns these runs. It
+// locks the rows of the runs first, in the same order as transactions that finish runs. It locks
+// the keys in the same order as transactions that accept deliveries. It waits for the locks of the
+// keys, because under a steady stream of deliveries some delivery always holds such a lock.
 func lockCollected(ctx context.Context, tx *sqlx.Tx, runs []string) ([]releasedRun, error) {
 	var locked, free []string
 	err := tx.SelectContext(ctx, &locked, `SELECT run_id FROM open_runs WHERE run_id = ANY ($1)
@@ -101,7 +103,8 @@ func release(ctx context.Context, tx *sqlx.Tx, released []releasedRun) error {
 		return fmt.Errorf("reading deliveries of runs: %w", err)
 	}
 
-	// References increase with the time of arrival, so the ids are in the order of arrival.
+	// The rows are ordered by ref, which increases with the time of arrival. So the ids are in the
+	// order of arrival.
 	ids := make(map[string][]string, len(runs))
 	for _, row := range rows {
 		ids[row.RunID] = append(ids[row.RunID], row.ID)

@@ -20,7 +20,7 @@ type NewDelivery struct {
 	Event          string
 	ContentType    string // content type of the body
 	Status         domain.DeliveryStatus
-	Bytes          int64            // the size of the received body, stored or not
+	Bytes          int64            // the size of the received body, even if the body is not stored
 	Body           []byte           // nil if the body is not stored, for example because it is too large
 	Error          *domain.RunError // the reason if the delivery is rejected, otherwise nil
 	Run            *NewRun          // nil: no run

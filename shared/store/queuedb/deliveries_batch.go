@@ -20,13 +20,13 @@ type deliveryBatch struct {
 	rows   []NewDelivery                                   // as passed by the caller
 	unique []NewDelivery                                   // without duplicates
 	again  map[deliveryKey]int                             // for each delivery, the number of further rows that repeat it
-	taken  map[Lane]int                                    // the slots taken for its runs
+	taken  map[Lane]int                                    // the slots taken for the batch's runs
 	made   map[string]createdRow                           // the accepted runs
 	run    func(dest any, query string, args ...any) error // executes a statement of the transaction
 
 	logged   map[deliveryKey]*loggedRow
 	created  map[string]rundb.StoredRun // the runs that this batch created
-	jobs     map[string]*domain.Job     // their jobs, which the caller publishes
+	jobs     map[string]*domain.Job     // jobs of the created runs, which the caller publishes
 	existing map[string]rundb.StoredRun // the runs that earlier batches created
 }
 
@@ -83,8 +83,8 @@ func (b *deliveryBatch) log(s *Store) error {
 		text(func(d *NewDelivery) string { return derefError(d.Error).Message }),
 		pq.Array(pg.Column(b.unique, func(d *NewDelivery) int64 { return int64(b.again[d.key()]) })))
 
-	// If the result has no row for a delivery, its hook does not exist, which answers reports as
-	// not found.
+	// If the result has no row for a delivery, its hook does not exist. Later, the method answers
+	// returns a not_found error for the delivery.
 	for i := range logged {
 		l := &logged[i]
 		b.logged[deliveryKey{l.HookID, l.ID}] = l
@@ -236,7 +236,7 @@ func (b *deliveryBatch) collectors(groups []*keyGroup) (map[coalescingKey]string
 	return out, err
 }
 
-// setResult records that the result of a delivery differs from the logged one.
+// setResult sets the result of a delivery and marks it as changed, so that settle writes it.
 func (l *loggedRow) setResult(status domain.DeliveryStatus, runID string, cause *domain.RunError) {
 	l.Status, l.RunID, l.changed = string(status), pg.Optional(runID), true
 	l.ErrorCode.String, l.ErrorMessage.String = derefError(cause).Code, derefError(cause).Message
@@ -248,7 +248,7 @@ func (l *loggedRow) setResult(status domain.DeliveryStatus, runID string, cause 
 func (b *deliveryBatch) accept(ctx context.Context, tx *sqlx.Tx) error {
 	var begun []NewRun
 	for _, d := range b.newRunDeliveries() {
-		// Deliveries that joined another run begin none.
+		// A delivery that joined an existing run begins no run.
 		if *b.logged[d.key()].RunID != d.Run.ID {
 			continue
 		}
@@ -287,7 +287,8 @@ func (b *deliveryBatch) accept(ctx context.Context, tx *sqlx.Tx) error {
 // HookWithoutAgent is the reason for rejecting deliveries to a hook whose agent is deleted.
 const HookWithoutAgent = "the hook's agent no longer exists"
 
-// CallerNotAllowedMessage is the reason for rejecting runs of a kind of caller.
+// CallerNotAllowedMessage is the reason for rejecting a run if its agent does not allow its kind of
+// caller.
 func CallerNotAllowedMessage(kind domain.CallerKind) string {
 	return fmt.Sprintf("the agent's allowedCallers does not include %q", kind)
 }
@@ -311,7 +312,7 @@ func (b *deliveryBatch) refuse(ctx context.Context, tx *sqlx.Tx, refused []NewRu
 	}
 
 	for _, run := range refused {
-		// A missing agent is the default reason.
+		// Unless the checks below find another reason, the agent is missing.
 		cause := &domain.RunError{Code: string(apierr.NotFound), Message: HookWithoutAgent}
 		if allowed, exists := callers[agentRef{run.OrganizationID, run.AgentID}]; exists && !slices.Contains(allowed, string(run.CallerKind)) {
 			cause.Code = string(apierr.CallerNotAllowed)
@@ -336,7 +337,7 @@ func (b *deliveryBatch) refuse(ctx context.Context, tx *sqlx.Tx, refused []NewRu
 	return nil
 }
 
-// keyName identifies an idempotency key in a map.
+// keyName returns the text that identifies an idempotency key in a map.
 func keyName(org string, hash []byte) string { return org + "," + string(hash) }
 
 // holdersIn returns the ids of the runs that already have the idempotency keys of the given runs.

@@ -27,7 +27,7 @@ const deliveryConnections = 2
 // createdDelivery is a row of the result of acceptDeliveriesQuery. A delivery that was not written
 // has no row.
 type createdDelivery struct {
-	Place      int64       `db:"place"` // in the arguments, counted from 1
+	Place      int64       `db:"place"` // position of the delivery in the arguments, counted from 1
 	ReceivedAt domain.Time `db:"received_at"`
 	CreatedAt  time.Time   `db:"created_at"`
 	Dispatched bool        `db:"dispatched"`
@@ -208,8 +208,7 @@ func distinctOrigins(rows []NewDelivery) (origins []deliveryOrigin, places []int
 	return origins, places
 }
 
-// hashBytes is the size of the two hashes of a delivery's run, of the session's key and of the
-// idempotency key.
+// hashBytes is the total size of a run's two hashes, SessionKey and KeyHash.
 const hashBytes = 2 * sha256.Size
 
 // concatenated contains the long values of deliveries. The database parses the elements of an array
@@ -244,7 +243,7 @@ func concatenate(s *Store, rows []NewDelivery) *concatenated {
 		c.bodies = append(c.bodies, body...)
 		_, _ = c.inputs.Write(run.Input) // a strings.Builder never fails
 
-		// A delivery without a run has no hashes. Their place stays zero.
+		// A delivery without a run has no hashes. Its bytes stay zero.
 		hashes := c.hashes[i*hashBytes:]
 		copy(hashes[:sha256.Size], run.SessionKey)
 		copy(hashes[sha256.Size:hashBytes], run.KeyHash)
@@ -252,7 +251,7 @@ func concatenate(s *Store, rows []NewDelivery) *concatenated {
 	return c
 }
 
-// noRun is the run of a delivery that starts none.
+// noRun stands for the run of a delivery that starts no run.
 var noRun NewRun
 
 // run returns the delivery's run, or noRun. The caller must not change it.

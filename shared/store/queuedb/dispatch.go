@@ -87,7 +87,7 @@ type leftRuns struct {
 	branches bool
 }
 
-// left returns the number of remaining runs of each organization, after the jobs in next got the
+// left returns the number of remaining runs of each organization, after the given jobs got the
 // freed slots.
 func (f FreedSlots) left(next []domain.Job) map[string]leftRuns {
 	slots, followers, dispatched := map[string]int{}, map[string]int{}, map[string]int{}
@@ -166,8 +166,8 @@ const maxTopUp = 1024
 // dispatchQuery dispatches up to $3 waiting runs of each lane ($1, $2) and returns their jobs.
 const dispatchQuery = `SELECT ` + jobColumns + ` FROM dispatch_runs($1, $2, $3, $4) o`
 
-// dispatch dispatches up to n waiting runs and returns their jobs. The function take takes slots
-// for them. Slots for which an organization has no run go to other organizations.
+// dispatch dispatches up to n waiting runs and returns their jobs. It calls the function take to
+// reserve slots for them. Slots for which an organization has no run go to other organizations.
 func (s *Store) dispatch(ctx context.Context, n int, take func(n int) map[Lane]int) ([]domain.Job, error) {
 	var next []domain.Job
 	for n > 0 {
@@ -193,7 +193,8 @@ func (s *Store) dispatch(ctx context.Context, n int, take func(n int) map[Lane]i
 // dispatchTaken dispatches one waiting run for each taken slot and returns their jobs. If it fails,
 // it returns the slots.
 func (s *Store) dispatchTaken(ctx context.Context, taken map[Lane]int) ([]domain.Job, error) {
-	// The statement takes parallel arrays: for each lane the number of runs to dispatch.
+	// The statement takes parallel arrays that contain each lane and the number of runs to dispatch
+	// in the lane.
 	var lanes []Lane
 	var numbers []int64
 	for lane, n := range taken {
@@ -217,8 +218,8 @@ func laneArrays(lanes []Lane) (orgs, names any) {
 
 // releaseDelayed makes the delayed runs whose time has come eligible for dispatch.
 func (s *Store) releaseDelayed(ctx context.Context) error {
-	// If a part reaches its limit, more runs may be due. The loop stops after RoundTime, and the
-	// next sweep continues.
+	// If a statement releases the maximum number of runs, more runs may be due. The loop stops
+	// after RoundTime, and the next sweep continues.
 	for until := time.Now().Add(pg.RoundTime); ; {
 		var n int
 		if err := s.db.GetContext(ctx, &n, `SELECT release_delayed_runs($1)`, pg.PartMax); err != nil {
@@ -253,16 +254,17 @@ func (s *Store) OverdueJobs(ctx context.Context, limit int) ([]Overdue, error) {
 	return out, nil
 }
 
-// Redispatch prepares the jobs of overdue runs for publication. For each run in again that is still
-// unclaimed, it raises the dispatch number, doubles the time until the next check (to at most five
-// minutes), and returns the job. For the runs in later, it only postpones the next check, because
-// the stream still holds their jobs. Redispatch skips runs that another sweeper has redispatched.
-// If it returns an error, it also returns the jobs of the parts that succeeded.
+// Redispatch prepares the jobs of overdue runs for publication. It raises the dispatch number of
+// each run in the list again that is still unclaimed, doubles the time until the run's next check
+// (to at most five minutes), and returns the run's job. For the runs in the list later, it only
+// postpones the next check, because the stream still holds their jobs. Redispatch skips runs that
+// another sweeper has redispatched. If it returns an error, it also returns the jobs of the
+// transactions that succeeded.
 func (s *Store) Redispatch(ctx context.Context, again, later []Overdue) ([]domain.Job, error) {
 	var next []domain.Job
 	for len(again)+len(later) > 0 {
-		// Small transactions hold row locks only briefly, because workers may be claiming the same
-		// runs.
+		// Workers may be claiming the same runs, so use small transactions, which hold row locks
+		// only briefly.
 		a, l := min(len(again), pg.PartMax), min(len(later), pg.PartMax)
 		redispatched, err := s.redispatch(ctx, again[:a], later[:l])
 		next = append(next, redispatched...)
@@ -321,8 +323,8 @@ func (s *Store) RepublishAll(ctx context.Context) error {
 	})
 }
 
-// Backlog returns the number of queued runs of each organization. It counts at most maximum runs in
-// total.
+// Backlog returns the number of queued runs of each organization. It counts no more runs in total
+// than the given maximum.
 func (s *Store) Backlog(ctx context.Context, maximum int) (map[string]int, error) {
 	var rows []struct {
 		OrganizationID string `db:"org_id"`

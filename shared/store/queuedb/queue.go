@@ -13,7 +13,7 @@ type Queue struct {
 	Lane  domain.Lane `db:"lane"`
 	State string      `db:"state"` // waiting, held, dispatched, running or requires_action
 	Runs  int64       `db:"runs"`  // number of runs, or of documents in the lane ingest
-	Age   float64     `db:"age"`   // seconds since the oldest of them was accepted
+	Age   float64     `db:"age"`   // seconds since the oldest run or document was accepted
 }
 
 // QueueStates are the possible states of a Queue.

@@ -248,7 +248,7 @@ func (s *slots) belowShare(l *laneSlots, org string) bool {
 	return l.runs[org] < s.total/competitors
 }
 
-// returnFilled returns slots of a lane that fill granted but that were not used for a run.
+// returnFilled frees slots of a lane that the method fill has taken and no run has used.
 func (s *slots) returnFilled(lane Lane, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -323,7 +323,7 @@ func (s *slots) share(lane domain.Lane, n int, free func(*laneSlots) bool) map[L
 	})
 	taken := map[Lane]int{}
 	for fewest := 0; n > 0 && len(waiting) > 0; {
-		// Organizations up to fewest have the same number of runs.
+		// Before the index fewest, all organizations have the same number of runs.
 		if fewest == len(waiting) || l.runs[waiting[fewest]] > l.runs[waiting[0]] {
 			fewest = 0
 		}

@@ -72,9 +72,10 @@ func (row *automationRow) automation() domain.Automation {
 	}}
 }
 
-// Automations lists up to limit automations of an organization by name, starting after the name in
-// after. An automation is listed while it has runs, and for the duration PastAutomations after its
-// newest run if retention has removed its runs. If all its runs were erased, it is not listed.
+// Automations lists the automations of an organization by name, at most limit of them, starting
+// after the given name. An automation is listed while it has runs, and for the duration
+// PastAutomations after its newest run if retention has removed its runs. If all its runs were
+// erased, it is not listed.
 func (s *Store) Automations(ctx context.Context, org, after string, limit int) ([]domain.Automation, error) {
 	var rows []automationRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {

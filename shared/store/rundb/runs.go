@@ -39,7 +39,7 @@ const (
 	togetherBytes = 1 << 20
 )
 
-// SetResult sets the rendered run object.
+// SetResult sets the result, which is the rendered run object.
 func (r *StoredRun) SetResult(result []byte) { r.result, r.Deferred = result, 0 }
 
 // Ended reports whether the run has finished. It does not need the run's result.
@@ -273,9 +273,9 @@ func (s *Store) Input(ctx context.Context, org, runID string) (input []byte, err
 	return input, nil
 }
 
-// Unstored reports whether the request for an organization's run asked for it not to be stored, so
-// that it cannot be read as a response of OpenAI's protocol. It reads only the beginning of the
-// run's input.
+// Unstored reports whether the request for an organization's run asked not to store the response.
+// Such a run cannot be read as a response of OpenAI's protocol. Unstored reads only the beginning
+// of the run's input.
 func (s *Store) Unstored(ctx context.Context, org, runID string) (unstored bool, err error) {
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		return tx.GetContext(ctx, &unstored, `SELECT coalesce((SELECT left(r.input::text, length($3)) = $3 FROM runs r

@@ -127,9 +127,9 @@ type RunFilter struct {
 // and the database's clock.
 const idSkew = time.Hour
 
-// bounds returns the limits of the ids of the filter's runs, which are at least since and less than
-// before. An empty string means no limit. An id contains its time, so the index on ids limits the
-// runs that are read.
+// bounds returns the range of the ids of the filter's runs: at least since, and less than before.
+// An empty string means no limit. An id contains its time, so the index on ids limits the runs that
+// are read.
 func (f *RunFilter) bounds() (since, before string) {
 	before = f.Before
 	if !f.From.IsZero() {
@@ -143,8 +143,8 @@ func (f *RunFilter) bounds() (since, before string) {
 	return since, before
 }
 
-// ListRuns lists summaries of up to limit runs of an organization that are not erased, newest
-// first. It ignores Words.
+// ListRuns lists summaries of an organization's runs that are not erased, newest first, at most
+// limit of them. It ignores Words.
 func (s *Store) ListRuns(ctx context.Context, org string, f RunFilter, limit int) ([]domain.RunSummary, error) {
 	automation := ` $5 = ''`
 	if f.AutomationID != "" { // the condition is added only if needed, so that PostgreSQL can use the index

@@ -17,7 +17,7 @@ const searchPatience = time.Second
 
 // SearchRuns is like ListRuns, but returns only finished runs that contain the words of the filter.
 // A run can be found a few seconds after it finishes. If the search takes too long, it ends early.
-// The caller then continues it with the filter's Before set to next.
+// The caller then continues the search with next as the filter's Before.
 func (s *Store) SearchRuns(ctx context.Context, org string, f RunFilter, limit int) (runs []domain.RunSummary, next string, err error) {
 	since, before := f.bounds()
 	characters := f.characters()
@@ -54,8 +54,8 @@ func (s *Store) SearchRuns(ctx context.Context, org string, f RunFilter, limit i
 	return runs, next, err
 }
 
-// IndexRuns adds the words of up to limit finished runs to the index of SearchRuns. It returns how
-// many runs it handled.
+// IndexRuns adds the words of finished runs, at most limit of them, to the index of SearchRuns. It
+// returns how many runs it handled.
 func (s *Store) IndexRuns(ctx context.Context, limit int) (n int, err error) {
 	if err := s.db.GetContext(ctx, &n, `SELECT index_runs($1)`, limit); err != nil {
 		return 0, fmt.Errorf("indexing finished runs: %w", err)

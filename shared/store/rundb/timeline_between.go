@@ -71,7 +71,7 @@ func (d *spanBuilder) endedWaiting() bool {
 }
 
 // addWaits adds the spans in which the run waited for a person after an attempt. No span extends
-// beyond the time next, at which the following attempt began. addWaits returns the end of the last
+// beyond next, the time at which the following attempt began. addWaits returns the end of the last
 // wait.
 func (d *spanBuilder) addWaits(a tracedAttempt, next time.Time) time.Time {
 	// Waits are limited, so that they neither overlap nor extend into the next attempt, even if a

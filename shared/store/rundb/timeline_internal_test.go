@@ -61,8 +61,8 @@ func (s *trace) sent(id string, at float64) *trace {
 	return s
 }
 
-// note adds a record of an attempt, or of a wait for a person. If its end is before its start, it
-// has not ended.
+// note adds a record of an attempt, or of a wait for a person. If to is less than from, the record
+// has no end.
 func (s *trace) note(kind domain.SpanKind, fence int64, attempt int, from, to float64, status domain.SpanStatus, code, message string) *trace {
 	n := tracedNote{Fence: fence, Kind: kind, Attempt: attempt, BeganAt: after(from), Status: status, Code: code, Message: message}
 	if to >= from {
@@ -144,14 +144,14 @@ func TestSpans(t *testing.T) {
 			tool 1 "tool a" running 3-…`},
 		"a worker lost": {lost(tracedAs(domain.RunCompleted, 1, 9)), `
 			queue 1 "queue" completed 0-1
-			attempt 1 "attempt 1" lost 1-5 (its worker was lost)
+			attempt 1 "attempt 1" lost 1-5 (the worker was lost)
 			turn 1 "turn 1" lost 1-5
 			queue 2 "queue" completed 5-6
 			attempt 2 "attempt 2" completed 6-9
 			turn 2 "turn 1" completed 6-9 30/6/9 by m`},
 		"a worker lost in a call": {lost(tracedAs(domain.RunRunning, 1, 9).turn(1, 2, "a")).tool(3, 8, 1, "a", "completed"), `
 			queue 1 "queue" completed 0-1
-			attempt 1 "attempt 1" lost 1-5 (its worker was lost)
+			attempt 1 "attempt 1" lost 1-5 (the worker was lost)
 			turn 1 "turn 1" completed 1-2 10/2/3 by m
 			tool 1 "tool a" lost 2-5
 			queue 2 "queue" completed 5-6
@@ -186,14 +186,14 @@ func TestSpans(t *testing.T) {
 			tool 1 "tool a" failed 8-9 (why)`},
 		"waiting for a person": {tracedAs(domain.RunRequiresAction, 1, 9).turn(1, 2, "c").parkedAt(3), `
 			queue 1 "queue" completed 0-1
-			attempt 1 "attempt 1" completed 1-3 (it needs a person's decision)
+			attempt 1 "attempt 1" completed 1-3 (the run needs a person's decision)
 			turn 1 "turn 1" completed 1-2 10/2/3 by m
 			wait 1 "tool c" waiting 3-… (approval)`},
 		"after a decision": {
 			tracedAs(domain.RunCompleted, 1, 9).turn(1, 2, "c").sent("c", 7).note(att, 1, 1, 1, 3, domain.SpanCompleted, "", EndedParked).
 				note(wait, 2, 1, 3, 5, domain.SpanCompleted, "approve", "").note(att, 3, 2, 6, -1, "", "", "").tool(3, 8, 2, "c", "completed"), `
 			queue 1 "queue" completed 0-1
-			attempt 1 "attempt 1" completed 1-3 (it needs a person's decision)
+			attempt 1 "attempt 1" completed 1-3 (the run needs a person's decision)
 			turn 1 "turn 1" completed 1-2 10/2/3 by m
 			wait 1 "tool c" completed 3-5 (approve)
 			queue 2 "queue" completed 5-6
@@ -205,7 +205,7 @@ func TestSpans(t *testing.T) {
 			tracedAs(domain.RunQueued, 1, 9).turn(1, 2, "c").note(att, 1, 1, 1, 3, domain.SpanCompleted, "", EndedParked).
 				note(wait, 2, 1, 3, 5, domain.SpanCompleted, "deny", ""), `
 			queue 1 "queue" completed 0-1
-			attempt 1 "attempt 1" completed 1-3 (it needs a person's decision)
+			attempt 1 "attempt 1" completed 1-3 (the run needs a person's decision)
 			turn 1 "turn 1" completed 1-2 10/2/3 by m
 			wait 1 "wait" completed 3-5 (deny)
 			queue 2 "queue" waiting 5-…`,
@@ -214,13 +214,13 @@ func TestSpans(t *testing.T) {
 			tracedAs(domain.RunFailed, 1, 9).failed("action_expired").turn(1, 2, "c").note(att, 1, 1, 1, 3, domain.SpanCompleted, "", EndedParked).
 				note(wait, 2, 1, 3, 9, domain.SpanFailed, "action_expired", ""), `
 			queue 1 "queue" completed 0-1
-			attempt 1 "attempt 1" completed 1-3 (it needs a person's decision)
+			attempt 1 "attempt 1" completed 1-3 (the run needs a person's decision)
 			turn 1 "turn 1" completed 1-2 10/2/3 by m
 			wait 1 "wait" failed 3-9 (action_expired)`,
 		},
 		"an attempt that nobody noted": {tracedAs(domain.RunRunning, 1, 9).note(att, 1, 1, 1, 3, domain.SpanLost, "", EndedLost).turn(3, 5), `
 			queue 1 "queue" completed 0-1
-			attempt 1 "attempt 1" lost 1-3 (its worker was lost)
+			attempt 1 "attempt 1" lost 1-3 (the worker was lost)
 			turn 1 "turn 1" lost 1-3
 			attempt 2 "attempt 2" running 3-…
 			turn 2 "turn 1" completed 3-5 10/2/3 by m

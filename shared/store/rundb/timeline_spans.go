@@ -24,7 +24,8 @@ type tracedAttempt struct {
 }
 
 // spanBuilder converts the trace of a run to spans. Clocks may have been adjusted during the run.
-// If a step's recorded time is before that of an earlier step, it is moved after the earlier step.
+// If the recorded time of a step is before that of an earlier step, the step is moved after the
+// earlier step.
 type spanBuilder struct {
 	*trace
 	result  outcome
@@ -212,8 +213,8 @@ func (d *spanBuilder) attempt(a tracedAttempt, steps []tracedStep) {
 	}, a.from, a.to)
 
 	// A turn begins after the previous step. A tool call may have begun earlier, because calls of
-	// one turn run in parallel. Its duration determines its start, but it cannot begin before its
-	// turn has ended.
+	// one turn run in parallel. The duration of a tool call determines its start, but a call cannot
+	// begin before its turn has ended.
 	free, asked := a.from, a.from // the end of the last step and the end of the last turn
 	for _, step := range steps {
 		at := clamp(step.at, free, a.to)
@@ -328,10 +329,10 @@ func (d *spanBuilder) wasBusy(a tracedAttempt, inTool bool) bool {
 
 // Reasons why an attempt ended without finishing its run.
 const (
-	EndedLost   = "its worker was lost"
-	EndedBack   = "its worker requeued the run"
-	EndedParked = "it needs a person's decision"
-	EndedClient = "it needs results of its client's tools"
+	EndedLost   = "the worker was lost"
+	EndedBack   = "the worker requeued the run"
+	EndedParked = "the run needs a person's decision"
+	EndedClient = "the run needs results of its client's tools"
 )
 
 // ParkedReason returns why an attempt ended: the run waits for the given required action. action is

@@ -90,8 +90,8 @@ func reseal(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 	}
 }
 
-// clearDeleted removes the secrets of a deleted agent. The agent's row is kept for its runs, which
-// do not use the secrets.
+// clearDeleted removes the secrets of an agent if the agent was deleted, and reports whether it
+// was. The agent's row is kept for its runs, which do not use the secrets.
 func clearDeleted(ctx context.Context, tx *sqlx.Tx, v Value) (cleared bool, err error) {
 	return pg.AnyRow(tx.ExecContext(ctx, `UPDATE agents SET tools = '{}', widget_secret = ''
 		WHERE id = $1 AND org_id = $2 AND deleted_at IS NOT NULL`, v.ID, v.OrganizationID))

@@ -36,7 +36,7 @@ func (s *Store) OpenContents(box Sealer) { s.sealer = box }
 // before the store is used.
 func (s *Store) ReportUnopened(report func(v Value, sealed []byte)) { s.unopened = report }
 
-// PieceName returns the associated data for a piece of a blob, which is unique per organization,
+// PieceName returns the associated data for a piece of a blob. The data is unique per organization,
 // blob and number.
 func PieceName(org string, hash []byte, n int) []byte {
 	out := append([]byte("parley content|"), hash...)

@@ -11,7 +11,7 @@ type Kind string
 // These are the kinds of sealed values.
 const (
 	KindTool         Kind = "tool"         // headers and signing secrets of an agent's tools
-	KindToolVersion  Kind = "tool_version" // headers and signing secrets in a version of an agent, which runs use
+	KindToolVersion  Kind = "tool_version" // the same as KindTool, in a stored version of the agent
 	KindWidget       Kind = "widget"       // the identity secret of an agent's widget
 	KindHook         Kind = "hook"         // the secrets of a hook
 	KindNotification Kind = "notification" // the secrets of a notification endpoint
@@ -30,7 +30,7 @@ var Kinds = []Kind{
 // number of a chunk.
 type Value struct {
 	Kind           Kind   `db:"-"`
-	Keys           string `db:"keys"` // ids of the keys with which it is sealed, separated by commas
+	Keys           string `db:"keys"` // ids of the keys with which the value is sealed, separated by commas
 	OrganizationID string `db:"org_id"`
 	ID             string `db:"id"`
 	Part           string `db:"part"`
@@ -52,8 +52,8 @@ func (v Value) String() string {
 // greater than the id of any organization.
 func afterKeys(keys string) Value { return Value{Keys: keys, OrganizationID: "~"} }
 
-// SealedValues lists up to limit sealed values of one kind in all organizations, ordered by their
-// keys and starting after the given value. The zero value starts at the beginning.
+// SealedValues lists sealed values of one kind in all organizations, at most limit of them, ordered
+// by their keys and starting after the given value. The zero value starts at the beginning.
 func (s *Store) SealedValues(ctx context.Context, kind Kind, after Value, limit int) ([]Value, error) {
 	var values []Value
 	err := s.db.SelectContext(ctx, &values, `SELECT keys, org_id, id, part FROM sealed_values($1, $2, $3, $4, $5, $6)`,
@@ -68,7 +68,7 @@ func (s *Store) SealedValues(ctx context.Context, kind Kind, after Value, limit 
 }
 
 // SealedKeys returns the distinct values of Value.Keys of one kind. It reads one index entry for
-// each of them, regardless of the number of sealed values.
+// each result, regardless of the number of sealed values.
 func (s *Store) SealedKeys(ctx context.Context, kind Kind) ([]string, error) {
 	var keys []string
 	for at := (Value{}); ; {

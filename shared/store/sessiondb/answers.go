@@ -11,8 +11,8 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// Answer is the answer of a chat's run as the session's history contains it. For an open or failed
-// run, it is the text that also replaces an answer of which no part was played.
+// Answer is the answer of a chat's run as the session's history contains it. If the run has no
+// answer, because it is open or has failed, Text is notPlayed.
 type Answer struct {
 	RunID     string  `db:"id"`
 	TargetID  string  `db:"target_id"`
@@ -22,7 +22,7 @@ type Answer struct {
 
 // Answers reads answers of the given runs in any order. It omits runs that are gone, belong to
 // another principal, are not chats, or cannot be read as responses. It reads the texts of the
-// newest runs, up to bytes in total.
+// newest runs until their total size exceeds bytes. The Text of the remaining answers is nil.
 func (s *Store) Answers(ctx context.Context, org, principal string, runIDs []string, bytes int) (out []Answer, err error) {
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		// The transaction may be retried, so each try starts with an empty list.
@@ -42,9 +42,9 @@ func (s *Store) Answers(ctx context.Context, org, principal string, runIDs []str
 	return out, nil
 }
 
-// Preceding returns the id of the run that a run of a principal's session continues. It returns ""
-// if there is no such run, or if it belongs to another session. The boolean result reports whether
-// the given run exists in the session.
+// Preceding returns the id of the run that the given run of a session continues. It returns "" if
+// the given run continues no run of the session. found reports whether the given run exists in the
+// principal's session.
 func (s *Store) Preceding(ctx context.Context, of SessionName, principal, runID string) (previous string, found bool, err error) {
 	var rows []string
 	err = s.db.Within(ctx, []string{of.OrganizationID}, func(tx *sqlx.Tx) error {
@@ -65,8 +65,8 @@ func (s *Store) Preceding(ctx context.Context, of SessionName, principal, runID 
 	return rows[0], true, nil
 }
 
-// FirstAnswered reports whether a session has answers and the message of its first run is the given
-// one. key identifies the session.
+// FirstAnswered reports whether a session has an answer and its first run has the given message.
+// key identifies the session.
 func (s *Store) FirstAnswered(ctx context.Context, org string, key []byte, message string) (answered bool, err error) {
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		return tx.GetContext(ctx, &answered, `SELECT coalesce((SELECT r.input->>'message' = $3 FROM sessions s JOIN runs r ON `+runInSession+`

@@ -83,8 +83,8 @@ func (s *Store) eraseEndedRuns(ctx context.Context, org string, of Session) (las
 	return last, nil
 }
 
-// Ends returns the number of a session's last run before the first open run, and the number of its
-// last run.
+// Ends returns the number of a session's last run before the first open run, and the number of the
+// session's last run.
 func Ends(ctx context.Context, tx *sqlx.Tx, ref int64) (ended, last int, err error) {
 	var found struct {
 		Open *int `db:"open"`
@@ -102,22 +102,23 @@ func Ends(ctx context.Context, tx *sqlx.Tx, ref int64) (ended, last int, err err
 }
 
 // closeSession cancels the open runs of a session, erases the runs whose numbers are greater than
-// last, and deletes the session.
+// last, and deletes the session. It returns the cancelled runs, or not_found if the session does
+// not exist.
 func closeSession(ctx context.Context, tx *sqlx.Tx, ref int64, last int) ([]executiondb.Ended, error) {
 	ended, held, err := CloseSessions(ctx, tx, []Span{{Ref: ref, After: last, UpTo: -1}})
-	if err == nil && held == 0 { // a concurrent request has erased it
+	if err == nil && held == 0 { // a concurrent request has erased the session
 		err = pg.NotFound()
 	}
 	return ended, err
 }
 
-// CloseSessions cancels the open runs in parts of sessions that reach to the session's end, erases
-// those parts, and deletes the sessions without remaining runs. held is the number of sessions that
-// existed.
+// CloseSessions closes parts of sessions, each of which reaches to the end of its session. It
+// cancels the open runs in the parts, erases the parts, and deletes the sessions that have no runs
+// left. held is the number of sessions that existed.
 //
-// It first locks the sessions, in the same order as acceptance. A message may be accepted
-// concurrently. If its acceptance comes first, the later statements see its run. Otherwise the
-// acceptance waits for the lock, and then begins a new session or follows the erased part.
+// CloseSessions first locks the sessions, in the same order as acceptance. A message may be
+// accepted concurrently. If its acceptance comes first, the later statements see its run. Otherwise
+// the acceptance waits for the lock, and then begins a new session or follows the erased part.
 // CloseSessions then locks the open runs. A worker that holds such a run has either written the
 // result already, or finds that the run's row is gone and writes nothing.
 func CloseSessions(ctx context.Context, tx *sqlx.Tx, parts []Span) (ended []executiondb.Ended, held int, err error) {
@@ -190,7 +191,7 @@ const eraseQuery = `UPDATE runs e SET input = '{}', result = NULL, answer = NULL
 	  LEFT JOIN open_runs o ON o.run_id = r.id ORDER BY r.session_ref, r.seq FOR UPDATE OF r
 	) kept WHERE e.id = kept.id RETURNING e.id`
 
-// EraseRuns erases the text and the records of the runs in parts of sessions.
+// EraseRuns erases the text and the records of the runs in the given parts of sessions.
 func EraseRuns(ctx context.Context, tx *sqlx.Tx, parts ...Span) error {
 	var runs []string
 	err := tx.SelectContext(ctx, &runs, eraseQuery, pq.Array(pg.Column(parts, func(p *Span) int64 { return p.Ref })),

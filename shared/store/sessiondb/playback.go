@@ -28,8 +28,8 @@ func (s *Store) SavePlayback(ctx context.Context, org, runID string, heard domai
 	text := strings.ReplaceAll(strings.ToValidUTF8(heard.Text, "\uFFFD"), "\x00", "")
 	var found int64
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
-		// If another transaction erases the run concurrently, either it waits for this lock and
-		// then removes the record, or this statement waits and finds no run.
+		// A concurrent transaction that erases the run either waits for this lock and then removes
+		// the record, or has the lock first. In that case this statement waits and finds no run.
 		return tx.GetContext(ctx, &found, `WITH run AS (
 			  SELECT r.id, r.org_id, coalesce(r.status = 'completed' AND btrim(r.answer, `+blanks+`) = btrim($3, `+blanks+`), false) AS whole
 			  FROM runs r WHERE r.id = $1 AND r.org_id = $2 AND`+rundb.RunLive+`AND`+NotErased+` FOR SHARE

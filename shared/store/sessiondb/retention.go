@@ -15,9 +15,9 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// DeleteExpired checks up to limit runs whose retention may be over, and returns how many it
-// checked. If no other run keeps the run's session alive, it removes the run together with its
-// journal, events, calls, files and sources, and then the session. A run whose session is kept
+// DeleteExpired checks runs whose retention may be over, at most limit of them, and returns how
+// many it checked. If no other run keeps the run's session alive, it removes the run together with
+// its journal, events, calls, files and sources, and then the session. A run whose session is kept
 // alive is checked again when the newest run of the session has expired.
 func (s *Store) DeleteExpired(ctx context.Context, limit int) (int, error) {
 	expired, err := s.db.Find(ctx, `SELECT run_id, org_id FROM expired_runs($1)`, limit)
@@ -86,8 +86,8 @@ func (s *Store) deleteDue(ctx context.Context, expired pg.Found) (int, error) {
 // pastUsage is how long the usage of removed runs is kept.
 const pastUsage = 400 * 24 * time.Hour
 
-// PrunePast removes old records of removed runs: up to limit rows of usage and up to limit
-// automations. It returns the larger of the two counts.
+// PrunePast removes old records of removed runs: rows of usage and automations, at most limit of
+// each. It returns the larger of the two counts.
 func (s *Store) PrunePast(ctx context.Context, limit int) (n int, err error) {
 	if err := s.db.GetContext(ctx, &n, `SELECT prune_past($1, $2, $3)`, limit, pg.Interval(pastUsage), pg.Interval(rundb.PastAutomations)); err != nil {
 		return 0, fmt.Errorf("pruning the records of removed runs: %w", err)
@@ -95,7 +95,7 @@ func (s *Store) PrunePast(ctx context.Context, limit int) (n int, err error) {
 	return n, nil
 }
 
-// PruneDeliveries removes three kinds of rows, each up to limit: deliveries older than 30 days
+// PruneDeliveries removes three kinds of rows, at most limit of each: deliveries older than 30 days
 // whose runs are gone, deliveries to deleted hooks, and senders whose verification has expired. It
 // returns the largest of the three counts.
 func (s *Store) PruneDeliveries(ctx context.Context, limit int) (n int, err error) {

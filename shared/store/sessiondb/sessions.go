@@ -20,7 +20,7 @@ import (
 	"parley/shared/store/pg"
 )
 
-// CountedRuns is the maximum to which the runs of a session are counted.
+// CountedRuns is the maximum number of runs of a session that are counted.
 const CountedRuns = 10_000
 
 // Session is a session of an organization in the form in which lists show it.
@@ -51,7 +51,8 @@ type SessionFilter struct {
 	Before     int64    // only sessions older than the session with this Ref
 }
 
-// Sessions lists up to limit sessions of an organization that have runs, newest first.
+// Sessions lists the sessions of an organization that have runs, newest first, at most limit of
+// them.
 func (s *Store) Sessions(ctx context.Context, org string, f SessionFilter, limit int) ([]Session, error) {
 	// The first page begins with the newest session.
 	if f.Before == 0 {
@@ -63,7 +64,7 @@ func (s *Store) Sessions(ctx context.Context, org string, f SessionFilter, limit
 	}
 
 	var out []Session
-	for _, principal := range f.Principals { // one query per principal, because the index is used for only one at a time
+	for _, principal := range f.Principals { // one query per principal, because a query can use the index for only one principal
 		found, err := s.sessions(ctx, org, principal, f.Before, limit)
 		if err != nil {
 			return nil, err
@@ -104,7 +105,7 @@ func (s *Store) sessions(ctx context.Context, org, principal string, before int6
 func (s *Store) SessionsNamed(ctx context.Context, org, name string, principals []string) (out []Session, err error) {
 	query, args := sessionsQuery+` AND s.session_id = $2`, []any{org, name}
 	if suffix, own := strings.CutPrefix(name, OwnSessionPrefix); own && utf8.RuneCountInString(name) == ownSessionLength {
-		query += ` AND s.ref = (SELECT session_ref FROM runs WHERE id = $3)` // the index leaves out such sessions
+		query += ` AND s.ref = (SELECT session_ref FROM runs WHERE id = $3)` // the index contains no sessions with generated ids
 		args = append(args, id.Run+"_"+suffix)
 	} else {
 		query += ` AND NOT (s.session_id LIKE 'auto\_%' AND length(s.session_id) = 31)`
@@ -139,7 +140,7 @@ type SessionName struct {
 	OrganizationID string
 	TargetID       string
 	SessionID      string
-	Key            []byte // a hash over the three fields and the principal
+	Key            []byte // a hash over the organization, the target, the session id and the principal
 }
 
 // findSession returns a session. It returns not_found if there is none or all of its runs are gone.

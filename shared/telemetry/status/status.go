@@ -89,7 +89,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// readiness is the body of responses, in the same format as that of an ingress.
+// readiness is the body of a response to /readyz. An ingress uses the same format.
 type readiness struct {
 	Status string            `json:"status"`
 	Checks map[string]string `json:"checks,omitempty"`

@@ -33,7 +33,7 @@ func Current(ctx context.Context) Span {
 }
 
 // On reports whether the span is recorded. Callers need not compute expensive attributes of a span
-// that is not.
+// that is not recorded.
 func (s Span) On() bool { return s.span != nil }
 
 // Str sets a string attribute, unless value is empty.

@@ -16,9 +16,9 @@ import (
 // errSecondConnector is returned if a library requests more than one connector from a singleDriver.
 var errSecondConnector = errors.New("the driver supports only one connector")
 
-// Connector wraps a connector, so that statements whose context has a span are traced: their
-// operation and table, but not their text or arguments. A tracer without a collector returns the
-// connector unchanged.
+// Connector wraps a connector, so that statements are traced if their context has a span. The trace
+// contains a statement's operation and table, but not its text or arguments. A tracer without a
+// collector returns the connector unchanged.
 func (t *Tracer) Connector(connector driver.Connector) (driver.Connector, error) {
 	// Without a collector, statements must not have the cost of the wrapper.
 	if !t.On() {
@@ -40,7 +40,7 @@ func (t *Tracer) Connector(connector driver.Connector) (driver.Connector, error)
 
 	opener, ok := wrapped.(driver.DriverContext)
 	if !ok {
-		return nil, errSecondConnector // unreachable: the type has only this method
+		return nil, errSecondConnector // cannot happen: a wrapped singleDriver implements DriverContext
 	}
 
 	traced, err := opener.OpenConnector("")

@@ -34,7 +34,7 @@ const (
 )
 
 // Tracer begins the spans of work that enters a process. A nil or zero Tracer sends no spans and
-// has no cost. It is safe for concurrent use.
+// has no cost. A Tracer is safe for concurrent use.
 type Tracer struct {
 	provider *sdk.TracerProvider
 	tracer   trace.Tracer
@@ -43,8 +43,9 @@ type Tracer struct {
 }
 
 // Open returns the tracer of a process named service. Without an endpoint, it sends no spans. The
-// collector may be unreachable: spans that it does not accept are logged and dropped. The standard
-// OTEL_ environment variables apply, except for the endpoint. Close sends the remaining spans.
+// collector may be unreachable: spans that it does not accept are dropped, and the error is logged.
+// The standard OTEL_ environment variables apply, except for the endpoint. Close sends the
+// remaining spans.
 func Open(ctx context.Context, cfg config.Telemetry, service string, log zerolog.Logger) (*Tracer, error) {
 	if cfg.OTLPEndpoint == "" {
 		return &Tracer{}, nil

@@ -5,9 +5,9 @@ import (
 	"strconv"
 )
 
-// Transport traces outbound requests whose contexts have a span: method, host and status, but
-// not the path or the query, which may contain secrets. No trace context is sent to the host. A
-// span ends when the response headers have arrived.
+// Transport traces outbound requests whose contexts have a span. The trace contains a request's
+// method, host and status, but not its path or query, which may contain secrets. No trace context
+// is sent to the host. A span ends when the response headers have arrived.
 func Transport(next http.RoundTripper) http.RoundTripper { return &transport{next} }
 
 // transport implements Transport.

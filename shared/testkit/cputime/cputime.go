@@ -1,6 +1,6 @@
 // Package cputime measures the processor time of code. Unlike elapsed time, processor time hardly
-// depends on the load of the machine. Bounds of tests on code that only computes should be bounds
-// on processor time.
+// depends on the load of the machine. A test that bounds the duration of a computation should
+// therefore bound its processor time.
 //
 // The package starts no process, so the results of tests that use it can be cached.
 package cputime

@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// threadClock is CLOCK_THREAD_CPUTIME_ID of clock_gettime(2). getrusage(2) would be as exact only
-// as the kernel's tick.
+// threadClock is CLOCK_THREAD_CPUTIME_ID of clock_gettime(2). getrusage(2) would be less exact: its
+// resolution is the kernel's tick.
 const threadClock = 3
 
 // thread returns the processor time that the current thread has used.

@@ -13,7 +13,7 @@ import (
 )
 
 // embed serves POST …/embeddings. The last text is the request's prompt: requests are counted by
-// this text. Its directives, or a script, can cause faults.
+// this text. The directives in this text, or a script, can cause faults.
 func (s *Server) embed(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBody))
 	if err != nil {

@@ -96,7 +96,7 @@ const (
 type Event struct {
 	Type string
 	// Step is the sequence number of the step to which the event belongs. The final answer is not a
-	// step, so its events have the number after that of the last recorded step.
+	// step, so its events have the number after the number of the last recorded step.
 	Step int
 	// Replayed marks an event of a step that an earlier attempt recorded. The loop reports such an
 	// event again when another attempt continues the run.

@@ -77,8 +77,8 @@ func TestCallsBesideEachOther(t *testing.T) {
 				if err != nil || time.Since(began) != tt.took || maximum.Load() != tt.maximum {
 					t.Errorf("took %v, %d at once: %v", time.Since(began), maximum.Load(), err)
 				}
-				// The calls are recorded, numbered and reported in the order in which the model requested them, regardless of the
-				// order in which they finished.
+				// The calls are recorded, numbered and reported in the order of the model's
+				// requests, regardless of the order in which they finished.
 				for i, c := range out.ToolCalls {
 					want := fmt.Sprintf(`"call":{"id":"%d"`, i+1)
 					if c.ID != fmt.Sprint(i+1) || !strings.Contains(journal.steps[i+1], want) || c.Name != tt.calls[i] {

@@ -48,8 +48,8 @@ func clientInput(t *testing.T, model llm.Model, own *fake, results map[string]st
 }
 
 // If a turn calls tools of both kinds, the agent's own call is made first, regardless of the
-// model's order. Whichever recorded step an attempt ends after, no recorded call is made or paid
-// for twice.
+// model's order. No recorded call is made or paid for twice, regardless of the step after which an
+// attempt ends.
 func TestClientCallsWaitAfterOwnOnes(t *testing.T) {
 	t.Parallel()
 	for stop := range 6 {

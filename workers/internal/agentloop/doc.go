@@ -29,7 +29,7 @@
 // filter.go.
 //
 // Run returns an [*Error] with a public code and message, or an error that wraps the context's
-// cause or the journal's error. The loop makes at most two short retries of a model call. It
-// retries only if the turn has emitted no text and the retry budget allows it. For longer delays,
-// the caller requeues the run.
+// cause or the journal's error. In one attempt at a run, the loop retries model calls at most
+// twice, after short delays. It retries a call only if the turn has emitted no text and the retry
+// budget allows it. For longer delays, the caller requeues the run.
 package agentloop

@@ -193,7 +193,7 @@ func TestCaps(t *testing.T) {
 }
 
 // TestCost checks that each turn costs the price of the model that answered. The cost of a later
-// attempt includes that of the earlier attempts. The usage names the model that gave the last
+// attempt includes the cost of the earlier attempts. The usage names the model that gave the last
 // answer.
 func TestCost(t *testing.T) {
 	t.Parallel()

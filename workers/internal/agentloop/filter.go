@@ -50,7 +50,7 @@ type filter struct {
 	out        strings.Builder // the final text
 	emitted    int             // number of bytes of the filtered text that have been emitted
 	partial    []byte          // the first bytes of an incomplete character
-	tail       []rune          // characters held back: white space, the text of open, or possible inline code
+	tail       []rune          // characters held back: white space, the brackets in open with the text after them, or possible inline code
 	open       []candidate     // brackets that may begin a marker, from the outermost to the innermost
 	maybeCode  bool            // tail begins with a bracket that may be part of inline code
 	md         markdown
@@ -63,7 +63,7 @@ type filter struct {
 
 // candidate is an opening bracket that may begin a marker.
 type candidate struct {
-	from, at int // indexes in tail: where the white space before the bracket begins, and the bracket itself
+	from, at int // indexes in tail: of the white space before the bracket, and of the bracket itself
 	grammar  grammar
 	closed   bool // the closing bracket was read, and the next character decides whether this is a marker
 }
@@ -211,7 +211,7 @@ func (f *filter) span(r rune) {
 		f.put(r)
 	}
 
-	// Text that was held back for too long becomes ordinary text, because maxHeld is exceeded.
+	// If more than maxHeld characters are held back, they become ordinary text.
 	if len(f.tail) > maxHeld {
 		f.notCode()
 	}
@@ -226,7 +226,7 @@ func (f *filter) notCode() {
 }
 
 // endRun processes the end of a run of backticks or tildes. If the run closes inline code, endRun
-// releases the text held back inside.
+// releases the text that was held back inside of the code.
 func (f *filter) endRun() {
 	if f.md.endRun(f.maybeCode) {
 		f.maybeCode = false
@@ -356,9 +356,9 @@ func (f *filter) separate(next rune) {
 	}
 }
 
-// abandon treats brackets that stayed open for too long as ordinary text, but deletes the brackets
-// themselves. If a number is followed by the beginning of a quote, abandon also deletes the number
-// and counts it as a removed citation.
+// abandon gives up brackets that have stayed open for too long: it deletes the brackets and emits
+// the text after them. If a number is followed by the beginning of a quote, abandon also deletes
+// the number, counts it as a removed citation, and scans the quote again.
 func (f *filter) abandon() {
 	held, top := f.tail, *f.top()
 	f.tail, f.open = nil, nil

@@ -65,7 +65,7 @@ type clientMode int
 
 const (
 	noClientTool   clientMode = iota
-	endsWithCalls             // the run ends with the client's calls, as on /v1
+	endsWithCalls             // the run ends with the client's calls, as with the API under /v1
 	repliesAtOnce             // the results are known before the calls
 	repliesOnceHit            // the run is parked until the client has sent the results
 )
@@ -216,7 +216,7 @@ func (c *generatedRun) open(t *testing.T) llm.Model {
 }
 
 // faultKinds are the kinds of the errors that the scripted model returns for faults. Faults that
-// are not in the table have no effect on it, except for "length" and "content_filter".
+// are not in the table have no effect on this model, except for "length" and "content_filter".
 var faultKinds = map[string]llm.Kind{
 	"400": llm.KindInvalid, "401": llm.KindAuth, "404": llm.KindUnknownModel, "408": llm.KindTimeout, "422": llm.KindNotConfigured, "429": llm.KindRateLimited,
 	"500": llm.KindUnavailable, "502": llm.KindUnavailable, "503": llm.KindUnavailable, "529": llm.KindUnavailable, "refuse": llm.KindUnavailable,
@@ -379,7 +379,7 @@ func (c *generatedRun) run(t *testing.T) (o outcome) {
 			return o
 		}
 		if o.shown.text.Len() > 0 || len(o.shown.outputs) > 0 {
-			return o // complain reports that the attempt has shown an answer without completing
+			return o // complain then reports an error, because an incomplete attempt has shown an answer
 		}
 	}
 	return o

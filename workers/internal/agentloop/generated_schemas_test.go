@@ -20,9 +20,9 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// maxRunTime is the maximum duration of a generated run. Most of it is the check of the answers,
-// which no deadline interrupts. A run usually takes milliseconds, so a busy machine stays below
-// this limit.
+// maxRunTime is the maximum duration of a generated run. Most of this time is reserved for the
+// checks of the answers, because no deadline interrupts them. A run usually takes milliseconds, so
+// a busy machine stays below this limit.
 const maxRunTime = time.Minute
 
 // possibleCodes are the codes with which a generated run may fail. docs/errors.md documents them.
@@ -238,7 +238,8 @@ func (c *generatedRun) complainOfFailure(o outcome, failed *agentloop.Error) str
 		return fmt.Sprintf("the error %s with the message %q", failed.Code, failed.Message)
 	}
 
-	// An answer that matches the schema may be too large for the run. No other answer is shown.
+	// A failed run may have shown an answer only if the answer matches the schema but is too large
+	// for the run.
 	for _, text := range append(o.shown.outputs, o.shown.text.String()) {
 		if text != "" && (failed.Code != agentloop.CodeByteLimit || mismatch(c.schema, []byte(text)) != nil) {
 			return fmt.Sprintf("%s after the answer %s was shown", failed.Code, text)

@@ -11,7 +11,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// mismatch validates data only with the library.
+// mismatch validates data with the jsonschema library alone, without this package's limits.
 func mismatch(schema string, data []byte) error {
 	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(schema))
 	if err != nil {
@@ -154,8 +154,8 @@ func (g generator) answer(schema string, cites bool) string {
 	}
 }
 
-// citations returns a list of citations of the scalars of a JSON text. Some of the citations name a
-// value or a source that does not exist.
+// citations returns a list that cites sources for the scalars of a JSON text. Some of the citations
+// name a value or a source that does not exist.
 func (g generator) citations(data string) string {
 	type citation struct {
 		Path   string `json:"path"`

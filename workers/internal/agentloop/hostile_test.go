@@ -12,8 +12,8 @@ import (
 	"parley/workers/internal/llm/offline"
 )
 
-// costFor returns the processor time that it takes to filter a text and to find its citations. It is the
-// minimum of several tries.
+// costFor returns the processor time that it takes to filter a text and to find its citations. The
+// result is the minimum of several tries.
 func costFor(text string) time.Duration {
 	best := time.Hour
 	for range 3 {
@@ -109,6 +109,6 @@ func TestReadingALongHistory(t *testing.T) {
 	in := &Input{Model: offline.Echo{}, History: []Turn{{Messages: []llm.Message{{Role: llm.RoleAssistant, Text: strings.Repeat("长", readChunk) + "[12]"}}}}}
 	r := newRun(New(Config{}), in, nil, nil)
 	if err := r.readEarlier(t.Context()); err != nil || r.earlier != 12 {
-		t.Errorf("got %d, %v", r.earlier, err) // the pieces may end inside characters
+		t.Errorf("got %d, %v", r.earlier, err) // a piece may end inside a character
 	}
 }

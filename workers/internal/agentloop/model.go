@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	maxRetries    = 2           // maximum number of retried model calls in a whole run
+	maxRetries    = 2           // maximum number of retried model calls in one attempt at a run
 	maxRetryDelay = time.Second // maximum delay before one retry, so two retries wait for at most 2 s
 	smallestReply = 4096        // minimum limit for an answer in tokens, unless the run has fewer tokens left
 )

@@ -16,8 +16,7 @@ import (
 // source. If the words are longer, choose uses their end, which is next to the marker.
 const maxSupported = 4000
 
-// longWord is the number of characters that limits the weight of a word: all longer words have the
-// same weight.
+// longWord is the number of characters from which on all words have the same weight.
 const longWord = 8
 
 // passage is the text of a source as the model received it.
@@ -70,8 +69,8 @@ func (p passages) check(number int, quotes []string) (found string, missed int, 
 
 // choose returns the sentence of a passage that shares the most terms with the supported words. It
 // adds a neighbouring sentence if the additional terms of that sentence weigh at least as much as
-// the terms of the first one. A term weighs more if it is long and occurs in few sentences, and
-// numbers weigh most. In every language, short and frequent words carry the least information.
+// the terms of the first sentence. A term weighs more if it is long and occurs in few sentences,
+// and numbers weigh most. In every language, short and frequent words carry the least information.
 func (p *passage) choose(supported string) string {
 	if p.parts == nil {
 		p.parts = split(p.source.CitedText)
@@ -129,7 +128,7 @@ func termWeight(term string) int {
 	return min(utf8.RuneCountInString(term), longWord)
 }
 
-// score returns the total weight of the terms that p contains and without does not contain.
+// score returns the total weight of the terms that occur in p, except the terms in the set without.
 func (p segment) score(weights map[string]int, without map[string]bool) int {
 	sum := 0
 	for term, weight := range weights {

@@ -160,7 +160,7 @@ func (r *run) emitDelta(d llm.Delta) {
 // had text.
 func (r *run) show(text string) {
 	if text == "" || r.in.Contract != nil && !r.valid {
-		return // a gap must not be emitted without text after it, because white space at the end of an answer is dropped.
+		return // a gap is emitted only together with the text after it, because white space at the end of an answer is dropped
 	}
 	if !r.streamed && r.out.Text != "" {
 		r.send(Event{Type: EventDelta, Step: r.seq + 1, Text: gap})
@@ -325,7 +325,8 @@ func (r *run) assignCallIDs(calls []llm.ToolCall) {
 	}
 }
 
-// conclude finishes the run with the model's last answer, or asks the model to correct it.
+// conclude finishes the run with the model's last answer, or asks the model to correct the answer.
+// In the latter case, again is true.
 func (r *run) conclude(t *TurnStep, stop llm.StopReason) (out Output, again bool, err error) {
 	if r.in.Contract != nil {
 		return r.finishData(t, stop)

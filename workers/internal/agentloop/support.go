@@ -48,7 +48,7 @@ func supports(text string, marks []mark) []extent {
 		}
 		last = m.to
 
-		// In a table, only the words of the marker's own cell belong to it.
+		// In a table, only the words of the marker's own cell belong to the marker.
 		inTable := lineStart < m.from && text[lineStart] == '|'
 		if bar := strings.LastIndexByte(text[from:m.from], '|'); inTable && bar >= 0 {
 			from, beside = from+bar+1, false

@@ -17,7 +17,7 @@ import (
 // The model receives these notes as the results of calls that could not be executed.
 const (
 	malformedNote  = "The arguments are not a single JSON object. Write them again."
-	brokeOffNote   = "The answer reached its length limit before this call was complete, so it was not made. Write less and call again."
+	brokeOffNote   = "The answer reached its length limit before this call was complete, so the call was not made. Write less and call again."
 	unknownNote    = "Unknown tool."
 	failedNote     = "The tool failed."
 	unreadableNote = "The tool's output could not be read."
@@ -113,7 +113,7 @@ func (r *run) callGroup(ctx context.Context, calls []llm.ToolCall) error {
 	}
 
 	for i, call := range calls {
-		// The calls beyond the turn's limit are the last of the calls of the agent's own tools.
+		// The calls beyond the turn's limit are the last calls of the agent's own tools.
 		excess := len(r.pending)-r.theirs-i <= r.excess
 		working.Go(func() {
 			done := r.callTool(groupCtx, call, excess)
@@ -193,7 +193,7 @@ func endsAttempt(ctx context.Context, call llm.ToolCall, err error) error {
 		return &Parked{Kind: action.Kind, Call: tool.Call{ID: call.ID, Name: call.Name, Arguments: call.Arguments}}
 	}
 
-	if classified, ok := errors.AsType[*Error](err); ok { // the call was not made, because a check before it returned an error of the run
+	if classified, ok := errors.AsType[*Error](err); ok { // the call was not made, because a preceding check returned an error of the run
 		return classified
 	}
 	if lost := toolUnavailable(call.Name, err); lost != nil {
@@ -303,7 +303,7 @@ func input(call llm.ToolCall) json.RawMessage {
 	return quoted("malformed", call.Malformed)
 }
 
-// quoted returns a JSON object with one member: key with the value text.
+// quoted returns a JSON object whose only member has the name key and the value text.
 func quoted(key, text string) json.RawMessage {
 	b, err := json.Marshal(map[string]string{key: text})
 	if err != nil { // marshaling a string never fails

@@ -39,8 +39,8 @@ func traitsFor(text string) (has traits) {
 func dash(r rune) bool { return r == '-' || r == '‐' || r == '‑' }
 
 // code returns the terms of a token as a whole. simple reports whether the token is a plain word,
-// without parts. whole is empty if the parts suffice. Examples of tokens with a whole are
-// "ERR-4021", "snake_case", "v1.2", "jane@example.com", "e-mail" and "U.S.".
+// without parts. whole is empty if the terms of the parts suffice. Examples of tokens that have
+// their own terms are "ERR-4021", "snake_case", "v1.2", "jane@example.com", "e-mail" and "U.S.".
 func code(text string) (whole []string, simple bool) {
 	has := traitsFor(text)
 	switch {
@@ -124,9 +124,9 @@ func numbers(text string) []string {
 	return forms
 }
 
-// parts calls each with the words of a token. It splits the token at joining characters such as
-// "-", at the capitals of camelCase, and between a name and its number. It omits single letters,
-// and a number that is the whole token.
+// parts calls the function each with the words of a token. It splits the token at joining
+// characters such as "-", at the capitals of camelCase, and between a name and its number. It omits
+// single letters, and a number that is the whole token.
 func parts(text string, each func(string)) {
 	start := 0
 	give := func(end int) {
@@ -145,7 +145,7 @@ func parts(text string, each func(string)) {
 	give(len(text))
 }
 
-// between reports whether the bytes before and after the offset at are digits.
+// between reports whether the bytes before and after the given offset are digits.
 func between(text string, at int) bool {
 	return at > 0 && at+1 < len(text) && isDigit(text[at-1]) && isDigit(text[at+1])
 }
@@ -153,8 +153,8 @@ func between(text string, at int) bool {
 // isDigit reports whether b is an ASCII digit.
 func isDigit(b byte) bool { return b >= '0' && b <= '9' }
 
-// subparts calls each with the words of a part that contains no joining characters. whole means
-// that the part is the whole token.
+// subparts calls the function each with the words of a part that contains no joining characters.
+// whole means that the part is the whole token.
 func subparts(part string, whole bool, each func(string)) {
 	numeric := isDigit(part[0]) && strings.Trim(part, "0123456789.,") == ""
 	switch {
@@ -175,7 +175,7 @@ func subparts(part string, whole bool, each func(string)) {
 	humps(part, each)
 }
 
-// named calls each with a part such as "ERR4021". It also calls each with the name "ERR" and the
+// named calls the function each with a part such as "ERR4021", and also with the name "ERR" and the
 // number "4021" if both are long enough.
 func named(part string, whole bool, each func(string)) {
 	if !whole {
@@ -189,8 +189,8 @@ func named(part string, whole bool, each func(string)) {
 	}
 }
 
-// humps calls each with a word. If the word is in camelCase, it also calls each with the words in
-// it.
+// humps calls the function each with a word. If the word is in camelCase, it also calls the
+// function with the words in it.
 func humps(part string, each func(string)) {
 	each(part)
 	start, split := 0, false

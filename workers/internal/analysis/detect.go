@@ -14,7 +14,8 @@ const (
 	minLetters = 24
 )
 
-// script is a script. language is set if the script is used by only one language.
+// script is a script in which texts are written. language is set if the script is used by only one
+// language.
 type script struct {
 	table    *unicode.RangeTable
 	language string

@@ -14,7 +14,7 @@ func lower(word string) string { return strings.ToLower(word) }
 
 // fold removes marks that people often omit: accents of Latin and Greek, Cyrillic stress marks, and
 // vowel points of Arabic and Hebrew. It replaces ligatures with letters. It keeps marks that
-// distinguish letters, such as those of the Russian й, Indic vowel signs and Japanese voicing
+// distinguish letters, such as the mark of the Russian й, Indic vowel signs and Japanese voicing
 // marks.
 func fold(word string) string {
 	if isASCII(word) {

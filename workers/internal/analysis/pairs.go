@@ -16,7 +16,8 @@ func pairs(terms []Lexeme, position int, run token) ([]Lexeme, int) {
 		end := at + cluster(text[at:], run.kind)
 		one := text[at:end]
 		position++
-		// A token of a single character contains no pair, so without this term it would have none.
+		// A token of a single character contains no pair, so without this term it could not be
+		// found.
 		alone := before == "" && end == len(text)
 		if alone || !run.asked && run.kind == hanToken && single(one) {
 			terms = append(terms, Lexeme{one, position})

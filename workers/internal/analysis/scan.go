@@ -90,8 +90,9 @@ type scanner struct {
 	joined     bool // true if the last character joins two parts of a word
 }
 
-// scan calls each with the tokens of a text. A single joining character between two word
-// characters, such as "-", is part of the word, and so is "++" or "#" after a letter (C++, C#).
+// scan calls the function each with the tokens of a text. A single joining character between two
+// word characters, such as "-", is part of the word, and so is "++" or "#" after a letter (C++,
+// C#).
 func scan(text string, each func(token)) {
 	s := scanner{text: text, each: each}
 	for at := 0; at < len(text); {
@@ -104,7 +105,7 @@ func scan(text string, each func(token)) {
 	s.give()
 }
 
-// step processes the character r at the offset at. It returns the number of bytes processed.
+// step processes the character r. at is the offset of r. It returns the number of bytes processed.
 func (s *scanner) step(at int, r rune, width int) int {
 	switch k := kindFor(r); {
 	// The character joins two parts only if a word character follows. Until then, end stays after
@@ -126,7 +127,7 @@ func (s *scanner) step(at int, r rune, width int) int {
 	return width
 }
 
-// give passes the current token to each, if there is one.
+// give passes the current token, if there is one, to the function each.
 func (s *scanner) give() {
 	if s.open != none {
 		s.each(token{text: bounded(s.text[s.start:s.end]), kind: s.open})

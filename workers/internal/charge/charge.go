@@ -49,7 +49,7 @@ func (a *Account) Reserve(ctx context.Context, maximum budgetdb.Amounts) (*budge
 }
 
 // Settle replaces the reservation with the amounts that the calls have used. It also stores the
-// usage that the models have reported. It also does this if ctx has ended. If storing fails, the
+// usage that the models have reported. Settle works even if ctx has ended. If storing fails, the
 // sweeper later counts the whole reservation as used.
 func (a *Account) Settle(ctx context.Context, used budgetdb.Amounts, reported budgetdb.CallUsage) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	modelTime   = 20 * time.Second // time limit for probing one model, because some servers must load the model first
+	modelTime   = 20 * time.Second // time limit for probing one model; long, because some servers must load the model first
 	modelTokens = 16               // maximum number of output tokens of a probe; some providers do not accept less
 )
 

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	maxDetail   = 500 // maximum number of characters of a result
+	maxDetail   = 500 // maximum length of a result in characters
 	maxParallel = 16  // maximum number of probes of a check that run simultaneously
 )
 

@@ -68,9 +68,9 @@ func (c *Chunker) half() bool {
 	return c.draft != nil && c.draft.body && c.draft.size >= c.limits.Target/2
 }
 
-// pieces calls each with the pieces of a block's text. Each piece includes the white space that
-// follows it. A row is one piece. Verbatim text is divided into lines, and other text into
-// sentences.
+// pieces calls the function each with every piece of a block's text, in order. A piece includes the
+// white space that follows it. A row is one piece. Verbatim text is divided into lines, and other
+// text into sentences.
 func pieces(block document.Block, each func(string)) {
 	switch block.Kind {
 	case document.Row:
@@ -102,7 +102,8 @@ func cut(text string, limit int) int {
 		_, width := utf8.DecodeRuneInString(window[at:])
 		return at + width
 	}
-	// Whether there is a boundary at the limit depends on the text after the limit.
+	// Include some text after the limit, because it decides whether there is a boundary at the
+	// limit.
 	ahead := text[:prefix(text, limit+64)]
 	byWords := words.FromString(ahead)
 	if end := last(byWords.Next, func() int { return byWords.End() }, len(window)); end > 0 {
@@ -126,7 +127,8 @@ func last(next func() bool, end func() int, limit int) int {
 	return found
 }
 
-// prefix returns the number of bytes of a text's first limit code points.
+// prefix returns the number of bytes in the first code points of a text. limit is the number of
+// these code points.
 func prefix(text string, limit int) int {
 	n := 0
 	for at := range text {

@@ -28,7 +28,7 @@ type Block struct {
 // Event is one message from the reader of a document. Exactly one field is set.
 type Event struct {
 	Pages   *int     `json:"pages,omitempty"` // number of pages; if known, it is sent before the first block
-	Done    *int     `json:"done,omitempty"`  // number of a page all of whose blocks have been sent
+	Done    *int     `json:"done,omitempty"`  // number of a page; all blocks of the page have been sent
 	Block   *Block   `json:"block,omitempty"`
 	End     *Info    `json:"end,omitempty"`
 	Failure *Failure `json:"failure,omitempty"`
@@ -55,7 +55,7 @@ const (
 	NoOCR         Code = "ocr_unavailable" // the document contains only images, and no program that recognizes text is installed
 	TooLarge      Code = "too_large"       // the document has more text, parts or nesting than the limits allow
 	TooManyPages  Code = "too_many_pages"
-	LimitReached  Code = "limit_exceeded" // reading the document exceeded a limit, such as that on time or memory
+	LimitReached  Code = "limit_exceeded" // reading the document exceeded a limit, such as the limit on time or memory
 	NotFetched    Code = "fetch_failed"
 	NoEmbeddings  Code = "embeddings_unavailable"
 	WorkerLost    Code = "worker_lost"

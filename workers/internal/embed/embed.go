@@ -142,7 +142,7 @@ func batchSize(texts []string) int {
 	return len(texts)
 }
 
-// beginning returns the first limit characters of a text.
+// beginning returns a text truncated to the given number of characters.
 func beginning(text string, limit int) string {
 	for at := range text {
 		if limit == 0 {

@@ -8,8 +8,8 @@ import (
 	sdk "github.com/openai/openai-go/v3"
 )
 
-// maxSize is the maximum number of dimensions of a vector. It is four times that of the largest
-// models.
+// maxSize is the maximum number of dimensions of a vector. The largest models have a quarter of
+// this number.
 const maxSize = 16_384
 
 // read returns the vectors of a response, scaled to length 1, in the order of the texts. The

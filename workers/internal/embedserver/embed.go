@@ -90,7 +90,7 @@ func failure(err error) *contract.EmbedFailure {
 	f := &contract.EmbedFailure{Code: apierr.Unavailable, Message: e.Error(), RetryAfter: e.RetryAfter}
 	switch e.Kind {
 	case llm.KindNotConfigured, llm.KindUnknownModel:
-		if e.Provider == nil { // if there was a response, the cause is that the service does not know the configured model
+		if e.Provider == nil { // a response means that the service does not know the configured model, which is no mistake of the caller
 			f.Code, f.Field = apierr.NotFound, "model"
 		}
 	case llm.KindInvalid, llm.KindContextLength, llm.KindTooLarge:

@@ -20,7 +20,7 @@ import (
 const (
 	slots    = 8         // maximum number of simultaneous calls in a process
 	queue    = 32        // maximum number of calls that wait for a slot
-	maxReply = 900 << 10 // maximum number of bytes of a reply, because a larger one does not fit into a message
+	maxReply = 900 << 10 // maximum size of a reply in bytes, because a larger one does not fit into a message
 )
 
 var errPanic = errors.New("the embedding panicked")

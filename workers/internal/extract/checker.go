@@ -21,7 +21,7 @@ const (
 	// shorter in JSON.
 	maxLine       = 256 << 10
 	maxBlock      = 32 << 10 // bytes of a block's text
-	maxWord       = 100      // maximum number of bytes of a MIME type or a language
+	maxWord       = 100      // maximum length of a MIME type or a language in bytes
 	maxTitle      = 2000     // bytes
 	maxNotes      = 50
 	maxMessage    = 2000 // bytes of a note or a message
@@ -58,8 +58,8 @@ var (
 	errKind         = errors.New("unknown kind of block")
 )
 
-// follow reads the reader's output up to its final event. It calls each with every valid event
-// before the final one.
+// follow reads the reader's output up to its final event. It calls the function each with every
+// valid event before the final one.
 func (c *checker) follow(from io.Reader, each func(document.Event) error) (document.Info, error) {
 	// The buffer has a fixed size, so a malicious reader cannot make this process use a lot of
 	// memory.
@@ -151,7 +151,8 @@ func decode(l []byte) (e document.Event, err error) {
 	return e, nil
 }
 
-// take validates an event. over is true if the event is the reader's final event.
+// take validates an event. over is true if the event is the reader's final event. info describes
+// the document if this event reports success.
 func (c *checker) take(e document.Event) (info document.Info, over bool, err error) {
 	switch {
 	case e.Pages != nil:

@@ -27,8 +27,8 @@ func newEventWriter(to io.Writer) *eventWriter {
 	return w
 }
 
-// greet sends the greeting immediately. It shows the worker that the reader has started. If the
-// reader fails later, the worker considers the document as the cause.
+// greet sends the greeting immediately. The greeting shows the worker that the reader has started.
+// If the reader fails later, the worker considers the document to be the cause.
 func (w *eventWriter) greet() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -62,9 +62,9 @@ func Open(backend sandbox.Backend, c Config) *Extractor {
 // Close removes the copy of the reader's program. No call of Read may be in progress.
 func (e *Extractor) Close() error { return e.program.close() }
 
-// Read reads a document, passes its events to each in order, and returns information about the
-// whole document. An error of each or of ctx ends Read and is returned unchanged. Any other error
-// is a *document.Failure.
+// Read reads a document, passes its events in order to the function each, and returns information
+// about the whole document. An error of the function each, or of ctx, ends Read and is returned
+// unchanged. Any other error is a *document.Failure.
 func (e *Extractor) Read(ctx context.Context, d Document, l Limits, each func(document.Event) error) (info document.Info, err error) {
 	l = l.forContent(d.Content)
 	o := order{Name: d.Name, MIMEType: d.MIMEType, Limits: l, NoOCR: e.config.NoOCR}
@@ -78,9 +78,9 @@ func (e *Extractor) Read(ctx context.Context, d Document, l Limits, each func(do
 	return info, nil
 }
 
-// run starts a reader, sends it an order, and passes its output to the function read. This function
-// returns a *readerError or an error that Read may return. When run returns, no process is left in
-// the sandbox.
+// run starts a reader, sends it an order, and passes its output to the function read. read returns
+// a *readerError or an error that Read may return. When run returns, no process is left in the
+// sandbox.
 func (e *Extractor) run(ctx context.Context, d Document, o order, read func(output io.Reader) error) error {
 	box, err := e.start(ctx, d.Content, o)
 	if ctx.Err() != nil {
@@ -154,8 +154,8 @@ func (s meteredBox) Usage() (sandbox.Usage, error) {
 // memory of the reader's program and of cached files.
 const spareMemory = 64 << 20
 
-// fileCount is the maximum number of files that a reader may create. It creates files only for
-// pages of PDF documents.
+// fileCount is the maximum number of files that a reader may create. A reader creates files only
+// for pages of PDF documents.
 const fileCount = 1000
 
 // sandboxLimits converts the limits of a document to those of its sandbox.
@@ -228,8 +228,8 @@ type readerRun struct {
 	hit sandbox.Limit // the limit because of which the reader was killed
 }
 
-// follow passes the reader's output to read. When follow returns, no process is left in the
-// sandbox.
+// follow passes the reader's output to the function read. When follow returns, no process is left
+// in the sandbox.
 func (r *readerRun) follow(ctx context.Context, read func(output io.Reader) error) error {
 	// The deferred calls run in reverse order: first the sandbox is killed, and then Watch returns.
 	var watching sync.WaitGroup

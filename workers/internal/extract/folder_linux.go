@@ -17,8 +17,8 @@ const (
 	freshPrefix = "parley-new-reader-"
 )
 
-// folder contains a copy of this process's executable. Its owner holds a file lock on the folder,
-// which the kernel releases when the process ends, even after a crash.
+// folder is a folder that contains a copy of this process's executable. Its owner holds a file lock
+// on the folder, which the kernel releases when the process ends, even after a crash.
 type folder struct {
 	path string
 	lock *os.File

@@ -22,7 +22,8 @@ import (
 // ImageLimits are the limits of a reader that converts an image.
 var ImageLimits = Limits{CPU: 30 * time.Second, Wall: time.Minute, Memory: 768 << 20, Files: 64 << 20}
 
-// imagePath is the path of the converted image in the sandbox, from which tesseract reads it.
+// imagePath is the path of the converted image in the sandbox. tesseract reads the image from this
+// path.
 const imagePath = "/tmp/image"
 
 const maxImageText = 64 << 10
@@ -46,7 +47,7 @@ type imageHead struct {
 
 // Image converts an image in a sandbox: it decodes the image and encodes it again, without
 // metadata. If recognize is true and tesseract is installed, it also reads the text in the image.
-// An error is that of ctx or a *document.Failure.
+// The error is ctx's error or a *document.Failure.
 func (e *Extractor) Image(ctx context.Context, content []byte, recognize bool) (Image, error) {
 	var out Image
 	o := order{Limits: ImageLimits.orDefaults(), NoOCR: e.config.NoOCR || !recognize, Image: true}

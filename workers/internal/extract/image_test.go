@@ -82,7 +82,7 @@ func TestHostileImagesFail(t *testing.T) {
 	}
 }
 
-// The worker accepts an image only if it matches its description.
+// The worker accepts an image only if the image matches the description.
 func TestAnImageOfATakenOverReader(t *testing.T) {
 	t.Parallel()
 	good := string(pngOf(t, 3, 2))

@@ -93,7 +93,7 @@ func TestAReaderGreetsBeforeItParses(t *testing.T) {
 }
 
 // The reader of a short document may use only shortCPU of processor time. OnCPUTime receives the
-// time that it has used.
+// time that the reader has used.
 func TestReadersOfShortDocumentsTakeLittle(t *testing.T) {
 	t.Parallel()
 	var spent time.Duration

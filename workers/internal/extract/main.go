@@ -49,8 +49,8 @@ func runReader() error {
 		return fmt.Errorf("reading the document: %w", err)
 	}
 
-	// Send the greeting before the first byte is parsed. The worker then considers the document as
-	// the cause of any later failure.
+	// Send the greeting before the first byte is parsed. The worker then considers the document to
+	// be the cause of any later failure.
 	if err := w.greet(); err != nil {
 		return err
 	}

@@ -172,7 +172,7 @@ func (i *Ingester) finalize(ctx context.Context, w *work, info document.Info, er
 	case err == nil:
 		i.metrics.ready(w, info.Pages, took)
 		w.log.Info().Int("pages", info.Pages).Int("chunks", w.chunks).Dur("took_ms", took).Msg("document ready")
-	case errors.Is(err, errTaken), errors.Is(err, errLease), ctx.Err() != nil: // the worker stops and no longer waits for attempts
+	case errors.Is(err, errTaken), errors.Is(err, errLease), ctx.Err() != nil: // if ctx has ended, the worker no longer waits for attempts
 		i.metrics.end(endLost)
 		w.log.Debug().Err(err).Msg("document failed")
 	// The document did not cause the interruption, so the attempt is not counted. Another worker
@@ -197,7 +197,7 @@ func (i *Ingester) fail(ctx context.Context, w *work, err error) {
 		switch {
 		case errors.Is(err, errPanicked): // another attempt would panic as well
 			failure.Retry = false
-		case errors.Is(err, sealdb.ErrContentSealed): // the store has already logged it
+		case errors.Is(err, sealdb.ErrContentSealed): // the store has already logged this error
 			failure.Message = "The stored document cannot be decrypted. The operator must restore the key that encrypted it."
 			failure.Retry = false
 		}

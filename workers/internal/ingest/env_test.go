@@ -157,7 +157,7 @@ func (r *testEnv) start(read reading, change ...func(*Config, *Deps)) (stop func
 	return stop
 }
 
-// await waits until the function is returns true for the document.
+// await waits until the document satisfies a condition.
 func (r *testEnv) await(org, documentID, what string, is func(domain.Document) bool) domain.Document {
 	r.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)

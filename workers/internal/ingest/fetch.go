@@ -22,7 +22,7 @@ import (
 // FetchOptions are the options of the HTTP client that fetches documents from URLs.
 var FetchOptions = outbound.Options{Timeout: time.Minute, MaxBytes: MaxDocumentBytes, Redirects: 3}
 
-const maxName = 255 // maximum number of characters in a document's name
+const maxName = 255 // maximum length of a document's name in characters
 
 // fetchAndStore fetches a document from its URL and stores the content.
 func (i *Ingester) fetchAndStore(ctx context.Context, w *work) (Source, error) {

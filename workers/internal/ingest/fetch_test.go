@@ -15,8 +15,8 @@ import (
 	"parley/workers/internal/document"
 )
 
-// library is an HTTP server for documents. The test defines its responses. The method allow returns
-// options with which an ingester accepts its address.
+// library starts an HTTP server with the given responses, by path. base is the server's URL. allow
+// configures an ingester so that it accepts the server's address.
 func library(t *testing.T, books map[string]http.HandlerFunc) (base string, allow func(*Config, *Deps)) {
 	t.Helper()
 	mux := http.NewServeMux()

@@ -104,7 +104,7 @@ func (p *pipeline) read(ctx context.Context, from Source) error {
 			return context.Cause(ctx)
 		}
 	})
-	// Set p.info before closing events, because the method last reads p.info after the close.
+	// Set p.info before closing events, because p.last reads p.info after the close.
 	p.info = info
 	return err
 }
@@ -121,8 +121,8 @@ func (p *pipeline) cut(ctx context.Context, x *indexer) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case e, open := <-p.events:
-			// The channel is closed at the end of the document and also if the reader fails. The
-			// method last distinguishes these cases.
+			// The channel is closed at the end of the document and also if the reader fails. p.last
+			// distinguishes these cases.
 			if !open {
 				return p.last(ctx, x)
 			}

@@ -93,9 +93,9 @@ func (x *indexer) add(passages []domain.Passage) {
 	}
 }
 
-// decide detects the language from the passages kept so far. If detection fails, it uses says, the
-// language that the document declares. If last is true, it decides even if the language remains
-// unknown.
+// decide detects the language from the passages kept so far. says is the language that the document
+// declares, which decide uses if detection fails. If last is true, it decides even if the language
+// remains unknown.
 func (x *indexer) decide(says string, last bool) {
 	var text strings.Builder
 	for _, p := range x.waiting {

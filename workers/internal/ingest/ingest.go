@@ -251,8 +251,8 @@ func (i *Ingester) awaitFree(ctx context.Context) bool {
 	}
 }
 
-// claim claims documents for free slots until ctx ends. The attempts use the context until, so they
-// may continue after ctx ends.
+// claim claims documents for free slots until ctx ends. The attempts use the second context, so
+// they may continue after ctx ends.
 func (i *Ingester) claim(ctx, until context.Context, attempts *sync.WaitGroup) {
 	failed := false
 	for i.slots.acquire(ctx) {
@@ -302,8 +302,7 @@ func (i *Ingester) claimShort(ctx, until context.Context, attempts *sync.WaitGro
 	}
 }
 
-// begin starts an attempt at a document. The caller has already acquired a slot in the lane that in
-// names.
+// begin starts an attempt at a document. The caller has already acquired a slot in the lane.
 func (i *Ingester) begin(ctx context.Context, attempts *sync.WaitGroup, in *lane, w *work) {
 	// Count the document before the goroutine starts, so that the next claim takes it into account.
 	w.turn = i.shares.take(w.OrganizationID, w.short)

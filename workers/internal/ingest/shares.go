@@ -217,7 +217,7 @@ func (s *shares) release(t *turn, left bool) {
 	o.debt, o.at = min(debt, maxDebt), s.now()
 }
 
-// without removes gone from a list of turns. It changes the list in place and returns it.
+// without removes a turn from a list of turns. It changes the list in place and returns it.
 func without(turns []*turn, gone *turn) []*turn {
 	return slices.DeleteFunc(turns, func(t *turn) bool { return t == gone })
 }

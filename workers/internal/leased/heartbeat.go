@@ -19,7 +19,7 @@ const (
 	heartbeatParts = 10  // number of statements per HeartbeatEvery if the worker holds many rows
 	heartbeatFew   = 256 // maximum number of rows whose leases are all extended in a single statement
 	heartbeatLate  = HeartbeatEvery * 3 / 2
-	lockedRetry    = 250 * time.Millisecond // interval at which the leases of rows are extended that another transaction has locked
+	lockedRetry    = 250 * time.Millisecond // time before another heartbeat is sent for a row that another transaction has locked
 )
 
 // Extend is a function that extends the leases of rows in one statement. It returns the ids of the

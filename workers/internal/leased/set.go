@@ -121,8 +121,8 @@ func (s *Set[R]) Watch(ctx context.Context) {
 }
 
 // Drain waits until all attempts have ended, for at most the duration patience. It then cancels the
-// remaining attempts with ErrDraining, so that other workers can continue with their rows, and
-// waits again, for at most the duration last. Drain returns false if some attempts are still
+// remaining attempts with ErrDraining, so that other workers can continue with their rows. It waits
+// for these attempts for at most the duration last, and returns false if some of them are still
 // running.
 func (s *Set[R]) Drain(attempts *sync.WaitGroup, patience, last time.Duration) bool {
 	done := make(chan struct{})

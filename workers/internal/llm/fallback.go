@@ -68,8 +68,8 @@ func tryNext(kind Kind, standIn bool) bool {
 	}
 }
 
-// preferred returns the one of two failures that is reported. A retryable failure takes precedence.
-// If both are retryable, the failure with the shorter delay takes precedence.
+// preferred returns whichever of two failures is to be reported. A retryable failure takes
+// precedence. If both are retryable, the failure with the shorter delay takes precedence.
 func preferred(a, b *Error) *Error {
 	switch {
 	case a == nil, b.Retryable && !a.Retryable:

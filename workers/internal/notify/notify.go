@@ -38,7 +38,7 @@ var delays = []time.Duration{
 
 // Store stores notifications.
 type Store interface {
-	// ClaimNotifications leases up to limit due notifications to this worker. At most
+	// ClaimNotifications leases due notifications to this worker, at most limit of them. At most
 	// maxPerEndpoint notifications of an endpoint are leased at a time.
 	ClaimNotifications(ctx context.Context, limit, maxPerEndpoint int, lease time.Duration) ([]notificationdb.ClaimedNotification, error)
 	// Render reads the current state of the notification's subject. It returns a not_found error if
@@ -78,7 +78,7 @@ type Notifier struct {
 	failing   bool          // the last claim has failed
 }
 
-// New returns a Notifier that sends its requests with the HTTP client outside.
+// New returns a Notifier that sends its requests with the given HTTP client.
 func New(
 	st Store, changes Changes, outside *outbound.Client, secrets Secrets, registry prometheus.Registerer, log zerolog.Logger,
 ) (*Notifier, error) {
@@ -131,8 +131,8 @@ func (n *Notifier) ready() {
 	}
 }
 
-// claim claims due notifications, up to the limit of notifications in flight. It logs only the
-// first of several consecutive failures.
+// claim claims and returns due notifications, up to the limit of notifications in flight. It logs
+// only the first of several consecutive failures.
 func (n *Notifier) claim(ctx context.Context) []notificationdb.ClaimedNotification {
 	free := maxInFlight - int(n.held.Load())
 	if free <= 0 {
@@ -234,8 +234,9 @@ func (n *Notifier) attempt(ctx context.Context, c *notificationdb.ClaimedNotific
 	return scheduleNext(c, a, resp.retryAfter)
 }
 
-// scheduleNext sets the time of the next attempt. The delay increases with each attempt and is at
-// least the delay that the endpoint demands with Retry-After. A ping is not retried.
+// scheduleNext returns the attempt with its status and the time of the next attempt. The delay
+// increases with each attempt. It is at least the delay that the endpoint demands with Retry-After,
+// up to the longest delay. A ping is not retried.
 func scheduleNext(c *notificationdb.ClaimedNotification, a notificationdb.Attempt, retryAfter time.Duration) notificationdb.Attempt {
 	// A ping is sent to test the endpoint, and the person who sends it needs the result
 	// immediately.

@@ -22,8 +22,8 @@ import (
 const (
 	slots      = 2         // maximum number of simultaneous readers in a process
 	queue      = 8         // maximum number of requests that wait for a slot
-	maxAnswer  = 900 << 10 // maximum number of bytes of a reply, because a larger one does not fit into a message
-	maxContent = 20 << 20  // maximum number of bytes of a document
+	maxAnswer  = 900 << 10 // maximum size of a reply in bytes, because a larger one does not fit into a message
+	maxContent = 20 << 20  // maximum size of a document in bytes
 )
 
 var errUnbound = errors.New("the signed request names no document or no page")
@@ -83,8 +83,8 @@ func (s *Server) Run(ctx context.Context) error {
 	}).Run(ctx)
 }
 
-// read returns the page that the claims name, or an error if they name none. It ignores the body of
-// the request, which is empty.
+// read returns the page that the claims name, or an error if they name no page. It ignores the body
+// of the request, which is empty.
 func read(claims contract.PageClaims, _ []byte) (none struct{}, err error) {
 	if claims.DocumentID == "" || claims.SHA256 == "" || claims.Page < 1 {
 		err = errUnbound

@@ -132,8 +132,9 @@ func verbatim(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// split divides a text that is longer than maximum bytes. The first piece ends after a line if
-// possible, otherwise after a sentence, after a word, or between two characters.
+// split divides a text that is longer than maximum bytes into its first piece and the rest. The
+// first piece ends after a line if possible, otherwise after a sentence, after a word, or between
+// two characters.
 func split(s string, maximum int) (piece, rest string) {
 	if len(s) <= maximum {
 		return s, ""
@@ -187,7 +188,7 @@ func languageTag(s string) string {
 	return tag.String()
 }
 
-// Lines returns a text with in place of each line break.
+// Lines returns a text in which each line break is a single newline.
 func Lines(s string) string {
 	if !strings.Contains(s, "\r") {
 		return s

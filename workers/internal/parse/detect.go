@@ -244,7 +244,7 @@ func textFor(in Input, start string) string {
 }
 
 // isBinaryType reports whether a type is not text. A document of unknown type may be text in any
-// single-byte encoding, so it is considered as text if it contains no zero bytes.
+// single-byte encoding, so it is considered text if it contains no zero bytes.
 func isBinaryType(is string, head []byte) bool {
 	switch {
 	case is == "application/octet-stream":
@@ -309,8 +309,8 @@ func base(mimeType string) string {
 	return strings.ToLower(strings.TrimSpace(is))
 }
 
-// convertible lists formats that have no reader, but whose documents can be saved in a supported
-// format by the programs that create them.
+// convertible lists formats without a reader. The programs that create such documents can also save
+// them in a supported format.
 var convertible = []string{
 	"application/rtf", "application/msword", "application/vnd.ms-excel", "application/vnd.ms-powerpoint", iwork, xlsb,
 	"application/postscript", "application/vnd.ms-xpsdocument",
@@ -321,7 +321,7 @@ func unsupported(is string) error {
 	what, how := typeNames[is], ""
 	switch {
 	case strings.HasPrefix(is, "image/") && is != "image/svg+xml" && is != "image/vnd.djvu":
-		what, how = "an image", " Images are read only inside PDF documents: convert it to PDF and send that."
+		what, how = "an image", " Images are read only inside PDF documents: convert the image to PDF, and send the PDF."
 	case strings.HasPrefix(is, "audio/"):
 		what = "an audio recording"
 	case strings.HasPrefix(is, "video/"):
@@ -329,11 +329,11 @@ func unsupported(is string) error {
 	case strings.HasPrefix(is, "font/"):
 		what = "a font"
 	case strings.HasPrefix(is, "application/vnd.oasis.opendocument"), strings.HasPrefix(is, "application/vnd.sun.xml"):
-		what, how = "an OpenDocument file", " Save it in the format of Word, Excel or PowerPoint, or as PDF, and send that."
+		what, how = "an OpenDocument file", " Save the document in the format of Word, Excel or PowerPoint, or as PDF, and send the new file."
 	case slices.Contains(convertible, is):
-		how = " Save it in a current format (DOCX, XLSX, PPTX or PDF) and send that."
+		how = " Save the document in a current format (DOCX, XLSX, PPTX or PDF), and send the new file."
 	case strings.HasSuffix(what, "archive"):
-		how = " Send its files one by one."
+		how = " Send the files of the archive one by one."
 	}
 
 	if what == "" {

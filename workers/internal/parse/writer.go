@@ -30,7 +30,7 @@ type Writer struct {
 	broken error // error of the function emit; the document has not caused it
 }
 
-// NewWriter returns a Writer that passes its events to emit.
+// NewWriter returns a Writer that passes its events to the function emit.
 func NewWriter(limits Limits, emit func(document.Event) error) *Writer {
 	if limits.Pages <= 0 {
 		limits.Pages = defaultPages

@@ -20,7 +20,7 @@ const (
 	// MaxSide is the maximum number of pixels on each side of a converted image. Models would scale
 	// down larger images.
 	MaxSide = 2048
-	// MaxBytes is the maximum number of bytes of a converted image.
+	// MaxBytes is the maximum size of a converted image in bytes.
 	MaxBytes = 4 << 20
 
 	largePNG = 1 << 20 // number of bytes above which an image is encoded as JPEG instead of PNG

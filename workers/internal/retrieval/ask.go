@@ -104,7 +104,7 @@ func (a *searchRun) fail(err error) {
 // byWords is the type of the store's methods that search for the words of a query.
 type byWords func(ctx context.Context, scope knowledgedb.SearchScope, words []knowledgedb.QueryWord, limit int) ([]knowledgedb.Hit, error)
 
-// byWords calls one of the searches for words and stores its results under the name source.
+// byWords calls one of the searches for words and stores the results under the name of the source.
 func (a *searchRun) byWords(ctx context.Context, source string, search byWords) {
 	hits, err := search(ctx, a.scope, a.words, depth)
 

@@ -21,7 +21,7 @@ const (
 const (
 	defaultLimit = 10
 	maxLimit     = 50
-	maxQuery     = 1_000 // maximum number of characters of a query; the rest is ignored
+	maxQuery     = 1_000 // maximum length of a query in characters; the rest is ignored
 	maxID        = 64    // bytes of a document's id
 	maxWords     = 64    // maximum number of words of a query; each word costs a search, and more words improve the results little
 )

@@ -258,7 +258,7 @@ func TestSourcesAreQueriedInParallel(t *testing.T) {
 		s.wait = func(context.Context, string) error { <-time.After(time.Second); return nil }
 		began := time.Now()
 		_, err := retrieval.New(s, &embedder{model: "m", takes: time.Second}).Search(t.Context(), retrieval.Query{OrganizationID: "org_1", Text: "ladder"})
-		if took := time.Since(began); err != nil || took != 2*time.Second { // the vector, then its nearest chunks
+		if took := time.Since(began); err != nil || took != 2*time.Second { // one second for the vector, and one for the search by vector
 			t.Errorf("%v, %v", took, err)
 		}
 	})

@@ -69,7 +69,7 @@ func (a answers) support(text string, words []knowledgedb.QueryWord) support {
 
 	rarest := 0.0
 	for _, w := range words {
-		// The frequency of a word is that of its most frequent form.
+		// The frequency of a word is the frequency of its most frequent form.
 		have := int64(0)
 		for _, l := range w.Lexemes {
 			have = max(have, a.counts[l])
@@ -93,8 +93,8 @@ func (a answers) support(text string, words []knowledgedb.QueryWord) support {
 	return s
 }
 
-// rarity returns the inverse document frequency, as in BM25, of a word that occurs in have of total
-// chunks.
+// rarity returns the inverse document frequency of a word, as in BM25. have is the number of chunks
+// that contain the word, and total is the number of all chunks.
 func rarity(have, total float64) float64 {
 	return math.Log(1 + (max(total-have, 0)+0.5)/(have+0.5))
 }
@@ -130,8 +130,8 @@ func add(terms map[string]bool, language, text string) map[string]bool {
 }
 
 // by reports whether terms contains enough of the query's words, including a word with a high
-// weight. It returns false if the query has few words and one is a name that no document contains,
-// because such a query is about that name.
+// weight. It returns false if the query has few words and one of these is a name that no document
+// contains. Such a query is about that name.
 func (s support) by(c candidate, terms map[string]bool) bool {
 	// A word that no document contains counts only if the search for similar words has found the
 	// passage.
@@ -190,7 +190,7 @@ func (w weightedWord) in(terms map[string]bool) bool {
 	return terms[w.Text] || slices.ContainsFunc(w.Lexemes, func(l string) bool { return terms[l] })
 }
 
-// isLike reports whether terms contains a word with a spelling similar to that of w.
+// isLike reports whether terms contains a word whose spelling is similar to the spelling of w.
 func (w weightedWord) isLike(terms map[string]bool) bool {
 	own := trigrams(w.Text)
 	for term := range terms {
@@ -221,6 +221,6 @@ func common(a, b map[string]bool) float64 {
 		}
 	}
 
-	// The result is the Jaccard index, like that of PostgreSQL's function similarity.
+	// The result is the Jaccard index, as in PostgreSQL's function similarity.
 	return float64(both) / float64(len(a)+len(b)-both)
 }

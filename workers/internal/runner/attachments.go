@@ -30,7 +30,7 @@ const CodeAttachment = "attachment_unreadable"
 
 const (
 	// Limits on the images of a prompt. Images of the message take precedence over images of
-	// earlier turns, and images of newer turns over those of older ones.
+	// earlier turns, and images of newer turns take precedence over images of older turns.
 	ownImageBytes     = 20 << 20
 	earlierImages     = 10
 	earlierImageBytes = 8 << 20
@@ -102,9 +102,9 @@ type earlierTurn struct {
 	list []domain.Attachment
 }
 
-// earlierAttachments returns the turns that have attachments, newest first. For each turn, at
-// contains the index of its exchange in the history. The index is negative if the history omits the
-// turn.
+// earlierAttachments returns the attachments of the turns in the history, newest turn first. For
+// each turn, the list at contains the index of the turn's exchange in the history, or a negative
+// number if the history omits the turn.
 func earlierAttachments(turns []sessiondb.Turn, at []int) (out []earlierTurn, err error) {
 	total := 0
 	for i := len(turns) - 1; i >= 0 && total < maxEarlier; i-- {
@@ -289,7 +289,7 @@ func (l *attaching) loadImage(ctx context.Context, stored blobdb.StoredAttachmen
 	_, content, err := l.r.attachments.OpenFile(ctx, l.a.claim.OrganizationID, stored.ID)
 	if err == nil {
 		to.Image, err = io.ReadAll(content)
-		_ = content.Close() // a file that was only read loses nothing if Close fails
+		_ = content.Close() // ignore the error: the file was only read, so no data can be lost
 	}
 	if err != nil {
 		return gone(err, to)

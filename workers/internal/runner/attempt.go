@@ -194,7 +194,7 @@ func asRetry(err error) error {
 	return retryable(err)
 }
 
-// codeUnavailable is the code of a failure of a dependency of the service, such as the database.
+// codeUnavailable is the error code for the failure of a dependency, such as the database.
 const codeUnavailable = "unavailable"
 
 // retryable returns a retryable error with which the run is requeued. err is the error of a

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	minAnswer = 256 // smallest number of tokens to which the limit of an answer is halved for a budget
+	minAnswer = 256 // minimum limit of an answer in tokens; if a budget has little room, the limit is halved until it reaches this minimum
 
 	settleTime   = 5 * time.Second       // time limit for writing a call's actual usage
 	reserveTries = 4                     // retries of a reservation that fails only because of other calls' holds
@@ -90,7 +90,7 @@ func (s *runBudget) reserve(ctx context.Context, maximum budgetdb.Amounts) (rese
 		e := budgetdb.UsedUp(lacking.Budget)
 		return r, lacking, &agentloop.Error{Code: string(e.Code), Message: e.Detail, Retryable: lacking.Later}
 	case budgets == 0:
-		// No budget applies to this run, so there is no hold to settle.
+		// No budget applies to this run, so Reserve has reserved nothing.
 		r.hold.ID = ""
 	}
 	return r, nil, nil

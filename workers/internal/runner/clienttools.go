@@ -41,7 +41,7 @@ func (r *Runner) clientTools(a *attempt, asked *domain.ClientTools, own *tool.Re
 }
 
 // clientResults records the calls in the effect ledger, where they wait for the client's results.
-// It returns the results that have arrived, and whether all of them have.
+// It returns the results that have arrived, and whether all results have arrived.
 func (r *Runner) clientResults(ctx context.Context, a *attempt, calls []domain.ClientCall) ([]domain.ClientResult, bool, error) {
 	results, known := make([]domain.ClientResult, len(calls)), true
 	for i, call := range calls {
@@ -69,7 +69,7 @@ func (r *Runner) clientResults(ctx context.Context, a *attempt, calls []domain.C
 // conversation contains the messages that come before and after the run's message in the prompt.
 type conversation struct {
 	turns  []agentloop.Turn // the exchanges before the message, oldest first
-	own    []int            // index in turns of each of the session's turns; negative: the turn is not in turns
+	own    []int            // for each of the session's turns, its index in the field turns; negative: it is not in this field
 	rounds []llm.Message    // the calls to the client's tools, and their results, that follow the message
 }
 

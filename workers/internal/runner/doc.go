@@ -1,15 +1,16 @@
-// Package runner executes runs. It receives their job messages, claims them, runs the agent loop
+// Package runner executes runs. It receives job messages, claims the runs, runs the agent loop
 // under a lease, saves the result and replies.
 //
-// The fence of a run's claim, in PostgreSQL, decides whether a worker's writes take effect:
+// A job message is acknowledged before its run is claimed. From then on, the run's row in
+// PostgreSQL replaces the message. The fence of the claim decides whether a worker's writes take
+// effect:
 //
-//	job message ─► claim ─┬─ not claimable ─────────────────────────► ack (a later dispatch sends a new message)
-//	                      └─ claimed ─► attempt ─┬─ answer, or final failure ─► finish ─► reply ─► ack
-//	  heartbeat: lease + message │               ├─ retryable error, or draining ─► requeue ─► ack
-//	                             │               └─ run taken over or cancelled ─► nothing ─► ack
-//	                             └─ lease lost: the attempt is cancelled
+//	job message ─► ack ─► claim ─┬─ not claimed ─► nothing (the sweeper publishes the job of an unclaimed run again)
+//	                             └─ claimed ─► attempt ─┬─ answer, or final failure ─► finish ─► reply
+//	                        heartbeat: lease │          ├─ retryable error, draining, or lease lost ─► requeue
+//	                                         │          ├─ waits for a person or the client ─► park
+//	                                         │          └─ run taken over or cancelled ─► nothing
 //
-// A result is committed before it is published, and published before the job message is
-// acknowledged. A worker that dies between two of these steps causes a repetition, which the fence
-// makes harmless.
+// A result is committed before it is published. If a worker dies during an attempt, the sweeper
+// requeues the run, and the fence rejects later writes of the attempt.
 package runner

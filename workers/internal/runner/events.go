@@ -39,7 +39,7 @@ const maxPiece = 4 << 10
 // checkpoints.
 type eventWriter struct {
 	held    lease.Held
-	epoch   time.Time // start of the clock for checkpoints, which are written at multiples of checkpointEvery after it
+	epoch   time.Time // checkpoints are written at multiples of checkpointEvery after this time
 	publish func(runID string, chunk domain.EventChunk)
 	pace    *pace
 	// save returns held = false if the run no longer belongs to this attempt.
@@ -62,7 +62,7 @@ type eventWriter struct {
 func (t *eventWriter) begin(startedAt domain.Time) {
 	t.next, t.first = 1, 1
 	if t.held.Fence != domain.StartedID.Fence {
-		return // restarted publishes the start of a later attempt, when the number of recorded steps is known
+		return // the method restarted publishes the start of a later attempt, once the number of recorded steps is known
 	}
 
 	// The start event has number 1, although it is not saved.

@@ -192,8 +192,8 @@ func (r *Runner) note(ctx context.Context, a *attempt) {
 }
 
 // requeue requeues the run. cause is nil if this worker stops or has lost its lease. requeue
-// repeats the write while the database is unreachable: without it, the run could not start again
-// until its lease expires.
+// repeats the write while the database is unreachable: without this write, the run could not start
+// again until its lease expires.
 func (r *Runner) requeue(ctx context.Context, a *attempt, wait time.Duration, cause *domain.RunError) {
 	// Even if the worker stops, the freed slot goes to another run, because the requeued run waits
 	// for a new slot.

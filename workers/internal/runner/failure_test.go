@@ -57,8 +57,8 @@ func TestBrokenOffAnswersAreGivenUp(t *testing.T) {
 }
 
 // TestAProviderResponseIsNotInTheResult checks that a provider's response is stored for admins.
-// Members can read the run's result and its events, so neither contains the response. Its text is
-// logged only at the level debug.
+// Members can read the run's result and its events, so neither contains the response. The text of
+// the response is logged only at the level debug.
 func TestAProviderResponseIsNotInTheResult(t *testing.T) {
 	t.Parallel()
 	refusal := llm.NewError(llm.KindAuth, nil)
@@ -149,9 +149,9 @@ func TestCodesOfFailedRunsAreDocumented(t *testing.T) {
 	}
 }
 
-// TestTextsOfCallersAreNotLogged checks that the log has the code of a failure. Its message may
-// quote a caller's text, so it is logged only at the level debug. The cause of a failed dependency
-// is logged.
+// TestTextsOfCallersAreNotLogged checks that the log has the code of a failure. The message of a
+// failure may quote a caller's text, so the message is logged only at the level debug. The cause of
+// a failed dependency is logged.
 func TestTextsOfCallersAreNotLogged(t *testing.T) {
 	t.Parallel()
 	const secret = "Termination of Ada Lovelace"

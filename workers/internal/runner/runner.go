@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	fetchWait = time.Second // maximum duration of one fetch of job messages, for which a shutdown waits
+	fetchWait = time.Second // maximum duration of one fetch of job messages; a shutdown waits until the fetch ends
 	maxFetch  = 128
 	maxBatch  = 256
 	// The sum of drainTime and requeueTime is less than Kubernetes' default grace period of 30 s.
@@ -126,7 +126,8 @@ type Parking interface {
 type ClientCalls interface {
 	PrepareEffect(ctx context.Context, held lease.Held, e domain.Effect, ask bool) (domain.Effect, bool, error)
 
-	// StepsOf returns the recorded steps of runs. It omits the oldest steps if they exceed bytes.
+	// StepsOf returns the recorded steps of runs. If all steps exceed the given number of bytes, it
+	// omits the oldest steps.
 	StepsOf(ctx context.Context, org string, runIDs []string, bytes int) (map[string][][]byte, error)
 }
 
@@ -316,8 +317,8 @@ func (r *Runner) Run(ctx context.Context) error {
 	return nil
 }
 
-// serve fetches a lane's job messages until ctx ends. It fetches only as many as the lane has free
-// slots.
+// serve fetches a lane's job messages until ctx ends. It fetches only as many messages as the lane
+// has free slots.
 func (r *Runner) serve(ctx, work context.Context, lane domain.Lane, attempts *sync.WaitGroup) {
 	jobs := r.bus.Lane(lane)
 	slots := make(chan struct{}, r.cfg.Concurrency+queuedb.Reserve(r.cfg.Concurrency))

@@ -75,9 +75,9 @@ func (r *Runner) dispatchFreed(ctx context.Context) {
 	}
 }
 
-// announce announces the worker's slots until ctx ends. Until work ends, it then announces only the
-// slots of the remaining attempts. At the end it removes the announcement. No runs are dispatched
-// to a worker before its first announcement.
+// announce announces the worker's slots until ctx ends. It then announces only the slots of the
+// remaining attempts, until the second context ends. At the end it removes the announcement. No
+// runs are dispatched to a worker before its first announcement.
 func (r *Runner) announce(ctx, work context.Context) {
 	// Each process has a new id, so a restarted worker does not inherit old slots.
 	worker := id.New("worker")

@@ -16,14 +16,14 @@ const (
 	BytesPerSecond = 2 * Rate
 )
 
-// MaxText is the maximum number of characters of a Line's text. Sentences are much shorter.
+// MaxText is the maximum length of a Line's text in characters. Sentences are much shorter.
 const MaxText = 2_000
 
 // CallTime is the time limit for a call to any backend, however long the utterance is. It does not
 // include the time for which the call waits for its turn.
 const CallTime = 5 * time.Minute
 
-// MaxUtterance is the maximum number of bytes of an utterance, which is 120 seconds of audio.
+// MaxUtterance is the maximum size of an utterance in bytes, which is 120 seconds of audio.
 const MaxUtterance = 120 * BytesPerSecond
 
 // Minimum and maximum of a Line's speed. A speed of 0 means 1.
@@ -69,9 +69,9 @@ type Transcriber interface {
 // Synthesizer converts lines to audio. Any number of calls may be made simultaneously, but a call
 // fails with CodeOverloaded if too many calls are waiting.
 type Synthesizer interface {
-	// Synthesize calls out with the audio as it arrives, in pieces of whole samples. out must not
-	// retain a piece. An error of out ends the call. A text without letters, digits or symbols
-	// produces no audio. The error is ctx's error, out's error, or an *Error.
+	// Synthesize passes the audio to the function out as it arrives, in pieces of whole samples.
+	// out must not retain a piece. An error of out ends the call. A text without letters, digits or
+	// symbols produces no audio. The error is ctx's error, out's error, or an *Error.
 	Synthesize(ctx context.Context, line Line, out func(pcm []byte) error) error
 }
 

@@ -8,9 +8,9 @@ import (
 	"parley/shared/store/lease"
 )
 
-// clockStep is the largest normal difference between the progress of the database's clock and the
-// progress of this process's monotonic clock, from one round to the next. A larger difference means
-// that the database's clock was changed.
+// clockStep is the largest normal difference between the times that pass on the database's clock
+// and on this process's monotonic clock from one round to the next. A larger difference means that
+// the database's clock was changed.
 const clockStep = 2 * time.Second
 
 // clock is the sweeper's last reading of the database's clock.
@@ -19,7 +19,7 @@ type clock struct {
 	// server.
 	seen  executiondb.Clock
 	at    time.Time     // time on this process's monotonic clock just before seen was read
-	took  time.Duration // duration of the query for seen, which limits its accuracy
+	took  time.Duration // duration of the query for seen; limits the accuracy of seen
 	grace time.Time     // time until which no lease counts as expired
 }
 

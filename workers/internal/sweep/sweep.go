@@ -28,12 +28,13 @@ import (
 )
 
 const (
-	// every is the interval of the method sweep, and expireEvery is that of the method expire.
+	// every is the interval of the method sweep, and expireEvery is the interval of the method
+	// expire.
 	every       = time.Second
 	expireEvery = 10 * time.Second
 	// Counters of rate limits are deleted if they have not been used for this time.
 	limitsIdle    = 5 * time.Minute
-	maxRound      = 20_000 // maximum number of rows of each kind in one round, which takes less than a second
+	maxRound      = 20_000 // maximum number of rows of each kind in one round; such a round takes less than a second
 	maxBatch      = 500    // maximum number of rows that are deleted, or runs that are indexed, in one transaction
 	indexShare    = 5      // indexing takes at most a fifth of the time, so that it does not delay runs
 	maxRedispatch = 5000   // maximum number of job messages that one sweep publishes again
@@ -82,8 +83,8 @@ func (s *Sweeper) Run(ctx context.Context) error {
 	return nil
 }
 
-// repeat calls do at intervals until ctx ends. It logs the first of several consecutive failures,
-// and later that the failures have ended.
+// repeat calls the function do at intervals until ctx ends. It logs the first of several
+// consecutive failures, and later that the failures have ended.
 func (s *Sweeper) repeat(ctx context.Context, what string, every time.Duration, do func(context.Context) error) {
 	// If a round takes longer than the interval, the next round starts late. Rounds never overlap.
 	ticker := time.NewTicker(every)
@@ -305,9 +306,10 @@ func (s *Sweeper) notifyOverdue(ctx context.Context) error {
 	return err
 }
 
-// splitOverdue divides overdue runs into two groups. The job messages of the runs in again must be
-// lost. Those of the runs in later may still be delivered. A message may still be delivered if the
-// lane's oldest undelivered message is older than the dispatch of the run.
+// splitOverdue divides overdue runs into two groups. The list again contains the runs whose job
+// messages are certainly lost. The list later contains the runs whose messages may still be
+// delivered. A message may still be delivered if the lane's oldest undelivered message is older
+// than the dispatch of the run.
 func (s *Sweeper) splitOverdue(ctx context.Context, overdue []queuedb.Overdue) (again, later []queuedb.Overdue, err error) {
 	type state struct {
 		oldest time.Time

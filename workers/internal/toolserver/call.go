@@ -114,7 +114,7 @@ func (c *call) execute(ctx context.Context) contract.ToolReply {
 	// A faulty caller could omit the ledger, so the tool worker checks whether the call needs it.
 	if c.request.EffectKey == "" && !repeatable(c.backend.Kind(), c.request.Name, cfg.Tools) {
 		c.log.Error().Str("name", c.request.Name).Msg("tool call rejected: it has a side effect, and is not in the effect ledger")
-		return failure("The call has a side effect and was not recorded, so it was not made.", false)
+		return failure("The call has a side effect and was not recorded, so the call was not made.", false)
 	}
 	result, err := c.callBackend(ctx, c.toolRequest(cfg))
 	return c.settle(ctx, result, err)

@@ -55,8 +55,8 @@ func document(id, text string, status domain.DocumentStatus, metadata map[string
 	return domain.Document{ID: id, Name: id + ".txt", Bytes: int64(len(text)), Status: status, Metadata: metadata}
 }
 
-// documentsFor calls do with the documents that a call can access. It returns the result of do, and
-// the log of the calls.
+// documentsFor calls the function do with the documents that a call can access. It returns the
+// result of do, and the log of the calls.
 func documentsFor(t *testing.T, docs fakeDocuments, knowledge *domain.KnowledgeTool, do func(context.Context, tool.Documents) (string, error)) (string, string) {
 	t.Helper()
 	tools := endpoints

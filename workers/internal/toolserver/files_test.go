@@ -167,8 +167,8 @@ func TestSmallFilesAreReadTogether(t *testing.T) {
 	}
 }
 
-// TestAFailedCallShowsItsOutput: the output of a failed call is shown like that of a successful
-// one.
+// TestAFailedCallShowsItsOutput: the output of a failed call is shown like the output of a
+// successful call.
 func TestAFailedCallShowsItsOutput(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 70<<10)

@@ -60,7 +60,7 @@ func (c *call) settle(ctx context.Context, result tool.Result, err error) contra
 		c.write(ctx, "cannot record that a tool call was not sent", func(ctx context.Context) (bool, error) {
 			return c.server.deps.Ledger.CancelSend(ctx, c.held(), c.request.CallID, c.sender)
 		})
-		return failure("The call could not be recorded, so it was not made.", true)
+		return failure("The call could not be recorded, so the call was not made.", true)
 	}
 	return reply
 }
@@ -101,7 +101,7 @@ func (c *call) outcome(ctx context.Context, result tool.Result, err error, sent 
 	}
 }
 
-// shown returns the output of a failed call, truncated like that of a successful call. If the
+// shown returns the output of a failed call, truncated like the output of a successful call. If the
 // result is not an object that contains an error, shown returns nil, because the message suffices.
 func (c *call) shown(output json.RawMessage) json.RawMessage {
 	if len(output) == 0 {
@@ -136,8 +136,9 @@ func (c *call) recordOutcome(ctx context.Context, reply contract.ToolReply) {
 	})
 }
 
-// write calls do, which writes to the ledger. While the database is unavailable, write repeats the
-// call for up to recordTime. If the database stays unavailable, it logs the message failed.
+// write calls the function do, which writes to the ledger. While the database is unavailable, write
+// repeats the call for up to recordTime. If the database stays unavailable, write logs the message
+// failed.
 func (c *call) write(ctx context.Context, failed string, do func(context.Context) (bool, error)) {
 	// The write must happen even if the call was cancelled, because the side effect may have
 	// happened.

@@ -24,8 +24,8 @@ const drainTime = 20 * time.Second // time in which running calls may finish at 
 
 // Bus delivers tool calls and cancellations of runs.
 type Bus interface {
-	// ServeTool calls handle for each call. If handle returns false, the call is rejected. stop
-	// waits for running calls until its context ends.
+	// ServeTool passes each call to the function handle. If handle returns false, the call is
+	// rejected. stop waits for running calls until its context ends.
 	ServeTool(
 		kind string, cfg bus.ToolServing, handle func(context.Context, bus.ToolMessage) ([]byte, bool),
 	) (stop func(context.Context), err error)
@@ -94,7 +94,7 @@ type Verifier interface {
 // Config contains a tool server's settings.
 type Config struct {
 	Concurrency int // number of calls of each kind that are executed simultaneously, unless the backend sets another number
-	// FilesPerOrganization is the maximum number of bytes of an organization's files; 0 means no
+	// FilesPerOrganization is the maximum size of an organization's files in bytes; 0 means no
 	// limit.
 	FilesPerOrganization int64
 }

@@ -63,7 +63,7 @@ func TestSideEffectsGoThroughTheLedger(t *testing.T) {
 		}
 		return replySummary(reply)
 	}
-	const refused = "failed: The call has a side effect and was not recorded, so it was not made."
+	const refused = "failed: The call has a side effect and was not recorded, so the call was not made."
 	for _, c := range []struct {
 		kind, name string
 		made       bool

@@ -85,8 +85,8 @@ func (t *Tools) callTime(kind string) time.Duration {
 	// A search that takes longer has very probably failed.
 	case contract.ToolWebSearch, contract.ToolKnowledge:
 		return 30 * time.Second
-	// This limit is longer than that of the HTTP request, so that the outcome of the request can
-	// still arrive.
+	// This limit is longer than the limit of the HTTP request, so that the outcome of the request
+	// can still arrive.
 	case contract.ToolHTTPRequest:
 		return time.Minute
 	case contract.ToolCodeExecution:

@@ -82,7 +82,7 @@ func (l *session) failure(err error, code string) *contract.VoiceFailure {
 	// An error of unknown origin may quote speech, so callers receive a fixed message.
 	message := defaultMessages[code]
 	if errors.Is(err, context.DeadlineExceeded) {
-		message += " It took too long."
+		message += " The speech backend took too long."
 	}
 	return &contract.VoiceFailure{Code: code, Message: message}
 }

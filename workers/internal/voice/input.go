@@ -98,7 +98,7 @@ func (in *input) configure(d *contract.VoiceDetection) {
 	}
 }
 
-// restart marks the audio before the position at as processed.
+// restart marks the audio before a position as processed.
 func (in *input) restart(at int64) {
 	at = min(at, in.tape.end())
 	in.since = max(in.since, at)
@@ -128,7 +128,7 @@ func (in *input) needs() int64 {
 	return max(needs, in.tape.start, in.tape.end()-maxTape)
 }
 
-// detect returns the events of speech in the audio fresh, which has just been received.
+// detect returns the events of speech in audio that has just been received.
 func (in *input) detect(fresh []byte) []activity.Event {
 	// Audio before in.from is not examined, because another worker has already examined it or
 	// because it must not be detected.
@@ -333,7 +333,7 @@ func (l *session) callTranscriber(ctx context.Context, request speech.Utterance)
 func (l *session) handleTranscript(t transcript) {
 	in := &l.input
 	if len(in.waiting) == 0 || in.waiting[0] != t.of {
-		t.of.got = &t // not at the front: transcribed early, or dropped
+		t.of.got = &t // the utterance is not at the front, because it was transcribed early or dropped
 		l.transcribe(0)
 		return
 	}

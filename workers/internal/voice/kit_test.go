@@ -234,8 +234,8 @@ func (l *session) want(kind string) contract.VoiceReport {
 	return r
 }
 
-// report waits for a report, for at most the duration in. It returns false if no report arrives or
-// the session has ended.
+// report waits for a report for at most the given duration. It returns false if no report arrives
+// or the session has ended.
 func (l *session) report(in time.Duration) (contract.VoiceReport, bool) {
 	l.Helper()
 	late := time.After(in)
@@ -262,7 +262,7 @@ func (l *session) report(in time.Duration) (contract.VoiceReport, bool) {
 	}
 }
 
-// until reads reports until done returns true. It calls done after each report.
+// until reads reports until the function done returns true. It calls done after each report.
 func (l *session) until(what string, done func() bool) {
 	l.Helper()
 	late := time.Now().Add(wait)

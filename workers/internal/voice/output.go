@@ -67,7 +67,7 @@ type sound struct {
 	err  error
 }
 
-// newOutput returns the state of a session without answers, whose timer is stopped.
+// newOutput returns the state of a session without answers. The timer of this state is stopped.
 func newOutput() output {
 	due := time.NewTimer(time.Hour)
 	due.Stop()
@@ -100,7 +100,7 @@ func (l *session) say(c *contract.VoiceCommand) {
 	}
 
 	// The first text of an answer creates the answer. If the session has moved, this text may be in
-	// the middle.
+	// the middle of the answer.
 	n := slices.IndexFunc(o.answers, func(a *answer) bool { return a.id == c.Answer })
 	if n < 0 {
 		n = len(o.answers)
@@ -159,8 +159,8 @@ func (l *session) synthesize(a *answer) {
 		a.queue, a.skip = a.queue[1:], 0
 		a.segments = append(a.segments, s)
 
-		// A segment without text has no audio, but its end is reported in order, like that of other
-		// segments.
+		// A segment without text has no audio, but its end is reported in order, like the end of
+		// other segments.
 		if s.done = strings.TrimSpace(s.Text) == ""; !s.done {
 			l.make(s, 0)
 		}
@@ -188,7 +188,7 @@ func (l *session) make(s *segment, after time.Duration) {
 	})
 }
 
-// deliver passes a piece of audio from the goroutine of a call to that of the session.
+// deliver passes a piece of audio from the goroutine of a call to the goroutine of the session.
 func (l *session) deliver(ctx context.Context, piece sound) error {
 	select {
 	case l.output.made <- piece:

@@ -5,7 +5,7 @@ import "time"
 const (
 	maxAhead   = 4 * rate  // number of samples that may be sent ahead of playback
 	maxFrame   = rate / 10 // maximum number of samples in a frame
-	startFrame = rate / 5  // if fewer samples are ahead, a frame is sent before it is full
+	startFrame = rate / 5  // if fewer samples than this are ahead of playback, a frame is sent before it is full
 )
 
 // pace limits the speed at which audio is sent. Audio may be ahead of playback by at most maxAhead.

@@ -30,9 +30,9 @@ type session struct {
 	input  input
 	output output
 
-	// call runs the function do, which calls a backend. The context of do ends when the session
-	// ends, or when do exceeds waitTime while it waits for its turn, or callTime afterwards. do
-	// must call begun when its turn comes.
+	// call runs the function do, which calls a backend. The context that do receives ends when the
+	// session ends, or when the call exceeds waitTime while it waits for its turn, or callTime
+	// afterwards. do must call begun when its turn comes.
 	call  func(do func(ctx context.Context, begun func())) context.CancelFunc
 	calls sync.WaitGroup
 	ended <-chan struct{} // closed when the session has ended; results that arrive later are dropped
@@ -54,7 +54,7 @@ func (l *session) serve(ctx context.Context) {
 	defer cancel()
 
 	// Calls may run longer than the loop below. They watch l.ended, so that they do not block on
-	// its channels.
+	// the session's channels.
 	l.ended = ctx.Done()
 	l.call = func(do func(context.Context, func())) context.CancelFunc {
 		ctx, begun, cancel := limited(ctx)

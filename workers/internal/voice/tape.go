@@ -20,9 +20,9 @@ type tape struct {
 // end returns the position after the last sample.
 func (t *tape) end() int64 { return t.start + int64(len(t.pcm)/sampleBytes) }
 
-// add appends audio that begins at the position at, and returns the part that is new. It replaces
+// add appends audio that begins at a given position, and returns the part that is new. It replaces
 // missing samples with silence. If more than maxGap samples are missing, the tape restarts at the
-// position at.
+// given position.
 func (t *tape) add(at int64, pcm []byte) (fresh []byte) {
 	before := len(t.pcm)
 	switch missing := at - t.end(); {

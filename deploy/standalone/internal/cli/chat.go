@@ -90,8 +90,8 @@ func (c *Chat) Run(ctx context.Context, con *console.Console) error {
 	return c.explain(talk.say(ctx, message))
 }
 
-// conversation returns the session with the target and the message that the arguments contain.
-// Without a target it uses the demo agent.
+// conversation returns a session with the target that the arguments select, and the message in the
+// arguments. Without a target it uses the demo agent.
 func (c *Chat) conversation(ctx context.Context, service *connection) (*talk, string, error) {
 	target, words := "", c.Words
 	if len(words) > 0 {

@@ -206,7 +206,7 @@ func (l *line) options() (list []candidate) {
 }
 
 // possible returns the possible values of an option or argument: the values of its enum, or IDs
-// from the service to which the command line refers.
+// that it requests from the service that the command line selects.
 func (l *line) possible(ctx context.Context, value *kong.Value, word string) (list []candidate) {
 	if value.Enum != "" {
 		before := ""

@@ -39,7 +39,7 @@ type credentials struct {
 type connection struct {
 	*parley.Client
 	url   string
-	agent string // ID of the demo agent; empty unless the selected service is that of credentials.json
+	agent string // ID of the demo agent; empty if the selected service is not the one in credentials.json
 }
 
 // retryLimits limits how often and how long a command repeats its requests.

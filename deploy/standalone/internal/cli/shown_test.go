@@ -100,7 +100,7 @@ func TestLeaving(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(&lifecycle.SignalError{Signal: syscall.SIGINT})
 	in, typing := io.Pipe()
-	defer func() { _ = typing.Close() }() // so that the goroutine that reads ends
+	defer func() { _ = typing.Close() }() // ends the goroutine that reads the input
 
 	var out bytes.Buffer
 	chat := &talk{con: &console.Console{In: in, Out: &out, Err: &out}, session: "cli_x", target: "tpl_y", demo: true}

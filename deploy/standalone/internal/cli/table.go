@@ -71,7 +71,8 @@ func foldRow(row []string, widths []int, room int) string {
 	return out.String()
 }
 
-// formatTime formats a time in UTC, in whole seconds. For a nil time it returns the argument none.
+// formatTime formats a time in UTC, in whole seconds. If the time is nil, it returns the text in
+// the parameter none.
 func formatTime(at *domain.Time, none string) string {
 	if at == nil {
 		return none

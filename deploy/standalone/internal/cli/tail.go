@@ -180,8 +180,9 @@ func (t *tail) news(ctx context.Context) ([]json.RawMessage, error) {
 	return news, nil
 }
 
-// forget limits the size of t.seen: if it is large, forget removes finished runs. It keeps the
-// newest runs, which are not in unread, because the next reading returns them again.
+// forget limits the size of t.seen. If t.seen is large, forget removes the finished runs that are
+// in unread, the set of known runs that the last reading did not return. The newest runs are not in
+// unread. They stay, because the next reading returns them again.
 func (t *tail) forget(unread map[string]bool) {
 	if len(t.seen) < 10*maxReading {
 		return

@@ -110,8 +110,8 @@ func (p *part) await(ctx context.Context) (instance, error) {
 	}
 }
 
-// kill waits until the part is up, calls before, and kills the part. The part restarts after the
-// duration away.
+// kill waits until the part is up, calls the function before, and then kills the part. The part
+// restarts after the time in the parameter away.
 func (p *part) kill(ctx context.Context, away time.Duration, before func()) error {
 	for {
 		l, err := p.await(ctx)

@@ -20,7 +20,7 @@ const (
 	connsPerProcess = 50
 )
 
-// postgresConfig configures a PostgreSQL server on a fixed port, which it also has after a restart.
+// postgresConfig configures a PostgreSQL server on a fixed port, which it keeps after a restart.
 // Commits are synchronous, which is the default and which the service's promises require.
 func postgresConfig(dir string, port, processes int) pgserver.Config {
 	return pgserver.Config{

@@ -16,7 +16,7 @@ const (
 )
 
 // times contains the number of kills of each part, by the part's kind. PostgreSQL is killed only
-// once: after its start, leases do not expire for the duration of a lease, so a second kill would
+// once: after it has started, no lease expires for the duration of a lease, so a second kill would
 // only add waiting time.
 var times = []struct {
 	kind  string
@@ -39,8 +39,8 @@ type Kill struct {
 }
 
 // schedule draws the kills as a pure function of its arguments. All kills are due during the first
-// half of the answers, because the runs of a killed worker wait until their leases expire. Enough
-// other triggers then remain that can be answered before the last kill is due.
+// half of the answers. The runs of a killed worker wait until their leases expire, and until then
+// the other triggers must provide enough answers for the last kill to become due.
 func schedule(seed uint64, triggers, workers int, kinds []string) []Kill {
 	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // G404: the seed must reproduce the kills
 	var kills []Kill

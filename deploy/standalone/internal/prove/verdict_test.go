@@ -142,7 +142,7 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// TestNothingProvesNothing checks that a service that does nothing fails.
+// TestNothingProvesNothing checks that the verdict on a service that does nothing is negative.
 func TestNothingProvesNothing(t *testing.T) {
 	t.Parallel()
 	v := judge(Evidence{Answers: make([]Answer, 1000)})

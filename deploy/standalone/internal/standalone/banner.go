@@ -22,7 +22,7 @@ type banner struct {
 	hints   hints
 	search  string // description of the search engine
 	can     []workers.Capability
-	busy    string // why the configured port could not be used; empty: it is used
+	busy    string // why the configured port could not be used; empty: the port is used
 	dataDir string
 	began   time.Time
 	json    bool

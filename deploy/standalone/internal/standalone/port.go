@@ -65,7 +65,7 @@ func listeners(table string, port int) (inodes []string) {
 	if err != nil {
 		return nil
 	}
-	defer func() { _ = f.Close() }() // it was opened only for reading
+	defer func() { _ = f.Close() }() // the file is only read, so an error of Close loses nothing
 
 	const stateListen = "0A"
 	suffix := fmt.Sprintf(":%04X", port)

@@ -82,8 +82,8 @@ func (r *ResetPassword) Run(ctx context.Context) error {
 }
 
 // user returns the ID of the account. Several accounts can have the same email address after an
-// invitation link has taken over the address. The error then lists the accounts, and the operator
-// must give an ID.
+// invitation link has taken over the address. In that case, user returns an error that lists the
+// accounts, and the operator must give an ID.
 func (r *ResetPassword) user(ctx context.Context, st *store.Store) (string, error) {
 	if id.Valid(id.User, r.Account) {
 		user, err := st.Accounts.User(ctx, r.Account)

@@ -139,7 +139,7 @@ type SecretsReseal struct{ sealedDatabase }
 func (*SecretsReseal) Help() string {
 	return `Decrypts each value stored under an older key and encrypts it with the first key in SECRETS_KEY. The service may run, and concurrent changes are kept. Each batch is a separate transaction: the command can be stopped at any time, and continues when it is started again. A value that no key decrypts is reported and unchanged, and the exit status is 1. At the end the command prints the output of parley secrets status.
 
-First add the new key as the first key of SECRETS_KEY in every process of the service, and restart it. A process without the new key cannot decrypt resealed values. A process whose first key is the old one still encrypts new values with it.`
+First add the new key as the first key of SECRETS_KEY in every process of the service, and restart it. A process without the new key cannot decrypt resealed values. A process whose first key is the old key still encrypts new values with it.`
 }
 
 // Examples returns the examples on the manual page of the command.

@@ -16,8 +16,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// command runs a command with the database and the keys in the value in. It returns the texts on
-// standard output and standard error.
+// command runs a command with the database and the keys that the parameter in contains. It returns
+// the texts on standard output and standard error.
 func command(t *testing.T, run func(sealedDatabase) func(context.Context, *console.Console) error, in sealedDatabase) (out, notes string, err error) {
 	t.Helper()
 	var outBuffer, notesBuffer bytes.Buffer

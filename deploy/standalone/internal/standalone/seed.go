@@ -118,8 +118,8 @@ func (s seeder) owner(ctx context.Context) (string, error) {
 	if err := s.call(ctx, http.MethodPost, "/api/auth/signup", header{}, user, &account); err != nil {
 		return "", err
 	}
-	// The session of the sign-up ends. Otherwise, the owner's list of login sessions would contain
-	// a program that the owner does not know.
+	// End the login session that the sign-up has begun. Otherwise, the owner's list of login
+	// sessions would contain a program that the owner does not know.
 	if err := s.store.Accounts.LogOut(ctx, secrets.Hash(account.Token)); err != nil {
 		return "", err
 	}

@@ -27,7 +27,7 @@ type Deps struct {
 	OpenID            openid.Settings           // the OpenID provider, without a redirect URL; the zero value disables OpenID
 	PublicURL         string                    // where browsers reach the service
 	Secure            func(c *gin.Context) bool // reports whether response cookies get the attribute Secure, which restricts them to HTTPS
-	SignupsPerAddress int                       // maximum number per hour and client address at this ingress process; 0: no limit
+	SignupsPerAddress int                       // maximum number of sign-ups per hour and client address at this ingress process; 0: no limit
 }
 
 // Handler handles requests for accounts: sign-up, logins, login sessions, links, and invitations to

@@ -168,7 +168,7 @@ func (h *Pages) ResetForm(c *gin.Context) {
 func (h *Pages) showReset(c *gin.Context, token string, status int, problem string) {
 	user, err := h.resetFor(c, token)
 	if err != nil {
-		showLinkGone(c, err, "This link was already used, has expired or is incomplete. Ask for a new one.")
+		showLinkGone(c, err, "This link was already used, has expired or is incomplete. Ask for a new link.")
 		return
 	}
 	page, err := web.RenderReset(web.Reset{Token: token, Email: user.Email, Problem: problem})
@@ -184,7 +184,7 @@ func linkToken(c *gin.Context) string {
 }
 
 // showLinkGone responds with a page about an error of a link. If err is not_found, the link is not
-// valid, and the page contains words. Otherwise, the page describes err.
+// valid, and the page shows the text in the parameter words. Otherwise, the page describes err.
 func showLinkGone(c *gin.Context, err error, words string) {
 	if apierr.CodeFor(err) != apierr.NotFound {
 		httpx.FailOn(c, err, func(status int, problem string) { ShowNotice(c, status, problem) })
@@ -200,7 +200,7 @@ func ShowNotice(c *gin.Context, status int, words string) {
 	showRendered(c, status, page, err)
 }
 
-// ShowMissing responds with 404 and a page that contains words.
+// ShowMissing responds with 404 and a page that shows the text in the parameter words.
 func ShowMissing(c *gin.Context, words string) {
 	page, err := web.RenderNotice(web.Notice{Title: "Page not found", Words: words, Missing: true})
 	showRendered(c, http.StatusNotFound, page, err)

@@ -264,7 +264,7 @@ func (h *Handler) authenticate(c *gin.Context, email, password string) (userID, 
 	}
 
 	// Hash the password even if no account has the address, because otherwise the response time
-	// would reveal that.
+	// would reveal that there is no account.
 	schemes, err := h.AccountsDB.PasswordSchemes(ctx, email)
 	if err == nil {
 		var hashes []string

@@ -88,8 +88,8 @@ func readLoginQuery(c *gin.Context) (next string, takeOver bool, err error) {
 }
 
 // nextFor reads the path to which the browser returns after the login. The path must be on this
-// site. It may not begin with two slashes, with which the URL of another site begins. It may
-// contain no backslash, which browsers interpret as a slash.
+// site. It may not begin with two slashes, because browsers interpret the text after them as the
+// name of a host. It may contain no backslash, because browsers interpret a backslash as a slash.
 func nextFor(c *gin.Context, found *httpx.Problems) string {
 	next, present := httpx.QueryValue(c, "next", found)
 	if !present {

@@ -66,9 +66,9 @@ func (h *Pages) LoginPage(c *gin.Context) {
 		if h.redirectLoggedIn(c, shown.Next) { // the person is already logged in, perhaps by a first click on this link
 			return
 		}
-		refuse(http.StatusGone, "This login link was already used or has expired. Restart Parley to get a new one, or sign in with a password.")
+		refuse(http.StatusGone, "This login link was already used or has expired. Restart Parley to get a new link, or sign in with a password.")
 	case errors.Is(err, accountdb.ErrLinkUnknown):
-		refuse(http.StatusBadRequest, "This login link is not valid here. Get a new one.")
+		refuse(http.StatusBadRequest, "This login link is not valid here. Get a new link.")
 	case err != nil:
 		httpx.Fail(c, err)
 	default:

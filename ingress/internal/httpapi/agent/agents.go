@@ -185,8 +185,8 @@ func (h *Handler) updateAgent(c *gin.Context) error {
 	return nil
 }
 
-// checkBoundDocuments checks that the documents exist to which a change restricts the agent's
-// searches.
+// checkBoundDocuments returns an error if a change restricts the agent's searches to documents that
+// do not exist.
 func (h *Handler) checkBoundDocuments(c *gin.Context, agentID string, body *updateAgentBody) error {
 	if body.Tools.Value.Knowledge.Value.DocumentIDs.Value == nil {
 		return nil
@@ -271,7 +271,7 @@ func (h *Handler) seals(org, agentID string) seals {
 }
 
 // shown returns an agent in the form of responses: secrets are hidden, lists are never null, and an
-// agent that uses the default model has its name.
+// agent without a model has the name of the default model.
 func (h *Handler) shown(agent domain.Agent) shownAgent {
 	if agent.Model == "" {
 		agent.Model = h.DefaultModel
@@ -303,15 +303,15 @@ func (h *Handler) shown(agent domain.Agent) shownAgent {
 	return withSettings(agent)
 }
 
-// hide replaces all values in place.
+// hide replaces the value of each header in place with the placeholder for secrets.
 func hide(headers map[string]string) {
 	for name := range headers {
 		headers[name] = hidden
 	}
 }
 
-// checkToolDocuments checks that the documents exist to which a body restricts the agent's
-// searches. It always accepts documents that are already in the agent's list.
+// checkToolDocuments adds a problem for each nonexistent document in the list to which a body
+// restricts the agent's searches. It always accepts documents that are already in the agent's list.
 func (h *Handler) checkToolDocuments(c *gin.Context, found *httpx.Problems, f *agentFields, previous domain.Tools) error {
 	ids := f.Tools.Value.Knowledge.Value.DocumentIDs.Value
 	if ids == nil {

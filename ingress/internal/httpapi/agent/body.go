@@ -137,7 +137,7 @@ func checkFallbacks(p *httpx.Problems, models []string) {
 		}
 	}
 
-	p.Count(path, len(models), maxFallbacks) // last: while the list has a problem, none of its entries can get one
+	p.Count(path, len(models), maxFallbacks) // last, because a problem of the list suppresses problems of its entries
 }
 
 // checkSuggestions checks the questions that an empty chat offers.

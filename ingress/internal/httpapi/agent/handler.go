@@ -25,7 +25,7 @@ type Deps struct {
 	Runs      RunCanceller
 	Auth      *auth.Resolver // caches widgets; notified when a widget changes
 	Templates *Templates
-	Workers   WorkerCaller // let workers check the agents' connections
+	Workers   WorkerCaller // makes workers check the agents' connections
 	Budgets   Budgets
 	Signer    ClaimSigner
 	Log       zerolog.Logger

@@ -199,9 +199,9 @@ func (b *importBody) apply(agent *domain.Agent, endpoints []domain.Endpoint, sea
 	agent.Tools.HTTPRequest = &t
 }
 
-// withSecrets returns e, which replaces old, with its secrets. The headers are those in the request
-// or, if it has none, those of old. The signing secret is that of old. Secrets of old are kept only
-// if both endpoints have the same origin.
+// withSecrets returns the endpoint e, which replaces the endpoint old, with secrets. The headers
+// come from the request or, if the request has none, from old. The signing secret comes from old. A
+// secret of old is kept only if both endpoints have the same origin.
 func (b *importBody) withSecrets(e, old domain.Endpoint, seal func(string) string, p *httpx.Problems) domain.Endpoint {
 	same := Origin(e.URL) == Origin(old.URL)
 	if same {

@@ -60,8 +60,8 @@ type promptPreview struct {
 }
 
 // previewPrompt handles POST /api/agents?id=&action=preview: it returns the system prompt that a
-// run with the given input would have, with the values of its variables. The prompt is that of the
-// body or, without one, that of the agent.
+// run with the given input would have, with the values of its variables. The prompt comes from the
+// body or, if the body has none, from the agent.
 func (h *Handler) previewPrompt(c *gin.Context) error {
 	agentID, err := httpx.RequiredID(c, id.Agent)
 	if err != nil {

@@ -216,7 +216,7 @@ func (s entrySecrets) checkKeep(p *httpx.Problems, at, address string, found boo
 	}
 }
 
-// find returns the encrypted value of a header. Header names are compared without case.
+// find returns the encrypted value of a header. Header names are compared ignoring case.
 func (s entrySecrets) find(name string) (string, bool) {
 	for known, sealed := range s.headers {
 		if strings.EqualFold(known, name) {

@@ -250,8 +250,9 @@ func (b *endpointBody) checkSchema(p *httpx.Problems, at string) {
 	b.schema = read
 }
 
-// checkTemplate checks a URL with variables. The variables must not change the server, because
-// their values are the arguments of calls, and the schema must define each of them.
+// checkTemplate checks a URL with variables. The values of the variables are the arguments of
+// calls, so no variable may be in the part of the URL that names the server. The schema must define
+// each variable.
 func (b *endpointBody) checkTemplate(p *httpx.Problems, at string) {
 	if p.Has(at + ".url") {
 		return

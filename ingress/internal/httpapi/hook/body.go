@@ -64,7 +64,7 @@ type newHookBody struct {
 }
 
 // hookChangeBody is the body of a PUT. It accepts all fields of a hook that was read with GET. It
-// cannot change the source. Nor can it change the secret, for which there is the action rotate.
+// cannot change the source. It cannot change the secret either; the action rotate does that.
 type hookChangeBody struct {
 	hookFields
 

@@ -62,7 +62,7 @@ const (
 )
 
 // sharedSources lists the sources that send the deliveries of all their customers from the same
-// addresses. Two of them stop sending a delivery again if it has been rejected for a long time.
+// addresses. Two of these sources stop repeating a delivery after it was rejected for a long time.
 var sharedSources = []domain.HookSource{domain.HookGitHub, domain.HookStripe, domain.HookSlack}
 
 // LargeDeliveries is the policy for deliveries of more than transfer.MediumBody bytes,

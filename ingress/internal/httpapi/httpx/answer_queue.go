@@ -63,9 +63,10 @@ type queuedAnswer struct {
 	admitted chan struct{}
 }
 
-// wait blocks until it is the turn of a response of the given size. The caller must call made when
-// the response is rendered. If the turn does not come within queueTimeout, wait returns the error
-// overloaded. If the organization has too many responses in the queue, it returns rate_limited.
+// wait blocks until it is the turn of a response of the given size. The caller must call the
+// function made when the response is rendered. If the turn does not come within queueTimeout, wait
+// returns the error overloaded. If the organization has too many responses in the queue, it returns
+// rate_limited.
 func (m *answerQueue) wait(ctx context.Context, owner string, bytes int) (made func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, queueTimeout)
 	defer cancel()
@@ -96,7 +97,7 @@ func (m *answerQueue) wait(ctx context.Context, owner string, bytes int) (made f
 	}
 
 	if !m.giveUp(turn) {
-		made() // the turn began just when the timeout passed
+		made() // the turn began at the moment of the timeout, so end it
 	}
 
 	busy := apierr.New(apierr.Overloaded, "too many large responses are being read simultaneously; try again shortly")

@@ -25,7 +25,8 @@ const (
 	// organization that an ingress process writes at the same time. Each of them stays in memory
 	// until its client has read it.
 	AnswersPerOrganization = 32 << 20
-	// LargeAnswersInTotal is the corresponding maximum for all organizations together.
+	// LargeAnswersInTotal is the maximum total size, in bytes, of all large responses that an
+	// ingress process writes at the same time.
 	LargeAnswersInTotal = 256 << 20
 
 	// A response is slow if it is in progress for at least slowAfter and its client has read fewer

@@ -31,7 +31,8 @@ func codeOfEnter(all *LargeAnswers, owner string, bytes int64) apierr.Code {
 	return apierr.CodeFor(err)
 }
 
-// Each organization has its own limit, which does not apply to a single response.
+// Each organization has its own limit, which does not apply if the organization has only one
+// response in progress.
 func TestLargeAnswersOfAnOrganization(t *testing.T) {
 	t.Parallel()
 	all := &LargeAnswers{PerOrganization: 100, AtOnce: 1000}

@@ -21,7 +21,7 @@ type demoBudget struct {
 
 	mu sync.Mutex
 
-	known int64 // number of tokens that were spent today, as of the time at
+	known int64 // number of tokens that were spent today, as of the time in the field at
 	at    time.Time
 }
 

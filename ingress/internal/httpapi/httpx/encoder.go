@@ -15,7 +15,7 @@ import (
 type Encoder interface {
 	// Append appends the translation of e to b. ended is true if e is the last event of the stream.
 	Append(b []byte, e domain.Event) (out []byte, ended bool, err error)
-	// Cut appends a message to b that says that the stream ends although the run continues.
+	// Cut appends to b a message that the stream ends although the run continues.
 	Cut(b []byte) []byte
 }
 

@@ -70,7 +70,7 @@ const stateSeparator = "-"
 // matches no version.
 func (p Precondition) Check(version int) error {
 	if p.match != nil && !names(p.match, version) {
-		return apierr.New(apierr.PreconditionFailed, "the version is %d, which does not match If-Match; read it again", version)
+		return apierr.New(apierr.PreconditionFailed, "the version is %d, which does not match If-Match; read the resource again", version)
 	}
 	if names(p.noneMatch, version) {
 		return apierr.New(apierr.PreconditionFailed, "the version is %d, which If-None-Match excludes", version)

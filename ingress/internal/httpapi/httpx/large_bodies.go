@@ -14,7 +14,7 @@ import (
 )
 
 // LargeBodies limits the number of simultaneous bodies of more than MaxBody bytes. While the run of
-// such a body is accepted, memory contains several copies of the body.
+// such a body is being accepted, memory contains several copies of the body.
 type LargeBodies interface {
 	// Receive takes a slot and returns a reader for the rest of the request's body. leave releases
 	// the slot.

@@ -13,7 +13,7 @@ import (
 
 const (
 	permitInterval = time.Second      // minimum time between two checks of one credential
-	permitGrace    = 30 * time.Second // maximum time without a successful check
+	permitGrace    = 30 * time.Second // maximum time for which a stream continues without a successful check
 )
 
 // SessionChecks creates the session checks of streams.
@@ -33,7 +33,7 @@ func NewSessionChecks(resolver *auth.Resolver, runDeadline time.Duration) Sessio
 type SessionCheck struct {
 	Resolve func(*http.Request, auth.Need) (auth.Identity, error)
 	Request *http.Request // contains the credential
-	Org     string        // organization of the stream, which ends if the credential later acts in another one
+	Org     string        // organization of the stream; the stream ends if the credential later acts in another organization
 	Reads   []string      // principals whose runs the stream may show; nil: all
 	Next    time.Time     // time of the next check; zero: never
 	Seen    time.Time     // time of the last successful check
@@ -98,7 +98,7 @@ func (p *SessionCheck) Holds(now time.Time) bool {
 // includedIn reports whether a caller who may read the given principals may read everything that
 // the stream shows.
 func (p *SessionCheck) includedIn(reads []string) bool {
-	// nil means all principals. Only a caller who may read all of them may follow a stream of all.
+	// nil means all principals. Only a caller who may read all principals may follow such a stream.
 	if reads == nil || p.Reads == nil {
 		return reads == nil
 	}

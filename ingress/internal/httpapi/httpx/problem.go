@@ -189,8 +189,8 @@ func Handle(handle func(*gin.Context) error) gin.HandlerFunc {
 	}
 }
 
-// FailOn is like Fail, for HTML pages: it calls show, which responds, with the status and a message
-// for people.
+// FailOn is like Fail, for HTML pages. It calls show with the status and a message for people, and
+// show responds.
 func FailOn(c *gin.Context, err error, show func(status int, problem string)) {
 	StateFor(c).Err = err
 	coded := Coded(c, err)
@@ -215,7 +215,8 @@ func FailOn(c *gin.Context, err error, show func(status int, problem string)) {
 	show(kind.Status, strings.Join(all, " "))
 }
 
-// sentence makes a sentence of words: it capitalizes the first letter and appends a period.
+// sentence returns the text words as a sentence: it capitalizes the first letter and appends a
+// period.
 func sentence(words string) string {
 	first, size := utf8.DecodeRuneInString(words)
 	return string(unicode.ToUpper(first)) + words[size:] + "."

@@ -175,7 +175,7 @@ func CheckMetadata(p *Problems, at string, metadata map[string]string) {
 		}
 		p.Text(at+"."+name, metadata[name], 0, MaxMetadataValue)
 	}
-	p.Count(at, len(metadata), MaxMetadata) // last: while the map has a problem, none of its entries can get one
+	p.Count(at, len(metadata), MaxMetadata) // last, because a problem of the map suppresses problems of its entries
 }
 
 // MaxDescription is the maximum length of a description in characters.

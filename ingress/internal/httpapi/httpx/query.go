@@ -83,8 +83,8 @@ func (r *Route) CheckQuery(c *gin.Context) error { //nolint:cyclop // a list of 
 	return found.Err()
 }
 
-// Among returns the parameters that a query may contain in addition to the id, if named is true, or
-// without an id, if named is false.
+// Among returns the parameters that a query may contain. If named is true, the query also contains
+// an id, which is not part of the result.
 func (r *Route) Among(named bool) Params {
 	if named {
 		return r.Beside

@@ -17,7 +17,7 @@ type KnownIDs interface {
 	KnownDocuments(ctx context.Context, organizationID string, ids []string) (map[string]bool, error)
 }
 
-// References checks that the resources exist to which filters and bodies refer by id.
+// References checks that the ids in filters and bodies belong to existing resources.
 type References struct{ store KnownIDs }
 
 // NewReferences returns References that look ids up in store.

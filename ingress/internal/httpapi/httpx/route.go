@@ -20,7 +20,7 @@ type Route struct {
 	Late   bool        // the handler counts the request against the rate limit, after it has looked for a replay
 	Forms  bool        // the body may be a form that contains files
 	Raw    bool        // the body may have any media type
-	NoBody bool        // a POST or PUT without a body; DELETE never has a body
+	NoBody bool        // a POST or PUT takes no body; a DELETE never takes one
 	Person bool        // the caller must be a person or a person's key
 	Login  bool        // the caller must have a login session
 	Stream bool        // the response to GET is an endless stream; there is no HEAD

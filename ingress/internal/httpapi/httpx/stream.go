@@ -24,8 +24,8 @@ const (
 	// WriteTime is the timeout of each write to a stream. It replaces the server's write timeout.
 	WriteTime = 20 * time.Second
 
-	// writesShare is how long writes share a deadline. To set the deadline for each write would
-	// take a tenth of the time of a small write.
+	// writesShare is how long writes share a deadline. Setting a deadline takes a tenth of the time
+	// of a small write, so it is not done for each write.
 	writesShare = time.Second
 )
 

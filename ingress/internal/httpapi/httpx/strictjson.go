@@ -81,7 +81,7 @@ func (d *Decoder) add(code, message string, args ...any) {
 	d.Found.Add(at, code, message, args...)
 }
 
-// enter appends a member's name to the path. To remove it, pass back to leave.
+// enter appends a member's name to the path. To remove the name, pass the result of enter to leave.
 func (d *Decoder) enter(name string) (back int) {
 	back = len(d.Path)
 	if back > 0 {
@@ -91,7 +91,8 @@ func (d *Decoder) enter(name string) (back int) {
 	return back
 }
 
-// enterIndex appends an entry's index to the path. To remove it, pass back to leave.
+// enterIndex appends an entry's index to the path. To remove the index, pass the result of
+// enterIndex to leave.
 func (d *Decoder) enterIndex(i int) (back int) {
 	back = len(d.Path)
 	d.Path = append(d.Path, '[')

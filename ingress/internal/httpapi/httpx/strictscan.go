@@ -281,8 +281,9 @@ func (d *Decoder) escape() *apierr.Field {
 		if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
 			r, width = pair, 12
 		} else {
-			// Half of a surrogate pair, for example because a client has truncated a text. Replaced
-			// by U+FFFD, two different idempotency keys could become equal.
+			// This is half of a surrogate pair, for example because a client has truncated a text.
+			// It is rejected, because two different idempotency keys could become equal if it were
+			// replaced by U+FFFD.
 			d.add(CodeInvalidValue, "must not contain an unpaired surrogate")
 			r = utf8.RuneError
 		}

@@ -40,7 +40,7 @@ type newDocumentBody struct {
 
 // documentChangeBody is the JSON body of a PUT. It accepts all fields of a document that was read
 // with GET. Workers may have updated the fields of type Volatile since then, so it accepts any
-// values of these.
+// values of these fields.
 type documentChangeBody struct {
 	documentFields
 	URL       httpx.Optional[*string]              `json:"url"`
@@ -195,8 +195,8 @@ func bindDocument[T any](h *Handler, c *gin.Context) (body T, leave func(), err 
 		return body, func() {}, err
 	}
 
-	// A larger body takes a slot. When it exceeds the size of one step, it moves to the limiter of
-	// the next.
+	// A larger body takes a slot. There is a separate limiter for each range of sizes. When a body
+	// exceeds the range of one limiter, it moves to the limiter for the next range.
 	in, err := transfer.Receive(c, transfer.OwnerFor(c), h.SessionCheck(c), transfer.Step{All: &h.Small, Max: transfer.SmallBody},
 		transfer.Step{All: &h.MediumTexts, Max: transfer.MediumBody}, transfer.Step{All: &h.Texts, Max: MaxDocumentBody})
 	if err != nil {

@@ -22,8 +22,8 @@ const (
 	// million characters. A page can have more, because a page of a spreadsheet may contain the
 	// text of the whole document.
 	MaxPagePassages = 500
-	// Clients must revalidate a cached content each time, because the document may have been
-	// replaced or deleted.
+	// Clients must revalidate cached content each time, because the document may have been replaced
+	// or deleted.
 	documentCaching = "private, no-cache, no-transform"
 )
 

@@ -21,8 +21,8 @@ const (
 	sessionKind   = "mcp"
 )
 
-// prepare handles two kinds of messages before the SDK responds to them. To the first message of a
-// client, it adds a session id to the response. For a message that cancels an earlier request, it
+// prepare handles two kinds of messages before the SDK responds to them. It adds a session id to
+// the response to a client's first message. For a message that cancels an earlier request, it
 // cancels the run of that request.
 func (h *Handler) prepare(c *gin.Context, message envelope) {
 	switch message.Method {

@@ -84,7 +84,7 @@ func checkEvents(p *httpx.Problems, events []string) {
 		}
 	}
 
-	p.Count("events", len(events), len(domain.NotificationEvents)) // last: while the list has a problem, none of its entries can get one
+	p.Count("events", len(events), len(domain.NotificationEvents)) // last, because a problem of the list suppresses problems of its entries
 }
 
 // newEndpointBody is the body of POST /api/notifications.

@@ -22,9 +22,9 @@ func rules(s *dispatch.Submission) readers.Rules {
 	return readers.Rules{Keep: s.Key != "", Grace: readers.Grace, Attempt: s.Attempt}
 }
 
-// hashBody makes the request's body hash itself while it is read. When the body was read, attempt
-// returns a hash of the request and the number of the retry. If the client does not count its
-// retries, attempt returns the zero value.
+// hashBody makes the request's body hash itself while it is read. When the body has been read,
+// attempt returns a hash of the request and the number of the retry. If the client does not count
+// its retries, attempt returns the zero value.
 func hashBody(c *gin.Context) (attempt func() readers.Attempt) {
 	number, err := strconv.Atoi(c.GetHeader(headerRetryCount))
 	if err != nil || number < 0 || c.Request.Body == nil {

@@ -22,7 +22,7 @@ const maxRounds = 64
 
 // nameRounds finds the runs that ended with the tool calls in the submission's history, and adds
 // their ids to the history. A run may also have called tools of its agent, of which the client
-// knows nothing. By the run's id, these calls become part of the history, too.
+// knows nothing. Because of the run's id, these calls also become part of the history.
 func (h *Handler) nameRounds(ctx context.Context, s *dispatch.Submission) error {
 	named := map[string][]*domain.CallRound{}
 	var runs []string
@@ -103,9 +103,10 @@ func (h *Handler) finished(ctx context.Context, s *dispatch.Submission, runID st
 	return run, nil
 }
 
-// takeResults is for a request with results of the calls of an earlier response, without the calls
-// themselves. It adds the earlier message, its calls and the results to the history. If the request
-// contains no message, the new run answers the earlier message again, with the results.
+// takeResults handles a request that contains the results of tool calls, but not the calls
+// themselves, which were part of an earlier response. It adds the earlier message, its calls and
+// the results to the history. If the request contains no message, the new run answers the earlier
+// message again, with the results.
 func (h *Handler) takeResults(ctx context.Context, s *dispatch.Submission, results []openaiapi.Result) error {
 	unknown := apierr.Invalid(results[0].Field, "invalid_value",
 		"no earlier call has this id; send its function_call item too, or set previous_response_id")
@@ -180,7 +181,7 @@ func missingResult(callID string) error {
 // unansweredCall checks the run that a request without results continues. It returns an error if
 // the run ended with calls of tools of the client, whose results are therefore missing.
 func unansweredCall(run *rundb.StoredRun) error {
-	// A large result is not read. It counts as a result without such calls.
+	// A large result is not read. It is treated as a result without calls of the client's tools.
 	raw, _ := run.Result()
 	if !bytes.Contains(raw, []byte(`"finishReason":"tool_calls"`)) {
 		return nil

@@ -11,7 +11,7 @@ import (
 
 const (
 	maxReferences  = 1_000   // maximum number of runs whose answers are read for one request; older answers would not fit into a prompt
-	maxAnswerBytes = 1 << 20 // maximum bytes of all these answers together
+	maxAnswerBytes = 1 << 20 // maximum total size, in bytes, of the answers that are read for one request
 )
 
 // resolveReferences reads the answers to which the request refers by id. If the submission's

@@ -107,9 +107,9 @@ func (h *Handler) completeSubmission(ctx context.Context, s *dispatch.Submission
 }
 
 // continueFrom makes a submission continue an earlier run in the session of that run. A session
-// belongs to a principal and to an agent or template, so the submission must have those of the
-// earlier run. If the earlier run ended with calls of tools of the client, the request must contain
-// their results.
+// belongs to a principal and to an agent or template, so the submission must have the same
+// principal and the same agent or template as the earlier run. If the earlier run ended with calls
+// of tools of the client, the request must contain their results.
 func (h *Handler) continueFrom(ctx context.Context, s *dispatch.Submission, runID string, answers bool) error {
 	run, err := h.RunsDB.ShortRun(ctx, s.Caller.OrganizationID, s.Principal, runID)
 	coded, isCoded := errors.AsType[*apierr.Error](err)

@@ -122,7 +122,8 @@ type rotateBody struct {
 	OverlapSeconds httpx.Optional[int] `json:"overlapSeconds"`
 }
 
-// Check checks for how long the old key stays valid. If it is 0, the old key expires immediately.
+// Check checks the time for which the old key stays valid. If this time is 0, the old key expires
+// immediately.
 func (b *rotateBody) Check(p *httpx.Problems) {
 	if n := b.OverlapSeconds.Value; n < 0 || n > httpx.MaxOverlap {
 		p.Add("overlapSeconds", httpx.CodeInvalidValue, "must be from 0 to %d", httpx.MaxOverlap)

@@ -56,8 +56,9 @@ func (h *Handler) getOrganizations(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusOK, httpx.NewList(views, p, func(v membershipView) string { return v.ID }))
 }
 
-// organizations reads a page of the caller's organizations. If only is not empty, it reads the
-// organization with this id. The only organization of an organization's key is its own.
+// organizations reads a page of the caller's organizations. If the parameter only is not empty, it
+// reads only the organization with that id. The only organization of an organization's key is its
+// own.
 func (h *Handler) organizations(c *gin.Context, p httpx.Page, only string) ([]domain.Membership, error) {
 	who, ctx := httpx.Caller(c), c.Request.Context()
 	switch {

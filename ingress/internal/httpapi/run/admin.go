@@ -13,8 +13,8 @@ import (
 )
 
 // If a model provider rejects a call, only admins may see the provider's response. It is not part
-// of the stored run, because members and the receivers of events and notifications see that.
-// Responses to admins contain it in addition.
+// of the stored run, because members and the receivers of events and notifications can see the
+// stored run. Responses to admins contain it in addition.
 
 // seesProviders reports whether the caller may see the responses of model providers.
 func seesProviders(who domain.Caller) bool {

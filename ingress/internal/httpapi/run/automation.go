@@ -101,7 +101,7 @@ func (b *automationBody) automationInput(found *httpx.Problems) (message string,
 }
 
 // retention returns how long the result is kept: for the number of seconds in override, but at
-// least for the default time standard.
+// least for the default time, which is standard.
 func retention(found *httpx.Problems, override httpx.Optional[int64], standard time.Duration) time.Duration {
 	if !override.Set {
 		return standard

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// MaxContent is the maximum number of characters of each message of a turn that is too large
+	// MaxContent is the maximum length, in characters, of each message in a turn that is too large
 	// for a page.
 	MaxContent = 100_000
 )

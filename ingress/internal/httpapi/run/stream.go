@@ -170,7 +170,7 @@ func (h *Handler) takeStreams(c *gin.Context) ([]stream.Limit, error) {
 	return h.TakeStreams(httpx.Caller(c))
 }
 
-// callerFrame is frameFor of the request's caller.
+// callerFrame returns the function that frameFor returns for the request's caller.
 //
 //go:noinline
 func callerFrame(c *gin.Context, runID string) func([]byte, domain.Event) []byte {

@@ -62,7 +62,7 @@ func (d *conversation) readThread(found *httpx.Problems) *thread {
 			if written == "" {
 				found.Add(at+".role", httpx.CodeInvalidValue, "tool results are not supported: agents call their own tools")
 			}
-			t.said = append(t.said, threadMessage{role: "assistant", runID: written}) // no text, because the run's answer accounts for the result
+			t.said = append(t.said, threadMessage{role: "assistant", runID: written}) // no text, because the answer reflects the result
 		default:
 			found.Add(at+".role", httpx.CodeInvalidValue, "must be user, assistant, system or developer")
 		}

@@ -49,8 +49,8 @@ func (b *toolResultsBody) results(found *httpx.Problems) []domain.ClientResult {
 	return results
 }
 
-// takeResults handles POST /api/runs?action=tool-results: it takes the results of tool calls for
-// which a run waits and which its client has executed.
+// takeResults handles POST /api/runs?action=tool-results: it takes the results of the tool calls
+// for which a run waits. The run's client has executed these calls.
 func (h *Handler) takeResults(c *gin.Context) {
 	runID, err := httpx.RequiredID(c, id.Run)
 	if err != nil {

@@ -46,8 +46,8 @@ func clientTools(found *httpx.Problems, bodies []ClientToolBody) *domain.ClientT
 }
 
 // CheckClientTools checks the tools of a request and gives tools without a schema an empty one. In
-// a problem, the path of a field is tools[i], then within, then the name of the field. parameters
-// is the name of the field that contains the schema.
+// a problem, the path of a field consists of tools[i], the text in the parameter within, and the
+// name of the field. parameters is the name of the field that contains the schema.
 func CheckClientTools(found *httpx.Problems, tools *domain.ClientTools, within, parameters string) {
 	if tools == nil {
 		return

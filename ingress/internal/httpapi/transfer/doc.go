@@ -9,7 +9,7 @@
 //	Enter ──► waits for its client ◄──► moves bytes ──► Leave
 //	                  │ slower than the pace, and another transfer needs the slot
 //	                  ▼
-//	                 cut
+//	               aborted
 //
 // Time that the service itself takes does not count against the client. Receive begins a body of
 // unknown length in the limiter for small bodies. As the body grows, Receive moves it to the next

@@ -80,7 +80,7 @@ type Policy struct {
 	// take no slots from verified senders of the same credential or organization.
 	Unverified Bounds
 
-	Pace       int64         // required bytes per second; a slower transfer may be cut to make room for another
+	Pace       int64         // required bytes per second; a slower transfer may be aborted to make room for another
 	Patience   time.Duration // time that a transfer must have waited for its client before its pace is checked
 	Time       time.Duration // time limit in addition to the time for the bytes at Pace; 0: httpx.TransferTime
 	Queue      time.Duration // maximum time that a body waits for a slot

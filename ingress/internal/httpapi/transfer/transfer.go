@@ -18,7 +18,8 @@ import (
 	"parley/shared/apierr"
 )
 
-// ErrCut is the cause of the error for a transfer that was cut to make room for another transfer.
+// ErrCut is the cause of the error for a transfer that was aborted to make room for another
+// transfer.
 var ErrCut = errors.New("aborted to make room for another transfer")
 
 // Limiter enforces a Policy. Open contains the transfers that are in progress, the oldest first.
@@ -67,7 +68,7 @@ type Slot struct {
 	all     *Limiter
 	conn    *http.ResponseController
 	began   time.Time // time at which the deadline was set
-	Cut     bool      // another transfer has taken its slot
+	Cut     bool      // whether another transfer has taken the slot
 	needed  int64     // bytes per second at which the transfer would have kept its slot
 
 	complete bool      // the client has sent everything, so it can no longer be slow
@@ -87,7 +88,7 @@ type progress struct {
 //
 // The last quarter of the slots is reserved for newcomers: transfers whose organization and network
 // have no slot yet. If no slot is free, the new transfer takes the slot of a transfer that is
-// slower than the required pace. A transfer that keeps the pace is never cut.
+// slower than the required pace. A transfer that keeps the pace is never aborted.
 func (d *Limiter) Enter(who Owner, conn *http.ResponseController) (*Slot, error) {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
@@ -116,8 +117,8 @@ func (d *Limiter) Enter(who Owner, conn *http.ResponseController) (*Slot, error)
 		has, newcomer = d.holdings(p)
 	}
 
-	// The required pace depends on the larger of two shares: the taken slots among the slots for
-	// this kind of sender, and the taken slots among all slots.
+	// The required pace depends on the larger of two shares: the share of the slots for this kind
+	// of sender that are taken, and the share of all slots that are taken.
 	taken := max(float64(has.AtOnce)/float64(limit.AtOnce), float64(len(d.Open))/float64(d.AtOnce))
 	if room := taken < 1 && newcomer || taken < 1-1./NewcomerShare; !room && !d.makeRoom(p, d.paceAt(taken), groupAll, byOrganization) {
 		return nil, d.busy()
@@ -157,7 +158,7 @@ func (d *Limiter) holdings(who *Slot) (has Bounds, newcomer bool) {
 
 // EnterOrWait works like Enter, but waits up to the policy's Queue time for a slot.
 func (d *Limiter) EnterOrWait(ctx context.Context, who Owner, conn *http.ResponseController) (*Slot, error) {
-	// Usually a slot is free, and timers are not needed.
+	// Usually a slot is free, so try first without creating timers.
 	p, err := d.Enter(who, conn)
 	if !d.queues(err) {
 		return p, err
@@ -190,7 +191,7 @@ func (t *Policy) busy() *apierr.Error {
 	return busy
 }
 
-// cutError returns the error for a transfer that was cut.
+// cutError returns the error for a transfer that was aborted to make room for another.
 func (p *Slot) cutError() *apierr.Error {
 	cut := apierr.Wrap(apierr.Overloaded, ErrCut,
 		"%s, and this transfer was slower than %d KiB a second; try again", p.all.TooMany, max(p.needed, p.all.Pace)>>10)
@@ -212,23 +213,23 @@ func byCredential(p *Slot) string   { return p.Credential }
 func byOrganization(p *Slot) string { return p.Organization }
 
 // displaceStranger makes room for a new transfer if its credential or organization has reached a
-// limit. It cuts a slow transfer of the same credential or organization, but only if both senders
+// limit. It aborts a slow transfer of the same credential or organization, but only if both senders
 // are unverified. Anyone who knows a hook's URL can take slots that count for the hook's
 // organization, so these slots are divided among the networks of the unverified senders.
 func (d *Limiter) displaceStranger(who *Slot, group func(*Slot) string) bool {
 	return who.Unverified && d.makeRoom(who, d.paceAt(1), group, byNetwork)
 }
 
-// makeRoom cuts one transfer of the same group that is slower than pace. It returns false if there
-// is none. Among several, it chooses in this order:
+// makeRoom aborts one transfer of the same group that is slower than pace. It returns false if
+// there is no such transfer. If there are several, it chooses in this order:
 //
 // 1. an unverified sender before a verified one, 2. the organization or network with the most
 // transfers, 3. the slowest transfer.
 //
 // party returns the party to which a transfer belongs, usually its organization. Two parties must
-// not repeatedly take the same slot from each other. A party that has a transfer may therefore cut
-// another party's transfer only if the other party still has at least as many transfers afterwards.
-// An unverified sender never takes the slot of a verified sender.
+// not repeatedly take the same slot from each other. A party that has a transfer may therefore
+// abort another party's transfer only if the other party still has at least as many transfers
+// afterwards. An unverified sender never takes the slot of a verified sender.
 func (d *Limiter) makeRoom(who *Slot, pace int64, group, party func(*Slot) string) bool {
 	parties, organizations, networks := map[string]int{}, map[string]int{}, map[string]int{}
 	for _, p := range d.Open {

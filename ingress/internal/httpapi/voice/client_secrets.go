@@ -132,7 +132,7 @@ func (h *Handler) readSecret(c *gin.Context) (body clientSecretBody, call voiceC
 	if !found.Has("session") && !found.Has("session.model") {
 		call.model = openaiapi.ClipModel(session.Model)
 	}
-	if call.model != "" && call.model == session.Model { // a name that was truncated is not that of an agent
+	if call.model != "" && call.model == session.Model { // a truncated name never belongs to an agent
 		if _, err := sessionView(realtime.Settings{Model: session.Model, Session: body.Session, NewID: id.New}); found.Take(err) != nil {
 			return body, call, err
 		}

@@ -277,8 +277,8 @@ func checkNoBody(c *gin.Context) error {
 	return apierr.Invalid(httpx.BodyPath, httpx.CodeInvalidValue, "must be empty for a WebSocket")
 }
 
-// checkUpgrade rejects requests that are not a WebSocket upgrade (RFC 6455). Without it, the
-// library would reject them, but with errors in another format.
+// checkUpgrade rejects requests that are not a WebSocket upgrade (RFC 6455). Without this check,
+// the library would reject them, but with errors in another format.
 func checkUpgrade(req *http.Request) error {
 	has := func(header, token string) bool {
 		for _, line := range req.Header.Values(header) {

@@ -13,9 +13,9 @@ import (
 )
 
 // Main runs the tests of a package. If all of them pass, Main also requires that they have received
-// certain documented responses. For the package Base, these are all responses that elsewhere does
-// not list. For any other package, these are the responses that elsewhere lists for that package.
-// The check is skipped if only selected tests run.
+// certain documented responses. For the package Base, these are all responses except those in the
+// map elsewhere. For any other package, these are the responses that the map assigns to that
+// package. The check is skipped if only selected tests run.
 func Main(m *testing.M, name string) int {
 	code := m.Run()
 	for _, filter := range []string{"test.run", "test.skip", "test.fuzz", "test.list"} {

@@ -1,10 +1,10 @@
 package openapitest
 
-// Base is the package whose tests must receive every documented response, except those that
-// elsewhere lists.
+// Base is the package whose tests must receive every documented response, except those in the map
+// elsewhere.
 const Base = "httpapi"
 
-// other is the package whose tests must receive the responses that elsewhere assigns to it.
+// other is the package whose tests must receive the responses that the map elsewhere assigns to it.
 const other = "ingress"
 
 // elsewhere lists the responses that Base's tests do not receive. The value is the package whose
@@ -13,7 +13,7 @@ const other = "ingress"
 var elsewhere = map[string]string{
 	"* → 500": "no request may cause this response; TestPanics and TestDocumentsThatFail check its form",
 
-	"GET /api/events → 503": "the handler does not use the database: as in every operation, this response occurs only if the credential cannot be looked up",
+	"GET /api/events → 503": "the handler does not use the database: only the lookup of the credential can cause this response",
 
 	"POST /api/agents → 410":                  other,
 	"GET /api/runs → 410":                     other,

@@ -59,9 +59,9 @@ type Receipt struct {
 }
 
 // Take logs a verified delivery. It accepts a run if the rules of the hook require one. For a
-// repeated delivery it returns the outcome of the first. A delivery that cannot start a run is not
-// an error, because senders disable hooks that respond with errors. A delivery over the rate limit
-// that starts no run is not logged.
+// repeated delivery it returns the outcome of the first delivery. A delivery that cannot start a
+// run is not an error, because senders disable hooks that respond with errors. A delivery over the
+// rate limit that starts no run is not logged.
 func (i *Intake) Take(ctx context.Context, hook *Hook, e *webhookin.Event, of Delivered) (Receipt, error) {
 	// The request is charged before the decision, because the decision reads the payload and the
 	// budget.
@@ -150,7 +150,7 @@ func (i *Intake) deliver(ctx context.Context, d queuedb.NewDelivery) (queuedb.Ac
 }
 
 // withoutLog returns the outcome of a delivery without logging the delivery. For a repeated
-// delivery, the outcome contains the run of the first.
+// delivery, the outcome contains the run of the first delivery.
 func (i *Intake) withoutLog(ctx context.Context, d queuedb.NewDelivery) (queuedb.AcceptedDelivery, error) {
 	seen, err := i.Log.Delivery(ctx, d.OrganizationID, d.HookID, d.ID)
 	if err != nil && apierr.CodeFor(err) != apierr.NotFound {
@@ -175,7 +175,8 @@ func (i *Intake) deliverOnce(ctx context.Context, d queuedb.NewDelivery) (queued
 // decide returns the record of a delivery with its outcome: answered, filtered, refused, or
 // accepted with a run.
 func (i *Intake) decide(ctx context.Context, hook *Hook, e *webhookin.Event, of Delivered) (queuedb.NewDelivery, error) {
-	// The initial status, answered, is that of a ping. The rules change it for any other delivery.
+	// A ping keeps the initial status, answered. For any other delivery, the rules change the
+	// status.
 	d := queuedb.NewDelivery{
 		HookID: hook.ID, OrganizationID: hook.OrganizationID, ID: e.ID, Event: e.Name, ContentType: shortType(of.ContentType),
 		Bytes: int64(len(of.Body)), Status: domain.DeliveryAnswered,
@@ -209,7 +210,7 @@ func (i *Intake) decide(ctx context.Context, hook *Hook, e *webhookin.Event, of 
 	// again.
 	who := hook.Caller()
 	switch err := i.Budgets.WithinBudget(ctx, who.OrganizationID, hook.AgentID, who.KeyID, hook.Name); {
-	case out.Key != "" && errors.Is(err, budgetdb.ErrRunsUsedUp): // it may join a run; if it needs a new one, the insert refuses it
+	case out.Key != "" && errors.Is(err, budgetdb.ErrRunsUsedUp): // the delivery may join a run; if it needs a new run, the insert refuses it
 	case apierr.CodeFor(err) == apierr.BudgetExceeded:
 		refuse(&d, apierr.BudgetExceeded, detail(err))
 		return d, nil

@@ -110,7 +110,7 @@ function useDraft(slot: string): [string, (text: string) => void] {
 }
 
 /**
- * Returns whether the stop button may act. It must not for half a second after a message was sent,
+ * Returns whether the stop button may act. For half a second after a message was sent, it may not,
  * so that the second click of a double click on Send does not stop the run.
  */
 function useSettled(session: ChatSession): boolean {

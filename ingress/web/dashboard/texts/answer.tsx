@@ -42,7 +42,7 @@ export enum Words {
   textOfThisSource = "The full text of this source was not stored. Only the cited words are shown.",
   loadingTheSource = "Loading the source",
   textNoLongerAvailable = "Text no longer available",
-  itWasDeleted = "The text was deleted with the runs that read it.",
+  itWasDeleted = "The text was deleted together with the runs that read it.",
   documentWasDeleted = "The document was deleted, or its content was replaced.",
   currentTextNoLonger = "The current text no longer contains the cited words.",
   textOfSource = "Text of the source",

@@ -14,7 +14,7 @@ export enum Words {
   automationIsScheduler = "An automation is a scheduler or a service that sends a request to run an agent with a message. It appears here after its first run. Set one up below.",
   summarizeDay = "Summarize the day.",
   deliveries = "Deliveries",
-  itsRunsAreNoLonger = "Its runs are no longer stored.",
+  itsRunsAreNoLonger = "The automation's runs are no longer stored.",
   noIdempotencyKey = "no idempotency key",
   showAllRuns = "Show all runs",
 

@@ -26,11 +26,11 @@ export enum Words {
 
   // Texts of the module pages/home/steps.
   chatWithAgent = "Chat with an agent",
-  askItSomething = "Ask it something and see which tools it uses.",
+  askItSomething = "Ask the agent something and see which tools it uses.",
   uploadADocument = "Upload a document",
-  agentsSearchItAndCite = "Agents search it and cite the page.",
+  agentsSearchItAndCite = "Agents search the document and cite its pages.",
   createApiKey = "Create an API key",
-  yourProgramsCallAgents = "Your programs use it to call agents.",
+  yourProgramsCallAgents = "Your programs use the key to call agents.",
   runAgentFromScheduler = "Run an agent from a scheduler or webhook",
   copyCommandForCron = "Copy a command for cron, or connect GitHub.",
   putAgentOnYourWebsite = "Put an agent on your website",

@@ -155,7 +155,7 @@ export const fromAfter = (after: string): string => `from ${after}`;
 // Texts of the module pages/run/timeline.
 export const endSoFar = (end: string): string => `${end} so far`;
 export const closeName = (name: string): string => `Close ${name}`;
-export const stripedOfDrawnShorter = (cut: number, cut2: string): string => `Striped: ${cut === 1 ? "a wait" : "waits"} of ${cut2}, drawn shorter than to scale.`;
+export const stripedOfDrawnShorter = (cut: number, cut2: string): string => `The striped ${cut === 1 ? "part is a wait" : "parts are waits"} of ${cut2}, drawn shorter than to scale.`;
 export const fromAcceptanceUntilItOfEnd = (end: string, outcomes: string): string => `${end} from acceptance until it ${outcomes}`;
 
 // Texts of the module pages/run/inspector.

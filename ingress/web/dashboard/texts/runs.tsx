@@ -67,7 +67,7 @@ export enum Words {
   couldntLoadAgents = "Couldn’t load the agents.",
 
   // Texts of the module pages/runs/rate.
-  utcSomeFiltersDontApply = "UTC. Search, status, trigger and session don’t apply.",
+  utcSomeFiltersDontApply = "Times are in UTC. The filters for words, status, trigger and session don’t apply to the plot.",
   utc = "UTC",
   noRunsInThisTime = "No runs in this period.",
   plotOfRuns = "Plot of runs",

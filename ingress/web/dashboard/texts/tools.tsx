@@ -77,7 +77,7 @@ export enum Words {
   noneLower = "none",
   generate = "Generate",
   remove = "Remove",
-  copyItNow = "Copy it now. It is not shown again after saving.",
+  copyItNow = "Copy the secret now. It is not shown again after saving.",
   secretIsSavedShown = "A secret is saved, shown as ***. Type to replace it.",
   secretIsRemoved = "The secret is removed when you save.",
 

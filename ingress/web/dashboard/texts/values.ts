@@ -28,11 +28,11 @@ export const runErrors: Record<string, string> = {
   model_not_available: "model not available", model_unavailable: "model provider unavailable",
   model_rate_limited: "model provider's rate limit exceeded", model_timeout: "model timeout", model_truncated: "answer interrupted",
   model_rejected: "rejected by the model provider", model_quota_exceeded: "model provider's quota used up",
-  context_too_long: "context too long", turn_limit: "too many model calls", token_limit: "too many tokens", cost_limit: "cost limit exceeded",
+  context_too_long: "prompt too long for the model", turn_limit: "too many model calls", token_limit: "too many tokens", cost_limit: "cost limit exceeded",
   budget_exceeded: "budget used up", byte_limit: "run too large", tool_call_limit: "too many tool calls",
   output_invalid: "answer does not match the schema", attachment_unreadable: "attachment unreadable", action_limit: "too many waiting runs",
   action_expired: "waited too long",
   outcome_unknown_abandoned: "ended by a person", tool_unavailable: "tool unavailable", tool_name_taken: "tool name taken",
-  journal_unreadable: "recorded steps inconsistent", caller_not_allowed: "caller not allowed", worker_lost: "workers lost",
+  journal_unreadable: "recorded steps inconsistent", caller_not_allowed: "caller not allowed", worker_lost: "workers died",
   deadline_exceeded: "deadline exceeded", unavailable: "server unavailable", internal: "internal error",
 };

@@ -40,8 +40,8 @@ func runChatWorker(ctx context.Context, c Config) error {
 	})
 }
 
-// answer calls the model and publishes the pieces of its answer. An empty message marks the end of
-// the answer. Then it acknowledges the job.
+// answer calls the model and publishes the pieces of its answer, followed by an empty message. Then
+// it acknowledges the job.
 func (w *chatWorker) answer(ctx context.Context, m jetstream.Msg) error {
 	body, err := json.Marshal(map[string]any{
 		"model": "paced", "stream": true, "messages": []map[string]string{{"role": "user", "content": string(m.Data())}},

@@ -140,7 +140,7 @@ func serve(ctx context.Context, address string, handler http.Handler) error {
 		return fmt.Errorf("listening: %w", err)
 	}
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout}
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // open requests are not finished first
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // does not wait for open requests
 	defer stop()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving HTTP: %w", err)

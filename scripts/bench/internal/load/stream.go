@@ -83,8 +83,8 @@ type streamReader struct {
 }
 
 // read opens the client's connection and reads the client's answers. Clients open their connections
-// one after another, over the time Spread. It records the time to the first piece, except that of
-// the first answer if there are several.
+// one after another, over the time Spread. read records the time to the first piece of each answer.
+// If there are several answers, it omits the first one.
 func (r *streamReader) read(ctx context.Context) error {
 	if err := lifecycle.Sleep(ctx, r.clients.Spread*time.Duration(r.number)/time.Duration(r.clients.Clients)); err != nil {
 		return fmt.Errorf("beginning: %w", err)

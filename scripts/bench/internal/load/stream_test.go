@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// streams starts a server that streams an answer. The function that streams returns reports how
-// often the server has received each request body.
+// streams starts a server that streams an answer. It also returns a function that reports how often
+// the server has received each request body.
 func streams(t *testing.T, answer string) (StreamSpec, func() map[string]int) {
 	t.Helper()
 	var mu sync.Mutex

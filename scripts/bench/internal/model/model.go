@@ -25,8 +25,8 @@ type Model struct {
 
 // Start starts a provider that sends each answer after the given delay. The answer repeats the
 // user's message. If the agent has codeExecution, the provider first asks it to execute the message
-// as a program. If the agent has LookupTool, the provider first calls it LookupCalls times, one
-// call after another.
+// as a program. If the agent has LookupTool, the provider first calls this tool LookupCalls times,
+// one call after another.
 func Start(ctx context.Context, delay time.Duration) (*Model, error) {
 	m := &Model{gate: newGate(), stub: openaistub.New(), delay: delay}
 	m.stub.Respond(m.respond)
@@ -41,8 +41,8 @@ func (m *Model) Stop() error {
 	return m.stop()
 }
 
-// respond waits while answers are held. It returns false if the stub has to create the answer. This
-// is the case if the provider has no delay and the request has no tools.
+// respond waits while answers are held. It returns false if package openaistub must create the
+// answer, which is the case if the provider has no delay and the request has no tools.
 func (m *Model) respond(r openaistub.Request) (openaistub.Reply, bool) {
 	<-m.opened()
 	switch results := countResults(r); {

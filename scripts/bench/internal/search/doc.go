@@ -3,5 +3,5 @@
 //
 // A question consists of some words of a section, chosen with a fixed seed and reordered. Every
 // other question contains a typing error. Such questions show which ranking is better. They do not
-// show how well it answers the questions of people.
+// show how well a ranking answers the questions of people.
 package search

@@ -42,7 +42,7 @@ class Parser:
         value = value.removeprefix(b" ")
         if name == b"data" and name in self._fields:
             value = self._fields[name] + b"\n" + value
-        self._fields[name] = value  # the name of a comment line is empty, and no one reads that field
+        self._fields[name] = value  # the name of a comment line is empty, and that field is never read
 
     def _taken(self) -> dict[bytes, bytes]:
         fields, self._fields = self._fields, {}
@@ -166,7 +166,7 @@ class Source:
             finally:
                 self._reading.release()
         elif (live := self._live) is not None:
-            live.abort()  # the reading thread closes it
+            live.abort()  # the reading thread closes the connection
 
     def close(self) -> None:
         """Close the stream permanently."""

@@ -4251,8 +4251,8 @@ ErrorCode: TypeAlias = Literal[
     # The agent has changed since it was read, or a different decision was already made on the run's
     # action: read the agent, or the run, again.
     "version_conflict",
-    # Such a resource already exists, a limit is reached, the resource is being deleted, or the hook
-    # is disabled. `detail` says which.
+    # The resource already exists or is being deleted, a limit is reached, or the hook is disabled.
+    # `detail` says which.
     "conflict",
     # An account with this email address already exists.
     "email_taken",

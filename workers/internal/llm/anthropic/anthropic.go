@@ -36,8 +36,8 @@ type Provider struct {
 	key      string // the API key, which is redacted in error messages
 }
 
-// New returns the provider for a server. It returns an error if BaseURL is neither empty nor an
-// HTTP(S) address without credentials.
+// New returns the provider for a server. BaseURL must be empty or an HTTP(S) address without
+// credentials. Otherwise New returns an error.
 func New(cfg Config) (*Provider, error) {
 	base, err := remote.BaseURL(cfg.BaseURL, officialURL)
 	if err != nil {
@@ -69,7 +69,7 @@ func New(cfg Config) (*Provider, error) {
 func (p *Provider) Close() { p.client.CloseIdleConnections() }
 
 // Model returns a model by its name on the server, such as "claude-sonnet-5-5". It does not check
-// that the server has the model; if not, calls of the model fail.
+// whether the server has the model. If the server does not have it, calls of the model fail.
 func (p *Provider) Model(name string) (llm.Model, error) {
 	if !remote.ModelName(name) {
 		return nil, llm.UnknownModel("anthropic/" + name)

@@ -1,8 +1,8 @@
-// Package anthropic implements the model interface with Anthropic's Messages API, for Anthropic
-// and compatible servers. anthropic-sdk-go encodes requests and decodes the event stream. This
-// package adds:
+// Package anthropic implements the model interface with Anthropic's Messages API, for Anthropic and
+// compatible servers. anthropic-sdk-go encodes requests and decodes the event stream. This package
+// adds:
 //
-//   - Time limits, a limit on the size of the answer, and independence of the environment, all
+//   - Time limits, a limit on the size of the answer, and independence from the environment, all
 //     from package remote. A stop reason completes the answer. A ping is a keep-alive, not a chunk.
 //   - Complete answers: a stream without a stop reason is an error of llm.KindTruncated. Tool calls
 //     of a truncated or paused message are never returned.

@@ -10,7 +10,7 @@ type size struct {
 }
 
 // usualOutput is the default limit of an answer in output tokens, for models that allow longer
-// answers. These would exceed the time limit of a call.
+// answers. Longer answers would exceed the time limit of a call.
 const usualOutput = 32_000
 
 // unknownOutput is the default limit of an answer for unknown models. It is the smallest output

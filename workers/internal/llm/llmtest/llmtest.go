@@ -65,8 +65,8 @@ type outcome struct {
 	deltas []string
 }
 
-// call makes a call with the prompt of Request. If each is not nil, it is called after every delta
-// with the number of deltas so far.
+// call makes a call with the prompt of Request. If the function each is not nil, it is called after
+// every delta with the number of deltas so far.
 func call(ctx context.Context, m llm.Model, each func(n int)) outcome {
 	var out outcome
 	out.res, out.err = m.Stream(ctx, Request(), func(d llm.Delta) {
@@ -87,7 +87,7 @@ func (s Subject) deltas(t *testing.T) {
 		t.Fatal(out.err)
 	}
 	if out.res.Text == "" || strings.Join(out.deltas, "") != out.res.Text {
-		t.Errorf("deltas %q, text %q", out.deltas, out.res.Text)
+		t.Errorf("the deltas are %q, but the text is %q", out.deltas, out.res.Text)
 	}
 	for _, d := range out.deltas {
 		if d == "" {
@@ -103,13 +103,13 @@ func (s Subject) infoAndUsage(t *testing.T) {
 	out := call(t.Context(), m, nil)
 	info, u := m.Info(), out.res.Usage
 	if info.Name == "" || info.ContextTokens <= 0 || out.res.Model != info.Name {
-		t.Errorf("info %+v, response of %q", info, out.res.Model)
+		t.Errorf("the model describes itself as %+v, but its response names the model %q", info, out.res.Model)
 	}
 	if u.InputTokens < 0 || u.OutputTokens < 0 {
-		t.Errorf("usage %+v", u)
+		t.Errorf("the usage has a negative number of tokens: %+v", u)
 	}
 	if out.res.StopReason != llm.StopEnd {
-		t.Errorf("stop reason %q", out.res.StopReason)
+		t.Errorf("the stop reason is %q, want %q", out.res.StopReason, llm.StopEnd)
 	}
 }
 
@@ -119,7 +119,7 @@ func (s Subject) doneContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if out := call(ctx, s.New(t), nil); !errors.Is(out.err, context.Canceled) || len(out.deltas) > 0 {
-		t.Errorf("got %v after %d deltas", out.err, len(out.deltas))
+		t.Errorf("the call returned the error %v after %d deltas, want context.Canceled and no deltas", out.err, len(out.deltas))
 	}
 }
 
@@ -131,7 +131,7 @@ func (s Subject) cancelStreaming(t *testing.T) {
 	out := call(ctx, s.New(t), func(int) { cancel() })
 	// A cancelled model may return the complete answer, but never a part of it.
 	if out.err == nil && strings.Join(out.deltas, "") != out.res.Text {
-		t.Errorf("part of an answer: %q of %q", out.deltas, out.res.Text)
+		t.Errorf("the call returned the answer %[2]q, but emitted only %[1]q", out.deltas, out.res.Text)
 	}
 	if out.err != nil && !errors.Is(out.err, context.Canceled) {
 		t.Errorf("got %v", out.err)
@@ -166,7 +166,7 @@ func (s Subject) deterministic(t *testing.T) {
 	m := s.New(t)
 	first, second := call(t.Context(), m, nil), call(t.Context(), m, nil)
 	if fmt.Sprint(first) != fmt.Sprint(second) {
-		t.Errorf("first %+v, then %+v", first, second)
+		t.Errorf("the same request returned %+v, then %+v", first, second)
 	}
 }
 

@@ -101,7 +101,7 @@ func (m *model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 // record records the outcome of a call in the metrics and in its span. It is a separate function,
 // so that its variables do not occupy the stack during the call.
 func (m *model) record(ctx context.Context, span tracing.Span, took, first time.Duration, res *llm.Response, err error) {
-	// Count failed calls, but exclude them from the durations, which are those of answered calls.
+	// Count failed calls, but record the duration only of answered calls.
 	outcome := outcomeFor(ctx, err)
 	m.observer.calls.WithLabelValues(m.provider, outcome).Inc()
 	if err != nil {

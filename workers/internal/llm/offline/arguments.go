@@ -67,8 +67,8 @@ func schemaFor(t llm.ToolSpec) schema {
 	return s
 }
 
-// textProperty returns the name of the argument that receives a text. This is the argument with the
-// name usual or, if there is none, the first required string.
+// textProperty returns the name of the argument that receives a text. If the tool has an argument
+// with the name usual, textProperty returns usual. Otherwise it returns the first required string.
 func textProperty(t llm.ToolSpec, usual string) string {
 	s := schemaFor(t)
 	if _, ok := s.Properties[usual]; ok {

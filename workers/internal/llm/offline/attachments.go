@@ -14,8 +14,9 @@ const maxDescribed = 10
 // asksForFiles matches messages that refer to the attachments of earlier messages.
 var asksForFiles = regexp.MustCompile(`(?i)\b(?:images?|pictures?|photos?|screenshots?|files?|documents?|attach(?:ed|ments?)?|pages?|pdf)\b`)
 
-// attachmentsFor returns the attachments to which a message refers. These are its own attachments.
-// If it has none but mentions files, they are those of the last earlier message that has any.
+// attachmentsFor returns the attachments to which a message refers. Usually, these are the
+// message's own attachments. If the message has no attachments but mentions files, attachmentsFor
+// returns the attachments of the last earlier message that has some.
 func attachmentsFor(messages []llm.Message, at int) []llm.Attachment {
 	if len(messages[at].Attachments) > 0 || !asksForFiles.MatchString(messages[at].Text) {
 		return messages[at].Attachments

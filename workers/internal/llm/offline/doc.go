@@ -57,6 +57,6 @@
 // Both models give the same answer to the same request. They end it after Request.MaxTokens tokens,
 // or before a text in the setting stop. If parallelToolCalls is false, "offline" requests only the
 // first tool. The other settings have no effect. A token is a word between white space. "offline"
-// counts the words of the whole prompt and of the answer. "offline/echo" counts those of the
+// counts the words of the whole prompt and of the answer. "offline/echo" counts the words of the
 // message and of the answer, because it reads nothing else.
 package offline

@@ -10,7 +10,7 @@ import (
 
 // filled returns an answer that consists of JSON for a schema.
 func (p prompt) filled(schema json.RawMessage) string {
-	// The documents are sources like those of a tool, and precede them.
+	// The attached documents are treated as sources that precede the sources of the tools.
 	var attached llm.ToolResult
 	var recognized []string
 	for _, a := range p.attachments {

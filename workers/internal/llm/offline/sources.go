@@ -228,7 +228,7 @@ func (q question) count(sentence string) int {
 	return overlap(words(sentence), q.words)
 }
 
-// overlap returns the number of different words in have that among contains.
+// overlap returns the number of different words in the list have that are also in the set among.
 func overlap(have []string, among map[string]bool) int {
 	seen := map[string]bool{}
 	for _, w := range have {

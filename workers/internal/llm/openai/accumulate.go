@@ -102,7 +102,7 @@ func (a *accumulator) call(index int64, id string) *partialCall {
 // response returns the complete answer. It must be called only after a finish_reason has arrived.
 func (a *accumulator) response(model string, req llm.Request) (llm.Response, error) {
 	r := llm.Response{Text: a.text.String(), Model: model, StopReason: llm.StopEnd}
-	cut := a.finish == "length" || a.finish == "max_tokens" || a.finish == "model_length" // compatible servers send the other two
+	cut := a.finish == "length" || a.finish == "max_tokens" || a.finish == "model_length" // compatible servers send the last two values
 	switch {
 	case a.finish == "content_filter" && (r.Text == "" || len(a.calls) > 0): // the answer has no text, or it stopped within a tool call
 		return llm.Response{}, llm.NewError(llm.KindFiltered, nil)

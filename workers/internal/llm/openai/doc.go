@@ -2,7 +2,7 @@
 // own service, vLLM, Ollama, llama.cpp and gateways. openai-go encodes requests and decodes the
 // event stream. This package adds:
 //
-//   - Time limits, a limit on the size of the answer, and independence of the environment, all
+//   - Time limits, a limit on the size of the answer, and independence from the environment, all
 //     from package remote. A finish_reason completes the answer. Only the usage may
 //     follow it.
 //   - Complete answers: a stream without a finish_reason is an error of llm.KindTruncated, and its

@@ -13,7 +13,7 @@ import (
 )
 
 // newParams converts a request to the parameters of Chat Completions. official is true for OpenAI's
-// own service. Its newer models require the parameter max_completion_tokens, which many other
+// own service. OpenAI's newer models require the parameter max_completion_tokens, which many other
 // servers do not support.
 func newParams(model string, req llm.Request, official bool) (sdk.ChatCompletionNewParams, error) {
 	p := sdk.ChatCompletionNewParams{

@@ -307,7 +307,8 @@ func TestConnectLimit(t *testing.T) {
 	}
 }
 
-// TestSlowReader sleeps in emit. The time of this sleep must not count towards the time limits.
+// TestSlowReader sleeps in the function emit. The time of this sleep must not count towards the
+// time limits.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
 	for _, p := range protocols() {

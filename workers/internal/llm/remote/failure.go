@@ -14,8 +14,8 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// maxRetryAfter is the maximum of the delay that is read from Retry-After. It only prevents
-// overflows in conversions, because callers limit the delay further.
+// maxRetryAfter is the maximum delay that is read from Retry-After. This limit only prevents
+// overflows in conversions; callers limit the delay further.
 const maxRetryAfter = 24 * time.Hour
 
 // maxErrorBody is the maximum number of bytes that are read from an error response. Providers send
@@ -122,8 +122,9 @@ func readError(body io.Reader) []byte {
 	return b
 }
 
-// retryAfter returns the delay in the header Retry-After-Ms or Retry-After, which contains seconds
-// or a date. It returns 0 if the headers are missing or invalid, or if the date has passed.
+// retryAfter returns the delay in the header Retry-After-Ms, which contains milliseconds, or in
+// Retry-After, which contains seconds or a date. It returns 0 if the headers are missing or
+// invalid, or if the date has passed.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	d := time.Duration(0)
 	value := h.Get("Retry-After")

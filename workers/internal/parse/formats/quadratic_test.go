@@ -31,7 +31,7 @@ func slide(tb testing.TB, shapes string) []byte {
 }
 
 // TestNoInputIsReadInQuadraticTime reads texts for which earlier versions needed minutes or several
-// GiB. Now each text takes about a second. The time limit is that of text formats.
+// GiB. Now each text takes about a second. The time limit is the same as for text formats.
 func TestNoInputIsReadInQuadraticTime(t *testing.T) { //nolint:paralleltest // it measures time
 	const size = 800_000
 	repeated := func(s string) string { return strings.Repeat(s, size/len(s)) }

@@ -1,2 +1,2 @@
-// Package office reads Office formats: Word, PowerPoint, Excel.
+// Package office reads Office formats: Word, PowerPoint and Excel.
 package office

@@ -159,7 +159,7 @@ func (w *word) readNotes(a *pack.Archive, part, kind string) error {
 	})
 }
 
-// hold calls read. It returns the texts of the blocks that read would otherwise write.
+// hold calls the function read. It returns the texts of the blocks that read would otherwise write.
 func (w *word) hold(read func() error) ([]string, error) {
 	before := w.held
 	w.held = nil

@@ -85,7 +85,7 @@ func (w *word) table() error {
 }
 
 // writeRows writes the row r. If the table's first row has not been written yet, it is passed as
-// first and written before r. It is written as a header if it looks like one.
+// first and written before r. The first row is written as a header if it looks like one.
 func (w *word) writeRows(first, r *tableRow, columns int) error {
 	if first != nil {
 		first.head = first.head || parse.NamesColumns(first.cells, max(columns, len(r.cells)))

@@ -10,8 +10,8 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// maxTitle is the maximum number of bytes that a title may have for a further paragraph to be added
-// to it. The limit is needed because each addition copies the title.
+// maxTitle is the maximum number of bytes of a title to which a further paragraph is added. The
+// limit is needed because each addition copies the title.
 const maxTitle = 10_000
 
 // drawing is the state of reading the shapes of a slide, of its notes, or of a diagram.

@@ -50,8 +50,8 @@ func related(all map[string]relation, kind string) string {
 	return ""
 }
 
-// mainPart returns the main part of a package. If the package does not state it, mainPart returns
-// the part named usual. It fails if neither exists.
+// mainPart returns the main part of a package: the part that the package states or, if it states
+// none, the part with the given name. mainPart fails if this part is missing.
 func mainPart(a *pack.Archive, usual string) (string, error) {
 	all, err := relations(a, "")
 	if err != nil {

@@ -50,7 +50,7 @@ func readStyles(a *pack.Archive, part string) (styles, error) {
 	return all, err
 }
 
-// maxName is the maximum number of bytes of a style's names and values. The limit is needed because
+// maxName is the maximum length of a style's names and values in bytes. The limit is needed because
 // they are examined for every paragraph.
 const maxName = 200
 

@@ -18,7 +18,7 @@ import (
 const (
 	maxUnzipped = 256 << 20  // bytes of all parts when decompressed
 	maxCells    = 10_000_000 // maximum number of cells, including empty cells before cells with text
-	maxText     = 256 << 20  // maximum number of bytes of the texts of all cells; many cells may share one text in the file
+	maxText     = 256 << 20  // maximum total size of the texts of all cells in bytes; many cells may share one text in the file
 	lookAhead   = 20         // number of rows from which the width of a table is determined
 )
 

@@ -102,8 +102,8 @@ func checkEntries(files []*zip.File) error {
 		places = append(places, extent{from - 30 - int64(len(f.Name)), from + int64(min(f.CompressedSize64, 1<<40))})
 	}
 
-	// Entries that overlap share compressed bytes, so that a small archive could have a huge
-	// decompressed size.
+	// Overlapping entries share compressed bytes, so a small archive could have a huge decompressed
+	// size.
 	slices.SortFunc(places, func(a, b extent) int { return cmp.Compare(a.from, b.from) })
 	for i := 1; i < len(places); i++ {
 		if places[i].from < places[i-1].to {

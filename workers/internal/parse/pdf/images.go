@@ -144,7 +144,8 @@ func (m *images) outOfTime() bool {
 
 func part(d time.Duration) time.Duration { return time.Duration(ocrShare * float64(d)) }
 
-// render renders a page as a grey image and writes it to a file. If that fails, image is nil.
+// render renders a page as a grey image. It returns the image and the path of the image's file. If
+// rendering fails, image is nil.
 func (m *images) render(ctx context.Context, p *page, pixels int) (image []byte, path string) {
 	if m.scratch == "" {
 		dir, err := os.MkdirTemp("", "pages-")

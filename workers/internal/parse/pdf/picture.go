@@ -24,7 +24,7 @@ const (
 	MaxPictureWords = 3000
 	MaxWordBytes    = 100
 
-	pictureText = 48 << 10 // maximum number of bytes of the page's words
+	pictureText = 48 << 10 // maximum total size of the page's words in bytes
 )
 
 // pictureFormats lists pdftoppm's options for a picture, in order of preference. A page with

@@ -93,7 +93,7 @@ const (
 
 var (
 	errEncrypted = &document.Failure{
-		Code: document.Encrypted, Message: "The PDF is protected by a password. Send it without one.",
+		Code: document.Encrypted, Message: "The PDF is protected by a password. Send the PDF without a password.",
 	}
 	errForbidden = &document.Failure{
 		Code: document.Encrypted, Message: "The PDF does not permit copying its text. Send it without that protection.",

@@ -70,8 +70,8 @@ func (r *pageRange) read(ctx context.Context, path string, spare *sync.Pool) {
 	r.damaged = text.damaged()
 }
 
-// scan reads the pages from the output of a process and passes them to put. It returns an error
-// when the output ends.
+// scan reads the pages from the output of a process and passes them to the method put. It returns
+// an error when the output ends.
 func (r *pageRange) scan(ctx context.Context, from *scanner, spare *sync.Pool) error {
 	for {
 		p, _ := spare.Get().(*page)
@@ -88,7 +88,8 @@ func (r *pageRange) scan(ctx context.Context, from *scanner, spare *sync.Pool) e
 	}
 }
 
-// put waits while too many bytes of the range are in memory, and then passes a page to take.
+// put waits while too many bytes of the range are in memory, and then passes a page to the method
+// take.
 func (r *pageRange) put(ctx context.Context, p *page) error {
 	r.held.Add(p.size())
 	select {
@@ -125,7 +126,7 @@ func (r *pageRange) take() (*page, bool) {
 	return p, true
 }
 
-// abandon kills a program whose output is no longer needed, and returns why, the reason.
+// abandon kills a program whose output is no longer needed. It returns the given reason.
 func abandon(p *program, why error) error {
 	_ = p.cmd.Process.Kill() // the program may have exited already
 	_ = p.cmd.Wait()         // fails, because the process was killed

@@ -108,7 +108,7 @@ type scanner struct {
 	unit  float64 // size of the program's unit of length in points
 	long  []byte  // current row if it is longer than the buffer
 	read  int     // number of the last page that has begun
-	ahead box     // box of the page that has begun, until next returns that page
+	ahead box     // box of the page that has begun, until the method next returns that page
 	begun bool    // true if ahead is valid
 
 	flow       []byte // number of the flow in the last row

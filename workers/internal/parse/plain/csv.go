@@ -165,7 +165,7 @@ func delimiterFor(text string) byte {
 			}
 		}
 
-		// The best delimiter gives the most rows of equal width. Of several equally good
+		// The best delimiter gives the most rows of equal width. Among several equally good
 		// delimiters, the one with the widest rows is chosen.
 		for n, rows := range counts {
 			if score := rows*100 + min(n, 50); score > limit {

@@ -1,2 +1,2 @@
-// Package plain reads text formats: plain text, delimited values, JSON.
+// Package plain reads text formats: plain text, delimited values and JSON.
 package plain

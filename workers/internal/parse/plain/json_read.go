@@ -78,7 +78,7 @@ func (r *jsonReader) object(path string, into *pairs) error {
 	}
 }
 
-// maxPath is the maximum number of bytes of a value's path. It is limited because each value is
+// maxPath is the maximum length of a value's path in bytes. It is limited because each value is
 // written together with its path.
 const maxPath = 1000
 
@@ -97,7 +97,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// elements reads the values of an array, or all values of a document that contains several.
+// elements reads the values of an array, or all values of a document that contains several values.
 func (r *jsonReader) elements(path string, into *pairs) error {
 	var words []string
 	size := 0

@@ -74,8 +74,9 @@ func passage(lines []string, out *parse.Writer) error {
 // numbered matches a numbered heading such as "2.1 Scope" or "Chapter 4: Findings".
 var numbered = regexp.MustCompile(`^(?:(?:[1-9][0-9]?\.){1,4}[1-9]?[0-9]?|(?i:chapter|section|part|appendix|kapitel|abschnitt|teil|chapitre|capítulo) (?:[0-9]{1,3}|[IVXLC]{1,6}|[A-Z])[.:]?)\s+\p{Lu}[^.!?;]*$`)
 
-// heading separates a heading, which is underlined or numbered, from the lines that follow it. ok
-// is false if lines do not begin with a heading.
+// heading separates a heading, which is underlined or numbered, from the lines that follow it. It
+// returns the heading's level and text, and these lines. ok is false if lines do not begin with a
+// heading.
 func heading(lines []string) (level int, title string, rest []string, ok bool) {
 	first := strings.TrimSpace(lines[0])
 	length := utf8.RuneCountInString(first)

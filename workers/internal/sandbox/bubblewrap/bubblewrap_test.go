@@ -91,8 +91,8 @@ func said(tb testing.TB, x *box) string {
 	return string(text)
 }
 
-// until calls yes repeatedly until it returns true. The test fails if that takes longer than
-// patience.
+// until calls the function yes repeatedly, and returns when the function has returned true. The
+// test fails if that takes longer than patience.
 func until(tb testing.TB, patience time.Duration, what string, yes func() bool) {
 	tb.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)

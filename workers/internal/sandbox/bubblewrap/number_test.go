@@ -14,8 +14,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// numbered returns a backend in which the first process of each sandbox has the given pid, like in
-// a container.
+// numbered returns a backend in which the first process of each sandbox has the given pid, as in a
+// container.
 func numbered(t *testing.T, number int) *Backend {
 	t.Helper()
 	b := opened(t, nil, errors.New("the test wants none"))

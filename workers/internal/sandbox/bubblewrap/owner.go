@@ -25,7 +25,7 @@ type owners struct {
 	next int
 }
 
-// newOwners returns owners without sandboxes. Each process begins with a different user, so that
+// newOwners returns owners without sandboxes. Each worker begins with a different user, so that
 // several workers rarely share a user.
 func newOwners() *owners {
 	return &owners{own: !host.MayChangeUser(), used: map[int]int{}, next: os.Getpid() % ownerCount}

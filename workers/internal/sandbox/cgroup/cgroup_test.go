@@ -60,7 +60,7 @@ func usage(t *testing.T, g *Group) sandbox.Usage {
 	return u
 }
 
-// within waits until the function is returns true. The test fails if that takes longer than limit.
+// within waits until a condition is true. The test fails if that takes longer than limit.
 func within(t *testing.T, limit time.Duration, what string, is func() bool) {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)

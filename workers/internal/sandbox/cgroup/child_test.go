@@ -133,7 +133,7 @@ type running struct {
 	lines *bufio.Scanner
 }
 
-// command prepares a child. The child acts as the program with the name what and the number n.
+// command prepares a child that acts as the program with the given name and number.
 func command(t *testing.T, what string, n int) *running {
 	t.Helper()
 	c := &running{Cmd: exec.CommandContext(t.Context(), os.Args[0])}

@@ -69,7 +69,7 @@ func home(mounts []mount, own, controller string) (dir string, found bool, err e
 }
 
 // pathIn returns the path of this process's cgroup, which it finds in own, the text of
-// /proc/self/cgroup. controller is the same as for home.
+// /proc/self/cgroup. controller has the same meaning as for the function home.
 func pathIn(own, controller string) (path string, found bool) {
 	for line := range strings.Lines(own) {
 		field := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)

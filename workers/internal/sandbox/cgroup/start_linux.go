@@ -35,8 +35,8 @@ func (g *Group) startV2(cmd *exec.Cmd) error {
 
 // startV1 starts a command in the group. A new process joins the cgroup of the thread that creates
 // it. So startV1 moves the calling thread into the group, starts the command, and moves the thread
-// back. A thread can move itself without waiting for other processes. It must be the calling
-// thread, because the command may be set to die with that thread.
+// back. A thread can move itself without waiting for other processes. The thread that moves must be
+// the calling thread, because the command may be set to die with that thread.
 func (g *Group) startV1(cmd *exec.Cmd) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -17,8 +17,8 @@ import (
 
 const (
 	// spareMemory is the memory that gVisor itself needs: for its kernel, for the process that
-	// opens files, and for the page tables of the program's processes. It is added to the reserve
-	// of package cgroup.
+	// opens files, and for the page tables of the program's processes. spareMemory is added to the
+	// reserve of package cgroup.
 	spareMemory = 64 << 20
 	// hostProcesses and hostProcessesEach limit the number of gVisor's processes and threads on the
 	// host. hostProcesses is the number for gVisor itself, and hostProcessesEach the number for

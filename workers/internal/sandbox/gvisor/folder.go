@@ -15,8 +15,8 @@ const (
 	freshPrefix = "parley-new-gvisor-"
 )
 
-// folder contains the files of all sandboxes of a backend. The backend holds a file lock on it,
-// which the kernel releases when the process ends, even after a crash.
+// folder is a folder that contains the files of all sandboxes of a backend. The backend holds a
+// file lock on it, which the kernel releases when the process ends, even after a crash.
 type folder struct {
 	path string
 	lock *os.File

@@ -66,7 +66,7 @@ func findTool(path string) (t tool, err error) {
 }
 
 // choose returns the options with which this version of runsc is started. known contains the
-// options that the version supports. It fails if the version lacks an option that isolation
+// options that the version supports. choose fails if the version lacks an option that isolation
 // requires.
 func choose(known map[string]string, root bool) ([]string, error) {
 	platform := "ptrace"

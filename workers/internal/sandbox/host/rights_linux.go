@@ -39,7 +39,7 @@ const firstSealed = 3
 
 // SealDescriptors sets close-on-exec on all descriptors of this process, except standard input,
 // output and error. Otherwise, sandboxes would inherit files that this process inherited or that a
-// library opened without that flag.
+// library opened without close-on-exec.
 func SealDescriptors() error {
 	// Kernels before 5.11 do not support CLOSE_RANGE_CLOEXEC, and CloseRange fails.
 	if unix.CloseRange(firstSealed, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {

@@ -15,7 +15,7 @@ const (
 	Hostname = "sandbox"
 )
 
-// folders lists the folders of the host that every sandbox contains, with any interpreter.
+// folders lists the folders of the host that every sandbox contains, regardless of its interpreter.
 var folders = []string{
 	"/usr/bin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libx32",
 	"/usr/share/fontconfig", "/usr/share/fonts", "/usr/share/matplotlib", "/usr/share/python3", "/usr/share/zoneinfo",

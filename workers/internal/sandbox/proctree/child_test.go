@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 }
 
 // again returns a command that starts this test binary. The binary then acts as the program with
-// the name what and the number n.
+// the given name and number.
 func again(what string, n int) *exec.Cmd {
 	cmd := exec.CommandContext(context.Background(), os.Args[0])
 	cmd.Env = []string{asChild + "=" + what + " " + strconv.Itoa(n), "GOMAXPROCS=1", "MARK=" + os.Getenv("MARK")}

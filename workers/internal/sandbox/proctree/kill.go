@@ -57,7 +57,7 @@ func (t Tree) Kill() error {
 // killer is the state of one call of Kill.
 type killer struct {
 	tree  Tree
-	seen  map[int]process     // processes of this and the last round; the parents of some may have died since the last round
+	seen  map[int]process     // processes of this and the last round, including those whose parents have died since the last round
 	first map[int]bool        // the first processes of PID namespaces
 	held  map[int]*os.Process // handles (pidfds) of processes; a signal through a handle never reaches another process
 
@@ -148,9 +148,10 @@ func (k *killer) signal(list []process, s syscall.Signal) {
 	}
 }
 
-// reap reaps a dead process that this process has adopted. This process adopts orphans if it is the
-// first process of a container. reap skips the tree's first process, which its parent reaps. A
-// process whose parent is in the tree is handled in a later round.
+// reap reaps a dead process if this process has adopted it. left is 1 if a later round must handle
+// the process, and otherwise 0. This process adopts orphans if it is the first process of a
+// container. reap skips the tree's first process, which its parent reaps. A process whose parent is
+// in the tree is left for a later round.
 func (k *killer) reap(p process) (left int) {
 	if _, parentLives := k.seen[p.parent]; parentLives && p.pid != k.tree.pid {
 		return 1

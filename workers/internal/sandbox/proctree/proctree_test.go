@@ -16,7 +16,7 @@ import (
 // soon returns a second, plus time for the delays of a busy machine.
 const soon = 2500 * time.Millisecond
 
-// own returns process attributes that give a child its own PID namespace, like in a sandbox.
+// own returns process attributes that give a child its own PID namespace, as in a sandbox.
 func own() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
 	if os.Getuid() != 0 {

@@ -68,8 +68,8 @@ func (t Tree) members(others map[int]process) ([]process, error) {
 }
 
 // Usage returns the usage of the whole tree. Memory does not include files. Shared memory is
-// counted once for each process. If the sum exceeds enough, Usage measures again and counts shared
-// memory once, which takes longer.
+// counted once for each process. If the sum exceeds the given number of bytes, Usage measures again
+// and counts shared memory once, which takes longer.
 func (t Tree) Usage(enough int64) (u sandbox.Usage, err error) {
 	members, err := t.members(nil)
 	for _, p := range members {

@@ -8,8 +8,8 @@ import (
 )
 
 // BenchmarkRun measures a program that prints a text. It compares the time with the minimum, which
-// is that of the interpreter alone in bubblewrap. It reports medians in milliseconds. Each round
-// includes all variants, so that they run under the same load.
+// is the time of the interpreter alone in bubblewrap. It reports medians in milliseconds. Each
+// round includes all variants, so that they run under the same load.
 func BenchmarkRun(b *testing.B) {
 	warm, err := Open(newReal(b), Config{Limits: testLimits, Warm: 1})
 	if err != nil {

@@ -28,7 +28,7 @@ const (
 	frameStop   = 'S'
 )
 
-// maxFrame is the maximum number of bytes of a payload. The runner sends no larger frames.
+// maxFrame is the maximum size of a payload in bytes. The runner sends no larger frames.
 const maxFrame = 1 << 20
 
 // frameHead is the size of a frame's head, which consists of the kind and the payload's length.

@@ -143,8 +143,8 @@ func (i *Interpreter) Run(ctx context.Context, p Program) (Outcome, error) {
 	return i.exchange(ctx, b, p)
 }
 
-// checkFiles returns an error if a file's name is invalid, or if the name is also that of a folder
-// which contains another file.
+// checkFiles returns an error if a file's name is invalid, or if a folder of the same name contains
+// another file.
 func checkFiles(files []File) error {
 	names := make(map[string]bool, len(files))
 	for _, f := range files {

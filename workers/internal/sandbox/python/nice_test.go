@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestLongProgramsGiveWay compares the priorities of programs with that of this process, which
-// sandboxes inherit. If the inherited priority is already lower, it does not change.
+// TestLongProgramsGiveWay compares the priorities of programs with the priority of this process,
+// which sandboxes inherit. If the inherited priority is already lower, it does not change.
 func TestLongProgramsGiveWay(t *testing.T) {
 	t.Parallel()
 	raw, err := unix.Getpriority(unix.PRIO_PROCESS, 0)

@@ -28,7 +28,7 @@ type pool struct {
 	closed   bool
 }
 
-// newPool returns a pool of the size warm and begins to fill it. start must return a sandbox that
+// newPool returns a pool of the given size and begins to fill it. start must return a sandbox that
 // is ready. report is called with the reason for each failure.
 func newPool(warm int, start func(context.Context) (*box, error), report func(error)) *pool {
 	p := &pool{warm: warm, start: start, report: report, wakeUp: make(chan struct{}, 1)}

@@ -83,7 +83,7 @@ func (r *resultReader) takeRunning(kind byte, payload []byte) error {
 	return nil
 }
 
-// print appends the bytes in more to the output that is kept, as far as the limit on output allows.
+// print adds printed bytes to the output that is kept, as far as the limit on output allows.
 func (r *resultReader) print(kept, more []byte) []byte {
 	// The limit applies to standard output and standard error together.
 	room := max(r.limits.Output-r.seen, 0)

@@ -303,7 +303,7 @@ print("through", flush=True)`)
 	}
 	ended(t, box)
 	if n := len(box.Stderr()); n == 0 || n > 16<<10 {
-		t.Errorf("unexpected number of bytes kept of the error output: %d", n)
+		t.Errorf("an unexpected number of bytes of the error output was kept: %d", n)
 	}
 }
 

@@ -39,7 +39,7 @@ func newSuite(b sandbox.Backend) *suite {
 }
 
 // Watched runs the tests whose results differ without cgroups. The backend must have been opened
-// without them, and the caller closes it.
+// without cgroups, and the caller closes it.
 func Watched(t *testing.T, b sandbox.Backend) {
 	t.Helper()
 	s := newSuite(b)

@@ -23,8 +23,8 @@ func tightLimits() sandbox.Limits {
 	}
 }
 
-// limitsFor returns the limits of a program. If the program must reach a limit other than that on
-// wall time, the limit on wall time is high, because the machine may be busy.
+// limitsFor returns the limits of a program. The limit on wall time is high, because the machine
+// may be busy, unless the program must reach this limit.
 func limitsFor(e excess) sandbox.Limits {
 	l := tightLimits()
 	if !slices.Contains(e.limit, wall) {
@@ -114,7 +114,8 @@ func (s *suite) honestTook(took time.Duration) {
 	s.baseline = max(s.baseline, took)
 }
 
-// each calls do with the numbers from 0 to n-1. At most parallel calls run simultaneously.
+// each calls the function do with the numbers from 0 to n-1. At most parallel calls run
+// simultaneously.
 func each(parallel, n int, do func(int)) {
 	next := make(chan int)
 	var all sync.WaitGroup
@@ -212,7 +213,9 @@ func (r excessResult) String() string {
 // happen on a busy machine.
 func begun(ctx context.Context, in *python.Interpreter, p python.Program) (o python.Outcome, err error) {
 	for range 3 {
-		if o, err = in.Run(ctx, p); err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "lost before the program started") {
+		o, err = in.Run(ctx, p)
+		lost := err != nil && strings.Contains(err.Error(), "the sandbox was lost before the program started")
+		if !lost || ctx.Err() != nil {
 			return o, err
 		}
 	}

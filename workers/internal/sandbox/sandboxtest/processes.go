@@ -93,7 +93,8 @@ func descendants(pid int, known map[int]bool) []process {
 	return found
 }
 
-// gone calls find until it returns nothing, for at most goneTimeout. It returns the last result.
+// gone calls the function find until it returns nothing, for at most goneTimeout. It returns the
+// last result.
 func gone[T any](ctx context.Context, find func() []T) []T {
 	ctx, cancel := context.WithTimeout(ctx, goneTimeout)
 	defer cancel()

@@ -99,7 +99,7 @@ func seedFor(t *testing.T) uint64 {
 
 func (s *suite) verifyHostile(t *testing.T, e excess, r excessResult, wall time.Duration) {
 	t.Helper()
-	// The number of hostile programs is larger than that of honest ones, so each may wait longer
+	// There are more hostile programs than honest programs, so each hostile program may wait longer
 	// for a processor.
 	if maximum := wall + 2*s.grace(); r.took > maximum {
 		t.Errorf("hostile program %s took %s, want at most %s", e.name, r.took, maximum)
@@ -119,7 +119,7 @@ func (s *suite) verifyHostile(t *testing.T, e excess, r excessResult, wall time.
 // percentiles.
 type load struct{ late, work time.Duration }
 
-// watchHost measures the load of the host while it runs the function during.
+// watchHost runs a function and measures the load of the host during the call.
 func watchHost(ctx context.Context, during func()) load {
 	ctx, cancel := context.WithCancel(ctx)
 	watched := make(chan load)

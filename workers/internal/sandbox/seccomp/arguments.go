@@ -28,8 +28,8 @@ const (
 	mapAnonymous = 0x20
 	mapHuge      = 0x40000
 
-	// Clone flags that create a namespace (NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID,
-	// NEWNET), and CLONE_PTRACE.
+	// These flags of clone are forbidden: the flags that create a namespace (NEWNS, NEWCGROUP,
+	// NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET), and CLONE_PTRACE.
 	namespaces = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000 | 0x00002000
 )
 
@@ -37,20 +37,21 @@ var argRules = []argRule{
 	{name: "clone", arg: 0, mask: namespaces, values: []uint64{0}},
 	{name: "socket", arg: 0, mask: low32, values: []uint64{afUnix}},
 	{name: "socketpair", arg: 0, mask: low32, values: []uint64{afUnix}},
-	// Socket options: REUSEADDR, RCVBUF, KEEPALIVE, LINGER, REUSEPORT, PASSCRED, RCVTIMEO, SNDTIMEO
-	// (both widths). Socket filters are not allowed.
+	// Allowed socket options: REUSEADDR, RCVBUF, KEEPALIVE, LINGER, REUSEPORT, PASSCRED, RCVTIMEO,
+	// SNDTIMEO (both widths). Socket filters are not allowed.
 	{
 		name: "setsockopt", arg: 2, mask: low32, values: []uint64{2, 8, 9, 13, 15, 16, 20, 21, 66, 67},
 		also: []Condition{{1, low32, solSocket}},
 	},
-	// Requests: FIOCLEX, FIONCLEX, FIONBIO, FIONREAD, and those for isatty and the terminal size.
+	// Allowed requests: FIOCLEX, FIONCLEX, FIONBIO, FIONREAD, and those for isatty and the terminal
+	// size.
 	{name: "ioctl", arg: 1, mask: low32, values: []uint64{0x5451, 0x5450, 0x5421, 0x541b, 0x5401, 0x5413}},
-	// Commands: DUPFD, GETFD, SETFD, GETFL, SETFL, GETLK, SETLK, SETLKW, OFD locks, DUPFD_CLOEXEC,
-	// GETPIPE_SZ, GET_SEALS. SETLEASE and NOTIFY are not allowed, because they affect the host's
-	// files. SETPIPE_SZ is not allowed, because it uses kernel memory.
+	// Allowed commands: DUPFD, GETFD, SETFD, GETFL, SETFL, GETLK, SETLK, SETLKW, OFD locks,
+	// DUPFD_CLOEXEC, GETPIPE_SZ, GET_SEALS. SETLEASE and NOTIFY are not allowed, because they
+	// affect the host's files. SETPIPE_SZ is not allowed, because it uses kernel memory.
 	{name: "fcntl", arg: 1, mask: low32, values: []uint64{0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1030, 1032, 1034}},
-	// Options: PDEATHSIG, DUMPABLE, NAME, TIMERSLACK, CHILD_SUBREAPER, NO_NEW_PRIVS, THP_DISABLE
-	// (set and get), GET_SECCOMP, CAPBSET_READ, and SET_VMA, which names memory.
+	// Allowed options: PDEATHSIG, DUMPABLE, NAME, TIMERSLACK, CHILD_SUBREAPER, NO_NEW_PRIVS,
+	// THP_DISABLE (set and get), GET_SECCOMP, CAPBSET_READ, and SET_VMA, which names memory.
 	{
 		name: "prctl", arg: 0, mask: low32,
 		values: []uint64{1, 2, 3, 4, 15, 16, 21, 23, 29, 30, 36, 37, 38, 39, 41, 42, 0x53564d41},
@@ -67,7 +68,7 @@ var argRules = []argRule{
 	{name: "prlimit64", arg: 0, mask: low32, values: []uint64{0}},
 	{name: "mknod", arg: 1, mask: fileType, values: []uint64{0, regular, fifo}},
 	{name: "mknodat", arg: 2, mask: fileType, values: []uint64{0, regular, fifo}},
-	// SET_FS and GET_FS, which set and return the address of thread-local variables.
+	// SET_FS and GET_FS are allowed. They set and return the address of thread-local variables.
 	{name: "arch_prctl", arg: 0, mask: low32, values: []uint64{0x1002, 0x1003}},
 	// Only calls without flags are allowed, because the flags affect the host's disks or are rarely
 	// used.

@@ -2,6 +2,6 @@
 // arguments. All other calls fail with EPERM. Calls through the ABI of another architecture kill
 // the process. Filter compiles the list for the kernel.
 //
-// Of an argument of type int, the kernel ignores the high 32 bits. So the filter ignores them, too.
+// The kernel ignores the high 32 bits of an argument of type int. So the filter ignores them, too.
 // Otherwise a program could bypass the filter by setting one of these bits.
 package seccomp

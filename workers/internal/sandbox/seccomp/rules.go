@@ -75,7 +75,8 @@ func appendRule(rules []Rule, r Rule) []Rule {
 	return append(rules, r)
 }
 
-// Calls that are allowed with any arguments. These calls look harmless but are not allowed:
+// The calls in these lists are allowed with any arguments. Some calls look harmless but are not in
+// the lists:
 //   - memfd_create, shmget, msgget, semget, mq_open: their memory belongs to no process and no
 //     folder, so without cgroups it is not counted
 //   - inotify: it reveals which of the host's files below /usr are used

@@ -143,7 +143,8 @@ func escapeText(text string) string { return strings.ReplaceAll(text, "[[", "[ [
 // outError marks an error that the function out has returned.
 type outError struct{ error }
 
-// relay calls out with the audio as it arrives. It returns io.EOF if no audio has arrived.
+// relay passes the audio to the function out as it arrives. It returns io.EOF if no audio has
+// arrived.
 func relay(r io.Reader, out func([]byte) error) error {
 	rate, err := pcm.ReadWAV(r)
 	if err != nil {

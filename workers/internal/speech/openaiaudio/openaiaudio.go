@@ -18,7 +18,7 @@ import (
 
 const (
 	officialURL   = "https://api.openai.com/v1/"
-	responseBytes = 25 << 20 // maximum number of bytes of a response, which is nine minutes of audio
+	responseBytes = 25 << 20 // maximum size of a response in bytes, which is nine minutes of audio
 
 	// total is the default time limit of a call. It is much longer than a spoken line, because
 	// audio may be received only at the pace at which it is played.

@@ -54,8 +54,8 @@ func NewSynthesizer(cfg Config) (*Synthesizer, error) {
 // Close closes idle connections.
 func (s *Synthesizer) Close() { s.service.client.CloseIdleConnections() }
 
-// Synthesize calls out with the audio as it arrives; see [speech.Synthesizer]. The time limits do
-// not include the time that is spent in out.
+// Synthesize passes the audio to the function out as it arrives; see [speech.Synthesizer]. The time
+// limits do not include the time that is spent in this function.
 func (s *Synthesizer) Synthesize(ctx context.Context, line speech.Line, out func([]byte) error) error {
 	line, err := speech.CleanLine(line)
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *Synthesizer) Synthesize(ctx context.Context, line speech.Line, out func
 	return s.service.guarded(ctx, func() error { return s.ask(ctx, line, out) })
 }
 
-// ask sends the request and calls out with the audio.
+// ask sends the request and passes the audio to the function out.
 func (s *Synthesizer) ask(ctx context.Context, line speech.Line, out func([]byte) error) error {
 	callCtx, watch := remote.StartWatch(ctx, s.service.limits)
 	defer watch.Stop()
@@ -163,13 +163,13 @@ func checkSound(res *http.Response) error {
 // outError marks an error that the function out has returned.
 type outError struct{ error }
 
-// relay calls out with whole samples as they arrive.
+// relay passes whole samples to the function out as they arrive.
 func relay(ctx context.Context, body io.Reader, watch *remote.Watch, out func([]byte) error) error {
 	buffer, kept, sounded := make([]byte, pieceLen), 0, false
 	for {
 		watch.Resume()
 		n, err := body.Read(buffer[kept:])
-		watch.Pause() // the time limits do not count the time spent in out
+		watch.Pause() // the time limits do not count the time spent in the function out
 		have := kept + n
 
 		if whole := have &^ 1; whole > 0 {

@@ -31,7 +31,7 @@ func samplesFor(b []byte) []float64 {
 	return out
 }
 
-// level returns the level of the middle part of a sound, in dB relative to that of a tone.
+// level returns the level of the middle part of a sound, in dB relative to the level of a tone.
 func level(sound []float64) float64 {
 	middle := sound[len(sound)/4 : len(sound)*3/4]
 	sum := 0.0

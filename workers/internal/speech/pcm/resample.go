@@ -148,8 +148,8 @@ func (r *Resampler) add(samples []byte) {
 	r.read += int64(len(samples) / 2)
 }
 
-// make appends the new samples for which all old samples have arrived, until limit samples have
-// been made in total.
+// make appends the new samples for which all old samples have arrived, but not more than limit
+// samples in total.
 func (r *Resampler) make(b []byte, limit int64) []byte {
 	at, width := 0, 2*r.filter.half
 	for at+width <= len(r.window) && r.made < limit {

@@ -43,7 +43,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// The time limit of a caller must be longer than that of the process.
+// The time limit of a caller must be longer than the time limit of the process.
 func TestTheLongestUtteranceHasItsTime(t *testing.T) {
 	t.Parallel()
 	if maximum := limit(speech.MaxUtterance); maximum >= speech.CallTime || maximum < 120*time.Second {

@@ -22,8 +22,8 @@ func (l *listener) end() {
 	_ = l.sound.Close()
 }
 
-// start starts a listener. The process waits for the list of utterances on its standard input,
-// which transcribe writes. It reads the utterance itself from its descriptor 3.
+// start starts a listener. The process waits until transcribe writes the list of utterances to the
+// standard input. The process reads the utterance itself from descriptor 3.
 func (t *Transcriber) start() (*listener, error) {
 	sound, err := newMemory()
 	if err != nil {
@@ -57,7 +57,7 @@ type spares struct {
 // Prepare starts a process for a future utterance, unless a process is already waiting or starting.
 func (t *Transcriber) Prepare() { t.spare(1) }
 
-// spare starts a listener if fewer than want listeners are waiting or starting.
+// spare starts a listener if fewer listeners than wanted are waiting or starting.
 func (t *Transcriber) spare(want int) {
 	s := &t.spares
 	s.mu.Lock()

@@ -42,8 +42,8 @@ type waiter struct {
 	has  chan struct{} // closed when the call has received a slot
 }
 
-// NewSlots returns Slots with n slots. At most share calls of each organization and queue calls in
-// total may wait.
+// NewSlots returns Slots with n slots. share is the maximum number of waiting calls of each
+// organization, and queue is the maximum number of all waiting calls.
 func NewSlots(n, share, queue int) *Slots {
 	return &Slots{free: n, share: share, queue: queue, maxLong: max(1, n-1)}
 }

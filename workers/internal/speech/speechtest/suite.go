@@ -171,7 +171,7 @@ func tooMuch(t *testing.T, p Pair) {
 	} {
 		sound, err := Say(t.Context(), p, line)
 		if isError(what, speech.CodeSpeech, err); len(sound) > 0 {
-			t.Errorf("%s: %d bytes of sound", what, len(sound))
+			t.Errorf("%s: the call returned %d bytes of sound, want none", what, len(sound))
 		}
 	}
 	if sound := said(t, p, speech.Line{Text: strings.Repeat("a", speech.MaxText)}); len(sound) == 0 {
@@ -233,8 +233,8 @@ func listenerIsSlow(t *testing.T, p Pair) {
 	}
 }
 
-// slowListener is a Synthesizer that calls do for each piece of audio, to delay the receipt of the
-// audio.
+// slowListener is a Synthesizer that calls the function do for each piece of audio, to delay the
+// receipt of the audio.
 type slowListener struct {
 	speech.Synthesizer
 	do func()

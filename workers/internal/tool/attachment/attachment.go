@@ -19,8 +19,7 @@ import (
 )
 
 const (
-	// maxText is the maximum number of bytes of a document's text. Text beyond this limit is
-	// omitted.
+	// maxText is the maximum size of a document's text in bytes. Text beyond this limit is omitted.
 	maxText = 512 << 10
 	queued  = 16 // number of calls that may wait, for each slot
 )
@@ -128,7 +127,7 @@ func (b *Backend) prepare(
 // unavailable returns the error for a fault of the service. Such an error makes the run retry
 // later.
 func unavailable(err error) error {
-	return &tool.Error{Message: "The attachment could not be read at the moment.", Retryable: true, Err: err}
+	return &tool.Error{Message: "The attachment cannot be read at the moment.", Retryable: true, Err: err}
 }
 
 // failed returns the error for an attachment that could not be prepared.

@@ -65,14 +65,14 @@ func TestArgumentsOfAHostileModel(t *testing.T) {
 		`{"code":"` + strings.Repeat("x", 100_001) + `"}`:                       "The code is too long: it has 100001 characters, and the maximum is 100000.",
 		`{"code":"print(1)\u0000"}`:                                             "The code contains a NUL character, which Python does not allow.",
 		`{"code":"1","files":["a.csv"` + strings.Repeat(`,"a.csv"`, 32) + `]}`:  "Too many files: 33, and the maximum is 32.",
-		`{"code":"1","files":["../a.csv"]}`:                                     `This session has no file "../a.csv". Its files are "a.csv".`,
-		`{"code":"1","files":["/etc/passwd"]}`:                                  `This session has no file "/etc/passwd". Its files are "a.csv".`,
-		`{"code":"1","files":["a.csv/../../b"]}`:                                `This session has no file "a.csv/../../b". Its files are "a.csv".`,
-		`{"code":"1","files":["/work/../a.csv"]}`:                               `This session has no file "/work/../a.csv". Its files are "a.csv".`,
-		`{"code":"1","files":["a.csv\u0000"]}`:                                  `This session has no file "a.csv\x00". Its files are "a.csv".`,
-		`{"code":"1","files":[""]}`:                                             `This session has no file "". Its files are "a.csv".`,
-		`{"code":"1","files":["file_01h2xcejqtf2nbrexx3vqjhp41"]}`:              `This session has no file "file_01h2xcejqtf2nbrexx3vqjhp41". Its files are "a.csv".`,
-		`{"code":"1","files":["a.csv","` + strings.Repeat("ü", 200_000) + `"]}`: `This session has no file "` + strings.Repeat("ü", 100) + `". Its files are "a.csv".`,
+		`{"code":"1","files":["../a.csv"]}`:                                     `This session has no file "../a.csv". The session's files are "a.csv".`,
+		`{"code":"1","files":["/etc/passwd"]}`:                                  `This session has no file "/etc/passwd". The session's files are "a.csv".`,
+		`{"code":"1","files":["a.csv/../../b"]}`:                                `This session has no file "a.csv/../../b". The session's files are "a.csv".`,
+		`{"code":"1","files":["/work/../a.csv"]}`:                               `This session has no file "/work/../a.csv". The session's files are "a.csv".`,
+		`{"code":"1","files":["a.csv\u0000"]}`:                                  `This session has no file "a.csv\x00". The session's files are "a.csv".`,
+		`{"code":"1","files":[""]}`:                                             `This session has no file "". The session's files are "a.csv".`,
+		`{"code":"1","files":["file_01h2xcejqtf2nbrexx3vqjhp41"]}`:              `This session has no file "file_01h2xcejqtf2nbrexx3vqjhp41". The session's files are "a.csv".`,
+		`{"code":"1","files":["a.csv","` + strings.Repeat("ü", 200_000) + `"]}`: `This session has no file "` + strings.Repeat("ü", 100) + `". The session's files are "a.csv".`,
 	} {
 		for _, keeps := range []bool{false, true} {
 			s, files := &fakeInterpreter{}, (&fakeFiles{}).add("a.csv", "1")
@@ -81,7 +81,7 @@ func TestArgumentsOfAHostileModel(t *testing.T) {
 			}
 		}
 	}
-	if _, got := call(t, &fakeInterpreter{}, &fakeFiles{}, false, `{"code":"1","files":["x"]}`); got != `This session has no file "x". It has no files.` {
+	if _, got := call(t, &fakeInterpreter{}, &fakeFiles{}, false, `{"code":"1","files":["x"]}`); got != `This session has no file "x". The session has no files.` {
 		t.Error(got)
 	}
 	many := &fakeFiles{}

@@ -108,7 +108,7 @@ func TestDocumentsInTheFolder(t *testing.T) {
 		"too many":                 {true, []string{"doc_1", "doc_2", "doc_3", "doc_4", "doc_7"}, "The files exceed the folder's limit of 1000 bytes and 4 files. again: false", "", "find doc_1 doc_2 doc_3 doc_4 doc_7"},
 		"room is made for them":    {true, []string{"doc_1", "doc_3", "doc_7"}, "doc_report.txt=mine, report.pdf=of doc_1, doc_3/a.csv=of doc_3, Übersicht 2026.pdf=of doc_7", `would make it too large: "a.csv".`, "find doc_1 doc_3 doc_7; read doc_1; read doc_3; read doc_7"},
 		"unknown":                  {false, []string{"doc_1", "doc_none"}, `There is no document "doc_none" that this agent may read. again: false`, "", "find doc_1 doc_none"},
-		"an unknown file":          {false, []string{"doc_1", "none.csv"}, `This session has no file "none.csv". Its files are "a.csv", "doc_report.txt". again: false`, "", ""},
+		"an unknown file":          {false, []string{"doc_1", "none.csv"}, `This session has no file "none.csv". The session's files are "a.csv", "doc_report.txt". again: false`, "", ""},
 	} {
 		cab, a := (&fakeFiles{}).add("a.csv", "1,2").add("doc_report.txt", "mine"), &fakeDocuments{documents: papers}
 		got, out, message := addDocuments(t, cab, a, c.keeps, python.Outcome{}, c.files...)

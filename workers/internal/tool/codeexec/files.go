@@ -149,13 +149,13 @@ func find(all []domain.File, name string) int {
 // describeFiles lists the session's files for an error message.
 func describeFiles(all []domain.File) string {
 	if len(all) == 0 {
-		return "It has no files."
+		return "The session has no files."
 	}
 	names := make([]string, len(all))
 	for n, f := range all {
 		names[n] = f.Name
 	}
-	return "Its files are " + nameList(names) + "."
+	return "The session's files are " + nameList(names) + "."
 }
 
 // nameList formats the first names of a list for an error message.
@@ -188,7 +188,7 @@ func (b *Backend) fits(files []domain.File) error {
 }
 
 // newest returns the newest session files, sorted by name, that fit into a working folder together
-// with the files in beside. out contains the names of the session files that do not fit.
+// with the files in the list beside. out contains the names of the session files that do not fit.
 func (b *Backend) newest(all, beside []domain.File) (files []domain.File, out []string) {
 	byAge := slices.Clone(all)
 	// The newest files come first, because a follow-up question most likely refers to them.

@@ -87,8 +87,8 @@ func (b *Backend) prepare(ctx context.Context, e domain.Endpoint, req tool.Reque
 	return prepared{request: request, options: options, redactor: secrets.Redactor()}, nil
 }
 
-// guarded returns a function that calls sending and converts a panic to an error. The HTTP client
-// calls the hook in a goroutine that does not recover panics.
+// guarded returns a function that calls the function sending and converts a panic to an error. The
+// HTTP client calls the hook in a goroutine that does not recover panics.
 func guarded(sending func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) (err error) {
 		defer func() {
@@ -172,8 +172,8 @@ func (b *Backend) sign(e domain.Endpoint, req tool.Request, body []byte, header 
 	return nil
 }
 
-// fill inserts arguments into the address. It puts the remaining arguments into the query or the
-// body.
+// fill returns the address and the body of a request. It inserts arguments into the address, and
+// puts the remaining arguments into the query or the body.
 func fill(method string, template *endpoint.Template, arguments json.RawMessage, header http.Header) (string, []byte, error) {
 	args, err := readArguments(arguments)
 	if err != nil {
@@ -197,7 +197,7 @@ func fill(method string, template *endpoint.Template, arguments json.RawMessage,
 		return address + mark + query, nil, nil
 	}
 
-	// If the configured Content-Type is that of a form, the body is a form instead of JSON.
+	// If the configured Content-Type is the type of a form, the body is a form instead of JSON.
 	if kind, _, err := mime.ParseMediaType(header.Get("Content-Type")); err == nil && kind == formType {
 		form, err := encodeQuery(rest)
 		return address, []byte(form), err
@@ -219,7 +219,7 @@ func readArguments(raw json.RawMessage) (map[string]any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber() // keep large numbers exact
 	if err := decoder.Decode(&args); err != nil {
-		return nil, errors.New("they are not a JSON object")
+		return nil, errors.New("the arguments are not a JSON object")
 	}
 	if args == nil { // the arguments are null
 		args = map[string]any{}

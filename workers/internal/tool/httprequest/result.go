@@ -109,7 +109,7 @@ func (a *answer) show(contentType string, body []byte, clean func(string) string
 	}
 }
 
-// readJSON parses a body that is a single JSON value.
+// readJSON parses a body that is a single JSON value. It returns false for any other body.
 func readJSON(contentType string, body []byte) (any, bool) {
 	if !isJSON(kindFor(contentType)) {
 		return nil, false

@@ -63,7 +63,8 @@ type cache struct {
 // newCache returns an empty cache that uses the real clock.
 func newCache() *cache { return &cache{now: time.Now, lists: map[key]*listing{}} }
 
-// get returns a listing from the cache. If there is none, or if it has expired, get calls ask.
+// get returns a listing from the cache. If there is none, or if it has expired, get calls the
+// function ask to request a new one.
 func (c *cache) get(ctx context.Context, org string, k key, ask func(context.Context, *listing) error) (*listing, error) {
 	l := c.start(ctx, org, k, ask)
 	select {

@@ -16,8 +16,8 @@ func (b *Backend) Kept() int {
 	return len(b.lists.lists)
 }
 
-// Wire returns the transport of a session with the server at origin. The transport sends its
-// requests with the transport through.
+// Wire returns the transport of a session with the server at origin. It sends the requests through
+// the given transport.
 func Wire(origin string, headers map[string]string, through http.RoundTripper) http.RoundTripper {
 	return &wire{sessionCtx: context.Background(), origin: origin, headers: headers, kept: through, fresh: through}
 }

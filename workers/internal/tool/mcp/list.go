@@ -167,7 +167,7 @@ func keyFor(req tool.Request, server domain.MCPServer) key {
 	return key(h.Sum(nil))
 }
 
-// ask requests the list of a server and stores it in the listing into.
+// ask requests the list of a server and stores it in a listing.
 func (b *Backend) ask(ctx context.Context, req tool.Request, server domain.MCPServer, into *listing) error {
 	s, err := b.open(ctx, req, server, "")
 	if err != nil {
@@ -198,7 +198,8 @@ func (b *Backend) ask(ctx context.Context, req tool.Request, server domain.MCPSe
 	return err
 }
 
-// pages requests the list page by page and calls see with each tool, until see returns false.
+// pages requests the list page by page and calls the function see with each tool, until the
+// function returns false.
 func (s *session) pages(ctx context.Context, see func(*sdk.Tool) bool) error {
 	cursor := ""
 	for range maxPages {

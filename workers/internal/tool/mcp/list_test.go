@@ -36,7 +36,7 @@ func TestNames(t *testing.T) {
 		{"shop", strings.Repeat("x", 60), "shop_" + strings.Repeat("x", 50) + "_"},
 		{"shop", "x_0123abcd", "shop_x_0123abcd_"}, // looks like a name that ends in a hash
 		{"a_b", "c", "a_b_c"},
-		{"a", "b_c", "a_b_c_"}, // the name must differ from that in the previous row
+		{"a", "b_c", "a_b_c_"}, // the name must differ from the name in the previous row
 		{"a", "c", "a_c"},
 		{"write", "final_answer", "write_final_answer_"}, // a reserved name
 		{strings.Repeat("s", 64), "x", strings.Repeat("s", 55) + "_"},

@@ -72,9 +72,8 @@ type location struct {
 	protocol string
 }
 
-// find returns the tool with the name in the call, which it looks up in the lists of the servers
-// that may have the tool. If no list contains the tool, find requests the lists again, but only
-// once.
+// find looks up the tool that a call names in the lists of the servers that may have the tool. If
+// no list contains the tool, find requests the lists again, but only once.
 func (b *Backend) find(ctx context.Context, req tool.Request) (location, error) {
 	// Usually only one server may have the tool, because the server's name is part of the tool's
 	// name.
@@ -101,7 +100,7 @@ func (b *Backend) find(ctx context.Context, req tool.Request) (location, error) 
 }
 
 // look looks up the requested tool in the lists of servers. It returns nil if no list contains the
-// tool. The error is that of a list that could not be read.
+// tool. If a list could not be read, the error states why.
 func (b *Backend) look(ctx context.Context, req tool.Request, servers []domain.MCPServer) (*location, error) {
 	var failed error
 	for _, server := range servers {
@@ -183,7 +182,7 @@ func (d *delivery) explain(ctx context.Context, err error) (tool.Result, error) 
 	return tool.Result{}, &tool.Error{Message: cause.Message, NotSent: cause.NotSent, Err: causeFor(httpErr, err, d.redactor)}
 }
 
-// refused reports whether a status means that the call was certainly not executed. Of the server
+// refused reports whether a status means that the call was certainly not executed. Among the server
 // errors, only 501 and 503 mean that.
 func refused(status int) bool {
 	return status >= http.StatusMultipleChoices && status < http.StatusInternalServerError ||

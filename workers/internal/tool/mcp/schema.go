@@ -67,8 +67,8 @@ func (c *cleaner) schema(value any) any {
 			} else {
 				out[keyword] = c.data(inner)
 			}
-		// The other keywords contain schemas or plain values. schema passes plain values on to
-		// data.
+		// The other keywords contain schemas or plain values. The method schema passes plain values
+		// on to the method data.
 		default:
 			out[c.text(keyword)] = c.schema(inner)
 		}
@@ -94,8 +94,8 @@ func (c *cleaner) property(name string) string {
 	return name
 }
 
-// list replaces each element of a list by the result of the function each. It stops when the tool
-// has become unfit.
+// list applies the function each to the elements of a list and replaces them by the results. It
+// stops when the tool has become unfit.
 func (c *cleaner) list(list []any, each func(any) any) any {
 	out := make([]any, 0, min(len(list), maxParts))
 	for _, inner := range list {

@@ -52,8 +52,8 @@ func newMatcher(texts []string) matcher {
 	return m
 }
 
-// replace replaces the texts found in s with instead, from left to right. If several texts match at
-// a position, the longest is replaced.
+// replace replaces each text that it finds in s with the given string, from left to right. If
+// several texts match at a position, the longest is replaced.
 func (m *matcher) replace(s, instead string) string {
 	if len(m.byStart) == 0 || len(s) < minForm {
 		return s

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	minSecret = 6  // minimum number of bytes of a secret; shorter texts occur by chance
+	minSecret = 6  // minimum length of a secret in bytes; shorter texts occur by chance
 	minKey    = 16 // minimum number of characters of a key in an address
 )
 
@@ -50,9 +50,9 @@ func (s *Secrets) Header(name, value string) {
 	}
 }
 
-// Address adds the keys in an address. Most parts of an address are ordinary words. Whether a part
-// is a key depends on the name of its query parameter or on its form. Parts with a template
-// variable are ignored.
+// Address adds the keys in an address. Most parts of an address are ordinary words. A part is
+// considered a key because of the name of its query parameter or because of its form. Parts with a
+// template variable are ignored.
 func (s *Secrets) Address(address string) {
 	address, _, _ = strings.Cut(address, "#")
 

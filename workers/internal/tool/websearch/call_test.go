@@ -214,7 +214,7 @@ func TestRedirectsAreFollowed(t *testing.T) {
 	b, site := newWeb(t, mux, "/3", "/4", "/1")
 	out, sources, _ := search(t, b, "anything")
 	if len(sources) != 2 || sources[0].CitedText != "Where it led." || sources[0].URL != site.URL+"/0" || sources[1].CitedText != "Snippet of /4" {
-		t.Errorf("got %+v", sources) // the third page is omitted, because its text is that of the first page
+		t.Errorf("got %+v", sources) // the third page is omitted, because it has the same text as the first page
 	}
 	if len(out.Results) != 3 || out.Results[0].Title != "Zero" || out.Results[0].URL != site.URL+"/0" {
 		t.Errorf("got %+v", out)
@@ -334,7 +334,8 @@ type readsAs func([]byte) (int, error)
 
 func (f readsAs) Read(p []byte) (int, error) { return f(p) }
 
-// textFor returns an HTTP client for which every page is plain text that read returns.
+// textFor returns an HTTP client that gets plain text for every page. The function read returns the
+// text.
 func textFor(read readsAs) *http.Client {
 	return &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 		header := http.Header{"Content-Type": {"text/plain"}}

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-const maxLine = 2000 // maximum number of characters of a title or snippet
+const maxLine = 2000 // maximum length of a title or snippet in characters
 
 // visible removes invisible characters, which could hide instructions to a model: control,
 // zero-width and bidirectional characters, tags and fillers. Tabs and newlines are kept. Joiners

@@ -82,8 +82,8 @@ func (p *page) finish(contentLanguage string) {
 		p.text, p.truncated = kept, true
 	}
 
-	// A language that the page declares takes precedence over that in the header, which takes
-	// precedence over a guess.
+	// The language that the page declares comes first, then the language in the header, and then a
+	// guess.
 	if p.language == "" {
 		p.language = declaredLanguage(contentLanguage)
 	}

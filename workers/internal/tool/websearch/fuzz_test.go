@@ -11,7 +11,7 @@ import (
 )
 
 // FuzzPage parses arbitrary bytes as a page. Nothing may panic, and the stored and cited texts must
-// satisfy the same conditions as those of other pages.
+// satisfy the same conditions as the texts of other pages.
 func FuzzPage(f *testing.F) {
 	for _, name := range []string{"news.en.html", "turm.de.html", "river.zh.html", "nile.ar.html"} {
 		b, err := http.Dir("testdata").Open(name)

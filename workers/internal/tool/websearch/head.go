@@ -20,7 +20,7 @@ type head struct {
 	heading string
 }
 
-const maxTitle = 300 // maximum number of characters of a title
+const maxTitle = 300 // maximum length of a title in characters
 
 // readHead reads a page's metadata. It must be called before elements are removed from the page.
 func readHead(doc *html.Node) head {

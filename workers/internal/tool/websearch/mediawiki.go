@@ -11,11 +11,11 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// wikiQuery is the maximum number of characters in a query to Wikipedia.
+// wikiQuery is the maximum length of a query to Wikipedia in characters.
 const wikiQuery = 300
 
-// mediawiki is a client for the Action API of a wiki, by default Wikipedia. The language of the
-// results is that of the wiki.
+// mediawiki is a client for the Action API of a wiki, by default Wikipedia. The results are in the
+// language of the wiki.
 type mediawiki struct {
 	api
 	at *url.URL

@@ -96,7 +96,7 @@ func (a api) get(ctx context.Context, at *url.URL, query url.Values, header http
 	return a.do(req, into)
 }
 
-// do sends a request and decodes the JSON response into into.
+// do sends a request and stores the decoded JSON response in the value to which into points.
 func (a api) do(req *http.Request, into any) error {
 	req.Header.Set("Accept", "application/json")
 	res, err := a.client.Do(req) //nolint:gosec // the operator configured the address, and the client connects to no other

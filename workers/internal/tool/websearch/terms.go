@@ -15,8 +15,8 @@ var unspaced = []*unicode.RangeTable{
 	unicode.Tibetan,
 }
 
-// eachWord calls yield with each word of a text. The words have a normalized form, so that spelling
-// variants are equal.
+// eachWord calls the function yield with each word of a text. The words have a normalized form, so
+// that spelling variants are equal.
 func eachWord(text string, yield func(word string)) {
 	text = fold(text)
 	start, paired := -1, false // start of the current sequence of letters, and whether its words are pairs of letters
@@ -49,8 +49,8 @@ func inWord(r rune) bool {
 	return unicode.In(r, unicode.L, unicode.N, unicode.M)
 }
 
-// emit calls yield with the words in a sequence of letters: the whole sequence or, if paired is
-// true, its pairs of letters.
+// emit calls the function yield with the words in a sequence of letters: the whole sequence or, if
+// paired is true, its pairs of letters.
 func emit(text string, start, end int, paired bool, yield func(string)) {
 	if start < 0 {
 		return

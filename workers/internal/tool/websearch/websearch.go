@@ -23,7 +23,7 @@ const (
 	retryAfter  = 500 * time.Millisecond
 	pageTimeout = 5 * time.Second
 	readTimeout = 10 * time.Second // time limit for reading all pages of a call
-	maxPage     = 2 << 20          // maximum number of bytes of a page, decompressed
+	maxPage     = 2 << 20          // maximum size of a page in bytes, decompressed
 	maxBodies   = 32               // pages in memory in one process, for all calls together
 	maxRedirect = 3
 )

@@ -108,8 +108,8 @@ func (d *Detector) Configure(c Settings) {
 	d.voicing = min(1.1*t, 0.45+0.2*t)
 }
 
-// Restart discards speech that began before the position at, even if it has not been detected yet.
-// It keeps the estimate of the noise.
+// Restart discards speech that began before the given position, even if it has not been detected
+// yet. It keeps the estimate of the noise.
 func (d *Detector) Restart(at int64) {
 	d.since = max(d.since, at)
 	if d.speaking && d.from < at {
@@ -157,7 +157,8 @@ func (d *Detector) Write(pcm []byte) []Event {
 	return found
 }
 
-// frame processes the frame that ends at the position d.at.
+// frame processes the frame that ends at the position d.at, and appends the detected events to
+// found.
 func (d *Detector) frame(got measurement, found []Event) []Event {
 	d.floor.add(got.level)
 	over := got.level - d.floor.known
@@ -230,8 +231,8 @@ func (d *Detector) onset() (first int64, ok bool) {
 	return first, points >= onsetVoiced*int(surelyVoiced) && sure >= onsetSure && (!steady || d.voicing == 0)
 }
 
-// goOn processes a frame while there is speech. When silence has lasted for the configured time, it
-// ends the speech.
+// goOn processes a frame while there is speech. When silence has lasted for the configured time, or
+// the speech is longer than Longest, it ends the speech and appends this event to found.
 func (d *Detector) goOn(over float64, got measurement, found []Event) []Event {
 	// During speech the threshold is lower, so that the quiet end of a word does not end the
 	// speech.

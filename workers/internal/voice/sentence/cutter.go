@@ -31,8 +31,8 @@ type Cutter struct {
 	reading reading
 }
 
-// New returns a Cutter for an answer, or for the part of an answer that begins at the byte start.
-// start must be 0 or the beginning of a segment.
+// New returns a Cutter for an answer, or for the part of an answer that begins at the byte offset
+// start. start must be 0 or the beginning of a segment.
 func New(start int) *Cutter {
 	return &Cutter{start: start, reading: newReading(start == 0)}
 }
@@ -67,7 +67,7 @@ func (c *Cutter) look(last bool) []Segment {
 	return done
 }
 
-// cut ends the current segment at the offset end and begins the next segment.
+// cut ends the current segment at the given offset and begins the next segment.
 func (c *Cutter) cut(end int) Segment {
 	done := Segment{Start: c.start, End: c.start + end, Text: Speak(string(c.text[:end]))}
 	c.start += end

@@ -10,7 +10,7 @@ import (
 const firstWide = 0x3000
 
 // ending is the kind of a possible end of a segment. The characters that follow determine whether
-// it is one.
+// the segment really ends there.
 type ending int
 
 const (
@@ -56,8 +56,8 @@ type reading struct {
 // newReading returns the state at the beginning of a segment.
 func newReading(first bool) reading { return reading{first: first, fresh: true, marker: -1} }
 
-// next processes the character c at the offset at, which has size bytes. It returns the end of the
-// segment, or 0 if the end is not known yet.
+// next processes the character c. at is the offset of c, and size is its number of bytes. next
+// returns the end of the segment, or 0 if the end is not known yet.
 func (r *reading) next(c rune, at, size int) int {
 	if cut, inside := r.fence.next(c, at, size, r.fresh); cut != 0 || inside {
 		r.end.kind = noEnding
@@ -78,8 +78,8 @@ func (r *reading) next(c rune, at, size int) int {
 	return r.tooLong(at + size)
 }
 
-// resolve decides whether a possible end is the end of the segment. c is the next character, at the
-// offset at. resolve returns the end of the segment, or 0.
+// resolve decides whether a possible end is the end of the segment. c is the next character, and at
+// is its offset. resolve returns the end of the segment, or 0.
 func (r *reading) resolve(c rune, at int) int {
 	if r.end.kind == noEnding {
 		return 0
@@ -126,7 +126,8 @@ func (r *reading) resolveMarker(c rune) int {
 	return r.ended('[', at)
 }
 
-// ended decides whether a possible end is an end, given the next character c at the offset at.
+// ended decides whether a possible end is an end, where c is the next character and at is its
+// offset.
 func (r *reading) ended(c rune, at int) int {
 	was, w := r.end, r.word
 	r.end = end{}
@@ -173,8 +174,8 @@ func (r *reading) enough(lines int) int {
 	return enough
 }
 
-// clauseEnds records the end of a clause at the offset at. It returns at if the first segment may
-// end there, and otherwise 0.
+// clauseEnds records that a clause ends at an offset. It returns this offset if the first segment
+// may end there, and otherwise 0.
 func (r *reading) clauseEnds(at int) int {
 	r.clause, r.clauseAt = at, r.length
 	if r.first && r.length >= minFirstClause {
@@ -183,7 +184,7 @@ func (r *reading) clauseEnds(at int) int {
 	return 0
 }
 
-// take updates the state for the character c at the offset at.
+// take updates the state for the character c. at is the offset of c.
 func (r *reading) take(c rune, at int) {
 	r.ticked(c)
 	switch {

@@ -204,8 +204,8 @@ func (f *filler) object(s *node, name string, in []*text, depth int) (raw string
 	return "{" + b.String() + "}", found
 }
 
-// free returns an object whose properties the schema does not name. These are the members of the
-// object in the message, or the message's pairs such as "watts: 7".
+// free returns an object whose properties the schema does not name. The properties are the members
+// of the object in the message, or the message's pairs such as "watts: 7".
 func (f *filler) free(s *node, name string, in []*text) (raw string, found bool) {
 	if more, ok := s.values["additionalProperties"].(bool); ok && !more || name != "" && s.values["additionalProperties"] == nil {
 		return "{}", false

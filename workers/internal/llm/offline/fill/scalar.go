@@ -135,7 +135,7 @@ func stringFinder(s *node, name string, words []string) finder {
 }
 
 // spansFor returns the function that lists a text's values of the form that a format or the last
-// word of a name implies. It returns nil if they imply no form, or one that stringFinder handles
+// word of a name implies. It returns nil if they imply no form, or a form that stringFinder handles
 // itself.
 func spansFor(format, last string) func(*text) []span {
 	switch {

@@ -256,8 +256,8 @@ func (t *text) isUsed(at int) bool { return overlaps(t.used, span{from: at, to: 
 // use marks a part of the text as used.
 func (t *text) use(from, to int) { t.used = append(t.used, span{from: from, to: to}) }
 
-// take returns the first unused value that accept accepts, and marks the value as used. If near is
-// true, the words of the field's name must be next to the value.
+// take returns the first unused value that the function accept accepts, and marks the value as
+// used. If near is true, the words of the field's name must be next to the value.
 func (t *text) take(all []span, words []string, near bool, accept func(string) (string, bool)) (raw string, found bool) {
 	if near && len(words) == 0 {
 		return "", false

@@ -21,9 +21,9 @@ func PlainPages(ctx context.Context, path string) ([]string, error) {
 	return pages[:len(pages)-1], nil
 }
 
-// Compare compares the output of our reader with plain, the output of pdftotext. all is the number
-// of words in plain, and found is the number of these words that ours also contains. missing lists
-// the other words of plain, sorted.
+// Compare compares ours, the output of our reader, with plain, the output of pdftotext. all is the
+// number of words in plain, and found is the number of these words that ours also contains. missing
+// lists the other words of plain, sorted.
 func Compare(plain, ours string) (all, found int, missing []string) {
 	have := words(ours)
 	for w, n := range words(plain) {
