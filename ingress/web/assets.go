@@ -2,7 +2,6 @@ package web
 
 import (
 	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
@@ -11,6 +10,8 @@ import (
 	"path"
 	"strings"
 	"sync"
+
+	"github.com/klauspost/compress/gzip"
 )
 
 // Asset is a file that does not change while the process runs.
@@ -69,7 +70,8 @@ func NewAsset(contentType string, body []byte) (Asset, error) {
 	return Asset{Type: contentType, ETag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`, Body: body, Gzip: compressed}, nil
 }
 
-// compress compresses a body at the highest level, because each body is compressed only once.
+// compress compresses a body at the highest level, because each body is compressed only once. The
+// results are about 1 % smaller than those of the standard library.
 func compress(body []byte) ([]byte, error) {
 	var out bytes.Buffer
 	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)

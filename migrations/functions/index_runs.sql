@@ -1,6 +1,7 @@
 -- Adds the words of up to `most` finished runs to run_terms, and returns how many runs it handled.
--- Only one transaction at a time does so. If a run is erased meanwhile, the erasure records the run
--- again, and a later call removes its words.
+-- The words are those of the automation's name, the question and the answer. Only one transaction at
+-- a time does so. If a run is erased meanwhile, the erasure records the run again, and a later call
+-- removes its words.
 CREATE OR REPLACE FUNCTION index_runs(most int) RETURNS int
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
@@ -19,7 +20,7 @@ BEGIN
   INSERT INTO run_terms (run_id, org_id, terms)
   SELECT r.id, r.org_id, array_to_tsvector(ARRAY(SELECT o.prefix || w FROM run_words(o.body) w)
     || ARRAY[o.prefix || '@' || substr(r.id, 5, 4), o.prefix || '@' || substr(r.id, 5, 5), o.prefix || '@' || substr(r.id, 5, 6)])
-  FROM runs r CROSS JOIN LATERAL (SELECT run_prefix(r.org_id), concat_ws(' ', run_question(r.input), left(r.answer, 20000))
+  FROM runs r CROSS JOIN LATERAL (SELECT run_prefix(r.org_id), concat_ws(' ', r.automation_id, run_question(r.input), left(r.answer, 20000))
     OFFSET 0) AS o (prefix, body) -- computed once for each run, not for each word
   WHERE r.id = ANY (ids) AND r.result IS NOT NULL;
   RETURN cardinality(places);

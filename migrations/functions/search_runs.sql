@@ -1,10 +1,10 @@
--- Returns the ids of up to `most` finished runs of an organization whose question and answer together contain all words of
--- body, the newest first. The ids are at least `since` and less than `before`. The other arguments filter as in the list of
--- runs; null or '' means all. Returns nothing unless the transaction acts for the organization.
+-- Returns the ids of up to `most` finished runs of an organization whose question, answer and automation's name together
+-- contain all words of body, the newest first. The ids are at least `since` and less than `before`. The other arguments
+-- filter as in the list of runs; null or '' means all. Returns nothing unless the transaction acts for the organization.
 --
--- The search walks back through periods of time in which the organization has runs. After a period without a match it tries
--- a longer one, and after one with a match a shorter one. If the search takes longer than `patience`, the last row is the
--- position that it has reached, with found = false.
+-- The search walks back through periods of time in which the organization has runs. After a period without a match it
+-- tries a longer one, and after one with a match a shorter one. If the search takes longer than `patience`, the last row
+-- is the position that it has reached, with found = false.
 CREATE OR REPLACE FUNCTION search_runs(org text, body text, before text, since text, principals text[], agent text, session text,
     automation text, kind text, wanted text, earliest timestamptz, latest timestamptz, most int, patience interval)
   RETURNS TABLE (run_id text, found boolean)

@@ -12,12 +12,16 @@ func TestFinder(t *testing.T) {
 	a := signUp(t)
 	agent := a.agent(t, "Lighthouse keeper", map[string]any{"model": "offline/echo"})
 	found := a.chat(t, agent, "first", "When is high water?")
+	hook := a.hook(t, "Harbour office", agent)
+	a.trigger(t, a.key(t, "Scheduler"), agent, "tide-table", "Write the table")
 	p := open(t).signIn(a)
 	for _, c := range []struct{ typed, option, path string }{
 		{"lighthouse", "Lighthouse keeper…", "/dashboard/agents/" + agent},
 		{found.ID, found.ID + "…", "/dashboard/runs/" + found.ID},
 		{"page automations", "Automations…", "/dashboard/automations"},
 		{"new webhook", "New webhook…", "/dashboard/automations/new"},
+		{"harbour", "Harbour office…", "/dashboard/automations/" + hook},
+		{"automation tide", "tide-table…", "/dashboard/runs"},
 	} {
 		p.visit("/dashboard")
 		p.is("button", "Find")
@@ -45,6 +49,22 @@ func TestFinder(t *testing.T) {
 	}`)
 	if cut {
 		t.Error("the placeholder does not fit on a phone")
+	}
+
+	field := func() (top float64) {
+		p.js(&top, `() => document.querySelector("dialog input").getBoundingClientRect().top`)
+		return top
+	}
+	was := field()
+	p.enter("a text that no name contains, wider than a phone")
+	p.in("dialog", "Find").sees("Nothing has this name")
+	p.shot("finder-nothing", phone, "light")
+	if top := field(); top != was {
+		t.Errorf("the field has moved from %.0f to %.0f pixels below the top of the window", was, top)
+	}
+	p.js(&cut, `() => [...document.querySelectorAll("dialog .found")].some((e) => e.scrollWidth > e.clientWidth)`)
+	if cut {
+		t.Error("a label is cut off")
 	}
 }
 

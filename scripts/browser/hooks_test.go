@@ -112,6 +112,7 @@ func TestWebhookSettings(t *testing.T) {
 	p.fill("Path of condition 1", "action")
 	p.fill("Value of condition 1", "closed")
 	p.sees("A delivery like this is filtered out")
+	p.clickText("API key, answers and coalescing")
 	p.click("switch", "Coalesce deliveries into one run")
 	p.fill("Wait at most (seconds)", "5")
 	p.watch.expect(http.StatusBadRequest) // the service rejects the value, because it is shorter than the coalescing window
@@ -148,6 +149,7 @@ func TestWebhookSchema(t *testing.T) {
 	p.visit("/dashboard/automations/new")
 	p.choose("Agent", "Cashier")
 	p.fill("Name", "Orders")
+	p.clickText("API key, secret, answers and coalescing")
 	p.fill("JSON Schema", `{"type":"object",`)
 	p.sees("JSON Schema must be valid JSON")
 	p.in("button", "Try").disabled(true)

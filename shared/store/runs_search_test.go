@@ -56,8 +56,12 @@ func TestRunsAreFoundByTheirWords(t *testing.T) {
 	lamp := b.answeredRun("How long is the warranty of the lamps?", "Two years, see *page 4*.")
 	cafe := b.answeredRun("Wo ist das Café \u201eLampe\u201c?", `C:\lamp "quoted" it's `+"\x01")
 	lost := other.answeredRun("warranty", "lamp")
+	scheduled := other.run("", "")
+	scheduled.AutomationID, scheduled.Input = "Lantern-Check", []byte(`{"message":"How many are lit?"}`)
+	other.finish(other.mustClaim(other.accept(wideWindow, scheduled)[0].Run.Run.ID), "Seven.")
 	b.indexRuns()
 	for words, want := range map[string][]string{
+		"lantern-check":  {},
 		"warranty":       {lamp},
 		"LAMP":           {cafe, lamp},
 		"lamps page":     {lamp},
@@ -80,6 +84,11 @@ func TestRunsAreFoundByTheirWords(t *testing.T) {
 	}
 	if got := other.finds(rundb.RunFilter{Words: "lamp"}, 9); !slices.Equal(got, []string{lost}) {
 		t.Errorf("the other organization finds %v", got)
+	}
+	for _, words := range []string{"lantern-check", "lanterns seven"} { // the name of the automation, and words of the name and of the answer
+		if got := other.finds(rundb.RunFilter{Words: words}, 9); !slices.Equal(got, []string{scheduled.ID}) {
+			t.Errorf("%q finds %v in the other organization, want %v", words, got, scheduled.ID)
+		}
 	}
 
 	for name, c := range map[string]struct {

@@ -68,7 +68,7 @@ export function App({ boot }: { boot: Boot }) {
 
   useEffect(() => {
     if (first.current) first.current = false;
-    else main.current?.focus(); // screen readers begin to read a new page at its top
+    else main.current?.focus({ preventScroll: true }); // screen readers begin to read a new page at its top
   }, [place.path]);
 
   const Shown = found && (!demo || found.page.demo) ? found.page.show : null;

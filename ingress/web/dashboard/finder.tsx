@@ -1,5 +1,5 @@
-// The list of shortcuts, and the finder, a search that leads to pages, agents, templates, documents
-// and runs.
+// The list of shortcuts, and the finder, a search that leads to pages, agents, templates, documents,
+// webhooks, automations and runs.
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { signOut } from "./account";
 import { get } from "./api";
@@ -11,13 +11,13 @@ import { useMay } from "./state";
 import * as texts from "./texts/finder";
 import { Words } from "./texts/finder";
 import { chooseTheme } from "./theme";
-import type { Agent, Document, List, Template } from "./types";
+import type { Agent, Automation, Document, Hook, List, Template } from "./types";
 import { Dialog } from "./ui/dialog";
 import { Switch } from "./ui/field";
 import { Icon, type IconName } from "./ui/icon";
 
 interface Entry {
-  kind: "Page" | "Action" | "Agent" | "Template" | "Document" | "Run" | "Search";
+  kind: "Page" | "Action" | "Agent" | "Template" | "Document" | "Webhook" | "Automation" | "Run" | "Search";
   words: string;
   icon: IconName;
   /** The URL that the entry opens, or the function that it calls. */
@@ -57,6 +57,7 @@ function fixedEntries(admin: boolean, help: () => void): Entry[] {
 
 const perSearch = 50; // maximum number of entries in one response
 const longestSearch = 120; // maximum number of characters that the service accepts in a search
+const perList = 100; // maximum number of webhooks and of automations whose names are matched
 
 /**
  * Loads the newest entries of a kind whose names contain all words of a text. Words that name the
@@ -85,12 +86,16 @@ function useFound(text: string, help: () => void): { entries: Entry[]; loading: 
   const agents = useNamed<Agent>("agent", "/api/agents", asked);
   const templates = useQuery("templates", (signal) => get<List<Template>>("/api/agents/templates", {}, signal));
   const documents = useNamed<Document>("document", "/api/knowledge", asked);
+  const hooks = useQuery(admin ? "hooks" : null, (signal) => get<List<Hook>>("/api/hooks", { limit: perList }, signal));
+  const automations = useQuery(admin ? "automations" : null, (signal) => get<List<Automation>>("/api/automations", { limit: perList }, signal));
 
   const entries = matching([
     ...fixedEntries(admin, help),
     ...agents.data.map((a): Entry => ({ kind: Words.agent, words: a.name, icon: "agents", to: "/dashboard/agents/" + encodeURIComponent(a.id) })),
     ...(templates.data?.data ?? []).map((t): Entry => ({ kind: Words.template, words: t.name, icon: "templates", to: "/dashboard/templates/" + encodeURIComponent(t.id) })),
     ...documents.data.map((d): Entry => ({ kind: Words.document, words: d.name, icon: "file", to: "/dashboard/knowledge?id=" + encodeURIComponent(d.id) })),
+    ...(hooks.data?.data ?? []).map((h): Entry => ({ kind: Words.webhook, words: h.name, icon: "automations", to: "/dashboard/automations/" + h.id })),
+    ...(automations.data?.data ?? []).map(({ id }): Entry => ({ kind: Words.automation, words: id, icon: "runs", to: "/dashboard/runs?automation=" + encodeURIComponent(id) })),
   ], typed).slice(0, most);
   if (someRun.test(typed)) entries.unshift({ kind: Words.run, words: typed, icon: "runs", to: "/dashboard/runs/" + typed });
   if (typed !== "") {
@@ -98,7 +103,7 @@ function useFound(text: string, help: () => void): { entries: Entry[]; loading: 
     entries.push({ kind: Words.search, words: texts.runsWithTyped(typed), icon: "search", to: "/dashboard/runs?q=" + q },
       { kind: Words.search, words: texts.documentationAboutTyped(typed), icon: "search", to: "/docs?q=" + q });
   }
-  const failed = agents.failed || documents.failed || templates.error !== undefined;
+  const failed = agents.failed || documents.failed || [templates, hooks, automations].some((list) => list.error !== undefined);
   return { entries, loading: agents.loading || documents.loading || asked !== typed, failed };
 }
 

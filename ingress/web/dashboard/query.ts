@@ -2,6 +2,7 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { get, type ApiError, type Params } from "./api";
 import { useComeback } from "./live";
+import { returning } from "./router";
 import type { List } from "./types";
 
 export interface Query<T> {
@@ -61,6 +62,16 @@ interface ListQuery<T> extends Query<T[]> {
   more: () => void;
 }
 
+const lengths = new Map<string | null, number>(); // of the lists that were shown
+
+/** Notes how many entries of a list are shown. */
+export function noteLength(key: string | null, shown: number): void {
+  if (shown > 0) lengths.set(key, shown);
+}
+
+/** Returns how many entries of a list were shown when the person left the page, if they return to it. */
+export const earlierLength = (key: string | null): number => (returning() && lengths.get(key)) || 0;
+
 /**
  * Loads a list from the API. The returned function more appends the next page, and reload loads as
  * many entries again as are shown, up to 100.
@@ -73,7 +84,7 @@ export function useList<T>(path: string | null, params: Params = {}): ListQuery<
   const pages = rest.key === key ? rest.pages : [];
   const shown = useRef(0);
   const first = useQuery<List<T>>(key, async (signal) => {
-    const limit = Math.min(100, Math.max(Number(params["limit"] ?? 20), shown.current));
+    const limit = Math.min(100, Math.max(Number(params["limit"] ?? 20), shown.current, earlierLength(key)));
     const page = await get<List<T>>(path ?? "", { ...params, limit }, signal);
     setRest({ key, pages: [] });
     return page;
@@ -82,6 +93,7 @@ export function useList<T>(path: string | null, params: Params = {}): ListQuery<
   const last = all?.at(-1);
   const data = all?.flatMap((page) => page.data);
   shown.current = data?.length ?? 0;
+  noteLength(key, shown.current);
   const more = useCallback(() => {
     if (path === null || !last?.hasMore || loadingMore) return;
     setLoadingMore(true);

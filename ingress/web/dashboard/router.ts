@@ -1,5 +1,5 @@
 // Maps URLs to pages. Links between the dashboard's pages are followed without reloading the
-// dashboard.
+// dashboard. The browser's Back button shows a page at the position to which it was scrolled.
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 export interface Place {
@@ -57,11 +57,57 @@ export function go(to: string, options: { replace?: boolean; keepScroll?: boolea
 }
 
 function show(to: string, options: { replace?: boolean; keepScroll?: boolean }): void {
-  if (options.replace) history.replaceState(null, "", to);
-  else history.pushState(null, "", to);
-  if (!options.keepScroll) scrollTo(0, 0);
+  if (options.keepScroll) history.replaceState(history.state, "", to);
+  else {
+    if (wanted === 0) keepPosition();
+    history[options.replace ? "replaceState" : "pushState"]({ top: 0 }, "", to);
+    restore(0);
+  }
   changed.dispatchEvent(new Event("change"));
 }
+
+let wanted = 0; // the position to which the page is to be scrolled as soon as it is long enough, or 0
+let timer: ReturnType<typeof setTimeout> | undefined;
+
+/** Reports whether the page is shown again, and is to be scrolled to its earlier position. */
+export const returning = (): boolean => wanted > 0;
+
+/** Stores the position to which the page is scrolled in the state of its history entry. */
+function keepPosition(): void {
+  clearTimeout(timer);
+  history.replaceState({ top: scrollY }, "");
+}
+
+function restore(top: number): void {
+  clearTimeout(timer);
+  wanted = top;
+  scrollTo(0, top);
+}
+
+const done = (): void => {
+  wanted = 0;
+};
+
+// The data of a page may load after the page was drawn, so the position is restored whenever the
+// page grows: until the page has reached it and has not grown for a second, or until the person
+// uses the page.
+new ResizeObserver(() => {
+  if (wanted === 0) return;
+  scrollTo(0, wanted);
+  clearTimeout(timer);
+  if (scrollY > wanted - 1) timer = setTimeout(done, 1000);
+}).observe(document.documentElement);
+for (const type of ["wheel", "pointerdown", "keydown"]) addEventListener(type, done, { passive: true });
+
+addEventListener("scroll", () => {
+  if (wanted > 0) return;
+  clearTimeout(timer);
+  timer = setTimeout(keepPosition, 100); // browsers limit how often the state may change
+}, { passive: true });
+
+history.scrollRestoration = "manual"; // the browser would not wait for the data
+if (history.state) restore(history.state.top); // after a reload
+else keepPosition();
 
 /** Changes query parameters in the page's URL. The value null removes a parameter. */
 export function setQuery(params: Record<string, string | null>): void {
@@ -83,7 +129,10 @@ function follow(event: MouseEvent): void {
   go(link.pathname + link.search + link.hash);
 }
 
-addEventListener("popstate", () => changed.dispatchEvent(new Event("change")));
+addEventListener("popstate", ({ state }) => {
+  changed.dispatchEvent(new Event("change"));
+  if (state) restore(state.top); // a link to a part of the page makes an entry without state
+});
 document.addEventListener("click", follow);
 
 /** Returns the current path and query. */

@@ -3,6 +3,7 @@
 // each file costs a request.
 import "./answer/place";
 import "./files";
+import "./narrow";
 import "./overview";
 import "./pages/agent/draft";
 import "./pages/agents/delete";

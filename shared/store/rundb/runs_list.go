@@ -119,7 +119,7 @@ type RunFilter struct {
 	WaitsFor     domain.Awaited // only runs in requires_action that wait for this kind of input
 	From, Until  time.Time      // bounds of the time of acceptance; Until is not included
 	Before       string         // only runs older than the run with this id
-	Words        string         // only finished runs whose question and answer together contain these words
+	Words        string         // only finished runs whose question, answer and automation's name together contain these words
 	Characters   int            // the maximum length of the texts; 0: as in a list
 }
 

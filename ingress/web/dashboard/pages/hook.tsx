@@ -12,6 +12,7 @@ import { Button, LinkButton } from "../ui/button";
 import { Copy } from "../ui/copy";
 import { Curl } from "../ui/curl";
 import { Confirm } from "../ui/confirm";
+import { useFaults } from "../ui/field";
 import { Empty, Loaded, PageHeader, Problem, Status, Time, Waiting } from "../ui/parts";
 import { toast } from "../ui/toast";
 import { Allow } from "./hooks/allow";
@@ -117,6 +118,8 @@ function HookSettings({ hook, onSaved }: { hook: Hook; onSaved: (hook: Hook) => 
   const [error, setError] = useState<ApiError>();
   const body = changeOf(draft);
   const unsaved = useUnsaved(JSON.stringify(body) !== JSON.stringify(changeOf(draftOf(hook))));
+
+  useFaults(error);
 
   if (!named || !loaded || !sample.loaded) return <Waiting />;
   if (unnamed) return <Problem error={unnamed} retry={reload} />;

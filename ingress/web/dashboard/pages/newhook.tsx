@@ -1,5 +1,5 @@
 // The page that creates a webhook.
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { ApiError, del, post, withoutField } from "../api";
 import { go } from "../router";
 import { useMay } from "../state";
@@ -10,7 +10,7 @@ import { Button, LinkButton } from "../ui/button";
 import { Snippet } from "../ui/copy";
 import { Curl } from "../ui/curl";
 import { Dialog } from "../ui/dialog";
-import { TextField, faultOf } from "../ui/field";
+import { TextField, faultOf, useFaults } from "../ui/field";
 import { Empty, PageHeader, Problem, Section, Waiting } from "../ui/parts";
 import { Allow } from "./hooks/allow";
 import { beginning, bodyOf, newKey, type HookDraft } from "./hooks/draft";
@@ -70,7 +70,7 @@ function Form({ agents, keys, first, reload }: { agents: Agent[]; keys: Key[]; f
   const agent = agents.find((a) => a.id === draft.agentId);
   const source = sources[draft.source];
   const unsaved = useUnsaved(made === undefined && JSON.stringify(bodyOf(draft)) !== JSON.stringify(bodyOf(beginning(draft.source, draft.agentId))));
-  useFaultFocus(error);
+  useFaults(error);
 
   const set = (part: Partial<HookDraft>) => {
     setDraft((before) => ({ ...before, ...part }));
@@ -92,15 +92,16 @@ function Form({ agents, keys, first, reload }: { agents: Agent[]; keys: Key[]; f
   };
 
   const body = bodyOf(draft, draft.keyId === newKey ? "key_…" : draft.keyId);
+  const secret = (
+    <TextField label={source.secret} mono value={draft.secret} onChange={(secret) => set({ secret })} fault={faultOf(error, "secret")}
+      hint={source.theirs ? texts.generatesItPaste(source.title) : Words.ifEmptySecret} />
+  );
   return (
     <div class="stack">
       <Section title={Words.sender}><SourcePicker source={draft.source} choose={choose} /></Section>
-      <HookForm key={draft.source} draft={draft} set={set} error={error} agents={agents} keys={keys} fresh />
+      <HookForm key={draft.source} draft={draft} set={set} error={error} agents={agents} keys={keys} fresh secret={!source.theirs && secret} />
       {agent && !agent.allowedCallers.includes("system") && <Allow agent={agent} reload={reload} />}
-      <Section title={Words.secret}>
-        <TextField label={source.secret} mono value={draft.secret} onChange={(secret) => set({ secret })} fault={faultOf(error, "secret")}
-          hint={source.theirs ? texts.generatesItPaste(source.title) : Words.ifEmptySecret} />
-      </Section>
+      {source.theirs && <Section title={Words.secret}>{secret}</Section>}
       {error && <Problem error={error} />}
       <div class="row">
         <Button look="primary" onClick={create}>{Words.createWebhook}</Button>
@@ -111,13 +112,6 @@ function Form({ agents, keys, first, reload }: { agents: Agent[]; keys: Key[]; f
       {unsaved}
     </div>
   );
-}
-
-/** Focuses the first field with an error. */
-function useFaultFocus(error: ApiError | undefined): void {
-  useEffect(() => {
-    if (error) document.querySelector<HTMLElement>("main [aria-invalid=true]")?.focus();
-  }, [error]);
 }
 
 /** Shows what to enter at the sender. given is the secret that the person entered, or empty. */

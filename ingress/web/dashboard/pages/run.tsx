@@ -1,4 +1,4 @@
-// The page of a run: its message, its result, and its timeline.
+// The page of a run: its message, its result, and its timeline, which follows them on a phone.
 import { useRef } from "preact/hooks";
 import { Answer } from "../answer/answer";
 import { Approval } from "../answer/approval";
@@ -6,6 +6,7 @@ import { SentAttachments } from "../answer/files";
 import { ToolCalls } from "../answer/toolcalls";
 import { Advice, RunErrorCode } from "../chat/trouble";
 import { waitsForClient } from "../chat/turn";
+import { useNarrow } from "../narrow";
 import * as texts from "../texts/run";
 import { Words } from "../texts/run";
 import type { Run } from "../types";
@@ -42,6 +43,7 @@ export function RunPage({ id = "" }: Record<string, string>) {
 function RunParts({ run, followed, names }: { run: Run; followed: Followed; names: Names }) {
   const asked = followed.trace.data?.input;
   const name = names.of(run);
+  const narrow = useNarrow();
   const answer = useRef<HTMLDivElement>(null);
   const decided = (next: Run) => {
     followed.run.set(next);
@@ -49,6 +51,26 @@ function RunParts({ run, followed, names }: { run: Run; followed: Followed; name
     answer.current?.focus(); // the button that had the focus has disappeared
   };
   const cancel = () => cancelRun(run.id).then(decided);
+  const exchange = (
+    <div class="stack run-exchange">
+      <Section title={Words.message}>
+        <div class="stack tight">
+          {(asked?.message !== "" || !run.attachments) && <div class="asked-text">{asked?.message ?? " "}</div>}
+          <SentAttachments list={run.attachments ?? []} readable />
+          {asked?.data !== undefined && <Snippet text={JSON.stringify(asked.data, null, 2)} label={Words.dataOfMessage} />}
+        </div>
+      </Section>
+      <div ref={answer} tabIndex={-1} class="run-outcome"><Outcome run={run} text={followed.text} /></div>
+    </div>
+  );
+  const course = (
+    <>
+      <Measures run={run} />
+      {followed.trace.data && <Timeline trace={followed.trace.data} run={run} />}
+      {followed.trace.error && <Problem error={followed.trace.error} retry={followed.trace.reload} />}
+    </>
+  );
+  const facts = <Facts run={run} name={name} known={names.of(run) !== (run.agentId ?? run.templateId)} />;
   const cancellation = { method: "POST", path: "/api/runs", params: { id: run.id, action: "cancel" } };
   return (
     <>
@@ -76,22 +98,7 @@ function RunParts({ run, followed, names }: { run: Run; followed: Followed; name
             <ul>{run.warnings.map((w) => <li key={w.kind + w.name}>{texts.mcpServerNameMessage(w.name, w.message)}</li>)}</ul>
           </div>
         )}
-        <Measures run={run} />
-        {followed.trace.data && <Timeline trace={followed.trace.data} run={run} />}
-        {followed.trace.error && <Problem error={followed.trace.error} retry={followed.trace.reload} />}
-        <div class="run-halves">
-          <div class="stack">
-            <Section title={Words.message}>
-              <div class="stack tight">
-                {(asked?.message !== "" || !run.attachments) && <div class="asked-text">{asked?.message ?? " "}</div>}
-                <SentAttachments list={run.attachments ?? []} readable />
-                {asked?.data !== undefined && <Snippet text={JSON.stringify(asked.data, null, 2)} label={Words.dataOfMessage} />}
-              </div>
-            </Section>
-            <div ref={answer} tabIndex={-1} class="run-outcome"><Outcome run={run} text={followed.text} /></div>
-          </div>
-          <Facts run={run} name={name} known={names.of(run) !== (run.agentId ?? run.templateId)} />
-        </div>
+        {narrow ? <>{exchange}{course}{facts}</> : <>{course}<div class="run-halves">{exchange}{facts}</div></>}
         {run.toolCalls.length > 0 && <Section title={Words.toolCalls}><ToolCalls calls={run.toolCalls} completed={run.status === "completed"} /></Section>}
         <div class="sheet run-more">
           <details class="fold">

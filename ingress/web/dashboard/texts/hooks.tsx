@@ -88,12 +88,12 @@ export enum Words {
   payloadIsNotStored = "The payload is not stored. Payloads larger than 1 MiB and those of rejected deliveries are never stored.",
 
   // Texts of the module pages/hooks/form.
-  agentAndApiKey = "Agent and API key",
+  nameAndAgent = "Name and agent",
   messageToAgent = "Message to the agent",
   textWithValues = "A text with values from the payload. The whole payload is attached as data.",
-  answers = "Answers",
-  textOrJson = "Text, or JSON that matches a schema. Each answer is checked before its run completes.",
-  leaveEmptyForAgentsAnswers = "Leave empty to use the schema in the agent’s settings, if there is one.",
+  keyAnswers = "API key, answers and coalescing",
+  keySecretAnswers = "API key, secret, answers and coalescing",
+  answersMatchIt = "Answers are JSON that matches it, and are checked before their run completes. Leave empty to use the schema in the agent’s settings, if there is one.",
   whenToRun = "When to run",
   newKeyForThisWebhook = "A new key for this webhook",
   name = "Name",

@@ -5,6 +5,7 @@ import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { Words } from "../texts/parts";
 import { Button } from "./button";
 import { ApiButton, ApiScope } from "./curl";
+import { showFault } from "./field";
 
 type Field = HTMLInputElement | HTMLTextAreaElement | HTMLSelectElement;
 
@@ -12,15 +13,6 @@ const isField = (at: EventTarget | null): at is Field =>
   (at instanceof HTMLInputElement && at.type !== "search") || at instanceof HTMLTextAreaElement || at instanceof HTMLSelectElement;
 
 const stateOf = (field: Field): string => (field instanceof HTMLInputElement && /^(checkbox|radio)$/.test(field.type) ? String(field.checked) : field.value);
-
-/** Returns the first field with an error, or null. */
-function faulty(dialog: HTMLElement | null): HTMLElement | null {
-  for (const fault of dialog?.querySelectorAll<HTMLElement>('[aria-invalid="true"], fieldset > .fault') ?? []) {
-    const field = isField(fault) ? fault : fault.parentElement?.querySelector("input");
-    if (field) return field;
-  }
-  return null;
-}
 
 /**
  * Returns the first field of a dialog, or null. If that is a group of radio buttons, returns the
@@ -32,8 +24,8 @@ const firstField = (dialog: HTMLElement | null): HTMLElement | null =>
 /**
  * A modal dialog, open while mounted. When it opens, the element with autofocus receives the focus,
  * or else the first field. In a side panel, the browser chooses the element that receives the
- * focus. Esc, the backdrop and the close button call onClose, after a confirmation if input would
- * be lost.
+ * focus. After its form was sent, the first error or the result is scrolled into view. Esc, the
+ * backdrop and the close button call onClose, after a confirmation if input would be lost.
  */
 export function Dialog({ title, onClose, children, foot, side, firm, kept }: {
   title: string; onClose: () => void; children: ComponentChildren; foot?: ComponentChildren; side?: boolean;
@@ -76,9 +68,10 @@ export function Dialog({ title, onClose, children, foot, side, firm, kept }: {
     leave();
   };
   useEffect(() => {
-    const first = sent.current ? faulty(dialog.current) : null;
-    first?.scrollIntoView({ block: "center" });
-    first?.focus({ preventScroll: true });
+    if (!sent.current || showFault(dialog.current)) return;
+    const result = dialog.current?.querySelector(".dialog-body :is([role=alert], [role=status]):not(:empty)");
+    if (result) sent.current = false;
+    result?.scrollIntoView({ block: "nearest" });
   });
   return (
     <dialog ref={dialog} class={side ? "side" : undefined} aria-labelledby={heading} onFocusIn={(e) => note(e.target)}

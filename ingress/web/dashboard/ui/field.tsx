@@ -1,7 +1,7 @@
 // Form controls with their labels, hints and errors. A field's error is the API's message about the
 // field.
 import type { ComponentChildren } from "preact";
-import { useId } from "preact/hooks";
+import { useEffect, useId, useRef } from "preact/hooks";
 import type { ApiError } from "../api";
 
 interface FieldProps {
@@ -22,6 +22,33 @@ export function faultOf(error: ApiError | undefined, field: string): string | un
  * with the verb.
  */
 export const saidOf = (label: string, fault: string): string => (/^(must|is|are|has|have|holds|cannot|can|may|needs|contains|exceeds|appears|belongs|would|was|does)\b/.test(fault) ? `${label} ${fault}` : fault);
+
+/**
+ * Focuses the first field with an error, and scrolls it into view with its message. Returns false
+ * if there is none.
+ */
+export function showFault(within: ParentNode | null): boolean {
+  for (const fault of within?.querySelectorAll<HTMLElement>('[aria-invalid="true"], fieldset > .fault') ?? []) {
+    const field = fault.matches(".fault") ? fault.parentElement?.querySelector("input") : fault;
+    if (!field) continue;
+    const fold = field.closest("details");
+    if (fold) fold.open = true;
+    (field.closest(".field") ?? field).scrollIntoView({ block: "center" });
+    field.focus({ preventScroll: true });
+    return true;
+  }
+  return false;
+}
+
+/** Shows the first field with an error of a page's form when the form was rejected. */
+export function useFaults(error: ApiError | undefined): void {
+  const before = useRef(0);
+  useEffect(() => {
+    const now = error?.errors.length ?? 0;
+    if (now > before.current) showFault(document.querySelector("main")); // fewer errors: the person corrects a field
+    before.current = now;
+  }, [error]);
+}
 
 function Around({ id, label, hint, fault, children }: FieldProps & { id: string; children: ComponentChildren }) {
   return (

@@ -1,11 +1,11 @@
 // The settings and code for embedding an agent's chat in other pages.
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { useBaseUrl } from "../../state";
 import * as texts from "../../texts/embed";
 import { Words } from "../../texts/embed";
 import { Button } from "../../ui/button";
 import { Snippet } from "../../ui/copy";
-import { saidOf, Switch, TextField } from "../../ui/field";
+import { saidOf, showFault, Switch, TextField } from "../../ui/field";
 import { Section } from "../../ui/parts";
 import { Appearance, useLook } from "./appearance";
 import { hidden } from "./draft";
@@ -71,18 +71,20 @@ function Origins({ editor }: { editor: Editor }) {
   const origins = editor.draft[field];
   const enabled = editor.draft["widget.enabled"];
   const [text, setText] = useState("");
-  const [refused, setRefused] = useState("");
+  const [refused, setRefused] = useState({ fault: "" });
+  const form = useRef<HTMLFormElement>(null);
+  useEffect(() => void showFault(form.current), [refused]);
   const change = (next: string[]) => {
     editor.clearFaults(); // errors name entries by their position, which may change
     editor.set(field, next);
   };
   const type = (words: string) => {
     setText(words);
-    setRefused("");
+    if (refused.fault !== "") setRefused({ fault: "" });
   };
   const add = () => {
     const found = originsOf(text);
-    setRefused(found.fault);
+    setRefused(found);
     if (found.fault !== "") return;
     setText("");
     change([...new Set([...origins, ...found.origins])]);
@@ -108,9 +110,9 @@ function Origins({ editor }: { editor: Editor }) {
         {editor.fault(field) && <div class="fault">{saidOf(Words.theList, editor.fault(field) ?? "")}</div>}
       </div>
       {origins.length < most && (
-        <form class="with-buttons end" onSubmit={(e) => { e.preventDefault(); add(); }}>
+        <form ref={form} class="with-buttons end" onSubmit={(e) => { e.preventDefault(); add(); }}>
           <div class="grow">
-            <TextField label={Words.addAnOrigin} mono value={text} placeholder="https://www.example.com" onChange={type} fault={refused || undefined}
+            <TextField label={Words.addAnOrigin} mono value={text} placeholder="https://www.example.com" onChange={type} fault={refused.fault || undefined}
               hint={Words.schemeAndHost} />
           </div>
           <Button type="submit" disabled={text.trim() === ""}>{Words.add}</Button>

@@ -4,6 +4,7 @@ import * as texts from "../../texts/agent";
 import { Words } from "../../texts/agent";
 import { Button } from "../../ui/button";
 import { Curl } from "../../ui/curl";
+import { showFault } from "../../ui/field";
 import { Icon } from "../../ui/icon";
 import { Time } from "../../ui/parts";
 import { changeOf, differing, draftOf, faultsOf, namesOf } from "./draft";
@@ -14,9 +15,7 @@ export function SaveBar({ editor }: { editor: Editor }) {
   useSaveKey(editor.save);
   const { error, refused } = editor;
   useEffect(() => {
-    const first = error ? document.querySelector<HTMLElement>('main [aria-invalid="true"]') : null;
-    first?.scrollIntoView({ block: "center" });
-    first?.focus({ preventScroll: true });
+    if (error) showFault(document.querySelector("main"));
   }, [refused]);
   const shown = editor.mayEdit && (editor.changed.length > 0 || editor.theirs !== undefined || editor.saved);
   useEffect(() => {

@@ -1,4 +1,5 @@
-// The form of a webhook: its agent and API key, the message, and the conditions.
+// The form of a webhook: its agent, the message, the conditions, and settings that few people change.
+import type { ComponentChildren } from "preact";
 import { useId, useState } from "preact/hooks";
 import type { ApiError } from "../../api";
 import * as texts from "../../texts/hooks";
@@ -23,59 +24,73 @@ export interface FormProps {
   sample?: Typed | undefined;
   /** Whether the form offers to create a new key. */
   fresh?: boolean;
+  /** The field of the secret, if it is among the settings that few people change. */
+  secret?: ComponentChildren;
 }
 
 /** Returns the example of a source as a sample. */
 const exampleOf = (source: HookSource): Typed => ({ event: sources[source].example.event, text: JSON.stringify(sources[source].example.payload, null, 2) });
 
 export function HookForm(props: FormProps) {
-  const { draft, set, error, agents } = props;
+  const { draft, set, error } = props;
   const [own, setOwn] = useState<Typed>();
   const typed = own ?? props.sample ?? exampleOf(draft.source);
   const sample = sampleOf(typed);
   return (
     <>
-      <Section title={Words.agentAndApiKey}><Who {...props} /></Section>
+      <Section title={Words.nameAndAgent}><Who {...props} /></Section>
       <Section title={Words.messageToAgent} intro={Words.textWithValues}>
         <Message template={draft.messageTemplate} onChange={(messageTemplate) => set({ messageTemplate })} fault={faultOf(error, "messageTemplate")}
           filter={filtersOf(draft.filter)} typed={typed} onSample={setOwn} />
       </Section>
-      <Section title={Words.answers} intro={Words.textOrJson}>
-        <SchemaEditor value={draft.outputSchema} onChange={(outputSchema) => set({ outputSchema })} fault={faultOf(error, "outputSchema")} hint={Words.leaveEmptyForAgentsAnswers}
-          agent={agents.find((a) => a.id === draft.agentId)} />
-      </Section>
       <Section title={Words.whenToRun}>
-        <div class="stack">
-          <Filters rows={draft.filter} onChange={(filter) => set({ filter })} error={error} paths={sample ? pathsOf(sample.payload) : []} />
-          <Coalesce draft={draft} set={set} error={error} />
-        </div>
+        <Filters rows={draft.filter} onChange={(filter) => set({ filter })} error={error} paths={sample ? pathsOf(sample.payload) : []} />
       </Section>
+      <Rare {...props} />
     </>
   );
 }
 
-function Who({ draft, set, error, agents, keys, fresh }: FormProps) {
-  const headers = usualHeader(draft.source) !== "";
+const known = (choices: { value: string; label: string }[], value: string, gone: string) => (choices.some((c) => c.value === value) ? choices : [{ value, label: gone }, ...choices]);
+
+function Who({ draft, set, error, agents }: FormProps) {
   const agentChoices = agents.map((a) => ({ value: a.id, label: a.allowedCallers.includes("system") ? a.name : texts.nameAutomationsNotAllowed(a.name) }));
-  const keyChoices = [
-    ...(fresh ? [{ value: newKey, label: Words.newKeyForThisWebhook }] : []),
-    ...keys.filter((k) => k.scope === "organization").map((k) => ({ value: k.id, label: `${k.name} (…${k.lastFour})` })),
-  ];
-  const known = (choices: { value: string; label: string }[], value: string, gone: string) => (choices.some((c) => c.value === value) ? choices : [{ value, label: gone }, ...choices]);
   return (
     <div class="set-up-form">
       <TextField label={Words.name} value={draft.name} onChange={(name) => set({ name })} maxLength={120} fault={faultOf(error, "name")} hint={Words.webhooksRunsAreGrouped} />
       <Select label={Words.agent} value={draft.agentId} options={known(agentChoices, draft.agentId, Words.deletedAgent)} onChange={(agentId) => set({ agentId })} fault={faultOf(error, "agentId")} />
-      <Select label={Words.apiKey} value={draft.keyId} options={known(keyChoices, draft.keyId, Words.revokedKey)} onChange={(keyId) => set({ keyId })} fault={faultOf(error, "keyId")}
-        hint={Words.apiKeyOfOrganization} />
-      {headers && (
-        <>
-          <TextField label={draft.source === "token" ? Words.headerWithToken : Words.headerWithSignature} mono value={draft.signatureHeader} onChange={(signatureHeader) => set({ signatureHeader })} fault={faultOf(error, "signatureHeader")} />
-          <TextField label={Words.headerWithDeliverysId} mono value={draft.deliveryIdHeader} onChange={(deliveryIdHeader) => set({ deliveryIdHeader })} fault={faultOf(error, "deliveryIdHeader")}
-            placeholder={Words.xDeliveryId} hint={Words.ifEmptyBodyIdentifies} />
-        </>
+      {usualHeader(draft.source) !== "" && (
+        <TextField label={draft.source === "token" ? Words.headerWithToken : Words.headerWithSignature} mono value={draft.signatureHeader} onChange={(signatureHeader) => set({ signatureHeader })} fault={faultOf(error, "signatureHeader")} />
       )}
     </div>
+  );
+}
+
+/** The settings that few people change. They are folded unless one of them was changed. */
+function Rare({ draft, set, error, agents, keys, fresh, secret }: FormProps) {
+  const [changed] = useState(draft.outputSchema !== "" || draft.coalesces || draft.deliveryIdHeader !== "");
+  const keyChoices = [
+    ...(fresh ? [{ value: newKey, label: Words.newKeyForThisWebhook }] : []),
+    ...keys.filter((k) => k.scope === "organization").map((k) => ({ value: k.id, label: `${k.name} (…${k.lastFour})` })),
+  ];
+  return (
+    <details class="sheet fold" open={changed}>
+      <summary>{secret ? Words.keySecretAnswers : Words.keyAnswers}</summary>
+      <div class="stack">
+        <div class="set-up-form">
+          <Select label={Words.apiKey} value={draft.keyId} options={known(keyChoices, draft.keyId, Words.revokedKey)} onChange={(keyId) => set({ keyId })} fault={faultOf(error, "keyId")}
+            hint={Words.apiKeyOfOrganization} />
+          {usualHeader(draft.source) !== "" && (
+            <TextField label={Words.headerWithDeliverysId} mono value={draft.deliveryIdHeader} onChange={(deliveryIdHeader) => set({ deliveryIdHeader })} fault={faultOf(error, "deliveryIdHeader")}
+              placeholder={Words.xDeliveryId} hint={Words.ifEmptyBodyIdentifies} />
+          )}
+          {secret}
+        </div>
+        <SchemaEditor value={draft.outputSchema} onChange={(outputSchema) => set({ outputSchema })} fault={faultOf(error, "outputSchema")} hint={Words.answersMatchIt}
+          agent={agents.find((a) => a.id === draft.agentId)} />
+        <Coalesce draft={draft} set={set} error={error} />
+      </div>
+    </details>
   );
 }
 

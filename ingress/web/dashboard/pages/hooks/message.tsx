@@ -1,5 +1,6 @@
 // The editor of a webhook's message template, with a sample payload and a preview.
 import { useId, useRef } from "preact/hooks";
+import { useNarrow } from "../../narrow";
 import * as texts from "../../texts/hooks";
 import { Words } from "../../texts/hooks";
 import type { HookFilter } from "../../types";
@@ -77,14 +78,14 @@ function SampleFields({ typed, onSample }: { typed: Typed; onSample: (typed: Typ
 function Fields({ sample, insert }: { sample: Sample; insert: (path: string) => void }) {
   const id = useId();
   return (
-    <div>
-      <h3 id={id} class="small">{Words.insertFieldFromSample}</h3>
+    <details class="fold" open={!useNarrow()}>
+      <summary id={id}>{Words.insertFieldFromSample}</summary>
       <ul class="fields" aria-labelledby={id}>
         {[...pathsOf(sample.payload), ...special].map((path) => (
           <li key={path}><Button look="bare" label={texts.insertPath(path)} onClick={() => insert(path)}><code>{path}</code></Button></li>
         ))}
       </ul>
-    </div>
+    </details>
   );
 }
 

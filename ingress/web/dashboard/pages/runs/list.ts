@@ -3,6 +3,7 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { get, type ApiError, type Params } from "../../api";
 import { useComeback } from "../../live";
+import { earlierLength, noteLength } from "../../query";
 import { ended } from "./times";
 import type { List, RunSummary } from "../../types";
 
@@ -69,13 +70,14 @@ export function useRunList(params: Params, holding: () => boolean): RunList {
   const [loadingMore, setLoadingMore] = useState(false);
   const now = useRef({ shown, params, holding });
   now.current = { shown, params, holding };
+  if (shown.key === key) noteLength(key, shown.rows.length);
 
   useEffect(() => {
     const stop = new AbortController();
     const rows = now.current.shown.key === key ? now.current.shown.rows : [];
     setLoading(true);
     const read = async () => {
-      const newest = await get<List<RunSummary>>("/api/runs", { ...params, limit: Math.min(most, Math.max(page, rows.length)) }, stop.signal);
+      const newest = await get<List<RunSummary>>("/api/runs", { ...params, limit: Math.min(most, Math.max(page, rows.length, earlierLength(key))) }, stop.signal);
       const older = newest.hasMore ? await stragglers(rows, newest, stop.signal) : new Map<string, RunSummary>();
       if (stop.signal.aborted) return;
       setShown((before) => {

@@ -1,0 +1,249 @@
+package browser
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+)
+
+// visible waits until the element that contains exactly the given text is in the window, and no
+// other element covers it.
+func (p *page) visible(words string) {
+	p.t.Helper()
+	p.until(fmt.Sprintf("%q is visible", words), func() error {
+		var at string
+		err := p.try(&at, `(words) => {
+			const found = [...document.querySelectorAll("body *")].findLast((e) => e.textContent.trim() === words && e.getClientRects().length > 0);
+			if (!found) return "no element has this text";
+			const { left, top, bottom, width } = found.getBoundingClientRect();
+			for (const y of [top + 1, bottom - 1]) {
+				const shown = document.elementFromPoint(left + Math.min(width, 8) / 2, y);
+				if (!found.contains(shown)) return `+"`${Math.round(y)} px from the top of the window is ${shown?.className ?? \"nothing\"}`"+`;
+			}
+			return "";
+		}`, words)
+		if err == nil && at != "" {
+			err = errors.New(at)
+		}
+		return err
+	})
+}
+
+// scrolled returns the position to which the page is scrolled.
+func (p *page) scrolled() (y int) {
+	p.t.Helper()
+	p.js(&y, `() => Math.round(scrollY)`)
+	return y
+}
+
+// TestBackRestoresScroll opens pages from lists that are scrolled down. The pages begin at their
+// top, and the browser's Back button shows the list as it was, with as many rows. A reload keeps the
+// position, too.
+func TestBackRestoresScroll(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	agent := a.agent(t, "Reporter", map[string]any{"model": "offline/echo"})
+	for i := range 22 {
+		a.agent(t, fmt.Sprintf("Agent %d", i), map[string]any{"model": "offline/echo"})
+	}
+	for i := range 10 {
+		a.chat(t, agent, fmt.Sprintf("session %d", i), fmt.Sprintf("Question %d", i))
+	}
+	p := open(t).signIn(a)
+	p.resize(phone)
+	for list, row := range map[string]string{"/dashboard/agents": "Reporter", "/dashboard/runs": "Question 0"} {
+		p.visit(list)
+		more := list == "/dashboard/agents"
+		if more {
+			p.click("button", "Show more") // the first page of the list does not contain the row
+		}
+		p.sees(row)
+		p.settled()
+		p.clickText(row) // scrolls to the row
+		p.is("link", "Read the guide")
+		p.until("the page begins at its top", func() error {
+			if y := p.scrolled(); y != 0 || p.path() == list {
+				return fmt.Errorf("%s is scrolled to %d", p.path(), y)
+			}
+			return nil
+		})
+		p.settled()
+		if y := p.scrolled(); y != 0 {
+			t.Errorf("%s, which was opened from %s, is scrolled to %d", p.path(), list, y)
+		}
+		p.js(nil, `() => history.back()`)
+		p.arrives(list)
+		p.settled()
+		p.visible(row)
+		if more {
+			continue // a reload loads only the first page of the list
+		}
+		was := p.scrolled()
+		p.reload()
+		p.settled()
+		p.visible(row)
+		if y := p.scrolled(); y != was {
+			t.Errorf("%s is scrolled to %d, and to %d after a reload", list, was, y)
+		}
+	}
+}
+
+// TestFaultOnAPhone adds an invalid origin at the end of a phone's window. The field receives the
+// focus, and its error is in the window.
+func TestFaultOnAPhone(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	agent := a.agent(t, "Shop", map[string]any{"model": "offline/echo"})
+	p := open(t).signIn(a)
+	p.resize(phone)
+	p.visit("/dashboard/agents/" + agent + "/embed")
+	p.fill("Add an origin", "www.example.com/index.html")
+	p.js(nil, `() => scrollBy(0, document.activeElement.getBoundingClientRect().bottom - innerHeight)`) // its hint and its error are below the window
+	for range 2 {
+		p.press("Enter")
+		p.focusIs("textbox", "Add an origin")
+		var message string
+		p.js(&message, `() => document.querySelector(".fault").textContent`)
+		p.visible(message)
+	}
+}
+
+// TestWebhookOnAPhone creates a webhook on a phone and sends a test delivery. The form is short, and
+// the result of the test is in the window.
+func TestWebhookOnAPhone(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	a.agent(t, "Clerk", map[string]any{"model": "offline/echo"})
+	p := open(t).signIn(a)
+	p.resize(phone)
+	p.visit("/dashboard/automations/new")
+	p.is("button", "Create webhook")
+	p.settled()
+	var height float64
+	p.js(&height, `() => document.documentElement.scrollHeight`)
+	if height > 2500 {
+		t.Errorf("the form is %.0f pixels high, want at most 2500", height)
+	}
+	p.shot("new-hook-short", phone, "light")
+
+	p.fill("Name", "Orders")
+	p.isNot("textbox", "Secret")
+	p.clickText("API key, secret, answers and coalescing")
+	p.fill("Secret", "x")
+	p.clickText("API key, secret, answers and coalescing")
+	p.isNot("textbox", "Secret")
+	p.watch.expect(http.StatusBadRequest)
+	p.click("button", "Create webhook")
+	p.focusIs("textbox", "Secret") // the error opens the folded settings
+	p.fill("Secret", "")
+	p.click("button", "Create webhook")
+	made := p.in("dialog", "Set up “Orders” at the sender")
+	made.is("button", "Copy: the secret")
+	p.settled()
+	p.shot("hook-made", phone, "light")
+	made.click("button", "Done")
+
+	p.click("button", "Send a test")
+	dialog := p.in("dialog", "Send a test")
+	for range 2 {
+		dialog.click("button", "Send")
+		dialog.sees("The agent runs")
+		p.visible("Open run")
+	}
+	p.shot("hook-tested", phone, "light")
+	p.visible("Send a test") // the head of the dialog, with its close button
+	dialog.first("button", "Close").hit()
+	p.isNot("dialog", "Send a test")
+}
+
+// TestRunOnAPhone opens the page of a run on a phone. The question and the answer come before the
+// figures and the timeline. In a wide window, they follow them.
+func TestRunOnAPhone(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	run := a.chat(t, a.agent(t, "Reporter", map[string]any{"model": "offline/echo"}), "first", "How tall is the tower?")
+	p := open(t).signIn(a)
+	for size, want := range map[screen]string{phone: "Message, Answer, Timeline, Details", desktop: "Timeline, Message, Answer, Details"} {
+		p.resize(size)
+		p.visit("/dashboard/runs/" + run.ID)
+		p.is("heading", "Timeline")
+		var order []string
+		p.js(&order, `() => [...document.querySelectorAll("main h2")].map((h) => h.textContent)`)
+		if got := strings.Join(order, ", "); got != want {
+			t.Errorf("at %d pixels, the page shows %s, want %s", size.width, got, want)
+		}
+	}
+	p.resize(phone)
+	p.visible("echo: How tall is the tower?")
+
+	// On a touch screen, a tap opens a part. When the part is closed, no label stays on the chart.
+	call(p, emulation.SetTouchEmulationEnabled, emulation.SetTouchEmulationEnabledParams{Enabled: true})
+	p.click("button", "Turn 1…")
+	p.in("region", "Turn 1").sees("Duration")
+	p.shot("run-part", phone, "light")
+	p.in("region", "Turn 1").click("button", "Close Turn 1")
+	p.isNot("region", "Turn 1")
+	var touch, labelled bool
+	p.js(&touch, `() => matchMedia("(hover: none)").matches`)
+	p.js(&labelled, `() => document.querySelector(".timeline .detail").getClientRects().length > 0`)
+	if !touch || labelled {
+		t.Errorf("the screen is touched = %t, a label is shown = %t", touch, labelled)
+	}
+}
+
+// TestTargetsOnAPhone checks the controls of every page on a phone: buttons, fields and the links
+// outside of texts are at least 24 pixels wide and high. Rows of tabs that do not fit have shadows.
+func TestTargetsOnAPhone(t *testing.T) {
+	t.Parallel()
+	f := furnish(t, func(plain string) string { return plain })
+	p := open(t).signIn(f.account)
+	p.resize(phone)
+	call(p, emulation.SetTouchEmulationEnabled, emulation.SetTouchEmulationEnabledParams{Enabled: true}) // some targets are larger for fingers
+	places := f.places()
+	places["new-hook"] = place{"/dashboard/automations/new", "New webhook"}
+	places["hook-setup"] = place{"/dashboard/automations/" + f.hook + "/setup", "…"}
+	places["notifications"] = place{"/dashboard/org/notifications", "…"}
+	scrolling := 0
+	for name, at := range places {
+		p.visit(at.path)
+		p.is("heading", at.heading)
+		p.settled()
+		p.shot("phone-"+name, phone, "light")
+		var found struct {
+			Small []string
+			Tabs  []string
+		}
+		p.js(&found, `() => {
+			const text = (e) => (e?.textContent ?? "").trim();
+			const small = (e) => {
+				const { width, height } = e.getBoundingClientRect();
+				const larger = [e, ...(e.labels ?? [])].some((part) => getComputedStyle(part, "::after").position === "absolute"); // an invisible part receives taps, too
+				const inText = getComputedStyle(e).display === "inline" && text(e.parentElement) !== text(e);
+				return Math.min(width, height) < 24 && width > 0 && !larger && !inText && !e.closest(".skip");
+			};
+			return {
+				Small: [...document.querySelectorAll("a, button, input, select, textarea, summary")].filter(small).map((e) => {
+					const { width, height } = e.getBoundingClientRect();
+					return `+"`${e.localName} ${e.ariaLabel ?? text(e)} in .${e.parentElement.className}: ${width} × ${height}`"+`;
+				}),
+				Tabs: [...document.querySelectorAll(".tabs")].filter((e) => e.scrollWidth > e.clientWidth).map((e) => getComputedStyle(e).backgroundImage),
+			};
+		}`)
+		for _, small := range found.Small {
+			t.Errorf("%s: a target is small: %s", name, small)
+		}
+		for _, image := range found.Tabs {
+			scrolling++
+			if strings.Count(image, "linear-gradient") != 4 {
+				t.Errorf("%s: a row of tabs that scrolls has the background %s", name, image)
+			}
+		}
+	}
+	if scrolling == 0 {
+		t.Error("no page has a row of tabs that scrolls")
+	}
+}
