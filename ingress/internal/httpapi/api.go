@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -78,6 +79,8 @@ type Deps struct {
 	MetricsToken string          // token with which other machines can read /metrics; empty: only this machine can
 	FileLinkTTL  time.Duration   // how long a link to a file works; 0: no links
 	PublicURL    string          // URL at which browsers reach the service, such as https://parley.example.com
+	Owner        string          // email address of the account that this process has created; empty: none
+	Program      string          // how the operator's shell finds the program parley
 	DefaultModel string          // shown for agents without a model
 	// OpenAICompatible means that the provider openai is a server other than OpenAI's own.
 	OpenAICompatible bool
@@ -178,6 +181,9 @@ func (d *Deps) modelRules() domain.ModelRules {
 	return domain.ModelRules{DefaultModel: d.DefaultModel, OpenAICompatible: d.OpenAICompatible}
 }
 
+// resetCommand returns the command that prints a link to set a new password, without the account.
+func (d *Deps) resetCommand() string { return cmp.Or(d.Program, "parley") + " reset-password" }
+
 // wire creates the handlers of all features.
 func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 	references := httpx.NewReferences(deps.Store.Runs)
@@ -212,7 +218,7 @@ func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 	a.account = account.New(account.Deps{
 		AccountsDB: deps.Store.Accounts, OrganizationsDB: deps.Store.Organizations, Auth: deps.Auth, Secrets: deps.Secrets,
 		Passwords: passwords, Origins: a.origins, OpenID: deps.OpenID, PublicURL: a.PublicURL, Secure: a.secure,
-		SignupsPerAddress: deps.SignupsPerAddress,
+		Owner: deps.Owner, Reset: a.resetCommand(), SignupsPerAddress: deps.SignupsPerAddress,
 	})
 	a.organizations = organization.New(organization.Deps{
 		Organizations: deps.Store.Organizations, Auth: deps.Auth, PublicURL: a.PublicURL,
