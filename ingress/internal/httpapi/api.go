@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -38,6 +39,7 @@ import (
 	"parley/ingress/internal/readers"
 	"parley/ingress/internal/stream"
 	"parley/ingress/internal/voicegate"
+	"parley/ingress/web"
 	"parley/shared/domain"
 	"parley/shared/outbound"
 	"parley/shared/sealed"
@@ -124,7 +126,8 @@ type api struct {
 	large         httpx.LargeAnswers
 	bodies        transfer.Bodies
 	templates     *agent.Templates
-	https         bool // whether browsers use TLS, even if the last proxy connects without TLS
+	guides        func() (map[string]web.Asset, error) // pages of the documentation, rendered once because any client may request them
+	https         bool                                 // whether browsers use TLS, even if the last proxy connects without TLS
 }
 
 // New returns the handler of all routes.
@@ -149,6 +152,7 @@ func newAPI(deps Deps, passwords *auth.Passwords) (*api, error) {
 		Limiter:       httpx.NewLimiter(deps.Limits, deps.Auth, deps.StreamLimits, deps.DemoTokens, deps.Store.Limits.DemoSpent),
 		SessionChecks: httpx.NewSessionChecks(deps.Auth, deps.RunDeadline),
 	}
+	a.guides = sync.OnceValues(a.renderGuides)
 	a.bodies = transfer.Bodies{Limiter: transfer.Limiter{Policy: transfer.Messages}, Permit: a.SessionCheck}
 	if err := a.readPublicURL(); err != nil {
 		return nil, err

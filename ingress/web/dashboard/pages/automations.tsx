@@ -22,7 +22,7 @@ export function AutomationsPage() {
   if (!useMay("admin")) {
     return (
       <>
-        <PageHeader guide="guides/cron" title={Words.automations} />
+        <PageHeader guide="dashboard#automations" title={Words.automations} />
         <Empty title={Words.automationsAreForAdmins}>
           {Words.automationsUseOrganizationsApi}
         </Empty>
@@ -40,7 +40,7 @@ function Automations() {
   const known = names.loaded && [list, hooks].every((l) => l.data !== undefined || l.error !== undefined); // all parts appear together, so that nothing moves down
   return (
     <>
-      <PageHeader guide="guides/cron" title={Words.automations} actions={<Curl what={Words.listTheAutomations} request={{ method: "GET", path: "/api/automations" }} />}>
+      <PageHeader guide="dashboard#automations" title={Words.automations} actions={<Curl what={Words.listTheAutomations} request={{ method: "GET", path: "/api/automations" }} />}>
         {Words.agentsThatRun}
       </PageHeader>
       <div class="stack">

@@ -27,7 +27,7 @@ export function NewHookPage() {
   const admin = useMay("admin");
   return (
     <>
-      <PageHeader guide="webhooks" title={Words.newWebhook} above={above}>{Words.eventInAnotherService}</PageHeader>
+      <PageHeader guide="dashboard#webhooks" title={Words.newWebhook} above={above}>{Words.eventInAnotherService}</PageHeader>
       {admin ? <New /> : <Empty title={Words.webhooksAreForAdmins}>{Words.webhooksUseOrganizationsApiKeys}</Empty>}
     </>
   );
