@@ -18,7 +18,7 @@ var variables = []struct{ name, example, source string }{
 		"PARLEY_API_KEY", "ak_…",
 		`For <code>PARLEY_API_KEY</code>, create an API key under <a href="/dashboard/org">Organization</a>.`,
 	},
-	{"AGENT_ID", "ag_…", `<code>AGENT_ID</code> is the id below an agent’s name under <a href="/dashboard/agents">Agents</a>.`},
+	{"AGENT_ID", "ag_…", `<code>AGENT_ID</code> is the id on an agent’s page under <a href="/dashboard/agents">Agents</a>.`},
 	{"RUN", "run_…", `<code>RUN</code> is the last part of the address of a run’s page under <a href="/dashboard/runs">Runs</a>.`},
 }
 
