@@ -87,6 +87,11 @@ type Deps struct {
 	Metrics *prometheus.Registry
 	// Listener, if not nil, is used instead of Host and Port.
 	Listener net.Listener
+	// Owner is the email address of the account that this process has created; empty: none.
+	Owner string
+	// Program is how the operator's shell finds the program parley, for example bin/parley; empty:
+	// parley.
+	Program string
 }
 
 // Ingress is an HTTP edge.
@@ -173,7 +178,7 @@ func (i *Ingress) httpDeps(
 		},
 		Draining: i.draining.Load, FileLinkTTL: cfg.FileLinkTTL, ChecksPerMinute: agent.ChecksPerMinute,
 		Proxies: i.proxies, MetricsToken: cfg.MetricsToken,
-		PublicURL: publicURL(cfg, deps.Listener), DefaultModel: cfg.DefaultModel, OpenAICompatible: cfg.OpenAIBaseURL != "",
+		PublicURL: publicURL(cfg, deps.Listener), Owner: deps.Owner, Program: deps.Program, DefaultModel: cfg.DefaultModel, OpenAICompatible: cfg.OpenAIBaseURL != "",
 		StreamLimits: httpx.StreamLimits{
 			StreamsPerCredential: cfg.StreamsPerCredential, StreamsPerOrganization: cfg.StreamsPerOrganization,
 			ConnectionsPerAddress: cfg.ConnectionsPerAddress,

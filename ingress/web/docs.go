@@ -20,9 +20,11 @@ type Docs struct {
 }
 
 // Guides is the data for the documentation's first page and for its pages. Page is nil on the first
-// page, which shows the results of a search if Query is not empty.
+// page, which shows the results of a search if Query is not empty. BaseURL is the base URL that the
+// code on the pages uses.
 type Guides struct {
 	Title, Version string
+	BaseURL        string
 	Chapters       []guides.Chapter
 	Page           *guides.Page
 	Query          string
@@ -85,6 +87,10 @@ func RenderGuides(data Guides) ([]byte, error) {
 	if data.Page == nil {
 		return render("guides.html", data)
 	}
+	page := *data.Page
+	page.Body = template.HTML(strings.ReplaceAll( //nolint:gosec // the body is HTML, and the URL is escaped
+		string(page.Body), guides.LocalURL, template.HTMLEscapeString(data.BaseURL)))
+	data.Page = &page
 	return render("guide.html", data)
 }
 

@@ -2,10 +2,13 @@ package web
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
+	"parley/ingress/internal/guides"
 	"parley/ingress/internal/openapi"
 )
 
@@ -77,5 +80,71 @@ func TestLLMs(t *testing.T) {
 	}
 	if len(text) > 12_000 {
 		t.Errorf("llms.txt has %d bytes, want at most 12,000", len(text))
+	}
+}
+
+// TestGuidesUseTheBaseURL checks that the code on a page of the documentation contains the
+// service's own URL.
+func TestGuidesUseTheBaseURL(t *testing.T) {
+	t.Parallel()
+	guide, err := guides.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, chapter := range guide.Chapters {
+		for _, page := range chapter.Pages {
+			shown, err := RenderGuides(Guides{Chapters: guide.Chapters, Page: page, BaseURL: "https://parley.test/<b>"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if bytes.Contains(shown, []byte(guides.LocalURL)) || bytes.Contains(shown, []byte("parley.test/<b>")) {
+				t.Errorf("%s contains the URL of another service, or HTML of the URL", page.Path)
+			}
+			if page.Path == "guides/cron" && !bytes.Contains(shown, []byte("PARLEY_BASE_URL=https://parley.test/&lt;b&gt;\n")) {
+				t.Errorf("%s does not contain the service's URL", page.Path)
+			}
+		}
+	}
+}
+
+// TestGuidesOfPages checks that the guides to which pages of the dashboard link exist, with the
+// sections in the links.
+func TestGuidesOfPages(t *testing.T) {
+	t.Parallel()
+	guide, err := guides.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := map[string]bool{}
+	for _, chapter := range guide.Chapters {
+		for _, page := range chapter.Pages {
+			there[page.Path] = true
+			for _, id := range anchors.FindAllStringSubmatch(string(page.Body), -1) {
+				there[page.Path+"#"+id[1]] = true
+			}
+		}
+	}
+	links := regexp.MustCompile(`guide="([^"]*)"`)
+	found := 0
+	for _, pattern := range []string{"dashboard/pages/*.tsx", "dashboard/pages/*/*.tsx"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			source, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, link := range links.FindAllSubmatch(source, -1) {
+				found++
+				if !there[string(link[1])] {
+					t.Errorf("%s links to the guide %s, which does not exist", file, link[1])
+				}
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("%d links to guides, want at least 10", found)
 	}
 }

@@ -24,11 +24,12 @@ var texts = map[string]string{
 		`to get your own account.`,
 	"noAccountYet": `No account yet? <a href="/signup">Sign up</a>, or <a href="/dashboard/templates?token=demo">try the demo</a> ` +
 		`without one.`,
-	"oneTimeLink": `You can also sign in with a one-time link. Parley prints it when it starts, and stores it as <code>loginUrl</code> in ` +
-		`<code>credentials.json</code> in its data directory.`,
-	"forgotPassword": `Forgot your password, or never set one? Ask an admin for a link to set a new password. On the server, ` +
-		`<code>parley reset-password <var>email</var></code> prints such a link; the account of <code>make run</code> is ` +
-		`<code>owner@parley.local</code>.`,
+	"forgotPassword": `Forgot your password, or never set one? Ask an admin for a link to set a new password, or the operator of this ` +
+		`service: <code>%s <var>email</var></code> prints such a link.`,
+	"ownersPassword": `Forgot the password, or never set one? On the server, in the directory where Parley was started, this command ` +
+		`prints a link to set a new password: <code>%s %s</code>. For another account, replace the email address.`,
+	"oneTimeLink": `Each start of Parley also prints a new login link, and stores it as <code>loginUrl</code> in ` +
+		`<code>credentials.json</code> in the data directory. A login link works once.`,
 
 	// Texts of the template signup.html.
 	"signUp":             "Sign up",

@@ -26,6 +26,9 @@ type Login struct {
 
 	OpenID   bool // whether the page offers to sign in with the organization's identity provider
 	TakeOver bool // whether the page offers to take over the email address by signing in with the identity provider
+
+	Owner string // email address of the account that this process has created; empty: none
+	Reset string // command that prints a link to set a new password, without the account
 }
 
 // Signup is the data for the page that creates an account.
@@ -52,10 +55,12 @@ type Notice struct {
 }
 
 // Boot is the data that the dashboard's page contains before its first request. Session is the response to GET
-// /api/auth/session, or nil without a session. BaseURL is the base URL that examples use.
+// /api/auth/session, or nil without a session. BaseURL is the base URL that examples use. Reset is
+// the command that prints a link to set a new password, without the account.
 type Boot struct {
 	Session any    `json:"session"`
 	BaseURL string `json:"baseUrl"`
+	Reset   string `json:"reset"`
 }
 
 // Preview is the data for a page that shows an agent's widget.

@@ -15,11 +15,7 @@ import (
 // and opens the run that a delivery started.
 func TestWebhook(t *testing.T) {
 	t.Parallel()
-	for _, program := range []string{"curl", "openssl"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("NOT TESTED: deliveries shown on the pages: %v", err)
-		}
-	}
+	needsCommands(t)
 
 	a := signUp(t)
 	a.agent(t, "Clerk", map[string]any{"model": "offline/echo"})
@@ -89,6 +85,37 @@ func TestWebhook(t *testing.T) {
 	}`)
 	if gap < 8 {
 		t.Errorf("the message is %.0f pixels above its data, want at least 8", gap)
+	}
+}
+
+// TestWebhookCommands runs the command on the setup page of a hook of each source. The delivery must
+// be signed as the source signs it. For GitHub, the page also shows the values to enter there.
+func TestWebhookCommands(t *testing.T) {
+	t.Parallel()
+	needsCommands(t)
+	a := signUp(t)
+	agent := a.agent(t, "Clerk", map[string]any{"model": "offline/echo"})
+	p := open(t).signIn(a)
+	for source, secret := range map[string]string{
+		"github": "it's a secret", "stripe": "whsec_of-stripe", "slack": "8f742231b10e8888abcd99yyyzzz85a5", "hmac": "sixteen characters", "token": "sixteen-characters",
+		"standard": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+	} {
+		var made struct{ ID, URL string }
+		a.call(t, http.MethodPost, "/api/hooks", map[string]any{
+			"name": source, "agentId": agent, "keyId": a.keyID(t), "source": source, "secret": secret, "messageTemplate": "A delivery",
+		}, &made)
+		p.visit("/dashboard/automations/" + made.ID + "/setup")
+		command := p.in("region", "a command that sends a delivery").snippet()
+		if out := delivered(t, command, secret); !strings.Contains(out, `"accepted"`) {
+			t.Errorf("%s\noutput = %s", command, out)
+		}
+		if source == "github" {
+			p.sees("Payload URL")
+			if url, kind := p.in("region", "the URL").snippet(), p.in("region", "the content type").snippet(); url != made.URL || kind != "application/json" {
+				t.Errorf("the values for GitHub are %q and %q, want %q and application/json", url, kind, made.URL)
+			}
+			p.inspect("hook-github")
+		}
 	}
 }
 
@@ -212,13 +239,30 @@ func delivered(t *testing.T, command, secret string) string {
 	return string(printed)
 }
 
+// needsCommands skips the test if a program that the shown commands use is missing.
+func needsCommands(t *testing.T) {
+	t.Helper()
+	for _, program := range []string{"curl", "openssl"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("NOT TESTED: deliveries shown on the pages: %v", err)
+		}
+	}
+}
+
+// keyID creates an API key for hooks and returns its id.
+func (a *account) keyID(t *testing.T) string {
+	t.Helper()
+	var key struct{ ID string }
+	a.call(t, http.MethodPost, "/api/keys", map[string]any{"name": "Key of a hook", "scope": "organization"}, &key)
+	return key.ID
+}
+
 // hook creates a hook for GitHub without a filter.
 func (a *account) hook(t *testing.T, name, agent string) (id string) {
 	t.Helper()
-	var key, made struct{ ID string }
-	a.call(t, http.MethodPost, "/api/keys", map[string]any{"name": "Key of a hook", "scope": "organization"}, &key)
+	var made struct{ ID string }
 	a.call(t, http.MethodPost, "/api/hooks", map[string]any{
-		"name": name, "agentId": agent, "keyId": key.ID, "source": "github", "messageTemplate": "Issue {{issue.title}}",
+		"name": name, "agentId": agent, "keyId": a.keyID(t), "source": "github", "messageTemplate": "Issue {{issue.title}}",
 	}, &made)
 	return made.ID
 }

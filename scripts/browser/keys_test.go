@@ -29,7 +29,13 @@ func TestKeyRunsTheCommandsShown(t *testing.T) {
 	p.click("button", "New key")
 	dialog := p.in("dialog", "New API key")
 	dialog.fill("Name", "Nightly reports")
+	dialog.sees("The key has the rights of an admin of this organization")
 	p.inspect("new-key")
+	p.resize(phone)
+	if cut := p.cutOptions(); len(cut) > 0 {
+		t.Errorf("on a phone, the dialog shows only a part of %q", cut)
+	}
+	p.resize(desktop)
 	dialog.click("button", "Create key")
 	made := p.in("dialog", "Copy the API key “Nightly reports” now")
 	key := made.in("region", "the new key").snippet()
@@ -84,6 +90,18 @@ func TestKeyRunsTheCommandsShown(t *testing.T) {
 	p.in("dialog", "Revoke “Nightly reports”?").click("button", "Revoke")
 	p.isNot("row", "Nightly reports…")
 	eventually(t, "the key is rejected", func() bool { return strings.Contains(pasted(t, lists, ""), `"unauthenticated"`) })
+}
+
+// cutOptions returns the options of the dialog's selects that are wider than their select.
+func (p *page) cutOptions() (cut []string) {
+	p.t.Helper()
+	p.js(&cut, `() => [...document.querySelectorAll("dialog select")].flatMap((select) => {
+		const arrow = 20, style = getComputedStyle(select), pen = document.createElement("canvas").getContext("2d");
+		pen.font = style.font;
+		const room = select.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight) - arrow;
+		return [...select.options].filter((option) => pen.measureText(option.label).width > room).map((option) => option.label);
+	})`)
+	return cut
 }
 
 // snippet returns the text of the area's element that has a button to copy the text.

@@ -150,6 +150,24 @@ func TestRowsOpen(t *testing.T) {
 	p.is("dialog", "hours.md")
 }
 
+// TestRunsOfAutomation opens the last runs of an automation and one of them.
+func TestRunsOfAutomation(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	agent := a.agent(t, "Clerk", map[string]any{"model": "offline/echo"})
+	started := a.trigger(t, a.key(t, "Scheduler"), agent, "nightly", "Write the report")
+	p := open(t).signIn(a)
+	p.visit("/dashboard/automations")
+	if p.has("button", "Deliveries") {
+		t.Error("the page calls the runs of a schedule deliveries")
+	}
+	p.click("button", "Last runs of nightly")
+	p.in("list", "Last runs of nightly").sees("completed")
+	p.inspect("automation-runs")
+	p.in("list", "Last runs of nightly").first("link", "…").hit()
+	p.arrives("/dashboard/runs/" + started.ID)
+}
+
 // TestUseIt checks the tab with examples for calling an agent. It shows one example at a time, and
 // is at most two phone screens longer than this example.
 func TestUseIt(t *testing.T) {

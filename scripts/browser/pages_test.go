@@ -75,6 +75,7 @@ func TestLinkPages(t *testing.T) {
 	for name, at := range map[string]place{
 		"accept":  {accept, "Join…"},
 		"notice":  {"/accept?token=none", "Something went wrong"},
+		"reset":   {strings.TrimPrefix(a.resetLink(t), a.s.url), "Set a new password"},
 		"preview": {"/widget/preview?agent=" + widget, "Widget preview"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -237,6 +238,14 @@ func TestMenuOnAPhone(t *testing.T) {
 	p.click("button", "Menu")
 	p.click("button", "Account…")
 	p.choose("Theme", "Dark theme")
+	p.click("button", "Set a password")
+	setting := p.in("dialog", "Set a password")
+	if got := setting.in("region", "the command that prints the link").snippet(); got != "parley reset-password "+a.email {
+		t.Errorf("the command to set a password is %q", got)
+	}
+	p.inspect("set-password")
+	p.resize(phone)
+	setting.click("button", "Done")
 	background := func() (color string) {
 		p.js(&color, `() => getComputedStyle(document.body).backgroundColor`)
 		return color

@@ -36,6 +36,36 @@ func TestReferenceSendsRequests(t *testing.T) {
 	p.arrives("/docs/knowledge")
 }
 
+// TestGuideExplainsVariables reads guides on a phone. They explain the variables of their code, and
+// the code contains the service's URL. Tables and code, except drawings, fit the screen.
+func TestGuideExplainsVariables(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	p := open(t).signIn(a)
+	p.resize(phone)
+	p.visit("/docs/guides/cron")
+	p.clickText("Set $PARLEY_BASE_URL, $PARLEY_API_KEY and $AGENT_ID first")
+	p.sees("export PARLEY_BASE_URL=" + a.s.url)
+	p.seesNot("http://127.0.0.1:8080")
+	p.inspect("guide-variables")
+
+	p.resize(phone)
+	p.visit("/docs/webhooks")
+	p.is("heading", "Webhooks that start runs")
+	var label string
+	p.js(&label, `() => getComputedStyle([...document.querySelectorAll("td")].find((cell) => cell.textContent === "X-GitHub-Event"), "::before").content`)
+	if !strings.HasPrefix(label, `"event (@event)`) && !strings.HasPrefix(label, "attr(data-label)") { // browsers differ
+		t.Errorf("the label of a cell is %s", label)
+	}
+	var wide []string
+	p.js(&wide, `() => [...document.querySelectorAll("main .scroll, main pre:not(:has(> .language-text))")].filter((box) => box.scrollWidth > box.clientWidth + 1).map((box) => box.textContent)`)
+	if len(wide) > 0 {
+		t.Errorf("wider than a phone's screen: %q", wide)
+	}
+	p.click("link", "API reference") // the only link with this name
+	p.arrives("/docs/api")
+}
+
 // atBody is a script that records a document's colour scheme when its body is created, before the
 // browser paints it.
 const atBody = `new MutationObserver((_, watching) => {

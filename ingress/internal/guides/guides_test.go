@@ -129,3 +129,47 @@ func TestSearch(t *testing.T) {
 		t.Errorf("%d results", len(got))
 	}
 }
+
+// TestVariables checks that a page explains the variables of its code before the first code that
+// uses one, except variables that the page sets.
+func TestVariables(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ source, summary, before string }{
+		"shell":      {"Read it:\n\n```sh\ncurl \"$PARLEY_BASE_URL/api/runs?id=$RUN\"\n```\n", "<code>$PARLEY_BASE_URL</code> and <code>$RUN</code>", "curl"},
+		"one":        {"```js\nconsole.log(process.env.PARLEY_API_KEY)\n```\n", "<code>$PARLEY_API_KEY</code>", "console"},
+		"set before": {"```sh\nexport AGENT_ID=ag_1\n```\n\n```sh\necho \"$AGENT_ID\" \"$RUN\"\n```\n", "<code>$RUN</code>", "echo"},
+		"set":        {"```sh\nRUN=$(start)\necho \"$RUN\"\n```\n", "", ""},
+		"not code":   {"Set `PARLEY_API_KEY`:\n\n```cron\nPARLEY_API_KEY=ak_…\n0 7 * * *  echo \"$AGENT_ID\"\n```\n", "", ""},
+	} {
+		page, err := render("page", []byte("# Title\n\n"+c.source))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body := string(page.Body)
+		box, code := strings.Index(body, `<details class="variables"><summary>Set `+c.summary+" first</summary>"), strings.Index(body, c.before)
+		if c.summary == "" && strings.Contains(body, "<details") || c.summary != "" && (box < 0 || code < box || strings.Count(body, "<details") != 1) {
+			t.Errorf("%s: %s", name, body)
+		}
+		for _, s := range page.sections {
+			if strings.Contains(s.text, "environment") {
+				t.Errorf("%s: the search finds the explanation: %q", name, s.text)
+			}
+		}
+	}
+}
+
+// TestCellLabels checks that the cells of a wide table have the names of their columns, except the
+// first cell of each row.
+func TestCellLabels(t *testing.T) {
+	t.Parallel()
+	page, err := render("page", []byte("# Title\n\n| `source` | signed by | \"id\" |\n|---|---|---|\n| `a` | b |  |\n| c | d | e |\n\n| x | y |\n|---|---|\n| 1 | 2 |\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := string(page.Body)
+	for _, cell := range []string{"<td><code>a</code></td>", `<td data-label="signed by">b</td>`, "<td></td>", `<td data-label="&quot;id&quot;">e</td>`, "<td>2</td>"} {
+		if !strings.Contains(body, cell) {
+			t.Errorf("no cell %s in %s", cell, body)
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
+	east "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
 )
@@ -63,6 +64,8 @@ func render(at string, source []byte) (*Page, error) {
 	}
 	relink(at, root)
 	page.divide(root, source)
+	explainVariables(root, source)
+	labelCells(root, source)
 
 	root.RemoveChild(root, title) // the template renders the title
 	var body bytes.Buffer
@@ -148,6 +151,34 @@ func relink(at string, root ast.Node) {
 		}
 		link.Parent().RemoveChild(link.Parent(), link)
 	}
+}
+
+// labelCells gives each cell of a table with three or more columns the header of its column, which
+// narrow screens show in front of the cell's text. The first cell of a row has no label.
+func labelCells(root ast.Node, source []byte) {
+	_ = ast.Walk(root, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the function returns no error
+		table, ok := n.(*east.Table)
+		if !ok || !entering {
+			return ast.WalkContinue, nil
+		}
+		var labels []string
+		for cell := table.FirstChild().FirstChild(); cell != nil; cell = cell.NextSibling() {
+			labels = append(labels, plain(cell, source))
+		}
+		if len(labels) < 3 {
+			return ast.WalkSkipChildren, nil
+		}
+		for row := table.FirstChild().NextSibling(); row != nil; row = row.NextSibling() {
+			column := 0
+			for cell := row.FirstChild(); cell != nil; cell = cell.NextSibling() {
+				if column > 0 && labels[column] != "" && cell.HasChildren() {
+					cell.SetAttributeString("data-label", []byte(labels[column]))
+				}
+				column++
+			}
+		}
+		return ast.WalkSkipChildren, nil
+	})
 }
 
 // divide splits a page into sections for the search, and collects the page's headings of the second

@@ -1,11 +1,13 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -37,6 +39,7 @@ import (
 	"parley/ingress/internal/readers"
 	"parley/ingress/internal/stream"
 	"parley/ingress/internal/voicegate"
+	"parley/ingress/web"
 	"parley/shared/domain"
 	"parley/shared/outbound"
 	"parley/shared/sealed"
@@ -78,6 +81,8 @@ type Deps struct {
 	MetricsToken string          // token with which other machines can read /metrics; empty: only this machine can
 	FileLinkTTL  time.Duration   // how long a link to a file works; 0: no links
 	PublicURL    string          // URL at which browsers reach the service, such as https://parley.example.com
+	Owner        string          // email address of the account that this process has created; empty: none
+	Program      string          // how the operator's shell finds the program parley
 	DefaultModel string          // shown for agents without a model
 	// OpenAICompatible means that the provider openai is a server other than OpenAI's own.
 	OpenAICompatible bool
@@ -121,7 +126,8 @@ type api struct {
 	large         httpx.LargeAnswers
 	bodies        transfer.Bodies
 	templates     *agent.Templates
-	https         bool // whether browsers use TLS, even if the last proxy connects without TLS
+	guides        func() (map[string]web.Asset, error) // pages of the documentation, rendered once because any client may request them
+	https         bool                                 // whether browsers use TLS, even if the last proxy connects without TLS
 }
 
 // New returns the handler of all routes.
@@ -146,6 +152,7 @@ func newAPI(deps Deps, passwords *auth.Passwords) (*api, error) {
 		Limiter:       httpx.NewLimiter(deps.Limits, deps.Auth, deps.StreamLimits, deps.DemoTokens, deps.Store.Limits.DemoSpent),
 		SessionChecks: httpx.NewSessionChecks(deps.Auth, deps.RunDeadline),
 	}
+	a.guides = sync.OnceValues(a.renderGuides)
 	a.bodies = transfer.Bodies{Limiter: transfer.Limiter{Policy: transfer.Messages}, Permit: a.SessionCheck}
 	if err := a.readPublicURL(); err != nil {
 		return nil, err
@@ -177,6 +184,9 @@ func (a *api) readPublicURL() error {
 func (d *Deps) modelRules() domain.ModelRules {
 	return domain.ModelRules{DefaultModel: d.DefaultModel, OpenAICompatible: d.OpenAICompatible}
 }
+
+// resetCommand returns the command that prints a link to set a new password, without the account.
+func (d *Deps) resetCommand() string { return cmp.Or(d.Program, "parley") + " reset-password" }
 
 // wire creates the handlers of all features.
 func (a *api) wire(deps Deps, passwords *auth.Passwords) {
@@ -212,7 +222,7 @@ func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 	a.account = account.New(account.Deps{
 		AccountsDB: deps.Store.Accounts, OrganizationsDB: deps.Store.Organizations, Auth: deps.Auth, Secrets: deps.Secrets,
 		Passwords: passwords, Origins: a.origins, OpenID: deps.OpenID, PublicURL: a.PublicURL, Secure: a.secure,
-		SignupsPerAddress: deps.SignupsPerAddress,
+		Owner: deps.Owner, Reset: a.resetCommand(), SignupsPerAddress: deps.SignupsPerAddress,
 	})
 	a.organizations = organization.New(organization.Deps{
 		Organizations: deps.Store.Organizations, Auth: deps.Auth, PublicURL: a.PublicURL,

@@ -122,15 +122,30 @@ func TestSignupForm(t *testing.T) {
 }
 
 // TestLoginPageExplainsLinks checks the login page for a person who has no password and whose login
-// link was already used.
+// link was already used. If the process has created an account, the page shows the whole command
+// for this account, and where to find a login link.
 func TestLoginPageExplainsLinks(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
-	page := string(w.do("GET", "/login", "").body)
-	for _, way := range []string{"prints it when it starts, and stores it as <code>loginUrl</code>", "<code>parley reset-password <var>email</var></code>", "owner@parley.local"} {
-		if !strings.Contains(page, way) {
-			t.Errorf("the page does not contain %q:\n%s", way, page)
+	contains := func(parts ...string) {
+		t.Helper()
+		page := string(w.do("GET", "/login", "").body)
+		for _, part := range parts {
+			if !strings.Contains(page, part) {
+				t.Errorf("the page does not contain %q:\n%s", part, page)
+			}
 		}
+	}
+	contains("<code>parley reset-password <var>email</var></code>")
+	if page := string(w.do("GET", "/login", "").body); strings.Contains(page, "loginUrl") {
+		t.Errorf("no process has created an account, but the page describes its login link:\n%s", page)
+	}
+
+	w.rebuild(func(d *Deps) { d.Owner, d.Program = "owner@parley.local", "bin/parley" })
+	contains("<code>bin/parley reset-password owner@parley.local</code>", "prints a new login link, and stores it as <code>loginUrl</code>")
+	ada := w.signUp("ada@example.com")
+	if page := string(w.do("GET", "/dashboard", "", ada.cookie).body); !strings.Contains(page, "bin/parley reset-password") {
+		t.Errorf("the dashboard does not contain the command:\n%s", page)
 	}
 }
 

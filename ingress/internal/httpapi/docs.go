@@ -68,9 +68,8 @@ func (a *api) docsPage() ([]byte, error) {
 	return web.RenderDocs(web.Docs{Reference: openapi.Read(), BaseURL: a.PublicURL})
 }
 
-// guideAssets returns the rendered pages of the documentation by path; "" is the list of pages.
-// They are rendered only once, because any client may request them.
-var guideAssets = sync.OnceValues(func() (map[string]web.Asset, error) {
+// renderGuides returns the rendered pages of the documentation by path; "" is the list of pages.
+func (a *api) renderGuides() (map[string]web.Asset, error) {
 	guide, err := guides.Read()
 	if err != nil {
 		return nil, err
@@ -81,13 +80,13 @@ var guideAssets = sync.OnceValues(func() (map[string]web.Asset, error) {
 	}
 	for _, chapter := range guide.Chapters {
 		for _, page := range chapter.Pages {
-			if assets[page.Path], err = renderGuide(web.Guides{Chapters: guide.Chapters, Page: page}); err != nil {
+			if assets[page.Path], err = renderGuide(web.Guides{Chapters: guide.Chapters, Page: page, BaseURL: a.PublicURL}); err != nil {
 				return nil, err
 			}
 		}
 	}
 	return assets, nil
-})
+}
 
 // renderGuide renders a page of the documentation.
 func renderGuide(data web.Guides) (web.Asset, error) {
@@ -101,10 +100,10 @@ func renderGuide(data web.Guides) (web.Asset, error) {
 
 // guidesPage handles GET /docs: it responds with the list of pages, or with the results of a
 // search.
-func guidesPage(c *gin.Context) {
+func (a *api) guidesPage(c *gin.Context) {
 	query := strings.TrimSpace(httpx.StateFor(c).Query.Get("q"))
 	if query == "" {
-		showGuide(c, "")
+		a.showGuide(c, "")
 		return
 	}
 	if utf8.RuneCountInString(query) > guides.MaxQuery {
@@ -127,13 +126,13 @@ func guidesPage(c *gin.Context) {
 
 // guidePage returns a handler that shows a page of the documentation. The page's path is prefix
 // followed by the parameter in the request's path.
-func guidePage(prefix string) gin.HandlerFunc {
-	return func(c *gin.Context) { showGuide(c, prefix+c.Param("page")) }
+func (a *api) guidePage(prefix string) gin.HandlerFunc {
+	return func(c *gin.Context) { a.showGuide(c, prefix+c.Param("page")) }
 }
 
 // showGuide responds with the page of the documentation at a path.
-func showGuide(c *gin.Context, at string) {
-	assets, err := guideAssets()
+func (a *api) showGuide(c *gin.Context, at string) {
+	assets, err := a.guides()
 	if err != nil {
 		httpx.Fail(c, err)
 		return

@@ -136,7 +136,8 @@ func TestResetPage(t *testing.T) {
 	ada := w.signUp("ada@example.com")
 	bea := w.invited(ada, ada.org, "bea@example.com", domain.RoleMember)
 	token := w.do("POST", "/api/organizations/members?action=reset&id="+bea.id, "", ada.auth).want(t, "a link", 201, "").token(t)
-	w.do("GET", "/reset?token="+token, "").wantPage(t, "page", 200, "bea@example.com", token, `autocomplete="new-password"`)
+	w.do("GET", "/reset?token="+token, "").wantPage(t, "page", 200, "bea@example.com", token, `autocomplete="new-password"`,
+		`type="email" autocomplete="username" value="bea@example.com"`)
 	for name, target := range map[string]string{"no token": "/reset", "unknown": "/reset?token=" + secrets.NewResetToken(), "half": "/reset?token=pr_x"} {
 		w.do("GET", target, "").wantPage(t, name, 404, "Ask for a new link")
 	}

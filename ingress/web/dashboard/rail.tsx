@@ -5,6 +5,7 @@ import { signOut } from "./account";
 import { chooseOrganization } from "./api";
 import { useCurrentOverview } from "./overview";
 import { openFinder } from "./keys";
+import { SetPassword } from "./password";
 import * as texts from "./texts/frame";
 import { Words } from "./texts/frame";
 import { chooseTheme, theme, type Theme } from "./theme";
@@ -98,7 +99,9 @@ function Account({ session }: { session: Session }) {
     chooseOrganization(id === session.organizations[0]?.id ? null : id);
     location.assign("/dashboard");
   };
-  const name = session.user?.name || session.user?.email || "";
+  const [setting, setSetting] = useState(false); // whether the dialog about the password is open
+  const email = session.user?.email;
+  const name = session.user?.name || email || "";
   return (
     <div class="account">
       {session.organizations.length > 1 ? (
@@ -112,9 +115,11 @@ function Account({ session }: { session: Session }) {
           <ThemeChoice />
           <a href="/docs">{Words.documentation}</a>
           <a href="/docs/api">{Words.apiReference}</a>
+          {email && <Button look="bare" icon="key" onClick={() => setSetting(true)}>{Words.setAPassword}</Button>}
           <Button look="bare" icon="out" onClick={signOut}>{Words.signOut}</Button>
         </div>
       )}
+      {setting && email && <SetPassword email={email} onClose={() => setSetting(false)} />}
     </div>
   );
 }

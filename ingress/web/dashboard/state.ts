@@ -3,10 +3,13 @@ import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 import type { Boot, Role, Session } from "./types";
 
-export const BootContext = createContext<Boot>({ session: null, baseUrl: "" });
+export const BootContext = createContext<Boot>({ session: null, baseUrl: "", reset: "" });
 
 /** Returns the public URL of the service. */
 export const useBaseUrl = (): string => useContext(BootContext).baseUrl;
+
+/** Returns the command that prints a link to set a new password, without the account. */
+export const useResetCommand = (): string => useContext(BootContext).reset;
 
 /** The signed-in person's session, or null for a visitor of the demo. */
 export const useSession = (): Session | null => useContext(BootContext).session;

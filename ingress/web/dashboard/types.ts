@@ -19,6 +19,8 @@ export interface Session {
 export interface Boot {
   session: Session | null;
   baseUrl: string;
+  /** The command that prints a link to set a new password, without the account. */
+  reset: string;
 }
 
 export interface List<T> {

@@ -2,11 +2,12 @@
 import { Words } from "./texts";
 
 const shown = 2000; // milliseconds for which a button confirms a copy
+const maxBeside = 24; // maximum number of characters for which the code and the button share a line on a phone
 
 for (const code of document.querySelectorAll<HTMLElement>("pre > code")) {
   const block = code.parentElement!;
   const box = document.createElement("div");
-  box.className = "copyable";
+  box.className = (code.textContent ?? "").trim().length > maxBeside ? "copyable" : "copyable short";
   block.before(box);
   box.append(block, copyButton(code));
 }

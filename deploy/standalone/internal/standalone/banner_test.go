@@ -27,3 +27,14 @@ func TestBannerNamesTheMissingSetting(t *testing.T) {
 		t.Errorf("setting for voice with a server of one's own = %q", offline)
 	}
 }
+
+// TestProgramName checks that the login page shows the program as the operator's shell finds it,
+// but no directory of the server.
+func TestProgramName(t *testing.T) {
+	t.Parallel()
+	for arg, want := range map[string]string{"bin/parley": "bin/parley", "./parley": "./parley", "parley": "parley", "/srv/secret/parley": "parley"} {
+		if got := programName(arg); got != want {
+			t.Errorf("programName(%q) = %q, want %q", arg, got, want)
+		}
+	}
+}

@@ -128,7 +128,10 @@ func (u *Up) assemble(
 		Runs: u.Runs, Secrets: u.Secrets, Documents: u.Documents, Outbound: u.Outbound, Ingress: u.Ingress,
 		OpenAIBaseURL: u.OpenAIBaseURL,
 	},
-		ingress.Deps{Store: srv.Store, Bus: srv.Bus, Log: log, Metrics: metrics, Tracer: tracer, Listener: listener})
+		ingress.Deps{
+			Store: srv.Store, Bus: srv.Bus, Log: log, Metrics: metrics, Tracer: tracer, Listener: listener,
+			Owner: ownerEmail, Program: programName(os.Args[0]),
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -142,6 +145,16 @@ func (u *Up) assemble(
 		model: w.DefaultModel(), hints: hintsFor(&u.Workers), search: u.SearchEngine(), dataDir: dir,
 		can: w.Capabilities(), //nolint:contextcheck // its checks have their own timeouts
 	}, nil
+}
+
+// programName returns how the operator's shell finds this program, given the name by which it was
+// started. A relative path stays as it is. Of an absolute path, only the last part is returned,
+// because the login page shows the name to strangers.
+func programName(arg string) string {
+	if filepath.IsAbs(arg) {
+		return filepath.Base(arg)
+	}
+	return arg
 }
 
 // localURL returns the URL of a listener for clients on this machine. If the listener accepts

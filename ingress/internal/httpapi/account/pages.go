@@ -66,7 +66,7 @@ func (h *Pages) LoginPage(c *gin.Context) {
 		if h.redirectLoggedIn(c, shown.Next) { // the person is already logged in, perhaps by a first click on this link
 			return
 		}
-		refuse(http.StatusGone, "This login link was already used or has expired. Restart Parley to get a new link, or sign in with a password.")
+		refuse(http.StatusGone, "This login link was already used or has expired. Sign in with a password, or get a new link as described below.")
 	case errors.Is(err, accountdb.ErrLinkUnknown):
 		refuse(http.StatusBadRequest, "This login link is not valid here. Get a new link.")
 	case err != nil:
@@ -79,7 +79,7 @@ func (h *Pages) LoginPage(c *gin.Context) {
 
 // showLogin shows the login page.
 func (h *Handler) showLogin(c *gin.Context, status int, shown web.Login) {
-	shown.OpenID = h.provider != nil
+	shown.OpenID, shown.Owner, shown.Reset = h.provider != nil, h.Owner, h.Reset
 	page, err := web.RenderLogin(shown)
 	showRendered(c, status, page, err)
 }

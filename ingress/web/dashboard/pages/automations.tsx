@@ -22,7 +22,7 @@ export function AutomationsPage() {
   if (!useMay("admin")) {
     return (
       <>
-        <PageHeader guide="guides/cron" title={Words.automations} />
+        <PageHeader guide="dashboard#automations" title={Words.automations} />
         <Empty title={Words.automationsAreForAdmins}>
           {Words.automationsUseOrganizationsApi}
         </Empty>
@@ -40,7 +40,7 @@ function Automations() {
   const known = names.loaded && [list, hooks].every((l) => l.data !== undefined || l.error !== undefined); // all parts appear together, so that nothing moves down
   return (
     <>
-      <PageHeader guide="guides/cron" title={Words.automations} actions={<Curl what={Words.listTheAutomations} request={{ method: "GET", path: "/api/automations" }} />}>
+      <PageHeader guide="dashboard#automations" title={Words.automations} actions={<Curl what={Words.listTheAutomations} request={{ method: "GET", path: "/api/automations" }} />}>
         {Words.agentsThatRun}
       </PageHeader>
       <div class="stack">
@@ -94,30 +94,30 @@ function Entry({ automation, names }: { automation: Automation; names: Names }) 
         {lastRun.kept
           ? <a class="automation-last" href={hrefOf(lastRun)}><Status of={lastRun.status} /> <Time at={lastRun.createdAt} /></a>
           : <span class="automation-last"><Status of={lastRun.status} /> {texts.timeNoLongerStored(<Time at={lastRun.createdAt} />)}</span>}
-        <Button look="bare" icon="down" expanded={open} label={texts.lastDeliveriesOfId(automation.id)} onClick={() => setOpen(!open)}>{Words.deliveries}</Button>
+        <Button look="bare" icon="down" expanded={open} label={texts.lastRunsOfId(automation.id)} onClick={() => setOpen(!open)}>{Words.runs}</Button>
       </div>
-      {open && <Deliveries id={automation.id} />}
+      {open && <LastRuns id={automation.id} />}
     </li>
   );
 }
 
 /** Lists the last runs of an automation. */
-function Deliveries({ id }: { id: string }) {
+function LastRuns({ id }: { id: string }) {
   const params = { automationId: id, limit: 5 };
-  const runs = useQuery(`deliveries ${id}`, (signal) => get<List<RunSummary>>("/api/runs", params, signal));
+  const runs = useQuery(`last runs ${id}`, (signal) => get<List<RunSummary>>("/api/runs", params, signal));
   useLive("runs", runs.reload);
   return (
-    <div class="deliveries">
+    <div class="last-runs">
       <Loaded query={runs}>
         {({ data }) => (
           <>
             {data.length === 0 && <p class="small quiet">{Words.itsRunsAreNoLonger}</p>}
-            <ul aria-label={texts.lastDeliveriesOfId(id)}>
+            <ul aria-label={texts.lastRunsOfId(id)}>
               {data.map((run) => (
                 <li key={run.id}>
                   <Status of={run.status} />
                   <a href={hrefOf(run)}><Time at={run.createdAt} /></a>
-                  <span class="delivery-key code" title={run.idempotencyKey ?? undefined}>
+                  <span class="run-key code" title={run.idempotencyKey ?? undefined}>
                     {run.idempotencyKey ?? <span class="quiet">{Words.noIdempotencyKey}</span>}
                   </span>
                   <span class="number quiet"><RunTime run={run} /></span>

@@ -20,7 +20,7 @@ export function HomePage() {
   const settled = data !== undefined && (newest.data !== undefined || newest.error !== undefined); // so no part moves down
   return (
     <>
-      <PageHeader guide="quickstart" title={Words.home}>{Words.whatNeedsYou}</PageHeader>
+      <PageHeader guide="dashboard#home" title={Words.home}>{Words.whatNeedsYou}</PageHeader>
       {data === undefined && error && <Problem error={error} retry={reloadOverview} />}
       {data && settled ? (
         <div class="stack">

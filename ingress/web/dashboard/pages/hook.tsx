@@ -59,7 +59,7 @@ function Shown({ hook, tab, query }: { hook: Hook; tab: string; query: { set: (h
   const current = tabs.some(([path]) => path === tab) ? tab : "";
   return (
     <>
-      <PageHeader guide="webhooks" title={hook.name} above={above} actions={<Actions hook={hook} set={query.set} />}>
+      <PageHeader guide="dashboard#webhooks" title={hook.name} above={above} actions={<Actions hook={hook} set={query.set} />}>
         <span class="id"><code>{hook.id}</code><Copy text={hook.id} label={Words.copyWebhooksId} /><Curl what={Words.readThisWebhook} request={{ method: "GET", path: "/api/hooks", params: { id: hook.id } }} /></span>
         <span class="row"><span>{sources[hook.source].title}</span><Status of={hook.enabled ? "enabled" : "disabled"} /><span class="small">{texts.lastDeliveryTime(<Time at={hook.lastDeliveryAt} />)}</span></span>
       </PageHeader>

@@ -16,7 +16,7 @@ import { Allow } from "./hooks/allow";
 import { beginning, bodyOf, newKey, type HookDraft } from "./hooks/draft";
 import { HookForm, SourcePicker } from "./hooks/form";
 import { useKeys } from "./hooks/names";
-import { Steps } from "./hooks/setup";
+import { Steps, Values } from "./hooks/setup";
 import { commandOf, sources } from "./hooks/sources";
 import { useUnsaved } from "./hooks/unsaved";
 import { useAgents } from "./runs/names";
@@ -27,7 +27,7 @@ export function NewHookPage() {
   const admin = useMay("admin");
   return (
     <>
-      <PageHeader guide="webhooks" title={Words.newWebhook} above={above}>{Words.eventInAnotherService}</PageHeader>
+      <PageHeader guide="dashboard#webhooks" title={Words.newWebhook} above={above}>{Words.eventInAnotherService}</PageHeader>
       {admin ? <New /> : <Empty title={Words.webhooksAreForAdmins}>{Words.webhooksUseOrganizationsApiKeys}</Empty>}
     </>
   );
@@ -118,17 +118,17 @@ function Form({ agents, keys, first, reload }: { agents: Agent[]; keys: Key[]; f
 function Made({ hook, given }: { hook: Hook; given: string }) {
   const leave = () => go(`/dashboard/automations/${hook.id}/setup`, { replace: true });
   const source = sources[hook.source];
-  const command = commandOf(hook.source, hook, given || hook.secret);
   return (
     <Dialog firm title={texts.setUpAtSender(hook.name)} onClose={leave} foot={<Button look="primary" onClick={leave}>{Words.done}</Button>}>
       <div class="stack">
-        <div class="piece"><p class="small">{Words.address}</p><Snippet label={Words.theAddress} text={hook.url} /></div>
+        <Values hook={hook} />
         {!given && !source.theirs && (
           <div class="piece"><p class="small">{texts.secretShownOnlyOnce(source.secret)}</p><Snippet label={Words.theSecret} text={hook.secret} /></div>
         )}
         <Steps hook={hook} />
-        {command && <div class="piece"><p class="small">{Words.tryIt}</p><Snippet label={Words.commandThatSendsDelivery} text={command} /></div>}
-        {!given && source.theirs && <p class="note warn">{Words.deliveriesAreRefusedUntilYou}</p>}
+        {!given && source.theirs
+          ? <p class="note warn">{Words.deliveriesAreRefusedUntilYou}</p>
+          : <div class="piece"><p class="small">{Words.tryIt}</p><Snippet label={Words.commandThatSendsDelivery} text={commandOf(hook.source, hook, given || hook.secret)} /></div>}
       </div>
     </Dialog>
   );

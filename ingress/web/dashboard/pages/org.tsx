@@ -35,7 +35,7 @@ export function OrgPage({ tab = "" }: Record<string, string>) {
   const current = open.some(([path]) => path === tab) ? tab : "";
   return (
     <>
-      <PageHeader guide="dashboard" title={Words.organization} actions={
+      <PageHeader guide="dashboard#organization" title={Words.organization} actions={
         <>
           {owner && <Button onClick={() => setNaming("rename")}>{Words.rename}</Button>}
           <Button onClick={() => setNaming("create")}>{Words.newOrganization}</Button>

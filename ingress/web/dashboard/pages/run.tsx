@@ -74,7 +74,7 @@ function RunParts({ run, followed, names }: { run: Run; followed: Followed; name
   const cancellation = { method: "POST", path: "/api/runs", params: { id: run.id, action: "cancel" } };
   return (
     <>
-      <PageHeader guide="traces" title={texts.runOfName(name)} above={back} actions={
+      <PageHeader guide="dashboard#parts-of-a-run" title={texts.runOfName(name)} above={back} actions={
         <>
           <span role="status"><Status of={waitsForClient(run) ? "waits_for_client" : run.status} /></span>
           <Copy text={location.origin + "/dashboard/runs/" + encodeURIComponent(run.id)} label={Words.copyLinkToThisRun} words={Words.link} />

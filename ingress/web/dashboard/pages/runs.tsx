@@ -47,7 +47,7 @@ export function RunsPage() {
   };
   return (
     <>
-      <PageHeader guide="traces" title={Words.runs} actions={
+      <PageHeader guide="dashboard#runs" title={Words.runs} actions={
         <>
           <span role="status" class={"live" + (paused ? " paused" : connected ? "" : " lost")}>{paused ? Words.paused : connected ? Words.live : Words.reconnecting}</span>
           <Button pressed={paused} onClick={resume}>{paused ? Words.resume : Words.pause}</Button>

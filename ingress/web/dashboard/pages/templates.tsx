@@ -42,7 +42,7 @@ function List({ templates }: { templates: ReturnType<typeof useQuery<Template[]>
   return (
     <>
       {demo && <DemoBar />}
-      <PageHeader guide="quickstart" title={Words.templates} actions={<Curl what={Words.listTemplates} request={{ method: "GET", path: "/api/agents/templates", credential: "none" }} />}>
+      <PageHeader guide="dashboard#templates" title={Words.templates} actions={<Curl what={Words.listTemplates} request={{ method: "GET", path: "/api/agents/templates", credential: "none" }} />}>
         {demo ? Words.agentsThatAreReady : Words.agentsThatAreReadyToUse}
       </PageHeader>
       <Loaded query={templates}>{(list) => <ul class="templates">{list.map((t) => <Card key={t.id} template={t} />)}</ul>}</Loaded>
@@ -78,7 +78,7 @@ function One({ template }: { template: Template }) {
   return (
     <>
       {inDemo() && <DemoBar />}
-      <PageHeader guide="quickstart" title={template.name} above={<Back />} actions={may && <Button onClick={() => setCreating(true)}>{Words.createAgentFromThisTemplate}</Button>}>
+      <PageHeader guide="dashboard#templates" title={template.name} above={<Back />} actions={may && <Button onClick={() => setCreating(true)}>{Words.createAgentFromThisTemplate}</Button>}>
         {template.description}
       </PageHeader>
       <Tools template={template} />

@@ -13,7 +13,7 @@ export enum Words {
   runAgentAsAutomation = "Run an agent as an automation",
   automationIsScheduler = "An automation is a scheduler or a service that sends a request to run an agent with a message. It appears here after its first run. Set one up below.",
   summarizeDay = "Summarize the day.",
-  deliveries = "Deliveries",
+  runs = "Runs",
   itsRunsAreNoLonger = "The automation's runs are no longer stored.",
   noIdempotencyKey = "no idempotency key",
   showAllRuns = "Show all runs",
@@ -71,7 +71,7 @@ export enum Words {
 
 // Texts of the module pages/automations.
 export const timeNoLongerStored = (time: ComponentChildren) => <>{time} no longer stored</>;
-export const lastDeliveriesOfId = (id: string): string => `Last deliveries of ${id}`;
+export const lastRunsOfId = (id: string): string => `Last runs of ${id}`;
 export const listRunsOf = (id: string): string => `List the runs of ${id}`;
 
 // Texts of the module pages/automations/recipes.

@@ -32,6 +32,13 @@ export enum Words {
   tryAgain = "Try again",
   serviceMayBeDown = "The service may be down, or was upgraded after you opened the dashboard. Check the connection and try again.",
 
+  // Texts of the module password.
+  setAPassword = "Set a password",
+  done = "Done",
+  aLinkSetsThePassword = "This command prints a link that sets your password. Run it on the server, in the directory where Parley was started:",
+  commandThatPrintsTheLink = "the command that prints the link",
+  linkWorksOnce = "The link works once, for one day, and signs out your other sessions.",
+
   // Texts of the module rail.
   inbox = "Inbox",
   agents = "Agents",
@@ -74,6 +81,9 @@ export const serviceRespondedWithStatus = (status: number): string => `The servi
 
 // Texts of the module later.
 export const theServiceResponded = (status: number): string => `the service responded with status ${status}`;
+
+// Texts of the module password.
+export const adminsCreateLinks = (href: string) => <>Without access to the server, ask an admin, who may create such a link under <a href={href}>Organization</a>.</>;
 
 // Texts of the module rail.
 export const brand = (mark: ComponentChildren) => <>{mark}Parley</>;

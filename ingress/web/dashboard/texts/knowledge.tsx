@@ -8,7 +8,7 @@ export enum Words {
   uploadADocument = "Upload a document",
   addTextOrUrl = "Add text or URL",
   uploadFiles = "Upload files",
-  dropFilesAnywhere = " Drop files anywhere on this page to add them.",
+  dropFilesAnywhere = " Choose files, or drop them anywhere on this page.",
   noDocumentsYet = "No documents yet",
   uploadPdfWordPowerpoint = "Upload PDF, Word, PowerPoint, Excel, EPUB, HTML, Markdown, text, CSV or JSON, up to 20 MiB each. ",
   adminsOfOrganizationAdd = "Only admins of the organization can add documents. ",

@@ -108,7 +108,7 @@ export enum Words {
   decision = "Decision",
   reason = "Reason",
   provider = "Provider",
-  pointAtPart = "Point at a part, or use the arrow keys, to see exact times and tokens. Click it to see its input and output.",
+  pointAtPart = "Choose a part to see its exact times, tokens, input and output. The arrow keys move between the parts.",
   partsOfRun = "Parts of the run in order",
   part = "Part",
   attempt = "Attempt",

@@ -23,25 +23,33 @@ export function Steps({ hook }: { hook: Hook }) {
   );
 }
 
+/** Shows the values to enter at the sender, except the secret. */
+export function Values({ hook }: { hook: Hook }) {
+  const { url, contentType } = sources[hook.source];
+  return (
+    <>
+      <div class="piece"><p class="small">{url}</p><Snippet label={Words.theAddress} text={hook.url} /></div>
+      {contentType && <div class="piece"><p class="small">{Words.contentType}</p><Snippet label={Words.theContentType} text={contentType} /></div>}
+    </>
+  );
+}
+
 export function HookSetUp({ hook, reload }: { hook: Hook; reload: () => void }) {
   const [rotating, setRotating] = useState(false);
-  const command = commandOf(hook.source, hook);
   const source = sources[hook.source];
   return (
     <div class="stack">
       <Section title={texts.atPart(source.title === "GitHub" || hook.source === "stripe" || hook.source === "slack" ? source.title : Words.theSender)}>
         <div class="stack">
-          <div class="piece"><p class="small">{Words.address}</p><Snippet label={Words.theAddress} text={hook.url} /></div>
+          <Values hook={hook} />
           <Steps hook={hook} />
-          {command && (
-            <div class="piece">
-              <p class="small">{Words.sendDeliveryFromShell}</p>
-              <Snippet label={Words.commandThatSendsDelivery} text={command} />
-            </div>
-          )}
+          <div class="piece">
+            <p class="small">{Words.sendDeliveryFromShell}</p>
+            <Snippet label={Words.commandThatSendsDelivery} text={commandOf(hook.source, hook)} />
+          </div>
         </div>
       </Section>
-      <Section title={source.secret} intro={Words.verifiesSenderItWasShown} 
+      <Section title={source.secret} intro={Words.verifiesSenderItWasShown}
         actions={<Button onClick={() => setRotating(true)}>{source.theirs ? Words.setTheSecret : Words.rotateTheSecret}</Button>}>
         {hook.previousSecretUntil && <p>{texts.previousSecretIsAlso(<Time at={hook.previousSecretUntil} />)}</p>}
       </Section>

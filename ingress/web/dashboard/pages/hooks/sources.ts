@@ -15,6 +15,10 @@ export interface Source {
   theirs: boolean;
   /** The name that the sending service uses for the secret. */
   secret: string;
+  /** The name that the sending service uses for the webhook's URL. */
+  url: string;
+  /** The content type that must be chosen at the sending service, if it offers several. */
+  contentType?: string;
   /**
    * Returns the steps that remain to be done at the sending service after the webhook was created
    * in Parley. header is the header of the signature or the token, or empty if the sender
@@ -35,10 +39,10 @@ const ordered = { type: "order.paid", timestamp: "2026-11-22T08:00:00Z", data: o
 
 export const sources: Record<HookSource, Source> = {
   github: {
-    title: Words.github, what: Words.issuesPullRequestsPushes, theirs: false, secret: Words.secret,
+    title: Words.github, what: Words.issuesPullRequestsPushes, theirs: false, secret: Words.secret, url: Words.payloadUrl, contentType: "application/json",
     steps: () => [
       Words.inRepositoryOrOrganization,
-      Words.payloadUrlWebhooksUrl,
+      Words.enterPayloadUrl,
       Words.chooseEventsGithubImmediately,
     ],
     note: Words.githubDoesNotResend,
@@ -54,7 +58,7 @@ export const sources: Record<HookSource, Source> = {
     filter: [{ path: "@event", op: "eq", value: "issues" }], key: "{{repository.full_name}}#{{issue.number}}",
   },
   stripe: {
-    title: Words.stripe, what: Words.paymentsDisputesInvoices, theirs: true, secret: Words.signingSecret,
+    title: Words.stripe, what: Words.paymentsDisputesInvoices, theirs: true, secret: Words.signingSecret, url: Words.endpointUrl,
     steps: () => [
       Words.inStripesDashboardOpen,
       Words.chooseEvents,
@@ -69,7 +73,7 @@ export const sources: Record<HookSource, Source> = {
     filter: [{ path: "type", op: "eq", value: "charge.dispute.created" }], key: "{{data.object.id}}",
   },
   slack: {
-    title: Words.slack, what: Words.mentionsAndMessagesThrough, theirs: true, secret: Words.signingSecret,
+    title: Words.slack, what: Words.mentionsAndMessagesThrough, theirs: true, secret: Words.signingSecret, url: Words.requestUrl,
     steps: () => [
       Words.inAppsSettingsOpen,
       Words.openEventSubscriptionsEnable,
@@ -84,7 +88,7 @@ export const sources: Record<HookSource, Source> = {
     filter: [{ path: "event.type", op: "eq", value: "app_mention" }], key: "{{event.channel}}",
   },
   standard: {
-    title: Words.standardWebhooks, what: Words.anySenderThatSigns, theirs: false, secret: Words.signingSecret,
+    title: Words.standardWebhooks, what: Words.anySenderThatSigns, theirs: false, secret: Words.signingSecret, url: Words.address,
     steps: () => [
       Words.enterWebhooksUrl,
       Words.secretIsWhsecEnter,
@@ -95,7 +99,7 @@ export const sources: Record<HookSource, Source> = {
     filter: [{ path: "type", op: "eq", value: "order.paid" }], key: "{{data.id}}",
   },
   hmac: {
-    title: Words.signedHmac, what: Words.anySenderThatSignsBody, theirs: false, secret: Words.secret,
+    title: Words.signedHmac, what: Words.anySenderThatSignsBody, theirs: false, secret: Words.secret, url: Words.address,
     steps: (header) => [
       Words.enterWebhooksUrlAndSecret,
       texts.senderMustSendHmac(header),
@@ -106,7 +110,7 @@ export const sources: Record<HookSource, Source> = {
     filter: [], key: "{{data.id}}",
   },
   token: {
-    title: Words.token, what: Words.anySenderThatCanSend, theirs: false, secret: Words.token,
+    title: Words.token, what: Words.anySenderThatCanSend, theirs: false, secret: Words.token, url: Words.address,
     steps: (header) => [Words.enterWebhooksUrl, texts.senderMustSendToken(header)],
     note: Words.tokenAuthenticatesSender,
     example: { event: "", payload: ordered },
@@ -125,16 +129,43 @@ const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 type Address = Pick<Hook, "url" | "signatureHeader" | "deliveryIdHeader">;
 
 /**
- * Returns a shell command that sends a delivery, or null if the source has no simple command. Without
- * a secret, the command reads the secret from the variable SECRET.
+ * Returns a shell command that sends a delivery, signed as the source signs it. Without a secret, the
+ * command reads the secret from the variable SECRET.
  */
-export function commandOf(source: HookSource, { url, signatureHeader: header, deliveryIdHeader: idHeader }: Address, secret?: string): string | null {
-  if (source !== "hmac" && source !== "token") return null;
-  const named = quoted((header === "" ? usualHeader(source) : header) + ": ");
-  const body = quoted(JSON.stringify(sources[source].example.payload));
-  const id = idHeader === "" ? "" : ` -H ${quoted([idHeader, "delivery-1"].join(": "))}`;
-  const send = (proof: string) => `curl -sS ${quoted(url)} -H ${named}${proof}${id} \\\n  -H 'content-type: application/json' -d "$body"`;
+export function commandOf(source: HookSource, { url, signatureHeader, deliveryIdHeader }: Address, secret?: string): string {
+  const { payload, event } = sources[source].example;
+  const body = quoted(JSON.stringify(payload));
   const key = secret === undefined ? '"$SECRET"' : quoted(secret);
-  if (source === "token") return `body=${body}\n${send(key)}`;
-  return `body=${body}\nsignature=$(printf %s "$body" | openssl dgst -sha256 -hmac ${key} -r | cut -d ' ' -f 1)\n${send('"$signature"')}`;
+  const proof = quoted((signatureHeader === "" ? usualHeader(source) : signatureHeader) + ": ");
+  const send = `curl -sS ${quoted(url)} \\\n `;
+  const rest = ` -H 'content-type: application/json'${deliveryIdHeader === "" ? "" : ` -H ${quoted([deliveryIdHeader, "delivery-1"].join(": "))}`} -d "$body"`;
+  switch (source) {
+    case "github":
+      return `body=${body}
+signature=$(printf %s "$body" | openssl dgst -sha256 -hmac ${key} -r | cut -d ' ' -f 1)
+${send} -H "X-Hub-Signature-256: sha256=$signature" -H 'X-GitHub-Event: ${event}' -H "X-GitHub-Delivery: test-$(date +%s)"${rest}`;
+    case "stripe":
+      return `body=${body}
+time=$(date +%s)
+signature=$(printf '%s.%s' "$time" "$body" | openssl dgst -sha256 -hmac ${key} -r | cut -d ' ' -f 1)
+${send} -H "Stripe-Signature: t=$time,v1=$signature"${rest}`;
+    case "slack":
+      return `body=${body}
+time=$(date +%s)
+signature=$(printf 'v0:%s:%s' "$time" "$body" | openssl dgst -sha256 -hmac ${key} -r | cut -d ' ' -f 1)
+${send} -H "X-Slack-Request-Timestamp: $time" -H "X-Slack-Signature: v0=$signature"${rest}`;
+    case "standard": // the key is encoded in base64
+      return `body=${body}
+time=$(date +%s)
+key=$(printf %s ${key} | sed 's/^whsec_//' | base64 -d | od -An -v -tx1 | tr -d ' \\n')
+signature=$(printf 'test-%s.%s.%s' "$time" "$time" "$body" | openssl dgst -sha256 -mac HMAC -macopt "hexkey:$key" -binary | base64)
+${send} -H "webhook-id: test-$time" -H "webhook-timestamp: $time" -H "webhook-signature: v1,$signature"${rest}`;
+    case "hmac":
+      return `body=${body}
+signature=$(printf %s "$body" | openssl dgst -sha256 -hmac ${key} -r | cut -d ' ' -f 1)
+${send} -H ${proof}"$signature"${rest}`;
+    case "token":
+      return `body=${body}
+${send} -H ${proof}${key}${rest}`;
+  }
 }

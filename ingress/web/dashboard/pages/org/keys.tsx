@@ -78,8 +78,8 @@ function NewKey({ admin, onClose, onMade }: { admin: boolean; onClose: () => voi
   const body = { name, scope, ...(days === "" ? {} : { expiresAt: new Date(Date.now() + Number(days) * 86_400_000).toISOString() }) };
   const make = () => post<Key>("/api/keys", body).then(onMade, (fault: ApiError) => setError(fault));
   const scopes = [
-    ...(admin ? [{ value: "organization" as const, label: Words.organizationWithAdminRights }] : []),
-    { value: "user" as const, label: Words.youInAnyOfYourOrganizations },
+    ...(admin ? [{ value: "organization" as const, label: Words.theOrganizationOption }] : []),
+    { value: "user" as const, label: Words.youInAllYourOrganizations },
   ];
   return (
     <Dialog title={Words.newApiKey} onClose={onClose} foot={
@@ -92,7 +92,7 @@ function NewKey({ admin, onClose, onMade }: { admin: boolean; onClose: () => voi
       <div class="stack">
         <TextField label={Words.name} hint={Words.itsPurposeForExample} value={name} onChange={setName} maxLength={120} fault={faultOf(error, "name")} />
         <Select label={Words.itActsAs} value={scope} onChange={setScope} options={scopes} fault={faultOf(error, "scope")}
-          hint={scope === "user" ? Words.requestsWithItMustName : undefined} />
+          hint={scope === "user" ? Words.requestsWithItMustName : Words.keyHasAdminRights} />
         <Select label={Words.expires} value={days} onChange={setDays} options={lives} fault={faultOf(error, "expiresAt")} />
         {error && error.errors.length === 0 && <Problem error={error} />}
       </div>
