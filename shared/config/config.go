@@ -158,7 +158,7 @@ type Ingress struct {
 const minMetricsToken = 16 // characters
 
 // Check returns an error for the first invalid setting.
-func (i Ingress) Check() error { //nolint:cyclop // a list of settings
+func (i Ingress) Check() error {
 	switch {
 	case i.Port < 0 || i.Port > 65535:
 		return fmt.Errorf("PORT must be between 0 and 65535, not %d", i.Port)
