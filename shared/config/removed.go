@@ -12,7 +12,7 @@ type RemovedSetting struct {
 var removed = []RemovedSetting{
 	{"DOCUMENT_PAGES", "a document may have 2000 pages"},
 	{"KEYS_PER_USER", "a user may have 100 valid API keys"},
-	{"MEMBERSHIPS_PER_USER", "a user may belong to 100 organizations, or to five times ORGANIZATIONS_PER_USER if that is more, or to any number if it is 0"},
+	{"MEMBERSHIPS_PER_USER", "a user may belong to 100 organizations, or five times ORGANIZATIONS_PER_USER if that is more (0: no limit)"},
 	{"ORG_BACKLOG_MAX", "an organization may queue a quarter of BACKLOG_MAX"},
 	{"ORG_DISPATCH_WINDOW", "an organization may use all free slots"},
 	{"SANDBOX_FILES", "the files of a call may have 64 MiB"},
