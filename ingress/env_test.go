@@ -45,8 +45,8 @@ func defaults() ingress.Config {
 		Ingress: config.Ingress{
 			Host: "127.0.0.1", LimitDemo: 10, DemoTokens: 1_000_000, LimitUser: 100_000, LimitSystem: 1_000_000,
 			LimitWidgetVisitor: 20, LimitWidgetAddress: 60, LimitWidgetAgent: 1200,
-			StreamsPerCredential: 1000, StreamsPerOrganization: 5000, RunDeadline: time.Minute,
-			VoicePerOrganization: 100, VoiceMaxDuration: time.Minute, VoiceIdleTimeout: time.Minute,
+			StreamsPerCredential: 1000, RunDeadline: time.Minute,
+			VoicePerOrganization: 100, VoiceMaxDuration: time.Minute,
 			WaitDefault: 10 * time.Second, RetentionDefault: 24 * time.Hour, BacklogMax: 1000,
 		},
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log" //nolint:depguard // the type that net/http takes; its output goes to zerolog
+	"math"
 	"net"
 	"net/http"
 	"net/netip"
@@ -73,7 +74,29 @@ type Config struct {
 	// OpenAIBaseURL is the setting OPENAI_BASE_URL, which workers also have. If it is set, agents
 	// may have model settings that OpenAI's own models do not accept.
 	OpenAIBaseURL string
+	// VoiceIdleTimeout is the maximum time of silence in a voice connection; 0: voiceIdleTimeout.
+	// It is for tests.
+	VoiceIdleTimeout time.Duration
 }
+
+const (
+	// streamsFactor is the number of credentials that together may use all streams of their
+	// organization. With 2, one credential can use all of its streams and leaves as many to the
+	// organization's other credentials.
+	streamsFactor = 2
+	// voiceIdleTimeout is longer than a pause of a person who still uses a voice connection. After
+	// it, the connection only occupies a slot of its organization and of a voice worker.
+	voiceIdleTimeout = 5 * time.Minute
+	// keysPerUser is more keys than a person needs. Programs use the keys of an organization, whose
+	// number is the setting KEYS_PER_ORGANIZATION.
+	keysPerUser = 100
+	// membershipsPerUser is more organizations than a person works in. It limits the rows that the
+	// service reads to list the organizations of a user.
+	membershipsPerUser = 100
+	// membershipsFactor is the minimum number of memberships for each organization that a user may
+	// own. A user who owns as many organizations as possible can thus still join others.
+	membershipsFactor = 5
+)
 
 // Deps are the dependencies of the HTTP edge. The caller closes them after Run.
 type Deps struct {
@@ -142,7 +165,7 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 		auth: auth.New(deps.Store.Accounts, auth.NewWidgets(deps.Store.Agents, box, watch), proxies),
 	}
 	i.dispatch = dispatch.New(dispatch.Config{
-		BacklogMax: cfg.BacklogMax, OrgBacklogMax: cfg.OrgBacklogMax, Tracer: deps.Tracer,
+		BacklogMax: cfg.BacklogMax, Tracer: deps.Tracer,
 	}, deps.Store, deps.Bus, deps.Log)
 	i.streams = stream.New(deps.Store.Executions, deps.Bus.NewWatch(), deps.Log)
 	i.readers = readers.New(deps.Bus.NewInbox(), deps.Bus, dispatch.ReadRuns{Dispatcher: i.dispatch}, func(runID string) bool {
@@ -180,7 +203,7 @@ func (i *Ingress) httpDeps(
 		Proxies: i.proxies, MetricsToken: cfg.MetricsToken,
 		PublicURL: publicURL(cfg, deps.Listener), Owner: deps.Owner, Program: deps.Program, DefaultModel: cfg.DefaultModel, OpenAICompatible: cfg.OpenAIBaseURL != "",
 		StreamLimits: httpx.StreamLimits{
-			StreamsPerCredential: cfg.StreamsPerCredential, StreamsPerOrganization: cfg.StreamsPerOrganization,
+			StreamsPerCredential: cfg.StreamsPerCredential, StreamsPerOrganization: times(streamsFactor, cfg.StreamsPerCredential),
 			ConnectionsPerAddress: cfg.ConnectionsPerAddress,
 		},
 		VoicePerOrganization: cfg.VoicePerOrganization, SignupsPerAddress: cfg.SignupsPerAddress,
@@ -191,10 +214,24 @@ func (i *Ingress) httpDeps(
 
 // accountLimits returns the limits of accounts.
 func accountLimits(cfg Config) accountdb.Limits {
-	return accountdb.Limits{
-		KeysPerOrganization: cfg.KeysPerOrganization, KeysPerUser: cfg.KeysPerUser,
-		OrganizationsPerUser: cfg.OrganizationsPerUser, MembershipsPerUser: cfg.MembershipsPerUser,
+	limits := accountdb.Limits{
+		KeysPerOrganization: cfg.KeysPerOrganization, KeysPerUser: keysPerUser, OrganizationsPerUser: cfg.OrganizationsPerUser,
 	}
+	// An owner is a member, so without a limit of owned organizations there is no limit of
+	// memberships, either.
+	if cfg.OrganizationsPerUser > 0 {
+		limits.MembershipsPerUser = max(membershipsPerUser, times(membershipsFactor, cfg.OrganizationsPerUser))
+	}
+	return limits
+}
+
+// times multiplies a limit by a factor. A product that is too large becomes the largest int, which
+// is no limit in practice.
+func times(factor, limit int) int {
+	if limit > math.MaxInt/factor {
+		return math.MaxInt
+	}
+	return factor * limit
 }
 
 // openSecrets makes the store decrypt secrets and stored contents with box. It returns a watch,
@@ -256,7 +293,9 @@ func (i *Ingress) openVoice(signer *secrets.Signer) (err error) {
 	if i.deps.Metrics != nil {
 		deps.Metrics = i.deps.Metrics
 	}
-	i.voice, err = voicegate.New(voicegate.Config{MaxDuration: i.cfg.VoiceMaxDuration, IdleTimeout: i.cfg.VoiceIdleTimeout}, deps)
+	i.voice, err = voicegate.New(voicegate.Config{
+		MaxDuration: i.cfg.VoiceMaxDuration, IdleTimeout: cmp.Or(i.cfg.VoiceIdleTimeout, voiceIdleTimeout),
+	}, deps)
 	return err
 }
 

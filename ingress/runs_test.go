@@ -309,7 +309,7 @@ func TestAStoppingIngressServesDuringItsGracePeriod(t *testing.T) {
 func TestAFullBacklogRefusesNewRunsAndReplaysOldOnes(t *testing.T) {
 	t.Parallel()
 	cfg := defaults()
-	cfg.BacklogMax, cfg.OrgBacklogMax = 8, 2
+	cfg.BacklogMax = 8 // 2 for each organization
 	r := newTestEnv(t, cfg)
 	for n := range 2 {
 		r.call("POST", runPath, r.asKey("Prefer", "respond-async"), trigger(r.agent, fmt.Sprintf(`,"idempotencyKey":"%d"`, n))).want(202)

@@ -712,7 +712,7 @@ func TestARevokedKeyEndsItsStreamsEverywhere(t *testing.T) {
 func TestOpenStreamsAreLimitedByCredential(t *testing.T) {
 	t.Parallel()
 	cfg := defaults()
-	cfg.StreamsPerCredential, cfg.StreamsPerOrganization = 1, 2
+	cfg.StreamsPerCredential = 1
 	r := newTestEnv(t, cfg)
 	runID := r.enqueued()
 	f := r.events(r.url, runID, "")

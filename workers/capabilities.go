@@ -52,9 +52,7 @@ func Survey(cfg Config) []Capability {
 	list := []Capability{modelCapability(cfg), cgroupCapability(cgroup.Open)}
 
 	// Start no sandboxes in advance, because the survey would only have to close them again.
-	once := cfg.Sandbox
-	once.SandboxWarm = 0
-	opened := openIsolation(once, true, func(error) {})
+	opened := openIsolation(cfg.Sandbox, true, 0, func(error) {})
 	list = append(list, sandboxCapability(opened.code, opened.noCode))
 	list = append(list, packageCapabilities(opened.code.packages())...)
 

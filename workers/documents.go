@@ -27,16 +27,15 @@ func (w *Workers) setUpReader() {
 	if w.isolation.backend == nil {
 		return // setUpSandbox has already logged the reason
 	}
-	w.extractor = &documentReader{limits: extract.Limits{Pages: w.cfg.DocumentPages}}
 
-	w.extractor.by = extract.Open(w.isolation.backend, extract.Config{
+	w.extractor = &documentReader{by: extract.Open(w.isolation.backend, extract.Config{
 		// The errors passed to Report never contain text of documents. The output passed to Detail
 		// may contain text of documents, so it is logged only at the level debug.
 		Report: func(err error) { w.deps.Log.Error().Err(err).Msg("document reader failed") },
 		Detail: func(why error, said string) {
 			w.deps.Log.Debug().Err(why).Str("said", said).Msg("output of a document reader")
 		},
-	})
+	})}
 }
 
 // setUpPages sets up the server that renders pages of documents for ingresses. Without a sandbox,
@@ -89,14 +88,13 @@ func (w *Workers) attachmentReader() attachment.Reader {
 
 // documentReader adapts the extractor to the interface that package ingest requires.
 type documentReader struct {
-	by     *extract.Extractor
-	limits extract.Limits
+	by *extract.Extractor
 }
 
 // Read reads a document and calls the function each with every event, in order.
 func (r *documentReader) Read(ctx context.Context, from ingest.Source, each func(document.Event) error) (document.Info, error) {
 	d := extract.Document{Name: from.Name, MIMEType: from.MIMEType, Content: from.Content, Short: from.Short, OnCPUTime: from.OnCPUTime}
-	return r.by.Read(ctx, d, r.limits, each)
+	return r.by.Read(ctx, d, extract.Limits{}, each)
 }
 
 // readers contains the versions of the programs that read documents. If a program is missing, its

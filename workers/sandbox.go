@@ -15,12 +15,22 @@ import (
 	"parley/workers/internal/tool/codeexec"
 )
 
+// minSandboxes is the smallest default of SANDBOX_CONCURRENCY.
+const minSandboxes = 4
+
+// Limits of one call. They are constants, because they protect the worker, and calculations, plots
+// and tables stay far below them. The settings of a call's time and memory determine how much work
+// a call can do.
 const (
-	// Bounds of the default values that are computed for the settings.
-	minSandboxes = 4
-	maxWarm      = 8
-	maxSandboxed = 10_000 // maximum number of files and folders of one call
+	sandboxedProcesses = 64       // processes and threads; numerical libraries use one thread
+	sandboxedFiles     = 64 << 20 // bytes of files, which are in memory in addition to SANDBOX_MEMORY
+	sandboxedFileCount = 10_000   // files and folders
+	sandboxedOutput    = 1 << 20  // bytes of output; the model receives a part of this
 )
+
+// maxWarm is the maximum number of sandboxes that are kept ready. A used one is replaced within a
+// second, and each needs the memory of an idle interpreter.
+const maxWarm = 8
 
 // errSandboxOff is the reason for the lack of a sandbox if the settings disable it. This is the
 // operator's choice, so it is not logged as a failure.
@@ -49,15 +59,15 @@ func openSandbox(cfg config.Sandbox) (sandbox.Backend, error) {
 	return openBackend(cfg.SandboxKind, path)
 }
 
-// openCodeRunner starts an interpreter that runs programs in the backend's sandboxes. The caller
-// must also close the backend.
-func openCodeRunner(backend sandbox.Backend, cfg config.Sandbox, report func(error)) (*codeRunner, error) {
+// openCodeRunner starts an interpreter that runs programs in the backend's sandboxes, and keeps warm
+// sandboxes ready. The caller must also close the backend.
+func openCodeRunner(backend sandbox.Backend, cfg config.Sandbox, warm int, report func(error)) (*codeRunner, error) {
 	path, err := findPython()
 	if err != nil {
 		return nil, err
 	}
 
-	interpreter, err := python.Open(backend, python.Config{Limits: sandboxLimits(cfg), Warm: warmSandboxes(cfg), Path: path, Report: report})
+	interpreter, err := python.Open(backend, python.Config{Limits: sandboxLimits(cfg), Warm: warm, Path: path, Report: report})
 	if err != nil {
 		return nil, err
 	}
@@ -91,8 +101,9 @@ type isolation struct {
 	noCode  error           // reason why code cannot be run; nil if it can
 }
 
-// openIsolation opens the configured sandbox. If code is true, it also opens a code runner.
-func openIsolation(cfg config.Sandbox, code bool, report func(error)) *isolation {
+// openIsolation opens the configured sandbox. If code is true, it also opens a code runner, which
+// keeps warm sandboxes ready.
+func openIsolation(cfg config.Sandbox, code bool, warm int, report func(error)) *isolation {
 	s := &isolation{}
 	// Without a backend, there is no code runner either, so both have the same reason.
 	if s.backend, s.none = openSandbox(cfg); s.none != nil {
@@ -100,7 +111,7 @@ func openIsolation(cfg config.Sandbox, code bool, report func(error)) *isolation
 		return s
 	}
 	if code {
-		s.code, s.noCode = openCodeRunner(s.backend, cfg, report)
+		s.code, s.noCode = openCodeRunner(s.backend, cfg, warm, report)
 	}
 	return s
 }
@@ -123,13 +134,12 @@ func (r *codeRunner) tool(cfg config.Sandbox) *codeexec.Backend {
 	return codeexec.New(r.interpreter, codeexec.Config{Limits: sandboxLimits(cfg), Slots: sandboxSlots(cfg)})
 }
 
-// sandboxLimits returns the limits from the settings. It replaces a limit of zero by its default.
+// sandboxLimits returns the limits of a call. It replaces a setting of zero by its default.
 func sandboxLimits(cfg config.Sandbox) sandbox.Limits {
 	return sandbox.Limits{
 		CPU: cmp.Or(cfg.SandboxCPU, config.DefaultSandboxCPU), Wall: cmp.Or(cfg.SandboxWall, config.DefaultSandboxWall),
-		Memory: cmp.Or(cfg.SandboxMemory, config.DefaultSandboxMemory), Processes: cmp.Or(cfg.SandboxProcesses, config.DefaultSandboxProcesses),
-		Files: cmp.Or(cfg.SandboxFiles, config.DefaultSandboxFiles), FileCount: maxSandboxed,
-		Output: cmp.Or(cfg.SandboxOutput, config.DefaultSandboxOutput),
+		Memory:    cmp.Or(cfg.SandboxMemory, config.DefaultSandboxMemory),
+		Processes: sandboxedProcesses, Files: sandboxedFiles, FileCount: sandboxedFileCount, Output: sandboxedOutput,
 	}
 }
 
@@ -139,11 +149,6 @@ func sandboxSlots(cfg config.Sandbox) int {
 	return cmp.Or(cfg.SandboxConcurrency, max(2*runtime.GOMAXPROCS(0), minSandboxes))
 }
 
-// warmSandboxes returns the number of sandboxes that are kept ready. If the setting is negative,
-// the number is one for each slot, but at most maxWarm, because each sandbox needs memory.
-func warmSandboxes(cfg config.Sandbox) int {
-	if cfg.SandboxWarm < 0 {
-		return min(sandboxSlots(cfg), maxWarm)
-	}
-	return cfg.SandboxWarm
-}
+// warmSandboxes returns the number of sandboxes that are kept ready: one for each slot, but at most
+// maxWarm.
+func warmSandboxes(cfg config.Sandbox) int { return min(sandboxSlots(cfg), maxWarm) }

@@ -14,7 +14,7 @@ import (
 // supports another one.
 func TestNoOtherSandboxIsOpened(t *testing.T) {
 	t.Setenv("RUNSC", "/nonexistent/runsc")
-	opened := openIsolation(config.Sandbox{SandboxKind: config.SandboxGVisor}, true, func(error) {})
+	opened := openIsolation(config.Sandbox{SandboxKind: config.SandboxGVisor}, true, 0, func(error) {})
 	err := opened.none
 	if opened.code != nil || opened.backend != nil || opened.noCode == nil || err == nil || !strings.HasPrefix(err.Error(), "gVisor: ") || !strings.Contains(err.Error(), "/nonexistent/runsc") {
 		t.Errorf("%+v", opened)
@@ -35,13 +35,10 @@ func TestLimitsOfTheSettings(t *testing.T) {
 		set  config.Sandbox
 		want sandbox.Limits
 	}{
-		"none":      {config.Sandbox{}, defaults},
-		"CPU":       {config.Sandbox{SandboxCPU: time.Second}, but(func(l *sandbox.Limits) { l.CPU = time.Second })},
-		"wall":      {config.Sandbox{SandboxWall: time.Minute}, but(func(l *sandbox.Limits) { l.Wall = time.Minute })},
-		"memory":    {config.Sandbox{SandboxMemory: 1 << 30}, but(func(l *sandbox.Limits) { l.Memory = 1 << 30 })},
-		"processes": {config.Sandbox{SandboxProcesses: 9}, but(func(l *sandbox.Limits) { l.Processes = 9 })},
-		"files":     {config.Sandbox{SandboxFiles: 2 << 20}, but(func(l *sandbox.Limits) { l.Files = 2 << 20 })},
-		"output":    {config.Sandbox{SandboxOutput: 5000}, but(func(l *sandbox.Limits) { l.Output = 5000 })},
+		"none":   {config.Sandbox{}, defaults},
+		"CPU":    {config.Sandbox{SandboxCPU: time.Second}, but(func(l *sandbox.Limits) { l.CPU = time.Second })},
+		"wall":   {config.Sandbox{SandboxWall: time.Minute}, but(func(l *sandbox.Limits) { l.Wall = time.Minute })},
+		"memory": {config.Sandbox{SandboxMemory: 1 << 30}, but(func(l *sandbox.Limits) { l.Memory = 1 << 30 })},
 	} {
 		if got := sandboxLimits(c.set); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
@@ -52,16 +49,14 @@ func TestLimitsOfTheSettings(t *testing.T) {
 func TestHowManySandboxes(t *testing.T) {
 	t.Parallel()
 	usual := max(2*runtime.GOMAXPROCS(0), 4)
-	for _, c := range []struct{ concurrency, warm, slots, ready int }{
-		{0, 0, usual, 0},
-		{0, -1, usual, min(usual, 8)},
-		{1, -1, 1, 1},
-		{3, -1, 3, 3},
-		{20, -1, 20, 8},
-		{20, 12, 20, 12},
-		{2, 5, 2, 5},
+	for _, c := range []struct{ concurrency, slots, ready int }{
+		{0, usual, min(usual, 8)},
+		{1, 1, 1},
+		{3, 3, 3},
+		{8, 8, 8},
+		{20, 20, 8},
 	} {
-		cfg := config.Sandbox{SandboxConcurrency: c.concurrency, SandboxWarm: c.warm}
+		cfg := config.Sandbox{SandboxConcurrency: c.concurrency}
 		if slots, ready := sandboxSlots(cfg), warmSandboxes(cfg); slots != c.slots || ready != c.ready {
 			t.Errorf("%+v: %d at a time, %d ready", c, slots, ready)
 		}

@@ -84,12 +84,20 @@ func (w *Workers) checkDeps(signer *secrets.Signer) checkserver.Deps {
 	}
 }
 
+// warm returns the number of sandboxes that this process keeps ready.
+func (w *Workers) warm() int {
+	if w.cfg.ColdSandboxes {
+		return 0
+	}
+	return warmSandboxes(w.cfg.Sandbox)
+}
+
 // setUpSandbox opens the configured sandbox. If it does not work, this process logs the reason, and
 // neither runs code nor reads documents. It never uses a weaker sandbox instead. Other tools still
 // work.
 func (w *Workers) setUpSandbox() {
 	kind := w.cfg.SandboxKind
-	w.isolation = openIsolation(w.cfg.Sandbox, w.has(RoleTool), func(err error) {
+	w.isolation = openIsolation(w.cfg.Sandbox, w.has(RoleTool), w.warm(), func(err error) {
 		w.deps.Log.Error().Err(err).Str("sandbox", kind).Msg("cannot keep a sandbox ready")
 	})
 	switch s := w.isolation; {

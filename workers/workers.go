@@ -79,6 +79,8 @@ type Config struct {
 	// OwnPorts contains the ports of this service and of its servers. Agents must not send requests
 	// to these ports of this machine.
 	OwnPorts []int
+	// ColdSandboxes means that no sandboxes are started in advance. It is for tests.
+	ColdSandboxes bool
 }
 
 // Deps are a worker process's dependencies. The caller closes them after Run.

@@ -106,6 +106,7 @@ func newTestEnvOn(t *testing.T, on envConfig, window int, cfg config.Workers, ro
 	t.Cleanup(stop)
 	w, err := workers.New(workers.Config{
 		Secrets: config.Secrets{SecretsKey: on.secretsKey}, Workers: cfg, Roles: roles, Documents: config.Documents{FilesPerOrganization: on.files},
+		ColdSandboxes: true,
 	}, workers.Deps{Store: st, Bus: b, Log: log, Metrics: on.metrics})
 	if err != nil {
 		t.Fatal(err)
@@ -259,7 +260,7 @@ func TestSettingsAreCheckedBeforeAnythingStarts(t *testing.T) {
 		"a broken allow list":   {func(c *workers.Config) { c.OutboundAllow = []string{"10.0.0.1"} }, "OUTBOUND_ALLOW"},
 		"a search without http": {func(c *workers.Config) { c.SearxngURL = "search.example.com" }, "SEARXNG_URL"},
 	} {
-		cfg := workers.Config{Secrets: config.Secrets{SecretsKey: secretsKey}, Roles: workers.Roles}
+		cfg := workers.Config{Secrets: config.Secrets{SecretsKey: secretsKey}, Roles: workers.Roles, ColdSandboxes: true}
 		c.change(&cfg)
 		b, err := bus.Dial("nats://127.0.0.1:1", "test", zerolog.Nop()) // the address need not have a server
 		if err != nil {

@@ -85,7 +85,7 @@ func (s *testEnv) startParley(t *testing.T, program, model string) (err error) {
 		"OPENAI_BASE_URL="+model+"/v1", "OPENAI_API_KEY=stub", "DEFAULT_MODEL=offline",
 		"TRANSCRIPTION_MODEL=offline/pocketsphinx", "SPEECH_MODEL=offline/espeak-ng", // the stub does not transcribe or speak
 		"OUTBOUND_ALLOW="+strings.TrimPrefix(s.ledger.url, "http://"), "LIMIT_DEMO=6000", "LIMIT_USER=50000", "LIMIT_SYSTEM=60000",
-		"ORGANIZATIONS_PER_USER=0", "MEMBERSHIPS_PER_USER=0") // one user owns all tests' organizations
+		"ORGANIZATIONS_PER_USER=0") // one user owns all tests' organizations
 	return err
 }
 

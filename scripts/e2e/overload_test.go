@@ -50,7 +50,7 @@ type overload struct {
 // repeated later.
 func newOverload(t *testing.T) *overload {
 	t.Helper()
-	c := newCluster(t, "BACKLOG_MAX=1000", "ORG_BACKLOG_MAX="+strconv.Itoa(overloadBacklog), "LIMIT_USER=5000000", "LIMIT_SYSTEM=6000000")
+	c := newCluster(t, "BACKLOG_MAX="+strconv.Itoa(4*overloadBacklog), "LIMIT_USER=5000000", "LIMIT_SYSTEM=6000000")
 	o := &overload{
 		cluster: c, in: c.ingress(t), worker: c.worker(t, "WORKER_CONCURRENCY="+strconv.Itoa(overloadSlots)),
 		known: map[trigger]answer{}, accepted: map[string]trigger{}, refused: map[string]int{},

@@ -123,47 +123,42 @@ func (s Secrets) KeyIDs() []string {
 
 // Ingress contains the settings of the HTTP API.
 type Ingress struct {
-	Host                   string        `name:"host" env:"HOST" default:"127.0.0.1" help:"Address to listen on."`
-	Port                   int           `name:"port" env:"PORT" default:"8080" help:"Port to listen on."`
-	PublicURL              string        `name:"public-url" env:"PUBLIC_URL" help:"Public address of this service; default: http://HOST:PORT."`
-	MetricsToken           string        `name:"metrics-token" env:"METRICS_TOKEN" help:"Bearer token for reading an ingress's /metrics from other machines; empty: not allowed."`
-	TrustedProxies         []string      `name:"trusted-proxies" env:"TRUSTED_PROXIES" help:"Networks (CIDR) whose X-Forwarded-For is trusted."`
-	LimitDemo              int           `name:"limit-demo" env:"LIMIT_DEMO" default:"10" help:"Maximum requests per minute from one demo client."`
-	DemoTokens             int64         `name:"demo-tokens" env:"DEMO_TOKENS" default:"2000000" help:"Maximum model tokens per day for all demo visitors together."`
-	LimitUser              int           `name:"limit-user" env:"LIMIT_USER" default:"300" help:"Maximum requests per minute with one credential."`
-	LimitUserTotal         int           `name:"limit-user-total" env:"LIMIT_USER_TOTAL" default:"0" help:"Maximum requests per minute with all credentials of a user together, and with all keys of an organization; 0: twice LIMIT_USER."`
-	LimitSystem            int           `name:"limit-system" env:"LIMIT_SYSTEM" default:"60000" help:"Maximum automation requests per minute of one organization."`
-	LimitWidgetVisitor     int           `name:"limit-widget-visitor" env:"LIMIT_WIDGET_VISITOR" default:"20" help:"Maximum requests per minute from one visitor of an agent's widget; 0: none allowed."`
-	LimitWidgetAddress     int           `name:"limit-widget-address" env:"LIMIT_WIDGET_ADDRESS" default:"60" help:"Maximum requests per minute from all widget visitors at one client address; 0: none allowed."`
-	LimitWidgetAgent       int           `name:"limit-widget-agent" env:"LIMIT_WIDGET_AGENT" default:"1200" help:"Maximum messages per minute from all visitors of one agent's widget; the same limit applies to widget tokens; 0: none allowed."`
-	StreamsPerCredential   int           `name:"streams-per-credential" env:"STREAMS_PER_CREDENTIAL" default:"5000" help:"Maximum open streams of one credential at an ingress."`
-	StreamsPerOrganization int           `name:"streams-per-organization" env:"STREAMS_PER_ORGANIZATION" default:"10000" help:"Maximum open streams of one organization at an ingress."`
-	ConnectionsPerAddress  int           `name:"connections-per-address" env:"CONNECTIONS_PER_ADDRESS" default:"5000" help:"Maximum open connections of one client address at an ingress, and maximum streams, also through a trusted proxy; 0: no limit."`
-	VoicePerOrganization   int           `name:"voice-per-organization" env:"VOICE_PER_ORGANIZATION" default:"100" help:"Maximum open voice connections of one organization at an ingress."`
-	VoiceMaxDuration       time.Duration `name:"voice-max-duration" env:"VOICE_MAX_DURATION" default:"30m" help:"Maximum duration of a voice connection."`
-	VoiceIdleTimeout       time.Duration `name:"voice-idle-timeout" env:"VOICE_IDLE_TIMEOUT" default:"5m" help:"Time after which a silent voice connection ends."`
-	RunDeadline            time.Duration `name:"run-deadline" env:"RUN_DEADLINE" default:"15m" help:"Time from acceptance until a run times out."`
-	WaitDefault            time.Duration `name:"wait-default" env:"WAIT_DEFAULT" default:"55s" help:"Maximum and default time that a request waits for its run."`
-	RetentionDefault       time.Duration `name:"retention-default" env:"RETENTION_DEFAULT" default:"24h" help:"How long an automation's result is kept; at least 24h."`
-	FileLinkTTL            time.Duration `name:"file-link-ttl" env:"FILE_LINK_TTL" default:"24h" help:"How long a link to a file in an answer on /v1 works without a credential; 0: no links."`
-	StopGrace              time.Duration `name:"stop-grace" env:"STOP_GRACE" default:"0s" help:"How long a stopping ingress keeps serving while it is not ready; set it longer than the load balancer's check interval."`
-	BacklogMax             int           `name:"backlog-max" env:"BACKLOG_MAX" default:"100000" help:"Maximum queued runs; above it new runs are rejected with 503."`
-	OrgBacklogMax          int           `name:"org-backlog-max" env:"ORG_BACKLOG_MAX" default:"0" help:"Maximum queued runs of one organization; above it its new runs are rejected with 503; 0: a quarter of BACKLOG_MAX."`
-	SignupsPerAddress      int           `name:"signups-per-address" env:"SIGNUPS_PER_ADDRESS" default:"60" help:"Accounts that one client address may create per hour at an ingress; 0: no limit."`
-	KeysPerOrganization    int           `name:"keys-per-organization" env:"KEYS_PER_ORGANIZATION" default:"100" help:"Maximum API keys of scope organization, per organization; 0: no limit."`
-	KeysPerUser            int           `name:"keys-per-user" env:"KEYS_PER_USER" default:"100" help:"Maximum API keys of scope user, per user; 0: no limit."`
-	OrganizationsPerUser   int           `name:"organizations-per-user" env:"ORGANIZATIONS_PER_USER" default:"20" help:"Maximum organizations that a user owns; 0: no limit."`
-	MembershipsPerUser     int           `name:"memberships-per-user" env:"MEMBERSHIPS_PER_USER" default:"100" help:"Maximum organizations that a user belongs to; 0: no limit."`
-	OIDCIssuer             string        `name:"oidc-issuer" env:"OIDC_ISSUER" help:"Issuer of the OpenID provider for logins, as an https:// URL."`
-	OIDCClientID           string        `name:"oidc-client-id" env:"OIDC_CLIENT_ID" help:"Client ID of this service at the provider."`
-	OIDCClientSecret       string        `name:"oidc-client-secret" env:"OIDC_CLIENT_SECRET" help:"Client secret of this service at the provider; empty for a public client."`
+	Host                  string        `name:"host" env:"HOST" default:"127.0.0.1" help:"Address to listen on."`
+	Port                  int           `name:"port" env:"PORT" default:"8080" help:"Port to listen on."`
+	PublicURL             string        `name:"public-url" env:"PUBLIC_URL" help:"Public address of this service; default: http://HOST:PORT."`
+	MetricsToken          string        `name:"metrics-token" env:"METRICS_TOKEN" help:"Bearer token for reading an ingress's /metrics from other machines; empty: not allowed."`
+	TrustedProxies        []string      `name:"trusted-proxies" env:"TRUSTED_PROXIES" help:"Networks (CIDR) whose X-Forwarded-For is trusted."`
+	LimitDemo             int           `name:"limit-demo" env:"LIMIT_DEMO" default:"10" help:"Maximum requests per minute from one demo client."`
+	DemoTokens            int64         `name:"demo-tokens" env:"DEMO_TOKENS" default:"2000000" help:"Maximum model tokens per day for all demo visitors together."`
+	LimitUser             int           `name:"limit-user" env:"LIMIT_USER" default:"300" help:"Maximum requests per minute with one credential."`
+	LimitUserTotal        int           `name:"limit-user-total" env:"LIMIT_USER_TOTAL" default:"0" help:"Maximum requests per minute with all credentials of a user together, and with all keys of an organization; 0: twice LIMIT_USER."`
+	LimitSystem           int           `name:"limit-system" env:"LIMIT_SYSTEM" default:"60000" help:"Maximum automation requests per minute of one organization."`
+	LimitWidgetVisitor    int           `name:"limit-widget-visitor" env:"LIMIT_WIDGET_VISITOR" default:"20" help:"Maximum requests per minute from one visitor of an agent's widget; 0: none allowed."`
+	LimitWidgetAddress    int           `name:"limit-widget-address" env:"LIMIT_WIDGET_ADDRESS" default:"60" help:"Maximum requests per minute from all widget visitors at one client address; 0: none allowed."`
+	LimitWidgetAgent      int           `name:"limit-widget-agent" env:"LIMIT_WIDGET_AGENT" default:"1200" help:"Maximum messages per minute from all visitors of one agent's widget; the same limit applies to widget tokens; 0: none allowed."`
+	StreamsPerCredential  int           `name:"streams-per-credential" env:"STREAMS_PER_CREDENTIAL" default:"5000" help:"Maximum open streams of one credential at an ingress; an organization may have twice as many."`
+	ConnectionsPerAddress int           `name:"connections-per-address" env:"CONNECTIONS_PER_ADDRESS" default:"5000" help:"Maximum open connections of one client address at an ingress, and maximum streams, also through a trusted proxy; 0: no limit."`
+	VoicePerOrganization  int           `name:"voice-per-organization" env:"VOICE_PER_ORGANIZATION" default:"100" help:"Maximum open voice connections of one organization at an ingress."`
+	VoiceMaxDuration      time.Duration `name:"voice-max-duration" env:"VOICE_MAX_DURATION" default:"30m" help:"Maximum duration of a voice connection."`
+	RunDeadline           time.Duration `name:"run-deadline" env:"RUN_DEADLINE" default:"15m" help:"Time from acceptance until a run times out."`
+	WaitDefault           time.Duration `name:"wait-default" env:"WAIT_DEFAULT" default:"55s" help:"Maximum and default time that a request waits for its run."`
+	RetentionDefault      time.Duration `name:"retention-default" env:"RETENTION_DEFAULT" default:"24h" help:"How long an automation's result is kept; at least 24h."`
+	FileLinkTTL           time.Duration `name:"file-link-ttl" env:"FILE_LINK_TTL" default:"24h" help:"How long a link to a file in an answer on /v1 works without a credential; 0: no links."`
+	StopGrace             time.Duration `name:"stop-grace" env:"STOP_GRACE" default:"0s" help:"How long a stopping ingress keeps serving while it is not ready; set it longer than the load balancer's check interval."`
+	BacklogMax            int           `name:"backlog-max" env:"BACKLOG_MAX" default:"100000" help:"Maximum queued runs; above it new runs are rejected with 503. One organization may have a quarter of them."`
+	SignupsPerAddress     int           `name:"signups-per-address" env:"SIGNUPS_PER_ADDRESS" default:"60" help:"Accounts that one client address may create per hour at an ingress; 0: no limit."`
+	KeysPerOrganization   int           `name:"keys-per-organization" env:"KEYS_PER_ORGANIZATION" default:"100" help:"Maximum API keys of scope organization, per organization; 0: no limit."`
+	OrganizationsPerUser  int           `name:"organizations-per-user" env:"ORGANIZATIONS_PER_USER" default:"20" help:"Maximum organizations that a user owns; 0: no limit."`
+	OIDCIssuer            string        `name:"oidc-issuer" env:"OIDC_ISSUER" help:"Issuer of the OpenID provider for logins, as an https:// URL."`
+	OIDCClientID          string        `name:"oidc-client-id" env:"OIDC_CLIENT_ID" help:"Client ID of this service at the provider."`
+	OIDCClientSecret      string        `name:"oidc-client-secret" env:"OIDC_CLIENT_SECRET" help:"Client secret of this service at the provider; empty for a public client."`
 }
 
 // minMetricsToken is the minimum length of METRICS_TOKEN. A shorter token could be guessed.
 const minMetricsToken = 16 // characters
 
 // Check returns an error for the first invalid setting.
-func (i Ingress) Check() error { //nolint:cyclop // a list of settings
+func (i Ingress) Check() error {
 	switch {
 	case i.Port < 0 || i.Port > 65535:
 		return fmt.Errorf("PORT must be between 0 and 65535, not %d", i.Port)
@@ -175,17 +170,12 @@ func (i Ingress) Check() error { //nolint:cyclop // a list of settings
 		return fmt.Errorf("LIMIT_USER_TOTAL must be 0 or at least LIMIT_USER, not %d: LIMIT_USER=%d", i.LimitUserTotal, i.LimitUser)
 	case i.DemoTokens < 1:
 		return fmt.Errorf("DEMO_TOKENS must be at least 1, not %d", i.DemoTokens)
-	// If the limit of an organization were smaller, a credential of the organization could never
-	// reach its own limit.
-	case i.StreamsPerCredential < 1 || i.StreamsPerOrganization < i.StreamsPerCredential:
-		return fmt.Errorf("STREAMS_PER_CREDENTIAL must be at least 1, not %d, and at most STREAMS_PER_ORGANIZATION, which is %d",
-			i.StreamsPerCredential, i.StreamsPerOrganization)
+	case i.StreamsPerCredential < 1:
+		return fmt.Errorf("STREAMS_PER_CREDENTIAL must be at least 1, not %d", i.StreamsPerCredential)
 	case i.BacklogMax < 1:
 		return fmt.Errorf("BACKLOG_MAX must be at least 1, not %d", i.BacklogMax)
 	case i.MetricsToken != "" && len(i.MetricsToken) < minMetricsToken:
 		return fmt.Errorf("METRICS_TOKEN must have at least %d characters", minMetricsToken)
-	case i.OrgBacklogMax < 0 || i.OrgBacklogMax > i.BacklogMax:
-		return fmt.Errorf("ORG_BACKLOG_MAX must be between 0 and BACKLOG_MAX (%d), not %d", i.BacklogMax, i.OrgBacklogMax)
 	}
 
 	return cmp.Or(i.checkTimes(), i.checkAccounts(), i.checkWidgets(), i.checkVoice(), i.checkOpenID(), i.checkAddresses())
@@ -219,9 +209,7 @@ func (i Ingress) checkAccounts() error {
 		{"CONNECTIONS_PER_ADDRESS", i.ConnectionsPerAddress},
 		{"SIGNUPS_PER_ADDRESS", i.SignupsPerAddress},
 		{"KEYS_PER_ORGANIZATION", i.KeysPerOrganization},
-		{"KEYS_PER_USER", i.KeysPerUser},
 		{"ORGANIZATIONS_PER_USER", i.OrganizationsPerUser},
-		{"MEMBERSHIPS_PER_USER", i.MembershipsPerUser},
 	} {
 		if limit.maximum < 0 {
 			return fmt.Errorf("%s must not be negative: %d", limit.name, limit.maximum)
@@ -238,8 +226,6 @@ func (i Ingress) checkVoice() error {
 		return fmt.Errorf("VOICE_PER_ORGANIZATION must be at least 1, not %d", i.VoicePerOrganization)
 	case i.VoiceMaxDuration < time.Second || i.VoiceMaxDuration > 24*time.Hour:
 		return fmt.Errorf("VOICE_MAX_DURATION must be between 1s and 24h, not %s", i.VoiceMaxDuration)
-	case i.VoiceIdleTimeout < time.Second:
-		return fmt.Errorf("VOICE_IDLE_TIMEOUT must be at least 1s, not %s", i.VoiceIdleTimeout)
 	}
 	return nil
 }

@@ -28,8 +28,8 @@ func TestOpenIDSettings(t *testing.T) {
 		"a secret alone":          {"", "", "s", "OIDC_ISSUER"},
 	} {
 		err := config.Ingress{
-			LimitDemo: 1, DemoTokens: 1, LimitUser: 2, LimitSystem: 3, StreamsPerCredential: 1, StreamsPerOrganization: 1, RunDeadline: time.Minute, RetentionDefault: 24 * time.Hour, BacklogMax: 1,
-			VoicePerOrganization: 1, VoiceMaxDuration: time.Minute, VoiceIdleTimeout: time.Minute,
+			LimitDemo: 1, DemoTokens: 1, LimitUser: 2, LimitSystem: 3, StreamsPerCredential: 1, RunDeadline: time.Minute, RetentionDefault: 24 * time.Hour, BacklogMax: 1,
+			VoicePerOrganization: 1, VoiceMaxDuration: time.Minute,
 			OIDCIssuer: c.issuer, OIDCClientID: c.client, OIDCClientSecret: c.secret,
 		}.Check()
 		if (err == nil) != (c.wrong == "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
@@ -45,8 +45,8 @@ func TestWidgetLimits(t *testing.T) {
 		ok                      bool
 	}{{0, 0, 0, true}, {20, 60, 1200, true}, {-1, 60, 1200, false}, {20, -1, 1200, false}, {20, 60, -1, false}} {
 		err := config.Ingress{
-			LimitDemo: 1, DemoTokens: 1, LimitUser: 2, LimitSystem: 3, StreamsPerCredential: 1, StreamsPerOrganization: 1, RunDeadline: time.Minute, RetentionDefault: 24 * time.Hour, BacklogMax: 1,
-			VoicePerOrganization: 1, VoiceMaxDuration: time.Minute, VoiceIdleTimeout: time.Minute,
+			LimitDemo: 1, DemoTokens: 1, LimitUser: 2, LimitSystem: 3, StreamsPerCredential: 1, RunDeadline: time.Minute, RetentionDefault: 24 * time.Hour, BacklogMax: 1,
+			VoicePerOrganization: 1, VoiceMaxDuration: time.Minute,
 			LimitWidgetVisitor: c.visitor, LimitWidgetAddress: c.address, LimitWidgetAgent: c.agent,
 		}.Check()
 		if (err == nil) != c.ok || err != nil && !strings.Contains(err.Error(), "LIMIT_WIDGET_VISITOR") {
@@ -58,18 +58,16 @@ func TestWidgetLimits(t *testing.T) {
 func TestAccountLimits(t *testing.T) {
 	t.Parallel()
 	for wrong, change := range map[string]func(*config.Ingress){
-		"":                        func(i *config.Ingress) { i.LimitUserTotal, i.KeysPerUser, i.ConnectionsPerAddress = 2, 1, 1 },
+		"":                        func(i *config.Ingress) { i.LimitUserTotal, i.KeysPerOrganization, i.ConnectionsPerAddress = 2, 1, 1 },
 		"LIMIT_USER_TOTAL":        func(i *config.Ingress) { i.LimitUserTotal = 1 },
 		"CONNECTIONS_PER_ADDRESS": func(i *config.Ingress) { i.ConnectionsPerAddress = -1 },
 		"SIGNUPS_PER_ADDRESS":     func(i *config.Ingress) { i.SignupsPerAddress = -1 },
 		"KEYS_PER_ORGANIZATION":   func(i *config.Ingress) { i.KeysPerOrganization = -1 },
-		"KEYS_PER_USER":           func(i *config.Ingress) { i.KeysPerUser = -1 },
 		"ORGANIZATIONS_PER_USER":  func(i *config.Ingress) { i.OrganizationsPerUser = -1 },
-		"MEMBERSHIPS_PER_USER":    func(i *config.Ingress) { i.MembershipsPerUser = -1 },
 	} {
 		set := config.Ingress{
-			LimitDemo: 1, DemoTokens: 1, LimitUser: 2, LimitSystem: 3, StreamsPerCredential: 1, StreamsPerOrganization: 1, RunDeadline: time.Minute, RetentionDefault: 24 * time.Hour,
-			BacklogMax: 1, VoicePerOrganization: 1, VoiceMaxDuration: time.Minute, VoiceIdleTimeout: time.Minute,
+			LimitDemo: 1, DemoTokens: 1, LimitUser: 2, LimitSystem: 3, StreamsPerCredential: 1, RunDeadline: time.Minute, RetentionDefault: 24 * time.Hour,
+			BacklogMax: 1, VoicePerOrganization: 1, VoiceMaxDuration: time.Minute,
 		}
 		change(&set)
 		if err := set.Check(); (err == nil) != (wrong == "") || err != nil && !strings.Contains(err.Error(), wrong) {
@@ -81,20 +79,19 @@ func TestAccountLimits(t *testing.T) {
 func TestVoiceLimits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		connections    int
-		duration, idle time.Duration
-		wrong          string
+		connections int
+		duration    time.Duration
+		wrong       string
 	}{
-		{1, time.Second, time.Second, ""},
-		{100, 24 * time.Hour, 48 * time.Hour, ""},
-		{0, time.Minute, time.Minute, "VOICE_PER_ORGANIZATION"},
-		{1, 999 * time.Millisecond, time.Minute, "VOICE_MAX_DURATION"},
-		{1, 24*time.Hour + 1, time.Minute, "VOICE_MAX_DURATION"},
-		{1, time.Minute, 0, "VOICE_IDLE_TIMEOUT"},
+		{1, time.Second, ""},
+		{100, 24 * time.Hour, ""},
+		{0, time.Minute, "VOICE_PER_ORGANIZATION"},
+		{1, 999 * time.Millisecond, "VOICE_MAX_DURATION"},
+		{1, 24*time.Hour + 1, "VOICE_MAX_DURATION"},
 	} {
 		err := config.Ingress{
-			LimitDemo: 1, DemoTokens: 1, LimitUser: 2, LimitSystem: 3, StreamsPerCredential: 1, StreamsPerOrganization: 1, RunDeadline: time.Minute, RetentionDefault: 24 * time.Hour,
-			BacklogMax: 1, VoicePerOrganization: c.connections, VoiceMaxDuration: c.duration, VoiceIdleTimeout: c.idle,
+			LimitDemo: 1, DemoTokens: 1, LimitUser: 2, LimitSystem: 3, StreamsPerCredential: 1, RunDeadline: time.Minute, RetentionDefault: 24 * time.Hour,
+			BacklogMax: 1, VoicePerOrganization: c.connections, VoiceMaxDuration: c.duration,
 		}.Check()
 		if (err == nil) != (c.wrong == "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
 			t.Errorf("%+v: %v", c, err)
@@ -106,8 +103,8 @@ func TestStopGrace(t *testing.T) {
 	t.Parallel()
 	for grace, ok := range map[time.Duration]bool{0: true, time.Minute: true, -time.Second: false, time.Minute + 1: false} {
 		err := config.Ingress{
-			LimitDemo: 1, DemoTokens: 1, LimitUser: 2, LimitSystem: 3, StreamsPerCredential: 1, StreamsPerOrganization: 1, RunDeadline: time.Minute, RetentionDefault: 24 * time.Hour,
-			BacklogMax: 1, VoicePerOrganization: 1, VoiceMaxDuration: time.Minute, VoiceIdleTimeout: time.Minute, StopGrace: grace,
+			LimitDemo: 1, DemoTokens: 1, LimitUser: 2, LimitSystem: 3, StreamsPerCredential: 1, RunDeadline: time.Minute, RetentionDefault: 24 * time.Hour,
+			BacklogMax: 1, VoicePerOrganization: 1, VoiceMaxDuration: time.Minute, StopGrace: grace,
 		}.Check()
 		if (err == nil) != ok || err != nil && !strings.Contains(err.Error(), "STOP_GRACE") {
 			t.Errorf("%s: %v", grace, err)
@@ -213,8 +210,6 @@ func TestSandboxSettings(t *testing.T) {
 		"kinds are in small letters":       {config.Sandbox{SandboxKind: "Off"}, "SANDBOX must be"},
 		"one at a time":                    {config.Sandbox{SandboxConcurrency: 1}, ""},
 		"less than none at a time":         {config.Sandbox{SandboxConcurrency: -1}, "SANDBOX_CONCURRENCY must not be negative: -1"},
-		"as many ready as run":             {config.Sandbox{SandboxWarm: -1}, ""},
-		"fewer ready":                      {config.Sandbox{SandboxWarm: -2}, "SANDBOX_WARM must be at least -1, not -2"},
 		"least CPU":                        {config.Sandbox{SandboxCPU: 100 * time.Millisecond}, ""},
 		"too little CPU":                   {config.Sandbox{SandboxCPU: 99 * time.Millisecond}, "SANDBOX_CPU must be at least 100ms, not 99ms"},
 		"negative CPU":                     {config.Sandbox{SandboxCPU: -time.Second}, "SANDBOX_CPU"},
@@ -227,19 +222,6 @@ func TestSandboxSettings(t *testing.T) {
 		"least memory":                     {config.Sandbox{SandboxMemory: 64 << 20}, ""},
 		"too little memory":                {config.Sandbox{SandboxMemory: 64<<20 - 1}, "SANDBOX_MEMORY must be at least 67108864, not 67108863"},
 		"negative memory":                  {config.Sandbox{SandboxMemory: -1}, "SANDBOX_MEMORY"},
-		"least processes":                  {config.Sandbox{SandboxProcesses: 8}, ""},
-		"too few processes":                {config.Sandbox{SandboxProcesses: 7}, "SANDBOX_PROCESSES must be at least 8, not 7"},
-		"negative processes":               {config.Sandbox{SandboxProcesses: -8}, "SANDBOX_PROCESSES"},
-		"least files":                      {config.Sandbox{SandboxFiles: 1 << 20}, ""},
-		"too little of files":              {config.Sandbox{SandboxFiles: 1<<20 - 1}, "SANDBOX_FILES must be between 1048576 and 1073741824, not 1048575"},
-		"most files":                       {config.Sandbox{SandboxFiles: 1 << 30}, ""},
-		"too much of files":                {config.Sandbox{SandboxFiles: 1<<30 + 1}, "SANDBOX_FILES"},
-		"negative files":                   {config.Sandbox{SandboxFiles: -1}, "SANDBOX_FILES"},
-		"least output":                     {config.Sandbox{SandboxOutput: 4 << 10}, ""},
-		"too little output":                {config.Sandbox{SandboxOutput: 4<<10 - 1}, "SANDBOX_OUTPUT must be between 4096 and 16777216, not 4095"},
-		"most output":                      {config.Sandbox{SandboxOutput: 16 << 20}, ""},
-		"too much output":                  {config.Sandbox{SandboxOutput: 16<<20 + 1}, "SANDBOX_OUTPUT"},
-		"negative output":                  {config.Sandbox{SandboxOutput: -1}, "SANDBOX_OUTPUT"},
 	} {
 		err := c.set.Check()
 		if (err == nil) != (c.wrong == "") || err != nil && !strings.HasPrefix(err.Error(), c.wrong) {
@@ -272,11 +254,9 @@ func TestDocumentSettings(t *testing.T) {
 		wrong string
 	}{
 		"none":             {config.Ingest{}, ""},
-		"whole":            {config.Ingest{EmbeddingsModel: "openai/text-embedding-3-small", IngestConcurrency: 64, DocumentPages: 100_000}, ""},
+		"whole":            {config.Ingest{EmbeddingsModel: "openai/text-embedding-3-small", IngestConcurrency: 64}, ""},
 		"concurrency":      {config.Ingest{IngestConcurrency: -1}, "INGEST_CONCURRENCY"},
 		"much concurrency": {config.Ingest{IngestConcurrency: 65}, "INGEST_CONCURRENCY"},
-		"pages":            {config.Ingest{DocumentPages: -1}, "DOCUMENT_PAGES"},
-		"many pages":       {config.Ingest{DocumentPages: 100_001}, "DOCUMENT_PAGES"},
 		"no provider":      {config.Ingest{EmbeddingsModel: "text-embedding-3-small"}, "EMBEDDINGS_MODEL"},
 		"other provider":   {config.Ingest{EmbeddingsModel: "anthropic/x"}, "EMBEDDINGS_MODEL"},
 		"no model":         {config.Ingest{EmbeddingsModel: "openai/"}, "EMBEDDINGS_MODEL"},

@@ -31,14 +31,11 @@ func (d Documents) Check() error {
 type Ingest struct {
 	EmbeddingsModel   string `name:"embeddings-model" env:"EMBEDDINGS_MODEL" help:"Embeddings model for searching documents, such as openai/text-embedding-3-small, at OPENAI_BASE_URL. Empty: search by words only."`
 	IngestConcurrency int    `name:"ingest-concurrency" env:"INGEST_CONCURRENCY" default:"0" help:"Documents processed simultaneously; 0: one per core, and one more."`
-	DocumentPages     int    `name:"document-pages" env:"DOCUMENT_PAGES" default:"2000" help:"Maximum pages of a document."`
 }
 
-const (
-	// upper bound of DOCUMENT_PAGES
-	maxDocumentPages     = 100_000
-	maxIngestConcurrency = 64 // the text of each document is in memory while the document is processed
-)
+// maxIngestConcurrency is the upper bound of INGEST_CONCURRENCY, because the text of each document
+// is in memory while the document is processed.
+const maxIngestConcurrency = 64
 
 // Check returns an error for the first invalid setting. Zero means the default.
 func (i Ingest) Check() error {
@@ -46,9 +43,6 @@ func (i Ingest) Check() error {
 		return fmt.Errorf("INGEST_CONCURRENCY must be between 0 and %d, not %d", maxIngestConcurrency, i.IngestConcurrency)
 	}
 
-	if i.DocumentPages < 0 || i.DocumentPages > maxDocumentPages {
-		return fmt.Errorf("DOCUMENT_PAGES must be between 1 and %d, not %d", maxDocumentPages, i.DocumentPages)
-	}
 	if i.EmbeddingsModel == "" {
 		return nil
 	}

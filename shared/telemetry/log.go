@@ -26,6 +26,15 @@ func Logger(cfg config.Logging, service string) zerolog.Logger {
 	return log.Level(level).With().Timestamp().Str("service", service).Logger()
 }
 
+// WarnOfRemovedSettings logs a warning for each setting of an earlier release that has a value in
+// the environment of this process, so that the operator learns that it has no effect.
+func WarnOfRemovedSettings(log zerolog.Logger) {
+	for _, setting := range config.Removed(os.Environ()) {
+		log.Warn().Str("setting", setting.Name).Str("now", setting.Now).
+			Msg("this setting was removed and has no effect: see docs/upgrade.md")
+	}
+}
+
 // isTerminal reports whether a file is a terminal.
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()

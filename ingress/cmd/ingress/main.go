@@ -55,6 +55,7 @@ func run(ctx context.Context, f flags) error {
 		return lifecycle.Probe(ctx, f.Probe)
 	}
 	log := telemetry.Logger(f.Logging, "ingress")
+	telemetry.WarnOfRemovedSettings(log)
 	tracer, err := tracing.Open(ctx, f.Telemetry, "parley-ingress", log)
 	if err != nil {
 		return err

@@ -27,13 +27,17 @@ const (
 	batchMax      = 256  // maximum number of rows that one statement accepts, reads or cancels
 	acceptWaiting = 8192 // maximum number of requests that wait to be accepted; further requests are refused
 	acceptTimeout = 10 * time.Second
+
+	// backlogShares is the number of organizations that together can fill the backlog. With a
+	// quarter of the backlog, one organization can queue a large batch, and cannot fill the backlog
+	// alone or together with two others.
+	backlogShares = 4
 )
 
 // Config has the limits for accepting runs.
 type Config struct {
-	BacklogMax    int             // maximum number of queued runs of all organizations; further runs are refused
-	OrgBacklogMax int             // maximum number of queued runs of one organization; 0: a quarter of BacklogMax
-	Tracer        *tracing.Tracer // nil: no traces
+	BacklogMax int             // maximum number of queued runs of all organizations; further runs are refused
+	Tracer     *tracing.Tracer // nil: no traces
 }
 
 // Dispatcher accepts runs and waits for their results. Its methods may be called concurrently while
@@ -62,12 +66,8 @@ func New(cfg Config, st *store.Store, b *bus.Bus, log zerolog.Logger) *Dispatche
 	d := &Dispatcher{cfg: cfg, store: st, bus: b, log: log, inbox: b.NewInbox(), drained: make(chan struct{}), seen: newSeen()}
 	d.waiting, d.byHooks = newWaiters(st, b, log), newHookRuns(st.Queue.HookRuns, cfg.BacklogMax)
 
-	// By default, one organization can use a quarter of the backlog.
-	share := cfg.OrgBacklogMax
-	if share == 0 {
-		share = max(1, cfg.BacklogMax/4)
-	}
-	d.backlog, d.left = newBacklog(st.Queue.Backlog, cfg.BacklogMax, share), newLeftovers()
+	d.backlog = newBacklog(st.Queue.Backlog, cfg.BacklogMax, max(1, cfg.BacklogMax/backlogShares))
+	d.left = newLeftovers()
 
 	// A batch of lookups starts immediately with the requests that wait, because waiting for
 	// further requests would only delay them.

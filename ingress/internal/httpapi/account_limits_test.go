@@ -11,12 +11,12 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// wantQuota fails the test unless the response is the error conflict and contains the limit and the
-// name of its setting.
-func (a answer) wantQuota(tb testing.TB, what string, maximum int, setting string) {
+// wantQuota fails the test unless the response is the error conflict and contains the limit and
+// what raises it: the name of a setting, or what the user can do.
+func (a answer) wantQuota(tb testing.TB, what string, maximum int, remedy string) {
 	tb.Helper()
 	a.want(tb, what, 409, "conflict")
-	if detail := a.text(tb, "detail"); !strings.Contains(detail, "("+strconv.Itoa(maximum)+")") || !strings.Contains(detail, setting) {
+	if detail := a.text(tb, "detail"); !strings.Contains(detail, "("+strconv.Itoa(maximum)+")") || !strings.Contains(detail, remedy) {
 		tb.Errorf("%s: %s", what, detail)
 	}
 }
@@ -26,15 +26,15 @@ func TestKeysAreLimited(t *testing.T) {
 	w := newTestEnv(t, manyRequests)
 	w.store.Accounts.LimitAccounts(accountdb.Limits{KeysPerOrganization: 2, KeysPerUser: 2})
 	ada, victim := w.signUp("ada@example.com"), w.signUp("bea@example.com")
-	for scope, setting := range map[domain.KeyScope]string{domain.KeyScopeOrganization: "KEYS_PER_ORGANIZATION", domain.KeyScopeUser: "KEYS_PER_USER"} {
+	for scope, remedy := range map[domain.KeyScope]string{domain.KeyScopeOrganization: "KEYS_PER_ORGANIZATION", domain.KeyScopeUser: "revoke keys"} {
 		body := `{"name":"one more","scope":"` + string(scope) + `"}`
 		_, first := w.key(ada, scope)
 		_, second := w.key(ada, scope)
-		w.do("POST", "/api/keys", body, ada.auth).wantQuota(t, string(scope), 2, setting)
+		w.do("POST", "/api/keys", body, ada.auth).wantQuota(t, string(scope), 2, remedy)
 		rotate := func(overlap string) answer {
 			return w.do("POST", "/api/keys?action=rotate&id="+second, `{"overlapSeconds":`+overlap+`}`, ada.auth)
 		}
-		rotate("60").wantQuota(t, "rotating with an overlap", 2, setting)
+		rotate("60").wantQuota(t, "rotating with an overlap", 2, remedy)
 		rotate("0").want(t, "rotating without one", 201, "")
 		w.do("DELETE", "/api/keys?id="+first, "", ada.auth).want(t, "revoking", 200, "")
 		w.do("POST", "/api/keys", body, ada.auth).want(t, "in the place of a revoked one", 201, "")
@@ -59,13 +59,13 @@ func TestOrganizationsAreLimited(t *testing.T) {
 	w.join(cleo, bea.org, domain.RoleMember)
 	w.exec(`INSERT INTO organizations (id, name) VALUES ('org_third', 'third')`)
 	w.join(cleo, "org_third", domain.RoleMember)
-	create(cleo).wantQuota(t, "an organization of one's own beside three", 3, "MEMBERSHIPS_PER_USER")
+	create(cleo).wantQuota(t, "an organization of one's own beside three", 3, "leave an organization")
 	accept := func() answer { return w.do("POST", "/api/auth/accept", `{"token":"`+token+`"}`, cleo.auth) }
-	accept().wantQuota(t, "a fourth membership", 3, "MEMBERSHIPS_PER_USER")
+	accept().wantQuota(t, "a fourth membership", 3, "leave an organization")
 	must(t, w.store.Accounts.ProveAddress(t.Context(), cleo.id))
 	invitation := w.do("GET", "/api/auth/invitations", "", cleo.auth).want(t, "invitations", 200, "").text(t, "data.0.id")
 	w.do("GET", "/api/auth/invitations?id="+invitation, "", cleo.auth).want(t, "the invitation", 200, "")
-	w.do("POST", "/api/auth/invitations?id="+invitation+"&action=accept", "", cleo.auth).wantQuota(t, "a fourth membership", 3, "MEMBERSHIPS_PER_USER")
+	w.do("POST", "/api/auth/invitations?id="+invitation+"&action=accept", "", cleo.auth).wantQuota(t, "a fourth membership", 3, "leave an organization")
 	w.do("DELETE", "/api/organizations/members?id="+cleo.id, "", cleo.auth, "X-Organization-Id: "+bea.org).want(t, "leaving one", 200, "")
 	accept().want(t, "the invitation still holds", 201, "")
 }

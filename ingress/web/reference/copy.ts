@@ -7,7 +7,8 @@ const maxBeside = 24; // maximum number of characters for which the code and the
 for (const code of document.querySelectorAll<HTMLElement>("pre > code")) {
   const block = code.parentElement!;
   const box = document.createElement("div");
-  box.className = (code.textContent ?? "").trim().length > maxBeside ? "copyable" : "copyable short";
+  box.className = "copyable";
+  box.classList.toggle("short", (code.textContent ?? "").trim().length <= maxBeside);
   block.before(box);
   box.append(block, copyButton(code));
 }

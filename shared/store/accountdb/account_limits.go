@@ -48,7 +48,7 @@ func (l Limits) checkKeyQuota(ctx context.Context, tx *sqlx.Tx, k NewKey) error 
 		return err
 	}
 
-	return checkQuota(ctx, tx, l.KeysPerUser, "API key quota of the user exceeded (%d); revoke keys or raise KEYS_PER_USER",
+	return checkQuota(ctx, tx, l.KeysPerUser, "API key quota of the user exceeded (%d); revoke keys",
 		`SELECT count(*) FROM api_keys WHERE scope = 'user' AND user_id = $1`+live, k.UserID)
 }
 
@@ -77,7 +77,7 @@ func (l Limits) checkMembershipQuota(ctx context.Context, tx *sqlx.Tx, userID, o
 		return err
 	}
 	return checkQuota(ctx, tx, l.MembershipsPerUser,
-		"membership quota of the user exceeded (%d); leave an organization or raise MEMBERSHIPS_PER_USER",
+		"membership quota of the user exceeded (%d); leave an organization",
 		`SELECT CASE WHEN bool_or(id = $2) THEN 0 ELSE count(*) END FROM parley_memberships($1)`, userID, org)
 }
 
@@ -91,7 +91,8 @@ func checkQuota(ctx context.Context, tx *sqlx.Tx, maximum int, exceeded, count s
 	if err := tx.GetContext(ctx, &n, count, args...); err != nil {
 		return fmt.Errorf("checking an account quota: %w", err)
 	}
-	// The message contains the name of the setting, because only the operator can raise the quota.
+	// The message of a quota that is a setting contains the setting's name, because only the
+	// operator can raise the quota.
 	if n >= maximum {
 		return apierr.New(apierr.Conflict, exceeded, maximum)
 	}

@@ -61,6 +61,7 @@ func run(ctx context.Context, f flags) error {
 		return lifecycle.Probe(ctx, f.Probe)
 	}
 	log := telemetry.Logger(f.Logging, "worker")
+	telemetry.WarnOfRemovedSettings(log)
 	tracer, err := tracing.Open(ctx, f.Telemetry, "parley-worker", log)
 	if err != nil {
 		return err

@@ -24,6 +24,16 @@ type setting struct {
 // printed settings.
 func configured(t *testing.T, env map[string]string, args ...string) (table map[string]setting, raw string) {
 	t.Helper()
+	table, raw, warnings := configuredWarning(t, env, args...)
+	if warnings != "" {
+		t.Errorf("warnings: %s", warnings)
+	}
+	return table, raw
+}
+
+// configuredWarning is like configured. It also returns the output on the standard error.
+func configuredWarning(t *testing.T, env map[string]string, args ...string) (table map[string]setting, raw, warnings string) {
+	t.Helper()
 	for _, f := range newParser(new(commands)).Model.Leaves(false) {
 		for _, flag := range f.Flags {
 			for _, name := range flag.Envs {
@@ -46,9 +56,9 @@ func configured(t *testing.T, env map[string]string, args ...string) (table map[
 		t.Fatal(err)
 	}
 
-	var out bytes.Buffer
+	var out, errs bytes.Buffer
 	chosen.BindTo(t.Context(), (*context.Context)(nil))
-	if err := chosen.Run(&console.Console{Out: &out, Err: &out}); err != nil {
+	if err := chosen.Run(&console.Console{Out: &out, Err: &errs}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -61,7 +71,7 @@ func configured(t *testing.T, env map[string]string, args ...string) (table map[
 	for _, s := range list {
 		table[s.Name] = s
 	}
-	return table, out.String()
+	return table, out.String(), errs.String()
 }
 
 // TestConfigHasEverySettingOfItsTable checks that `parley config` and docs/settings.md list the
@@ -153,5 +163,14 @@ func TestConfigHasSettingsOfItsRoles(t *testing.T) { //nolint:paralleltest // us
 		if key := got["SECRETS_KEY"]; key.Value != "" || key.From != "default" {
 			t.Errorf("%s: key = %+v, but serve generates no key", roles, key)
 		}
+	}
+}
+
+// TestConfigWarnsOfRemovedSettings checks that a removed setting in the environment is named on the
+// standard error, and that the table does not contain it.
+func TestConfigWarnsOfRemovedSettings(t *testing.T) { //nolint:paralleltest // uses the process's environment
+	table, _, warnings := configuredWarning(t, map[string]string{"SANDBOX_WARM": "3"})
+	if _, shown := table["SANDBOX_WARM"]; shown || !strings.HasPrefix(warnings, "SANDBOX_WARM was removed and has no effect: ") || strings.Count(warnings, "\n") != 1 {
+		t.Errorf("in the table: %v, warnings: %q", shown, warnings)
 	}
 }

@@ -35,7 +35,8 @@ func TestUsageErrorsAreSaidLast(t *testing.T) {
 		check("--nothing", command, "--nothing")
 	}
 
-	check("--sandbox-warm", "up", "--sandbox-warm=many")
+	check("--sandbox-concurrency", "up", "--sandbox-concurrency=many")
+	check("unknown flag --sandbox-warm", "up", "--sandbox-warm=8") // a removed setting
 	check("unexpected argument nothing", "nothing")
 	check(`--status must be one of "queued","running",`, "runs", "tail", "--status", "done")
 	check(`--lines: must be a whole number, not "abc"`, "runs", "list", "--lines", "abc")

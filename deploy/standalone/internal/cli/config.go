@@ -74,6 +74,9 @@ func (c *Config) Run(_ context.Context, con *console.Console, chosen *kong.Conte
 		list = append(list, c.setting(flag, from(chosen, flag)))
 	}
 
+	for _, removed := range config.Removed(os.Environ()) {
+		con.Notef("%s was removed and has no effect: %s", removed.Name, removed.Now)
+	}
 	slices.SortStableFunc(list, func(a, b setting) int { return strings.Compare(a.Name, b.Name) })
 	if c.JSON {
 		return con.JSON(list)

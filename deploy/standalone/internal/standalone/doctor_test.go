@@ -59,8 +59,8 @@ func sound() Doctor {
 	d := Doctor{}
 	d.SandboxKind = config.SandboxBubblewrap
 	d.Ingress = config.Ingress{
-		Port: 8080, LimitDemo: 1, LimitUser: 2, LimitSystem: 3, DemoTokens: 1, StreamsPerCredential: 1, StreamsPerOrganization: 1,
-		VoicePerOrganization: 1, VoiceMaxDuration: time.Minute, VoiceIdleTimeout: time.Minute,
+		Port: 8080, LimitDemo: 1, LimitUser: 2, LimitSystem: 3, DemoTokens: 1, StreamsPerCredential: 1,
+		VoicePerOrganization: 1, VoiceMaxDuration: time.Minute,
 		RunDeadline: 1e9, RetentionDefault: 24 * 3600 * 1e9, BacklogMax: 1,
 	}
 	return d

@@ -48,6 +48,7 @@ parley serve --roles agent,tool,ingest,sweep,voice,notify`
 func (s *Serve) Run(ctx context.Context) error {
 	lifecycle.CollectSeldom(ctx)
 	log := telemetry.Logger(s.Logging, "parley")
+	telemetry.WarnOfRemovedSettings(log)
 	tracer, err := tracing.Open(ctx, s.Telemetry, "parley", log)
 	if err != nil {
 		return err

@@ -74,6 +74,7 @@ func (u *Up) Run(ctx context.Context) (err error) {
 	}
 
 	log := telemetry.Logger(u.Logging, "parley")
+	telemetry.WarnOfRemovedSettings(log)
 	tracer, err := tracing.Open(ctx, u.Telemetry, "parley", log)
 	if err != nil {
 		return err
