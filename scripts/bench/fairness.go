@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"math"
 
 	"golang.org/x/sync/errgroup"
 
@@ -14,17 +15,19 @@ import (
 )
 
 // fairness measures the latency of one organization's streamed chats while another organization has
-// thousands of runs. The answers of those runs take a minute each. Parley has its default settings.
+// thousands of runs in flight. The answers of those runs take 90 s each. Parley has its default
+// settings.
 type fairness struct {
 	Flood   int `default:"5000" help:"Number of runs of the other organization."`
-	Clients int `default:"16" help:"Number of clients of the measured organization, each with one chat at a time."`
-	Each    int `default:"16" help:"Answers that a client reads in a round, one after another; the first one is not measured."`
+	Clients int `default:"32" help:"Number of clients of the measured organization, each with one chat at a time."`
+	Each    int `default:"31" help:"Answers that a client reads in a round, one after another; the first one is not measured."`
 	Rounds  int `default:"3" help:"Number of rounds. Each round measures first without and then with the runs of the other organization."`
 }
 
 const (
-	floodClients = 64  // clients that submit the other organization's runs
-	fairRatio    = 1.5 // goal for the p99 during the flood, relative to the p99 without it
+	floodClients = 64   // clients that submit the other organization's runs
+	floodPart    = 0.95 // minimum part of the other organization's runs that is in flight during the measurement
+	fairRatio    = 1.5  // goal for the p99 during the flood, relative to the p99 without it
 )
 
 // Measure measures the first organization's latency alternately without and with the runs of the
@@ -50,7 +53,7 @@ func (f *fairness) Measure(ctx context.Context, s *loadEnv) error {
 			return errors.Join(err, p.Err())
 		}
 		provider.Hold()
-		if err := f.flood(ctx, other); err != nil {
+		if err := f.flood(ctx, other, provider); err != nil {
 			return errors.Join(err, p.Err())
 		}
 		beside, err := f.chats(ctx, p)
@@ -58,8 +61,8 @@ func (f *fairness) Measure(ctx context.Context, s *loadEnv) error {
 			return errors.Join(err, p.Err())
 		}
 		active := provider.Active()
-		if active == 0 {
-			return errors.New("the flood ended before the chats; raise --flood")
+		if active < f.leastActive() {
+			return fmt.Errorf("only %d of %d runs of the flood were in flight when the chats ended; lower --each", active, f.Flood)
 		}
 		progressf("fairness, round %d of %d: first piece p99 %.0f ms alone, %.0f ms during %d runs of another organization (%d in flight)",
 			n+1, f.Rounds, quiet["p99 ms"], beside["p99 ms"], f.Flood, active)
@@ -91,16 +94,25 @@ func (f *fairness) chats(ctx context.Context, p *parley.Parley) (values, error) 
 	return values{"p50 ms": load.Millis(got.FirstPiece, 50), "p99 ms": load.Millis(got.FirstPiece, 99)}, nil
 }
 
-// flood submits the other organization's runs and does not wait for their results.
-func (f *fairness) flood(ctx context.Context, other *parley.Organization) error {
+// leastActive returns the number of runs of the flood that must be in flight during a measurement.
+func (f *fairness) leastActive() int { return int(math.Ceil(floodPart * float64(f.Flood))) }
+
+// flood submits the other organization's runs, and returns when enough of them are in flight.
+func (f *fairness) flood(ctx context.Context, other *parley.Organization, provider *model.PacedProvider) error {
 	nonce := rand.Text()[:8]
-	group, ctx := errgroup.WithContext(ctx)
+	group, submit := errgroup.WithContext(ctx)
 	group.SetLimit(floodClients)
 	for n := range f.Flood {
 		group.Go(func() error {
 			session := fmt.Sprintf("%s-%d", nonce, n)
-			return other.Ask(ctx, other.ChatAsync(other.Agent, session, load.Message), new(any))
+			return other.Ask(submit, other.ChatAsync(other.Agent, session, load.Message), new(any))
 		})
 	}
-	return group.Wait()
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	if err := until(ctx, nil, func() (bool, error) { return provider.Active() >= f.leastActive(), nil }); err != nil {
+		return fmt.Errorf("%d of %d runs of the flood are in flight: %w", provider.Active(), f.Flood, err)
+	}
+	return nil
 }

@@ -193,8 +193,8 @@ func (s *slots) forget() {
 	s.counted, s.took = time.Time{}, 0
 }
 
-// fill takes up to n free slots of a lane for new runs, and returns how many it took. In a full
-// lane with waiting runs, an organization that has its share takes no freed slots, because they are
+// fill takes up to n free slots of a lane for new runs, and returns how many it took. In a full or
+// nearly full lane with waiting runs, an organization that has its share takes no freed slots, because they are
 // for the waiting runs. A part of the free slots is kept for organizations below their share. The
 // runs of these organizations need not wait for the next count, even if another organization fills
 // the other slots quickly.
@@ -210,7 +210,10 @@ func (s *slots) fill(lane Lane, n int) int {
 		room -= l.kept
 	}
 	taken := max(0, min(n, s.total-l.used, room))
-	if l.full && len(l.waiting) > 0 && !s.belowShare(l, lane.OrganizationID) {
+	// A count may see slots that finished runs have just freed and that are about to be passed to
+	// waiting runs. A lane with few free slots is therefore treated as full.
+	full := l.full || s.total-l.used <= Reserve(s.total)
+	if full && len(l.waiting) > 0 && !s.belowShare(l, lane.OrganizationID) {
 		taken = 0
 	}
 

@@ -204,6 +204,28 @@ func TestNewRunsDoNotOvertakeWaitingOnes(t *testing.T) {
 	})
 }
 
+// This also holds if a count sees the freed slot before it is passed to a waiting run. While many
+// slots are free, new runs take them, because a run of a session may wait for an earlier one.
+func TestNewRunsDoNotOvertakeWaitingOnesAfterACount(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ large, small, want int }{
+		"few free slots":      {large: 78, small: 1, want: 0},
+		"many free slots":     {large: 60, small: 1, want: 1},
+		"below the own share": {large: 39, small: 40, want: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				dispatched := map[string]int{"large": c.large, "small": c.small}
+				s := newSlots((&counter{slots: 80, dispatched: dispatched, waiting: []string{"small"}}).count)
+				if n := s.ask(t.Context(), "large", 1); n != c.want {
+					t.Errorf("a new run of the large organization got %d slots, want %d", n, c.want)
+				}
+			})
+		})
+	}
+}
+
 // A freed slot of a full lane goes to the waiting organization with the fewest dispatched runs.
 func TestFreedSlotsGoToTheOrganizationWithTheFewestRuns(t *testing.T) {
 	t.Parallel()

@@ -14,7 +14,7 @@ import (
 // Models of a PacedProvider. All of them stream the same answer of 50 pieces.
 const (
 	Paced     = "paced"     // takes 1.1 s, unless the provider has another pace
-	Slow      = "slow"      // takes a minute
+	Slow      = "slow"      // takes 90 s
 	Suspended = "suspended" // while the provider holds its answers, stops after half of the pieces
 )
 
@@ -24,7 +24,7 @@ const OpenAI = "openai/"
 const (
 	pieceCount = 50
 	thinking   = 100 * time.Millisecond // delay before the first piece
-	slowEvery  = 1200 * time.Millisecond
+	slowEvery  = 1800 * time.Millisecond
 	maxRequest = 1 << 20
 )
 
