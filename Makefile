@@ -155,7 +155,7 @@ fmt: ## Format all Go files with gofumpt
 	@bin/gofumpt -w $(CHECKED)
 
 .PHONY: modules
-modules: ## Build and vet each module without go.work, and check its go.mod
+modules: ## Check the imports and the go.mod of each module, without go.work
 	@scripts/modules.sh $(CHECKED)
 
 .PHONY: vuln

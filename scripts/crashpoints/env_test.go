@@ -84,7 +84,7 @@ func newTestEnv(t *testing.T, o options) *testEnv {
 	for _, r := range []role{ingress, agent, tool, sweep} {
 		b.settings[r] = append([]string{
 			"DATABASE_URL=" + b.dsn, "NATS_URL=" + b.bus.URL, "SECRETS_KEY=" + secretsKey, "OPENAI_BASE_URL=" + b.model,
-			"OPENAI_API_KEY=till", "DEFAULT_MODEL=", "LOG_FORMAT=json", "LOG_LEVEL=info", "OUTBOUND_ALLOW=" + b.till.host,
+			"OPENAI_API_KEY=till", "DEFAULT_MODEL=", "SANDBOX=off", "LOG_FORMAT=json", "LOG_LEVEL=info", "OUTBOUND_ALLOW=" + b.till.host,
 			"LIMIT_USER=50000", "LIMIT_SYSTEM=60000",
 		}, o.settings...)
 	}

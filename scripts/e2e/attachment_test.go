@@ -49,7 +49,7 @@ func TestURLIsAttachedToAChat(t *testing.T) {
 	}))
 	t.Cleanup(pages.Close)
 
-	c := newCluster(t, "OUTBOUND_ALLOW="+strings.TrimPrefix(pages.URL, "http://"))
+	c := newCluster(t, sandboxed, "OUTBOUND_ALLOW="+strings.TrimPrefix(pages.URL, "http://"))
 	in := c.ingress(t)
 	c.worker(t)
 	owner := signUp(t, in.url).reader(t, "offline")
@@ -138,7 +138,7 @@ func lampPages(t *testing.T) string {
 func TestURLsAreAttachedInEveryFormat(t *testing.T) {
 	t.Parallel()
 	pages := lampPages(t)
-	c := newCluster(t, "OUTBOUND_ALLOW="+strings.TrimPrefix(pages, "http://"))
+	c := newCluster(t, sandboxed, "OUTBOUND_ALLOW="+strings.TrimPrefix(pages, "http://"))
 	in := c.ingress(t)
 	c.worker(t)
 	owner := signUp(t, in.url).reader(t, "offline")

@@ -28,7 +28,7 @@ import (
 func TestBackupUnderLoadIsRestored(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
-	c := newCluster(t, "LIMIT_USER=5000")
+	c := newCluster(t, sandboxed, "LIMIT_USER=5000")
 	in := c.ingress(t)
 	worker := c.worker(t)
 	owner := signUp(t, in.url)

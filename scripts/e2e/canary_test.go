@@ -109,7 +109,7 @@ func (m markedOrg) delivered(t *testing.T) {
 // organization may appear in the other.
 func TestCanariesStayWithTheirOrganization(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t)
+	c := newCluster(t, sandboxed)
 	first, second := c.ingress(t), c.ingress(t)
 	worker := c.worker(t)
 	bus := tap(t, c)

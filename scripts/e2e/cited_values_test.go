@@ -155,7 +155,7 @@ func TestCitedValuesOfACorpus(t *testing.T) {
 	}
 	model := &corpusModel{queries: map[string]string{}, answers: map[string]*corpusAnswer{}, seed: rand.Uint64()}
 	t.Logf("seed %d", model.seed)
-	c := newCluster(t, "LIMIT_USER=50000") // a fast machine sends more than 300 requests a minute
+	c := newCluster(t, sandboxed, "LIMIT_USER=50000") // a fast machine sends more than 300 requests a minute
 	c.model.follow(model.respond)
 	in := c.ingress(t)
 	c.worker(t)

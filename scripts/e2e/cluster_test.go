@@ -17,6 +17,10 @@ import (
 	"parley/shared/testkit"
 )
 
+// sandboxed is the setting for tests that run code or read documents. The workers of other tests
+// have no sandbox, because opening one starts several Python interpreters.
+const sandboxed = "SANDBOX=bubblewrap"
+
 // secretsKey is 32 bytes in base64.
 const secretsKey = "ZTJlLWUyZS1lMmUtZTJlLWUyZS1lMmUtZTJlLWUyZSE="
 
@@ -76,7 +80,8 @@ func newClusterAt(t *testing.T, dsn, bus string, settings ...string) *cluster {
 func (c *cluster) environment(settings []string) []string {
 	env := []string{
 		"DATABASE_URL=" + c.dsn, "NATS_URL=" + c.bus, "SECRETS_KEY=" + secretsKey,
-		"OPENAI_BASE_URL=" + c.model.url, "OPENAI_API_KEY=ledger", "DEFAULT_MODEL=", "LOG_FORMAT=json", "LOG_LEVEL=info",
+		"OPENAI_BASE_URL=" + c.model.url, "OPENAI_API_KEY=ledger", "DEFAULT_MODEL=",
+		"SANDBOX=off", "LOG_FORMAT=json", "LOG_LEVEL=info",
 	}
 	return append(append(env, c.settings...), settings...)
 }

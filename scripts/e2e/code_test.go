@@ -72,7 +72,7 @@ func (a account) asks(t *testing.T, session, message string) codeRun {
 // number and a plot. It then makes the agent run invalid code.
 func TestCodeAndPlot(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t)
+	c := newCluster(t, sandboxed)
 	in := c.ingress(t)
 	c.worker(t)
 	owner := signUp(t, in.url).analyst(t, "offline", false)
@@ -136,7 +136,7 @@ func runsCode(req openaistub.Request) (openaistub.Reply, bool) {
 // session's folder contains the files of only one execution, and no program outlives its worker.
 func TestChaosCode(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t)
+	c := newCluster(t, sandboxed)
 	c.model.follow(runsCode)
 	in := c.ingress(t)
 	c.worker(t, "ROLES=agent,sweep")

@@ -86,7 +86,7 @@ func TestChaosIngest(t *testing.T) {
 func strikeIngest(t *testing.T, signal string) {
 	t.Helper()
 	shelf := newLibrary(t, "mark"+"fetch")
-	c := newCluster(t, "OUTBOUND_ALLOW="+shelf.host, "INGEST_CONCURRENCY=8", "LIMIT_USER=50000", "LIMIT_SYSTEM=60000")
+	c := newCluster(t, sandboxed, "OUTBOUND_ALLOW="+shelf.host, "INGEST_CONCURRENCY=8", "LIMIT_USER=50000", "LIMIT_SYSTEM=60000")
 	c.settings = append(c.settings, "DATABASE_URL="+c.postgres.DSN()+"&statement_timeout=300000&lock_timeout=300000")
 	in := c.ingress(t)
 	points := []string{"chunks", "progress", "ready", "failed", "claim"}

@@ -165,7 +165,7 @@ func TestInjections(t *testing.T) {
 		pages.put("inject"+strconv.Itoa(n)+" ", "/p"+strconv.Itoa(n), "Page "+strconv.Itoa(n), "text/html; charset=utf-8", htmlPage(n, text))
 	}
 
-	c := newCluster(t, "OUTBOUND_ALLOW="+strings.Join([]string{evil.host, listed.host, pages.host}, ","), "SEARXNG_URL="+pages.url)
+	c := newCluster(t, sandboxed, "OUTBOUND_ALLOW="+strings.Join([]string{evil.host, listed.host, pages.host}, ","), "SEARXNG_URL="+pages.url)
 	broken := make(chan error, 1000)
 	c.model.follow(obeys(evil, texts, broken))
 	in := c.ingress(t)

@@ -167,7 +167,7 @@ func (a account) chats(t *testing.T, session, message string) (r citedPage) {
 // document, and no part of it is stored.
 func TestAnswersCiteTheirPage(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t)
+	c := newCluster(t, sandboxed)
 	in := c.ingress(t)
 	worker := c.worker(t)
 	bus := tap(t, c)

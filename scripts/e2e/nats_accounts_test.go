@@ -58,7 +58,7 @@ func (c *cluster) startWorkers(t *testing.T, settings []string, servers ...*test
 func TestServiceWithLeastRightsOnTheBus(t *testing.T) {
 	t.Parallel()
 	bus := testkit.NATSWith(t, busConfig(t, "single.conf"), busSecrets())
-	c := newClusterOn(t, &testkit.NATSServer{Process: bus.Process, URL: busURL("ingress", bus)}, "EMBEDDINGS_MODEL=openai/words")
+	c := newClusterOn(t, &testkit.NATSServer{Process: bus.Process, URL: busURL("ingress", bus)}, sandboxed, "EMBEDDINGS_MODEL=openai/words")
 	first, second := c.ingress(t), c.ingress(t)
 	c.startWorkers(t, nil, bus)
 	owner := signUp(t, first.url)

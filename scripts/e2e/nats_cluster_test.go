@@ -38,7 +38,7 @@ type threefold struct {
 func newThreefold(t *testing.T) *threefold {
 	t.Helper()
 	servers := busCluster(t)
-	c := newClusterOn(t, &testkit.NATSServer{Process: servers[0].Process, URL: busURL("ingress", servers...)},
+	c := newClusterOn(t, &testkit.NATSServer{Process: servers[0].Process, URL: busURL("ingress", servers...)}, sandboxed,
 		"NATS_REPLICAS=3", "LIMIT_USER=500000", "LIMIT_SYSTEM=600000")
 	edges := []*edge{c.ingress(t), c.ingress(t)}
 	c.startWorkers(t, nil, servers...)

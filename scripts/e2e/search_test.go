@@ -177,7 +177,7 @@ func TestCitationsHold(t *testing.T) {
 		"The Eiffel Tower is a wrought-iron lattice tower on the Champ de Mars in Paris, France.",
 		"The tower is 330 metres tall, about the same height as an 81-storey building. It was the tallest structure in the world for 41 years. 🗼"))
 	pages.put("tower", "/zh", "铁塔", "text/html; charset=gb18030", chinese)
-	c := newCluster(t, "OUTBOUND_ALLOW="+pages.host, "SEARXNG_URL="+pages.url)
+	c := newCluster(t, sandboxed, "OUTBOUND_ALLOW="+pages.host, "SEARXNG_URL="+pages.url)
 	c.model.follow(func(req openaistub.Request) (openaistub.Reply, bool) {
 		results, err := toolResultsIn(req)
 		if err != nil {
@@ -241,7 +241,7 @@ func TestOfflineModelCites(t *testing.T) {
 		"The lighthouse of Alexandria was built between 280 and 247 BC and stood about one hundred metres high.",
 		"Its light could be seen from far away, and sailors told stories about it for centuries to come."))
 
-	c := newCluster(t, "OUTBOUND_ALLOW="+pages.host, "SEARXNG_URL="+pages.url)
+	c := newCluster(t, sandboxed, "OUTBOUND_ALLOW="+pages.host, "SEARXNG_URL="+pages.url)
 	in := c.ingress(t)
 	c.worker(t)
 	owner := signUp(t, in.url).searcher(t, "offline")

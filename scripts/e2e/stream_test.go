@@ -189,7 +189,7 @@ func eventsAfter(events []event, found func(event) bool) []event {
 // attempt, on any ingress.
 func TestChaosWorkerKilledMidAnswerNotifiesItsReaders(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t)
+	c := newCluster(t, sandboxed)
 	here, there := c.ingress(t), c.ingress(t)
 	victim := c.worker(t)
 	owner := signUp(t, here.url)
@@ -261,7 +261,7 @@ func checkFinalLog(t *testing.T, owner account, there *edge, runID string, endin
 // checkpoints in the database, and no stream breaks.
 func TestChaosNATSKilledMidStream(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t)
+	c := newCluster(t, sandboxed)
 	in := c.ingress(t)
 	owner := signUp(t, in.url)
 	page := owner.changes(t)

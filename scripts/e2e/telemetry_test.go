@@ -144,7 +144,7 @@ func TestTelemetry(t *testing.T) {
 	pages.put("tower", "/"+canary, "The tower", "text/html; charset=utf-8",
 		article("en", "The tower", "The tower "+canary+" is 330 metres tall, about the same height as an 81-storey building."))
 	sent := newTraces(t)
-	c := newCluster(t, "OUTBOUND_ALLOW="+pages.host, "SEARXNG_URL="+pages.url,
+	c := newCluster(t, sandboxed, "OUTBOUND_ALLOW="+pages.host, "SEARXNG_URL="+pages.url,
 		"OTEL_EXPORTER_OTLP_ENDPOINT="+sent.url, "OTEL_BSP_SCHEDULE_DELAY=100", "TRACE_AS_CALLERS_SAY=true")
 	c.model.follow(searches(canary))
 	in := c.ingress(t)

@@ -34,7 +34,7 @@ func TestUpgradeFromTheReleaseBefore(t *testing.T) {
 	t.Parallel()
 	tree := treeBefore(t)
 	wantNewerSchema(t, tree)
-	c := newClusterFor(t, testkit.EmptyPostgresProcess(t), testkit.NATSProcess(t, ""), "LIMIT_USER=50000", "LIMIT_SYSTEM=100000")
+	c := newClusterFor(t, testkit.EmptyPostgresProcess(t), testkit.NATSProcess(t, ""), sandboxed, "LIMIT_USER=50000", "LIMIT_SYSTEM=100000")
 	before := *c
 	before.tree = tree
 	if err := migrations.UpFrom(t.Context(), c.db, os.DirFS(filepath.Join(tree, "migrations"))); err != nil {

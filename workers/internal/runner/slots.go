@@ -53,26 +53,40 @@ func (p *freeSlots) take() queuedb.FreedSlots {
 }
 
 // dispatchFreed fills released slots with queued runs and publishes their job messages, until ctx
-// ends. If it cannot fill a slot, the sweeper does so later.
+// ends. It then fills the slots of the last attempts, so that other workers continue with these
+// runs at once.
 func (r *Runner) dispatchFreed(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
+			r.fill(ctx)
 			return
 		case <-r.freeSlots.wake:
+			r.fill(ctx)
 		}
-
-		failpoint.Here(failpoint.HandOverBefore)
-
-		// take also returns the slots that were freed during the previous dispatch.
-		next, err := r.queue.DispatchNext(ctx, r.freeSlots.take())
-		if err != nil {
-			r.log.Warn().Err(err).Msg("cannot dispatch queued runs; the sweeper will retry")
-		}
-
-		failpoint.Here(failpoint.HandOverAfter)
-		r.bus.PublishJobs(next...)
 	}
+}
+
+// fill fills the slots that have been released since its last call. It does not end with ctx,
+// because runs that are dispatched without a job message wait for the sweeper. If fill cannot fill
+// a slot, the sweeper does so later.
+func (r *Runner) fill(ctx context.Context) {
+	freed := r.freeSlots.take()
+	if len(freed) == 0 {
+		return
+	}
+
+	failpoint.Here(failpoint.HandOverBefore)
+
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fillTime)
+	defer cancel()
+	next, err := r.queue.DispatchNext(ctx, freed)
+	if err != nil {
+		r.log.Warn().Err(err).Msg("cannot dispatch queued runs; the sweeper will retry")
+	}
+
+	failpoint.Here(failpoint.HandOverAfter)
+	r.bus.PublishJobs(next...)
 }
 
 // announce announces the worker's slots until ctx ends. It then announces only the slots of the
