@@ -37,6 +37,7 @@ const (
 	checkpointTime = 10 * time.Second // time limit for saving one batch of checkpoints
 	noteTime       = 2 * time.Second  // time limit for recording or reading notes about attempts
 	announceTime   = 2 * time.Second  // time limit for announcing slots
+	fillTime       = 3 * time.Second  // time limit for dispatching runs to released slots
 	slowClaim      = 2 * time.Second  // duration of a claim after which the worker stops fetching jobs
 	claimTime      = 10 * time.Second // time for which a claim is repeated; the sweeper then publishes the job again
 )
