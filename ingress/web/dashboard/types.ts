@@ -1,7 +1,6 @@
 // The API's objects, with the fields of openapi.yaml that the dashboard uses.
 import type { Citation } from "../kit/markdown";
 import type { Attachment } from "./filetypes";
-
 export type { Attachment, Document } from "./filetypes";
 
 export type Role = "owner" | "admin" | "member";
