@@ -201,7 +201,8 @@ func (i *Ingress) httpDeps(
 		},
 		Draining: i.draining.Load, FileLinkTTL: cfg.FileLinkTTL, ChecksPerMinute: agent.ChecksPerMinute,
 		Proxies: i.proxies, MetricsToken: cfg.MetricsToken,
-		PublicURL: publicURL(cfg, deps.Listener), Owner: deps.Owner, Program: deps.Program, DefaultModel: cfg.DefaultModel, OpenAICompatible: cfg.OpenAIBaseURL != "",
+		PublicURL: publicURL(cfg, deps.Listener), Owner: deps.Owner, Program: deps.Program,
+		DefaultModel: cfg.DefaultModel, OpenAICompatible: cfg.OpenAIBaseURL != "",
 		StreamLimits: httpx.StreamLimits{
 			StreamsPerCredential: cfg.StreamsPerCredential, StreamsPerOrganization: times(streamsFactor, cfg.StreamsPerCredential),
 			ConnectionsPerAddress: cfg.ConnectionsPerAddress,
