@@ -56,7 +56,7 @@ func (t *tools) Measure(ctx context.Context, s *loadEnv) error {
 		return err
 	}
 	if calls := lookup.Calls(); calls != model.LookupCalls*c.answered[1] {
-		return fmt.Errorf("%d runs made an unexpected number of calls: %d", c.answered[1], calls)
+		return fmt.Errorf("%d runs made %d calls in total, want %d", c.answered[1], calls, model.LookupCalls*c.answered[1])
 	}
 	return s.inspect(ctx, p, "parley")
 }

@@ -82,7 +82,7 @@ func (f *inFlight) fill(t *testing.T, from, to int) {
 	f.awaitInProgress(t, to)
 }
 
-// enqueue starts a run and does not wait for it. Goroutines can call it.
+// enqueue starts a run and does not wait for it. Goroutines other than the test's can call enqueue.
 func (f *inFlight) enqueue(t *testing.T, n int) {
 	t.Helper()
 	got := f.owner.post(t.Context(), trigger{message: heldMessage(n), prefer: "respond-async"})

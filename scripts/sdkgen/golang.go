@@ -10,8 +10,8 @@ import (
 	"parley/scripts/internal/surface"
 )
 
-// golang generates those types of the Go SDK that the SDK's methods need. Operations have no types
-// of their own, because the Go methods have arguments.
+// golang generates the types of the Go SDK that the SDK's methods need. It generates no types for the
+// parameters of operations, because the Go methods take the parameters as separate arguments.
 func golang(doc object) ([]byte, error) {
 	all, err := definitions(doc)
 	if err != nil {

@@ -158,9 +158,9 @@ func (p *progressWriter) writeBatch(ctx context.Context, writes []*progressWrite
 	return out, nil
 }
 
-// writePart executes writes, at most one per run, and adds the results that are not zero. If
-// PostgreSQL rejects a write, writePart halves the list until it finds that write, so that all
-// other writes are executed.
+// writePart executes a list of writes, which must have at most one write per run, and adds the
+// results that are not zero to results. If PostgreSQL rejects a write, writePart halves the list
+// until it finds that write, so that all other writes are executed.
 func (p *progressWriter) writePart(ctx context.Context, part []*progressWrite, results map[*progressWrite]written, until time.Time) {
 	rows, err := p.writeRows(ctx, part)
 	switch locked := pg.IsLocked(err); {

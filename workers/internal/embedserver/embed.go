@@ -90,7 +90,9 @@ func failure(err error) *contract.EmbedFailure {
 	f := &contract.EmbedFailure{Code: apierr.Unavailable, Message: e.Error(), RetryAfter: e.RetryAfter}
 	switch e.Kind {
 	case llm.KindNotConfigured, llm.KindUnknownModel:
-		if e.Provider == nil { // a response means that the service does not know the configured model, which is no mistake of the caller
+		// If the service responded, Provider is set. The service then does not know the configured
+		// model, which is the operator's mistake and not the caller's.
+		if e.Provider == nil {
 			f.Code, f.Field = apierr.NotFound, "model"
 		}
 	case llm.KindInvalid, llm.KindContextLength, llm.KindTooLarge:

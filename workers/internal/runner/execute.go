@@ -195,8 +195,8 @@ func (r *Runner) note(ctx context.Context, a *attempt) {
 // repeats the write while the database is unreachable: without this write, the run could not start
 // again until its lease expires.
 func (r *Runner) requeue(ctx context.Context, a *attempt, wait time.Duration, cause *domain.RunError) {
-	// Even if the worker stops, the freed slot goes to another run, because the requeued run waits
-	// for a new slot.
+	// The requeued run does not keep its slot. The freed slot goes to another run, also if the worker
+	// stops.
 	r.persist(ctx, a, "requeueing run", func(ctx context.Context) error {
 		back, err := r.requeues.Do(ctx, executiondb.Requeue{Held: a.claim.Held(), Backoff: wait, Cause: cause})
 		switch {

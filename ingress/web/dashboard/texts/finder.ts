@@ -40,7 +40,7 @@ export enum Words {
   muteMicrophoneWhileFocus = "Mute the microphone while the focus is in the voice panel",
   shortcutsOfSingleKey = "Single-key shortcuts",
   keysAnd = "The / and ? keys.",
-  pageAgentDocument = "Name, run id or word of a run",
+  pageAgentDocument = "Name, run id, or words in a run",
   couldntLoadAllAgents = "Couldn’t load all names. Check the connection and try again.",
 }
 
