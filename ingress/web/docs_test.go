@@ -124,7 +124,7 @@ func TestGuidesOfPages(t *testing.T) {
 			}
 		}
 	}
-	links := regexp.MustCompile(`guide="([^"]*)"`)
+	links := regexp.MustCompile(`guide(?:=|: )"([^"]*)"`)
 	found := 0
 	for _, pattern := range []string{"dashboard/pages/*.tsx", "dashboard/pages/*/*.tsx"} {
 		files, err := filepath.Glob(pattern)

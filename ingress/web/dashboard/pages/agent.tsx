@@ -22,7 +22,12 @@ const EmbedTab = code((tabs) => tabs.EmbedTab);
 const UseTab = code((tabs) => tabs.UseTab);
 const SettingsTab = later(() => import("./agent/settingstab"), { within: true })((tab) => tab.SettingsTab);
 
-const tabs = [["", Words.playground], ["settings", Words.settings], ["embed", Words.embed], ["use", Words.useIt]] as const;
+const tabs = [
+  { path: "", words: Words.playground, guide: "tools" },
+  { path: "settings", words: Words.settings, guide: "tools" },
+  { path: "embed", words: Words.embed, guide: "widget" },
+  { path: "use", words: Words.useIt, guide: "clients" },
+];
 
 export function AgentPage({ id = "", tab = "" }: Record<string, string>) {
   const query = useQuery<Agent>("agent " + id, (signal) => get("/api/agents", { id }, signal));
@@ -51,15 +56,15 @@ function Shown({ loaded, tab }: { loaded: Agent; tab: string }) {
   const { agent } = editor;
 
   useKeptFocus();
-  const current = tabs.some(([path]) => path === tab) ? tab : "";
+  const { path: current, guide } = tabs.find(({ path }) => path === tab) ?? tabs[0]!;
   const session = useOpenSession(current === "");
   return (
     <div class={"agent-page" + (current === "" ? " plays" : "")}>
-      <PageHeader guide="tools" title={agent.name} above={<a href="/dashboard/agents">{Words.agents}</a>} actions={<span class="id"><code>{agent.id}</code><Copy text={agent.id} label={Words.copyAgentsId} /><Curl what={Words.readThisAgent} request={{ method: "GET", path: "/api/agents", params: { id: agent.id } }} /></span>}>
+      <PageHeader guide={guide} title={agent.name} above={<a href="/dashboard/agents">{Words.agents}</a>} actions={<span class="id"><code>{agent.id}</code><Copy text={agent.id} label={Words.copyAgentsId} /><Curl what={Words.readThisAgent} request={{ method: "GET", path: "/api/agents", params: { id: agent.id } }} /></span>}>
         {agent.description}
       </PageHeader>
       <nav class="tabs" aria-label={Words.agent}>
-        {tabs.map(([path, words]) => (
+        {tabs.map(({ path, words }) => (
           <a key={path} href={`/dashboard/agents/${agent.id}${path === "" ? session : "/" + path}`} aria-current={path === current ? "page" : undefined}>{words}</a>
         ))}
       </nav>

@@ -21,7 +21,11 @@ import { DisabledNote, NotificationsSection, useEndpoints } from "./org/notifica
 import { useSubjects } from "./org/subjects";
 import { UsageSection } from "./org/usage";
 
-const tabs = [["", Words.access], ["usage", Words.usage], ["notifications", Words.notifications]] as const;
+const tabs = [
+  { path: "", words: Words.access, guide: "dashboard#organization" },
+  { path: "usage", words: Words.usage, guide: "budgets" },
+  { path: "notifications", words: Words.notifications, guide: "notifications" },
+];
 
 export function OrgPage({ tab = "" }: Record<string, string>) {
   const session = useSession();
@@ -31,11 +35,11 @@ export function OrgPage({ tab = "" }: Record<string, string>) {
   const endpoints = useEndpoints(admin && tab === "notifications");
   if (!session) return null;
   const { organization } = session;
-  const open = tabs.filter(([path]) => admin || path !== "notifications");
-  const current = open.some(([path]) => path === tab) ? tab : "";
+  const open = tabs.filter(({ path }) => admin || path !== "notifications");
+  const { path: current, guide } = open.find(({ path }) => path === tab) ?? tabs[0]!;
   return (
     <>
-      <PageHeader guide="dashboard#organization" title={Words.organization} actions={
+      <PageHeader guide={guide} title={Words.organization} actions={
         <>
           {owner && <Button onClick={() => setNaming("rename")}>{Words.rename}</Button>}
           <Button onClick={() => setNaming("create")}>{Words.newOrganization}</Button>
@@ -45,7 +49,7 @@ export function OrgPage({ tab = "" }: Record<string, string>) {
       </PageHeader>
       {current !== "notifications" && <DisabledNote />}
       <nav class="tabs" aria-label={Words.organization}>
-        {open.map(([path, words]) => (
+        {open.map(({ path, words }) => (
           <a key={path} href={`/dashboard/org${path && "/" + path}`} aria-current={path === current ? "page" : undefined}>{words}</a>
         ))}
       </nav>

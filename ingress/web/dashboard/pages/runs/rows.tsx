@@ -94,10 +94,10 @@ function Row({ run, name, onCancelled }: { run: RunSummary; name: string; onCanc
       </th>
       <td class="run-trigger"><Trigger run={run} /></td>
       <td class="run-created"><Time at={run.createdAt} /></td>
-      <td class="end run-queue" data-label="Queue"><QueueTime run={run} /></td>
-      <td class="end run-took" data-label="Run time"><RunTime run={run} /></td>
-      <td class="end run-tokens" data-label="Tokens" title={texts.tokensInAndOut(count(run.usage.inputTokens), count(run.usage.outputTokens))}>{count(tokens)}</td>
-      <td class="end run-cost" data-label="Cost">{money(run.usage.costMicros)}</td>
+      <td class="end run-queue"><QueueTime run={run} /></td>
+      <td class="end run-took"><RunTime run={run} /></td>
+      <td class="end run-tokens" title={texts.tokensInAndOut(count(run.usage.inputTokens), count(run.usage.outputTokens))}>{count(tokens)}</td>
+      <td class="end run-cost">{money(run.usage.costMicros)}</td>
       <td class="tight run-cancel">
         {!ended(run) && (
           <Confirm look="remove" action={Words.cancel} label={texts.cancelThisRunOf(name)} question={texts.cancelThisRunOfQuestion(name)}
