@@ -254,7 +254,7 @@ func TestQueuedRunsStartWhenSlotsAreFree(t *testing.T) { //nolint:paralleltest /
 	if testing.Short() {
 		queued = inFlightShort / part
 	}
-	f := newInFlight(t, "ORG_BACKLOG_MAX="+strconv.Itoa(queued))
+	f := newInFlight(t, "BACKLOG_MAX="+strconv.Itoa(4*queued)) // an organization may queue a quarter
 	f.c.worker(t)
 	for n := 0; n < f.runs; n += queued / 2 { // runs also count as queued until a worker claims them
 		f.fill(t, n, n+queued/2)

