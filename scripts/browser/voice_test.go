@@ -244,6 +244,7 @@ func TestSpeak(t *testing.T) {
 	p.in("article", "…6 times 7…").sees("42")
 	turn.sees(question)
 	turn.sees("Interrupted")
+	p.in("main", "").seesNot("Jump to the newest message") // a chat opens at its end
 	p.inspect("spoken")
 }
 

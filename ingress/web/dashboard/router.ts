@@ -84,7 +84,8 @@ function restore(top: number): void {
   scrollTo(0, top);
 }
 
-const done = (): void => {
+/** Ends the restoration of the page's position. A page that scrolls by itself calls it. */
+export const stopRestoring = (): void => {
   wanted = 0;
 };
 
@@ -95,9 +96,9 @@ new ResizeObserver(() => {
   if (wanted === 0) return;
   scrollTo(0, wanted);
   clearTimeout(timer);
-  if (scrollY > wanted - 1) timer = setTimeout(done, 1000);
+  if (scrollY > wanted - 1) timer = setTimeout(stopRestoring, 1000);
 }).observe(document.documentElement);
-for (const type of ["wheel", "pointerdown", "keydown"]) addEventListener(type, done, { passive: true });
+for (const type of ["wheel", "pointerdown", "keydown"]) addEventListener(type, stopRestoring, { passive: true });
 
 addEventListener("scroll", () => {
   if (wanted > 0) return;

@@ -1,6 +1,7 @@
 // Scrolling in a chat. While the reader is at the end of the page, the page follows new text.
 // Otherwise the visible text stays in place.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { stopRestoring } from "../router";
 
 const near = 96; // maximum distance in CSS pixels from the end of the page at which the reader counts as being at the end
 
@@ -15,6 +16,7 @@ export function useScroll(of: object) {
   const sticks = useRef(true);
   const [away, setAway] = useState(false);
   useEffect(() => {
+    stopRestoring(); // a chat opens at its end
     sticks.current = true;
     let at = scrollY;
     const look = () => {
