@@ -194,10 +194,10 @@ func (s *slots) forget() {
 }
 
 // fill takes up to n free slots of a lane for new runs, and returns how many it took. In a full or
-// nearly full lane with waiting runs, an organization that has its share takes no freed slots, because they are
-// for the waiting runs. A part of the free slots is kept for organizations below their share. The
-// runs of these organizations need not wait for the next count, even if another organization fills
-// the other slots quickly.
+// nearly full lane with waiting runs, an organization that has its share takes no freed slots,
+// because they are for the waiting runs. A part of the free slots is kept for organizations below
+// their share. The runs of these organizations need not wait for the next count, even if another
+// organization fills the other slots quickly.
 func (s *slots) fill(lane Lane, n int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -345,7 +345,7 @@ func (s *slots) share(lane domain.Lane, n int, free func(*laneSlots) bool) map[L
 	return taken
 }
 
-// settle gives back the taken slots that no dispatched run uses. left is the number of these slots.
+// settle releases the taken slots that no dispatched run uses. left is the number of these slots.
 // If fewer runs of an organization were dispatched than slots were taken, settle no longer records
 // the organization as waiting.
 func (s *slots) settle(taken, dispatched map[Lane]int) (left int) {
