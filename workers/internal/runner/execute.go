@@ -186,7 +186,16 @@ func (r *Runner) note(ctx context.Context, a *attempt) {
 	// The timeline only informs people, so the write must not delay the run for long.
 	ctx, cancel := context.WithTimeout(ctx, noteTime)
 	defer cancel()
-	if err := r.parking.NoteAttempt(ctx, a.claim); err != nil {
+	var err error
+	for n := 1; ctx.Err() == nil; n++ {
+		var locked bool
+		if locked, err = r.notes.Do(ctx, a.claim); err != nil || !locked {
+			break
+		}
+		err = pg.ErrLocked
+		_ = lifecycle.Sleep(ctx, lockedBackoff(n))
+	}
+	if err != nil {
 		a.log.Warn().Err(err).Msg("cannot store the attempt in the run's timeline")
 	}
 }

@@ -89,8 +89,8 @@ func eventForVisitor(e domain.Event) domain.Event {
 	return e
 }
 
-// dataForVisitor returns the data of an event that a visitor may see. For an event of an unknown
-// type, it returns an empty object.
+// dataForVisitor returns the part of an event's data that a visitor may see. For an event of an
+// unknown type, it returns an empty object.
 func dataForVisitor(e domain.Event) ([]byte, error) {
 	var visible struct {
 		ToolCall       *domain.ToolCall       `json:"toolCall,omitempty"`
