@@ -44,7 +44,7 @@ const (
 	contractRule = "Your final answer is a single JSON value that matches the schema you were given: no other text, no Markdown."
 	envelopeRule = "Write the answer as {\"data\": <the JSON value>, \"citations\": " +
 		"[{\"path\": <JSON Pointer into data>, \"source\": <id>}]}. " +
-		"For each value that you took from a source with an id, of a tool or an attached file, cite that source. " +
+		"For each value that you took from a source with an id (a tool's result or an attached file), cite that source. " +
 		"The value must appear in that source exactly as you write it; any other citation is removed. Write no citations inside the values."
 	repairRule = "This answer does not match the schema. Write the whole answer again, with these problems corrected:\n"
 )
