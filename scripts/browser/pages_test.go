@@ -177,41 +177,75 @@ func furnish(t *testing.T, name func(plain string) string) furnished {
 // use in the test's output.
 func (f furnished) places() map[string]place {
 	return map[string]place{
-		"home":        {"/dashboard", "Home"},
-		"inbox":       {"/dashboard/inbox", "Inbox"},
-		"agents":      {"/dashboard/agents", "Agents"},
-		"agent":       {"/dashboard/agents/" + f.agent, "…"},
-		"session":     {"/dashboard/agents/" + f.agent + "?session=" + url.QueryEscape(f.answered.SessionID), "…"},
-		"settings":    {"/dashboard/agents/" + f.agent + "/settings", "…"},
-		"embed":       {"/dashboard/agents/" + f.agent + "/embed", "…"},
-		"use":         {"/dashboard/agents/" + f.agent + "/use", "…"},
-		"template":    {"/dashboard/templates/tpl_support", "…"},
-		"templates":   {"/dashboard/templates", "Templates"},
-		"knowledge":   {"/dashboard/knowledge", "Knowledge"},
-		"runs":        {"/dashboard/runs", "Runs"},
-		"run":         {"/dashboard/runs/" + f.answered.ID, "…"},
-		"waiting":     {"/dashboard/runs/" + f.waiting.ID, "…"},
-		"automations": {"/dashboard/automations", "Automations"},
-		"hook":        {"/dashboard/automations/" + f.hook, "…"},
-		"message":     {"/dashboard/automations/" + f.hook + "/settings", "…"},
-		"org":         {"/dashboard/org", "…"},
-		"usage":       {"/dashboard/org/usage", "…"},
+		"home":          {"/dashboard", "Home"},
+		"inbox":         {"/dashboard/inbox", "Inbox"},
+		"agents":        {"/dashboard/agents", "Agents"},
+		"agent":         {"/dashboard/agents/" + f.agent, "…"},
+		"session":       {"/dashboard/agents/" + f.agent + "?session=" + url.QueryEscape(f.answered.SessionID), "…"},
+		"settings":      {"/dashboard/agents/" + f.agent + "/settings", "…"},
+		"embed":         {"/dashboard/agents/" + f.agent + "/embed", "…"},
+		"use":           {"/dashboard/agents/" + f.agent + "/use", "…"},
+		"template":      {"/dashboard/templates/tpl_support", "…"},
+		"templates":     {"/dashboard/templates", "Templates"},
+		"knowledge":     {"/dashboard/knowledge", "Knowledge"},
+		"runs":          {"/dashboard/runs", "Runs"},
+		"run":           {"/dashboard/runs/" + f.answered.ID, "…"},
+		"waiting":       {"/dashboard/runs/" + f.waiting.ID, "…"},
+		"automations":   {"/dashboard/automations", "Automations"},
+		"hook":          {"/dashboard/automations/" + f.hook, "…"},
+		"message":       {"/dashboard/automations/" + f.hook + "/settings", "…"},
+		"org":           {"/dashboard/org", "…"},
+		"usage":         {"/dashboard/org/usage", "…"},
+		"new-hook":      {"/dashboard/automations/new", "New webhook"},
+		"hook-setup":    {"/dashboard/automations/" + f.hook + "/setup", "…"},
+		"notifications": {"/dashboard/org/notifications", "…"},
 	}
 }
 
-// TestPages inspects every page of the dashboard. Each of them links to its guide.
+// TestPages inspects every page of the dashboard. Each of them links to its guide, and has one
+// button API. The menu and the tabs lead only to pages that this test inspects.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	f := furnish(t, func(plain string) string { return plain })
+	inspected := map[string]bool{}
+	for _, at := range f.places() {
+		path, _, _ := strings.Cut(at.path, "?")
+		inspected[path] = true
+	}
 	for name, at := range f.places() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := open(t).signIn(f.account)
 			p.look(name, at)
-			if !p.has("link", "Read the guide") {
-				t.Error("the page has no link to its guide")
+			p.linksToGuide()
+			if n := p.apiButtons()[0]; n != 1 {
+				t.Errorf("the page has %d buttons that show its API requests, want 1", n)
+			}
+			var linked []string
+			p.js(&linked, `() => [...document.querySelectorAll("nav a")].map((a) => a.pathname)`)
+			for _, path := range linked {
+				if !inspected[path] {
+					t.Errorf("the page links to %s, which is not in places", path)
+				}
 			}
 		})
+	}
+}
+
+// linksToGuide fails the test unless the page has a link to a section of the documentation that
+// exists.
+func (p *page) linksToGuide() {
+	p.t.Helper()
+	p.is("link", "Read the guide")
+	var missing string
+	p.js(&missing, `async () => {
+		const { href, hash } = [...document.querySelectorAll("a")].find((a) => a.textContent === "Read the guide");
+		const response = await fetch(href);
+		const guide = await response.text();
+		return response.ok && (hash === "" || guide.includes(' id="' + hash.slice(1) + '"')) ? "" : href;
+	}`)
+	if missing != "" {
+		p.t.Errorf("the page links to the guide %s, which does not exist", missing)
 	}
 }
 
@@ -289,6 +323,7 @@ func TestHostileText(t *testing.T) {
 		"inbox":       "17" + strings.ReplaceAll(hostile, `"`, `\"`),
 		"waiting":     "17" + strings.ReplaceAll(hostile, `"`, `\"`),
 		"automations": "nightly" + hostile, "hook": "Issues" + hostile, "message": "Issue ⟦Lamp" + hostile + "⟧",
+		"new-hook": "Shop agent" + hostile, "hook-setup": "Issues" + hostile, "notifications": "Pager" + hostile,
 		"org": "Scheduler" + hostile, "usage": "nightly" + hostile, "templates": "Org " + hostile, "template": "Org " + hostile,
 	}
 	for name, at := range f.places() {
@@ -351,15 +386,12 @@ func hostileSource(t *testing.T, a *account) { //nolint:thelper // a subtest, no
 	p.unharmed()
 }
 
-// hostileDelivery checks the page of a hostile webhook delivery, and the organization's
-// administration pages.
+// hostileDelivery checks the page of a hostile webhook delivery.
 func hostileDelivery(t *testing.T, f furnished) { //nolint:thelper // a subtest, not a helper
 	p := open(t).signIn(f.account)
 	p.visit("/dashboard/automations/" + f.hook)
 	p.first("button", "…, delivery…").hit()
 	p.in("dialog", "Delivery").in("region", "the payload").sees(strings.ReplaceAll(hostile, `"`, `\"`))
-	p.visit("/dashboard/org/notifications")
-	p.sees("Pager" + hostile)
 	p.unharmed()
 }
 

@@ -1,10 +1,13 @@
 package browser
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	cdppage "github.com/chromedp/cdproto/page"
+
+	"parley/shared/testkit"
 )
 
 // TestReferenceSendsRequests sends the API reference's example requests with the browser's login
@@ -34,6 +37,29 @@ func TestReferenceSendsRequests(t *testing.T) {
 	p.visit("/dashboard/knowledge")
 	p.click("link", "Read the guide")
 	p.arrives("/docs/knowledge")
+}
+
+// TestWholeReference checks all operations and schemas of the API reference with axe-core. Other
+// tests check only the first ones.
+func TestWholeReference(t *testing.T) {
+	t.Parallel()
+	testkit.Long(t)
+	for _, size := range []screen{phone, desktop} {
+		for _, scheme := range []string{"light", "dark"} {
+			t.Run(fmt.Sprintf("%d-%s", size.width, scheme), func(t *testing.T) {
+				t.Parallel()
+				p := open(t)
+				p.resize(size)
+				p.scheme(scheme)
+				p.visit("/docs/api")
+				p.renderAll()
+				p.unfold()
+				p.settled()
+				p.fits("the whole reference")
+				p.axe("the whole reference", rulesFor(size, scheme))
+			})
+		}
+	}
 }
 
 // TestGuideExplainsVariables reads guides on a phone. They explain the variables of their code, and
