@@ -1,8 +1,6 @@
 package offline_test
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -18,12 +16,13 @@ func TestSuggestedMessagesOfTemplates(t *testing.T) {
 	for _, tpl := range templates.All() {
 		for _, message := range tpl.SuggestedMessages {
 			var specs []llm.ToolSpec
-			want := ""
-			for name, enabled := range map[string]bool{
-				"codeExecution": tpl.Tools.CodeExecution != nil, "knowledge": tpl.Tools.Knowledge != nil, "webSearch": tpl.Tools.WebSearch != nil,
-			} {
-				if enabled {
-					want, specs = name, append(specs, llm.ToolSpec{Name: name, Schema: []byte(`{"type":"object"}`)})
+			want := "" // the tool that the model calls; it searches the web only on request
+			for _, tool := range []struct {
+				name    string
+				enabled bool
+			}{{"webSearch", tpl.Tools.WebSearch != nil}, {"codeExecution", tpl.Tools.CodeExecution != nil}, {"knowledge", tpl.Tools.Knowledge != nil}} {
+				if tool.enabled {
+					want, specs = tool.name, append(specs, llm.ToolSpec{Name: tool.name, Schema: []byte(`{"type":"object"}`)})
 				}
 			}
 			res := ask(t, llm.Request{System: tpl.SystemPrompt, Tools: specs}, message)
@@ -41,27 +40,41 @@ func TestSuggestedMessagesOfTemplates(t *testing.T) {
 	}
 }
 
-// shopPassages returns the sections of the documents that are uploaded together with the demo
-// agent.
-func shopPassages(t *testing.T) (passages []domain.Citation) {
-	t.Helper()
-	files, err := filepath.Glob("../../../../deploy/standalone/internal/standalone/shop/*.md")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("documents of the demo agent: %v, %v", files, err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, section := range strings.Split(string(text), "\n## ") {
+// samplePassages returns the sections of the sample documents.
+func samplePassages() (passages []domain.Citation) {
+	for _, sample := range templates.Samples() {
+		for i, section := range strings.Split(string(sample.Content), "\n## ") {
 			if i > 0 {
 				section = "## " + section
 			}
-			passages = append(passages, passage(len(passages)+1, filepath.Base(file), 1, section))
+			passages = append(passages, passage(len(passages)+1, sample.Name, 1, section))
 		}
 	}
 	return passages
+}
+
+// TestTemplatesAnswerFromSamples asks each template with documents its suggested messages. The
+// answers come from the sample documents, and comparisons quote both reports.
+func TestTemplatesAnswerFromSamples(t *testing.T) {
+	t.Parallel()
+	known := knows(samplePassages()...)
+	for _, tpl := range templates.All() {
+		if tpl.Tools.Knowledge == nil {
+			continue
+		}
+		for _, message := range tpl.SuggestedMessages {
+			text := ask(t, llm.Request{System: tpl.SystemPrompt, Messages: []llm.Message{
+				{Role: llm.RoleUser, Text: message}, {Role: llm.RoleAssistant}, {Role: llm.RoleTool, Result: &known},
+			}}).Text
+			if strings.Contains(text, "do not say") || !strings.Contains(text, `"]`) {
+				t.Errorf("%s: %s: %s", tpl.ID, message, text)
+			}
+			both := strings.Contains(text, "**led-bulbs-in-a-test.md.pdf:**") && strings.Contains(text, "**led-bulbs-by-their-makers.md.pdf:**")
+			if both != strings.HasPrefix(message, "Compare") {
+				t.Errorf("%s: %s: names both reports: %v: %s", tpl.ID, message, both, text)
+			}
+		}
+	}
 }
 
 // TestDemoAgentAnswersWithoutTheWeb checks the demo agent in a new installation, which has no web
@@ -76,7 +89,7 @@ func TestDemoAgentAnswersWithoutTheWeb(t *testing.T) {
 		"What does express shipping cost?": "12.90",
 	}
 	messages := append(templates.DemoSuggestions(), "What does express shipping cost?")
-	known := knows(shopPassages(t)...)
+	known := knows(samplePassages()...)
 	for _, message := range messages {
 		first := ask(t, llm.Request{Tools: specs}, message).ToolCalls
 		want, fromDocuments := said[message]
