@@ -47,7 +47,7 @@ func samplePassages() (passages []domain.Citation) {
 			if i > 0 {
 				section = "## " + section
 			}
-			passages = append(passages, passage(len(passages)+1, sample.Name, 1, section))
+			passages = append(passages, passage(len(passages)+1, strings.TrimSuffix(sample.Name, ".md"), 0, section))
 		}
 	}
 	return passages
@@ -69,7 +69,7 @@ func TestTemplatesAnswerFromSamples(t *testing.T) {
 			if strings.Contains(text, "do not say") || !strings.Contains(text, `"]`) {
 				t.Errorf("%s: %s: %s", tpl.ID, message, text)
 			}
-			both := strings.Contains(text, "**led-bulbs-in-a-test.md.pdf:**") && strings.Contains(text, "**led-bulbs-by-their-makers.md.pdf:**")
+			both := strings.Contains(text, "**led-bulbs-in-a-test.pdf:**") && strings.Contains(text, "**led-bulbs-by-their-makers.pdf:**")
 			if both != strings.HasPrefix(message, "Compare") {
 				t.Errorf("%s: %s: names both reports: %v: %s", tpl.ID, message, both, text)
 			}
