@@ -32,7 +32,10 @@ const roomForSessions = 760;
 /** A chat with an agent or a template. The page's URL contains the session's id. */
 export function Chat({ target, suggested = [], voice, note }: {
   target: Target; suggested?: string[]; voice?: Voice;
-  /** Shown above the suggested questions while the session is empty. */
+  /**
+   * Shown while the session is empty, below the suggested questions, so that they do not move when
+   * it appears.
+   */
   note?: ComponentChildren;
 }) {
   const { id, begun, slot, choose } = useSessionId(target);
@@ -223,12 +226,12 @@ function Suggestions({ messages, note, onChoose }: { messages: string[]; note: C
     <div class="chat-suggestions">
       <h2 id={id}>{messages.length > 0 ? Words.askSomethingOrStart : Words.askSomething}</h2>
       <p class="quiet">{texts.yourMessagesFormSession(!inDemo() && Words.eachAnswerIsRun)}</p>
-      {note}
       {messages.length > 0 && (
         <ul aria-labelledby={id}>
           {messages.map((m) => <li key={m}><button type="button" onClick={() => onChoose(m)}>{m}</button></li>)}
         </ul>
       )}
+      {note}
     </div>
   );
 }

@@ -67,7 +67,7 @@ export function NewAgent({ template, onClose }: { template: string; onClose: () 
           <TextArea label={Words.systemPrompt} rows={6} value={systemPrompt} onChange={setPrompt} fault={faultOf(error, "systemPrompt")}
             placeholder={Words.youWriteShortReleaseNotes} hint={Words.agentsRoleHowItWorks} />
         )}
-        <TextArea label={Words.suggestedQuestions} rows={otherwise.length} value={questions} onChange={setQuestions} fault={questionFault(error)} placeholder={otherwise.join("\n")}
+        <TextArea label={Words.suggestedQuestions} rows={4} value={questions} onChange={setQuestions} fault={questionFault(error)} placeholder={otherwise.join("\n")}
           hint={from === empty ? Words.onePerLine : Words.onePerLineElseTemplates} />
         {samples.field}
         {error && elsewhere && <Problem error={error} />}
