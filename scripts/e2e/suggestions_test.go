@@ -110,8 +110,8 @@ type suggestedAnswer struct {
 	citations    int
 }
 
-// asksAll asks questions. Each answer must be complete, without a failed call of a tool. If cites is
-// true, it must also cite a document.
+// asksAll asks questions. Each answer must be complete, without a failed call of a tool. If cites
+// is true, it must also cite a document.
 func (a asker) asksAll(t *testing.T, target, name string, questions []string, cites bool) {
 	t.Helper()
 	if len(questions) < 2 {

@@ -18,8 +18,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// up starts `parley up` with the data directory dir and more environment variables, and returns when
-// the banner is complete.
+// up starts `parley up` with the data directory dir and more environment variables, and returns
+// when the banner is complete.
 func up(t *testing.T, dir string, port int, environment ...string) *testkit.Process {
 	t.Helper()
 	return testkit.StartProcess(t, testkit.Command{

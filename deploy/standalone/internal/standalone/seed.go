@@ -185,8 +185,8 @@ func (s seeder) ensureAgent(ctx context.Context, _ string, creds *credentials) e
 	return err
 }
 
-// documents adds the sample documents. The service processes them in the background. If it is called
-// again, it creates no duplicates.
+// documents adds the sample documents. The service processes them in the background. If it is
+// called again, it creates no duplicates.
 func (s seeder) documents(ctx context.Context, key header) error {
 	err := s.call(ctx, http.MethodPost, "/api/knowledge/samples", key, nil, nil)
 	if why, is := errors.AsType[*refusal](err); is && why.status == http.StatusTooManyRequests {

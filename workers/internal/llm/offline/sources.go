@@ -26,7 +26,7 @@ var comparing = regexp.MustCompile(`(?i)^(?:please\s+)?compare\b`)
 
 // fromSources answers with the sentences of the sources that contain the most words of the
 // question. It quotes each sentence in its original language, followed by the source's marker. If
-// the message asks for a comparison, it quotes one sentence of each source, with the source's title.
+// the message asks for a comparison, it quotes one sentence of each source, with its title.
 func fromSources(results []llm.ToolResult, q question) string {
 	var found []statement
 	for _, r := range results {
@@ -114,8 +114,10 @@ func state(s domain.Citation, q question) statement {
 	if text == "" { // a source without text is only named
 		return statement{text: excerpt(cmp.Or(withoutMarkers(s.Title), "Untitled"), quotedText), score: -1}
 	}
-	title := strings.ReplaceAll(excerpt(withoutMarkers(s.Title), quotedText), "*", "")
-	return statement{text: excerpt(text, quotedText), markers: " " + mark(s.ID, exact(sentence)), score: q.weigh(sentence, score), title: title}
+	return statement{
+		text: excerpt(text, quotedText), markers: " " + mark(s.ID, exact(sentence)), score: q.weigh(sentence, score),
+		title: strings.ReplaceAll(excerpt(withoutMarkers(s.Title), quotedText), "*", ""),
+	}
 }
 
 // unfenced replaces the signs that would begin code in an answer.
