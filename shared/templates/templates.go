@@ -47,8 +47,8 @@ Never ask for a password or a full card number, and if a customer sends one, adv
 		SuggestedMessages: []string{
 			"How long is the guarantee?",
 			"What does express shipping cost?",
-			"Who pays for returns?",
-			"How are refunds paid?",
+			"Are returns free?",
+			"How long does a refund take?",
 		},
 	}
 }
