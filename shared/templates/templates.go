@@ -48,7 +48,7 @@ Never ask for a password or a full card number, and if a customer sends one, adv
 			"How long is the guarantee?",
 			"What does express shipping cost?",
 			"Are returns free?",
-			"How long does a refund take?",
+			"Are gift vouchers refunded?",
 		},
 	}
 }

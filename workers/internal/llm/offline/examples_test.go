@@ -60,7 +60,7 @@ var sampleAnswers = map[string]string{
 	"How long is the guarantee?":                                    "guarantee of 3 years",
 	"What does express shipping cost?":                              "12.90",
 	"Are returns free?":                                             "Returns are free within the country.",
-	"How long does a refund take?":                                  "takes up to 5 more days there",
+	"Are gift vouchers refunded?":                                   "Gift vouchers are refunded as vouchers.",
 	"Compare what the documents say about how long LED bulbs last.": "LED bulbs last 25,000 hours",
 	"Compare how much energy LED bulbs save.":                       "LED bulbs saved 86 %",
 	"Do LED bulbs flicker on a dimmer?":                             "On an old dimmer, 7 of the 20 LED bulbs flickered.",
