@@ -32,14 +32,15 @@ account=$(call POST /api/auth/signup 'Accept: application/json' '{"email":"'"$em
 token=$(printf %s "$account" | field token)
 organization=$(printf %s "$account" | sed -n 's/.*"id": *"\(org_[^"]*\)".*/\1/p')
 key=$(call POST /api/keys "Authorization: Bearer $token" '{"name":"first key","scope":"organization"}' | field key)
-for document in standalone/internal/standalone/shop/*.md; do
-	curl -fsS -o /dev/null "$base/api/knowledge" -H "x-api-key: $key" -F "file=@$document;type=text/markdown"
-done
+curl -fsS -o /dev/null -X POST "$base/api/knowledge/samples" -H "x-api-key: $key"
 call POST /api/agents "x-api-key: $key" '{"name":"Echo agent","description":"Repeats each message: for tests and benchmarks.","systemPrompt":"Repeat the message.",
-	"model":"offline/echo","allowedCallers":["user","system"]}' >/dev/null
+	"model":"offline/echo","allowedCallers":["user","system"],
+	"suggestions":["Hello! Who is there?","Repeat this sentence word for word."]}' >/dev/null
 agent=$(call POST /api/agents "x-api-key: $key" '{"name":"Demo agent","description":"Answers chats and automations; change it or create another one.",
 	"systemPrompt":"You are a helpful agent. Answer briefly and cite your sources.","allowedCallers":["user","system"],
-	"tools":{"webSearch":{"enabled":true},"codeExecution":{"enabled":true},"knowledge":{"enabled":true},"voice":{"enabled":true}}}' |
+	"tools":{"webSearch":{"enabled":true},"codeExecution":{"enabled":true},"knowledge":{"enabled":true},"voice":{"enabled":true}},
+	"suggestions":["How long is the guarantee on a lamp?","What bulb do table lamps take?","How do I clean a glass shade?",
+	"Compute the squares of 1 to 10 and plot them."]}' |
 	sed -n 's/.*"id": *"\(ag_[^"]*\)".*/\1/p')
 cat >"$file.new" <<END
 {

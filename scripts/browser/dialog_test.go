@@ -49,7 +49,7 @@ func TestDialogFootStays(t *testing.T) {
 		p.resize(s)
 		p.click("button", "New agent")
 		dialog := p.in("dialog", "New agent")
-		dialog.is("radio", "Web researcher")
+		dialog.is("radio", "Researcher")
 		p.settled()
 		p.shot("tall-dialog", s, "light")
 		var room float64

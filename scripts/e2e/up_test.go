@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,12 +18,13 @@ import (
 	"parley/shared/testkit"
 )
 
-// up starts `parley up` with the data directory dir, and returns when the banner is complete.
-func up(t *testing.T, dir string, port int) *testkit.Process {
+// up starts `parley up` with the data directory dir and more environment variables, and returns
+// when the banner is complete.
+func up(t *testing.T, dir string, port int, environment ...string) *testkit.Process {
 	t.Helper()
 	return testkit.StartProcess(t, testkit.Command{
 		Name: "parley", Path: testkit.BuildBinary(t, "deploy/standalone/cmd/parley"), Args: []string{"up"},
-		Env: quickstart.Environment(dir, port), ReadyLine: quickstart.BannerEnd,
+		Env: append(quickstart.Environment(dir, port), environment...), ReadyLine: quickstart.BannerEnd,
 	})
 }
 
@@ -40,7 +40,6 @@ func TestParleyUpStartsStopsAndStartsAgain(t *testing.T) {
 	first := readCredentials(t, dir)
 	pastesWork(t, parley.Output())
 	keyWorks(t, first)
-	suggestionsWork(t, first)
 	endInOrder(t, parley, dir)
 
 	cluster := filepath.Join(dir, "postgres", "data", "PG_VERSION")
@@ -152,70 +151,6 @@ func keyWorks(t *testing.T, creds quickstart.Credentials) {
 	if r := owner.post(t.Context(), trigger{message: "What is 12 * 34?"}).want(t, http.StatusOK).run(t); r.Status != "completed" {
 		t.Fatalf("the demo agent's run did not complete: %+v", r)
 	}
-}
-
-// suggestionsWork sends the questions that the demo agent suggests, and those of the templates whose
-// only tool is knowledge. No tool call may fail, and the templates must cite the documents that come
-// with the service.
-func suggestionsWork(t *testing.T, creds quickstart.Credentials) {
-	t.Helper()
-	owner := account{url: creds.BaseURL, key: creds.APIKey, agent: creds.AgentID}
-	lookEach(t, 200*time.Millisecond, time.Minute, "the documents are processed", func() bool {
-		var list struct{ Data []kept }
-		owner.get(t.Context(), "/api/knowledge").want(t, http.StatusOK).into(t, &list)
-		return len(list.Data) > 0 && !slices.ContainsFunc(list.Data, func(d kept) bool { return d.Status != "ready" })
-	})
-
-	var demo struct{ Suggestions []string }
-	owner.get(t.Context(), "/api/agents?id="+creds.AgentID).want(t, http.StatusOK).into(t, &demo)
-	for _, question := range demo.Suggestions {
-		owner.suggested(t, "id="+creds.AgentID, question)
-	}
-
-	var templates struct {
-		Data []struct {
-			ID                string
-			Tools             map[string]any
-			SuggestedMessages []string
-		}
-	}
-	owner.get(t.Context(), "/api/agents/templates").want(t, http.StatusOK).into(t, &templates)
-	asked := 0
-	for _, template := range templates.Data {
-		if len(template.Tools) != 1 || template.Tools["knowledge"] == nil {
-			continue
-		}
-		for _, question := range template.SuggestedMessages {
-			if asked++; owner.suggested(t, "template="+template.ID, question) == 0 {
-				t.Errorf("%s: the answer to %q cites nothing", template.ID, question)
-			}
-		}
-	}
-	if asked == 0 || len(demo.Suggestions) == 0 {
-		t.Errorf("%d suggestions of the demo agent, %d of templates with documents", len(demo.Suggestions), asked)
-	}
-}
-
-// suggested asks a suggested question in a new session, and returns the number of citations in the
-// answer.
-func (a account) suggested(t *testing.T, target, question string) (citations int) {
-	t.Helper()
-	var run struct {
-		Status    string
-		Citations []struct{}
-		ToolCalls []struct{ Name, Status string }
-	}
-	body := map[string]any{"sessionId": question, "message": question}
-	a.send(t, http.MethodPost, a.url+"/api/agents?action=chat&"+target, body).want(t, http.StatusOK).into(t, &run)
-	for _, call := range run.ToolCalls {
-		if call.Status != "completed" {
-			t.Errorf("%s: %q: the call of %s is %s", target, question, call.Name, call.Status)
-		}
-	}
-	if run.Status != "completed" {
-		t.Errorf("%s: %q: the run is %s", target, question, run.Status)
-	}
-	return len(run.Citations)
 }
 
 // pastesWork runs the banner's commands in a shell. Each must succeed.

@@ -287,7 +287,7 @@ type DocumentList struct {
 	NextCursor *string `json:"nextCursor"`
 }
 
-// The documents of a form with several files, in the form's order.
+// The documents of a form with several files, in the form's order, or the sample documents.
 type DocumentBatch struct {
 	Data []Document `json:"data"`
 }

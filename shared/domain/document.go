@@ -39,6 +39,14 @@ type Document struct {
 	UpdatedAt Time `json:"updatedAt"`
 }
 
+// Sample is a sample document, with which new users try agents that search documents. Organizations
+// add copies of the samples to their documents.
+type Sample struct {
+	Name     string
+	MIMEType string
+	Content  []byte
+}
+
 // DocumentError is the reason why the processing of a document failed, in words for the user.
 type DocumentError struct {
 	Code    string `json:"code"`

@@ -6,14 +6,14 @@ type StepName string
 // The first steps, in the order in which they are shown.
 const (
 	StepChat     StepName = "chat"     // the person has chatted with an agent
-	StepDocument StepName = "document" // the organization has a document that is not an example
-	StepKey      StepName = "key"      // there is a valid API key that has not uploaded an example
+	StepDocument StepName = "document" // the organization has a document that is not a sample
+	StepKey      StepName = "key"      // there is a valid API key that has not added samples
 	StepSchedule StepName = "schedule" // a scheduler or webhook has started a run
 	StepEmbed    StepName = "embed"    // a widget is enabled for a website
 )
 
-// MetadataExample is the name of the metadata of documents that come with a new service. These
-// documents, and the key with which they were uploaded, do not count as first steps.
+// MetadataExample is the name of the metadata of sample documents. These documents, and keys with
+// which they were added, do not count as first steps.
 const MetadataExample = "example"
 
 // Step is one of the first steps with the service, and whether it is done.

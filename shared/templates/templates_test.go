@@ -1,6 +1,7 @@
 package templates
 
 import (
+	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -35,6 +36,26 @@ func TestAllIsTheCallersOwn(t *testing.T) {
 	t.Parallel()
 	All()[0].SuggestedMessages[0] = "changed"
 	if All()[0].SuggestedMessages[0] == "changed" {
+		t.Error("a change to the list shows in the next one")
+	}
+}
+
+func TestSamplesAreComplete(t *testing.T) {
+	t.Parallel()
+	all := Samples()
+	if len(all) != 5 {
+		t.Errorf("%d samples, want 5", len(all))
+	}
+	for i, sample := range all {
+		if sample.MIMEType == "" || !strings.HasPrefix(string(sample.Content), "# ") || len(sample.Content) > 2048 {
+			t.Errorf("%s: %d bytes of type %q", sample.Name, len(sample.Content), sample.MIMEType)
+		}
+		if i > 0 && sample.Name <= all[i-1].Name {
+			t.Errorf("%s follows %s", sample.Name, all[i-1].Name)
+		}
+	}
+	all[0].Content[0] = 'x'
+	if Samples()[0].Content[0] == 'x' {
 		t.Error("a change to the list shows in the next one")
 	}
 }

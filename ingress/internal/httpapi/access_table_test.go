@@ -199,6 +199,8 @@ var accessTable = []accessRow{
 	{"PUT", "/api/knowledge", "id=$doc", `{"metadata":{"team":"$word"}}`, forCaller, "admin", 200, false},
 	{"PUT", "/api/knowledge", "id=$doc", `{"content":"$word $fresh"}`, forCaller, "admin", 202, false},
 	{"DELETE", "/api/knowledge", "id=$doc", "", forCaller, "admin", 200, false},
+	{"GET", "/api/knowledge/samples", "", "", forCaller, "member", 200, false},
+	{"POST", "/api/knowledge/samples", "", "", forCaller, "admin", 202, false},
 	{"GET", "/api/hooks", "", "", forCaller, "admin", 200, false},
 	{"GET", "/api/hooks", "id=$hook", "", forCaller, "admin", 200, false},
 	{"POST", "/api/hooks", "", hookRowBody, forCaller, "admin", 201, false},

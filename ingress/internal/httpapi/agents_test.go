@@ -389,7 +389,7 @@ func TestAgentsFromTemplates(t *testing.T) {
 	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	a := w.do("POST", "/api/agents", `{"templateId":"tpl_researcher"}`, ada.auth).want(t, "as it is", 201, "")
-	if a.text(t, "name") != "Web researcher" || a.json(t, "tools.webSearch.enabled") != true || a.text(t, "systemPrompt") == "" {
+	if a.text(t, "name") != "Researcher" || a.json(t, "tools.webSearch.enabled") != true || a.text(t, "systemPrompt") == "" {
 		t.Errorf("agent %s", a.body)
 	}
 	a = w.do("POST", "/api/agents", `{"templateId":"tpl_researcher","name":"Mine","tools":{"webSearch":{},"codeExecution":{"enabled":true}},"allowedCallers":["system"]}`, ada.auth).want(t, "changed", 201, "")

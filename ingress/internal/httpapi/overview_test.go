@@ -80,8 +80,9 @@ func TestFirstStepsAreTickedOff(t *testing.T) {
 	}
 	steps("(chat) (document) (key) (schedule) (embed)")
 	seeding, seedID := a.newKey(h, p, domain.KeyScopeUser)
-	a.ok("POST", "/api/knowledge", `{"name":"shop.md","content":"An example.","metadata":{"example":"true"}}`, seeding, h.header)
-	steps("(chat) (document) (key) (schedule) (embed)") // they come with the service
+	a.ok("POST", "/api/knowledge/samples", "", seeding, h.header)
+	a.ok("POST", "/api/knowledge/samples", "", p.auth, h.header)
+	steps("(chat) (document) (key) (schedule) (embed)") // sample documents do not count
 	rotated := a.ok("POST", "/api/keys?action=rotate&id="+seedID, "", p.auth, h.header).text(t, "id")
 	steps("(chat) (document) (key) (schedule) (embed)")
 	agentID := a.newAgent(h)

@@ -101,6 +101,14 @@ export interface Template {
   suggestedMessages: string[];
 }
 
+/** A sample document, and the organization's document with the same content. */
+export interface Sample {
+  name: string;
+  bytes: number;
+  documentId: string | null;
+  status: "queued" | "processing" | "ready" | "failed" | null;
+}
+
 export type RunStatus = "queued" | "running" | "requires_action" | "completed" | "failed" | "cancelled" | "timed_out";
 
 export type { Citation };

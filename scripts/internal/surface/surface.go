@@ -24,6 +24,7 @@ const (
 	monitor  = "for monitoring, not for programs that use agents"
 	document = "a document for readers"
 	choosing = "for forms in which people choose a model"
+	sampling = "people add the sample documents in the dashboard"
 	link     = "people open the link in a browser, without a credential"
 )
 
@@ -77,6 +78,8 @@ var Operations = []Operation{
 	{ID: "postKnowledge", Action: "retry", SDK: []string{"knowledge.retry"}},
 	{ID: "putKnowledge", SDK: []string{"knowledge.update"}},
 	{ID: "deleteKnowledge", SDK: []string{"knowledge.delete"}},
+	{ID: "getSamples", None: sampling},
+	{ID: "postSamples", None: sampling},
 	{ID: "getNotifications", SDK: []string{"notifications.get", "notifications.list"}},
 	{ID: "postNotifications", SDK: []string{"notifications.create"}},
 	{ID: "postNotifications", Action: "rotate", SDK: []string{"notifications.rotateSecret"}},

@@ -356,9 +356,25 @@ export interface DocumentList {
   nextCursor: string | null;
 }
 
-/** The documents of a form with several files, in the form's order. */
+/** The documents of a form with several files, in the form's order, or the sample documents. */
 export interface DocumentBatch {
   data: Array<Document>;
+}
+
+/** The sample documents. */
+export interface SampleList {
+  data: Array<Sample>;
+}
+
+/** A sample document, and the organization's document with the same content. */
+export interface Sample {
+  name: string;
+  /** The size of the sample. */
+  bytes: number;
+  /** The organization's document; null if it has none with this content. */
+  documentId: DocumentId | null;
+  /** The status of the organization's document. */
+  status: DocumentStatus | null;
 }
 
 /**
@@ -4833,6 +4849,30 @@ export interface DeleteKnowledgeHeaders {
 
 /** The response to `DELETE /api/knowledge`: Delete a document. */
 export type DeleteKnowledgeAnswer = Deleted;
+
+/** The headers of `GET /api/knowledge/samples`: List the sample documents. */
+export interface GetSamplesHeaders {
+  /**
+   * The organization to act in. Required with a user's key, optional with a login session; an
+   * organization's key may only name its own organization.
+   */
+  "x-organization-id"?: OrganizationId;
+}
+
+/** The response to `GET /api/knowledge/samples`: List the sample documents. */
+export type GetSamplesAnswer = SampleList;
+
+/** The headers of `POST /api/knowledge/samples`: Add the sample documents. */
+export interface PostSamplesHeaders {
+  /**
+   * The organization to act in. Required with a user's key, optional with a login session; an
+   * organization's key may only name its own organization.
+   */
+  "x-organization-id"?: OrganizationId;
+}
+
+/** The response to `POST /api/knowledge/samples`: Add the sample documents. */
+export type PostSamplesAnswer = DocumentBatch;
 
 /** The query parameters of `GET /api/notifications`: List notification endpoints, or get one. */
 export interface GetNotificationsQuery {

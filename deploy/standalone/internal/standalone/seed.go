@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 	"time"
 
 	"parley/shared/apierr"
-	"parley/shared/domain"
 	"parley/shared/secrets"
 	"parley/shared/store"
 	"parley/shared/store/accountdb"
@@ -187,37 +185,14 @@ func (s seeder) ensureAgent(ctx context.Context, _ string, creds *credentials) e
 	return err
 }
 
-// shop contains the documents of a fictitious shop, which the demo agent searches.
-//
-//go:embed shop/*.md
-var shop embed.FS
-
-// documents uploads the documents of the shop. The service processes them in the background. If it
-// is called again, it creates no duplicates.
+// documents adds the sample documents. The service processes them in the background. If it is
+// called again, it creates no duplicates.
 func (s seeder) documents(ctx context.Context, key header) error {
-	files, err := shop.ReadDir("shop")
-	if err != nil {
-		return fmt.Errorf("reading documents: %w", err)
+	err := s.call(ctx, http.MethodPost, "/api/knowledge/samples", key, nil, nil)
+	if why, is := errors.AsType[*refusal](err); is && why.status == http.StatusTooManyRequests {
+		return nil // the settings do not allow documents
 	}
-
-	for _, file := range files {
-		content, err := shop.ReadFile("shop/" + file.Name())
-		if err != nil {
-			return fmt.Errorf("reading documents: %w", err)
-		}
-		document := map[string]any{
-			"name": file.Name(), "content": string(content), "mimeType": "text/markdown",
-			"metadata": map[string]string{domain.MetadataExample: "true"},
-		}
-		err = s.call(ctx, http.MethodPost, "/api/knowledge", key, document, nil)
-		if why, is := errors.AsType[*refusal](err); is && why.status == http.StatusTooManyRequests {
-			return nil // the settings do not allow documents
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
 // agents creates the demo agent and an agent that repeats its input, and runs the demo agent once.
@@ -234,6 +209,7 @@ func (s seeder) agents(ctx context.Context, key header) (string, error) {
 	echo := map[string]any{
 		"name": "Echo agent", "description": "Repeats each message: for tests and benchmarks.",
 		"systemPrompt": "Repeat the message.", "model": "offline/echo", "allowedCallers": both,
+		"suggestions": templates.EchoSuggestions(),
 	}
 
 	var made struct {

@@ -126,7 +126,7 @@ type Migrate struct {
 
 // Help returns the description for the manual page of the command.
 func (*Migrate) Help() string {
-	return `Applies missing migrations, each in a transaction, and stores this release's templates. Repeating the command changes nothing; if two run simultaneously, the second waits for the first. The previous release may keep running meanwhile.
+	return `Applies missing migrations, each in a transaction, and stores this release's templates and the sample documents of the demo. Repeating the command changes nothing; if two run simultaneously, the second waits for the first. The previous release may keep running meanwhile.
 
 parley up also migrates when it starts.`
 }
@@ -136,7 +136,7 @@ func (*Migrate) Examples() string {
 	return `DATABASE_URL=postgres://owner@db/parley parley migrate`
 }
 
-// Run migrates the schema and stores this release's templates.
+// Run migrates the schema, and stores this release's templates and sample documents.
 func (m *Migrate) Run(ctx context.Context, con *console.Console) error {
 	progress := con.Progress(m.JSON, "migrating")
 	err := migrateDatabase(ctx, m.DatabaseURL)

@@ -15,6 +15,7 @@ import (
 	"parley/shared/bus/embedded"
 	"parley/shared/config"
 	"parley/shared/connect"
+	"parley/shared/domain"
 	"parley/shared/lifecycle"
 	"parley/shared/store"
 	"parley/shared/telemetry/tracing"
@@ -87,8 +88,9 @@ func connectBus(url, dir string, log zerolog.Logger, group *lifecycle.Group) (*b
 	return bus.New(nc, log)
 }
 
-// migrateDatabase migrates the schema and stores the templates. The login in dsn must be the owner,
-// because the service's login may not change the schema or the templates.
+// migrateDatabase migrates the schema, and stores the templates and the sample documents of the
+// demo. The login in dsn must be the owner, because the service's login may not change the schema
+// or the templates.
 func migrateDatabase(ctx context.Context, dsn string) error {
 	st, err := store.OpenOwner(dsn, 2)
 	if err != nil {
@@ -100,6 +102,11 @@ func migrateDatabase(ctx context.Context, dsn string) error {
 	}
 	if err := st.Agents.SyncTemplates(ctx, templates.All()); err != nil {
 		return fmt.Errorf("storing templates: %w", err)
+	}
+
+	// Visitors of the demo ask the templates about these documents.
+	if err := st.Knowledge.SyncSamples(ctx, domain.DemoOrganization, domain.SystemPrincipal, templates.Samples()); err != nil {
+		return fmt.Errorf("storing sample documents: %w", err)
 	}
 	return nil
 }

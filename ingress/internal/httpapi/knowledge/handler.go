@@ -79,6 +79,8 @@ func (h *Handler) Routes() []httpx.Route {
 			Find:   document,
 			Handle: httpx.Handle(h.putDocument),
 		},
+		{Method: "GET", Path: "/api/knowledge/samples", Need: auth.NeedUser, Role: member, Handle: httpx.Handle(h.listSamples)},
+		{Method: "POST", Path: "/api/knowledge/samples", Need: auth.NeedUser, Role: admin, NoBody: true, Handle: httpx.Handle(h.addSamples)},
 		{Method: "DELETE", Path: "/api/knowledge", Need: auth.NeedUser, Role: admin, Find: document, Handle: httpx.Handle(h.deleteDocument)},
 	}
 }

@@ -55,14 +55,21 @@ func (h *Handler) addDocuments(c *gin.Context) error {
 		return httpx.JSON(c, http.StatusAccepted, shownDocument(queued[0].Document))
 	}
 
+	return httpx.JSON(c, http.StatusAccepted, batch[domain.Document]{shownDocuments(queued)})
+}
+
+// batch is a response with several objects that is not a page of a list.
+type batch[T any] struct {
+	Data []T `json:"data"`
+}
+
+// shownDocuments returns documents in the form of responses.
+func shownDocuments(queued []knowledgedb.QueuedDocument) []domain.Document {
 	shown := make([]domain.Document, len(queued))
 	for i, q := range queued {
 		shown[i] = shownDocument(q.Document)
 	}
-
-	return httpx.JSON(c, http.StatusAccepted, struct {
-		Data []domain.Document `json:"data"`
-	}{shown})
+	return shown
 }
 
 // readDocuments reads the documents of a request and stores their contents. The caller must call

@@ -30,7 +30,14 @@ import { TurnView } from "./turnview";
 const roomForSessions = 760;
 
 /** A chat with an agent or a template. The page's URL contains the session's id. */
-export function Chat({ target, suggested = [], voice }: { target: Target; suggested?: string[]; voice?: Voice }) {
+export function Chat({ target, suggested = [], voice, note }: {
+  target: Target; suggested?: string[]; voice?: Voice;
+  /**
+   * Shown while the session is empty, below the suggested questions, so that they do not move when
+   * it appears.
+   */
+  note?: ComponentChildren;
+}) {
   const { id, begun, slot, choose } = useSessionId(target);
   const session = useSession(target, id, begun);
   const root = useRef<HTMLDivElement>(null);
@@ -47,7 +54,7 @@ export function Chat({ target, suggested = [], voice }: { target: Target; sugges
       {demo
         ? session.turns.length > 0 && <div class="row"><Button icon="plus" onClick={again}>{Words.newSession}</Button></div>
         : <Sessions target={target} open={id} begun={begun} wide={wide} session={session} onChoose={choose} onNew={again} />}
-      <Said session={session} slot={slot} suggested={suggested} voice={voice} onBegin={() => choose(id)} />
+      <Said session={session} slot={slot} suggested={suggested} voice={voice} note={note} onBegin={() => choose(id)} />
     </div>
   );
 }
@@ -94,7 +101,9 @@ function useSession(target: Target, id: string, begun: boolean): ChatSession {
   return session;
 }
 
-function Said({ session, slot, suggested, voice, onBegin }: { session: ChatSession; slot: string; suggested: string[]; voice: Voice | undefined; onBegin: () => void }) {
+function Said({ session, slot, suggested, voice, note, onBegin }: {
+  session: ChatSession; slot: string; suggested: string[]; voice: Voice | undefined; note: ComponentChildren; onBegin: () => void;
+}) {
   const scroll = useScroll(session);
   const [all, setAll] = useState(false);
   const branch = newestBranch(session.turns);
@@ -145,7 +154,7 @@ function Said({ session, slot, suggested, voice, onBegin }: { session: ChatSessi
         {turns.map((turn) => <TurnView key={turn.name} turn={turn} session={session} onAsk={send} last={turn === last} />)}
       </div>
       <Told session={session} />
-      {turns.length === 0 && !speaking && !session.loading && !session.error && <Suggestions messages={suggested} onChoose={send} />}
+      {turns.length === 0 && !speaking && !session.loading && !session.error && <Suggestions messages={suggested} note={note} onChoose={send} />}
       <div class="composer" ref={scroll.foot}>
         {toEnd && <div class="composer-above">{toEnd}</div>}
         {speaking
@@ -211,7 +220,7 @@ export function spokenWords(turn: Turn): string {
   return turn.message === "" ? "" : texts.youSaidMessage(turn.message);
 }
 
-function Suggestions({ messages, onChoose }: { messages: string[]; onChoose: (message: string) => void }): ComponentChildren {
+function Suggestions({ messages, note, onChoose }: { messages: string[]; note: ComponentChildren; onChoose: (message: string) => void }): ComponentChildren {
   const id = useId();
   return (
     <div class="chat-suggestions">
@@ -222,6 +231,7 @@ function Suggestions({ messages, onChoose }: { messages: string[]; onChoose: (me
           {messages.map((m) => <li key={m}><button type="button" onClick={() => onChoose(m)}>{m}</button></li>)}
         </ul>
       )}
+      {note}
     </div>
   );
 }

@@ -1,9 +1,11 @@
 // The page of an agent: playground, settings, embedding, and code examples.
 import { useRef } from "preact/hooks";
 import { get } from "../api";
+import { firstQuestions } from "../firstquestions";
 import { later } from "../later";
 import { useQuery } from "../query";
 import { usePlace } from "../router";
+import { SamplesNote, searchesDocuments } from "../samples";
 import * as texts from "../texts/agent";
 import { Words } from "../texts/agent";
 import type { Agent } from "../types";
@@ -101,7 +103,8 @@ function Playground({ editor }: { editor: Editor }) {
   return (
     <>
       {pending && <p class="note warn">{texts.unsavedChangesDontApply(`/dashboard/agents/${agent.id}/settings`)}</p>}
-      <Chat target={{ agentId: agent.id }} suggested={agent.suggestions} voice={{ agent, mayEdit, adopt }} />
+      <Chat target={{ agentId: agent.id }} suggested={agent.suggestions.length > 0 ? agent.suggestions : firstQuestions(agent)} voice={{ agent, mayEdit, adopt }}
+        note={searchesDocuments(agent.tools) && <SamplesNote />} />
     </>
   );
 }

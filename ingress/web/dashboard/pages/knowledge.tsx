@@ -4,6 +4,7 @@ import "../shared";
 import { useLive } from "../live";
 import { useList } from "../query";
 import { setQuery, usePlace } from "../router";
+import { OfferSamples } from "../samples";
 import { useMay } from "../state";
 import * as texts from "../texts/knowledge";
 import { Words } from "../texts/knowledge";
@@ -49,7 +50,7 @@ export function KnowledgePage() {
       <DropZone enabled={may} onFiles={uploads.add}>
         <div class="stack loose">
           <Loaded query={documents}>{(list) => list.length === 0 ? (
-            <Empty title={Words.noDocumentsYet}>
+            <Empty title={Words.noDocumentsYet} action={may && <OfferSamples onAdded={documents.reload} />}>
               {texts.onceDocumentIsReady(may ? Words.uploadPdfWordPowerpoint : Words.adminsOfOrganizationAdd)}
             </Empty>
           ) : (

@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import { inDemo } from "../api";
 import { Chat } from "../chat/chat";
 import { useQuery } from "../query";
+import { SamplesNote, searchesDocuments } from "../samples";
 import { useMay } from "../state";
 import * as texts from "../texts/templates";
 import { Words } from "../texts/templates";
@@ -82,7 +83,7 @@ function One({ template }: { template: Template }) {
         {template.description}
       </PageHeader>
       <Tools template={template} />
-      <Chat target={{ templateId: template.id }} suggested={template.suggestedMessages} />
+      <Chat target={{ templateId: template.id }} suggested={template.suggestedMessages} note={!inDemo() && searchesDocuments(template.tools) && <SamplesNote />} />
       {creating && <CreateDialog template={template} onClose={() => setCreating(false)} />}
     </>
   );

@@ -35,6 +35,9 @@ export enum Words {
   systemPrompt = "System prompt",
   youWriteShortReleaseNotes = "You write short release notes. Group the changes by their benefit to users.",
   agentsRoleHowItWorks = "Describe the agent's role, how it works, and what it must not do. You can choose tools and the model later, under Settings.",
+  suggestedQuestions = "Suggested questions",
+  onePerLine = "One question per line, at most six. If empty, the playground offers the questions shown here.",
+  onePerLineElseTemplates = "One question per line, at most six. If empty, the template's questions are used.",
   startFrom = "Start from",
   anEmptyAgent = "An empty agent",
   youWriteInstructions = "You write the instructions yourself.",
@@ -47,6 +50,9 @@ export const nameWasDeleted = (name: string): string => `“${name}” was delet
 export const settingsOfName = (name: string): string => `Settings of ${name}`;
 export const deleteName = (name: string): string => `Delete ${name}`;
 export const deleteNameQuestion = (name: string): string => `Delete “${name}”?`;
+
+// Texts of the module pages/agents/create.
+export const questionN = (n: number): string => `Question ${n}`;
 
 // Texts of the module pages/agents/delete.
 export const canNoLonger = (name: string): string => `“${name}” can no longer be called, and its queued runs are cancelled. Finished runs stay readable. This can't be undone.`;

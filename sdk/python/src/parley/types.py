@@ -214,6 +214,8 @@ __all__ = [
     "GetRunsEvent",
     "GetRunsHeaders",
     "GetRunsQuery",
+    "GetSamplesAnswer",
+    "GetSamplesHeaders",
     "GetSessionAnswer",
     "GetSessionHeaders",
     "GetSessionsAnswer",
@@ -468,6 +470,8 @@ __all__ = [
     "PostRunsBody",
     "PostRunsHeaders",
     "PostRunsQuery",
+    "PostSamplesAnswer",
+    "PostSamplesHeaders",
     "Problem",
     "PromptPreview",
     "PromptPreviewRequest",
@@ -534,6 +538,8 @@ __all__ = [
     "RunStatus",
     "RunSummary",
     "RunWarning",
+    "Sample",
+    "SampleList",
     "SecretHeaders",
     "Seed",
     "Session",
@@ -1070,9 +1076,32 @@ class DocumentList(TypedDict):
 
 
 class DocumentBatch(TypedDict):
-    """The documents of a form with several files, in the form's order."""
+    """The documents of a form with several files, in the form's order, or the sample
+    documents.
+    """
 
     data: list[Document]
+
+
+class Sample(TypedDict):
+    """A sample document, and the organization's document with the same content."""
+
+    name: str
+
+    bytes: int
+    """The size of the sample."""
+
+    documentId: DocumentId | None
+    """The organization's document; null if it has none with this content."""
+
+    status: DocumentStatus | None
+    """The status of the organization's document."""
+
+
+class SampleList(TypedDict):
+    """The sample documents."""
+
+    data: list[Sample]
 
 
 Url: TypeAlias = str
@@ -6308,6 +6337,36 @@ DeleteKnowledgeHeaders = TypedDict(
 
 DeleteKnowledgeAnswer: TypeAlias = Deleted
 """The response to `DELETE /api/knowledge`: Delete a document."""
+
+
+GetSamplesHeaders = TypedDict(
+    "GetSamplesHeaders",
+    {
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
+        "x-organization-id": NotRequired[OrganizationId],
+    },
+)
+"""The headers of `GET /api/knowledge/samples`: List the sample documents."""
+
+
+GetSamplesAnswer: TypeAlias = SampleList
+"""The response to `GET /api/knowledge/samples`: List the sample documents."""
+
+
+PostSamplesHeaders = TypedDict(
+    "PostSamplesHeaders",
+    {
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
+        "x-organization-id": NotRequired[OrganizationId],
+    },
+)
+"""The headers of `POST /api/knowledge/samples`: Add the sample documents."""
+
+
+PostSamplesAnswer: TypeAlias = DocumentBatch
+"""The response to `POST /api/knowledge/samples`: Add the sample documents."""
 
 
 class GetNotificationsQuery(TypedDict):

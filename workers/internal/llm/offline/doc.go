@@ -26,7 +26,8 @@
 //
 // Answers:
 //
-//   - An answer quotes the sources in their own words, with a marker after each sentence.
+//   - An answer quotes the sources in their own words, with a marker after each sentence. If the
+//     message begins with "compare", the answer quotes one sentence of each source, with its title.
 //   - The answer names tools that failed, that a person rejected, or that found nothing. It does
 //     not name a failed search if another search found the answer.
 //   - A passage of a document counts if it contains enough words of the question, in any language

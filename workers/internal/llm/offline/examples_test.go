@@ -1,8 +1,6 @@
 package offline_test
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -18,12 +16,13 @@ func TestSuggestedMessagesOfTemplates(t *testing.T) {
 	for _, tpl := range templates.All() {
 		for _, message := range tpl.SuggestedMessages {
 			var specs []llm.ToolSpec
-			want := ""
-			for name, enabled := range map[string]bool{
-				"codeExecution": tpl.Tools.CodeExecution != nil, "knowledge": tpl.Tools.Knowledge != nil, "webSearch": tpl.Tools.WebSearch != nil,
-			} {
-				if enabled {
-					want, specs = name, append(specs, llm.ToolSpec{Name: name, Schema: []byte(`{"type":"object"}`)})
+			want := "" // the tool that the model calls; it searches the web only on request
+			for _, tool := range []struct {
+				name    string
+				enabled bool
+			}{{"webSearch", tpl.Tools.WebSearch != nil}, {"codeExecution", tpl.Tools.CodeExecution != nil}, {"knowledge", tpl.Tools.Knowledge != nil}} {
+				if tool.enabled {
+					want, specs = tool.name, append(specs, llm.ToolSpec{Name: tool.name, Schema: []byte(`{"type":"object"}`)})
 				}
 			}
 			res := ask(t, llm.Request{System: tpl.SystemPrompt, Tools: specs}, message)
@@ -41,27 +40,63 @@ func TestSuggestedMessagesOfTemplates(t *testing.T) {
 	}
 }
 
-// shopPassages returns the sections of the documents that are uploaded together with the demo
-// agent.
-func shopPassages(t *testing.T) (passages []domain.Citation) {
-	t.Helper()
-	files, err := filepath.Glob("../../../../deploy/standalone/internal/standalone/shop/*.md")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("documents of the demo agent: %v, %v", files, err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
+// samplePassages returns the sections of the sample documents or, if whole is true, the documents.
+func samplePassages(whole bool) (passages []domain.Citation) {
+	for _, sample := range templates.Samples() {
+		sections := []string{string(sample.Content)}
+		if !whole {
+			sections = strings.Split(string(sample.Content), "\n## ")
 		}
-		for i, section := range strings.Split(string(text), "\n## ") {
-			if i > 0 {
-				section = "## " + section
-			}
-			passages = append(passages, passage(len(passages)+1, filepath.Base(file), 1, section))
+		for _, section := range sections {
+			passages = append(passages, passage(len(passages)+1, strings.TrimSuffix(sample.Name, ".md"), 0, section))
 		}
 	}
 	return passages
+}
+
+// sampleAnswers contains a part of the answer to each suggested message of the templates with
+// documents.
+var sampleAnswers = map[string]string{
+	"How long is the guarantee?":                                    "guarantee of 3 years",
+	"What does express shipping cost?":                              "12.90",
+	"Are returns free?":                                             "Returns are free within the country.",
+	"Are gift vouchers refunded?":                                   "Gift vouchers are refunded as vouchers.",
+	"Compare what the documents say about how long LED bulbs last.": "LED bulbs last 25,000 hours",
+	"Compare how much energy LED bulbs save.":                       "LED bulbs saved 86 %",
+	"Do LED bulbs flicker on a dimmer?":                             "On an old dimmer, 7 of the 20 LED bulbs flickered.",
+	"How much does an LED bulb cost?":                               "An LED bulb cost 4.30",
+	"What do the documents say about free returns?":                 "Returns are free within the country.",
+	"What do the documents say about shipping abroad?":              "14.90",
+	"What do the documents say about gift vouchers?":                "Gift vouchers are refunded as vouchers.",
+	"What do the documents say about glass shades?":                 "Glass shades may be washed by hand with mild soap.",
+}
+
+// TestTemplatesAnswerFromSamples asks each template with documents its suggested messages. The
+// answers come from the sample documents, whether passages are long or short. Comparisons quote both
+// reports.
+func TestTemplatesAnswerFromSamples(t *testing.T) {
+	t.Parallel()
+	for _, whole := range []bool{false, true} {
+		known := knows(samplePassages(whole)...)
+		for _, tpl := range templates.All() {
+			if tpl.Tools.Knowledge == nil {
+				continue
+			}
+			for _, message := range tpl.SuggestedMessages {
+				text := ask(t, llm.Request{System: tpl.SystemPrompt, Messages: []llm.Message{
+					{Role: llm.RoleUser, Text: message}, {Role: llm.RoleAssistant}, {Role: llm.RoleTool, Result: &known},
+				}}).Text
+				want := sampleAnswers[message]
+				if want == "" || !strings.Contains(text, want) || strings.Contains(text, "do not say") {
+					t.Errorf("%s: %s: %s, want %q", tpl.ID, message, text, want)
+				}
+				both := strings.Contains(text, "**led-bulbs-in-a-test.pdf:**") && strings.Contains(text, "**led-bulbs-by-their-makers.pdf:**")
+				if both != strings.HasPrefix(message, "Compare") {
+					t.Errorf("%s: %s: names both reports: %v: %s", tpl.ID, message, both, text)
+				}
+			}
+		}
+	}
 }
 
 // TestDemoAgentAnswersWithoutTheWeb checks the demo agent in a new installation, which has no web
@@ -76,7 +111,7 @@ func TestDemoAgentAnswersWithoutTheWeb(t *testing.T) {
 		"What does express shipping cost?": "12.90",
 	}
 	messages := append(templates.DemoSuggestions(), "What does express shipping cost?")
-	known := knows(shopPassages(t)...)
+	known := knows(samplePassages(false)...)
 	for _, message := range messages {
 		first := ask(t, llm.Request{Tools: specs}, message).ToolCalls
 		want, fromDocuments := said[message]

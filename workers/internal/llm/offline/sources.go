@@ -18,10 +18,15 @@ type statement struct {
 	text    string // the sentence as it appears in the answer
 	markers string
 	score   int
+	title   string // the title of the source
 }
 
+// comparing matches messages that ask for a comparison of sources.
+var comparing = regexp.MustCompile(`(?i)^(?:please\s+)?compare\b`)
+
 // fromSources answers with the sentences of the sources that contain the most words of the
-// question. It quotes each sentence in its original language, followed by the source's marker.
+// question. It quotes each sentence in its original language, followed by the source's marker. If
+// the message asks for a comparison, it quotes one sentence of each source, with its title.
 func fromSources(results []llm.ToolResult, q question) string {
 	var found []statement
 	for _, r := range results {
@@ -47,6 +52,9 @@ func fromSources(results []llm.ToolResult, q question) string {
 	}
 
 	slices.SortStableFunc(found, func(a, b statement) int { return b.score - a.score })
+	if comparing.MatchString(q.message) {
+		found = bySource(found)
+	}
 	found = found[:min(len(found), quotedSources)]
 	var b strings.Builder
 	b.WriteString("This is what I found:")
@@ -54,6 +62,26 @@ func fromSources(results []llm.ToolResult, q question) string {
 		b.WriteString("\n\n" + s.text + s.markers)
 	}
 	return b.String()
+}
+
+// bySource returns the first statement of each source. If there are several sources, each statement
+// begins with the title of its source.
+func bySource(all []statement) []statement {
+	var found []statement
+	for _, s := range all {
+		if !slices.ContainsFunc(found, func(o statement) bool { return o.title == s.title }) {
+			found = append(found, s)
+		}
+	}
+	if len(found) < 2 {
+		return found
+	}
+	for i := range found {
+		if found[i].title != "" && found[i].markers != "" {
+			found[i].text = "**" + found[i].title + ":** " + found[i].text
+		}
+	}
+	return found
 }
 
 // forSource returns the question in the form in which it is applied to a source. It returns false
@@ -86,7 +114,10 @@ func state(s domain.Citation, q question) statement {
 	if text == "" { // a source without text is only named
 		return statement{text: excerpt(cmp.Or(withoutMarkers(s.Title), "Untitled"), quotedText), score: -1}
 	}
-	return statement{text: excerpt(text, quotedText), markers: " " + mark(s.ID, exact(sentence)), score: q.weigh(sentence, score)}
+	return statement{
+		text: excerpt(text, quotedText), markers: " " + mark(s.ID, exact(sentence)), score: q.weigh(sentence, score),
+		title: strings.ReplaceAll(excerpt(withoutMarkers(s.Title), quotedText), "*", ""),
+	}
 }
 
 // unfenced replaces the signs that would begin code in an answer.

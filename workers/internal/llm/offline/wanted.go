@@ -28,7 +28,7 @@ var (
 	asksMeasure = regexp.MustCompile(`(?i)\bhow\s+(?:many|much|often|soon|tall|high|long|old|far|big|large|deep|wide|heavy|fast)\b|` +
 		`\bwie\s*(?:viele?|hoch|lange?|oft|alt|weit|tief|schwer|breit)\b|\bcombien(?:\s+de\s+temps)?\b|\bcu[aá]nt[oa]s?(?:\s+tiempo)?\b|` +
 		`\bquant[oaie](?:\s+tempo)?\b|\bhoe\s*(?:veel|lang|hoog|vaak|oud|groot|ver)\b`)
-	idle = setFor(`say says said mean means meant name named called document documents describe explain list find search show know tell
+	idle = setFor(`say says said mean means meant name named called document documents describe explain compare list find search show know tell
 		according please happen happens kindly bitte heißt heisst`)
 	// For scripts without spaces between words: characters, pairs of characters and endings that
 	// belong to question words or function words.

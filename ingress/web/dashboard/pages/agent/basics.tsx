@@ -1,5 +1,6 @@
 // The basic settings of an agent: name, prompt, models and callers.
 import { useId } from "preact/hooks";
+import { firstQuestions } from "../../firstquestions";
 import * as texts from "../../texts/agent";
 import { Words } from "../../texts/agent";
 import { Button } from "../../ui/button";
@@ -25,7 +26,7 @@ export function Basics({ editor }: { editor: Editor }) {
           hint={texts.agentsRoleHowItWorks(count([...draft.systemPrompt].length), count(promptMost))} />
         {draft.systemPrompt.includes("{{") && <PromptPreview agentId={editor.agent.id} prompt={draft.systemPrompt} />}
         <TextArea label={Words.suggestedQuestions} value={draft.suggestions} rows={3} onChange={(v) => set("suggestions", v)} fault={suggestions}
-          hint={Words.onePerLine} />
+          placeholder={firstQuestions({ name: draft.name, description: draft.description, tools: editor.agent.tools }).join("\n")} hint={Words.onePerLine} />
         <Switch label={Words.listOfSources} checked={draft.appendSources} onChange={(on) => set("appendSources", on)}
           hint={Words.forClientsOfOpenais} />
       </div>

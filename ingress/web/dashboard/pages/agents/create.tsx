@@ -1,14 +1,17 @@
 // The dialog that creates an agent, empty or from a template.
 import { useId, useState } from "preact/hooks";
 import { ApiError, post } from "../../api";
+import { firstQuestions } from "../../firstquestions";
 import { useList } from "../../query";
 import { go } from "../../router";
+import { useSampleSwitch } from "../../samples";
+import * as texts from "../../texts/agents";
 import { Words } from "../../texts/agents";
 import type { Agent, Template } from "../../types";
 import { Button } from "../../ui/button";
 import { Curl } from "../../ui/curl";
 import { Dialog } from "../../ui/dialog";
-import { TextArea, TextField, faultOf } from "../../ui/field";
+import { TextArea, TextField, faultOf, saidOf } from "../../ui/field";
 import { Loaded, Problem } from "../../ui/parts";
 
 const empty = "empty";
@@ -18,14 +21,24 @@ export function NewAgent({ template, onClose }: { template: string; onClose: () 
   const [from, setFrom] = useState(template.startsWith("tpl_") ? template : empty);
   const [name, setName] = useState("");
   const [systemPrompt, setPrompt] = useState("");
+  const [questions, setQuestions] = useState("");
   const [error, setError] = useState<ApiError>();
+  const templates = useList<Template>("/api/agents/templates", { limit: 100 });
+  const chosen = templates.data?.find((t) => t.id === from);
+  const samples = useSampleSwitch(chosen?.tools);
 
-  const body = from === empty ? { name: name.trim(), systemPrompt } : { templateId: from, ...(name.trim() !== "" && { name: name.trim() }) };
+  const suggestions = linesOf(questions);
+  const body = {
+    ...(from === empty ? { name: name.trim(), systemPrompt } : { templateId: from, ...(name.trim() !== "" && { name: name.trim() }) }),
+    ...(suggestions.length > 0 && { suggestions }),
+  };
+  const otherwise = chosen?.suggestedMessages ?? firstQuestions({ name, description: "", tools: {} }); // the questions of an agent for which none are typed
 
   const create = async () => {
     setError(undefined);
     try {
       const agent = await post<Agent>("/api/agents", body);
+      await samples.add();
       go(`/dashboard/agents/${agent.id}`, { replace: true }); // going back leads to the list, not to this dialog
     } catch (cause) {
       if (!(cause instanceof ApiError)) throw cause;
@@ -38,7 +51,7 @@ export function NewAgent({ template, onClose }: { template: string; onClose: () 
     setError(undefined);
   };
 
-  const elsewhere = error?.errors.some((e) => e.field !== "name" && e.field !== "systemPrompt") || error?.errors.length === 0;
+  const elsewhere = error?.errors.some((e) => !/^(name|systemPrompt|suggestions)\b/.test(e.field)) || error?.errors.length === 0;
   return (
     <Dialog title={Words.newAgent} onClose={onClose} foot={
       <>
@@ -48,20 +61,32 @@ export function NewAgent({ template, onClose }: { template: string; onClose: () 
       </>
     }>
       <div class="stack">
-        <From from={from} choose={choose} />
+        <From templates={templates} from={from} choose={choose} />
         <TextField label={Words.name} value={name} maxLength={120} onChange={setName} fault={faultOf(error, "name")} hint={from === empty ? Words.shownToPeopleYou : Words.ifEmptyTemplatesName} />
         {from === empty && (
           <TextArea label={Words.systemPrompt} rows={6} value={systemPrompt} onChange={setPrompt} fault={faultOf(error, "systemPrompt")}
             placeholder={Words.youWriteShortReleaseNotes} hint={Words.agentsRoleHowItWorks} />
         )}
+        <TextArea label={Words.suggestedQuestions} rows={4} value={questions} onChange={setQuestions} fault={questionFault(error)} placeholder={otherwise.join("\n")}
+          hint={from === empty ? Words.onePerLine : Words.onePerLineElseTemplates} />
+        {samples.field}
         {error && elsewhere && <Problem error={error} />}
       </div>
     </Dialog>
   );
 }
 
-function From({ from, choose }: { from: string; choose: (id: string) => void }) {
-  const templates = useList<Template>("/api/agents/templates", { limit: 100 });
+/** Returns the lines of a text that are not blank, without white space around them. */
+const linesOf = (text: string): string[] => text.split("\n").map((line) => line.trim()).filter((line) => line !== "");
+
+/** Returns the first error of the suggested questions, with the question's number. */
+function questionFault(error: ApiError | undefined): string | undefined {
+  const fault = error?.errors.find((e) => e.field.startsWith("suggestions"));
+  const at = /\[(\d+)\]/.exec(fault?.field ?? "")?.[1];
+  return fault && at !== undefined ? saidOf(texts.questionN(Number(at) + 1), fault.message) : fault?.message;
+}
+
+function From({ templates, from, choose }: { templates: ReturnType<typeof useList<Template>>; from: string; choose: (id: string) => void }) {
   const name = useId();
   return (
     <fieldset class="plain">

@@ -1,6 +1,7 @@
 // The first steps. A step is done when the overview says so. The list disappears when all are done,
 // or when the person hides it in this browser.
 import { useState } from "preact/hooks";
+import { hide, isHidden } from "../../hidden";
 import { useSession } from "../../state";
 import * as texts from "../../texts/home";
 import { Words } from "../../texts/home";
@@ -27,34 +28,16 @@ const words: Record<StepName, Shown> = {
   embed: { title: Words.putAgentOnYourWebsite, what: Words.pasteOneLine, href: (agent) => (agent === null ? "/dashboard/agents" : agent + "/embed") },
 };
 
-const hiddenIn = (organization: string): string => "parley.steps-hidden." + organization;
-
-function isHidden(organization: string): boolean {
-  try {
-    return localStorage.getItem(hiddenIn(organization)) !== null;
-  } catch {
-    return false; // the browser blocks storage
-  }
-}
-
-function hide(organization: string): void {
-  try {
-    localStorage.setItem(hiddenIn(organization), "1");
-  } catch {
-    // the browser blocks its storage: the steps stay hidden until the page is left
-  }
-}
-
 export function Steps({ steps, agents }: { steps: Step[]; agents: Agent[] }) {
   const organization = useSession()?.organization.id ?? "";
-  const [hidden, setHidden] = useState(() => isHidden(organization));
+  const [hidden, setHidden] = useState(() => isHidden("steps", organization));
   const done = steps.filter((s) => s.done).length;
   if (hidden || done === steps.length) return null;
 
   const first = agents.find((a) => a.allowedCallers.includes("user"));
   const agent = first ? "/dashboard/agents/" + encodeURIComponent(first.id) : null;
   const dismiss = () => {
-    hide(organization);
+    hide("steps", organization);
     setHidden(true);
   };
   return (

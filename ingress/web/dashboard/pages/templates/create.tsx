@@ -1,6 +1,7 @@
 import { useId, useState } from "preact/hooks";
 import { ApiError, post } from "../../api";
 import { go } from "../../router";
+import { useSampleSwitch } from "../../samples";
 import * as texts from "../../texts/templates";
 import { Words } from "../../texts/templates";
 import type { Agent, Template } from "../../types";
@@ -17,6 +18,7 @@ export function CreateDialog({ template, onClose }: { template: Template; onClos
   const [error, setError] = useState<ApiError>();
   const [busy, setBusy] = useState(false);
   const form = useId();
+  const samples = useSampleSwitch(template.tools);
   const body = { templateId: template.id, name: name.trim() };
   const create = async () => {
     if (busy) return;
@@ -24,6 +26,7 @@ export function CreateDialog({ template, onClose }: { template: Template; onClos
     setError(undefined);
     try {
       const agent = await post<Agent>("/api/agents", body);
+      await samples.add();
       onClose();
       go(`/dashboard/agents/${agent.id}`);
       toast(texts.nameWasCreated(agent.name));
@@ -45,6 +48,7 @@ export function CreateDialog({ template, onClose }: { template: Template; onClos
       <form id={form} class="stack" onSubmit={(e) => { e.preventDefault(); void create(); }}>
         <p class="quiet">{texts.agentStartsWithInstructions(template.name)}</p>
         <TextField label={Words.name} value={name} onChange={setName} required maxLength={120} fault={fault} />
+        {samples.field}
         {error && !fault && <Problem error={error} />}
       </form>
     </Dialog>

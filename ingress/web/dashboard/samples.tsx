@@ -1,0 +1,117 @@
+// The sample documents: the offers to add them in dialogs, in chats and on the page of documents.
+import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { get, post } from "./api";
+import { hide, isHidden } from "./hidden";
+import { useLive } from "./live";
+import { useList, useQuery } from "./query";
+import { useMay, useSession } from "./state";
+import * as texts from "./texts/samples";
+import { Words } from "./texts/samples";
+import type { Document, Sample, Tools } from "./types";
+import { Button, failed } from "./ui/button";
+import { Curl } from "./ui/curl";
+import { Switch } from "./ui/field";
+import { size } from "./ui/parts";
+import { toast } from "./ui/toast";
+
+const path = "/api/knowledge/samples";
+
+/** Reports whether an agent with these tools searches all documents, and so also new ones. */
+export function searchesDocuments({ knowledge }: Tools): boolean {
+  return knowledge?.enabled === true && !knowledge.documentIds && Object.keys(knowledge.metadata ?? {}).length === 0;
+}
+
+/** Adds the sample documents. Samples that the organization already has stay as they are. */
+async function addSamples(): Promise<void> {
+  const { data } = await post<{ data: Document[] }>(path);
+  toast(texts.samplesWereAdded(data.length));
+}
+
+/** Loads the sample documents. Loads nothing if wanted is false. */
+const useSamples = (wanted: boolean): Sample[] | undefined =>
+  useQuery<{ data: Sample[] }>(wanted ? path : null, (signal) => get(path, {}, signal)).data?.data;
+
+const bytesOf = (samples: Sample[]): string => size(samples.reduce((sum, sample) => sum + sample.bytes, 0));
+const namesOf = (samples: Sample[]): string => samples.map((sample) => sample.name).join(", ");
+
+/**
+ * Returns a switch for a dialog that creates an agent with these tools, and a function that adds
+ * the samples if the switch is on. The switch is initially on if the organization has no documents.
+ * There is no switch if the agent does not search documents, if the organization has all samples,
+ * or if the person may not add documents.
+ */
+export function useSampleSwitch(tools: Tools | undefined): { field: ComponentChildren; add: () => Promise<void> } {
+  const may = useMay("admin");
+  const wanted = may && tools !== undefined && searchesDocuments(tools);
+  const samples = useSamples(wanted);
+  const some = useList<Document>(wanted ? "/api/knowledge" : null, { limit: 1 });
+  const [chosen, choose] = useState<boolean | null>(null);
+  if (samples === undefined || some.data === undefined || samples.every((sample) => sample.documentId !== null)) {
+    return { field: null, add: async () => {} };
+  }
+
+  const on = chosen ?? some.data.length === 0;
+  return {
+    field: (
+      <>
+        <Switch label={Words.addSampleDocuments} checked={on} onChange={choose} hint={texts.answerSuggestions(namesOf(samples), bytesOf(samples))} />
+        {on && <Curl what={Words.addSampleDocuments} request={{ method: "POST", path }} />}
+      </>
+    ),
+    add: async () => {
+      if (on) await addSamples().catch(failed); // the agent has been created, and its chat offers the samples again
+    },
+  };
+}
+
+/** Describes the sample documents, with a button that adds them. */
+export function OfferSamples({ look, before, onAdded, children }: { look?: "note"; before?: string; onAdded: () => void; children?: ComponentChildren }) {
+  const samples = useSamples(true);
+  if (samples === undefined) return null;
+  const add = async () => {
+    await addSamples();
+    onAdded();
+  };
+  return (
+    <section class={"stack tight" + (look ? " " + look : "")} aria-label={Words.sampleDocuments}>
+      <p>{before} {texts.tryWithSamples(namesOf(samples), bytesOf(samples))}</p>
+      <div class="row">
+        <Button onClick={add}>{Words.addSampleDocuments}</Button>
+        {children}
+        <Curl what={Words.addSampleDocuments} request={{ method: "POST", path }} />
+      </div>
+    </section>
+  );
+}
+
+const newest = 20; // number of documents among which samples that are being read are found
+
+/**
+ * A note for the empty chat of an agent that searches documents. If the organization has no
+ * documents, the note offers the samples. While samples are being read, it shows the progress.
+ */
+export function SamplesNote() {
+  const organization = useSession()?.organization.id ?? "";
+  const may = useMay("admin");
+  const documents = useList<Document>("/api/knowledge", { limit: newest });
+  useLive("documents", documents.reload);
+  const [hidden, setHidden] = useState(() => isHidden("samples", organization));
+
+  const added = documents.data?.filter((d) => "example" in d.metadata) ?? [];
+  const ready = added.filter((d) => d.status === "ready").length;
+  const reading = added.some((d) => d.status === "queued" || d.status === "processing");
+  const [read, setRead] = useState(false); // samples were being read while this note was shown
+  useEffect(() => {
+    if (reading) setRead(true);
+  }, [reading]);
+
+  const dismiss = () => {
+    hide("samples", organization);
+    setHidden(true);
+  };
+  if (reading || (read && ready > 0)) return <p class="note" role="status">{reading ? texts.samplesAreBeingRead(ready, added.length) : Words.samplesAreReady}</p>;
+  if (documents.data?.length !== 0) return null;
+  if (!may) return <p class="note">{Words.noDocumentsYet} {Words.adminsAddDocuments}</p>;
+  return hidden ? null : <OfferSamples look="note" before={Words.noDocumentsYet} onAdded={documents.reload}><Button look="bare" onClick={dismiss}>{Words.notNow}</Button></OfferSamples>;
+}
