@@ -168,6 +168,11 @@ func (w *Workers) setUpServices() error {
 		return err
 	}
 
+	// These roles check budgets, and the errors contain costs.
+	if w.has(RoleAgent) || w.has(RoleTool) {
+		w.deps.Store.Budgets.SetCurrency(w.cfg.Currency())
+	}
+
 	// Open the sandbox only once, because both roles use it.
 	if w.has(RoleTool) || w.has(RoleIngest) {
 		if err := w.setUpShared(); err != nil {
@@ -295,7 +300,7 @@ func (w *Workers) close() error {
 
 // check validates the settings of the configured roles.
 func check(cfg Config) error {
-	if err := cmp.Or(cfg.Documents.Check(), cfg.Workers.Check()); err != nil {
+	if err := cmp.Or(cfg.Runs.Check(), cfg.Documents.Check(), cfg.Workers.Check()); err != nil {
 		return err
 	}
 	for _, role := range cfg.Roles {

@@ -7,7 +7,8 @@ import { Words } from "../../texts/run";
 import { toolNamed } from "../../toolnames";
 import type { Run, Timeline } from "../../types";
 import { Button } from "../../ui/button";
-import { count, duration, money, Status } from "../../ui/parts";
+import { money } from "../../ui/money";
+import { count, duration, Status } from "../../ui/parts";
 import { messagesOf, requested, type Sent } from "./messages";
 import { exact, type Part } from "./spans";
 

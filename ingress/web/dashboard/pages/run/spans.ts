@@ -3,7 +3,8 @@ import * as texts from "../../texts/run";
 import { Words } from "../../texts/run";
 import { runErrors, statuses, wordFor } from "../../texts/values";
 import type { Span, Timeline, ToolCall } from "../../types";
-import { count, duration, money } from "../../ui/parts";
+import { money } from "../../ui/money";
+import { count, duration } from "../../ui/parts";
 import { toolNamed } from "../../toolnames";
 import { beginning, length, overAt, union, type Interval } from "./scale";
 
