@@ -82,6 +82,7 @@ __all__ = [
     "CreateWidgetSessionBody",
     "CreateWidgetSessionHeaders",
     "Credentials",
+    "Currency",
     "DeleteAgentsAnswer",
     "DeleteAgentsHeaders",
     "DeleteAgentsQuery",
@@ -2285,7 +2286,7 @@ class Usage(TypedDict):
     outputTokens: int
 
     costMicros: int
-    """The cost, in millionths of the price table's currency."""
+    """The cost, in millionths of the service's currency."""
 
     model: str
 
@@ -2936,6 +2937,12 @@ class AutomationList(TypedDict):
     nextCursor: NextCursor
 
 
+Currency: TypeAlias = str
+"""The currency of costs, which is the operator's setting `PRICES_CURRENCY`: a code by ISO
+4217.
+"""
+
+
 class UsageInterval(TypedDict):
     """Usage of the runs accepted in an interval."""
 
@@ -2952,7 +2959,7 @@ class UsageInterval(TypedDict):
     outputTokens: int
 
     costMicros: int
-    """The cost, in millionths of the price table's currency."""
+    """The cost, in millionths of the service's currency."""
 
     sandboxSeconds: float
     """The duration of `codeExecution` calls, to the millisecond."""
@@ -2988,7 +2995,7 @@ class UsageGroup(TypedDict):
     outputTokens: int
 
     costMicros: int
-    """The cost, in millionths of the price table's currency."""
+    """The cost, in millionths of the service's currency."""
 
     sandboxSeconds: float
     """The duration of `codeExecution` calls, to the millisecond."""
@@ -3014,7 +3021,7 @@ class UsageReportTotals(TypedDict):
     outputTokens: int
 
     costMicros: int
-    """The cost, in millionths of the price table's currency."""
+    """The cost, in millionths of the service's currency."""
 
     sandboxSeconds: float
     """The duration of `codeExecution` calls, to the millisecond."""
@@ -3030,6 +3037,7 @@ UsageReport = TypedDict(
     "UsageReport",
     {
         "interval": Literal["hour", "day"],
+        "currency": Currency,
         "from": Time,
         "to": Time,
         "data": list[UsageInterval],
@@ -3047,7 +3055,7 @@ BudgetScope: TypeAlias = Literal["organization", "agent", "key", "automation"]
 
 
 BudgetMetric: TypeAlias = Literal["costMicros", "tokens", "runs", "sandboxSeconds"]
-"""`costMicros`: millionths of the price table's currency. `tokens`: input and output together.
+"""`costMicros`: millionths of the service's currency. `tokens`: input and output together.
 `runs`: accepted runs. `sandboxSeconds`: run time of code.
 """
 
@@ -3061,7 +3069,9 @@ BudgetLimit: TypeAlias = int
 
 
 class Budget(TypedDict):
-    """A cap on the usage of runs in a period."""
+    """A cap on the usage of runs in a period. `currency` is present only if `metric` is
+    `costMicros`.
+    """
 
     id: BudgetId
     scope: BudgetScope
@@ -3074,6 +3084,7 @@ class Budget(TypedDict):
     metric: BudgetMetric
     period: BudgetPeriod
     limit: BudgetLimit
+    currency: NotRequired[Currency]
 
     used: int
     """Usage in the current period."""
@@ -3120,6 +3131,7 @@ class BudgetChange(TypedDict):
     subjectId: NotRequired[str | None]
     metric: NotRequired[BudgetMetric]
     period: NotRequired[BudgetPeriod]
+    currency: NotRequired[str]
     used: NotRequired[int]
     reserved: NotRequired[int]
     resetsAt: NotRequired[str]
