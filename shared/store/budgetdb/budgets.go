@@ -214,7 +214,7 @@ func checkBudget(ctx context.Context, tx *sqlx.Tx, org string, b domain.Budget) 
 func (s *Store) UpdateBudget(ctx context.Context, org, budgetID string, limit int64) (domain.Budget, error) {
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		return requireRow(tx.ExecContext(ctx, `UPDATE budgets SET updated_at = clock_timestamp(),
-			most = $3 * CASE metric WHEN 'sandboxSeconds' THEN 1000 ELSE 1 END WHERE id = $1 AND org_id = $2`, budgetID, org, limit))
+			most = $3::bigint * CASE metric WHEN 'sandboxSeconds' THEN 1000 ELSE 1 END WHERE id = $1 AND org_id = $2`, budgetID, org, limit))
 	})
 	if err != nil {
 		return domain.Budget{}, fmt.Errorf("changing budget: %w", err)
