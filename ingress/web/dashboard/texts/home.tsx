@@ -47,7 +47,7 @@ export enum Words {
   failed = "Failed",
   cost = "Cost",
   perDay = "per day",
-  noCostInLast = "No cost in the last seven days. Each bar shows the cost of one day, if the setting MODEL_PRICES has the prices of your models.",
+  noCostInLast = "No cost in the last seven days. Parley calculates costs from MODEL_PRICES.",
   noRunsInLast = "No runs in the last seven days. Each bar shows the number of runs of one day, by result.",
 
   // Texts of the module pages/inbox.
