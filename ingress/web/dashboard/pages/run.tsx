@@ -1,5 +1,6 @@
 // The page of a run: its message, its result, and its timeline, which follows them on a phone.
 import { useRef } from "preact/hooks";
+import "../shared";
 import { Answer } from "../answer/answer";
 import { Approval } from "../answer/approval";
 import { SentAttachments } from "../answer/files";
