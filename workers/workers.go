@@ -168,11 +168,6 @@ func (w *Workers) setUpServices() error {
 		return err
 	}
 
-	// These roles check budgets, and the errors contain costs.
-	if w.has(RoleAgent) || w.has(RoleTool) {
-		w.deps.Store.Budgets.SetCurrency(w.cfg.Currency())
-	}
-
 	// Open the sandbox only once, because both roles use it.
 	if w.has(RoleTool) || w.has(RoleIngest) {
 		if err := w.setUpShared(); err != nil {
@@ -333,6 +328,7 @@ func (w *Workers) setUpAgent() error {
 
 	budget, limits := llm.NewBudget(retryBudget), sandboxLimits(w.cfg.Sandbox)
 	st := w.deps.Store
+	st.Budgets.SetCurrency(w.cfg.Currency())
 	w.runner, err = runner.New(runner.Config{
 		Concurrency: w.cfg.WorkerConcurrency,
 		Limits: agentloop.Limits{

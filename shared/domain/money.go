@@ -2,6 +2,7 @@ package domain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -19,7 +20,7 @@ const currencies = "AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF 
 
 // ValidCurrency reports whether code is the ISO 4217 code of a currency in use.
 func ValidCurrency(code string) bool {
-	return len(code) == 3 && !strings.Contains(code, " ") && strings.Contains(" "+currencies+" ", " "+code+" ")
+	return slices.Contains(strings.Fields(currencies), code)
 }
 
 // Money formats an amount of millionths of a currency exactly, as in "0.50 USD". The amount must not
