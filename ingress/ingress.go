@@ -137,7 +137,7 @@ type Ingress struct {
 
 // New validates the settings and builds the edge.
 func New(cfg Config, deps Deps) (*Ingress, error) {
-	if err := cmp.Or(cfg.Ingress.Check(), cfg.Documents.Check(), cfg.Outbound.Check(), cfg.Secrets.Check()); err != nil {
+	if err := cmp.Or(cfg.Runs.Check(), cfg.Ingress.Check(), cfg.Documents.Check(), cfg.Outbound.Check(), cfg.Secrets.Check()); err != nil {
 		return nil, err
 	}
 	box, signer, err := keys(cfg.SecretsKey)
@@ -149,6 +149,7 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 		return nil, err
 	}
 	deps.Store.Accounts.LimitAccounts(accountLimits(cfg))
+	deps.Store.Budgets.SetCurrency(cfg.Currency())
 	proxies, client, err := networks(cfg)
 	if err != nil {
 		return nil, err
@@ -202,7 +203,7 @@ func (i *Ingress) httpDeps(
 		Draining: i.draining.Load, FileLinkTTL: cfg.FileLinkTTL, ChecksPerMinute: agent.ChecksPerMinute,
 		Proxies: i.proxies, MetricsToken: cfg.MetricsToken,
 		PublicURL: publicURL(cfg, deps.Listener), Owner: deps.Owner, Program: deps.Program,
-		DefaultModel: cfg.DefaultModel, OpenAICompatible: cfg.OpenAIBaseURL != "",
+		DefaultModel: cfg.DefaultModel, OpenAICompatible: cfg.OpenAIBaseURL != "", Currency: cfg.Currency(),
 		StreamLimits: httpx.StreamLimits{
 			StreamsPerCredential: cfg.StreamsPerCredential, StreamsPerOrganization: times(streamsFactor, cfg.StreamsPerCredential),
 			ConnectionsPerAddress: cfg.ConnectionsPerAddress,

@@ -62,6 +62,7 @@ func (w *Workers) setUpTools() error {
 	if err != nil {
 		return fmt.Errorf("reading MODEL_PRICES: %w", err)
 	}
+	w.deps.Store.Budgets.SetCurrency(w.cfg.Currency())
 	w.embeddings = embedserver.New(embedserver.Deps{
 		Bus: w.deps.Bus, Embedder: w.embedder, Budgets: w.deps.Store.Budgets, Price: prices.Cost, Verifier: signer,
 		Tracer: w.deps.Tracer, Log: w.deps.Log,

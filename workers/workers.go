@@ -295,7 +295,7 @@ func (w *Workers) close() error {
 
 // check validates the settings of the configured roles.
 func check(cfg Config) error {
-	if err := cmp.Or(cfg.Documents.Check(), cfg.Workers.Check()); err != nil {
+	if err := cmp.Or(cfg.Runs.Check(), cfg.Documents.Check(), cfg.Workers.Check()); err != nil {
 		return err
 	}
 	for _, role := range cfg.Roles {
@@ -328,6 +328,7 @@ func (w *Workers) setUpAgent() error {
 
 	budget, limits := llm.NewBudget(retryBudget), sandboxLimits(w.cfg.Sandbox)
 	st := w.deps.Store
+	st.Budgets.SetCurrency(w.cfg.Currency())
 	w.runner, err = runner.New(runner.Config{
 		Concurrency: w.cfg.WorkerConcurrency,
 		Limits: agentloop.Limits{

@@ -257,6 +257,7 @@ func TestSettingsAreCheckedBeforeAnythingStarts(t *testing.T) {
 		"no such role":          {func(c *workers.Config) { c.Roles = []workers.Role{"cook"} }, "cook"},
 		"no such model":         {func(c *workers.Config) { c.DefaultModel = "openai/x" }, "model"},
 		"prices":                {func(c *workers.Config) { c.ModelPrices = "gpt" }, "MODEL_PRICES"},
+		"currency":              {func(c *workers.Config) { c.PricesCurrency = "gold" }, "PRICES_CURRENCY"},
 		"a broken allow list":   {func(c *workers.Config) { c.OutboundAllow = []string{"10.0.0.1"} }, "OUTBOUND_ALLOW"},
 		"a search without http": {func(c *workers.Config) { c.SearxngURL = "search.example.com" }, "SEARXNG_URL"},
 	} {

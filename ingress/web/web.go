@@ -56,11 +56,13 @@ type Notice struct {
 
 // Boot is the data that the dashboard's page contains before its first request. Session is the response to GET
 // /api/auth/session, or nil without a session. BaseURL is the base URL that examples use. Reset is
-// the command that prints a link to set a new password, without the account.
+// the command that prints a link to set a new password, without the account. Currency is the
+// currency of costs, as an ISO 4217 code.
 type Boot struct {
-	Session any    `json:"session"`
-	BaseURL string `json:"baseUrl"`
-	Reset   string `json:"reset"`
+	Session  any    `json:"session"`
+	BaseURL  string `json:"baseUrl"`
+	Reset    string `json:"reset"`
+	Currency string `json:"currency"`
 }
 
 // Preview is the data for a page that shows an agent's widget.

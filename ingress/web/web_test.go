@@ -41,7 +41,7 @@ func TestPages(t *testing.T) {
 	add("notice", page, err)
 	page, err = RenderSignup(Signup{Name: evil, Email: evil, Problem: evil, Next: evil})
 	add("signup", page, err)
-	dashboard, err := RenderDashboard(Boot{Session: map[string]string{"name": evil + `"'`}, BaseURL: "http://127.0.0.1:8080", Reset: "bin/parley reset-password"})
+	dashboard, err := RenderDashboard(Boot{Session: map[string]string{"name": evil + `"'`}, BaseURL: "http://127.0.0.1:8080", Reset: "bin/parley reset-password", Currency: "EUR"})
 	add("dashboard", dashboard, err)
 	page, err = RenderPreview(Preview{AgentID: evil})
 	add("preview", page, err)
@@ -59,7 +59,7 @@ func TestPages(t *testing.T) {
 		}
 	}
 	boot := regexp.MustCompile(`data-boot="([^"]*)"`).FindSubmatch(dashboard)
-	if boot == nil || !strings.Contains(html.UnescapeString(string(boot[1])), `{"session":{"name":"\u003cscript\u003ealert(1)\u003c/script\u003e\"'"},"baseUrl":"http://127.0.0.1:8080","reset":"bin/parley reset-password"}`) {
+	if boot == nil || !strings.Contains(html.UnescapeString(string(boot[1])), `{"session":{"name":"\u003cscript\u003ealert(1)\u003c/script\u003e\"'"},"baseUrl":"http://127.0.0.1:8080","reset":"bin/parley reset-password","currency":"EUR"}`) {
 		t.Errorf("the dashboard's page contains %s", boot)
 	}
 }

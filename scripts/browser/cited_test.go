@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -196,7 +197,7 @@ func TestSpans(t *testing.T) {
 	p.visit("/dashboard/runs/" + priced.ID)
 	p.click("button", "Turn 1…")
 	turn := p.in("region", "Turn 1")
-	for _, words := range []string{"Tokens in", "Tokens out", "Cost", slowModel} {
+	for _, words := range []string{"Tokens in", "Tokens out", "Cost €0.0", slowModel} {
 		turn.sees(words)
 	}
 	turn.in("region", "Output").sees("echo: Hello")
@@ -231,4 +232,27 @@ func TestSpans(t *testing.T) {
 	p.inspect("span")
 	call.click("button", "Close Knowledge")
 	p.isNot("region", "Knowledge")
+	p.resize(phone)
+	for _, id := range []string{priced.ID, searched.ID} {
+		p.visit("/dashboard/runs/" + id)
+		p.is("heading", "Timeline")
+		p.noTileAlone(t)
+	}
+}
+
+// noTileAlone checks that each row of the tiles with the figures of a run has several tiles. A run
+// without an agent version has one tile less.
+func (p *page) noTileAlone(t *testing.T) {
+	t.Helper()
+	var rows [2][]int
+	p.js(&rows, `() => {
+		const tiles = () => [...document.querySelectorAll(".measures > div")];
+		const rows = () => Object.values(Object.groupBy(tiles(), (tile) => Math.round(tile.getBoundingClientRect().top))).map((row) => row.length);
+		const all = rows();
+		tiles()[3].remove();
+		return [all, rows()];
+	}`)
+	if got, want := fmt.Sprint(rows), "[[3 2 2] [2 2 2]]"; got != want {
+		t.Errorf("tiles in each row, with and without the agent version: %s, want %s", got, want)
+	}
 }

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"parley/shared/domain"
 )
 
 // title waits until the window's title begins with the given text or, if wanted is false, until it
@@ -33,6 +35,7 @@ func TestFirstSteps(t *testing.T) {
 	p.visit("/dashboard")
 	steps := p.in("region", "First steps")
 	steps.sees("0 of 5 done")
+	p.in("region", "Last 7 days").sees("No cost in the last seven days.")
 	steps.click("link", "Chat with an agent")
 	p.is("heading", "Counter")
 	p.fill("Message", "What is 6 times 7?")
@@ -64,6 +67,47 @@ func TestFirstSteps(t *testing.T) {
 	if b.has("heading", "First steps") {
 		t.Error("all steps are done, and the list is still shown")
 	}
+}
+
+// TestHomeShowsCosts checks that Home shows costs with their currency: the cost of the last week, also
+// as a plot that is readable on a phone, and a budget that is used up.
+func TestHomeShowsCosts(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	a.chat(t, a.agent(t, "Priced", map[string]any{"model": slowModel}), "s", "Hello")
+	var usage struct {
+		Currency string
+		Totals   struct{ CostMicros int64 }
+	}
+	a.call(t, http.MethodGet, "/api/usage?days=7", nil, &usage)
+	if usage.Totals.CostMicros == 0 || usage.Currency != "EUR" {
+		t.Fatalf("usage: %+v", usage)
+	}
+	a.call(t, http.MethodPost, "/api/budgets", map[string]any{"scope": "organization", "metric": "costMicros", "period": "month", "limit": usage.Totals.CostMicros}, nil)
+
+	cost := "€" + strings.TrimSuffix(domain.Money(usage.Totals.CostMicros, usage.Currency), " "+usage.Currency)
+	p := open(t).signIn(a)
+	p.resize(phone)
+	p.visit("/dashboard")
+	p.in("region", "Needs you").sees(cost + " of " + cost + " per month.")
+	week := p.in("region", "Last 7 days")
+	week.sees("Cost " + cost)
+	week.sees("Cost EUR per day")
+	var bar struct {
+		Says                string
+		Height, Right, Text float64
+	}
+	p.js(&bar, `() => {
+		const chart = document.querySelector(".week .chart:last-child");
+		const bars = chart.querySelectorAll(".part.cost");
+		const at = bars[0].getBoundingClientRect();
+		const texts = [...chart.querySelectorAll("text")].map((text) => text.getBoundingClientRect().height).filter((height) => height > 0);
+		return { Says: [...bars].map((bar) => bar.parentElement.querySelector("title").textContent).join(), Height: at.height, Right: at.right, Text: Math.min(...texts) };
+	}`)
+	if !strings.HasSuffix(bar.Says, ": "+cost) || bar.Height < 30 || bar.Right > float64(phone.width) || bar.Text < 9 {
+		t.Errorf("the plot of costs: %+v, want a bar of %s", bar, cost)
+	}
+	p.inspect("home-costs")
 }
 
 // TestInbox starts a run that needs an approval while another page is open. The window's title and

@@ -1257,7 +1257,7 @@ type RunFile struct {
 type Usage struct {
 	InputTokens  int64 `json:"inputTokens"`
 	OutputTokens int64 `json:"outputTokens"`
-	// The cost, in millionths of the price table's currency.
+	// The cost, in millionths of the service's currency.
 	CostMicros int64  `json:"costMicros"`
 	Model      string `json:"model"`
 }
@@ -1592,6 +1592,7 @@ type AutomationList struct {
 // Usage of runs by interval, from the start of the first interval until `to`.
 type UsageReport struct {
 	Interval string          `json:"interval"`
+	Currency string          `json:"currency"`
 	From     time.Time       `json:"from"`
 	To       time.Time       `json:"to"`
 	Data     []UsageInterval `json:"data"`
@@ -1611,7 +1612,7 @@ type UsageReportTotals struct {
 	TimedOut     int64 `json:"timedOut"`
 	InputTokens  int64 `json:"inputTokens"`
 	OutputTokens int64 `json:"outputTokens"`
-	// The cost, in millionths of the price table's currency.
+	// The cost, in millionths of the service's currency.
 	CostMicros int64 `json:"costMicros"`
 	// The duration of `codeExecution` calls, to the millisecond.
 	SandboxSeconds float64 `json:"sandboxSeconds"`
@@ -1632,7 +1633,7 @@ type UsageInterval struct {
 	TimedOut     int64 `json:"timedOut"`
 	InputTokens  int64 `json:"inputTokens"`
 	OutputTokens int64 `json:"outputTokens"`
-	// The cost, in millionths of the price table's currency.
+	// The cost, in millionths of the service's currency.
 	CostMicros int64 `json:"costMicros"`
 	// The duration of `codeExecution` calls, to the millisecond.
 	SandboxSeconds float64 `json:"sandboxSeconds"`
@@ -1657,7 +1658,7 @@ type UsageGroup struct {
 	TimedOut     int64 `json:"timedOut"`
 	InputTokens  int64 `json:"inputTokens"`
 	OutputTokens int64 `json:"outputTokens"`
-	// The cost, in millionths of the price table's currency.
+	// The cost, in millionths of the service's currency.
 	CostMicros int64 `json:"costMicros"`
 	// The duration of `codeExecution` calls, to the millisecond.
 	SandboxSeconds float64 `json:"sandboxSeconds"`
@@ -1667,7 +1668,7 @@ type UsageGroup struct {
 	P95MS *int64 `json:"p95Ms"`
 }
 
-// A cap on the usage of runs in a period.
+// A cap on the usage of runs in a period. `currency` is present only if `metric` is `costMicros`.
 type Budget struct {
 	ID    string      `json:"id"`
 	Scope BudgetScope `json:"scope"`
@@ -1677,6 +1678,7 @@ type Budget struct {
 	Metric    BudgetMetric `json:"metric"`
 	Period    BudgetPeriod `json:"period"`
 	Limit     int64        `json:"limit"`
+	Currency  *string      `json:"currency,omitzero"`
 	// Usage in the current period.
 	Used int64 `json:"used"`
 	// Reserved for calls in progress, in addition to `used`.
@@ -1697,8 +1699,8 @@ const (
 	BudgetScopeAutomation   BudgetScope = "automation"
 )
 
-// `costMicros`: millionths of the price table's currency. `tokens`: input and output together.
-// `runs`: accepted runs. `sandboxSeconds`: run time of code.
+// `costMicros`: millionths of the service's currency. `tokens`: input and output together. `runs`:
+// accepted runs. `sandboxSeconds`: run time of code.
 type BudgetMetric string
 
 // The values of BudgetMetric.
@@ -1744,6 +1746,7 @@ type BudgetChange struct {
 	SubjectID *string       `json:"subjectId,omitzero"`
 	Metric    *BudgetMetric `json:"metric,omitzero"`
 	Period    *BudgetPeriod `json:"period,omitzero"`
+	Currency  *string       `json:"currency,omitzero"`
 	Used      *int64        `json:"used,omitzero"`
 	Reserved  *int64        `json:"reserved,omitzero"`
 	ResetsAt  *string       `json:"resetsAt,omitzero"`

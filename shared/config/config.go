@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"parley/shared/domain"
 	"parley/shared/secrets"
 )
 
@@ -92,8 +93,20 @@ func (t Telemetry) Check() error { return checkAddress("OTEL_EXPORTER_OTLP_ENDPO
 
 // Runs contains the settings of runs that must be the same in the ingress and the workers.
 type Runs struct {
-	DefaultModel string `name:"default-model" env:"DEFAULT_MODEL" help:"Default model of agents, as provider/model; set it for workers and the ingress."`
+	DefaultModel   string `name:"default-model" env:"DEFAULT_MODEL" help:"Default model of agents, as provider/model; set it for workers and the ingress."`
+	PricesCurrency string `name:"prices-currency" env:"PRICES_CURRENCY" default:"USD" help:"Currency of MODEL_PRICES, as an ISO 4217 code; set it for workers and the ingress."`
 }
+
+// Check returns an error if the currency is invalid.
+func (r Runs) Check() error {
+	if code := r.Currency(); !domain.ValidCurrency(code) {
+		return fmt.Errorf("PRICES_CURRENCY must be the ISO 4217 code of a currency, such as USD or EUR, not %q", code)
+	}
+	return nil
+}
+
+// Currency returns the currency of costs: PRICES_CURRENCY or, if it is empty, the default.
+func (r Runs) Currency() string { return cmp.Or(r.PricesCurrency, domain.DefaultCurrency) }
 
 // Secrets contains the secrets that ingress and workers share.
 type Secrets struct {

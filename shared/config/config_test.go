@@ -156,6 +156,20 @@ func TestWorkerSettings(t *testing.T) {
 	}
 }
 
+// A currency is an ISO 4217 code. If none is set, it is the default.
+func TestPricesCurrency(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[string]string{"": "USD", "USD": "USD", "EUR": "EUR", "eur": "", "EURO": "", "XXX": ""} {
+		runs := config.Runs{PricesCurrency: code}
+		switch err := runs.Check(); {
+		case want == "" && (err == nil || !strings.Contains(err.Error(), "PRICES_CURRENCY")):
+			t.Errorf("%q: %v", code, err)
+		case want != "" && (err != nil || runs.Currency() != want):
+			t.Errorf("%q: %v, currency %s", code, err, runs.Currency())
+		}
+	}
+}
+
 func TestSecretsAreNeverShown(t *testing.T) {
 	t.Parallel()
 	good := strings.Repeat("ab", 32)

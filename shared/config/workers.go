@@ -14,7 +14,7 @@ type Workers struct {
 	WorkerConcurrency int     `name:"worker-concurrency" env:"WORKER_CONCURRENCY" default:"0" help:"Runs executed simultaneously in each lane (chats, automations), plus an eighth in reserve; 0: 2500 per core, or fewer if memory is small."`
 	RunMaxTurns       int     `name:"run-max-turns" env:"RUN_MAX_TURNS" default:"25" help:"Maximum model calls of a run."`
 	RunMaxTokens      int64   `name:"run-max-tokens" env:"RUN_MAX_TOKENS" default:"1000000" help:"Maximum model tokens of a run, input and output together."`
-	RunMaxCost        float64 `name:"run-max-cost" env:"RUN_MAX_COST" default:"0" help:"Maximum cost of a run, in the currency of MODEL_PRICES; 0: no limit."`
+	RunMaxCost        float64 `name:"run-max-cost" env:"RUN_MAX_COST" default:"0" help:"Maximum cost of a run, in PRICES_CURRENCY; 0: no limit."`
 	RunMaxBytes       int64   `name:"run-max-bytes" env:"RUN_MAX_BYTES" default:"8388608" help:"Maximum bytes of model and tool output in a run."`
 	OpenAIAPIKey      string  `name:"openai-api-key" env:"OPENAI_API_KEY" help:"API key for OpenAI or a compatible service."`
 	OpenAIBaseURL     string  `name:"openai-base-url" env:"OPENAI_BASE_URL" help:"URL of an OpenAI-compatible service, including /v1."`

@@ -16,7 +16,7 @@ type BudgetMetric string
 
 // The metrics of budgets.
 const (
-	BudgetCost    BudgetMetric = "costMicros" // millionths of the price table's currency
+	BudgetCost    BudgetMetric = "costMicros" // millionths of the service's currency
 	BudgetTokens  BudgetMetric = "tokens"     // input and output together
 	BudgetRuns    BudgetMetric = "runs"
 	BudgetSandbox BudgetMetric = "sandboxSeconds"
@@ -39,8 +39,9 @@ type Budget struct {
 	Metric    BudgetMetric `json:"metric"`
 	Period    BudgetPeriod `json:"period"`
 	Limit     int64        `json:"limit"`
-	Used      int64        `json:"used"`     // in this period
-	Reserved  int64        `json:"reserved"` // reserved for calls in progress, in addition to Used
+	Currency  string       `json:"currency,omitempty"` // of the amounts, if the metric is BudgetCost
+	Used      int64        `json:"used"`               // in this period
+	Reserved  int64        `json:"reserved"`           // reserved for calls in progress, in addition to Used
 	ResetsAt  Time         `json:"resetsAt"`
 	CreatedAt Time         `json:"createdAt"`
 	UpdatedAt Time         `json:"updatedAt"`

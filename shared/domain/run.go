@@ -185,7 +185,7 @@ type ToolCall struct {
 	Client bool `json:"client,omitempty"`
 }
 
-// Usage is the consumption of a run: tokens, and cost in millionths of the price table's currency.
+// Usage is the consumption of a run: tokens, and cost in millionths of the service's currency.
 type Usage struct {
 	InputTokens  int64  `json:"inputTokens"`
 	OutputTokens int64  `json:"outputTokens"`

@@ -41,6 +41,7 @@ type UsageInterval struct {
 // To.
 type UsageReport struct {
 	Interval string          `json:"interval"` // hour or day, in UTC
+	Currency string          `json:"currency"` // of the costs
 	From     Time            `json:"from"`
 	To       Time            `json:"to"`
 	Data     []UsageInterval `json:"data"`

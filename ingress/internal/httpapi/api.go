@@ -86,6 +86,8 @@ type Deps struct {
 	DefaultModel string          // shown for agents without a model
 	// OpenAICompatible means that the provider openai is a server other than OpenAI's own.
 	OpenAICompatible bool
+	// Currency is the currency of costs, as an ISO 4217 code.
+	Currency string
 
 	DemoTokens int64 // daily token budget of all demo visitors together
 
@@ -213,7 +215,7 @@ func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 	a.usage = usage.New(usage.Deps{
 		References: references, BudgetsDB: deps.Store.Budgets, KnowledgeDB: deps.Store.Knowledge, RunsDB: deps.Store.Runs,
 		UsageDB: deps.Store.Usage, Rates: deps.Limits, Streams: &a.Limiter.StreamLimits,
-		VoicePerOrganization: deps.VoicePerOrganization, Documents: deps.Documents, RunDeadline: deps.RunDeadline,
+		VoicePerOrganization: deps.VoicePerOrganization, Documents: deps.Documents, RunDeadline: deps.RunDeadline, Currency: deps.Currency,
 	})
 	a.notifications = notification.New(notification.Deps{
 		References: references, NotificationsDB: deps.Store.Notifications, Secrets: deps.Secrets, Changes: deps.Jobs,
@@ -239,7 +241,7 @@ func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 		Dispatch: deps.Dispatch, Streams: deps.Streams, Changes: deps.Changes, Secrets: deps.Secrets, Templates: a.templates,
 		Downloads: &a.downloads, Uploads: &a.knowledge.Uploads, VisitorUploads: &transfer.Limiter{Policy: transfer.VisitorFiles},
 		Files: files, Links: links, Auth: deps.Auth, Readers: deps.Readers, Log: deps.Log,
-		WaitDefault: deps.WaitDefault, RetentionDefault: deps.RetentionDefault,
+		WaitDefault: deps.WaitDefault, RetentionDefault: deps.RetentionDefault, Currency: deps.Currency,
 	})
 	a.wireProtocols(deps, submitter, links)
 }

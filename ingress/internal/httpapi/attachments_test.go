@@ -224,7 +224,7 @@ func TestListsShowAttachments(t *testing.T) {
 	if got := a.ok("GET", "/api/sessions?id=s&agentId="+agentID, "", h.member.auth, h.header); bytes.Count(got.body, []byte("attachments")) != 1 {
 		t.Errorf("the answer has attachments: %s", got.body)
 	}
-	if got := a.ok("GET", "/api/runs?export=csv&agentId="+agentID, "", h.key); !strings.HasSuffix(string(got.body), ",a.md; b.csv\n") {
+	if got := a.ok("GET", "/api/runs?export=csv&agentId="+agentID, "", h.key); !strings.HasSuffix(string(got.body), ",a.md; b.csv,CHF\n") {
 		t.Errorf("%s", got.body)
 	}
 	for _, run := range a.ok("GET", "/api/runs", "", h.key).json(t, "data").([]any) {

@@ -30,7 +30,12 @@ func TestBudgetsAreMadeAndChanged(t *testing.T) {
 		t.Errorf("made: %s", made.body)
 	}
 	a.ok("POST", "/api/budgets", `{"scope":"key","subjectId":"`+keyID+`","metric":"tokens","period":"month","limit":0}`, h.key)
-	a.ok("POST", "/api/budgets", `{"scope":"organization","metric":"costMicros","period":"day","limit":1000000000000000}`, h.key)
+	costs := a.ok("POST", "/api/budgets", `{"scope":"organization","metric":"costMicros","period":"day","limit":1000000000000000}`, h.key)
+	if costs.json(t, "currency") != "CHF" || strings.Contains(string(made.body), "currency") {
+		t.Errorf("a budget of costs: %s, one of time: %s", costs.body, made.body)
+	}
+	a.ok("PUT", "/api/budgets?id="+costs.text(t, "id"), string(costs.body), h.key)
+	a.from("PUT", "/api/budgets?id="+costs.text(t, "id"), `{"currency":"EUR"}`, h.key).want(t, "another currency", 400, "invalid_request currency:invalid_value")
 	if got := a.ok("PUT", "/api/budgets?id="+budgetID, `{"limit":90}`, h.key); got.json(t, "limit") != 90.0 || got.json(t, "metric") != "sandboxSeconds" {
 		t.Errorf("changed: %s", got.body)
 	}
@@ -114,6 +119,22 @@ func TestRunsStayWithinTheirBudget(t *testing.T) {
 	}
 	a.ok("PUT", "/api/budgets?id="+budgetID, `{"limit":7}`, h.key)
 	ask("fresh").want(t, "with more", 202, "")
+}
+
+// The error for a used-up budget of costs contains the limit in the currency.
+func TestBudgetOfCostsNamesItsCurrency(t *testing.T) {
+	t.Parallel()
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
+	agentID := a.newAgent(h)
+	a.newChat(h, agentID, "before", h.key)
+	budgetID := a.ok("POST", "/api/budgets", `{"scope":"organization","metric":"costMicros","period":"month","limit":2500000}`, h.key).text(t, "id")
+	_, err := a.sql.ExecContext(t.Context(), `UPDATE budget_counts SET used = 2500000 WHERE budget_id = $1`, budgetID)
+	must(t, err)
+	refused := a.from("POST", "/api/agents?action=chat&id="+agentID, `{"sessionId":"s","message":"m"}`, h.key).want(t, "used up", 429, "budget_exceeded")
+	if detail := refused.text(t, "detail"); !strings.HasPrefix(detail, "the budget of 2.50 CHF per month of the organization is used up; ") {
+		t.Errorf("detail: %s", detail)
+	}
 }
 
 // Runs are counted separately for each key and each automation, also in the usage report.

@@ -34,7 +34,7 @@ func (a *api) dashboardPage(c *gin.Context) {
 		return
 	}
 
-	boot := web.Boot{BaseURL: a.PublicURL, Reset: a.resetCommand()}
+	boot := web.Boot{BaseURL: a.PublicURL, Reset: a.resetCommand(), Currency: a.Currency}
 	switch {
 	case err == nil && ident.Via == auth.ViaCookie:
 		httpx.StateFor(c).Ident = ident

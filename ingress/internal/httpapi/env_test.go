@@ -116,13 +116,14 @@ func newTestEnvWithKeys(tb testing.TB, dsn string, s *store.Store, limits rateli
 	watch, err := sealed.NewWatch(box, w.sealed, zerolog.New(w.log))
 	must(tb, err)
 	s.Seals.ReportUnopened(watch.UnopenedBytes)
+	s.Budgets.SetCurrency("CHF")
 	resolver := auth.New(s.Accounts, auth.NewWidgets(s.Agents, box, watch), proxies)
 	var wg sync.WaitGroup
 	wg.Go(func() { resolver.Run(tb.Context()) })
 	tb.Cleanup(wg.Wait)
 	w.deps = Deps{
 		Store: s, Auth: resolver, Limits: l, Secrets: box, Sealed: watch, Runs: w.cancelRecorder, Log: zerolog.New(w.log), Proxies: proxies,
-		PublicURL: "http://parley.test/", DefaultModel: "offline", DemoTokens: 1_000_000,
+		PublicURL: "http://parley.test/", DefaultModel: "offline", DemoTokens: 1_000_000, Currency: "CHF",
 		Jobs: w.notifyRecorder, Searches: noSearchWorkers{}, Signer: signer, Outbound: outside,
 		Checks: map[string]func(context.Context) error{"postgres": s.Ping},
 	}

@@ -113,7 +113,7 @@ func TestRunsAreExported(t *testing.T) {
 		} else if strings.ContainsAny(text[:1], "=\t- ") {
 			want = "'" + text
 		}
-		if row[12] != want || row[11] != "red message" || row[1] != "completed" {
+		if row[12] != want || row[11] != "red message" || row[1] != "completed" || row[len(row)-1] != "CHF" {
 			t.Errorf("row %d is %.200q, want the answer %.200q", i, row, want)
 		}
 	}

@@ -25,6 +25,9 @@ func TestUsageIsTheOrganizations(t *testing.T) {
 			got.json(t, "totals.failed") != want[3] || last["runs"] != want[1] {
 			t.Errorf("%s: %d intervals, %s", query, len(data), got.body)
 		}
+		if got.json(t, "currency") != "CHF" {
+			t.Errorf("%s: costs in %v", query, got.json(t, "currency"))
+		}
 		if ended := got.json(t, "totals.p50Ms") != nil; ended != (want[2] > 0) {
 			t.Errorf("%s: p50 %v", query, got.json(t, "totals.p50Ms"))
 		}

@@ -18,7 +18,6 @@ import { AgentPage } from "./pages/agent";
 import { AgentsPage } from "./pages/agents";
 import { HomePage } from "./pages/home";
 import { InboxPage } from "./pages/inbox";
-import { RunPage } from "./pages/run";
 import { RunsPage } from "./pages/runs";
 import { TemplatesPage } from "./pages/templates";
 
@@ -27,6 +26,7 @@ const AutomationsPage = administration((pages) => pages.AutomationsPage);
 const HookPage = administration((pages) => pages.HookPage);
 const NewHookPage = administration((pages) => pages.NewHookPage);
 const OrgPage = administration((pages) => pages.OrgPage);
+const RunPage = later(() => import("./pages/run"))((page) => page.RunPage);
 const KnowledgePage = later(() => import("./pages/knowledge"))((page) => page.KnowledgePage);
 
 interface Page {

@@ -1,10 +1,11 @@
 import { equal, ok, type Test } from "../kit/check";
 import { scaleOf } from "./pages/run/scale";
 import { messagesOf } from "./pages/run/messages";
-import { momentsOf, partsOf, spentOf } from "./pages/run/spans";
+import { fitted, momentsOf, partsOf, spentOf } from "./pages/run/spans";
 import { labelled } from "./pages/run/timeline";
 import { gist } from "./pages/runs/rows";
 import { runErrors, statuses, triggers, wordFor } from "./texts/values";
+import { duration } from "./ui/parts";
 import type { Run, Span, Timeline } from "./types";
 
 const at = (ms: number): string => new Date(Date.UTC(2026, 10, 21, 9) + ms).toISOString();
@@ -54,6 +55,56 @@ export const tests: Test[] = [
     run: () => {
       const t = trace(span("queue", 0, 79), span("attempt", 79, 612), span("turn", 79, 105), span("tool", 100, 400, "a"), span("tool", 110, 380, "b"), { ...span("wait", 400, 500), toolCallId: "c1" }, span("tool", 390, 520, "c"));
       equal(spentOf(partsOf(t, 0)), { queue: 79, turn: 26, wait: 100, client: 0, tool: 315, lost: 0 });
+    },
+  },
+  {
+    name: "the parts of an attempt add up to at most the attempt, and a tool call has its recorded duration",
+    run: () => {
+      const took = (t: Timeline, recorded: Record<string, number>) => {
+        const calls = Object.entries(recorded).map(([id, durationMs]) => ({ id, name: id, status: "completed", input: {}, output: {}, durationMs }));
+        return partsOf(t, 0, calls).map((p) => `${p.from} ${duration(p.shown)}`);
+      };
+      const tool = (from: number, to: number, id: string): Span => ({ ...span("tool", from, to, id), toolCallId: id });
+      const attempt = span("attempt", 0, 52);
+      equal(took(trace(attempt, span("turn", 0, 17), tool(17, 52, "a")), { a: 38 }), ["0 52 ms", "0 14 ms", "14 38 ms"]);
+      equal(took(trace(attempt, span("turn", 0, 17), tool(17, 52, "a")), { a: 30 }), ["0 52 ms", "0 17 ms", "17 30 ms"]);
+      equal(took(trace(attempt, span("turn", 0, 17), tool(17, 52, "a")), { a: 60 }), ["0 52 ms", "0 0 ms", "0 52 ms"]);
+      equal(took(trace(attempt, tool(0, 20, "a"), span("turn", 20, 30), tool(30, 52, "b")), { a: 20, b: 25 }), ["0 52 ms", "0 20 ms", "20 7 ms", "27 25 ms"]);
+      // Calls that ran in parallel keep their durations.
+      equal(took(trace(attempt, span("turn", 0, 10), tool(10, 40, "a"), tool(12, 52, "b")), { a: 30, b: 40 }), ["0 52 ms", "0 10 ms", "10 30 ms", "12 40 ms"]);
+      // A call that was lost with its worker keeps its own duration, not that of the repeated call.
+      const lost: Span = { ...tool(0, 52, "a"), status: "lost" };
+      equal(took(trace(attempt, lost), { a: 4 }), ["0 52 ms", "0 52 ms"]);
+      equal(took(trace(span("attempt", 0, 2520), span("turn", 0, 1260), tool(1260, 2520, "a")), { a: 1260 }), ["0 2.5 s", "0 1.2 s", "1260 1.3 s"]);
+    },
+  },
+  {
+    name: "shown durations add up to at most the shown duration of the whole",
+    run: () => {
+      const units: Record<string, number> = { ms: 1, s: 1000, min: 60_000, h: 3_600_000 };
+      const read = (text: string): number => [...text.matchAll(/([\d.]+) (ms|s|min|h)/g)].reduce((sum, [, n, unit]) => sum + Number(n) * (units[unit ?? ""] ?? Number.NaN), 0);
+      const table: [whole: number, parts: number[], shown: string[]][] = [
+        [52, [17, 35], ["17 ms", "35 ms"]],
+        [2520, [1260, 1260], ["1.2 s", "1.3 s"]],
+        [2620, [1260, 1360], ["1.2 s", "1.4 s"]],
+        [3780, [1260, 1260, 1260], ["1.2 s", "1.3 s", "1.3 s"]],
+        [4560, [1540, 1510, 1510], ["1.5 s", "1.5 s", "1.5 s"]],
+        [1700, [449, 1251], ["449 ms", "1.2 s"]],
+        [2240, [980, 1260], ["980 ms", "1.2 s"]],
+        [21_100, [10_550, 10_550], ["10 s", "11 s"]],
+        [59_700, [59_600, 100], ["59 s", "100 ms"]],
+        [121_900, [61_950, 59_950], ["1 min 1 s", "60 s"]],
+      ];
+      for (const [whole, parts, want] of table) {
+        const shown = fitted(whole, parts.map((took) => ({ took }))).map(duration);
+        const sum = shown.reduce((total, text) => total + read(text), 0);
+        ok(Math.round(sum) <= Math.round(read(duration(whole))), `${duration(whole)}: ${shown.join(" + ")}`);
+        equal(shown, want);
+      }
+      equal([1740, ...fitted(1740, [{ took: 999 }, { took: 741 }])].map(duration), ["1.7 s", "999 ms", "741 ms"]); // exact parts
+      // The duration of a tool call is also shown elsewhere, so it changes last.
+      equal(fitted(2520, [{ took: 1260, fixed: true }, { took: 1260 }]).map(duration), ["1.3 s", "1.2 s"]);
+      equal(fitted(2520, [{ took: 1260 }, { took: 1260, fixed: true }]).map(duration), ["1.2 s", "1.3 s"]);
     },
   },
   {

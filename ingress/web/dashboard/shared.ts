@@ -1,7 +1,10 @@
 // The modules that more than one bundle uses. Each bundle imports all of them, so that the bundler
 // writes them into one file. Otherwise it would write a file for each combination of bundles, and
 // each file costs a request.
+import "./answer/answer";
+import "./answer/approval";
 import "./answer/place";
+import "./chat/trouble";
 import "./files";
 import "./narrow";
 import "./overview";

@@ -3,7 +3,7 @@ import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 import type { Boot, Role, Session } from "./types";
 
-export const BootContext = createContext<Boot>({ session: null, baseUrl: "", reset: "" });
+export const BootContext = createContext<Boot>({ session: null, baseUrl: "", reset: "", currency: "" });
 
 /** Returns the public URL of the service. */
 export const useBaseUrl = (): string => useContext(BootContext).baseUrl;

@@ -20,6 +20,8 @@ export interface Boot {
   baseUrl: string;
   /** The command that prints a link to set a new password, without the account. */
   reset: string;
+  /** The currency of costs, as an ISO 4217 code. */
+  currency: string;
 }
 
 export interface List<T> {

@@ -1580,7 +1580,7 @@ export interface RunFile {
 export interface Usage {
   inputTokens: number;
   outputTokens: number;
-  /** The cost, in millionths of the price table's currency. */
+  /** The cost, in millionths of the service's currency. */
   costMicros: number;
   model: string;
 }
@@ -1945,6 +1945,7 @@ export interface AutomationList {
 /** Usage of runs by interval, from the start of the first interval until `to`. */
 export interface UsageReport {
   interval: "hour" | "day";
+  currency: Currency;
   from: Time;
   to: Time;
   data: Array<UsageInterval>;
@@ -1964,7 +1965,7 @@ export interface UsageReportTotals {
   timedOut: number;
   inputTokens: number;
   outputTokens: number;
-  /** The cost, in millionths of the price table's currency. */
+  /** The cost, in millionths of the service's currency. */
   costMicros: number;
   /** The duration of `codeExecution` calls, to the millisecond. */
   sandboxSeconds: number;
@@ -1985,7 +1986,7 @@ export interface UsageInterval {
   timedOut: number;
   inputTokens: number;
   outputTokens: number;
-  /** The cost, in millionths of the price table's currency. */
+  /** The cost, in millionths of the service's currency. */
   costMicros: number;
   /** The duration of `codeExecution` calls, to the millisecond. */
   sandboxSeconds: number;
@@ -2015,7 +2016,7 @@ export interface UsageGroup {
   timedOut: number;
   inputTokens: number;
   outputTokens: number;
-  /** The cost, in millionths of the price table's currency. */
+  /** The cost, in millionths of the service's currency. */
   costMicros: number;
   /** The duration of `codeExecution` calls, to the millisecond. */
   sandboxSeconds: number;
@@ -2025,7 +2026,9 @@ export interface UsageGroup {
   p95Ms: number | null;
 }
 
-/** A cap on the usage of runs in a period. */
+/**
+ * A cap on the usage of runs in a period. `currency` is present only if `metric` is `costMicros`.
+ */
 export interface Budget {
   id: BudgetId;
   scope: BudgetScope;
@@ -2037,6 +2040,7 @@ export interface Budget {
   metric: BudgetMetric;
   period: BudgetPeriod;
   limit: BudgetLimit;
+  currency?: Currency;
   /** Usage in the current period. */
   used: number;
   /** Reserved for calls in progress, in addition to `used`. */
@@ -2046,12 +2050,15 @@ export interface Budget {
   updatedAt: Time;
 }
 
+/** The currency of costs, which is the operator's setting `PRICES_CURRENCY`: a code by ISO 4217. */
+export type Currency = string;
+
 /** The runs that a budget counts. */
 export type BudgetScope = "organization" | "agent" | "key" | "automation";
 
 /**
- * `costMicros`: millionths of the price table's currency. `tokens`: input and output together.
- * `runs`: accepted runs. `sandboxSeconds`: run time of code.
+ * `costMicros`: millionths of the service's currency. `tokens`: input and output together. `runs`:
+ * accepted runs. `sandboxSeconds`: run time of code.
  */
 export type BudgetMetric = "costMicros" | "tokens" | "runs" | "sandboxSeconds";
 
@@ -2091,6 +2098,7 @@ export interface BudgetChange {
   subjectId?: string | null;
   metric?: BudgetMetric;
   period?: BudgetPeriod;
+  currency?: string;
   used?: number;
   reserved?: number;
   resetsAt?: string;

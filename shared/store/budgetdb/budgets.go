@@ -51,9 +51,9 @@ func unit(metric domain.BudgetMetric) int64 {
 	return 1
 }
 
-// budget returns the row's budget in the units of the metric. Used and reserved amounts are rounded
+// budget returns the budget of a row in the units of the metric. Used and reserved amounts are rounded
 // up, so that fractions of a second are visible.
-func (row budgetRow) budget() domain.Budget {
+func (s *Store) budget(row *budgetRow) domain.Budget {
 	b := domain.Budget{
 		ID: row.ID, Scope: domain.BudgetScope(row.Scope), SubjectID: row.SubjectID, Metric: domain.BudgetMetric(row.Metric),
 		Period: domain.BudgetPeriod(row.Period), CreatedAt: *row.CreatedAt, UpdatedAt: *row.UpdatedAt,
@@ -62,6 +62,10 @@ func (row budgetRow) budget() domain.Budget {
 
 	each := unit(b.Metric)
 	b.Limit, b.Used, b.Reserved = row.Max/each, (row.Used+each-1)/each, (row.Reserved+each-1)/each
+
+	if b.Metric == domain.BudgetCost {
+		b.Currency = s.currency
+	}
 
 	resets := row.StartsOn.AddDate(0, 0, 1)
 	if b.Period == domain.BudgetMonth {
@@ -117,7 +121,7 @@ func (s *Store) selectBudgets(ctx context.Context, org, which, tail string, args
 // the last id of the previous page.
 func (s *Store) Budgets(ctx context.Context, org, after string, limit int) ([]domain.Budget, error) {
 	rows, err := s.selectBudgets(ctx, org, `AND ($2 = '' OR k.id < $2) `, `ORDER BY k.id DESC LIMIT `+strconv.Itoa(limit), after)
-	return pg.Column(rows, func(row *budgetRow) domain.Budget { return row.budget() }), err
+	return pg.Column(rows, s.budget), err
 }
 
 // Budget returns a budget of an organization. It returns not_found if no budget has this id.
@@ -129,7 +133,7 @@ func (s *Store) Budget(ctx context.Context, org, budgetID string) (domain.Budget
 	if err != nil {
 		return domain.Budget{}, err
 	}
-	return rows[0].budget(), nil
+	return s.budget(&rows[0]), nil
 }
 
 // CreateBudget stores a budget of an organization with its scope, subject, metric, period and
@@ -210,7 +214,7 @@ func checkBudget(ctx context.Context, tx *sqlx.Tx, org string, b domain.Budget) 
 func (s *Store) UpdateBudget(ctx context.Context, org, budgetID string, limit int64) (domain.Budget, error) {
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		return requireRow(tx.ExecContext(ctx, `UPDATE budgets SET updated_at = clock_timestamp(),
-			most = $3 * CASE metric WHEN 'sandboxSeconds' THEN 1000 ELSE 1 END WHERE id = $1 AND org_id = $2`, budgetID, org, limit))
+			most = $3::bigint * CASE metric WHEN 'sandboxSeconds' THEN 1000 ELSE 1 END WHERE id = $1 AND org_id = $2`, budgetID, org, limit))
 	})
 	if err != nil {
 		return domain.Budget{}, fmt.Errorf("changing budget: %w", err)
@@ -275,18 +279,25 @@ func exhaustedMessage(b domain.Budget) string {
 		whose = fmt.Sprintf("the %s %s", b.Scope, *b.SubjectID)
 	}
 
-	what := map[domain.BudgetMetric]string{
-		domain.BudgetCost: "millionths of the currency", domain.BudgetTokens: "tokens", domain.BudgetRuns: "runs",
-		domain.BudgetSandbox: "seconds in sandboxes",
-	}[b.Metric]
+	limit, used := strconv.FormatInt(b.Limit, 10), strconv.FormatInt(b.Used, 10)
+	switch b.Metric {
+	case domain.BudgetCost:
+		limit, used = domain.Money(b.Limit, b.Currency), domain.Money(b.Used, b.Currency)
+	case domain.BudgetTokens:
+		limit += " tokens"
+	case domain.BudgetRuns:
+		limit += " runs"
+	case domain.BudgetSandbox:
+		limit += " seconds in sandboxes"
+	}
 
 	state := "is used up"
 	if b.Used < b.Limit {
-		state = fmt.Sprintf("has no room for another call (%d used)", b.Used)
+		state = fmt.Sprintf("has no room for another call (%s used)", used)
 	}
 
-	return fmt.Sprintf("the budget of %d %s per %s of %s %s; its next period starts at %s (%s)",
-		b.Limit, what, b.Period, whose, state, b.ResetsAt.UTC().Format(time.RFC3339), b.ID)
+	return fmt.Sprintf("the budget of %s per %s of %s %s; its next period starts at %s (%s)",
+		limit, b.Period, whose, state, b.ResetsAt.UTC().Format(time.RFC3339), b.ID)
 }
 
 // WithinBudget returns budget_exceeded if a budget that would cover a new run is used up. keyID is
@@ -307,7 +318,7 @@ func (s *Store) WithinBudget(ctx context.Context, org, agentID, keyID, automatio
 	if err != nil || len(rows) == 0 {
 		return err
 	}
-	return UsedUp(rows[0].budget())
+	return UsedUp(s.budget(&rows[0]))
 }
 
 // Rejected returns the error for a run that was not accepted. cause is the error of the database.

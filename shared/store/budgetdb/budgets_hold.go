@@ -168,8 +168,9 @@ func (s *Store) reserve(
 
 	// Later is false if the amount used so far, without reservations, already leaves too little
 	// room.
-	for _, row := range rows {
-		b := row.budget()
+	for i := range rows {
+		row := &rows[i]
+		b := s.budget(row)
 		later := row.Used < row.Max && maximum.of(b.Metric) <= row.Max-row.Used
 		if lacking == nil || !later {
 			lacking = &Lacking{Budget: b, Later: later}

@@ -125,7 +125,7 @@ func (d *Doctor) print(findings []finding) error {
 // examine returns all findings.
 func (d *Doctor) examine(ctx context.Context) []finding {
 	var all []finding
-	if err := errors.Join(d.Ingress.Check(), d.Documents.Check(), d.Telemetry.Check(), d.checkSecrets()); err != nil {
+	if err := errors.Join(d.Runs.Check(), d.Ingress.Check(), d.Documents.Check(), d.Telemetry.Check(), d.checkSecrets()); err != nil {
 		all = append(all, finding{stateMissing, "settings", strings.ReplaceAll(err.Error(), "\n", "; "), true})
 	}
 

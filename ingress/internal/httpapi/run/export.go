@@ -38,10 +38,12 @@ type runWriter interface {
 // exportFormats maps the name of each export format to its media type and its writer.
 var exportFormats = map[string]struct {
 	media  string
-	writer func(io.Writer) runWriter
+	writer func(w io.Writer, currency string) runWriter
 }{
-	"csv":   {"text/csv; charset=utf-8", func(w io.Writer) runWriter { return csvRuns{csv.NewWriter(w)} }},
-	"jsonl": {"application/jsonl", func(w io.Writer) runWriter { return jsonRuns{json.NewEncoder(w)} }},
+	"csv": {"text/csv; charset=utf-8", func(w io.Writer, currency string) runWriter {
+		return csvRuns{csv.NewWriter(w), currency}
+	}},
+	"jsonl": {"application/jsonl", func(w io.Writer, _ string) runWriter { return jsonRuns{json.NewEncoder(w)} }},
 }
 
 // exportFormat reads the parameter export of a list. It returns "" if the parameter is missing.
@@ -86,7 +88,7 @@ func (l lists) export(c *gin.Context, filter rundb.RunFilter, format string) {
 	header.Set("Content-Type", exportFormats[format].media)
 	header.Set("Content-Disposition", `attachment; filename="runs.`+format+`"`)
 	out := bufio.NewWriterSize(transfer.NewWriter(c, slot, l.SessionCheck(c)), exportBuffer)
-	to := exportFormats[format].writer(out)
+	to := exportFormats[format].writer(out, l.Currency)
 
 	err = to.head()
 	for n := 0; err == nil; {
@@ -126,14 +128,17 @@ func (w jsonRuns) run(run *domain.RunSummary) error { return w.Encode(run) }
 func (jsonRuns) flush() error                       { return nil }
 
 // csvRuns writes a table in CSV.
-type csvRuns struct{ *csv.Writer }
+type csvRuns struct {
+	*csv.Writer
+	currency string // of the costs
+}
 
 // head writes the names of the columns.
 func (w csvRuns) head() error {
 	return w.Write([]string{
 		"id", "status", "createdAt", "startedAt", "finishedAt", "agentId", "templateId", "agentVersion", "sessionId", "triggerType",
 		"automationId", "question", "answer", "citations", "toolCalls", "model", "inputTokens", "outputTokens", "costMicros", "finishReason",
-		"errorCode", "errorMessage", "attachments",
+		"errorCode", "errorMessage", "attachments", "currency",
 	})
 }
 
@@ -163,7 +168,7 @@ func (w csvRuns) run(r *domain.RunSummary) error {
 		cell(r.AgentVersion), r.SessionID, r.Trigger.Type, cell(r.Trigger.AutomationID), question, cell(r.Message),
 		strconv.Itoa(r.Citations), strings.Join(calls, " "), r.Usage.Model,
 		strconv.FormatInt(r.Usage.InputTokens, 10), strconv.FormatInt(r.Usage.OutputTokens, 10),
-		strconv.FormatInt(r.Usage.CostMicros, 10), cell(r.FinishReason), code, message, strings.Join(files, "; "),
+		strconv.FormatInt(r.Usage.CostMicros, 10), cell(r.FinishReason), code, message, strings.Join(files, "; "), w.currency,
 	}
 	for i, text := range cells {
 		cells[i] = harmless(text)

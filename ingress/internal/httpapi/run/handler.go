@@ -55,6 +55,7 @@ type Deps struct {
 	Log              zerolog.Logger
 	WaitDefault      time.Duration // default and maximum time that a request waits for its run
 	RetentionDefault time.Duration // default time for which an automation's result is kept
+	Currency         string        // of costs
 }
 
 // Handler handles requests for chats, automations, runs and sessions. Through Files, it also

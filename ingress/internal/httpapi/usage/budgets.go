@@ -102,6 +102,7 @@ type budgetChange struct {
 	SubjectID httpx.ReadOnly         `json:"subjectId"`
 	Metric    httpx.ReadOnly         `json:"metric"`
 	Period    httpx.ReadOnly         `json:"period"`
+	Currency  httpx.ReadOnly         `json:"currency"`
 	Used      httpx.Volatile[int64]  `json:"used"`
 	Reserved  httpx.Volatile[int64]  `json:"reserved"`
 	ResetsAt  httpx.Volatile[string] `json:"resetsAt"`

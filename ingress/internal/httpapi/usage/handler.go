@@ -28,6 +28,7 @@ type Deps struct {
 	VoicePerOrganization int
 	Documents            knowledgedb.DocumentLimits
 	RunDeadline          time.Duration
+	Currency             string // of costs
 }
 
 // Handler handles the requests for usage, budgets, automations and limits.

@@ -109,5 +109,6 @@ func (h *Handler) getUsage(c *gin.Context) error {
 		return err
 	}
 
+	report.Currency = h.Currency
 	return httpx.JSON(c, http.StatusOK, report)
 }

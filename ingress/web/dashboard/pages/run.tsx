@@ -1,5 +1,6 @@
 // The page of a run: its message, its result, and its timeline, which follows them on a phone.
 import { useRef } from "preact/hooks";
+import "../shared";
 import { Answer } from "../answer/answer";
 import { Approval } from "../answer/approval";
 import { SentAttachments } from "../answer/files";
@@ -14,7 +15,8 @@ import { LinkButton } from "../ui/button";
 import { Copy, Snippet } from "../ui/copy";
 import { Curl } from "../ui/curl";
 import { Confirm } from "../ui/confirm";
-import { count, Empty, money, PageHeader, Problem, Section, Status, Waiting } from "../ui/parts";
+import { money } from "../ui/money";
+import { count, Empty, PageHeader, Problem, Section, Status, Waiting } from "../ui/parts";
 import { Facts } from "./run/facts";
 import { useRun, type Followed } from "./run/follow";
 import { Timeline } from "./run/timeline";
@@ -115,7 +117,6 @@ function RunParts({ run, followed, names }: { run: Run; followed: Followed; name
 function Measures({ run }: { run: Run }) {
   const { usage } = run;
   return (
-    <>
     <dl class="measures">
       <div><dt>{Words.queueTime}</dt><dd><QueueTime run={run} /></dd></div>
       <div><dt>{Words.runTime}</dt><dd><RunTime run={run} /></dd></div>
@@ -125,8 +126,6 @@ function Measures({ run }: { run: Run }) {
       <div><dt>{Words.tokensOut}</dt><dd>{count(usage.outputTokens)}</dd></div>
       <div><dt>{Words.cost}</dt><dd>{money(usage.costMicros)}</dd></div>
     </dl>
-    {usage.costMicros > 0 && <p class="hint">{texts.costsAreInCurrency()}</p>}
-    </>
   );
 }
 

@@ -16,7 +16,6 @@ export enum Words {
   theOrganization = "the organization",
   tokens = "tokens",
   runsLower = "runs",
-  ofCost = "of cost",
   sandboxSeconds = "sandbox seconds",
   documentCouldNotBeRead = "1 document could not be read",
 
@@ -48,6 +47,7 @@ export enum Words {
   failed = "Failed",
   cost = "Cost",
   perDay = "per day",
+  noCostInLast = "No cost in the last seven days. Parley calculates costs from MODEL_PRICES.",
   noRunsInLast = "No runs in the last seven days. Each bar shows the number of runs of one day, by result.",
 
   // Texts of the module pages/inbox.
@@ -65,12 +65,16 @@ export const webhookLastDeliveryWas = (name: string, status: string): string => 
 export const failedTimesInRow = (failures: number): string => `failed ${many(failures, "time")} in a row`;
 export const notificationEndpointDescriptionPart = (description: string, part: string): string => `Notification endpoint ${description} ${part}`;
 export const budgetOfSubjectUsed = (subject: string, used: number): string => `Budget of ${subject}: ${used} % used`;
-export const amountOfAmountUnits = (amount: string, amount2: string, units: string, period: string, time: ComponentChildren) => <>{amount} of {amount2} {units} per {period}. Resets {time}.</>;
+export const amountUnit = (amount: string, unit: string): string => `${amount} ${unit}`;
+export const amountOfAmountPerPeriod = (used: string, limit: string, period: string, time: ComponentChildren) => <>{used} of {limit} per {period}. Resets {time}.</>;
 export const mostOrMore = (most: number): string => `${most} or more`;
 export const documentsCouldNotBeRead = (counted: string): string => `${counted} documents could not be read`;
 
 // Texts of the module pages/home/steps.
 export const doneOfStepsDone = (done: number, steps: number): string => `${done} of ${steps} done`;
+
+// Texts of the module pages/home/week.
+export const currencyPerDay = (currency: string): string => `${currency} per day`;
 
 // Texts of the module pages/inbox.
 export const decisionNOf = (n: number, of: string): string => `Decision ${n}: ${of}`;

@@ -134,7 +134,6 @@ export enum Words {
 // Texts of the module pages/run.
 export const runOfName = (name: string): string => `Run of ${name}`;
 export const mcpServerNameMessage = (name: string, message: string) => <>MCP server <code>{name}</code>: {message}</>;
-export const costsAreInCurrency = () => <>Costs are in the currency of the prices in <code>MODEL_PRICES</code>.</>;
 export const providerRespondedStatusMessage = (status: number, message: string): string => `The provider responded ${status}${message}`;
 export const citationsRemovedNotFound = (citationsRemoved: number): string => `${many(citationsRemoved, "citation")} removed: not found in the source.`;
 export const earlierTurnsInSession = (omittedTurns: number): string => `${many(omittedTurns, "earlier turn")} in the session omitted: the model’s context is too small.`;

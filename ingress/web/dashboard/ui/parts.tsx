@@ -159,6 +159,3 @@ export function size(bytes: number): string {
   if (bytes < 1 << 20) return texts.kibibytes((bytes / 1024).toFixed(bytes < 10_240 ? 1 : 0));
   return bytes < 2 ** 30 ? texts.mebibytes((bytes / (1 << 20)).toFixed(1)) : texts.gibibytes((bytes / 2 ** 30).toFixed(1));
 }
-
-/** Formats a cost that is given in millionths of the price table's currency. */
-export const money = (micros: number): string => (micros === 0 ? "0" : (micros / 1e6).toFixed(micros < 10_000 ? 6 : 4));

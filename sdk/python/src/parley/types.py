@@ -82,6 +82,7 @@ __all__ = [
     "CreateWidgetSessionBody",
     "CreateWidgetSessionHeaders",
     "Credentials",
+    "Currency",
     "DeleteAgentsAnswer",
     "DeleteAgentsHeaders",
     "DeleteAgentsQuery",
@@ -2314,7 +2315,7 @@ class Usage(TypedDict):
     outputTokens: int
 
     costMicros: int
-    """The cost, in millionths of the price table's currency."""
+    """The cost, in millionths of the service's currency."""
 
     model: str
 
@@ -2965,6 +2966,12 @@ class AutomationList(TypedDict):
     nextCursor: NextCursor
 
 
+Currency: TypeAlias = str
+"""The currency of costs, which is the operator's setting `PRICES_CURRENCY`: a code by ISO
+4217.
+"""
+
+
 class UsageInterval(TypedDict):
     """Usage of the runs accepted in an interval."""
 
@@ -2981,7 +2988,7 @@ class UsageInterval(TypedDict):
     outputTokens: int
 
     costMicros: int
-    """The cost, in millionths of the price table's currency."""
+    """The cost, in millionths of the service's currency."""
 
     sandboxSeconds: float
     """The duration of `codeExecution` calls, to the millisecond."""
@@ -3017,7 +3024,7 @@ class UsageGroup(TypedDict):
     outputTokens: int
 
     costMicros: int
-    """The cost, in millionths of the price table's currency."""
+    """The cost, in millionths of the service's currency."""
 
     sandboxSeconds: float
     """The duration of `codeExecution` calls, to the millisecond."""
@@ -3043,7 +3050,7 @@ class UsageReportTotals(TypedDict):
     outputTokens: int
 
     costMicros: int
-    """The cost, in millionths of the price table's currency."""
+    """The cost, in millionths of the service's currency."""
 
     sandboxSeconds: float
     """The duration of `codeExecution` calls, to the millisecond."""
@@ -3059,6 +3066,7 @@ UsageReport = TypedDict(
     "UsageReport",
     {
         "interval": Literal["hour", "day"],
+        "currency": Currency,
         "from": Time,
         "to": Time,
         "data": list[UsageInterval],
@@ -3076,7 +3084,7 @@ BudgetScope: TypeAlias = Literal["organization", "agent", "key", "automation"]
 
 
 BudgetMetric: TypeAlias = Literal["costMicros", "tokens", "runs", "sandboxSeconds"]
-"""`costMicros`: millionths of the price table's currency. `tokens`: input and output together.
+"""`costMicros`: millionths of the service's currency. `tokens`: input and output together.
 `runs`: accepted runs. `sandboxSeconds`: run time of code.
 """
 
@@ -3090,7 +3098,9 @@ BudgetLimit: TypeAlias = int
 
 
 class Budget(TypedDict):
-    """A cap on the usage of runs in a period."""
+    """A cap on the usage of runs in a period. `currency` is present only if `metric` is
+    `costMicros`.
+    """
 
     id: BudgetId
     scope: BudgetScope
@@ -3103,6 +3113,7 @@ class Budget(TypedDict):
     metric: BudgetMetric
     period: BudgetPeriod
     limit: BudgetLimit
+    currency: NotRequired[Currency]
 
     used: int
     """Usage in the current period."""
@@ -3149,6 +3160,7 @@ class BudgetChange(TypedDict):
     subjectId: NotRequired[str | None]
     metric: NotRequired[BudgetMetric]
     period: NotRequired[BudgetPeriod]
+    currency: NotRequired[str]
     used: NotRequired[int]
     reserved: NotRequired[int]
     resetsAt: NotRequired[str]

@@ -6,7 +6,8 @@ import { Words } from "../../texts/home";
 import { periods, statuses, wordFor } from "../../texts/values";
 import type { BudgetMetric, Overview } from "../../types";
 import { Icon } from "../../ui/icon";
-import { count, money, Section, Time } from "../../ui/parts";
+import { money } from "../../ui/money";
+import { count, Section, Time } from "../../ui/parts";
 
 /**
  * Shows the notices. If stale is true, the overview may be outdated. An overview without notices
@@ -36,7 +37,7 @@ export function Needs({ of: o, stale }: { of: Overview; stale: boolean }) {
           {o.documents.count > 0 && <Documents of={o.documents} />}
           {o.budgets.map((b) => (
             <Need key={b.id} href={"/dashboard/org/usage#" + b.id} words={texts.budgetOfSubjectUsed(b.subject ?? Words.theOrganization, Math.floor((b.used / b.limit) * 100))}>
-              {texts.amountOfAmountUnits(amount(b.metric, b.used), amount(b.metric, b.limit), units[b.metric], wordFor(periods, b.period), <Time at={b.resetsAt} />)}
+              {texts.amountOfAmountPerPeriod(...amounts(b.metric, b.used, b.limit), wordFor(periods, b.period), <Time at={b.resetsAt} />)}
             </Need>
           ))}
         </ul>
@@ -49,9 +50,13 @@ const most = 100; // the service counts waiting runs up to this number
 
 const counted = (n: number): string => (n >= most ? texts.mostOrMore(most) : count(n));
 
-const units: Record<BudgetMetric, string> = { costMicros: Words.ofCost, tokens: Words.tokens, runs: Words.runsLower, sandboxSeconds: Words.sandboxSeconds };
+const units: Record<Exclude<BudgetMetric, "costMicros">, string> = { tokens: Words.tokens, runs: Words.runsLower, sandboxSeconds: Words.sandboxSeconds };
 
-const amount = (metric: BudgetMetric, n: number): string => (metric === "costMicros" ? money(n) : count(n));
+/** Formats the used amount and the limit of a budget with the unit of its metric. */
+function amounts(metric: BudgetMetric, used: number, limit: number): [string, string] {
+  if (metric === "costMicros") return [money(used), money(limit)];
+  return [count(used), texts.amountUnit(count(limit), units[metric])];
+}
 
 function Documents({ of: d }: { of: Overview["documents"] }) {
   const [first] = d.newest;

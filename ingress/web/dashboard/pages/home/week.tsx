@@ -1,9 +1,11 @@
 // The runs, failures and cost of the last seven days.
 import { get } from "../../api";
 import { useQuery } from "../../query";
+import * as texts from "../../texts/home";
 import { Words } from "../../texts/home";
 import type { Usage } from "../../types";
-import { count, Loaded, money, Section } from "../../ui/parts";
+import { currency, money, plainMoney } from "../../ui/money";
+import { count, Loaded, Section } from "../../ui/parts";
 import { Bars } from "../org/chart";
 import { useCounted } from "../org/counted";
 
@@ -14,7 +16,7 @@ export function Week() {
   useCounted(usage.reload);
   return (
     <Section title={Words.last7Days} actions={<a href="/dashboard/org/usage">{Words.usage}</a>}>
-      <Loaded query={usage} room="16rem">{(u) => (
+      <Loaded query={usage} room="28rem">{(u) => (
         <div class="stack week">
           <dl class="totals">
             <div><dt>{Words.runs}</dt><dd>{count(u.totals.runs)}</dd></div>
@@ -26,6 +28,8 @@ export function Week() {
             { name: "failed", value: p.failed + p.timedOut },
             { name: "other", value: Math.max(0, p.runs - p.completed - p.failed - p.timedOut) },
           ] }))} />
+          <Bars title={Words.cost} unit={texts.currencyPerDay(currency())} empty={Words.noCostInLast} format={money} tick={plainMoney} typical={1_000_000}
+            points={u.data.map((p) => ({ label: day.format(new Date(p.startsAt)), parts: [{ name: "cost", value: p.costMicros }] }))} />
         </div>
       )}</Loaded>
     </Section>

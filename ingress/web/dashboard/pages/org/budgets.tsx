@@ -13,7 +13,8 @@ import { Curl } from "../../ui/curl";
 import { Confirm } from "../../ui/confirm";
 import { Dialog } from "../../ui/dialog";
 import { Select, TextField, faultOf } from "../../ui/field";
-import { count, Empty, Loaded, money, More, Problem, Section, Time } from "../../ui/parts";
+import { currency, money } from "../../ui/money";
+import { count, Empty, Loaded, More, Problem, Section, Time } from "../../ui/parts";
 import { toast } from "../../ui/toast";
 import { choicesOf, type Subjects } from "./subjects";
 
@@ -166,7 +167,7 @@ function Edit({ budget, subjects, onClose, onSaved }: { budget: Budget | null; s
           </>
         )}
         <TextField label={Words.limit} value={typed} onChange={setTyped} fault={typed !== "" && limit === null ? Words.mustBeNumber : faultOf(error, "limit")}
-          hint={metric === "costMicros" ? Words.inCurrencyOfPrice : Words.with0Nothing} />
+          hint={metric === "costMicros" ? texts.amountInCurrency(currency()) : Words.with0Nothing} />
         {error && !error.errors.some((e) => known.includes(e.field)) && <Problem error={error} />}
       </div>
     </Dialog>

@@ -63,19 +63,33 @@ function Frame({ title, unit, empty, none, top, format, labels, legend, says, ch
   );
 }
 
-export function Bars({ points, ...axes }: Axes & { points: { label: string; parts: { name: string; value: number }[] }[] }) {
+interface BarsProps extends Axes {
+  /** The bars. A bar with several parts has a legend. */
+  points: { label: string; parts: { name: string; value: number }[] }[];
+  /** Formats a value. The default is a whole number. */
+  format?: (n: number) => string;
+  /** Formats a value of the vertical axis, if it differs from other values. */
+  tick?: (n: number) => string;
+  /** The upper end of the axis of an empty chart. */
+  typical?: number;
+}
+
+export function Bars({ points, format = count, tick = format, typical = 10, ...axes }: BarsProps) {
   const sums = points.map((p) => p.parts.reduce((sum, part) => sum + part.value, 0));
   const most = Math.max(0, ...sums);
-  const top = most === 0 ? 10 : roundUp(most); // the axis of an empty chart has a typical length
+  const top = most === 0 ? typical : roundUp(most);
+  const names = points[0]?.parts.map((part) => part.name) ?? [];
+  const several = names.length > 1;
+  const value = (part: { name: string; value: number }) => (several ? texts.amountMeasure(format(part.value), texts.measures[part.name] ?? part.name) : format(part.value));
   const step = (width - left) / Math.max(1, points.length);
   const full = height - bottom - 8;
   return (
-    <Frame {...axes} none={most === 0} top={top} format={count} labels={points.map((p) => p.label)} legend={["completed", "failed", "other"]} says={texts.maximumIsMost(count(most))}>
+    <Frame {...axes} none={most === 0} top={top} format={tick} labels={points.map((p) => p.label)} legend={several ? names : []} says={texts.maximumIsMost(format(most))}>
       {points.map((p, i) => {
         let below = 0;
         return (
           <g key={p.label}>
-            <title>{`${p.label}: ${p.parts.map((part) => `${count(part.value)} ${texts.measures[part.name] ?? part.name}`).join(", ")}`}</title>
+            <title>{`${p.label}: ${p.parts.map(value).join(", ")}`}</title>
             <rect class="touch" x={left + i * step} y={8} width={step} height={full} />
             {p.parts.map((part) => {
               const tall = (part.value / top) * full;

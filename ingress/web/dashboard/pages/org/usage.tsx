@@ -9,7 +9,8 @@ import type { List, Template, Usage, UsageGroup, UsagePoint } from "../../types"
 import { Button } from "../../ui/button";
 import { Curl } from "../../ui/curl";
 import { Select } from "../../ui/field";
-import { Loaded, Section, count, duration, money } from "../../ui/parts";
+import { money } from "../../ui/money";
+import { Loaded, Section, count, duration } from "../../ui/parts";
 import { Table } from "../../ui/table";
 import { Bars, Lines } from "./chart";
 import { useCounted } from "./counted";

@@ -7,7 +7,8 @@ import { Words } from "../../texts/run";
 import { toolNamed } from "../../toolnames";
 import type { Run, Timeline } from "../../types";
 import { Button } from "../../ui/button";
-import { count, duration, money, Status } from "../../ui/parts";
+import { money } from "../../ui/money";
+import { count, duration, Status } from "../../ui/parts";
 import { messagesOf, requested, type Sent } from "./messages";
 import { exact, type Part } from "./spans";
 
@@ -22,9 +23,9 @@ export function Inspector({ part, trace, run, close }: { part: Part; trace: Time
       </div>
       <dl>
         <div><dt>{Words.status}</dt><dd><Status of={part.status} /></dd></div>
-        <div><dt>{Words.duration}</dt><dd>{duration(part.took)}</dd></div>
-        <div><dt>{Words.from}</dt><dd>{exact.format(new Date(span.startedAt))}</dd></div>
-        <div><dt>{Words.to}</dt><dd>{span.finishedAt === null ? Words.now : exact.format(new Date(span.finishedAt))}</dd></div>
+        <div><dt>{Words.duration}</dt><dd>{duration(part.shown)}</dd></div>
+        <div><dt>{Words.from}</dt><dd>{exact.format(part.at)}</dd></div>
+        <div><dt>{Words.to}</dt><dd>{span.finishedAt === null ? Words.now : exact.format(part.at + part.took)}</dd></div>
         {span.model && <div><dt>{Words.model}</dt><dd class="code">{span.model}</dd></div>}
         {span.inputTokens !== undefined && <div><dt>{Words.tokensIn}</dt><dd>{count(span.inputTokens)}</dd></div>}
         {span.outputTokens !== undefined && <div><dt>{Words.tokensOut}</dt><dd>{count(span.outputTokens)}</dd></div>}

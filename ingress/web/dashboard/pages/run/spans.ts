@@ -3,7 +3,8 @@ import * as texts from "../../texts/run";
 import { Words } from "../../texts/run";
 import { runErrors, statuses, wordFor } from "../../texts/values";
 import type { Span, Timeline, ToolCall } from "../../types";
-import { count, duration, money } from "../../ui/parts";
+import { money } from "../../ui/money";
+import { count, duration } from "../../ui/parts";
 import { toolNamed } from "../../toolnames";
 import { beginning, length, overAt, union, type Interval } from "./scale";
 
@@ -22,9 +23,16 @@ export interface Part {
   /** Whether the part belongs to the attempt in an earlier row. */
   within: boolean;
   name: string;
+  /** The start in milliseconds since 1970. */
+  at: number;
   /** Milliseconds from the start of the run. */
   from: number;
   took: number;
+  /**
+   * The duration to show, in milliseconds. It differs from took if the shown durations of an
+   * attempt's parts would otherwise add up to more than that of the attempt.
+   */
+  shown: number;
   status: string;
   /** The model, the tokens, the cost and why the part ended, if known. */
   notes: string[];
@@ -71,6 +79,70 @@ function notesOf(s: Span): string[] {
   return notes;
 }
 
+/** Returns the unit to which duration rounds a time. */
+const unitOf = (ms: number): number => (ms < 1000 ? 1 : ms < 10_000 ? 100 : ms < 3_600_000 ? 1000 : 60_000);
+
+/** Returns the time that a reader of the formatted duration reads, in milliseconds. */
+function read(ms: number): number {
+  const unit = unitOf(ms);
+  return (ms < 60_000 ? Math.round(ms / unit) : Math.floor(ms / unit)) * unit;
+}
+
+/**
+ * Returns the durations to show for parts that follow each other. Durations that would be rounded
+ * up are rounded down until the parts add up to at most the shown duration of the whole. A fixed
+ * duration, which other places show too, is changed last. If the whole is rounded down, parts of
+ * less than a second, which are exact, may exceed it by less than its unit.
+ */
+export function fitted(whole: number, parts: { took: number; fixed?: boolean }[]): number[] {
+  const shown = parts.map((p) => p.took);
+  const fits = () => shown.reduce((sum, ms) => sum + read(ms), 0) <= read(whole);
+  const roundedUp = parts.map((p, at) => ({ ...p, at, up: read(p.took) - p.took })).filter((p) => p.up > 0);
+  for (const { took, at } of roundedUp.sort((a, b) => Number(a.fixed ?? false) - Number(b.fixed ?? false) || b.up - a.up)) {
+    if (fits()) break;
+    shown[at] = Math.floor(took / unitOf(took)) * unitOf(took);
+  }
+  return shown;
+}
+
+/**
+ * Returns when each span began and ended, in milliseconds since 1970. The duration of a tool call is
+ * that of its record. It can be a few milliseconds longer than the span, because the call begins
+ * before the end of its turn is recorded. The turn then ends when the call began.
+ */
+function timesOf(spans: Span[], now: number, callOf: (s: Span) => ToolCall | undefined): Interval[] {
+  const times = spans.map((s): Interval => [Date.parse(s.startedAt), overAt(s, now)]);
+  spans.forEach((span, i) => {
+    const time = times[i];
+    const call = callOf(span);
+    if (!time || !call || span.finishedAt === null || span.status === "lost") return;
+    if (call.durationMs <= time[1] - time[0]) {
+      time[1] = time[0] + call.durationMs;
+      return;
+    }
+    const before = spans.findLastIndex((s, n) => n < i && s.attempt === span.attempt && (s.kind === "turn" || s.kind === "attempt"));
+    time[0] = Math.max(times[before]?.[0] ?? time[0], time[1] - call.durationMs);
+    const turn = spans[before]?.kind === "turn" ? times[before] : undefined;
+    if (turn) turn[1] = Math.min(turn[1], time[0]);
+  });
+  return times;
+}
+
+/** Reports whether a part shares time with another one. Calls of the same turn run in parallel. */
+const overlaps = (p: Part, all: Part[]): boolean => all.some((o) => o !== p && o.from < p.from + p.took && p.from < o.from + o.took);
+
+/** Sets the durations to show of the parts of each attempt. */
+function fit(parts: Part[]): void {
+  for (const attempt of parts.filter((p) => p.span.kind === "attempt")) {
+    const all = parts.filter((p) => p.within && p.span.attempt === attempt.span.attempt);
+    const alone = all.filter((p) => !overlaps(p, all));
+    fitted(attempt.took, alone.map((p) => ({ took: p.took, fixed: p.call !== undefined }))).forEach((shown, i) => {
+      const part = alone[i];
+      if (part) part.shown = shown;
+    });
+  }
+}
+
 /**
  * Returns the parts of a run in order. An attempt is followed by its parts. The duration of a tool
  * call is that of its record in calls, so that all pages show the same duration.
@@ -78,16 +150,19 @@ function notesOf(s: Span): string[] {
 export function partsOf(t: Timeline, now: number, calls: ToolCall[] = []): Part[] {
   if (t.spans.length === 0) return [];
   const start = beginning(t);
-  return t.spans.map((span, i) => {
-    const from = Date.parse(span.startedAt) - start;
-    const call = span.kind === "tool" ? calls.find((c) => c.id === span.toolCallId) : undefined;
+  const callOf = (span: Span) => (span.kind === "tool" ? calls.find((c) => c.id === span.toolCallId) : undefined);
+  const times = timesOf(t.spans, now, callOf);
+  const parts = t.spans.map((span, i): Part => {
+    const [from, to] = times[i] ?? [start, start];
     return {
-      key: `${span.kind} ${span.attempt} ${span.toolCallId ?? span.name} ${i}`, span, name: nameOf(span, t), from,
+      key: `${span.kind} ${span.attempt} ${span.toolCallId ?? span.name} ${i}`, span, name: nameOf(span, t), from: from - start,
       within: span.kind === "turn" || span.kind === "tool",
-      took: call && span.finishedAt !== null ? call.durationMs : overAt(span, now) - start - from, call, status: span.kind === "wait" && span.status === "completed" && !ofClient(span) ? Words.decided : span.status, notes: notesOf(span),
+      at: from, took: to - from, shown: to - from, call: callOf(span), status: span.kind === "wait" && span.status === "completed" && !ofClient(span) ? Words.decided : span.status, notes: notesOf(span),
       why: (span.kind === "attempt" || span.kind === "tool") && (span.status === "failed" || span.status === "lost") ? span.message : undefined,
     };
   });
+  fit(parts);
+  return parts;
 }
 
 /** Describes a part for screen readers, whose users cannot see its bar. */

@@ -10,7 +10,7 @@ import { Table } from "../../ui/table";
 import { useTick } from "../runs/times";
 import { Inspector } from "./inspector";
 import { scaleOf, type Scale } from "./scale";
-import { after, clock, exact, momentsOf, partsOf, saidOf, spentOf, type Part } from "./spans";
+import { after, clock, exact, fitted, momentsOf, partsOf, saidOf, spentOf, type Part } from "./spans";
 
 const listed = new Intl.ListFormat("en-GB");
 
@@ -50,7 +50,9 @@ const outcomes: Partial<Record<RunStatus, string>> = { completed: Words.wasAnswe
 /** Describes where the time of the run was spent. */
 function summary(parts: Part[], scale: Scale, status: RunStatus, open: boolean): string {
   const { queue, turn, tool, wait, client, lost } = spentOf(parts);
-  const words = ([[Words.waitingForAWorker, queue], [Words.inTheModel, turn], [Words.inTools, tool], [Words.waitingForAPerson, wait], [Words.waitingForTheClient, client], [Words.lostWithWorker, lost]] as const).filter(([, ms]) => ms > 0).map(([what, ms]) => `${duration(ms)} ${what}`);
+  const kinds = ([[Words.waitingForAWorker, queue], [Words.inTheModel, turn], [Words.inTools, tool], [Words.waitingForAPerson, wait], [Words.waitingForTheClient, client], [Words.lostWithWorker, lost]] as const).filter(([, ms]) => ms > 0);
+  const shown = fitted(scale.end, kinds.map(([what, took]) => ({ took, fixed: what === Words.waitingForAWorker })));
+  const words = kinds.map(([what], i) => `${duration(shown[i] ?? 0)} ${what}`);
   const whole = open ? texts.endSoFar(duration(scale.end)) : texts.fromAcceptanceUntilItOfEnd(duration(scale.end), outcomes[status] ?? Words.ended);
   return words.length === 0 ? `${whole}.` : `${whole}: ${words.join(", ")}.`;
 }
@@ -83,7 +85,7 @@ function Chart({ parts, scale, trace, run }: { parts: Part[]; scale: Scale; trac
               onFocus={() => { setAt(i); setChosen(part.key); }} onMouseEnter={() => setChosen(part.key)} onClick={() => setOpened(part.key === opened ? null : part.key)}>
               <span class="part-name">{part.name}</span>
               <Track part={part} scale={scale} labels={labels} />
-              <span class="part-took">{duration(part.took)}</span>
+              <span class="part-took">{duration(part.shown)}</span>
               <span class="visually-hidden">{saidOf(part)}</span>
               {part.why && <span class="part-why">{part.why}</span>}
             </button>
@@ -154,8 +156,8 @@ function Detail({ part }: { part: Part | undefined }) {
   const { span } = part;
   return (
     <div class="detail shown" aria-hidden="true">
-      <span><strong>{part.name}</strong> {wordFor(statuses, part.status)} · {duration(part.took)}</span>
-      <span class="quiet">{exact.format(new Date(span.startedAt))} – {span.finishedAt === null ? Words.now : clock.format(new Date(span.finishedAt))}</span>
+      <span><strong>{part.name}</strong> {wordFor(statuses, part.status)} · {duration(part.shown)}</span>
+      <span class="quiet">{exact.format(part.at)} – {span.finishedAt === null ? Words.now : clock.format(part.at + part.took)}</span>
       {part.notes.map((note) => <span key={note}>{note}</span>)}
     </div>
   );
@@ -167,8 +169,8 @@ function PartsTable({ parts }: { parts: Part[] }) {
       { head: Words.part, cell: (p) => <span class={p.within ? "part-within" : undefined}>{p.name}</span> },
       { head: Words.attempt, cell: (p) => p.span.attempt, end: true },
       { head: Words.status, cell: (p) => <Status of={p.status} /> },
-      { head: Words.from, cell: (p) => <span title={exact.format(new Date(p.span.startedAt))}>{after(p.from)}</span>, end: true },
-      { head: Words.took, cell: (p) => duration(p.took), end: true },
+      { head: Words.from, cell: (p) => <span title={exact.format(p.at)}>{after(p.from)}</span>, end: true },
+      { head: Words.took, cell: (p) => duration(p.shown), end: true },
       { head: Words.notes, cell: (p) => p.notes.join(" · ") },
     ]} />
   );

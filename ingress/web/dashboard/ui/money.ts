@@ -1,0 +1,32 @@
+// Formats costs. The API returns costs in millionths of the service's currency.
+
+let code = "USD";
+let formats: Intl.NumberFormat[] = [];
+
+/** Sets the currency of costs, as an ISO 4217 code. */
+export function setCurrency(currency: string): void {
+  code = currency;
+  formats = [];
+}
+
+/** Returns the currency of costs, as an ISO 4217 code. */
+export const currency = (): string => code;
+
+/** The maximum numbers of decimal places: of less than a hundredth, of less than a hundred, and of more. */
+const places = [6, 4, undefined];
+
+/**
+ * Formats a cost with its currency. Small costs have more decimal places than the currency usually
+ * has, because a single call often costs less than a hundredth.
+ */
+export function money(micros: number): string {
+  if (formats.length === 0) {
+    formats = places.map((maximumFractionDigits) => new Intl.NumberFormat("en", { style: "currency", currency: code, maximumFractionDigits, trailingZeroDisplay: "stripIfInteger" }));
+  }
+  return formats[micros < 10_000 ? 0 : micros < 100_000_000 ? 1 : 2]?.format(micros / 1e6) ?? "";
+}
+
+const plain = new Intl.NumberFormat("en", { maximumFractionDigits: 6 });
+
+/** Formats a cost without its currency. */
+export const plainMoney = (micros: number): string => plain.format(micros / 1e6);
