@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 
 	"github.com/alecthomas/kong"
@@ -70,7 +71,7 @@ func (f *floorProcess) Run(ctx context.Context) error { return floor.Serve(ctx, 
 func (c *commands) run(ctx context.Context, parsed *kong.Context) error {
 	var all []namedLoad // in the order of the fields of commands
 	for _, command := range parsed.Model.Children {
-		if load, ok := command.Target.Addr().Interface().(Load); ok {
+		if load, ok := reflect.TypeAssert[Load](command.Target.Addr()); ok {
 			all = append(all, namedLoad{command.Name, load})
 		}
 	}

@@ -142,12 +142,12 @@ func (s *Servers) Version(ctx context.Context) (version string, err error) {
 
 // Statement is the cost of all calls of one SQL statement.
 type Statement struct {
-	Load   string  `json:"load"`
-	Query  string  `json:"query"`
-	Calls  int64   `json:"calls"`
-	Rows   int64   `json:"rows"`
-	Millis float64 `json:"ms"` // time for planning and execution in all calls, including time spent waiting
-	WAL    int64   `json:"walBytes"`
+	Load   string  `db:"load" json:"load"`
+	Query  string  `db:"query" json:"query"`
+	Calls  int64   `db:"calls" json:"calls"`
+	Rows   int64   `db:"rows" json:"rows"`
+	Millis float64 `db:"millis" json:"ms"` // time for planning and execution in all calls, including time spent waiting
+	WAL    int64   `db:"wal" json:"walBytes"`
 }
 
 // Statements returns the twelve most expensive statements in a load's database.

@@ -12,7 +12,9 @@ import (
 // ErrNoProc is returned by Memory on a system without /proc.
 var ErrNoProc = errors.New("this system has no /proc")
 
-var proc, noProc = procfs.NewDefaultFS()
+var proc, errProc = procfs.NewDefaultFS()
+
+var hasProc = errProc == nil
 
 // tick is the unit of CPU time in /proc. Linux reports it to programs as 1/100 s on every machine.
 const tick = 10 * time.Millisecond
@@ -35,7 +37,7 @@ func OwnCPU() (time.Duration, error) {
 // TreeCPU returns the CPU time of a process and its children, including children that have ended.
 func TreeCPU(pid int) (time.Duration, error) {
 	root, err := readStat(pid)
-	if err != nil || noProc != nil {
+	if err != nil || !hasProc {
 		return 0, err
 	}
 	processes, err := proc.AllProcs()
@@ -58,7 +60,7 @@ func withEnded(s procfs.ProcStat) time.Duration {
 }
 
 func readStat(pid int) (s procfs.ProcStat, err error) {
-	if noProc != nil {
+	if !hasProc {
 		return s, nil
 	}
 	p, err := proc.Proc(pid)
@@ -74,7 +76,7 @@ func readStat(pid int) (s procfs.ProcStat, err error) {
 // Memory returns the resident anonymous memory of a process in bytes: heap and stacks, without the
 // program's code.
 func Memory(pid int) (int64, error) {
-	if noProc != nil {
+	if !hasProc {
 		return 0, ErrNoProc
 	}
 	p, err := proc.Proc(pid)
@@ -85,7 +87,7 @@ func Memory(pid int) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("reading memory: %w", err)
 	}
-	return int64(status.RssAnon), nil //nolint:gosec // G115: far below the limit of int64
+	return int64(status.RssAnon), nil
 }
 
 // MaxFiles returns the maximum number of files and connections that this process may have open.

@@ -9,7 +9,7 @@ import (
 // TestUsage compares the figures of /proc for this process with those of other sources.
 func TestUsage(t *testing.T) {
 	t.Parallel()
-	if noProc != nil {
+	if !hasProc {
 		t.Skip("this system has no /proc")
 	}
 	before, err := OwnCPU()
