@@ -45,10 +45,10 @@ func (p *page) inspect(name string) {
 	p.t.Helper()
 	defer p.lookAside()()
 	p.settled()
-	p.renderAll()
 	if n := p.apiButtons(); slices.Max(n) > 1 {
 		p.t.Errorf("%s: numbers of buttons API on the page and in its dialogs = %d, want at most 1 each", name, n)
 	}
+	p.renderAll()
 
 	// The API reference's operations and schemas all have the same structure, and checking all
 	// takes a minute. So all except the first ones are removed from the page; TestWholeReference

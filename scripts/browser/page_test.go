@@ -76,7 +76,7 @@ func (s *testEnv) tab(t *testing.T, browser chromium) *page {
 	p := &page{t: t, s: s, watch: newWatch(s.host)}
 	p.area = area{p: p}
 	ctx, cancel := chromedp.NewContext(browser.handle, chromedp.WithNewBrowserContext(), chromedp.WithListener(p.handleEvent))
-	ctx, late := context.WithTimeout(ctx, testkit.Within(2*time.Minute))
+	ctx, late := context.WithTimeout(ctx, testkit.Within(4*time.Minute)) // enough for TestWholeReference
 	p.ctx = ctx
 	t.Cleanup(func() { late(); cancel() })
 	p.must(chromedp.Do(ctx), "opening a tab")
@@ -123,7 +123,7 @@ func send[P, R any](p *page, command cdp.Command[P, R], params P) (R, error) {
 	within := 12 * time.Second
 	switch command.Method {
 	case runtime.CommandCallFunctionOn:
-		within = time.Minute // enough for axe-core, which examines the whole page
+		within = 2 * time.Minute // enough for axe-core, which examines the whole page
 	case accessibility.CommandQueryAXTree:
 		within = 3 * time.Second // often the first command after a navigation; short, so that the command can be repeated within patience
 	}

@@ -71,29 +71,29 @@ func strays(ctx context.Context, root string, paths []string) ([]stray, error) {
 // and the texts in them. Such a text is a stray, because it cannot be translated.
 func readStyles(web string) (printed map[string]bool, found []stray, err error) {
 	printed = map[string]bool{}
-	err = filepath.WalkDir(web, func(name string, entry fs.DirEntry, err error) error {
+	files := os.DirFS(web)
+	err = fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && (entry.Name() == "dist" || entry.Name() == "third_party"):
+		case entry.IsDir() && (name == "dist" || name == "third_party"):
 			return fs.SkipDir
 		case entry.IsDir() || filepath.Ext(name) != ".css":
 			return nil
 		}
 
-		sheet, err := os.ReadFile(name)
+		sheet, err := fs.ReadFile(files, name)
 		if err != nil {
 			return err
 		}
-		below, err := filepath.Rel(web, name)
 		attributes, texts := printedBy(string(sheet))
 		for _, attribute := range attributes {
 			printed[attribute] = true
 		}
 		for _, text := range texts {
-			found = append(found, stray{below, text})
+			found = append(found, stray{name, text})
 		}
-		return err
+		return nil
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading style sheets: %w", err)
