@@ -203,12 +203,8 @@ func TestTargetsOnAPhone(t *testing.T) {
 	p := open(t).signIn(f.account)
 	p.resize(phone)
 	call(p, emulation.SetTouchEmulationEnabled, emulation.SetTouchEmulationEnabledParams{Enabled: true}) // some targets are larger for fingers
-	places := f.places()
-	places["new-hook"] = place{"/dashboard/automations/new", "New webhook"}
-	places["hook-setup"] = place{"/dashboard/automations/" + f.hook + "/setup", "…"}
-	places["notifications"] = place{"/dashboard/org/notifications", "…"}
 	scrolling := 0
-	for name, at := range places {
+	for name, at := range f.places() {
 		p.visit(at.path)
 		p.is("heading", at.heading)
 		p.settled()
