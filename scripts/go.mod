@@ -15,6 +15,7 @@ require (
 	github.com/nats-io/nats.go v1.55.0
 	github.com/oasdiff/yaml3 v0.0.14
 	github.com/openai/openai-go/v3 v3.95.0
+	github.com/prometheus/procfs v0.22.0
 	github.com/rs/zerolog v1.35.1
 	github.com/valyala/fasthttp v1.72.0
 	go.opentelemetry.io/proto/otlp v1.11.1

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
@@ -34,8 +33,8 @@ type answers struct {
 type answerSide struct {
 	name      string
 	spec      load.StreamSpec
-	processes *process.Group // processes that serve the side's requests; nil: none besides the model
-	postgres  bool           // whether the side uses PostgreSQL
+	processes *process.Group // processes that serve the side's requests
+	roles     []string       // roles whose CPU time counts
 }
 
 // Measure measures the throughput, latency and cost of the three sides in turn.
@@ -43,23 +42,17 @@ func (a *answers) Measure(ctx context.Context, s *loadEnv) error {
 	if a.Each < 2 {
 		return errors.New("--each must be at least 2")
 	}
-	provider, err := s.paced(ctx, a.Every)
-	if err != nil {
-		return err
-	}
-	bare, _, err := s.floor(ctx, floor.Config{Model: provider.Address()}, floor.ChatIngress, floor.ChatWorker)
-	if err != nil {
-		return err
-	}
-	p, _, err := s.parley(ctx, "parley", parley.Config{Model: model.OpenAI + model.Paced, Settings: provider.Settings()})
+	provider := keep(s, model.StartPaced(a.Every))
+	bare, p, _, err := s.both(ctx, floor.Config{Model: provider.Address()},
+		parley.Config{Model: model.OpenAI + model.Paced, Settings: provider.Settings()}, floor.ChatIngress, floor.ChatWorker)
 	if err != nil {
 		return err
 	}
 
 	sides := []answerSide{
-		{name: "direct", spec: directChat(provider)},
-		{name: "floor", spec: bare.Chat(model.Answer), processes: &bare.Group},
-		{name: "parley", spec: p.Streams(p.Agent, model.Answer), processes: &p.Group, postgres: true},
+		{"direct", directChat(provider), new(process.Group), nil},
+		{"floor", bare.Chat(model.Answer), &bare.Group, []string{"ingress", "worker", "nats"}},
+		{"parley", p.Streams(p.Agent, model.Answer), &p.Group, []string{"ingress", "worker", "nats", "postgres"}},
 	}
 	for _, clients := range a.Clients {
 		rounds := make([][]values, len(sides))
@@ -76,7 +69,7 @@ func (a *answers) Measure(ctx context.Context, s *loadEnv) error {
 		}
 		a.report(s, clients, rounds)
 	}
-	return s.inspect(ctx, p, "parley")
+	return nil
 }
 
 // directChat returns a load.Spec for requests that go directly to the model.
@@ -93,23 +86,19 @@ func (a *answers) round(ctx context.Context, s *loadEnv, side answerSide, client
 	if err := s.servers.Checkpoint(ctx); err != nil {
 		return nil, err
 	}
-	group := side.processes
-	if group == nil {
-		group = new(process.Group)
-	}
-	before, err := s.cpu(group)
+	before, err := s.cpu(side.processes)
 	if err != nil {
 		return nil, err
 	}
 
-	began, peak := time.Now(), startPeak(ctx, group)
+	began, peak := time.Now(), startPeak(ctx, side.processes)
 	streamed, err := load.ReadStreams(ctx, side.spec,
-		load.StreamClients{Clients: clients, Each: a.Each, Spread: model.AnswerTime(a.Every), Nonce: rand.Text()[:10]})
+		load.StreamClients{Clients: clients, Each: a.Each, Spread: model.AnswerTime(a.Every)})
 	elapsed, memory := time.Since(began), peak()
 	if err != nil {
 		return nil, err
 	}
-	after, err := s.cpu(group)
+	after, err := s.cpu(side.processes)
 	if err != nil {
 		return nil, err
 	}
@@ -121,15 +110,9 @@ func (a *answers) round(ctx context.Context, s *loadEnv, side answerSide, client
 	for role, bytes := range memory {
 		got[role+" MiB"] = float64(bytes) / (1 << 20)
 	}
-	if !side.postgres {
-		delete(after, "postgres")
-	}
-	if side.processes == nil {
-		clear(after)
-	}
-	for role, used := range after {
-		millis := (used - before[role]).Seconds() * 1e3 / float64(streamed.Answered)
-		got["answer CPU ms, "+role] += millis
+	for _, role := range side.roles {
+		millis := (after[role] - before[role]).Seconds() * 1e3 / float64(streamed.Answered)
+		got["answer CPU ms, "+role] = millis
 		got["answer CPU ms"] += millis
 	}
 	return got, nil

@@ -21,29 +21,20 @@ type automation struct {
 // Measure compares Parley with the floor. For each request, the floor inserts a row together with
 // the rows of other requests, sends a job to a worker and receives a reply.
 func (a *automation) Measure(ctx context.Context, s *loadEnv) error {
-	bare, dsn, err := s.floor(ctx, floor.Config{}, floor.Ingress, floor.Worker)
-	if err != nil {
-		return err
-	}
-
-	p, ours, err := s.parley(ctx, "parley", parley.Config{})
+	bare, p, dsns, err := s.both(ctx, floor.Config{}, parley.Config{}, floor.Ingress, floor.Worker)
 	if err != nil {
 		return err
 	}
 
 	c := &comparison{
 		closedLoop: a.closedLoop, unit: "run", goal: a.goal,
-		sides: [2]side{{"floor", bare.Load(), "floor", bare}, {"parley", p.Load(p.Agent), "parley", p}},
+		sides: [2]side{{"floor", bare.Load(), "floor", &bare.Group}, {"parley", p.Load(p.Agent), "parley", &p.Group}},
 	}
 	if err := s.compare(ctx, c); err != nil {
 		return err
 	}
 
-	err = errors.Join(stored(ctx, dsn, floor.Completed, c.answered[0]), stored(ctx, ours, parley.Completed, c.answered[1]))
-	if err != nil {
-		return err
-	}
-	return s.inspect(ctx, p, "parley")
+	return errors.Join(stored(ctx, dsns[0], floor.Completed, c.answered[0]), stored(ctx, dsns[1], parley.Completed, c.answered[1]))
 }
 
 // The goals of automation apply from these numbers of clients upward. With fewer clients, too few
@@ -79,13 +70,17 @@ func stored(ctx context.Context, dsn, query string, n int64) error {
 
 // count returns the number that a query selects.
 func count(ctx context.Context, dsn, query string) (n int64, err error) {
+	return n, inDatabase(dsn, func(db *sql.DB) error { return db.QueryRowContext(ctx, query).Scan(&n) })
+}
+
+// inDatabase calls do with a connection to a database.
+func inDatabase(dsn string, do func(*sql.DB) error) error {
 	db, err := sql.Open("postgres", dsn)
+	if err == nil {
+		err = errors.Join(do(db), db.Close())
+	}
 	if err != nil {
-		return 0, fmt.Errorf("opening database: %w", err)
+		return fmt.Errorf("querying database: %w", err)
 	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	if err := db.QueryRowContext(ctx, query).Scan(&n); err != nil {
-		return 0, fmt.Errorf("counting rows: %w", err)
-	}
-	return n, nil
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,7 +17,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"parley/scripts/bench/internal/floor"
-	"parley/scripts/bench/internal/model"
 	"parley/scripts/bench/internal/parley"
 	"parley/scripts/bench/internal/process"
 	"parley/shared/lifecycle"
@@ -64,7 +64,6 @@ var errNoSandbox = errors.New("bwrap is not installed")
 type bench struct {
 	*options
 
-	self   string // path of this program
 	report report
 }
 
@@ -72,10 +71,11 @@ type bench struct {
 type loadEnv struct {
 	*bench
 
-	load    string
-	dir     string
-	servers *process.Servers
-	stops   []func() error // stop functions of the servers and processes that the load has started
+	load     string
+	dir      string
+	servers  *process.Servers
+	stops    []func() error            // stop functions of the servers and processes that the load has started
+	deployed map[string]*parley.Parley // by database
 }
 
 // collectPercent is the garbage collector's target percentage in the bench's process. It is high so
@@ -95,7 +95,7 @@ func (o *options) measure(ctx context.Context, loads ...namedLoad) (err error) {
 
 	b := &bench{options: o}
 	began := time.Now()
-	err = b.find(ctx)
+	err = b.build(ctx)
 	for _, load := range loads {
 		if err == nil {
 			err = b.measureLoad(ctx, load)
@@ -131,11 +131,8 @@ func (o *options) prepare() (unlock func() error, err error) {
 	return func() error { return errors.Join(clean(), lock.Unlock()) }, nil
 }
 
-// find determines the path of this program and builds Parley unless flags name its binaries.
-func (b *bench) find(ctx context.Context) (err error) {
-	if b.self, err = os.Executable(); err != nil {
-		return fmt.Errorf("finding this program: %w", err)
-	}
+// build builds Parley unless flags name its binaries.
+func (b *bench) build(ctx context.Context) error {
 	if b.Ingress != "" {
 		return nil
 	}
@@ -147,7 +144,7 @@ func (b *bench) find(ctx context.Context) (err error) {
 
 // measureLoad executes a load with its own PostgreSQL and NATS servers.
 func (b *bench) measureLoad(ctx context.Context, load namedLoad) (err error) {
-	s := &loadEnv{bench: b, load: load.name, dir: filepath.Join(b.Dir, load.name)}
+	s := &loadEnv{bench: b, load: load.name, dir: filepath.Join(b.Dir, load.name), deployed: map[string]*parley.Parley{}}
 	if err := os.MkdirAll(s.dir, 0o750); err != nil {
 		return fmt.Errorf("creating directory: %w", err)
 	}
@@ -169,7 +166,13 @@ func (b *bench) measureLoad(ctx context.Context, load namedLoad) (err error) {
 	}
 
 	before := len(b.report.Rows)
-	switch err = load.Measure(ctx, s); {
+	err = load.Measure(ctx, s)
+	for _, database := range slices.Sorted(maps.Keys(s.deployed)) {
+		if err == nil {
+			err = s.inspect(ctx, database)
+		}
+	}
+	switch {
 	case errors.Is(err, errNoSandbox) || errors.Is(err, process.ErrNoProc):
 		progressf("%s is not measured: %s", s.load, err)
 		return nil
@@ -207,68 +210,71 @@ func (b *bench) setUp(ctx context.Context, servers *process.Servers) error {
 // floor starts the floor's processes and returns them with the address of their database. They run
 // until the end of the load.
 func (s *loadEnv) floor(ctx context.Context, c floor.Config, kinds ...string) (f *floor.Floor, dsn string, err error) {
-	if dsn, err = s.servers.Database(ctx, "floor"); err != nil {
+	self, err := os.Executable()
+	if err == nil {
+		dsn, err = s.servers.Database(ctx, "floor")
+	}
+	if err != nil {
 		return nil, "", err
 	}
-	c.DatabaseURL, c.NATSURL = dsn, s.servers.NATSURL()
-	if f, err = floor.Start(ctx, s.self, s.dir, c, kinds...); err == nil {
+	c.DatabaseURL, c.NATSURL = dsn, s.servers.NATSURL
+	if f, err = floor.Start(ctx, self, s.dir, c, kinds...); err == nil {
 		s.stops = append(s.stops, f.Stop)
 	}
 	return f, dsn, err
 }
 
-// model starts a model provider that runs until the end of the load.
-func (s *loadEnv) model(ctx context.Context, delay time.Duration) (*model.Model, error) {
-	m, err := model.Start(ctx, delay)
-	if err == nil {
-		s.stops = append(s.stops, m.Stop)
+// both starts the floor and Parley. It also returns the addresses of their databases.
+func (s *loadEnv) both(
+	ctx context.Context, fc floor.Config, pc parley.Config, kinds ...string,
+) (bare *floor.Floor, p *parley.Parley, dsns [2]string, err error) {
+	if bare, dsns[0], err = s.floor(ctx, fc, kinds...); err == nil {
+		p, dsns[1], err = s.parley(ctx, "parley", pc)
 	}
-	return m, err
+	return bare, p, dsns, err
 }
 
-// paced starts a model provider that streams its answers. It runs until the end of the load.
-func (s *loadEnv) paced(ctx context.Context, every time.Duration) (*model.PacedProvider, error) {
-	p, err := model.StartPaced(ctx, every)
-	if err == nil {
-		s.stops = append(s.stops, p.Stop)
-	}
-	return p, err
+// keep makes a server of package model run until the end of the load.
+func keep[S interface{ Stop() }](s *loadEnv, server S) S {
+	s.stops = append(s.stops, func() error { server.Stop(); return nil })
+	return server
 }
 
 // parley creates a database, starts Parley on it and returns the database's address. It adds the
 // servers, binaries and directories to the given configuration.
 //
-// Parley runs until the end of the load, unless the load stops it earlier. Two deployments that run
-// at the same time need separate nats-servers, because their workers would take each other's jobs.
+// Parley runs until the end of the load, unless the load stops it earlier. At the end, its costs
+// are inspected. Two deployments that run at the same time need separate nats-servers, because
+// their workers would take each other's jobs.
 func (s *loadEnv) parley(ctx context.Context, database string, c parley.Config) (p *parley.Parley, dsn string, err error) {
 	if dsn, err = s.servers.Database(ctx, database); err != nil {
 		return nil, "", err
 	}
+	c.LogsDir = filepath.Join(s.dir, database)
+	err = os.MkdirAll(c.LogsDir, 0o750)
 	if s.Profile != "" {
 		c.ProfilesDir = filepath.Join(s.Profile, s.load)
-		if err := os.MkdirAll(c.ProfilesDir, 0o750); err != nil {
-			return nil, "", fmt.Errorf("creating directory: %w", err)
-		}
+		err = errors.Join(err, os.MkdirAll(c.ProfilesDir, 0o750))
 	}
-
-	c.LogsDir = filepath.Join(s.dir, database)
-	if err := os.MkdirAll(c.LogsDir, 0o750); err != nil {
+	if err != nil {
 		return nil, "", fmt.Errorf("creating directory: %w", err)
 	}
 
 	c.Binaries, c.DatabaseURL = parley.Binaries{Ingress: s.Ingress, Worker: s.Worker}, dsn
 	if c.NATSURL == "" {
-		c.NATSURL = s.servers.NATSURL()
+		c.NATSURL = s.servers.NATSURL
 	}
 	if p, err = parley.Start(ctx, c); err == nil {
-		s.stops = append(s.stops, p.Stop)
+		s.stops, s.deployed[database] = append(s.stops, p.Stop), p
 	}
 	return p, dsn, err
 }
 
 // inspect collects the costs of SQL statements if --statements is set, and profiles of Parley's
-// processes if --profile is set.
-func (s *loadEnv) inspect(ctx context.Context, p *parley.Parley, database string) error {
+// processes if --profile is set. It inspects each deployment once, even if it is called again.
+func (s *loadEnv) inspect(ctx context.Context, database string) error {
+	p := s.deployed[database]
+	delete(s.deployed, database)
 	if s.Statements {
 		found, err := s.servers.Statements(ctx, s.load, database)
 		if err != nil {

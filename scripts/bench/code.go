@@ -33,10 +33,7 @@ func (c *code) Measure(ctx context.Context, s *loadEnv) error {
 	if _, err := exec.LookPath("bwrap"); err != nil {
 		return errNoSandbox
 	}
-	provider, err := s.model(ctx, 0)
-	if err != nil {
-		return err
-	}
+	provider := keep(s, model.Start(0))
 	p, _, err := s.parley(ctx, "parley", parley.Config{Settings: provider.Settings()})
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -33,15 +32,9 @@ type closedLoop struct {
 // side is one of the two services that a comparison measures.
 type side struct {
 	name      string
-	spec      load.Spec // without the number of clients and the durations, which are added later; the nonce is empty unless Keys is set
+	spec      load.Spec
 	database  string
-	processes processes
-}
-
-// processes is a group of processes, such as those of one side.
-type processes interface {
-	CPU() (map[string]time.Duration, error)
-	Err() error
+	processes *process.Group
 }
 
 // comparison sends the same requests to two sides and compares the measured values.
@@ -85,7 +78,7 @@ func (s *loadEnv) compare(ctx context.Context, c *comparison) error {
 	}
 
 	for i := range c.sides {
-		if _, _, err := s.send(ctx, c, i, slices.Max(c.Clients), 0, primeTime); err != nil {
+		if _, err := s.send(ctx, c, i, slices.Max(c.Clients), 0, primeTime); err != nil {
 			return err
 		}
 	}
@@ -127,6 +120,17 @@ func (s *loadEnv) addRows(c *comparison, clients int, rounds [2][]values) {
 			continue // no process has this role, or this system has no /proc
 		}
 		s.add(fmt.Sprintf("%d clients", clients), measure, floor, ours, c.goal(clients, measure))
+	}
+}
+
+// only returns a function for the field goal of a comparison with one goal, which applies from a
+// number of clients upward.
+func only(measure string, clients int, g *goal) func(int, string) *goal {
+	return func(n int, of string) *goal {
+		if n < clients || of != measure {
+			return nil
+		}
+		return new(*g) // each row has its own, because add sets the field Met
 	}
 }
 
@@ -187,7 +191,7 @@ func (s *loadEnv) round(ctx context.Context, c *comparison, i, clients int) (val
 	}
 
 	duration := time.Duration(c.Seconds * float64(time.Second))
-	result, client, err := s.send(ctx, c, i, clients, duration/4, duration)
+	result, err := s.send(ctx, c, i, clients, duration/4, duration)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +204,7 @@ func (s *loadEnv) round(ctx context.Context, c *comparison, i, clients int) (val
 		return nil, err
 	}
 
-	nudge, _, err := s.send(ctx, c, i, clients, 0, nudgeTime)
+	nudge, err := s.send(ctx, c, i, clients, 0, nudgeTime)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +223,6 @@ func (s *loadEnv) round(ctx context.Context, c *comparison, i, clients int) (val
 		return got, nil // this system does not report CPU times
 	}
 
-	after["client"] = client
 	for name, used := range after {
 		micros := (used - before[name]).Seconds() * 1e6 / float64(result.Answered)
 		got[c.unit+" CPU µs, "+name] += micros
@@ -228,22 +231,22 @@ func (s *loadEnv) round(ctx context.Context, c *comparison, i, clients int) (val
 	return got, nil
 }
 
-// cpu returns the CPU time of the servers and of a side's processes, by role.
-func (s *loadEnv) cpu(side processes) (map[string]time.Duration, error) {
+// cpu returns the CPU time of the servers, of a side's processes and of the clients, by role. The
+// clients run in this process.
+func (s *loadEnv) cpu(side *process.Group) (map[string]time.Duration, error) {
 	out, err := s.servers.CPU()
 	if err != nil {
 		return nil, err
 	}
-
 	own, err := side.CPU()
 	if err != nil {
 		return nil, errors.Join(err, side.Err())
 	}
-
 	for name, used := range own {
 		out[role(name)] += used
 	}
-	return out, nil
+	out["client"], err = process.OwnCPU()
+	return out, err
 }
 
 // role returns the role of a process. The floor's only process counts as ingress.
@@ -255,37 +258,12 @@ func role(process string) string {
 }
 
 // send sends the requests of one warm-up and one measured period to the side with index i.
-func (s *loadEnv) send(
-	ctx context.Context, c *comparison, i, clients int, warmUp, duration time.Duration,
-) (*load.Result, time.Duration, error) {
+func (s *loadEnv) send(ctx context.Context, c *comparison, i, clients int, warmUp, duration time.Duration) (*load.Result, error) {
 	side := c.sides[i]
-	result, used, err := s.client(ctx, side.spec, clients, warmUp, duration)
+	result, err := load.Execute(ctx, side.spec, load.Duration{Clients: clients, WarmUp: warmUp, Measured: duration})
 	if err != nil {
-		return nil, 0, errors.Join(fmt.Errorf("%s with %d clients: %w", side.name, clients, err), side.processes.Err())
+		return nil, errors.Join(fmt.Errorf("%s with %d clients: %w", side.name, clients, err), side.processes.Err())
 	}
 	c.answered[i] += result.Answered
-	return result, used, nil
-}
-
-// client sends requests from this process. It returns the result and the CPU time that this process
-// used to send them.
-func (s *loadEnv) client(
-	ctx context.Context, spec load.Spec, clients int, warmUp, duration time.Duration,
-) (*load.Result, time.Duration, error) {
-	if spec.Keys == 0 {
-		spec.Nonce = rand.Text()[:10]
-	}
-
-	before, err := process.OwnCPU()
-	if err != nil {
-		return nil, 0, err
-	}
-
-	result, err := load.Execute(ctx, spec, load.Duration{Clients: clients, WarmUp: warmUp, Measured: duration})
-	if err != nil {
-		return nil, 0, err
-	}
-
-	after, err := process.OwnCPU()
-	return result, after - before, err
+	return result, nil
 }

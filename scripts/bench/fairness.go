@@ -2,12 +2,9 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"math"
-
-	"golang.org/x/sync/errgroup"
 
 	"parley/scripts/bench/internal/load"
 	"parley/scripts/bench/internal/model"
@@ -18,7 +15,7 @@ import (
 // thousands of runs in flight. The answers of those runs take 90 s each. Parley has its default
 // settings.
 type fairness struct {
-	Flood   int `default:"5000" help:"Number of runs of the other organization."`
+	Flood   int `default:"5000" help:"Number of runs of the other organization, rounded up to a multiple of 64."`
 	Clients int `default:"32" help:"Number of clients of the measured organization, each with one chat at a time."`
 	Each    int `default:"31" help:"Answers that a client reads in a round, one after another; the first one is not measured."`
 	Rounds  int `default:"3" help:"Number of rounds. Each round measures first without and then with the runs of the other organization."`
@@ -33,10 +30,7 @@ const (
 // Measure measures the first organization's latency alternately without and with the runs of the
 // other organization (the flood).
 func (f *fairness) Measure(ctx context.Context, s *loadEnv) error {
-	provider, err := s.paced(ctx, model.PieceEvery)
-	if err != nil {
-		return err
-	}
+	provider := keep(s, model.StartPaced(model.PieceEvery))
 	p, dsn, err := s.parley(ctx, "parley", parley.Config{Model: model.OpenAI + model.Paced, Settings: provider.Settings()})
 	if err != nil {
 		return err
@@ -48,15 +42,15 @@ func (f *fairness) Measure(ctx context.Context, s *loadEnv) error {
 
 	var alone, flooded []values
 	for n := range f.Rounds {
+		var beside values
 		quiet, err := f.chats(ctx, p)
-		if err != nil {
-			return errors.Join(err, p.Err())
+		if err == nil {
+			provider.Hold()
+			err = f.flood(ctx, other, provider)
 		}
-		provider.Hold()
-		if err := f.flood(ctx, other, provider); err != nil {
-			return errors.Join(err, p.Err())
+		if err == nil {
+			beside, err = f.chats(ctx, p)
 		}
-		beside, err := f.chats(ctx, p)
 		if err != nil {
 			return errors.Join(err, p.Err())
 		}
@@ -81,13 +75,13 @@ func (f *fairness) Measure(ctx context.Context, s *loadEnv) error {
 	name := fmt.Sprintf("%d runs of another organization", f.Flood)
 	s.add(name, "first piece p50 ms", column(alone, "p50 ms"), column(flooded, "p50 ms"), nil)
 	s.add(name, "first piece p99 ms", column(alone, "p99 ms"), column(flooded, "p99 ms"), ratioAtMost(fairRatio))
-	return s.inspect(ctx, p, "parley")
+	return nil
 }
 
 // chats measures the latency of the first organization's chats.
 func (f *fairness) chats(ctx context.Context, p *parley.Parley) (values, error) {
 	got, err := load.ReadStreams(ctx, p.Streams(p.Agent, model.Answer),
-		load.StreamClients{Clients: f.Clients, Each: f.Each, Spread: model.AnswerTime(model.PieceEvery), Nonce: rand.Text()[:10]})
+		load.StreamClients{Clients: f.Clients, Each: f.Each, Spread: model.AnswerTime(model.PieceEvery)})
 	if err != nil {
 		return nil, err
 	}
@@ -99,16 +93,9 @@ func (f *fairness) leastActive() int { return int(math.Ceil(floodPart * float64(
 
 // flood submits the other organization's runs, and returns when enough of them are in flight.
 func (f *fairness) flood(ctx context.Context, other *parley.Organization, provider *model.PacedProvider) error {
-	nonce := rand.Text()[:8]
-	group, submit := errgroup.WithContext(ctx)
-	group.SetLimit(floodClients)
-	for n := range f.Flood {
-		group.Go(func() error {
-			session := fmt.Sprintf("%s-%d", nonce, n)
-			return other.Ask(submit, other.ChatAsync(other.Agent, session, load.Message), new(any))
-		})
-	}
-	if err := group.Wait(); err != nil {
+	clients := min(floodClients, f.Flood)
+	each := (f.Flood + clients - 1) / clients
+	if _, err := load.Execute(ctx, other.Chats(other.Agent), load.Duration{Clients: clients, Each: each}); err != nil {
 		return err
 	}
 	if err := until(ctx, nil, func() (bool, error) { return provider.Active() >= f.leastActive(), nil }); err != nil {

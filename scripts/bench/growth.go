@@ -3,12 +3,8 @@ package main
 import (
 	"context"
 	"database/sql"
-	"errors"
-	"fmt"
-	"net/url"
 	"time"
 
-	"parley/scripts/bench/internal/load"
 	"parley/scripts/bench/internal/parley"
 	"parley/shared/lifecycle"
 )
@@ -21,17 +17,15 @@ type growth struct {
 
 	Small int `default:"10000" help:"Number of finished runs in the small deployment before the measurement."`
 	Large int `default:"200000" help:"Number of finished runs in the large deployment before the measurement. The largest figures in docs/performance.md were measured with 1,000,000."`
-	Lists int `default:"100" help:"Number of requests for the list of runs in a round."`
 }
 
-// sameCost is the goal: a run in the large database takes at most 1.15 times as long as a run in
+// sameCost is the goal: a request takes at most 1.15 times as long with the large database as with
 // the small one.
 const sameCost = 1.15
 
 // Measure fills both deployments and compares the cost of a run in each.
 func (g *growth) Measure(ctx context.Context, s *loadEnv) error {
-	var fresh, replays [2]side
-	var deployments [2]*parley.Parley
+	var fresh, replays, pages [2]side
 	for i, runs := range []int{g.Small, g.Large} {
 		name := []string{"small", "large"}[i]
 		natsURL, err := s.servers.StartNATS(ctx, "nats-"+name)
@@ -44,46 +38,30 @@ func (g *growth) Measure(ctx context.Context, s *loadEnv) error {
 		}
 		again := p.Load(p.Agent)
 		again.Nonce, again.Keys = "replayed-1", 1000
-		if err := g.fill(ctx, s, name, p.Load(p.Agent), again, runs); err != nil {
+		progressf("growth: creating %d runs (%s)", runs, name)
+		err = fill(ctx, again, dsn, parley.Accepted, int(again.Keys)) // the runs that the measurement will request again
+		if err == nil {
+			err = fill(ctx, p.Load(p.Agent), dsn, parley.Accepted, runs)
+		}
+		if err == nil {
+			err = settle(ctx, dsn)
+		}
+		if err != nil {
 			return err
 		}
-		if err := settle(ctx, dsn); err != nil {
-			return err
-		}
-		fresh[i], replays[i] = side{name, p.Load(p.Agent), name, p}, side{name, again, name, p}
-		deployments[i] = p
+		fresh[i], replays[i] = side{name, p.Load(p.Agent), name, &p.Group}, side{name, again, name, &p.Group}
+		pages[i] = side{name, p.Pages(), name, &p.Group}
 	}
 
-	for _, c := range []*comparison{{unit: "run", sides: fresh}, {unit: "replay", sides: replays}} {
-		c.closedLoop = g.closedLoop
-		c.goal = func(_ int, measure string) *goal {
-			if measure == c.unit+"s/s" {
-				return ratioAtLeast(1 / sameCost)
-			}
-			return nil
-		}
+	rate, once := ratioAtLeast(1/sameCost), closedLoop{[]int{1}, g.Rounds, g.Seconds}
+	for _, c := range []*comparison{
+		{closedLoop: g.closedLoop, unit: "run", sides: fresh, goal: only("runs/s", 1, rate)},
+		{closedLoop: g.closedLoop, unit: "replay", sides: replays, goal: only("replays/s", 1, rate)},
+		{closedLoop: once, unit: "page", sides: pages, goal: only("page p50 ms", 1, ratioAtMost(sameCost))},
+	} {
 		if err := s.compare(ctx, c); err != nil {
 			return err
 		}
-	}
-	return g.lists(ctx, s, deployments)
-}
-
-// fill creates runs in a deployment. The first ones have the idempotency keys that the measurement
-// will repeat, and the others have unique keys.
-func (*growth) fill(ctx context.Context, s *loadEnv, name string, own, again load.Spec, runs int) error {
-	const clients, perClient = 128, 5 * time.Second
-	began := time.Now()
-	result, _, err := s.client(ctx, again, clients, 0, time.Second)
-	if err != nil {
-		return err
-	}
-
-	for done := min(result.Answered, again.Keys); done < int64(runs); done += result.Answered {
-		if result, _, err = s.client(ctx, own, clients, 0, perClient); err != nil {
-			return err
-		}
-		progressf("growth: %d of %d runs created (%s) after %s", done+result.Answered, runs, name, time.Since(began).Round(time.Second))
 	}
 	return nil
 }
@@ -91,51 +69,17 @@ func (*growth) fill(ctx context.Context, s *loadEnv, name string, own, again loa
 // settle waits until the words of all finished runs are in the search index, and executes VACUUM.
 // Otherwise a worker would index the runs during the measurement, and autovacuum might run.
 func settle(ctx context.Context, dsn string) error {
-	db, err := sql.Open("postgres", dsn)
-	if err != nil {
-		return fmt.Errorf("opening database: %w", err)
-	}
-
-	indexed := false
-	for err == nil && !indexed {
-		if err = db.QueryRowContext(ctx, `SELECT NOT EXISTS (SELECT FROM unindexed_runs)`).Scan(&indexed); err == nil && !indexed {
-			err = lifecycle.Sleep(ctx, time.Second)
-		}
-	}
-	if err == nil {
-		_, err = db.ExecContext(ctx, `VACUUM (ANALYZE)`)
-	}
-	if err := errors.Join(err, db.Close()); err != nil {
-		return fmt.Errorf("preparing database: %w", err)
-	}
-	return nil
-}
-
-// lists compares the latency of the first page of the list of runs in both databases.
-func (g *growth) lists(ctx context.Context, s *loadEnv, deployments [2]*parley.Parley) error {
-	var p50s [2][]float64
-	for range g.Rounds {
-		for i, p := range deployments {
-			took := load.NewLatencies()
-			for range g.Lists {
-				began := time.Now()
-				var page struct {
-					Data []struct {
-						Status string `json:"status"`
-					} `json:"data"`
-				}
-				if err := p.Ask(ctx, p.Get("/api/runs", url.Values{"limit": {"20"}}), &page); err != nil {
-					return err
-				}
-				if len(page.Data) != 20 || page.Data[0].Status != "completed" {
-					return fmt.Errorf("unexpected first page of runs, with %d entries: %+v", len(page.Data), page.Data)
-				}
-				_ = took.RecordValue(time.Since(began).Nanoseconds()) // requests time out before the histogram's limit
+	return inDatabase(dsn, func(db *sql.DB) error {
+		for indexed := false; !indexed; {
+			err := db.QueryRowContext(ctx, `SELECT NOT EXISTS (SELECT FROM unindexed_runs)`).Scan(&indexed)
+			if err == nil && !indexed {
+				err = lifecycle.Sleep(ctx, time.Second)
 			}
-			p50s[i] = append(p50s[i], load.Millis(took, 50))
+			if err != nil {
+				return err
+			}
 		}
-	}
-
-	s.add("1 client", "page of runs p50 ms", p50s[0], p50s[1], ratioAtMost(sameCost))
-	return nil
+		_, err := db.ExecContext(ctx, `VACUUM (ANALYZE)`)
+		return err
+	})
 }

@@ -18,12 +18,8 @@ const hookSecret = "the secret of the bench"
 // Measure compares Parley with a process that verifies the signature and inserts a row. No worker
 // is started, because the measured request ends with the 202 response, before the run starts.
 func (h *hooks) Measure(ctx context.Context, s *loadEnv) error {
-	bare, _, err := s.floor(ctx, floor.Config{Secret: hookSecret}, floor.Hooks)
-	if err != nil {
-		return err
-	}
-
-	p, _, err := s.parley(ctx, "parley", parley.Config{Settings: map[string]string{"BACKLOG_MAX": "100000000"}})
+	bare, p, _, err := s.both(ctx, floor.Config{Secret: hookSecret},
+		parley.Config{Settings: map[string]string{"BACKLOG_MAX": "100000000"}}, floor.Hooks)
 	if err != nil {
 		return err
 	}
@@ -36,21 +32,12 @@ func (h *hooks) Measure(ctx context.Context, s *loadEnv) error {
 		return err
 	}
 
-	err = s.compare(ctx, &comparison{
+	return s.compare(ctx, &comparison{
 		closedLoop: h.closedLoop, unit: "request",
 		sides: [2]side{
-			{"floor", load.Delivery(bare.Address, floor.Path, hookSecret), "floor", bare},
-			{"parley", delivery, "parley", p},
+			{"floor", load.Delivery(bare.Address, floor.Path, hookSecret), "floor", &bare.Group},
+			{"parley", delivery, "parley", &p.Group},
 		},
-		goal: func(clients int, measure string) *goal {
-			if measure == "requests/s" && clients > 1 {
-				return ratioAtLeast(0.5)
-			}
-			return nil
-		},
+		goal: only("requests/s", 2, ratioAtLeast(0.5)),
 	})
-	if err != nil {
-		return err
-	}
-	return s.inspect(ctx, p, "parley")
 }

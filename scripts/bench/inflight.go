@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
@@ -37,44 +36,39 @@ func (f *inflight) Measure(ctx context.Context, s *loadEnv) error {
 	if err != nil {
 		return err
 	}
-	var active, worker, ingress []float64
+	var rounds []values
 	for n := range f.Rounds {
-		r := &inflightRound{loadEnv: s, runs: runs}
-		if err := r.measure(ctx, fmt.Sprintf("parley_%d", n)); err != nil {
+		got, err := f.round(ctx, s, fmt.Sprintf("parley_%d", n), runs)
+		if err != nil {
 			return err
 		}
-		progressf("inflight, round %d of %d: %d runs in flight, %.1f KiB each in the worker, %.1f in the ingress",
-			n+1, f.Rounds, r.active, r.worker, r.ingress)
-		active, worker, ingress = append(active, float64(r.active)), append(worker, r.worker), append(ingress, r.ingress)
+		rounds = append(rounds, got)
+		progressf("inflight, round %d of %d: %.0f runs in flight, %.1f KiB each in the worker, %.1f in the ingress",
+			n+1, f.Rounds, got[runsInFlight], got[workerKiB], got[ingressKiB])
 	}
 
 	name := fmt.Sprintf("%d chats", runs)
-	s.add(name, "runs in flight", nil, active, atLeast(float64(runs)))
-	s.add(name, "KiB per run in the worker", nil, worker, atMost(maxRunKiB))
-	s.add(name, "KiB per stream in the ingress", nil, ingress, atMost(maxStreamKiB))
+	s.add(name, runsInFlight, nil, column(rounds, runsInFlight), atLeast(float64(runs)))
+	s.add(name, workerKiB, nil, column(rounds, workerKiB), atMost(maxRunKiB))
+	s.add(name, ingressKiB, nil, column(rounds, ingressKiB), atMost(maxStreamKiB))
 	return nil
 }
 
-// inflightRound contains the newly started Parley of one round and the measured values.
-type inflightRound struct {
-	*loadEnv
+// Measures of the load.
+const (
+	runsInFlight = "runs in flight"
+	workerKiB    = "KiB per run in the worker"
+	ingressKiB   = "KiB per stream in the ingress"
+)
 
-	runs            int
-	active          int     // number of runs in flight
-	worker, ingress float64 // memory of each process, in KiB per run
-}
-
-// measure measures the memory of Parley's processes before and during the runs. The difference,
+// round measures the memory of Parley's processes before and during the runs. The difference,
 // divided by the number of runs, is the memory per run. Warm-up requests precede the first
 // measurement.
-func (r *inflightRound) measure(ctx context.Context, name string) error {
-	provider, err := r.paced(ctx, model.PieceEvery)
+func (*inflight) round(ctx context.Context, s *loadEnv, name string, runs int) (values, error) {
+	provider := keep(s, model.StartPaced(model.PieceEvery))
+	p, _, err := s.parley(ctx, name, parley.Config{Model: model.OpenAI + model.Paced, Settings: provider.Settings()})
 	if err != nil {
-		return err
-	}
-	p, _, err := r.parley(ctx, name, parley.Config{Model: model.OpenAI + model.Paced, Settings: provider.Settings()})
-	if err != nil {
-		return err
+		return nil, err
 	}
 	agent, err := p.NewAgent(ctx, "Suspended", model.OpenAI+model.Suspended, nil)
 	if err == nil {
@@ -82,49 +76,35 @@ func (r *inflightRound) measure(ctx context.Context, name string) error {
 	}
 	if err == nil {
 		_, err = load.ReadStreams(ctx, p.Streams(p.Agent, model.Answer),
-			load.StreamClients{Clients: warmClients, Each: warmRequests, Nonce: rand.Text()[:10]})
+			load.StreamClients{Clients: warmClients, Each: warmRequests})
 	}
 	if err != nil {
-		return errors.Join(err, p.Err())
-	}
-
-	before, err := memoryOf(ctx, p)
-	if err != nil {
-		return err
+		return nil, errors.Join(err, p.Err())
 	}
 
 	provider.Hold()
-	read := make(chan error, 1)
-	go func() {
-		spread := time.Duration(r.runs) * time.Second / startRate
-		_, err := load.ReadStreams(ctx, p.Streams(agent, model.Answer),
-			load.StreamClients{Clients: r.runs, Each: 1, Spread: spread, Nonce: rand.Text()[:10]})
-		read <- err
-	}()
-	if r.active, err = r.awaitActive(ctx, provider, read); err != nil {
-		return errors.Join(err, p.Err())
+	most, grown := 0, time.Now()
+	memory, err := heldMemory(ctx, &p.Group,
+		func(ctx context.Context) error {
+			_, err := load.ReadStreams(ctx, p.Streams(agent, model.Answer),
+				load.StreamClients{Clients: runs, Each: 1, Spread: time.Duration(runs) * time.Second / startRate})
+			return err
+		},
+		func() (bool, error) { // all runs are in flight, or their number has stopped growing
+			if n := provider.Active(); n > most {
+				most, grown = n, time.Now()
+			}
+			return most >= runs || most > 0 && time.Since(grown) >= steadyFor, nil
+		},
+		func() error {
+			defer provider.Release()
+			return s.inspect(ctx, name)
+		})
+	if err := errors.Join(err, p.Err(), p.Stop()); err != nil {
+		return nil, err
 	}
-
-	after, err := memoryOf(ctx, p)
-	if err != nil {
-		return err
-	}
-	r.worker, r.ingress = kibEach(after["worker"]-before["worker"], r.active), kibEach(after["ingress"]-before["ingress"], r.runs)
-	if err := r.inspect(ctx, p, name); err != nil {
-		return err
-	}
-	provider.Release()
-	return errors.Join(<-read, p.Err(), p.Stop())
-}
-
-// awaitActive waits until the number of answers in progress stops growing, and returns the number.
-func (r *inflightRound) awaitActive(ctx context.Context, provider *model.PacedProvider, ended <-chan error) (most int, err error) {
-	grown := time.Now()
-	err = until(ctx, ended, func() (bool, error) {
-		if n := provider.Active(); n > most {
-			most, grown = n, time.Now()
-		}
-		return most >= r.runs || most > 0 && time.Since(grown) >= steadyFor, nil
-	})
-	return most, err
+	return values{
+		runsInFlight: float64(most),
+		workerKiB:    kibEach(memory["worker"], most), ingressKiB: kibEach(memory["ingress"], runs),
+	}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/alecthomas/kong"
 
@@ -43,24 +44,6 @@ type commands struct {
 	Floor floorProcess `cmd:"" hidden:""`
 }
 
-// loads returns the loads of a complete bench, in order.
-func (c *commands) loads() []namedLoad {
-	return []namedLoad{
-		{"answers", &c.Answers},
-		{"inflight", &c.Inflight},
-		{"fairness", &c.Fairness},
-		{"tools", &c.Tools},
-		{"automation", &c.Automation},
-		{"waiting", &c.Waiting},
-		{"hooks", &c.Hooks},
-		{"replay", &c.Replay},
-		{"scale", &c.Scale},
-		{"code", &c.Code},
-		{"search", &c.Search},
-		{"growth", &c.Growth},
-	}
-}
-
 // shortLoads returns the loads for comparing two commits. Their results are not in
 // docs/performance.md.
 func shortLoads() []namedLoad {
@@ -85,20 +68,24 @@ func (f *floorProcess) Run(ctx context.Context) error { return floor.Serve(ctx, 
 
 // run executes the selected command.
 func (c *commands) run(ctx context.Context, parsed *kong.Context) error {
-	switch name := parsed.Command(); name {
-	case "all":
-		return c.measure(ctx, c.loads()...)
-	case "short":
-		return c.measure(ctx, shortLoads()...)
-	default:
-		for _, load := range c.loads() {
-			if load.name == name {
-				return c.measure(ctx, load)
-			}
+	var all []namedLoad // in the order of the fields of commands
+	for _, command := range parsed.Model.Children {
+		if load, ok := command.Target.Addr().Interface().(Load); ok {
+			all = append(all, namedLoad{command.Name, load})
 		}
-		parsed.BindTo(ctx, (*context.Context)(nil))
-		return parsed.Run()
 	}
+
+	name := parsed.Command()
+	switch at := slices.IndexFunc(all, func(load namedLoad) bool { return load.name == name }); {
+	case at >= 0:
+		return c.measure(ctx, all[at])
+	case name == "all":
+		return c.measure(ctx, all...)
+	case name == "short":
+		return c.measure(ctx, shortLoads()...)
+	}
+	parsed.BindTo(ctx, (*context.Context)(nil))
+	return parsed.Run() // the floor
 }
 
 func main() {
@@ -107,13 +94,9 @@ func main() {
 	ctx, stop := lifecycle.Context(context.Background())
 	err := c.run(ctx, parsed)
 	stop()
-	var signalled *lifecycle.SignalError
-	switch {
-	case errors.As(err, &signalled):
+	if signalled, ok := errors.AsType[*lifecycle.SignalError](err); ok {
 		fmt.Fprintln(os.Stderr, "bench: stopped by", signalled.Signal)
 		os.Exit(130)
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
 	}
+	parsed.FatalIfErrorf(err)
 }

@@ -3,10 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
-	"parley/scripts/bench/internal/parley"
 	"parley/scripts/bench/internal/process"
 	"parley/shared/lifecycle"
 )
@@ -18,8 +18,6 @@ const (
 	settleTime  = time.Second // if the samples do not agree within this time, the last one is used
 )
 
-var errTooFewFiles = errors.New("no client can connect; raise the limit of open files (ulimit -Hn)")
-
 // clientsWithin returns the wanted number of clients, or the number that the limit of open files
 // allows if that is smaller.
 func clientsWithin(wanted, filesOfEach int) (int, error) {
@@ -29,7 +27,7 @@ func clientsWithin(wanted, filesOfEach int) (int, error) {
 	}
 	maximum := (allowed - spareFiles) / filesOfEach
 	if maximum < 1 || wanted < 1 {
-		return 0, errTooFewFiles
+		return 0, errors.New("no client can connect; raise the limit of open files (ulimit -Hn)")
 	}
 	if maximum < wanted {
 		progressf("%d clients instead of %d, because a process may open only %d files (ulimit -Hn)", maximum, wanted, allowed)
@@ -37,15 +35,44 @@ func clientsWithin(wanted, filesOfEach int) (int, error) {
 	return min(maximum, wanted), nil
 }
 
-// memoryOf returns the memory of Parley's processes, once it stops changing, in bytes by name.
-func memoryOf(ctx context.Context, p *parley.Parley) (map[string]int64, error) {
+// heldMemory returns by how much the memory of each process of a group grows while requests wait,
+// in bytes by name. The function send sends the requests, and held reports whether all of them wait.
+// When the memory has been measured, heldMemory calls release, and the requests must end.
+func heldMemory(
+	ctx context.Context, group *process.Group, send func(context.Context) error, held func() (bool, error), release func() error,
+) (grown map[string]int64, err error) {
+	before, err := memoryOf(ctx, group)
+	if err != nil {
+		return nil, err
+	}
+
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- send(ctx) }()
+	if err := until(ctx, ended, held); err != nil {
+		return nil, errors.Join(fmt.Errorf("starting requests: %w", err), group.Err())
+	}
+
+	grown, err = memoryOf(ctx, group)
+	for name := range grown {
+		grown[name] -= before[name]
+	}
+	if err != nil {
+		return nil, err
+	}
+	return grown, errors.Join(release(), <-ended)
+}
+
+// memoryOf returns the memory of a group's processes once it stops changing, in bytes by name.
+func memoryOf(ctx context.Context, group *process.Group) (map[string]int64, error) {
 	out := map[string]int64{}
-	for _, running := range p.Processes() {
-		bytes, err := settledMemory(ctx, running)
+	for _, p := range group.Processes() {
+		bytes, err := settledMemory(ctx, p)
 		if err != nil {
 			return nil, err
 		}
-		out[running.Name] = bytes
+		out[p.Name] = bytes
 	}
 	return out, nil
 }

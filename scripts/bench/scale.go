@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"strconv"
 	"time"
 
+	"parley/scripts/bench/internal/load"
 	"parley/scripts/bench/internal/model"
 	"parley/scripts/bench/internal/parley"
 )
@@ -31,13 +31,8 @@ type scale struct {
 // Measure measures the throughput with each number of workers in turn. There are twice as many
 // clients as slots, so that some runs always wait for a slot.
 func (c *scale) Measure(ctx context.Context, s *loadEnv) error {
-	provider, err := s.model(ctx, c.Answer)
-	if err != nil {
-		return err
-	}
-
-	settings := map[string]string{"WORKER_CONCURRENCY": strconv.Itoa(c.Slots)}
-	maps.Copy(settings, provider.Settings())
+	settings := keep(s, model.Start(c.Answer)).Settings()
+	settings["WORKER_CONCURRENCY"] = strconv.Itoa(c.Slots)
 	p, _, err := s.parley(ctx, "parley", parley.Config{Model: model.Name, Settings: settings})
 	if err != nil {
 		return err
@@ -50,7 +45,8 @@ func (c *scale) Measure(ctx context.Context, s *loadEnv) error {
 			if err := p.SetWorkers(ctx, workers); err != nil {
 				return err
 			}
-			result, _, err := s.client(ctx, p.Load(p.Agent), 2*c.Slots*workers, duration/4, duration)
+			result, err := load.Execute(ctx, p.Load(p.Agent),
+				load.Duration{Clients: 2 * c.Slots * workers, WarmUp: duration / 4, Measured: duration})
 			if err != nil {
 				return errors.Join(fmt.Errorf("%d workers: %w", workers, err), p.Err())
 			}

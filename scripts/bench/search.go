@@ -6,14 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"parley/scripts/bench/internal/load"
 	"parley/scripts/bench/internal/parley"
 	"parley/scripts/bench/internal/search"
-	"parley/shared/lifecycle"
 )
 
 // searches compares the quality and latency of Parley's search with PostgreSQL's ts_rank on the
@@ -24,11 +22,10 @@ type searches struct {
 }
 
 const (
-	questionSeed  = 6
-	recallDepth   = 5  // a question counts as answered if its right answer is among this number of best passages
-	warmSearches  = 20 // number of unmeasured searches that each side makes first
-	ingestTimeout = 20 * time.Minute
-	chunks        = `SELECT count(*) FROM document_chunks`
+	questionSeed = 6
+	recallDepth  = 5  // a question counts as answered if its right answer is among this number of best passages
+	warmSearches = 20 // number of unmeasured searches that each side makes first
+	chunks       = `SELECT count(*) FROM document_chunks`
 )
 
 // searchFunc returns the texts of the passages that it finds for a question, the best one first.
@@ -36,11 +33,11 @@ type searchFunc func(ctx context.Context, question string) ([]string, error)
 
 // Measure measures recall first. Then it adds copies of the documents and measures latency.
 func (r *searches) Measure(ctx context.Context, s *loadEnv) error {
-	module, err := parley.Module(ctx, "parley/shared")
+	docs, err := parley.Directory(ctx, "parley/docs")
 	if err != nil {
 		return err
 	}
-	documents, err := search.ReadDocuments(filepath.Join(module, "..", "docs"))
+	documents, err := search.ReadDocuments(docs)
 	if err != nil {
 		return err
 	}
@@ -95,8 +92,6 @@ func fillPassages(ctx context.Context, p *parley.Parley, dsn string, documents [
 
 // upload uploads documents and waits until they are searchable.
 func upload(ctx context.Context, p *parley.Parley, documents ...search.Document) error {
-	ctx, cancel := context.WithTimeout(ctx, ingestTimeout)
-	defer cancel()
 	var ids []string
 	for _, document := range documents {
 		id, err := p.Upload(ctx, document.Name, document.Text)
@@ -107,20 +102,19 @@ func upload(ctx context.Context, p *parley.Parley, documents ...search.Document)
 	}
 
 	for _, id := range ids {
-		var got struct {
-			Status string          `json:"status"`
-			Error  json.RawMessage `json:"error"`
-		}
-		for got.Status != "ready" {
-			if err := p.Ask(ctx, p.Get("/api/knowledge", url.Values{"id": {id}}), &got); err != nil {
-				return err
+		err := until(ctx, nil, func() (bool, error) {
+			var got struct {
+				Status string          `json:"status"`
+				Error  json.RawMessage `json:"error"`
 			}
+			err := p.Ask(ctx, p.Get("/api/knowledge", url.Values{"id": {id}}), &got)
 			if got.Status == "failed" {
-				return fmt.Errorf("ingesting a document: %s", got.Error)
+				err = fmt.Errorf("ingesting a document: %s", got.Error)
 			}
-			if err := lifecycle.Sleep(ctx, pollEvery); err != nil {
-				return fmt.Errorf("waiting for a document, which is %s: %w", got.Status, err)
-			}
+			return got.Status == "ready", err
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil

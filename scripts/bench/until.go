@@ -11,10 +11,8 @@ import (
 
 const (
 	pollEvery = 50 * time.Millisecond
-	patience  = 2 * time.Minute // the ingress lets a request wait for up to 55 s
+	patience  = 5 * time.Minute // the ingress lets a request wait for up to 55 s, and a large document takes minutes
 )
-
-var errEndedEarly = errors.New("the clients ended before the measurement was complete")
 
 // until calls done until it returns true. It returns an error if the clients end first. The channel
 // ended then receives the clients' error.
@@ -27,7 +25,7 @@ func until(ctx context.Context, ended <-chan error, done func() (bool, error)) e
 		}
 		select {
 		case err := <-ended:
-			return errors.Join(errEndedEarly, err)
+			return errors.Join(errors.New("the clients ended before the measurement was complete"), err)
 		default:
 		}
 		if err := lifecycle.Sleep(ctx, pollEvery); err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -12,7 +11,6 @@ import (
 	"parley/scripts/bench/internal/load"
 	"parley/scripts/bench/internal/model"
 	"parley/scripts/bench/internal/parley"
-	"parley/scripts/bench/internal/process"
 )
 
 // waiting measures the memory of requests that wait for their runs, in Parley and in a bare
@@ -37,11 +35,7 @@ func (w *waiting) Measure(ctx context.Context, s *loadEnv) error {
 	if err != nil {
 		return err
 	}
-	provider, err := s.model(ctx, 0)
-	if err != nil {
-		return err
-	}
-
+	provider := keep(s, model.Start(0))
 	var requests []float64
 	for n := range w.Rounds {
 		kib, err := waitingMemory(ctx, s, provider, fmt.Sprintf("parley_%d", n), waiters)
@@ -63,16 +57,17 @@ func parkedMemory(ctx context.Context, s *loadEnv, waiters int) (kib float64, er
 	}
 	base := "http://" + server.Address
 	spec := load.Spec{Address: server.Address, Path: floor.Path, Body: load.Body("ag_floor"), Expect: load.Message}
-	kib, err = heldMemory(ctx, server.Processes()[0], spec, waiters,
-		func() (n int, err error) {
-			err = load.Request{Method: http.MethodGet, Path: floor.WaitingPath}.Ask(ctx, base, &n)
-			return n, err
+	memory, err := heldMemory(ctx, &server.Group, waitAll(spec, waiters),
+		func() (bool, error) {
+			var n int
+			err := load.Request{Method: http.MethodGet, Path: floor.WaitingPath}.Ask(ctx, base, &n)
+			return n >= waiters, err
 		},
 		func() error {
 			_, err := load.Request{Method: http.MethodPost, Path: floor.ReleasePath}.Read(ctx, base)
 			return err
 		})
-	return kib, errors.Join(err, server.Stop())
+	return kibEach(memory["floor-"+floor.Parked], waiters), errors.Join(err, server.Stop())
 }
 
 // waitingMemory starts a new Parley and returns its memory per waiting request, in KiB.
@@ -84,7 +79,7 @@ func waitingMemory(ctx context.Context, s *loadEnv, provider *model.Model, name 
 	if err != nil {
 		return 0, err
 	}
-	if _, _, err := s.client(ctx, p.Load(p.Agent), warmClients, 0, warmTime); err != nil {
+	if _, err := load.Execute(ctx, p.Load(p.Agent), load.Duration{Clients: warmClients, Measured: warmTime}); err != nil {
 		return 0, err
 	}
 
@@ -94,48 +89,22 @@ func waitingMemory(ctx context.Context, s *loadEnv, provider *model.Model, name 
 	}
 	provider.Hold()
 	defer provider.Release()
-	kib, err = heldMemory(ctx, p.Ingress(), p.Load(p.Agent), waiters,
-		func() (int, error) {
+	memory, err := heldMemory(ctx, &p.Group, waitAll(p.Load(p.Agent), waiters),
+		func() (bool, error) {
 			accepted, err := count(ctx, dsn, parley.Accepted)
-			return int(accepted - warm), err
+			return accepted-warm >= int64(waiters), err
 		},
 		func() error {
-			err := s.inspect(ctx, p, name)
-			provider.Release()
-			return err
+			defer provider.Release()
+			return s.inspect(ctx, name)
 		})
-	return kib, errors.Join(err, p.Err(), p.Stop())
+	return kibEach(memory["ingress"], waiters), errors.Join(err, p.Err(), p.Stop())
 }
 
-// heldMemory returns a process's memory per waiting request, in KiB. It starts requests that wait
-// until it calls release. The function held returns the number of requests that are waiting.
-func heldMemory(
-	ctx context.Context, p *process.Process, spec load.Spec, waiters int, held func() (int, error), release func() error,
-) (kib float64, err error) {
-	before, err := settledMemory(ctx, p)
-	if err != nil {
-		return 0, err
-	}
-
-	spec.Nonce = rand.Text()[:10]
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	answered := make(chan error, 1)
-	go func() {
+// waitAll returns a function that sends requests which wait. It returns when all have ended.
+func waitAll(spec load.Spec, waiters int) func(context.Context) error {
+	return func(ctx context.Context) error {
 		_, err := load.Execute(ctx, spec, load.Duration{Clients: waiters, Spread: time.Duration(waiters) * time.Second / startRate})
-		answered <- err
-	}()
-	err = until(ctx, answered, func() (bool, error) {
-		n, err := held()
-		return n >= waiters, err
-	})
-	if err != nil {
-		return 0, errors.Join(fmt.Errorf("starting %d requests: %w", waiters, err), p.Err())
+		return err
 	}
-
-	after, err := settledMemory(ctx, p)
-	if err := errors.Join(err, release(), <-answered); err != nil {
-		return 0, err
-	}
-	return kibEach(after-before, waiters), nil
 }

@@ -33,7 +33,7 @@ func TestWebhook(t *testing.T) {
 	p.click("button", "Create webhook")
 	p.focusIs("textbox", "Name")
 	p.fill("Name", "Orders")
-	p.inspect("new-hook")
+	p.inspect("new-hook-filled")
 	p.click("button", "Create webhook")
 	made := p.in("dialog", "Set up “Orders” at the sender")
 	made.sees("in the header X-Signature of each delivery")
@@ -43,7 +43,6 @@ func TestWebhook(t *testing.T) {
 	}
 	made.click("button", "Done")
 	p.is("heading", "Orders")
-	p.inspect("hook-setup")
 	command := p.in("region", "a command that sends a delivery").snippet()
 	if out := delivered(t, command, secret); !strings.Contains(out, `"accepted"`) {
 		t.Fatalf("%s\noutput = %s", command, out)
@@ -114,7 +113,6 @@ func TestWebhookCommands(t *testing.T) {
 			if url, kind := p.in("region", "the URL").snippet(), p.in("region", "the content type").snippet(); url != made.URL || kind != "application/json" {
 				t.Errorf("the values for GitHub are %q and %q, want %q and application/json", url, kind, made.URL)
 			}
-			p.inspect("hook-github")
 		}
 	}
 }

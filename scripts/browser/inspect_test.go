@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/chromedp/chromedp"
@@ -37,22 +38,21 @@ type violation struct {
 }
 
 // inspect checks the current page with axe-core, on a phone and on a desktop, in light and in dark
-// mode. It also checks that nothing is wider than the phone's window. If BROWSER_SHOTS is set, it
-// saves a picture of each of the four combinations.
+// mode. It also checks that nothing is wider than the phone's window, and that the page and each
+// dialog have at most one button API. If BROWSER_SHOTS is set, it saves a picture of each of the
+// four combinations.
 func (p *page) inspect(name string) {
 	p.t.Helper()
 	defer p.lookAside()()
 	p.settled()
-	// The browser does not render content far below the window, so axe-core could not check its
-	// positions and colours. This style makes the browser render everything.
-	p.js(nil, `() => {
-		const all = new CSSStyleSheet();
-		all.replaceSync("* { content-visibility: visible !important }");
-		document.adoptedStyleSheets.push(all);
-	}`)
+	p.renderAll()
+	if n := p.apiButtons(); slices.Max(n) > 1 {
+		p.t.Errorf("%s: numbers of buttons API on the page and in its dialogs = %d, want at most 1 each", name, n)
+	}
 
 	// The API reference's operations and schemas, and the links to them, all have the same structure,
-	// and checking all takes minutes. So all except the first ones are removed from the page.
+	// and checking all takes minutes. So all except the first ones are removed from the page;
+	// TestWholeReference checks them.
 	p.js(nil, `() => {
 		for (const [parts, kept] of [["article.schema", 8], ["article:not(.schema)", 12], [".index li", 12], ["nav li li", 40]]) {
 			for (const part of [...document.querySelectorAll(parts)].slice(kept)) part.remove();
@@ -72,6 +72,28 @@ func (p *page) inspect(name string) {
 	}
 
 	p.scheme("light")
+}
+
+// renderAll makes the browser render the whole page. Otherwise it does not render content far below
+// the window, and axe-core cannot check its positions and colours.
+func (p *page) renderAll() {
+	p.t.Helper()
+	p.js(nil, `() => {
+		const all = new CSSStyleSheet();
+		all.replaceSync("* { content-visibility: visible !important }");
+		document.adoptedStyleSheets.push(all);
+	}`)
+}
+
+// apiButtons returns the number of visible buttons that show API requests: first of those outside
+// of dialogs, then of those in each open dialog.
+func (p *page) apiButtons() (numbers []int) {
+	p.t.Helper()
+	p.js(&numbers, `() => {
+		const buttons = [...document.querySelectorAll("button[aria-label='API requests']")].filter((b) => b.getClientRects().length > 0);
+		return [null, ...document.querySelectorAll("dialog[open]")].map((dialog) => buttons.filter((b) => b.closest("dialog") === dialog).length);
+	}`)
+	return numbers
 }
 
 // rulesFor returns the rules to check. Only the rules about colours depend on the colour scheme, so

@@ -4,8 +4,14 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
+	"testing"
 	"text/tabwriter"
 	"time"
 
@@ -20,13 +26,14 @@ type journey struct {
 	limit  time.Duration // maximum duration of the journey; 0: unlimited
 }
 
-// journeys are the main tasks of the dashboard's users, each with its limits.
+// journeys are the main tasks of the dashboard's users, each with its limits. The table in
+// docs/performance.md describes them in the same words.
 var journeys = []journey{
 	{task: "open the login link, ask the demo agent, get the answer", clicks: 2, limit: 10 * time.Second},
 	{task: "sign up, create an agent from a template, get an answer with its source", clicks: 10},
 	{task: "upload a PDF, ask about it, open the cited page", clicks: 6},
 	{task: "create a key, run the agent with a scheduler's command, see the run", clicks: 9},
-	{task: "create a webhook, send it deliveries, open the run of one", clicks: 13},
+	{task: "create a webhook, send deliveries to it, open the run of a delivery", clicks: 13},
 	{task: "put an agent on a website, allow attachments, chat there", clicks: 14},
 	{task: "see that a run waits, approve its action", clicks: 4},
 	{task: "find a run by a word of its question, open a part of its timeline", clicks: 3},
@@ -108,4 +115,51 @@ func writeJourneys(to io.Writer) error {
 		return fmt.Errorf("writing the journeys: %w", err)
 	}
 	return nil
+}
+
+var (
+	beginning  = regexp.MustCompile(`\.begin\((\d+)`)
+	journeyRow = regexp.MustCompile(`(?m)^\| (.+?) \| \d+\.\d s \| (\d+) \|$`)
+)
+
+// TestJourneys checks that a test performs each journey, and that docs/performance.md lists each
+// with its time and its maximum number of clicks.
+func TestJourneys(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := map[string]int{}
+	for _, file := range files {
+		for _, call := range beginning.FindAllStringSubmatch(readFile(t, file), -1) {
+			begun[call[1]]++
+		}
+	}
+
+	_, section, _ := strings.Cut(readFile(t, filepath.Join(testkit.Root(t), "docs", "performance.md")), "\n## Journeys in the dashboard\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	rows := journeyRow.FindAllStringSubmatch(section, -1)
+	if len(rows) != len(journeys) {
+		t.Fatalf("docs/performance.md lists %d journeys, want %d", len(rows), len(journeys))
+	}
+	for i, j := range journeys {
+		task, _, _ := strings.Cut(rows[i][1], ";") // a note may follow
+		if clicks := strconv.Itoa(j.clicks); task != j.task || rows[i][2] != clicks {
+			t.Errorf("row %d of docs/performance.md = %q with %s clicks, want %q with %s", i+1, task, rows[i][2], j.task, clicks)
+		}
+		if n := begun[strconv.Itoa(i+1)]; n != 1 {
+			t.Errorf("%d tests perform the journey %q, want 1", n, j.task)
+		}
+	}
+}
+
+// readFile returns the content of a file.
+func readFile(t *testing.T, name string) string {
+	t.Helper()
+	content, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -168,24 +169,30 @@ func TestRunsOfAutomation(t *testing.T) {
 	p.arrives("/dashboard/runs/" + started.ID)
 }
 
-// TestUseIt checks the tab with examples for calling an agent. It shows one example at a time, and
-// is at most two phone screens longer than this example.
+// TestUseIt checks the tab with examples for calling an agent. It shows one example at a time. The
+// rest of the page is short, on a desktop and on a phone.
 func TestUseIt(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
 	agent := a.agent(t, "Clerk", map[string]any{"model": "offline/echo"})
 	p := open(t).signIn(a)
-	p.visit("/dashboard/agents/" + agent + "/use")
-	p.is("tab", "Chat")
-	p.settled()
-	var height float64
-	p.js(&height, `() => document.documentElement.scrollHeight`)
-	if height > 1400 {
-		t.Errorf("the page is %.0f pixels high, want at most 1400", height)
-	}
-	for tab, shows := range map[string]string{"Stream": `"stream":true`, "SDKs and clients": "parley-sdk", "Speak": "/v1/realtime", "Scheduler": "run-automation"} {
-		p.click("tab", tab)
-		p.in("tabpanel", tab).sees(shows)
+	for size, most := range map[screen]float64{desktop: 1100, phone: 1700} {
+		p.resize(size)
+		p.visit("/dashboard/agents/" + agent + "/use")
+		for tab, shows := range map[string]string{
+			"Chat": `"sessionId":"demo-1"`, "Stream": `"stream":true`, "SDKs and clients": "parley-sdk", "Speak": "/v1/realtime", "Scheduler": "run-automation",
+		} {
+			p.click("tab", tab)
+			p.in("tabpanel", tab).sees(shows)
+			p.settled()
+			p.shot("use-"+strings.Fields(tab)[0], size, "light")
+			var heights []float64
+			p.js(&heights, `() => [document.documentElement, ...document.querySelectorAll("main pre")].map((e) => e.scrollHeight)`)
+			if len(heights) != 2 || heights[0]-heights[1] > most {
+				t.Errorf("%s at %d pixels: heights of the page and its examples = %.0f, want one example, and at most %.0f without it",
+					tab, size.width, heights, most)
+			}
+		}
 	}
 	p.click("tab", "Chat")
 	p.is("tabpanel", "Chat")

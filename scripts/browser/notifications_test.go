@@ -40,7 +40,7 @@ func TestNotifications(t *testing.T) {
 	p.sees("The notification endpoint " + a.s.outside.url + "/gone was disabled.")
 	p.click("link", "See why")
 	p.sees("Parley disabled this endpoint.")
-	p.inspect("notifications")
+	p.inspect("notifications-disabled")
 	p.click("button", "Enable again: "+a.s.outside.url+"/gone")
 	p.sees("Endpoint enabled. Waiting messages are being sent.")
 }
@@ -76,7 +76,7 @@ func TestBudget(t *testing.T) {
 	}
 
 	p.in("row", "…Spender…").sees("1")
-	p.inspect("usage")
+	p.inspect("usage-budget")
 	p.click("button", "Edit Spender: runs per month")
 	edit := p.in("dialog", "Edit the budget")
 	edit.fill("Limit", "5")

@@ -203,19 +203,50 @@ func (f furnished) places() map[string]place {
 	}
 }
 
-// TestPages inspects every page of the dashboard. Each of them links to its guide.
+// TestPages inspects every page of the dashboard. Each of them links to its guide, and has one
+// button API. The menu and the tabs lead only to pages that this test inspects.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	f := furnish(t, func(plain string) string { return plain })
+	inspected := map[string]bool{}
+	for _, at := range f.places() {
+		path, _, _ := strings.Cut(at.path, "?")
+		inspected[path] = true
+	}
 	for name, at := range f.places() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := open(t).signIn(f.account)
 			p.look(name, at)
-			if !p.has("link", "Read the guide") {
-				t.Error("the page has no link to its guide")
+			p.linksToGuide()
+			if n := p.apiButtons()[0]; n != 1 {
+				t.Errorf("the page has %d buttons that show its API requests, want 1", n)
+			}
+			var linked []string
+			p.js(&linked, `() => [...document.querySelectorAll("nav a")].map((a) => a.pathname)`)
+			for _, path := range linked {
+				if !inspected[path] {
+					t.Errorf("the page links to %s, which is not in places", path)
+				}
 			}
 		})
+	}
+}
+
+// linksToGuide fails the test unless the page has a link to a section of the documentation that
+// exists.
+func (p *page) linksToGuide() {
+	p.t.Helper()
+	p.is("link", "Read the guide")
+	var missing string
+	p.js(&missing, `async () => {
+		const { href, hash } = [...document.querySelectorAll("a")].find((a) => a.textContent === "Read the guide");
+		const response = await fetch(href);
+		const guide = await response.text();
+		return response.ok && (hash === "" || guide.includes(' id="' + hash.slice(1) + '"')) ? "" : href;
+	}`)
+	if missing != "" {
+		p.t.Errorf("the page links to the guide %s, which does not exist", missing)
 	}
 }
 

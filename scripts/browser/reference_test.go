@@ -1,10 +1,13 @@
 package browser
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	cdppage "github.com/chromedp/cdproto/page"
+
+	"parley/shared/testkit"
 )
 
 // TestReferenceSendsRequests sends the API reference's example requests with the browser's login
@@ -69,6 +72,31 @@ func TestReferenceLinksSchemas(t *testing.T) {
 	}
 	p.click("link", "API reference")
 	p.arrives("/docs/api")
+}
+
+// TestWholeReference checks all operations and schemas of the API reference with axe-core. Other
+// tests check only the first ones.
+func TestWholeReference(t *testing.T) {
+	t.Parallel()
+	testkit.Long(t)
+	for _, size := range []screen{phone, desktop} {
+		for _, scheme := range []string{"light", "dark"} {
+			t.Run(fmt.Sprintf("%d-%s", size.width, scheme), func(t *testing.T) {
+				t.Parallel()
+				p := open(t)
+				p.resize(size)
+				p.scheme(scheme)
+				for _, path := range []string{"/docs/api", "/docs/api/schemas"} {
+					p.visit(path)
+					p.renderAll()
+					p.unfold()
+					p.settled()
+					p.fits("the whole page " + path)
+					p.axe("the whole page "+path, rulesFor(size, scheme))
+				}
+			})
+		}
+	}
 }
 
 // TestGuideExplainsVariables reads guides on a phone. They explain the variables of their code, and

@@ -3,6 +3,7 @@ package browser
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -178,6 +179,35 @@ func TestNeedsYou(t *testing.T) {
 	p.isNot("row", "…Payer…")
 	p.fill("Search", "weather")
 	p.sees("A search finds finished runs only")
+}
+
+// TestFailedCallIsPlain opens a completed run, one of whose tool calls failed. The page and the chat
+// show that the call failed, without the emphasis of a failed run.
+func TestFailedCallIsPlain(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	agent := a.agent(t, "Reader", map[string]any{"tools": map[string]any{"httpRequest": map[string]any{
+		"enabled": true, "endpoints": []any{map[string]any{
+			"name": "readStock", "description": "Reads the stock.", "method": "GET", "url": "http://127.0.0.1:1/stock", "sideEffect": "none", // an address that tools may not reach
+			"inputSchema": map[string]any{"type": "object", "properties": map[string]any{}},
+		}},
+	}}})
+	asked := a.chat(t, agent, "stock", "Use readStock")
+	if asked.Status != "completed" {
+		t.Fatalf("the run is %s: %s", asked.Status, asked.Message)
+	}
+	p := open(t).signIn(a)
+	for _, path := range []string{"/dashboard/runs/" + asked.ID, "/dashboard/agents/" + agent + "?session=" + url.QueryEscape(asked.SessionID)} {
+		p.visit(path)
+		p.in("group", "Tool calls").sees("failed")
+		p.settled()
+		var emphasized int
+		p.js(&emphasized, `() => document.querySelectorAll("main .calls .status, main .status.bad, main .problem").length`)
+		if emphasized > 0 {
+			t.Errorf("%s: %d elements emphasize the failed call", path, emphasized)
+		}
+	}
+	p.inspect("failed-call")
 }
 
 // TestApproval approves one tool call of an agent and rejects another.

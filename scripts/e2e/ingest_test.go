@@ -80,9 +80,9 @@ func TestChaosIngest(t *testing.T) {
 	}
 }
 
-// strikeIngest sends the signal to an ingest worker while it processes several documents, one at
-// each of the points. After another worker has processed the documents, strikeIngest checks each of
-// them.
+// strikeIngest sends the signal to an ingest worker that is processing several documents: one
+// document has reached each of the points. Another worker then processes the documents, and
+// strikeIngest checks each document.
 func strikeIngest(t *testing.T, signal string) {
 	t.Helper()
 	shelf := newLibrary(t, "mark"+"fetch")

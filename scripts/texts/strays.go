@@ -53,15 +53,75 @@ func strays(ctx context.Context, root string, paths []string) ([]stray, error) {
 	if err != nil {
 		return nil, err
 	}
-	var found []stray
+	printed, found, err := readStyles(web)
+	if err != nil {
+		return nil, err
+	}
 	for i, script := range scripts {
 		for _, l := range literals(script) {
-			if l.isText() {
+			if l.isText(printed) {
 				found = append(found, stray{files[i], l.value})
 			}
 		}
 	}
 	return found, nil
+}
+
+// readStyles reads all style sheets. It returns the names of the attributes whose values they print,
+// and the texts in them. Such a text is a stray, because it cannot be translated.
+func readStyles(web string) (printed map[string]bool, found []stray, err error) {
+	printed = map[string]bool{}
+	err = filepath.WalkDir(web, func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (entry.Name() == "dist" || entry.Name() == "third_party"):
+			return fs.SkipDir
+		case entry.IsDir() || filepath.Ext(name) != ".css":
+			return nil
+		}
+
+		sheet, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		below, err := filepath.Rel(web, name)
+		attributes, texts := printedBy(string(sheet))
+		for _, attribute := range attributes {
+			printed[attribute] = true
+		}
+		for _, text := range texts {
+			found = append(found, stray{below, text})
+		}
+		return err
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading style sheets: %w", err)
+	}
+	return printed, found, nil
+}
+
+var (
+	contentProperty = regexp.MustCompile(`(?:^|[\s;{])content:([^;}]*)`)
+	contentValue    = regexp.MustCompile(`attr\(\s*([\w-]+)|"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'`)
+	escapeInStyle   = regexp.MustCompile(`\\(?:[0-9A-Fa-f]{1,6}\s?|.)`)
+)
+
+// printedBy returns the attributes and the texts that a style sheet prints with the property
+// content.
+func printedBy(sheet string) (attributes, texts []string) {
+	for _, declaration := range contentProperty.FindAllStringSubmatch(sheet, -1) {
+		for _, value := range contentValue.FindAllStringSubmatch(declaration[1], -1) {
+			text := value[2] + value[3]
+			switch {
+			case value[1] != "":
+				attributes = append(attributes, value[1])
+			case word.MatchString(escapeInStyle.ReplaceAllString(text, " ")):
+				texts = append(texts, text)
+			}
+		}
+	}
+	return attributes, texts
 }
 
 // transform returns TypeScript modules as JavaScript. JSX becomes function calls, so that its texts
@@ -126,16 +186,19 @@ var (
 )
 
 // isText reports whether people read a string. A single word in lower case counts as a text only in
-// a place whose content the page certainly shows.
-func (l literal) isText() bool {
+// a place whose content the page certainly shows. printed contains the names of attributes whose
+// values style sheets print.
+func (l literal) isText(printed map[string]bool) bool {
 	switch {
 	case !word.MatchString(strings.ReplaceAll(l.value, gap, "")) || names.MatchString(l.value):
 		return false
-	case technical.MatchString(l.function) || machine.MatchString(l.property) || samples.MatchString(l.element):
+	case technical.MatchString(l.function) || samples.MatchString(l.element):
+		return false
+	case machine.MatchString(l.property) && !printed[l.property]:
 		return false
 	case machines.MatchString(l.value) || programs.MatchString(l.value):
 		return false
-	case read.MatchString(l.property), l.argument == 0 && shown.MatchString(l.function):
+	case read.MatchString(l.property), printed[l.property], l.argument == 0 && shown.MatchString(l.function):
 		return true
 	case l.function == "h" && l.argument >= 2, l.function == "many":
 		return true

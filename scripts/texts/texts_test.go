@@ -111,6 +111,7 @@ func TestStraysAreFound(t *testing.T) {
 		"media query":        {`export const a = "(min-width: 120rem)";`, nil},
 		"media queries":      {`export const a = "(min-width: 120rem) and (max-width: 0px), all";`, nil},
 		"folder of tables":   {`import * as texts from "./texts/a"; export const b = texts.c;`, nil},
+		"printed attribute":  {`export const a = <td data-label="cost" data-kind="the last cost">{b}</td>;`, []string{"cost"}},
 		"header":             {"export const a = { Authorization: `Bearer ${b}` };", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -124,7 +125,8 @@ func TestStraysAreFound(t *testing.T) {
 				t.Fatal(err)
 			}
 			const inTable = `export const c = "In the table";`
-			for file, content := range map[string]string{"a.tsx": test.module, "texts.ts": inTable, "texts/a.ts": inTable} {
+			const style = `td[data-label]::before { content: attr(data-label) ": " } b { justify-content: center; content: "Now" }`
+			for file, content := range map[string]string{"a.tsx": test.module, "texts.ts": inTable, "texts/a.ts": inTable, "style.css": style} {
 				if err := os.WriteFile(filepath.Join(web, file), []byte(content), 0o600); err != nil {
 					t.Fatal(err)
 				}
@@ -134,13 +136,34 @@ func TestStraysAreFound(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var got []string
+			got := []string{}
 			for _, s := range found {
 				got = append(got, s.text)
 			}
+			if len(got) == 0 || got[0] != "Now" {
+				t.Fatalf("found %q, want the text of the style sheet first", got)
+			}
+			got = got[1:]
 			if !slices.Equal(got, test.want) {
 				t.Errorf("found %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+// TestStylesAreRead checks which attributes and texts a style sheet prints.
+func TestStylesAreRead(t *testing.T) {
+	t.Parallel()
+	for style, want := range map[string][2][]string{
+		`p::after { content: "New"; color: red }`:                        {nil, {"New"}},
+		`p::after{content:'not yet'}`:                                    {nil, {"not yet"}},
+		`p::after { content: attr(data-a) " of " attr( title ) "\201C"}`: {{"data-a", "title"}, {" of "}},
+		`p { font-family: "Some Font"; justify-content: end }`:           {nil, nil},
+		`p::before { content: ""; width: attr(data-w px) }`:              {nil, nil},
+	} {
+		attributes, texts := printedBy(style)
+		if !slices.Equal(attributes, want[0]) || !slices.Equal(texts, want[1]) {
+			t.Errorf("%s: attributes = %q, texts = %q, want %q", style, attributes, texts, want)
+		}
 	}
 }

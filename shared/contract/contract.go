@@ -12,9 +12,11 @@
 package contract
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/json"
 	"hash/fnv"
 	"strconv"
 	"strings"
@@ -95,4 +97,27 @@ func Hash(parts ...string) []byte {
 		_, _ = h.Write([]byte(p)) // a hash never fails
 	}
 	return h.Sum(nil)
+}
+
+// Canonical returns JSON with sorted keys and without insignificant white space. Numbers keep their
+// notation.
+func Canonical(raw json.RawMessage) []byte {
+	if len(raw) == 0 {
+		return nil
+	}
+
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var v any
+	if decoder.Decode(&v) != nil {
+		return raw // unreachable: the JSON was validated before
+	}
+
+	// Marshal sorts the keys of maps.
+	out, err := json.Marshal(v)
+	if err != nil {
+		return raw // unreachable: decoded JSON can be encoded
+	}
+
+	return out
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -286,6 +287,30 @@ func TestALockedRunDelaysItsOwnEndAlone(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestALockedRunDelaysItsOwnNoteAlone(t *testing.T) {
+	t.Parallel()
+	one, other := twoOrganizations(t)
+	stuck, free := one.running(1)[0], other.running(1)[0]
+	stuck.Attempts, free.Attempts = 2, 2
+	release := one.lockedRun(stuck.RunID)
+	one.wantFast("noting", func() {
+		locked, err := one.s.Executions.NoteAttempts(t.Context(), []executiondb.Claimed{*stuck, *free})
+		if err != nil || !slices.Equal(locked, []bool{true, false}) {
+			t.Errorf("locked %v, %v", locked, err)
+		}
+	})
+	wantNotes := func(c *executiondb.Claimed, want int) {
+		if got := one.number(`SELECT count(*) FROM run_attempts WHERE run_id = $1`, c.RunID); got != want {
+			t.Errorf("attempts of run %s: %d, want %d", c.RunID, got, want)
+		}
+	}
+	wantNotes(stuck, 0)
+	wantNotes(free, 1)
+	release()
+	one.note(stuck)
+	wantNotes(stuck, 1)
 }
 
 func TestALockedSessionDelaysItsOwnDeliveryAlone(t *testing.T) {

@@ -441,8 +441,10 @@ var probes = []probe{
 	{"Automations of removed runs", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
 		return s.Runs.Automations(ctx, org, "past", 100)
 	}},
-	{"NoteAttempt", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return nil, s.Executions.NoteAttempt(ctx, executiondb.Claimed{RunID: of.held.RunID, OrganizationID: org, Fence: of.held.Fence, Attempts: 2})
+	{"NoteAttempts", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		claim := executiondb.Claimed{RunID: of.held.RunID, OrganizationID: org, Fence: of.held.Fence, Attempts: 2}
+		_, err := s.Executions.NoteAttempts(ctx, []executiondb.Claimed{claim})
+		return nil, err
 	}},
 	{"NoteRefusal", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		return nil, s.Executions.NoteRefusal(ctx, of.heldBy(org), domain.ProviderError{Status: 401, Message: "noted by " + org})

@@ -78,8 +78,8 @@ func (b *testEnv) again(runID string) *executiondb.Claimed {
 
 func (b *testEnv) note(c *executiondb.Claimed) {
 	b.Helper()
-	if err := b.s.Executions.NoteAttempt(b.Context(), *c); err != nil {
-		b.Fatal(err)
+	if locked, err := b.s.Executions.NoteAttempts(b.Context(), []executiondb.Claimed{*c}); err != nil || locked[0] {
+		b.Fatalf("the run is locked: %v, error: %v", locked, err)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"parley/shared/apierr"
-	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/shared/store/blobdb"
 	"parley/shared/store/queuedb"
@@ -43,23 +42,6 @@ type Attacher interface {
 func (r *Submitter) WithAttachments(a Attacher, maxBytes int64) *Submitter {
 	r.attacher, r.maxFileBytes = a, maxBytes
 	return r
-}
-
-// SentAttachments returns a description of the attachments as the request contains them. It is part
-// of the request's fingerprint.
-func SentAttachments(list []Attachment) []string {
-	if len(list) == 0 {
-		return nil
-	}
-	asked := []string{"attachments"}
-	for _, a := range list {
-		data := ""
-		if len(a.Data) > 0 {
-			data = string(contract.Hash(string(a.Data)))
-		}
-		asked = append(asked, a.FileID, a.URL, data, a.Name, a.MediaType)
-	}
-	return asked
 }
 
 // resolveAttachments stores the submission's attachments and adds their descriptions to s.Options.

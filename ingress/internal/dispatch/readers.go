@@ -42,26 +42,3 @@ func (d *Dispatcher) Awaited(runID string) bool {
 	defer d.waiting.mu.Unlock()
 	return d.waiting.runs[runID] != nil
 }
-
-// retried returns the run that an earlier attempt of this request has started. It returns nil if
-// the request is not announced as a retry, if there is no such run, or if that run was cancelled.
-func (r *Submitter) retried(ctx context.Context, s *Submission) (*Submitted, error) {
-	if s.Key != "" {
-		return nil, nil //nolint:nilnil // with an idempotency key, the key identifies the run
-	}
-
-	// Clients choose the values that identify their attempts. If a client of another organization
-	// sends the same value, it must not get this run.
-	org, runID, ok := r.readers.Earlier(s.Attempt)
-	if !ok || org != s.Caller.OrganizationID {
-		return nil, nil //nolint:nilnil // no earlier attempt has a run
-	}
-	run, err := r.store.Runs.ShortRun(ctx, org, "", runID)
-	switch {
-	case apierr.CodeFor(err) == apierr.NotFound, err == nil && (run.Erased || run.Run.Status == domain.RunCancelled):
-		return nil, nil //nolint:nilnil // the run was deleted, erased or cancelled
-	case err != nil:
-		return nil, err
-	}
-	return attach(s, &run)
-}

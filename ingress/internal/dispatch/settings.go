@@ -18,18 +18,20 @@ type SettingNames struct {
 	Unsupported string // error code for a setting that the agent or its model does not accept with any value
 }
 
-// fault returns the field problem for a setting, with the name of the setting in the request's
+// fields returns the field problems for settings, with the names of the settings in the request's
 // protocol.
-func (n *SettingNames) fault(f domain.SettingFault) apierr.Field {
-	out := apierr.Field{Field: string(f.Setting), Code: codeInvalidValue, Message: f.Message}
-	if n == nil {
-		return out
-	}
-	if name, ok := n.Fields[f.Setting]; ok {
-		out.Field = name
-	}
-	if f.Unsupported {
-		out.Code = n.Unsupported
+func (n *SettingNames) fields(faults []domain.SettingFault) (out []apierr.Field) {
+	for _, f := range faults {
+		field := apierr.Field{Field: string(f.Setting), Code: codeInvalidValue, Message: f.Message}
+		if n != nil {
+			if name, ok := n.Fields[f.Setting]; ok {
+				field.Field = name
+			}
+			if f.Unsupported {
+				field.Code = n.Unsupported
+			}
+		}
+		out = append(out, field)
 	}
 	return out
 }
@@ -62,15 +64,15 @@ func (r *Submitter) checkSettings(ctx context.Context, s *Submission) error {
 
 	// First report the settings that the agent does not let requests change. These settings are not
 	// checked against the models, so that each of them is reported only once.
-	var found []apierr.Field
+	var found []domain.SettingFault
 	changed := map[domain.Setting]bool{}
 	for _, name := range asked.Names() {
 		changed[name] = true
 		if !agent.MayOverride(name) {
 			changed[name] = false
-			found = append(found, s.SettingNames.fault(domain.SettingFault{
+			found = append(found, domain.SettingFault{
 				Setting: name, Message: "cannot be changed by requests to this agent", Unsupported: true,
-			}))
+			})
 		}
 	}
 
@@ -78,10 +80,10 @@ func (r *Submitter) checkSettings(ctx context.Context, s *Submission) error {
 	for _, fault := range r.Models.Faults(agent.Model, agent.FallbackModels, asked.Over(agent.ModelSettings)) {
 		switch {
 		case changed[fault.Setting]:
-			found = append(found, s.SettingNames.fault(fault))
+			found = append(found, fault)
 		case changed[fault.With]: // the agent's setting conflicts with one of the request; the error names the latter
-			found = append(found, s.SettingNames.fault(domain.SettingFault{Setting: fault.With, Message: fault.WithMessage}))
+			found = append(found, domain.SettingFault{Setting: fault.With, Message: fault.WithMessage})
 		}
 	}
-	return apierr.InvalidFields(found)
+	return apierr.InvalidFields(s.SettingNames.fields(found))
 }

@@ -115,6 +115,23 @@ func sentRounds(rounds []domain.CallRound) (sent []string) {
 	return sent
 }
 
+// SentAttachments returns a description of the attachments as the request contains them. It is part
+// of the request's fingerprint.
+func SentAttachments(list []Attachment) []string {
+	if len(list) == 0 {
+		return nil
+	}
+	asked := []string{"attachments"}
+	for _, a := range list {
+		data := ""
+		if len(a.Data) > 0 {
+			data = string(contract.Hash(string(a.Data)))
+		}
+		asked = append(asked, a.FileID, a.URL, data, a.Name, a.MediaType)
+	}
+	return asked
+}
+
 // options returns the JSON of Options.
 func (s *Submission) options() []byte {
 	raw, err := json.Marshal(&s.Options)
@@ -207,6 +224,29 @@ func (r *Submitter) Begin(ctx context.Context, s *Submission, t Charge, acceptin
 		return sub, err
 	}
 	return r.findOrBegin(ctx, s, t, accepting)
+}
+
+// retried returns the run that an earlier attempt of this request has started. It returns nil if
+// the request is not announced as a retry, if there is no such run, or if that run was cancelled.
+func (r *Submitter) retried(ctx context.Context, s *Submission) (*Submitted, error) {
+	if s.Key != "" {
+		return nil, nil //nolint:nilnil // with an idempotency key, the key identifies the run
+	}
+
+	// Clients choose the values that identify their attempts. If a client of another organization
+	// sends the same value, it must not get this run.
+	org, runID, ok := r.readers.Earlier(s.Attempt)
+	if !ok || org != s.Caller.OrganizationID {
+		return nil, nil //nolint:nilnil // no earlier attempt has a run
+	}
+	run, err := r.store.Runs.ShortRun(ctx, org, "", runID)
+	switch {
+	case apierr.CodeFor(err) == apierr.NotFound, err == nil && (run.Erased || run.Run.Status == domain.RunCancelled):
+		return nil, nil //nolint:nilnil // the run was deleted, erased or cancelled
+	case err != nil:
+		return nil, err
+	}
+	return attach(s, &run)
 }
 
 // findOrBegin accepts a run, or returns the existing run with the submission's idempotency key.
@@ -359,46 +399,6 @@ func attach(s *Submission, run *rundb.StoredRun) (*Submitted, error) {
 	return Attach(*run), nil
 }
 
-// ErasedKey returns the error for an idempotency key whose run was erased. For a run that a request
-// names by its id, see [ErasedRun].
-func ErasedKey() error {
-	return apierr.New(apierr.Erased, "the run of this idempotency key was erased by its organization")
-}
-
-// ExpiredKey returns the error for an idempotency key whose run has expired while the request was
-// reading it.
-func ExpiredKey() error {
-	e := apierr.New(apierr.Unavailable, "the run of this idempotency key has just expired; try again")
-	e.RetryAfter = time.Second
-	return e
-}
-
-// ReadResult returns the JSON run object of a finished run. If the result is Deferred, it first
-// calls reserve, which waits until there is memory for the result, and then reads it. It returns
-// ErasedKey if the run was erased.
-func (r *Submitter) ReadResult(ctx context.Context, run *rundb.StoredRun, reserve stream.Reserve) ([]byte, error) {
-	// Lookups by key read only the sizes of large results.
-	if run.Deferred > 0 {
-		if err := reserve(run.Deferred); err != nil {
-			return nil, err
-		}
-
-		// The run may have expired or been erased since it was found.
-		whole, err := r.store.Runs.RunByID(ctx, run.OrganizationID, "", run.Run.ID)
-		if apierr.CodeFor(err) == apierr.NotFound {
-			return nil, ExpiredKey()
-		}
-		if err != nil {
-			return nil, err
-		}
-		run = &whole
-	}
-	if run.Erased {
-		return nil, ErasedKey()
-	}
-	return run.Result()
-}
-
 // Follow returns the events of a submission's run. Before it reads the log of an existing run, it
 // calls reserve, which waits until there is memory. If an error occurs after the run was accepted
 // or found, Follow returns the run with the error.
@@ -457,6 +457,3 @@ func NewAutomation(who domain.Caller, agentID string, retention time.Duration) S
 		AgentID: agentID, Retention: retention,
 	}
 }
-
-// ErasedRun returns the error for a run, named by its id, that its organization has erased.
-func ErasedRun() error { return apierr.New(apierr.Erased, "this run was erased by its organization") }

@@ -111,6 +111,11 @@ func TestAVisitorCancelsARun(t *testing.T) {
 	if got.text(t, "status") != "cancelled" || got.sharedWith() != widgetPage || !strings.HasPrefix(got.header.Get(httpx.HeaderLimit), `"widget-`) {
 		t.Errorf("answered %v %s", got.header, got.body)
 	}
+	const version = `"agentVersion":1` // belongs to the organization
+	own := a.ok("GET", "/api/runs?id="+runID, "", h.owner.auth)
+	if !strings.Contains(string(own.body), version) || strings.Contains(string(got.body), version) {
+		t.Errorf("the organization sees %s, the visitor %s", own.body, got.body)
+	}
 	cancel(ada, "cancel").want(t, "again", 200, "")
 }
 

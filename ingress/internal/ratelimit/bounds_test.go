@@ -49,7 +49,8 @@ func hammer(t *testing.T, n int, caller domain.Caller, through ...*Limits) int {
 	return int(passed.Load())
 }
 
-// settle waits until no lease is in progress, because leases do not use the test's clock.
+// settle waits until no request for a lease is in progress, because these requests do not use the
+// test's clock.
 func settle(through ...*Limits) {
 	for _, l := range through {
 		for _, t := range []*tier{l.user, l.userTotal, l.system} {

@@ -187,7 +187,7 @@ func (f *placeholderValues) shown(p *piece) string {
 	})
 }
 
-// short returns a value as text without marks, truncated to limit bytes.
+// short returns a value as text without the marks of an enclosure, truncated to limit bytes.
 func short(raw []byte, limit int) string {
 	text, whole := plain(raw, limit)
 	text = unmarked.Replace(text)

@@ -4,6 +4,7 @@ import type { ServerEvent } from "../kit/sse";
 import { equal, ok, type Test } from "../kit/check";
 import { Answer } from "./answer/answer";
 import { place, webAddress } from "./answer/place";
+import { ToolCalls } from "./answer/toolcalls";
 import { demoSession, draftOf, keepDemo, keepDraft, keptLimit } from "./chat/kept";
 import { noteLimit } from "./chat/limit";
 import { bodyOf, ChatSession } from "./chat/session";
@@ -400,6 +401,21 @@ export const tests: Test[] = [
       const file = { fileId: "file_1", name: "a.png", mediaType: "image/png", bytes: 3 };
       const [only] = turnsOf([{ ...message("user", "", "run_1", "completed"), attachments: [file] }], new Map([["run_1", run()]]));
       equal([only?.attachments, titleOf(only?.message ?? "?", only?.attachments), titleOf("hello", [file]), titleOf("```python\nimport time\n```\n"), titleOf("```")], [[file], "a.png", "hello", "import time", "```"], "a message without text is named after its files");
+    },
+  },
+  {
+    name: "a completed run shows its failed calls without emphasis",
+    run: () => {
+      const ends = (completed: boolean, ...statuses: string[]) => {
+        const box = document.createElement("div");
+        render(h(ToolCalls, { calls: statuses.map((status, i) => call(`c${i}`, status)), completed }), box);
+        const shown = [...box.querySelectorAll(".call-end > :last-child")].map((e) => [e.textContent, e.className]);
+        render(null, box);
+        return shown;
+      };
+      equal(ends(true, "completed", "failed"), [["completed", "quiet small"], ["failed", "quiet small"]]);
+      equal(ends(false, "completed", "failed"), [["completed", "quiet small"], ["failed", "status bad"]], "of another run");
+      equal(ends(true, "running", "waiting"), [["running", "status busy"], ["waiting", "status warn"]], "that have not failed");
     },
   },
   {

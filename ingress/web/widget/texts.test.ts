@@ -1,13 +1,29 @@
-import { equal, type Test } from "../kit/check";
+import { equal, ok, type Test } from "../kit/check";
 import { StreamProblem } from "../kit/sse";
 import { Answer, entry } from "./answer";
+import { table as ofFiles } from "./files.texts";
 import { advice } from "./service";
-import { languageOf, Texts } from "./texts";
+import { languageOf, table, Texts, type Row } from "./texts";
 
 /** Removes the differences between browsers in the spaces and apostrophes within numbers. */
 const plain = (text: string): string => text.replace(/[\u00A0\u202F]/g, " ").replaceAll("’", "'");
 
+/** The texts that are the same in all languages. */
+const same = ["chat"];
+
 export const tests: Test[] = [
+  {
+    name: "each text is translated, with the same values in each language",
+    run() {
+      for (const [name, row] of [...Object.entries<Row>(table), ...Object.entries<Row>(ofFiles)]) {
+        const texts = row.map((text) => [text].flat());
+        const values = texts.map((forms) => forms.map((form) => [...form.matchAll(/\{\d\}/g)].map(String).sort().join()).join("; "));
+        equal(new Set(values).size, 1, `${name}: values ${values.join(" | ")}`);
+        ok(texts.flat().every((form) => form.trim() !== ""), `${name}: a text is empty`);
+        equal(new Set(texts.map(String)).size, same.includes(name) ? 1 : 3, `${name}: texts that differ`);
+      }
+    },
+  },
   {
     name: "a language tag chooses the texts, and other languages get English",
     run() {

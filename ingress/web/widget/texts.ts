@@ -10,7 +10,7 @@ type Pair = readonly [one: string, other: string];
 
 const languages = ["en", "de", "es"] as const;
 
-const table = {
+export const table = {
   chat: ["Chat", "Chat", "Chat"],
   greeting: ["How can I help?", "Wie kann ich helfen?", "¿En qué puedo ayudar?"],
   open: ["Open chat: {0}", "Chat öffnen: {0}", "Abrir el chat: {0}"],

@@ -51,8 +51,9 @@ type Part struct {
 	extra     Extra
 	killed    bool
 	frozen    bool
-	excused   bool   // whether the part may end without a kill
-	meanwhile func() // called while the part is down after a kill
+	resumed   time.Time // when the part was last resumed after a freeze
+	excused   bool      // whether the part may end without a kill
+	meanwhile func()    // called while the part is down after a kill
 	starts    int
 	failed    int // number of failed starts, including starts after which the part ended before it was ready
 	lastFail  string
@@ -97,7 +98,7 @@ func (p *Part) failedToStart(why string) {
 func (p *Part) noteStart(l *instance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.now, p.killed, p.frozen, p.excused, p.meanwhile = l, false, false, false, nil
+	p.now, p.killed, p.frozen, p.resumed, p.excused, p.meanwhile = l, false, false, time.Time{}, false, nil
 	p.starts++
 }
 
@@ -127,11 +128,11 @@ func (p *Part) noteEnd(ctx context.Context, l *instance) {
 
 // Kill9 kills the part with SIGKILL and returns when the process is gone. Before the restart, the
 // function meanwhile is called unless it is nil. Kill9 returns false and does nothing if the part
-// is down or frozen.
+// is down or frozen, or was resumed less than awakeTime ago.
 func (p *Part) Kill9(meanwhile func()) bool {
 	p.mu.Lock()
 	l := p.now
-	if l == nil || p.frozen || p.killed || l.over() || syscall.Kill(l.pid, syscall.SIGKILL) != nil {
+	if !p.exposed() || syscall.Kill(l.pid, syscall.SIGKILL) != nil {
 		p.mu.Unlock()
 		return false
 	}
@@ -142,11 +143,11 @@ func (p *Part) Kill9(meanwhile func()) bool {
 }
 
 // Term terminates the part gracefully, after which the part is restarted. It returns false and does
-// nothing if the part is down or frozen.
+// nothing if the part is down or frozen, or was resumed less than awakeTime ago.
 func (p *Part) Term() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.now == nil || p.frozen || p.killed || p.now.over() {
+	if !p.exposed() {
 		return false
 	}
 	signal := syscall.SIGTERM
@@ -165,11 +166,12 @@ func (p *Part) Excuse() {
 	p.excused = p.now != nil
 }
 
-// Stop freezes the part until Cont is called. It returns false if the part is down or frozen.
+// Stop freezes the part until Cont is called. It returns false if the part is down or frozen, or was
+// resumed less than awakeTime ago.
 func (p *Part) Stop() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.now == nil || p.frozen || p.killed || p.now.over() || syscall.Kill(p.now.pid, syscall.SIGSTOP) != nil {
+	if !p.exposed() || syscall.Kill(p.now.pid, syscall.SIGSTOP) != nil {
 		return false
 	}
 	p.frozen = true
@@ -183,7 +185,16 @@ func (p *Part) Cont() {
 	if p.now != nil && p.frozen && !p.now.over() {
 		_ = syscall.Kill(p.now.pid, syscall.SIGCONT) // an error means that the process has ended
 	}
-	p.frozen = false
+	p.frozen, p.resumed = false, time.Now()
+}
+
+// awakeTime is the time in which a resumed part is not killed, so that its stale attempts try to
+// write.
+const awakeTime = 4 * time.Second
+
+// exposed reports whether a signal may hit the part. The caller must hold p.mu.
+func (p *Part) exposed() bool {
+	return p.now != nil && !p.frozen && !p.killed && !p.now.over() && time.Since(p.resumed) >= awakeTime
 }
 
 // Next sets the changes that apply to the next starts of the part.

@@ -92,8 +92,8 @@ export class Knowledge {
   }
 
   /**
-   * Changes a document, or replaces its content by a file. Omitted fields keep their values. New
-   * content or a new name is processed again.
+   * Changes a document, or replaces its content by a file. Omitted fields keep their values. A
+   * document with new content or a new name is processed again.
    */
   async update(id: string, change: DocumentChange | NewFile, options?: RequestOptions): Promise<Document> {
     const given = paramsOf(change, "{ name }, { content }, { metadata } or { file, name }");

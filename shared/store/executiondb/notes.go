@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
@@ -17,7 +19,7 @@ import (
 
 // noteEnd is the statement that records the end of attempts that did not finish their run.
 // source is a relation with run_id, fence, org_id, attempts and started_at. The start of an
-// attempt after the first is already recorded; see NoteAttempt.
+// attempt after the first is already recorded; see NoteAttempts.
 func noteEnd(source, status, code, message string) string {
 	return `INSERT INTO run_attempts (run_id, fence, org_id, kind, attempt, began_at, ended_at, status, code, message)
 		SELECT run_id, fence, org_id, 'attempt', attempts, CASE WHEN attempts = 1 THEN started_at ELSE clock_timestamp() END,
@@ -40,65 +42,74 @@ func cleanText(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "")
 }
 
-// NoteAttempt records the start of an attempt after the first, and marks the previous attempt
-// as lost if its end is not recorded. It writes nothing if the worker no longer holds the run.
-// A first attempt needs no entry.
-func (s *Store) NoteAttempt(ctx context.Context, c Claimed) error {
-	// FOR SHARE keeps the run from being requeued or finished until the note is committed. An
-	// attempt that no longer holds its run therefore writes nothing.
-	held := c.Held()
+// noteQuery records the starts of attempts, ends the earlier attempts whose end is not recorded, and
+// records first attempts. It waits for no lock.
+//
+// A run's first attempt is recorded only when the second one starts, so that runs with one attempt
+// need no write. Usually the sweeper has recorded it when it requeued the run. The record is missing
+// if a claim took over the run before the sweeper, or if a binary of the previous release requeued
+// the run.
+const noteQuery = `WITH asked AS MATERIALIZED (
+	  SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::int[], $5::timestamptz[], $6::timestamptz[], $7::text[], $8::text[], $9::text[])
+	    AS u (run_id, org_id, fence, attempts, began_at, started_at, status, code, message)
+	), mine AS MATERIALIZED (
+	  SELECT a.* FROM open_runs o JOIN asked a USING (run_id, org_id, fence)
+	  WHERE o.status = 'running' ORDER BY o.run_id FOR SHARE OF o SKIP LOCKED
+	), lost AS (
+	  UPDATE run_attempts t SET ended_at = m.began_at, status = 'lost', message = $10 FROM mine m
+	  WHERE t.run_id = m.run_id AND t.org_id = m.org_id AND t.fence < m.fence AND t.kind = 'attempt' AND t.ended_at IS NULL
+	), first AS (
+	  INSERT INTO run_attempts (run_id, fence, org_id, kind, attempt, began_at, ended_at, status, code, message)
+	  SELECT run_id, 1, org_id, 'attempt', 1, started_at, began_at, status, code, message FROM mine WHERE attempts = 2
+	  ON CONFLICT (run_id, fence) DO NOTHING
+	), noted AS (
+	  INSERT INTO run_attempts (run_id, fence, org_id, kind, attempt, began_at)
+	  SELECT run_id, fence, org_id, 'attempt', attempts, began_at FROM mine
+	  ON CONFLICT (run_id, fence) DO NOTHING
+	)
+	SELECT o.run_id, o.fence FROM open_runs o JOIN asked USING (run_id, org_id, fence)
+	WHERE o.status = 'running' AND NOT EXISTS (SELECT FROM mine m WHERE m.run_id = o.run_id)`
 
-	err := s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
-		var open int
-		err := tx.GetContext(ctx, &open, `SELECT 1 FROM open_runs
-			WHERE run_id = $1 AND org_id = $2 AND fence = $3 AND status = 'running' FOR SHARE`, held.RunID, held.OrganizationID, held.Fence)
-		if err != nil {
-			return pg.IgnoreNone(err)
+// NoteAttempts records the starts of attempts after the first, and marks earlier attempts as lost
+// if their end is not recorded. It writes nothing about a run that the worker no longer holds. The
+// result contains a value for each claim, in the same order. The value is true if another
+// transaction has locked the run; nothing was written about it.
+func (s *Store) NoteAttempts(ctx context.Context, claims []Claimed) (locked []bool, err error) {
+	// The run's last error comes from the first attempt only if no worker of the run was lost.
+	statuses, codes, messages := make([]string, len(claims)), make([]*string, len(claims)), make([]string, len(claims))
+	for i, c := range claims {
+		statuses[i], messages[i] = string(domain.SpanLost), rundb.EndedLost
+		var cause domain.RunError
+		if c.Deaths == 0 && json.Unmarshal(c.LastError.V, &cause) == nil {
+			var status domain.SpanStatus
+			status, codes[i], messages[i] = putBackNote(&cause)
+			statuses[i] = string(status)
 		}
+	}
 
-		// A claim may take over a run whose lease has expired before the sweeper records
-		// the lost attempt.
-		_, err = tx.ExecContext(ctx, `UPDATE run_attempts SET ended_at = $4, status = 'lost', message = $5
-			WHERE run_id = $1 AND org_id = $2 AND fence < $3 AND kind = 'attempt' AND ended_at IS NULL`,
-			held.RunID, held.OrganizationID, held.Fence, c.Now, rundb.EndedLost)
-		if err != nil {
-			return err
-		}
-
-		// The first attempt is recorded only when a second attempt starts, so that runs with one
-		// attempt need no write.
-		if c.Attempts == 2 {
-			if err := noteFirst(ctx, tx, c); err != nil {
-				return err
-			}
-		}
-
-		_, err = tx.ExecContext(ctx, `INSERT INTO run_attempts (run_id, fence, org_id, kind, attempt, began_at)
-			VALUES ($1, $2, $3, 'attempt', $4, $5) ON CONFLICT (run_id, fence) DO NOTHING`,
-			held.RunID, held.Fence, held.OrganizationID, c.Attempts, c.Now)
-		return err
+	var rows []attemptKey
+	orgs := pg.Column(claims, func(c *Claimed) string { return c.OrganizationID })
+	err = s.db.Within(ctx, orgs, func(tx *sqlx.Tx) error {
+		// FOR SHARE keeps the runs from being requeued or finished until the notes are committed. An
+		// attempt that no longer holds its run therefore writes nothing.
+		rows = rows[:0]
+		return tx.SelectContext(ctx, &rows, noteQuery,
+			pq.Array(pg.Column(claims, func(c *Claimed) string { return c.RunID })), pq.Array(orgs),
+			pq.Array(pg.Column(claims, func(c *Claimed) int64 { return c.Fence })),
+			pq.Array(pg.Column(claims, func(c *Claimed) int { return c.Attempts })),
+			pq.Array(pg.Column(claims, func(c *Claimed) time.Time { return c.Now })),
+			pq.Array(pg.Column(claims, func(c *Claimed) time.Time { return c.StartedAt })),
+			pq.Array(statuses), pq.Array(codes), pq.Array(messages), rundb.EndedLost)
 	})
 	if err != nil {
-		return fmt.Errorf("noting attempt: %w", err)
+		return nil, fmt.Errorf("noting attempts: %w", err)
 	}
 
-	return nil
-}
-
-// noteFirst records the first attempt at a run, unless the attempt is already recorded. Usually the
-// sweeper has recorded it when it requeued the run. The record is missing if a claim took over the
-// run before the sweeper, or if a binary of the previous release requeued the run.
-func noteFirst(ctx context.Context, tx *sqlx.Tx, c Claimed) error {
-	// The run's last error comes from the first attempt only if no worker of the run was lost.
-	status, code, message := domain.SpanLost, (*string)(nil), rundb.EndedLost
-	var cause domain.RunError
-	if c.Deaths == 0 && json.Unmarshal(c.LastError.V, &cause) == nil {
-		status, code, message = putBackNote(&cause)
+	locked = make([]bool, len(claims))
+	for i, c := range claims {
+		locked[i] = slices.Contains(rows, attemptKey{c.RunID, c.Fence})
 	}
-	_, err := tx.ExecContext(ctx, `INSERT INTO run_attempts (run_id, fence, org_id, kind, attempt, began_at, ended_at, status, code, message)
-		VALUES ($1, 1, $2, 'attempt', 1, $3, $4, $5, $6, $7) ON CONFLICT (run_id, fence) DO NOTHING`,
-		c.RunID, c.OrganizationID, c.StartedAt, c.Now, string(status), code, message)
-	return err
+	return locked, nil
 }
 
 // NoteRefusal records the response with which a provider refused a model call of an attempt. It

@@ -51,6 +51,13 @@ var putBackQuery = `WITH asked AS MATERIALIZED (
 	SELECT o.run_id, o.fence, o.org_id, o.lane, true FROM open_runs o JOIN asked USING (run_id, fence)
 	WHERE o.status = 'running' AND NOT EXISTS (SELECT FROM mine m WHERE m.run_id = o.run_id)`
 
+// attemptKey identifies an attempt. A run may occur twice in a batch, with an old and a new fence,
+// so the results of a batch are matched by run and fence.
+type attemptKey struct {
+	RunID string `db:"run_id"`
+	Fence int64  `db:"fence"`
+}
+
 // PutBack requeues runs in one transaction, and returns the results in the same order.
 func (s *Store) PutBack(ctx context.Context, runs []Requeue) ([]Requeued, error) {
 	// Each run's cause is stored twice: as JSON in the run, for its next attempt, and as a note in
@@ -72,8 +79,8 @@ func (s *Store) PutBack(ctx context.Context, runs []Requeue) ([]Requeued, error)
 	}
 
 	var rows []struct {
-		RunID          string      `db:"run_id"`
-		Fence          int64       `db:"fence"`
+		attemptKey
+
 		OrganizationID string      `db:"org_id"`
 		Lane           domain.Lane `db:"lane"`
 		Locked         bool        `db:"locked"`
@@ -91,20 +98,14 @@ func (s *Store) PutBack(ctx context.Context, runs []Requeue) ([]Requeued, error)
 		return nil, fmt.Errorf("requeueing runs: %w", err)
 	}
 
-	// A run may occur twice in a batch, with an old and a new fence. Results are therefore matched
-	// by run and fence.
-	type attempt struct {
-		runID string
-		fence int64
-	}
-	results := make(map[attempt]Requeued, len(rows))
+	results := make(map[attemptKey]Requeued, len(rows))
 	for _, r := range rows {
 		lane := queuedb.Lane{OrganizationID: r.OrganizationID, Lane: r.Lane}
-		results[attempt{r.RunID, r.Fence}] = Requeued{Done: !r.Locked, Locked: r.Locked, Lane: lane}
+		results[r.attemptKey] = Requeued{Done: !r.Locked, Locked: r.Locked, Lane: lane}
 	}
 	out := make([]Requeued, len(runs))
 	for i, r := range runs {
-		out[i] = results[attempt{r.RunID, r.Fence}]
+		out[i] = results[attemptKey{r.RunID, r.Fence}]
 	}
 	return out, nil
 }

@@ -44,7 +44,7 @@ const (
 	contractRule = "Your final answer is a single JSON value that matches the schema you were given: no other text, no Markdown."
 	envelopeRule = "Write the answer as {\"data\": <the JSON value>, \"citations\": " +
 		"[{\"path\": <JSON Pointer into data>, \"source\": <id>}]}. " +
-		"For each value that you took from a source with an id, of a tool or an attached file, cite that source. " +
+		"For each value that you took from a source with an id (a tool's result or an attached file), cite that source. " +
 		"The value must appear in that source exactly as you write it; any other citation is removed. Write no citations inside the values."
 	repairRule = "This answer does not match the schema. Write the whole answer again, with these problems corrected:\n"
 )
@@ -164,6 +164,37 @@ func compact(raw []byte) json.RawMessage {
 // outputCutOff is the message of a run whose answer is not complete.
 const outputCutOff = "The output limit cut off the answer before its JSON was complete. Raise maxOutputTokens or ask for less."
 
+// conclude finishes the run with the model's last answer, or asks the model to correct the answer.
+// In the latter case, again is true.
+func (r *run) conclude(t *TurnStep, stop llm.StopReason) (out Output, again bool, err error) {
+	if r.in.Contract != nil {
+		return r.finishData(t, stop)
+	}
+	out, err = r.finish(t, stop)
+	return out, false, err
+}
+
+// finish converts the last answer to the run's output.
+func (r *run) finish(t *TurnStep, stop llm.StopReason) (Output, error) {
+	r.applyTurn(t)
+	if err := r.checkBytes(); err != nil {
+		return r.out, err
+	}
+	return r.end(stop), nil
+}
+
+// end completes the run's output.
+func (r *run) end(stop llm.StopReason) Output {
+	r.out.StopReason = stop
+	r.out.Turn.Messages = slices.Clip(r.messages[r.own:])
+
+	// Send the citations after the text, because their offsets refer to the whole message.
+	for i := range r.out.Citations {
+		r.send(Event{Type: EventCitation, Step: r.seq + 1, Citation: &r.out.Citations[i]})
+	}
+	return r.out
+}
+
 // finishData converts the last answer to the run's output if the answer matches the contract. If it
 // does not, finishData asks the model once to correct it. In that case, again is true, and the
 // prompt contains the problems. If the output limit cut off the answer, finishData returns an
@@ -172,12 +203,11 @@ const outputCutOff = "The output limit cut off the answer before its JSON was co
 func (r *run) finishData(t *TurnStep, stop llm.StopReason) (out Output, again bool, err error) {
 	data, cited, wrong := r.in.Contract.read(t.Text, r.in.Contract.enveloped(r.cites()))
 	if len(wrong) > 0 {
+		r.countTurn(t)
 		if stop == llm.StopLength {
-			r.countTurn(t)
 			return r.out, false, limitError(CodeModelTruncated, outputCutOff)
 		}
 		if r.repaired {
-			r.countTurn(t)
 			return r.out, false, outputInvalid(wrong)
 		}
 		r.repair(t, wrong)
@@ -200,7 +230,6 @@ func (r *run) finishData(t *TurnStep, stop llm.StopReason) (out Output, again bo
 
 // repair adds a rejected answer and its problems to the prompt.
 func (r *run) repair(t *TurnStep, wrong []schema.Mismatch) {
-	r.countTurn(t)
 	r.repaired, r.rejected = true, len(r.messages)
 	var problems strings.Builder
 	for _, m := range wrong {

@@ -57,6 +57,52 @@ func (r *Runner) runAttempt(ctx context.Context, a *attempt) (*agentloop.Output,
 	return &out, err
 }
 
+// load reads the parts of a run that its claim does not contain: a large input, and the earlier
+// turns of its session. If they are large, load first waits until there is memory for both. The
+// caller must release room with leave. room is nil if no memory was reserved.
+func (r *Runner) load(ctx context.Context, a *attempt) (turns []sessiondb.Turn, room *inputTurn, err error) {
+	// Only a later run of a session has a history.
+	c, large := a.claim, 0
+	if c.Seq > 1 {
+		if turns, large, err = r.sessions.ShortHistory(ctx, c.OrganizationID, c.SessionRef, c.Seq, maxHistory); err != nil {
+			return nil, nil, retryable(err)
+		}
+	}
+
+	// Small data is already in memory and needs no reservation.
+	if large+c.LargeInput == 0 {
+		return turns, nil, nil
+	}
+
+	// The claim contains the sizes, so the memory can be reserved before the data is read.
+	if room, err = r.inputs.enter(ctx, c.OrganizationID, large+c.LargeInput); err != nil {
+		return nil, nil, err
+	}
+
+	if c.LargeInput > 0 {
+		a.claim.RawInput, err = r.records.RunInput(ctx, c.OrganizationID, c.RunID)
+	}
+	if large > 0 && err == nil {
+		turns, err = r.sessions.History(ctx, c.OrganizationID, c.SessionRef, c.Seq, maxHistory)
+	}
+	if err != nil {
+		r.inputs.leave(room)
+		return nil, nil, retryable(err)
+	}
+	return turns, room, nil
+}
+
+// keepHistory releases the memory of the turns that do not fit into the model's context.
+func (r *Runner) keepHistory(a *attempt, room *inputTurn, kept []agentloop.Turn) {
+	bytes := a.claim.LargeInput
+	for _, turn := range kept {
+		for _, m := range turn.Messages {
+			bytes += m.Size()
+		}
+	}
+	r.inputs.shrink(room, bytes)
+}
+
 // input builds the agent loop's input. turns are the session's earlier turns.
 func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) (*agentloop.Input, error) {
 	asked, err := a.claim.Input()
@@ -112,6 +158,31 @@ func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) 
 	// The history is selected last: its budget depends on the prompt and the tools.
 	err = r.addHistory(ctx, a, run, in, turns, &asked)
 	return in, err
+}
+
+// systemPrompt returns the agent's system prompt with its variables replaced by their values.
+func (r *Runner) systemPrompt(ctx context.Context, a *attempt, cfg domain.Config, asked domain.Input) (string, error) {
+	if !cfg.PromptVariables {
+		return cfg.SystemPrompt, nil
+	}
+
+	// The prompt contains the time at which the run was accepted, so that a retry has the same
+	// prompt.
+	values := domain.PromptValues{Now: a.claim.CreatedAt, SessionID: a.claim.SessionID, Message: asked.Message, Input: asked.Data}
+	if domain.PromptUses(cfg.SystemPrompt) {
+		// Read the organization's name only if the prompt uses it, to save the query.
+		name, err := r.records.OrganizationName(ctx, a.claim.OrganizationID)
+		if err != nil {
+			return "", retryable(err)
+		}
+		values.Organization = name
+	}
+
+	prompt, err := domain.FillPrompt(cfg.SystemPrompt, values)
+	if err != nil {
+		return "", &agentloop.Error{Code: agentloop.CodeContextTooLong, Message: domain.LongPromptMessage, Err: err}
+	}
+	return prompt, nil
 }
 
 // addHistory adds the attachments to the input, and the earlier turns that fit into the model's

@@ -50,8 +50,8 @@ type testEnv struct {
 	done    []string
 	changes int
 	back    []time.Duration
-	noted   []int // attempt numbers that were passed to NoteAttempt
-	refuses error // the error that NoteAttempt returns
+	noted   []int // attempt numbers that were passed to NoteAttempts
+	refuses error // the error that NoteAttempts returns
 	refused []domain.ProviderError
 	failed  executiondb.Failures // the result of FailedSinceStep
 	log     io.Writer            // log of the attempts; nil: none
@@ -142,10 +142,12 @@ func (s *testEnv) Park(_ context.Context, _ lease.Held, action domain.RequiredAc
 	return s.park, nil
 }
 
-func (s *testEnv) NoteAttempt(_ context.Context, claim executiondb.Claimed) error {
+func (s *testEnv) NoteAttempts(_ context.Context, claims []executiondb.Claimed) ([]bool, error) {
 	defer s.lock()()
-	s.noted = append(s.noted, claim.Attempts)
-	return s.refuses
+	for _, claim := range claims {
+		s.noted = append(s.noted, claim.Attempts)
+	}
+	return make([]bool, len(claims)), s.refuses
 }
 
 func (s *testEnv) NoteRefusal(_ context.Context, _ lease.Held, refusal domain.ProviderError) error {
@@ -251,6 +253,7 @@ func (s *testEnv) attempt(t *testing.T, claim executiondb.Claimed) {
 	var groups sync.WaitGroup
 	groups.Go(func() { r.finishes.Run(ctx) })
 	groups.Go(func() { r.requeues.Run(ctx) })
+	groups.Go(func() { r.notes.Run(ctx) })
 	groups.Go(func() { r.events.Run(ctx) })
 	now := time.Now()
 	claim.Now, claim.Deadline, claim.CallerAllowed, claim.Fence, claim.Seq = now, now.Add(time.Minute), true, int64(claim.Attempts), len(s.turns)+1

@@ -141,9 +141,9 @@ func (r *Runner) executeClaimed(ctx context.Context, a *attempt) {
 
 	// The heartbeat extends the lease until the outcome is saved.
 	defer r.held.Remove(r.held.Add(a.claim.Held(), a.asked, cancel))
+	r.note(tryCtx, a)
 	a.events = r.newEventWriter(a, func() { cancel(errTaken) })
 	defer a.events.close()
-	r.note(tryCtx, a)
 
 	// The run's deadline has its own context, so that it can be distinguished from the causes of
 	// tryCtx.
@@ -186,7 +186,16 @@ func (r *Runner) note(ctx context.Context, a *attempt) {
 	// The timeline only informs people, so the write must not delay the run for long.
 	ctx, cancel := context.WithTimeout(ctx, noteTime)
 	defer cancel()
-	if err := r.parking.NoteAttempt(ctx, a.claim); err != nil {
+	var err error
+	for n := 1; ctx.Err() == nil; n++ {
+		var locked bool
+		if locked, err = r.notes.Do(ctx, a.claim); err != nil || !locked {
+			break
+		}
+		err = pg.ErrLocked
+		_ = lifecycle.Sleep(ctx, lockedBackoff(n))
+	}
+	if err != nil {
 		a.log.Warn().Err(err).Msg("cannot store the attempt in the run's timeline")
 	}
 }
@@ -217,12 +226,10 @@ func (r *Runner) requeue(ctx context.Context, a *attempt, wait time.Duration, ca
 
 // finish saves the run's result. saveAll then publishes the result to the waiting caller.
 func (r *Runner) finish(ctx context.Context, a *attempt, out agentloop.Output, status domain.RunStatus, cause *domain.RunError) {
-	// The result is saved with the unsaved events, so no checkpoint may save them at the same time.
-	a.events.closeAndWait(ctx)
 	r.recall(ctx, a, &out)
 
 	// An answer that cannot be encoded would fail in every attempt, so the run fails without it.
-	ending, err := a.outcome(out, status, cause)
+	ending, err := a.outcome(ctx, out, status, cause)
 	if err != nil {
 		a.log.Error().Err(err).Msg("cannot encode the run's result")
 		r.finishEmpty(ctx, a)
@@ -249,8 +256,8 @@ func (r *Runner) finish(ctx context.Context, a *attempt, out agentloop.Output, s
 		case saved.ok:
 			failpoint.Here(failpoint.DoneAfter)
 			r.changed(a)
-			r.metrics.end(ending.Run)
 			traceEnd(ctx, ending.Run)
+			r.metrics.end(ending.Run)
 			a.log.Debug().Str("status", string(ending.Run.Status)).Msg("run finished")
 		default:
 			a.log.Info().Msg("run was cancelled or taken over; result dropped")
@@ -390,8 +397,11 @@ func finishReason(stop llm.StopReason) *domain.FinishReason {
 	}
 }
 
-// outcome returns the finished run, and the rows that must be saved together with it.
-func (a *attempt) outcome(out agentloop.Output, status domain.RunStatus, cause *domain.RunError) (executiondb.Outcome, error) {
+// outcome closes the event writer. It returns the finished run, and the rows that must be saved
+// together with it.
+func (a *attempt) outcome(
+	ctx context.Context, out agentloop.Output, status domain.RunStatus, cause *domain.RunError,
+) (executiondb.Outcome, error) {
 	// Every run reports its usage and its tool calls, but only a completed run has an answer.
 	run := a.claim.Run()
 	run.Usage, run.ToolCalls, run.OmittedTurns = out.Usage, out.ToolCalls, out.OmittedTurns
@@ -406,6 +416,9 @@ func (a *attempt) outcome(out agentloop.Output, status domain.RunStatus, cause *
 	// Use the database's clock, so that timestamps of different workers are comparable.
 	run.End(status, cause, domain.At(a.now()), a.claim.RetentionSecs)
 	ending, err := executiondb.NewOutcome(a.claim.Held(), run)
+
+	// The result is saved with the unsaved events, so no checkpoint may save them at the same time.
+	a.events.closeAndWait(ctx)
 	ending.Events, ending.EndN = a.events.rest(run)
 	return ending, err
 }

@@ -72,7 +72,7 @@ func executeJob(t *testing.T, g grantingEnv, d *bus.JobMessage) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var groups sync.WaitGroup
-	for _, run := range []func(context.Context){r.claims.Run, r.finishes.Run, r.requeues.Run, r.events.Run} {
+	for _, run := range []func(context.Context){r.claims.Run, r.finishes.Run, r.requeues.Run, r.notes.Run, r.events.Run} {
 		groups.Go(func() { run(ctx) })
 	}
 	r.execute(ctx, d)

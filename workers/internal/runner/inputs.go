@@ -4,9 +4,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-
-	"parley/shared/store/sessiondb"
-	"parley/workers/internal/agentloop"
 )
 
 const (
@@ -125,50 +122,4 @@ func (in *inputs) add(org string, bytes int) {
 	if in.byOrg[org] += bytes; in.byOrg[org] == 0 {
 		delete(in.byOrg, org)
 	}
-}
-
-// load reads the parts of a run that its claim does not contain: a large input, and the earlier
-// turns of its session. If they are large, load first waits until there is memory for both. The
-// caller must release room with leave. room is nil if no memory was reserved.
-func (r *Runner) load(ctx context.Context, a *attempt) (turns []sessiondb.Turn, room *inputTurn, err error) {
-	// Only a later run of a session has a history.
-	c, large := a.claim, 0
-	if c.Seq > 1 {
-		if turns, large, err = r.sessions.ShortHistory(ctx, c.OrganizationID, c.SessionRef, c.Seq, maxHistory); err != nil {
-			return nil, nil, retryable(err)
-		}
-	}
-
-	// Small data is already in memory and needs no reservation.
-	if large+c.LargeInput == 0 {
-		return turns, nil, nil
-	}
-
-	// The claim contains the sizes, so the memory can be reserved before the data is read.
-	if room, err = r.inputs.enter(ctx, c.OrganizationID, large+c.LargeInput); err != nil {
-		return nil, nil, err
-	}
-
-	if c.LargeInput > 0 {
-		a.claim.RawInput, err = r.records.RunInput(ctx, c.OrganizationID, c.RunID)
-	}
-	if large > 0 && err == nil {
-		turns, err = r.sessions.History(ctx, c.OrganizationID, c.SessionRef, c.Seq, maxHistory)
-	}
-	if err != nil {
-		r.inputs.leave(room)
-		return nil, nil, retryable(err)
-	}
-	return turns, room, nil
-}
-
-// keepHistory releases the memory of the turns that do not fit into the model's context.
-func (r *Runner) keepHistory(a *attempt, room *inputTurn, kept []agentloop.Turn) {
-	bytes := a.claim.LargeInput
-	for _, turn := range kept {
-		for _, m := range turn.Messages {
-			bytes += m.Size()
-		}
-	}
-	r.inputs.shrink(room, bytes)
 }

@@ -16,10 +16,9 @@ import (
 
 const inputMiB = 1 << 20
 
-// Runs wait for memory in the order of their arrival, with two exceptions. Other runs may pass a
-// run whose organization has used its share. Runs of organizations without inputs in memory may
-// pass those of other organizations. No run passes a run that waits only for memory and whose
-// organization has no inputs in memory.
+// Runs wait for memory in the order of their arrival, with two exceptions. Any run may pass a run
+// whose organization has used its share. A run whose organization has no inputs in memory may pass a
+// run whose organization has some. No run passes a run whose organization has no inputs in memory.
 func TestLargeInputsWaitForRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

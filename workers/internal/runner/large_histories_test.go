@@ -54,6 +54,7 @@ func TestLargeHistoriesWaitForRoom(t *testing.T) {
 		var groups, attempts sync.WaitGroup
 		groups.Go(func() { r.finishes.Run(ctx) })
 		groups.Go(func() { r.requeues.Run(ctx) })
+		groups.Go(func() { r.notes.Run(ctx) })
 		groups.Go(func() { r.events.Run(ctx) })
 		start := func(org, runID string) {
 			a := claimedAttempt(runID)

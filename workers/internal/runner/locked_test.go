@@ -198,7 +198,7 @@ func TestTheClaimOfALockedRunIsRepeated(t *testing.T) {
 	r := newRunnerOn(t, s, c)
 	ctx, stop := context.WithCancel(t.Context())
 	var groups sync.WaitGroup
-	for _, run := range []func(context.Context){r.claims.Run, r.finishes.Run, r.requeues.Run, r.events.Run} {
+	for _, run := range []func(context.Context){r.claims.Run, r.finishes.Run, r.requeues.Run, r.notes.Run, r.events.Run} {
 		groups.Go(func() { run(ctx) })
 	}
 	r.execute(ctx, &bus.JobMessage{RunID: "run_1", ReplyTo: "inbox"})

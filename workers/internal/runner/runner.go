@@ -30,9 +30,9 @@ const (
 	fetchWait = time.Second // maximum duration of one fetch of job messages; a shutdown waits until the fetch ends
 	maxFetch  = 128
 	maxBatch  = 256
-	// The sum of drainTime and requeueTime is less than Kubernetes' default grace period of 30 s.
+	// The sum of drainTime, requeueTime and fillTime is less than Kubernetes' default grace period of 30 s.
 	drainTime   = 20 * time.Second // time for running attempts to finish at shutdown, before they are requeued
-	requeueTime = 4 * time.Second  // time to requeue the remaining attempts
+	requeueTime = 6 * time.Second  // time to requeue the remaining attempts; two cores requeue about 1,200 in a second
 
 	checkpointTime = 10 * time.Second // time limit for saving one batch of checkpoints
 	noteTime       = 2 * time.Second  // time limit for recording or reading notes about attempts
@@ -106,12 +106,15 @@ type Records interface {
 	SaveEvents(ctx context.Context, checkpoints []executiondb.Checkpoint) (executiondb.SavedEvents, error)
 }
 
-// Parking stores the actions for which runs wait, and notes about attempts. NoteAttempt records in
-// the timeline that a second or later attempt has begun.
+// Parking stores the actions for which runs wait, and notes about attempts.
 type Parking interface {
 	// Park saves the action and the events, and releases the run's slot, in one transaction.
 	Park(ctx context.Context, held lease.Held, action domain.RequiredAction, events executiondb.Chunk) (executiondb.Parked, error)
-	NoteAttempt(ctx context.Context, claim executiondb.Claimed) error
+
+	// NoteAttempts records in the timeline that second or later attempts have begun. The result
+	// contains a value for each claim, in the same order: whether the run is locked, so that nothing
+	// was recorded. It does not wait for row locks.
+	NoteAttempts(ctx context.Context, claims []executiondb.Claimed) (locked []bool, err error)
 
 	// NoteRefusal records the response of a provider that refused the attempt's model call.
 	NoteRefusal(ctx context.Context, held lease.Held, refusal domain.ProviderError) error
@@ -204,6 +207,7 @@ type Runner struct {
 	claims   *batch.Group[tracing.Of[string], executiondb.Claim]
 	finishes *batch.Group[tracing.Of[endedRun], saveResult]
 	requeues *batch.Group[executiondb.Requeue, executiondb.Requeued]
+	notes    *batch.Group[executiondb.Claimed, bool]
 	events   *batch.Group[checkpoint, error]
 	// freeSlots is filled by attempts and emptied by dispatchFreed.
 	freeSlots *freeSlots
@@ -272,6 +276,7 @@ func New(cfg Config, deps Deps) (*Runner, error) {
 	r.finishes = batch.New(maxBatch, waiting, tracing.Batched(deps.Tracer, "run.finish batch", r.saveAll)).
 		Sized(executiondb.MaxBatchBytes, func(e tracing.Of[endedRun]) int { return e.Request.size() })
 	r.requeues = batch.New(maxBatch, waiting, runs.PutBack)
+	r.notes = batch.New(maxBatch, waiting, deps.Parking.NoteAttempts)
 	r.events = batch.New(maxBatch, waiting, r.saveEvents).Sized(executiondb.MaxBatchBytes, checkpoint.size)
 
 	var err error
@@ -296,7 +301,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	var groups sync.WaitGroup
 	groups.Go(func() { r.announce(ctx, work) })
 	for _, run := range []func(context.Context){
-		r.claims.Run, r.finishes.Run, r.requeues.Run, r.events.Run, r.dispatchFreed, r.heartbeat, r.held.Watch,
+		r.claims.Run, r.finishes.Run, r.requeues.Run, r.notes.Run, r.events.Run, r.dispatchFreed, r.heartbeat, r.held.Watch,
 	} {
 		groups.Go(func() { run(work) })
 	}

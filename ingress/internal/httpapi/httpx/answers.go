@@ -218,7 +218,7 @@ func CountAnswer(c *gin.Context, bytes int) (*LargeAnswer, error) {
 	if bytes < LargeBytes || st.Large == nil {
 		return nil, nil //nolint:nilnil // there is nothing to count
 	}
-	return st.Large.Enter(answerOwner(Caller(c)), int64(bytes), http.NewResponseController(c.Writer))
+	return st.Large.Enter(answerOwner(st.Ident.Caller), int64(bytes), http.NewResponseController(c.Writer))
 }
 
 // ReserveAnswer waits for a turn in the answer queue and counts a response of the estimated size.
@@ -232,8 +232,8 @@ func ReserveAnswer(c *gin.Context, bytes int) error {
 	}
 
 	// A request has at most one reservation, so end an earlier one.
-	EndReservation(c)
-	owner := answerOwner(Caller(c))
+	st.endReservation()
+	owner := answerOwner(st.Ident.Caller)
 	made, err := st.Large.queue.wait(c.Request.Context(), owner, bytes)
 	if err != nil {
 		return err
@@ -261,8 +261,9 @@ func ReserveFunc(c *gin.Context) func(bytes int) error {
 }
 
 // EndReservation releases the reservation of a response that will not be rendered, if there is one.
-func EndReservation(c *gin.Context) {
-	st := StateFor(c)
+func EndReservation(c *gin.Context) { StateFor(c).endReservation() }
+
+func (st *State) endReservation() {
 	st.reserved.Leave()
 	st.reserved = nil
 }
@@ -289,15 +290,21 @@ func (l *LargeAnswer) ready(bytes int64) {
 // SendBody responds with a JSON body. If there is no capacity for a large response, it responds
 // with an error; see RefuseAnswer.
 func SendBody(c *gin.Context, status int, body []byte) {
+	if err := WriteBody(c, status, body); err != nil {
+		Fail(c, err)
+	}
+}
+
+// WriteBody responds with a JSON body. If there is no capacity for a large response, it returns the
+// error for the response; see NameRun.
+func WriteBody(c *gin.Context, status int, body []byte) error {
 	large, err := CountAnswer(c, len(body))
 	if err != nil {
-		RefuseAnswer(c, err)
-		return
+		return NameRun(c, err)
 	}
-
 	if large == nil {
 		c.Data(status, ContentJSON, body)
-		return
+		return nil
 	}
 
 	defer large.Leave()
@@ -309,17 +316,25 @@ func SendBody(c *gin.Context, status int, body []byte) {
 	if large.Write(c.Writer, body) != nil { // the client disconnected or was too slow
 		c.Abort()
 	}
+	return nil
 }
 
 // RefuseAnswer responds with err, because the actual response cannot be sent. If there is no
 // capacity for the response to a POST request that has created or found a run, the Location header
 // contains the URL of the run.
 func RefuseAnswer(c *gin.Context, err error) {
+	err = NameRun(c, err)
+	Fail(c, err)
+}
+
+// NameRun returns err. If the error is about the capacity for the response, NameRun sets the
+// Location header; see RefuseAnswer.
+func NameRun(c *gin.Context, err error) error {
 	full := apierr.CodeFor(err) == apierr.RateLimited || apierr.CodeFor(err) == apierr.Overloaded
 	if run := StateFor(c).RunID; full && run != "" && c.Request.Method == http.MethodPost {
 		c.Header("Location", "/api/runs?id="+run)
 	}
-	Fail(c, err)
+	return err
 }
 
 const (

@@ -81,7 +81,8 @@ var Kinds = map[apierr.Code]struct {
 // not_found instead. After a call of Fail, the handler must not write.
 func Fail(c *gin.Context, err error) {
 	c.Abort()
-	StateFor(c).Err = err
+	st := StateFor(c)
+	st.Err = err
 	if c.Writer.Written() {
 		return
 	}
@@ -90,9 +91,9 @@ func Fail(c *gin.Context, err error) {
 
 	// If the caller may not read the resource, a more precise error must not reveal anything about
 	// it.
-	if find := StateFor(c).Find; find != nil && blamesRequest(coded.Code) {
+	if find := st.Find; find != nil && blamesRequest(coded.Code) {
 		if hidden := find(); hidden != nil {
-			StateFor(c).Err = hidden
+			st.Err = hidden
 			coded = Coded(c, hidden)
 		}
 	}
@@ -116,7 +117,7 @@ func Fail(c *gin.Context, err error) {
 	}
 
 	// Other protocols have their own error formats.
-	if render := StateFor(c).Render; render != nil {
+	if render := st.Render; render != nil {
 		render(c, kind.Status, kind.Retryable, coded)
 		return
 	}
@@ -129,7 +130,7 @@ func Fail(c *gin.Context, err error) {
 
 	body, err := json.Marshal(Problem{
 		Type: "/docs/errors#" + string(coded.Code), Title: kind.Title, Status: kind.Status, Detail: coded.Detail,
-		Instance: c.Request.URL.EscapedPath(), Code: coded.Code, RequestID: requestID(c), Retryable: kind.Retryable, Errors: fields,
+		Instance: c.Request.URL.EscapedPath(), Code: coded.Code, RequestID: st.RequestID, Retryable: kind.Retryable, Errors: fields,
 	})
 	if err != nil {
 		c.Status(http.StatusInternalServerError) // unreachable: strings and numbers always have a JSON form

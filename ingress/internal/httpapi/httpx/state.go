@@ -13,7 +13,7 @@ import (
 
 // State is the data of a request that middleware and handlers share.
 type State struct {
-	RequestID   string
+	RequestID   string // the response also contains it
 	Traceparent string
 	Ident       auth.Identity
 	Query       url.Values   // the parameters, once they are parsed
@@ -46,9 +46,6 @@ func StateFor(c *gin.Context) *State {
 	c.Set(stateKey, st)
 	return st
 }
-
-// requestID returns the id of the request, which the response also contains.
-func requestID(c *gin.Context) string { return StateFor(c).RequestID }
 
 // Traceparent returns the request's W3C trace context, or "" if it is missing or malformed.
 func Traceparent(c *gin.Context) string { return StateFor(c).Traceparent }

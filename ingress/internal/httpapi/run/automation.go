@@ -34,20 +34,22 @@ type automationBody struct {
 // runAutomation handles POST /api/internal/run-automation: it runs an agent on behalf of another
 // system.
 func (h *Handler) runAutomation(c *gin.Context) {
-	var s *dispatch.Submission
-	offload.Do(func() { s = h.automationFor(c) })
-	if s != nil {
-		h.submit(c, s)
-	}
+	var p *pending
+	var err error
+	offload.Do(func() {
+		var s *dispatch.Submission
+		if s, err = h.automationFor(c); err == nil {
+			p, err = h.accept(c, s)
+		}
+	})
+	h.respond(c, p, err)
 }
 
-// automationFor reads the submission of a request. If it has rejected the request, it returns nil.
-// It is a separate function, so that thousands of waiting requests do not keep its stack frame.
-func (h *Handler) automationFor(c *gin.Context) *dispatch.Submission {
+// automationFor reads the submission of a request.
+func (h *Handler) automationFor(c *gin.Context) (*dispatch.Submission, error) {
 	body, found, err := httpx.CollectMessage[automationBody](c)
 	if err != nil {
-		httpx.Fail(c, err)
-		return nil
+		return nil, err
 	}
 
 	who := httpx.Caller(c)
@@ -66,11 +68,7 @@ func (h *Handler) automationFor(c *gin.Context) *dispatch.Submission {
 		runbody.CheckSession(found, "sessionId", body.SessionID.Value)
 	}
 
-	if err := found.Err(); err != nil {
-		httpx.Fail(c, err)
-		return nil
-	}
-	return &s
+	return &s, found.Err()
 }
 
 // automationInput separates the field message from the input. The agent gets the other fields as

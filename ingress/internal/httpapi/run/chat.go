@@ -41,27 +41,28 @@ func (b *chatBody) Check(found *httpx.Problems) {
 }
 
 // chat runs an agent or template for a person. It responds with the finished run or with a stream
-// of the run's events. Separate functions read the request, so that thousands of waiting requests
-// do not keep their stack frames.
+// of the run's events.
 func (h *Handler) chat(c *gin.Context) {
 	var (
 		s   *dispatch.Submission
 		to  *uistream.Reader
+		p   *pending
 		err error
 	)
-	offload.Do(func() { s, to, err = h.chatSubmission(c) })
-	if err != nil {
-		httpx.Fail(c, err)
-		return
-	}
-
-	httpx.StateFor(c).Find = nil // from here on, the request was counted or is a replay, so its errors may be detailed
-	if to != nil {
+	offload.Do(func() {
+		if s, to, err = h.chatSubmission(c); err != nil {
+			return
+		}
+		httpx.StateFor(c).Find = nil // from here on, the request was counted or is a replay, so its errors may be detailed
+		if to == nil {
+			p, err = h.accept(c, s)
+		}
+	})
+	if err == nil && to != nil {
 		h.submitStream(c, s, to)
 		return
 	}
-
-	h.submit(c, s)
+	h.respond(c, p, err)
 }
 
 // chatSubmission reads a chat request. The reader contains the format of the requested event

@@ -306,12 +306,12 @@ func (h *Handler) writeRun(c *gin.Context, run rundb.StoredRun) {
 	}
 
 	body, err := run.Body()
+	if err == nil {
+		err = h.sendRun(c, http.StatusOK, body)
+	}
 	if err != nil {
 		httpx.Fail(c, err)
-		return
 	}
-
-	httpx.SendBody(c, http.StatusOK, h.withProvider(c, body))
 }
 
 // ReadDeferred replaces a large run, of which a part was not read, by the whole run. Before it

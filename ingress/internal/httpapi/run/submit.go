@@ -18,71 +18,48 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// submit finds or creates the run of a submission, waits for its result, and responds. The
-// idempotency key is checked before limits, agent and permissions, so a replay is not charged and
-// gets the original result.
-//
-// Thousands of requests wait in Await. The work before and after the wait is done on goroutines of
-// package offload, so that the stacks of the waiting goroutines stay small.
-func (h *Handler) submit(c *gin.Context, s *dispatch.Submission) {
-	var wait time.Duration
-	var sub *dispatch.Submitted
-	offload.Do(func() {
-		wait = preferredWait(c.Request.Header, h.WaitDefault)
-		sub = h.accept(c, s, wait)
-	})
-	if sub == nil {
-		return
-	}
-	defer h.Dispatch.Release(sub)
-	result, err := h.Dispatch.Await(c.Request.Context(), sub, wait)
-	if err != nil {
-		httpx.Fail(c, err)
-		return
-	}
-	offload.Do(func() { h.sendResult(c, sub, result) })
+// pending is the run of a request that waits for the run's result.
+type pending struct {
+	*dispatch.Submitted
+
+	wait time.Duration // how long the request waits
 }
 
-// accept finds or creates the submission's run. If there is nothing to wait for, it responds and
-// returns nil.
-func (h *Handler) accept(c *gin.Context, s *dispatch.Submission, wait time.Duration) *dispatch.Submitted {
+// accept finds or creates the run of a submission. The idempotency key is checked before limits,
+// agent and permissions, so a replay is not charged and gets the original result. If there is
+// nothing to wait for, accept responds and returns nil.
+func (h *Handler) accept(c *gin.Context, s *dispatch.Submission) (*pending, error) {
+	wait := preferredWait(c.Request.Header, h.WaitDefault)
 	sub, err := h.FindOrAccept(c, s, func(string) {})
 	if err != nil {
-		httpx.Fail(c, targetError(s, err))
-		return nil
+		return nil, targetError(s, err)
 	}
 
 	httpx.SetLogIDs(c, sub.Run.Target(), sub.Run.Run.ID, sub.Run.Run.SessionID)
 
 	if !isReplay(sub) && (wait == 0 || sub.Run.Run.Status == domain.RunRequiresAction) {
-		respondAccepted(c, &sub.Run) // do not wait for a person: the caller may be the one who has to decide
-		h.Dispatch.Release(sub)
-		return nil
+		defer h.Dispatch.Release(sub)
+		return nil, h.sendAccepted(c, &sub.Run) // do not wait for a person: the caller may be the one who has to decide
 	}
-	return sub
+	return &pending{sub, wait}, nil
 }
 
-// isReplay reports whether the run had finished before this request.
-func isReplay(sub *dispatch.Submitted) bool { return sub.Existing && sub.Run.Ended() }
-
-// sendResult responds with the result of a wait.
-func (h *Handler) sendResult(c *gin.Context, sub *dispatch.Submitted, result *dispatch.Result) {
-	if !result.Ended {
-		h.sendUnfinished(c, &sub.Run)
-		return
+// respond waits for the result of a run that accept has returned, and sends the result. If err is
+// not nil, it responds with this error.
+//
+// Thousands of requests wait in Await. The work before and after the wait is done on goroutines of
+// package offload, so that the stacks of the waiting goroutines stay small.
+func (h *Handler) respond(c *gin.Context, p *pending, err error) {
+	if err == nil && p != nil {
+		defer h.Dispatch.Release(p.Submitted)
+		var result *dispatch.Result
+		if result, err = h.Dispatch.Await(c.Request.Context(), p.Submitted, p.wait); err == nil {
+			offload.Do(func() { err = h.sendResult(c, p.Submitted, result) })
+		}
 	}
-
-	run := result.Run
-	body, err := h.ReadResult(c.Request.Context(), &run, httpx.ReserveFunc(c))
 	if err != nil {
-		httpx.RefuseAnswer(c, err)
-		return
+		httpx.Fail(c, err)
 	}
-	if isReplay(sub) {
-		c.Header("Idempotency-Replayed", "true")
-	}
-
-	writeRun(c, http.StatusOK, h.withProvider(c, body))
 }
 
 // FindOrAccept returns the run with the submission's idempotency key. If there is none, it calls
@@ -93,44 +70,47 @@ func (h *Handler) FindOrAccept(c *gin.Context, s *dispatch.Submission, accepting
 	return h.Begin(c.Request.Context(), s, h.Charge(c), accepting)
 }
 
-// respondAccepted responds with 202 and the run.
-func respondAccepted(c *gin.Context, run *rundb.StoredRun) {
+// sendResult sends the result of a wait. If the run had not finished when the wait ended, it sends
+// the run's current state: with the status 202, or 200 if the run has finished in the meantime.
+func (h *Handler) sendResult(c *gin.Context, sub *dispatch.Submitted, result *dispatch.Result) error {
+	ctx, run := c.Request.Context(), result.Run
+	if !result.Ended {
+		var err error
+		if run, err = h.RunsDB.ShortRun(ctx, sub.Run.OrganizationID, "", sub.Run.Run.ID); err != nil {
+			h.Log.Warn().Err(err).Str("run_id", sub.Run.Run.ID).
+				Msg("cannot read the run's current state; responding with its state at acceptance")
+			run = sub.Run
+		}
+		if err := h.ReadAccepted(c, &run); err != nil {
+			return httpx.NameRun(c, err)
+		}
+		if !run.Ended() {
+			return h.sendAccepted(c, &run)
+		}
+	}
+
+	body, err := h.ReadResult(ctx, &run, httpx.ReserveFunc(c))
+	if err != nil {
+		return httpx.NameRun(c, err)
+	}
+	if isReplay(sub) {
+		c.Header("Idempotency-Replayed", "true")
+	}
+	return h.sendRun(c, http.StatusOK, body)
+}
+
+// isReplay reports whether the run had finished before this request.
+func isReplay(sub *dispatch.Submitted) bool { return sub.Existing && sub.Run.Ended() }
+
+// sendAccepted responds with 202 and the run.
+func (h *Handler) sendAccepted(c *gin.Context, run *rundb.StoredRun) error {
 	body, err := run.Body()
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 	c.Header("Location", "/api/runs?id="+run.Run.ID)
 	c.Header("Retry-After", "1")
-	writeRun(c, http.StatusAccepted, body)
-}
-
-// sendUnfinished responds with the current state of a run that had not finished when the wait
-// ended. The status is 202, or 200 if the run has finished in the meantime.
-func (h *Handler) sendUnfinished(c *gin.Context, run *rundb.StoredRun) {
-	ctx := c.Request.Context()
-	now, err := h.RunsDB.ShortRun(ctx, run.OrganizationID, "", run.Run.ID)
-	if err != nil {
-		h.Log.Warn().Err(err).Str("run_id", run.Run.ID).Msg("cannot read the run's current state; responding with its state at acceptance")
-		now = *run
-	}
-
-	if err := h.ReadAccepted(c, &now); err != nil {
-		httpx.RefuseAnswer(c, err)
-		return
-	}
-	if !now.Ended() {
-		respondAccepted(c, &now)
-		return
-	}
-
-	body, err := h.ReadResult(ctx, &now, httpx.ReserveFunc(c))
-	if err != nil {
-		httpx.Fail(c, err)
-		return
-	}
-
-	writeRun(c, http.StatusOK, h.withProvider(c, body))
+	return h.sendRun(c, http.StatusAccepted, body)
 }
 
 // limitWait returns the given number of seconds as a duration, but at most longest.

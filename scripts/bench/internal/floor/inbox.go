@@ -1,6 +1,7 @@
 package floor
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"sync"
@@ -8,52 +9,54 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
-// inbox receives the replies for an ingress over core NATS and passes each reply to the handler
-// that waits for it.
+// inbox publishes the jobs of an ingress. It receives the replies over core NATS and passes each
+// reply to the handler that waits for it.
 type inbox struct {
-	subject string // prefix of the subjects of replies: the replies to an id arrive at subject.id
-	prefix  string
-	count   atomic.Uint64
+	nc      *nats.Conn
+	js      jetstream.JetStream
+	subject string        // prefix of the subjects of replies: the replies to an id arrive at subject.id
+	last    atomic.Uint64 // number of the last id
 
 	mu      sync.Mutex
 	waiting map[string]chan []byte
 }
 
-func newInbox(nc *nats.Conn) (*inbox, error) {
-	i := &inbox{
-		subject: nats.NewInbox(), prefix: strconv.FormatInt(time.Now().UnixNano(), 36) + "-", waiting: map[string]chan []byte{},
+// openInbox connects to NATS. The caller must close the field nc.
+func openInbox(ctx context.Context, url, name string) (*inbox, error) {
+	nc, js, _, err := openStream(ctx, url, name)
+	if err != nil {
+		return nil, err
 	}
+	i := &inbox{nc: nc, js: js, subject: nats.NewInbox(), waiting: map[string]chan []byte{}}
+	i.last.Store(uint64(time.Now().UnixNano())) // so that another process has other ids
 	if _, err := nc.Subscribe(i.subject+".*", i.receive); err != nil {
+		nc.Close()
 		return nil, fmt.Errorf("subscribing to replies: %w", err)
 	}
 	return i, nil
 }
 
 // newID returns a new id. All ids have the same length, so newer ids sort after older ones.
-func (i *inbox) newID() string { return i.prefix + strconv.FormatUint(1<<40+i.count.Add(1), 36) }
+func (i *inbox) newID() string { return strconv.FormatUint(i.last.Add(1), 36) }
 
-// await returns a channel that receives the replies to an id until forget is called. The channel
-// holds at most size unread replies.
-func (i *inbox) await(id string, size int) <-chan []byte {
+// submit publishes the job with the given id. It returns a channel that receives the replies until
+// forget is called. The channel holds at most size unread replies.
+func (i *inbox) submit(id, message string, size int) (<-chan []byte, error) {
 	replies := make(chan []byte, size)
 	i.mu.Lock()
 	i.waiting[id] = replies
 	i.mu.Unlock()
-	return replies
+	_, err := i.js.PublishMsgAsync(&nats.Msg{Subject: jobs + id, Data: []byte(message), Header: nats.Header{replyTo: {i.subject}}})
+	return replies, err
 }
 
 func (i *inbox) forget(id string) {
 	i.mu.Lock()
 	delete(i.waiting, id)
 	i.mu.Unlock()
-}
-
-// job returns the message of the job with the given id. It names this inbox as the destination of
-// replies.
-func (i *inbox) job(id, message string) *nats.Msg {
-	return &nats.Msg{Subject: jobs + id, Data: []byte(message), Header: nats.Header{replyTo: {i.subject}}}
 }
 
 func (i *inbox) receive(m *nats.Msg) {

@@ -34,37 +34,39 @@ type row struct {
 // inserter inserts rows in groups: the rows that arrive during a commit are committed together
 // afterwards. It has no timer, so a single client does not wait for other clients.
 type inserter struct {
-	db    *sql.DB
 	query *sql.Stmt
 	rows  chan row
 }
 
-func newInserter(ctx context.Context, dsn string) (*inserter, error) {
+// openTable connects to a database, creates a table and prepares a query.
+func openTable(ctx context.Context, dsn string, connections int, create, prepare string) (*sql.DB, *sql.Stmt, error) {
 	connector, err := pq.NewConnector(dsn)
 	if err != nil {
-		return nil, fmt.Errorf("reading database address: %w", err)
+		return nil, nil, fmt.Errorf("reading database address: %w", err)
 	}
 
 	db := sql.OpenDB(connector)
-	db.SetMaxOpenConns(1)
-	if _, err := db.ExecContext(ctx, createTable); err != nil {
-		return nil, errors.Join(fmt.Errorf("creating table: %w", err), db.Close())
+	db.SetMaxOpenConns(connections)
+	db.SetMaxIdleConns(connections)
+	_, err = db.ExecContext(ctx, create)
+	var query *sql.Stmt
+	if err == nil {
+		query, err = db.PrepareContext(ctx, prepare)
 	}
-
-	query, err := db.PrepareContext(ctx, insertRows)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("preparing insert: %w", err), db.Close())
+		return nil, nil, errors.Join(fmt.Errorf("preparing table: %w", err), db.Close())
 	}
-	return &inserter{db: db, query: query, rows: make(chan row, maxWaiting)}, nil
+	return db, query, nil
 }
 
 // withInserter starts an inserter, calls do, and stops the inserter when do returns.
 func withInserter(ctx context.Context, dsn string, do func(context.Context, *inserter) error) (err error) {
-	i, err := newInserter(ctx, dsn)
+	db, query, err := openTable(ctx, dsn, 1, createTable, insertRows)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, i.close()) }()
+	defer func() { err = errors.Join(err, query.Close(), db.Close()) }()
+	i := &inserter{query: query, rows: make(chan row, maxWaiting)}
 	var background sync.WaitGroup
 	defer background.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -72,8 +74,6 @@ func withInserter(ctx context.Context, dsn string, do func(context.Context, *ins
 	background.Go(func() { i.run(ctx) })
 	return do(ctx, i)
 }
-
-func (i *inserter) close() error { return errors.Join(i.query.Close(), i.db.Close()) }
 
 // insert returns nil when the row is on disk. It returns an error at once if too many rows wait.
 func (i *inserter) insert(ctx context.Context, id, input string) error {

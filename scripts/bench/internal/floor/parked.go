@@ -1,6 +1,7 @@
 package floor
 
 import (
+	"context"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -16,22 +17,16 @@ type parked struct {
 	waiting  atomic.Int64
 }
 
-func newParked() *parked { return &parked{released: make(chan struct{})} }
-
-func (p *parked) routes() http.Handler {
-	router := routes(p.park)
+// runParked serves requests that wait, until ctx ends.
+func runParked(ctx context.Context, c Config) error {
+	p := &parked{released: make(chan struct{})}
+	router := routes(bound(p.park))
 	router.POST(ReleasePath, p.release)
 	router.GET(WaitingPath, func(c *gin.Context) { c.JSON(http.StatusOK, p.waiting.Load()) })
-	return router
+	return serve(ctx, c.Address, router)
 }
 
-func (p *parked) park(c *gin.Context) {
-	var req request
-	if err := c.ShouldBindJSON(&req); err != nil {
-		refuse(c, http.StatusBadRequest, err)
-		return
-	}
-
+func (p *parked) park(c *gin.Context, req *request) {
 	p.mu.Lock()
 	released := p.released
 	p.mu.Unlock()

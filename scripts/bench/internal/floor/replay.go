@@ -4,12 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 
 	"github.com/gin-gonic/gin"
-	"github.com/lib/pq"
 )
 
 // replayConnections is the default number of database connections of a Parley ingress.
@@ -27,26 +25,12 @@ const (
 // runReplay serves repeated requests until ctx ends. It returns the answer stored under the
 // request's key. The first request with a key stores an answer of the same size as Parley's.
 func runReplay(ctx context.Context, c Config) (err error) {
-	connector, err := pq.NewConnector(c.DatabaseURL)
+	db, query, err := openTable(ctx, c.DatabaseURL, replayConnections, createAnswers, readAnswer)
 	if err != nil {
-		return fmt.Errorf("reading database address: %w", err)
+		return err
 	}
-
-	db := sql.OpenDB(connector)
-	defer func() { err = errors.Join(err, db.Close()) }()
-
-	db.SetMaxOpenConns(replayConnections)
-	db.SetMaxIdleConns(replayConnections)
-	if _, err := db.ExecContext(ctx, createAnswers); err != nil {
-		return fmt.Errorf("creating table: %w", err)
-	}
-
-	query, err := db.PrepareContext(ctx, readAnswer)
-	if err != nil {
-		return fmt.Errorf("preparing read: %w", err)
-	}
-	defer func() { err = errors.Join(err, query.Close()) }()
-	return serve(ctx, c.Address, routes((&replay{db, query}).answer))
+	defer func() { err = errors.Join(err, query.Close(), db.Close()) }()
+	return serve(ctx, c.Address, routes(bound((&replay{db, query}).answer)))
 }
 
 type replay struct {
@@ -54,13 +38,7 @@ type replay struct {
 	query *sql.Stmt
 }
 
-func (r *replay) answer(c *gin.Context) {
-	var req request
-	if err := c.ShouldBindJSON(&req); err != nil {
-		refuse(c, http.StatusBadRequest, err)
-		return
-	}
-
+func (r *replay) answer(c *gin.Context, req *request) {
 	var answer []byte
 	unbound := context.WithoutCancel(c.Request.Context()) // lib/pq starts a goroutine for each query whose context can be canceled
 	err := r.query.QueryRowContext(unbound, req.IdempotencyKey).Scan(&answer)

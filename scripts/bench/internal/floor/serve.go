@@ -47,25 +47,19 @@ type Config struct {
 	Model       string `env:"MODEL"`  // host:port of the model, for ChatWorker
 }
 
+// kinds contains the function that runs a process, by kind.
+var kinds = map[string]func(context.Context, Config) error{
+	Ingress: runIngress, Worker: runWorker, ChatIngress: runChatIngress, ChatWorker: runChatWorker,
+	Parked: runParked, Hooks: runHooks, Replay: runReplay,
+}
+
 // Serve runs a process of the given kind until ctx ends.
 func Serve(ctx context.Context, kind string, c Config) error {
-	switch kind {
-	case Ingress:
-		return runIngress(ctx, c)
-	case Worker:
-		return runWorker(ctx, c)
-	case ChatIngress:
-		return runChatIngress(ctx, c)
-	case ChatWorker:
-		return runChatWorker(ctx, c)
-	case Parked:
-		return serve(ctx, c.Address, newParked().routes())
-	case Hooks:
-		return runHooks(ctx, c)
-	case Replay:
-		return runReplay(ctx, c)
+	run, known := kinds[kind]
+	if !known {
+		return fmt.Errorf("unknown baseline process %q", kind)
 	}
-	return fmt.Errorf("unknown baseline process %q", kind)
+	return run(ctx, c)
 }
 
 // Floor is a group of running floor processes.
@@ -123,6 +117,18 @@ type request struct {
 		Message string `json:"message" binding:"required"`
 	} `json:"input"`
 	IdempotencyKey string `json:"idempotencyKey"`
+}
+
+// bound returns a handler that reads the body of a request and calls handle.
+func bound(handle func(*gin.Context, *request)) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		var req request
+		if err := c.ShouldBindJSON(&req); err != nil {
+			refuse(c, http.StatusBadRequest, err)
+			return
+		}
+		handle(c, &req)
+	}
 }
 
 // routes returns a router with a handler on Path.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,8 +19,9 @@ type Request struct {
 // connections is a client that keeps enough idle connections open for all concurrent requests.
 var connections = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 
-// Send sends a request to a base URL and returns its response. A status other than 2xx is an error.
-func (r Request) Send(ctx context.Context, base string) (*http.Response, error) {
+// Read sends a request to a base URL and returns the body of its response. A status other than 2xx
+// is an error.
+func (r Request) Read(ctx context.Context, base string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, r.Method, base+r.Path, bytes.NewReader(r.Body))
 	if err != nil {
 		return nil, fmt.Errorf("creating request %s: %w", r.Path, err)
@@ -29,7 +29,6 @@ func (r Request) Send(ctx context.Context, base string) (*http.Response, error) 
 	if r.Body != nil {
 		req.Header.Set("Content-Type", "application/json") // replaced below if the request has another type
 	}
-
 	for name, value := range r.Headers {
 		req.Header.Set(name, value)
 	}
@@ -38,23 +37,13 @@ func (r Request) Send(ctx context.Context, base string) (*http.Response, error) 
 	if err != nil {
 		return nil, fmt.Errorf("requesting %s: %w", r.Path, err)
 	}
-	if res.StatusCode/100 != 2 {
-		raw, err := io.ReadAll(res.Body)
-		return nil, errors.Join(fmt.Errorf("requesting %s: %s: %s", r.Path, res.Status, bytes.TrimSpace(raw)), err, res.Body.Close())
-	}
-	return res, nil
-}
-
-// Read sends a request and returns the body of its response.
-func (r Request) Read(ctx context.Context, base string) ([]byte, error) {
-	res, err := r.Send(ctx, base)
-	if err != nil {
-		return nil, err
-	}
 	defer res.Body.Close()
 	raw, err := io.ReadAll(res.Body)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("reading response to %s: %w", r.Path, err)
+	case res.StatusCode/100 != 2:
+		return nil, fmt.Errorf("requesting %s: %s: %s", r.Path, res.Status, bytes.TrimSpace(raw))
 	}
 	return raw, nil
 }

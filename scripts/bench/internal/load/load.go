@@ -2,7 +2,9 @@ package load
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	cryptorand "crypto/rand"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -28,8 +30,24 @@ func Body(target string) string {
 	return `{"target":"` + target + `","input":{"message":"` + Message + `"},"idempotencyKey":"` + KeyMark + `"}`
 }
 
-// prefix returns the beginning that all keys of a client share.
-func prefix(nonce string, client int) string { return nonce + fmt.Sprintf("-%05d-", client) }
+// newKey returns a client's key, and the part of the key that contains the number of a request.
+func newKey(nonce string, client int) (key, seq []byte) {
+	own := nonce + fmt.Sprintf("-%05d-", client)
+	key = []byte((own + KeyMark)[:len(KeyMark)])
+	return key, key[len(own):]
+}
+
+// NewNonce returns a random text for the field Nonce of a Spec.
+func NewNonce() string { return cryptorand.Text()[:10] }
+
+// awaitStart waits until it is time for a client to start. The clients start one after another over
+// the time spread.
+func awaitStart(ctx context.Context, spread time.Duration, client, clients int) error {
+	if err := lifecycle.Sleep(ctx, spread*time.Duration(client)/time.Duration(clients)); err != nil {
+		return fmt.Errorf("beginning: %w", err)
+	}
+	return nil
+}
 
 // patience bounds the wait for outstanding responses after the end of the load.
 const patience = 60 * time.Second
@@ -37,11 +55,12 @@ const patience = 60 * time.Second
 // Spec describes the requests of a load and their expected response.
 type Spec struct {
 	Address string // host:port
+	Method  string // empty: POST
 	Path    string
 	Headers map[string]string
-	Body    string // contains KeyMark, unless a header contains it
+	Body    string // contains KeyMark if each request needs its own key and no header contains it
 	Expect  string // text that the body of a correct response contains
-	Nonce   string // the first 10 characters of each key; different in each execution of the load
+	Nonce   string // the first 10 characters of each key; empty: a new NewNonce in each execution of the load
 	Keys    int64  // 0: each request has its own key; otherwise each request has one of Key(Nonce, 1) to Key(Nonce, Keys)
 }
 
@@ -49,7 +68,8 @@ type Spec struct {
 type Duration struct {
 	Clients  int
 	WarmUp   time.Duration // duration of the warm-up, which is not measured
-	Measured time.Duration // duration of the measurement; 0: each client sends one request
+	Measured time.Duration // duration of the measurement; 0: each client sends Each requests
+	Each     int           // minimum number of requests of each client; 0: one
 	Spread   time.Duration // time over which the clients start
 }
 
@@ -85,6 +105,7 @@ func Execute(ctx context.Context, s Spec, d Duration) (*Result, error) {
 	}
 	defer connections.CloseIdleConnections()
 
+	s.Nonce = cmp.Or(s.Nonce, NewNonce())
 	start := time.Now().Add(d.WarmUp)
 	end := start.Add(d.Measured)
 	clients := make([]*client, d.Clients)
@@ -92,10 +113,10 @@ func Execute(ctx context.Context, s Spec, d Duration) (*Result, error) {
 	for i := range clients {
 		clients[i] = newClient(s, i)
 		group.Go(func() error {
-			if err := lifecycle.Sleep(ctx, d.Spread*time.Duration(i)/time.Duration(d.Clients)); err != nil {
-				return fmt.Errorf("beginning: %w", err)
+			if err := awaitStart(ctx, d.Spread, i, d.Clients); err != nil {
+				return err
 			}
-			return clients[i].work(ctx, connections, start, end)
+			return clients[i].work(ctx, connections, int64(max(d.Each, 1)), start, end)
 		})
 	}
 
@@ -131,33 +152,32 @@ type client struct {
 }
 
 func newClient(s Spec, number int) *client {
-	own := prefix(s.Nonce, number)
 	if s.Keys > 0 {
-		own = prefix(s.Nonce, 0)
+		number = 0
 	}
-	c := &client{spec: s, key: []byte((own + KeyMark)[:len(KeyMark)]), body: []byte(s.Body)}
-	c.seq = c.key[len(own):]
+	c := &client{spec: s, body: []byte(s.Body)}
+	c.key, c.seq = newKey(s.Nonce, number)
 	if at := strings.Index(s.Body, KeyMark); at >= 0 {
 		c.inBody = c.body[at : at+len(KeyMark)]
 	}
 	return c
 }
 
-// work sends requests until end, and at least one. It records the latencies of the correct
-// responses that arrive between start and end.
-func (c *client) work(ctx context.Context, connections *fasthttp.HostClient, start, end time.Time) error {
+// work sends requests until end, and at least the given number. It records the latencies of the
+// correct responses that arrive between start and end.
+func (c *client) work(ctx context.Context, connections *fasthttp.HostClient, least int64, start, end time.Time) error {
 	req, res := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(req)
 	defer fasthttp.ReleaseResponse(res)
 
 	req.SetRequestURI("http://" + c.spec.Address + c.spec.Path)
-	req.Header.SetMethod(fasthttp.MethodPost)
+	req.Header.SetMethod(cmp.Or(c.spec.Method, fasthttp.MethodPost))
 	req.Header.SetContentType("application/json")
 	for name, value := range c.spec.Headers {
 		req.Header.Set(name, value)
 	}
 
-	for now := time.Now(); c.answered == 0 || now.Before(end); {
+	for now := time.Now(); c.answered < least || now.Before(end); {
 		counter(c.seq, c.next())
 		copy(c.inBody, c.key)
 		for name, value := range c.spec.Headers {

@@ -15,8 +15,6 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"golang.org/x/sync/errgroup"
-
-	"parley/shared/lifecycle"
 )
 
 // StreamSpec describes the requests of a load with streamed answers, and how to recognize the
@@ -36,8 +34,6 @@ type StreamClients struct {
 	Clients int
 	Each    int           // answers that each client reads one after another; the first one is not measured
 	Spread  time.Duration // time over which the clients start
-	Nonce   string        // the first 10 characters of each key
-	Begun   func()        // called at the first piece of each answer; may be nil
 }
 
 // Streamed is the outcome of ReadStreams.
@@ -50,10 +46,11 @@ type Streamed struct {
 // wrong or incomplete answer is an error.
 func ReadStreams(ctx context.Context, s StreamSpec, c StreamClients) (*Streamed, error) {
 	runtime.GC() // so that the garbage collector does not run during the measurement
-	readers := make([]*streamReader, c.Clients)
+	nonce, readers := NewNonce(), make([]*streamReader, c.Clients)
 	group, ctx := errgroup.WithContext(ctx)
 	for i := range readers {
 		readers[i] = &streamReader{spec: s, clients: c, number: i, field: []byte(`"` + s.Field + `":"`)}
+		readers[i].key, readers[i].seq = newKey(nonce, i)
 		group.Go(func() error { return readers[i].read(ctx) })
 	}
 	if err := group.Wait(); err != nil {
@@ -76,6 +73,8 @@ type streamReader struct {
 	spec    StreamSpec
 	clients StreamClients
 	number  int
+	key     []byte // key of the current request
+	seq     []byte // the part of key that contains the number of the request
 	field   []byte // the bytes that precede a piece's text in an event's data
 	conn    net.Conn
 	in      *bufio.Reader
@@ -86,8 +85,8 @@ type streamReader struct {
 // one after another, over the time Spread. read records the time to the first piece of each answer.
 // If there are several answers, it omits the first one.
 func (r *streamReader) read(ctx context.Context) error {
-	if err := lifecycle.Sleep(ctx, r.clients.Spread*time.Duration(r.number)/time.Duration(r.clients.Clients)); err != nil {
-		return fmt.Errorf("beginning: %w", err)
+	if err := awaitStart(ctx, r.clients.Spread, r.number, r.clients.Clients); err != nil {
+		return err
 	}
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", r.spec.Address)
 	if err != nil {
@@ -145,9 +144,6 @@ func (r *streamReader) answer(n int) (first time.Time, err error) {
 		answer = appendPiece(answer, line, r.field)
 		if before == 0 && len(answer) > 0 {
 			first = time.Now()
-			if r.clients.Begun != nil {
-				r.clients.Begun()
-			}
 		}
 	}
 
@@ -173,9 +169,8 @@ func appendPiece(answer, line, field []byte) []byte {
 
 // request returns the bytes of the client's nth request.
 func (r *streamReader) request(n int) []byte {
-	key := []byte((prefix(r.clients.Nonce, r.number) + KeyMark)[:len(KeyMark)])
-	counter(key[len(prefix(r.clients.Nonce, r.number)):], int64(n))
-	body := strings.ReplaceAll(r.spec.Body, KeyMark, string(key))
+	counter(r.seq, int64(n))
+	body := strings.ReplaceAll(r.spec.Body, KeyMark, string(r.key))
 	out := fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: %s\r\n", r.spec.Path, r.spec.Address)
 	out = fmt.Appendf(out, "Content-Type: application/json\r\nContent-Length: %d\r\n", len(body))
 	for name, value := range r.spec.Headers {

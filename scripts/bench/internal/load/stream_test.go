@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 )
 
@@ -40,10 +39,9 @@ const whole = "event: a\ndata: {\"id\":1}\n\n: ping\n\ndata: {\"text\":\"one\"}\
 func TestReadStreams(t *testing.T) {
 	t.Parallel()
 	spec, bodies := streams(t, whole)
-	var begun atomic.Int64
-	got, err := ReadStreams(t.Context(), spec, StreamClients{Clients: 3, Each: 4, Nonce: "0123456789", Begun: func() { begun.Add(1) }})
-	if err != nil || got.Answered != 12 || got.FirstPiece.TotalCount() != 9 || begun.Load() != 12 {
-		t.Fatalf("%+v, %d begun: %v", got, begun.Load(), err)
+	got, err := ReadStreams(t.Context(), spec, StreamClients{Clients: 3, Each: 4})
+	if err != nil || got.Answered != 12 || got.FirstPiece.TotalCount() != 9 {
+		t.Fatalf("%+v: %v", got, err)
 	}
 	if len(bodies()) != 12 {
 		t.Errorf("the requests are %v", bodies())
@@ -57,7 +55,7 @@ func TestReadStreamsRejectsWrongAnswers(t *testing.T) {
 		"a piece twice": whole + whole, "no end": strings.Replace(whole, "[DONE]", "{}", 1),
 	} {
 		spec, _ := streams(t, answer)
-		_, err := ReadStreams(t.Context(), spec, StreamClients{Clients: 1, Each: 1, Nonce: "0123456789"})
+		_, err := ReadStreams(t.Context(), spec, StreamClients{Clients: 1, Each: 1})
 		if long := name == "a long event"; long != (err == nil) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"sync/atomic"
@@ -15,21 +14,17 @@ const (
 
 // Lookup is an HTTP API that an agent's tool calls.
 type Lookup struct {
-	*server
+	server
 
 	calls atomic.Int64
 }
 
 // StartLookup starts the API.
-func StartLookup(ctx context.Context) (*Lookup, error) {
+func StartLookup() *Lookup {
 	l := &Lookup{}
-	var err error
-	l.server, err = serve(ctx, l)
-	return l, err
+	l.server = serve(l)
+	return l
 }
-
-// Stop stops the API.
-func (l *Lookup) Stop() error { return l.stop() }
 
 // Calls returns the number of answered calls.
 func (l *Lookup) Calls() int64 { return l.calls.Load() }

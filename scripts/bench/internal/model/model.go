@@ -1,7 +1,6 @@
 package model
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -16,10 +15,8 @@ const codeTool = "codeExecution"
 
 // Model is a model provider that echoes messages and calls tools.
 type Model struct {
-	*server
-	*gate
+	provider
 
-	stub  *openaistub.Server
 	delay time.Duration
 }
 
@@ -27,18 +24,12 @@ type Model struct {
 // user's message. If the agent has codeExecution, the provider first asks it to execute the message
 // as a program. If the agent has LookupTool, the provider first calls this tool LookupCalls times,
 // one call after another.
-func Start(ctx context.Context, delay time.Duration) (*Model, error) {
-	m := &Model{gate: newGate(), stub: openaistub.New(), delay: delay}
-	m.stub.Respond(m.respond)
-	var err error
-	m.server, err = serve(ctx, m.stub)
-	return m, err
-}
-
-// Stop stops the provider.
-func (m *Model) Stop() error {
-	m.Release()
-	return m.stop()
+func Start(delay time.Duration) *Model {
+	m := &Model{provider: provider{gate: newGate()}, delay: delay}
+	stub := openaistub.New()
+	stub.Respond(m.respond)
+	m.server = serve(stub)
+	return m
 }
 
 // respond waits while answers are held. It returns false if package openaistub must create the

@@ -9,7 +9,7 @@ import (
 )
 
 // ask sends a question to a provider. The returned channel receives the body of the answer.
-func ask(t *testing.T, s *server, model string) <-chan string {
+func ask(t *testing.T, s server, model string) <-chan string {
 	t.Helper()
 	out := make(chan string, 1)
 	go func() {
@@ -37,10 +37,7 @@ func ask(t *testing.T, s *server, model string) <-chan string {
 
 func TestPacedProvider(t *testing.T) {
 	t.Parallel()
-	p, err := StartPaced(t.Context(), PieceEvery)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := StartPaced(PieceEvery)
 	began := time.Now()
 	answer := <-ask(t, p.server, Paced)
 	if took := time.Since(began); took < thinking+(pieceCount-1)*PieceEvery {
@@ -63,7 +60,5 @@ func TestPacedProvider(t *testing.T) {
 	if got := <-ask(t, p.server, "other"); !strings.Contains(got, `model "other"`) {
 		t.Errorf("the response for an unknown model is %s", got)
 	}
-	if err := p.Stop(); err != nil {
-		t.Error(err)
-	}
+	p.Stop()
 }

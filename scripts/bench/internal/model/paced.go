@@ -1,7 +1,6 @@
 package model
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -55,8 +54,7 @@ var frames = func() (out [pieceCount + 1]string) {
 // PacedProvider is a model provider. The model in the request determines how fast it streams the
 // answer.
 type PacedProvider struct {
-	*server
-	*gate
+	provider
 
 	pace   map[string]time.Duration // time between two pieces, by model
 	active atomic.Int64
@@ -70,20 +68,13 @@ func AnswerTime(every time.Duration) time.Duration { return thinking + pieceCoun
 
 // StartPaced starts a provider that does not hold its answers. The parameter every is the time
 // between two pieces of the model Paced.
-func StartPaced(ctx context.Context, every time.Duration) (*PacedProvider, error) {
+func StartPaced(every time.Duration) *PacedProvider {
 	p := &PacedProvider{
-		gate: newGate(),
-		pace: map[string]time.Duration{Paced: every, Slow: slowEvery, Suspended: PieceEvery},
+		provider: provider{gate: newGate()},
+		pace:     map[string]time.Duration{Paced: every, Slow: slowEvery, Suspended: PieceEvery},
 	}
-	var err error
-	p.server, err = serve(ctx, p)
-	return p, err
-}
-
-// Stop releases the held answers and stops the provider.
-func (p *PacedProvider) Stop() error {
-	p.Release()
-	return p.stop()
+	p.server = serve(p)
+	return p
 }
 
 // Active returns the number of slow and suspended answers in progress.

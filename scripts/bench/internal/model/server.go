@@ -1,49 +1,37 @@
 package model
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"sync"
-	"time"
 )
 
-const headerTimeout = 5 * time.Second
-
 // server is an HTTP server on a loopback port in the bench's process.
-type server struct {
-	address string
-	http    *http.Server
-	ended   chan error
-}
+type server struct{ http *httptest.Server }
 
-func serve(ctx context.Context, handler http.Handler) (*server, error) {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("listening: %w", err)
-	}
-	s := &server{address: listener.Addr().String(), ended: make(chan error, 1)}
-	s.http = &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout}
-	go func() { s.ended <- s.http.Serve(listener) }()
-	return s, nil
-}
+func serve(handler http.Handler) server { return server{httptest.NewServer(handler)} }
 
 // Address returns the server's address as host:port.
-func (s *server) Address() string { return s.address }
+func (s server) Address() string { return s.http.Listener.Addr().String() }
+
+// Stop stops the server.
+func (s server) Stop() { s.http.Close() }
 
 // Settings returns the settings for a worker that calls this provider.
-func (s *server) Settings() map[string]string {
-	return map[string]string{"OPENAI_BASE_URL": "http://" + s.address + "/v1", "OPENAI_API_KEY": "bench"}
+func (s server) Settings() map[string]string {
+	return map[string]string{"OPENAI_BASE_URL": s.http.URL + "/v1", "OPENAI_API_KEY": "bench"}
 }
 
-func (s *server) stop() error {
-	err := s.http.Close()
-	if ended := <-s.ended; !errors.Is(ended, http.ErrServerClosed) {
-		err = errors.Join(err, fmt.Errorf("serving %s: %w", s.address, ended))
-	}
-	return err
+// provider is a server whose answers can be held.
+type provider struct {
+	server
+	*gate
+}
+
+// Stop releases the held answers and stops the provider.
+func (p provider) Stop() {
+	p.Release()
+	p.server.Stop()
 }
 
 // gate lets answers pass while it is open and holds them while it is closed. newGate creates one.

@@ -17,11 +17,8 @@ type Binaries struct {
 	Ingress, Worker string
 }
 
-// mains lists Parley's modules, each with the path of the command to build in it.
-var mains = []struct{ module, command string }{
-	{"parley/ingress", "ingress"},
-	{"parley/workers", "worker"},
-}
+// programs are the packages of Parley's two programs.
+var programs = []string{"parley/ingress/cmd/ingress", "parley/workers/cmd/worker"}
 
 // profileSource is the source of a file that is added to package main if profiling is requested.
 // Released programs do not contain it.
@@ -34,34 +31,36 @@ const profilesVariable = "BENCH_PROFILES" // variable with the address on which 
 // Build builds both programs from this repository's modules into dir. If profile is true, the
 // programs serve profiles over HTTP.
 func Build(ctx context.Context, dir string, profile bool) (Binaries, error) {
-	for _, main := range mains {
-		source, err := Module(ctx, main.module)
+	args := []string{"build", "-buildvcs=false", "-o", dir + string(filepath.Separator)}
+	if profile {
+		overlay, err := addProfile(ctx, dir)
 		if err != nil {
 			return Binaries{}, err
 		}
-		args := []string{"build", "-buildvcs=false", "-o", filepath.Join(dir, main.command)}
-		if profile {
-			overlay, err := addProfile(dir, main.command, filepath.Join(source, "cmd", main.command))
-			if err != nil {
-				return Binaries{}, err
-			}
-			args = append(args, "-overlay", overlay)
-		}
-		cmd := exec.CommandContext(ctx, "go", append(args, "./cmd/"+main.command)...)
-		cmd.Dir = source
-		if complaint, err := cmd.CombinedOutput(); err != nil {
-			return Binaries{}, fmt.Errorf("building %s: %w\n%s", main.command, err, complaint)
-		}
+		args = append(args, "-overlay", overlay)
+	}
+	cmd := exec.CommandContext(ctx, "go", append(args, programs...)...)
+	if complaint, err := cmd.CombinedOutput(); err != nil {
+		return Binaries{}, fmt.Errorf("building ingress and worker: %w\n%s", err, complaint)
 	}
 	return Binaries{Ingress: filepath.Join(dir, "ingress"), Worker: filepath.Join(dir, "worker")}, nil
 }
 
-// addProfile writes an overlay for "go build -overlay" that adds profile.go.txt to the package, and
-// returns the overlay's path.
-func addProfile(dir, command, pkg string) (overlay string, err error) {
+// addProfile writes an overlay for "go build -overlay" that adds profile.go.txt to both programs,
+// and returns the overlay's path.
+func addProfile(ctx context.Context, dir string) (overlay string, err error) {
 	source := filepath.Join(dir, "profile.go")
-	overlay = filepath.Join(dir, command+"-overlay.json")
-	raw, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(pkg, "bench_profile.go"): source}})
+	replaced := map[string]string{}
+	for _, program := range programs {
+		pkg, err := Directory(ctx, program)
+		if err != nil {
+			return "", err
+		}
+		replaced[filepath.Join(pkg, "bench_profile.go")] = source
+	}
+
+	overlay = filepath.Join(dir, "overlay.json")
+	raw, err := json.Marshal(map[string]map[string]string{"Replace": replaced})
 	if err == nil {
 		err = errors.Join(os.WriteFile(source, profileSource, 0o600), os.WriteFile(overlay, raw, 0o600))
 	}
@@ -71,13 +70,13 @@ func addProfile(dir, command, pkg string) (overlay string, err error) {
 	return overlay, nil
 }
 
-// Module returns the directory of one of the repository's modules.
-func Module(ctx context.Context, path string) (string, error) {
-	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", path)
+// Directory returns the directory of one of the repository's packages.
+func Directory(ctx context.Context, pkg string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", pkg)
 	cmd.Stderr = os.Stderr
 	raw, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("looking for module %s: %w", path, err)
+		return "", fmt.Errorf("looking for package %s: %w", pkg, err)
 	}
 	return strings.TrimSpace(string(raw)), nil
 }

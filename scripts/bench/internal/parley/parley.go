@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"database/sql"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -11,9 +12,10 @@ import (
 	"strconv"
 	"time"
 
+	_ "github.com/lib/pq" // the PostgreSQL driver of migrations
+
 	"parley/migrations"
 	"parley/scripts/bench/internal/process"
-	"parley/shared/store"
 )
 
 const startTimeout = 60 * time.Second
@@ -61,14 +63,18 @@ type Parley struct {
 func Start(ctx context.Context, c Config) (*Parley, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := Migrate(ctx, c.DatabaseURL); err != nil {
-		return nil, err
+	db, err := sql.Open("postgres", c.DatabaseURL)
+	if err == nil {
+		err = errors.Join(migrations.Up(ctx, db), db.Close())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("migrating database: %w", err)
 	}
 
 	c.Model = cmp.Or(c.Model, "offline/echo")
 	c.Roles = cmp.Or(c.Roles, "agent,tool,sweep")
 	p := &Parley{config: c, profiles: map[string]string{}}
-	err := p.start(ctx)
+	err = p.start(ctx)
 	if err == nil {
 		p.Organization, err = p.SignUp(ctx, "bench", c.Model)
 	}
@@ -78,16 +84,6 @@ func Start(ctx context.Context, c Config) (*Parley, error) {
 	return p, nil
 }
 
-// Migrate migrates a database to this repository's schema.
-func Migrate(ctx context.Context, dsn string) (err error) {
-	st, err := store.OpenOwner(dsn, 2)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, st.Close()) }()
-	return migrations.Up(ctx, st.SQL())
-}
-
 // start starts the ingress and one worker with a new secrets key, and returns when both are ready.
 func (p *Parley) start(ctx context.Context) (err error) {
 	if p.port, err = process.FreePort(ctx); err != nil {
@@ -95,10 +91,7 @@ func (p *Parley) start(ctx context.Context) (err error) {
 	}
 
 	secret := make([]byte, 32)
-	if _, err := rand.Read(secret); err != nil {
-		return fmt.Errorf("creating secrets key: %w", err)
-	}
-
+	_, _ = rand.Read(secret) // never fails
 	p.env = map[string]string{
 		"DATABASE_URL": p.config.DatabaseURL, "NATS_URL": p.config.NATSURL, "HOST": "127.0.0.1", "PORT": strconv.Itoa(p.port),
 		"SECRETS_KEY": hex.EncodeToString(secret),
@@ -108,25 +101,24 @@ func (p *Parley) start(ctx context.Context) (err error) {
 	if err := p.startIngress(ctx); err != nil {
 		return err
 	}
-	if err := p.SetWorkers(ctx, 1); err != nil {
-		return err
-	}
-	return p.ready(ctx)
+	return p.SetWorkers(ctx, 1)
 }
 
-func (p *Parley) ready(ctx context.Context) error {
+// startIngress starts the ingress and waits until it is ready.
+func (p *Parley) startIngress(ctx context.Context) (err error) {
+	p.ingress, err = p.startProcess(ctx, process.Config{Name: "ingress", Path: p.config.Binaries.Ingress})
+	if err != nil {
+		return err
+	}
 	return p.ingress.AwaitOK(ctx, p.Base()+"/readyz")
 }
 
-func (p *Parley) startIngress(ctx context.Context) (err error) {
-	p.ingress, err = p.startProcess(ctx, process.Config{Name: "ingress", Path: p.config.Binaries.Ingress, Env: maps.Clone(p.env)})
-	return err
-}
-
-// startProcess starts a process. If profiling is enabled, it also starts to write CPU profiles of
-// the process.
+// startProcess starts a process with the settings of all processes. If profiling is enabled, it
+// also starts to write CPU profiles of the process.
 func (p *Parley) startProcess(ctx context.Context, c process.Config) (*process.Process, error) {
-	c.LogsDir = p.config.LogsDir
+	own := c.Env
+	c.LogsDir, c.Env = p.config.LogsDir, maps.Clone(p.env)
+	maps.Copy(c.Env, own)
 	if p.config.ProfilesDir == "" {
 		return p.Group.Start(ctx, c)
 	}
@@ -147,9 +139,6 @@ func (p *Parley) startProcess(ctx context.Context, c process.Config) (*process.P
 	return started, err
 }
 
-// Ingress returns the ingress's process.
-func (p *Parley) Ingress() *process.Process { return p.ingress }
-
 // Address returns the address of the ingress, as host:port.
 func (p *Parley) Address() string { return fmt.Sprintf("127.0.0.1:%d", p.port) }
 
@@ -161,10 +150,7 @@ func (p *Parley) Base() string { return "http://" + p.Address() }
 func (p *Parley) RestartIngress(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := errors.Join(p.End(p.ingress), p.startIngress(ctx)); err != nil {
-		return err
-	}
-	return p.ready(ctx)
+	return errors.Join(p.End(p.ingress), p.startIngress(ctx))
 }
 
 // SetWorkers starts or stops worker processes until exactly n are running, and waits until all of
@@ -199,10 +185,9 @@ func (p *Parley) startWorker(ctx context.Context) error {
 	}
 
 	address := fmt.Sprintf("127.0.0.1:%d", port)
-	env := maps.Clone(p.env)
-	env["METRICS_ADDR"] = address
 	worker, err := p.startProcess(ctx, process.Config{
-		Name: name, Path: p.config.Binaries.Worker, Args: []string{"--roles=" + p.config.Roles}, Env: env,
+		Name: name, Path: p.config.Binaries.Worker, Args: []string{"--roles=" + p.config.Roles},
+		Env: map[string]string{"METRICS_ADDR": address},
 	})
 	if err != nil {
 		return err

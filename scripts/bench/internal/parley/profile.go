@@ -9,14 +9,11 @@ import (
 	"parley/scripts/bench/internal/load"
 )
 
-// profileSeconds is the duration that one CPU profile covers.
-const profileSeconds = 10
-
-// profileCPU writes CPU profiles one after another until the process or ctx ends, in the files
-// name-1.pprof, name-2.pprof and so on. The command pprof can merge them.
+// profileCPU writes CPU profiles of ten seconds one after another until the process or ctx ends, in
+// the files name-1.pprof, name-2.pprof and so on. The command pprof can merge them.
 func (p *Parley) profileCPU(ctx context.Context, name, address string) {
 	for n := 1; ; n++ {
-		if err := p.saveProfile(ctx, fmt.Sprintf("profile?seconds=%d", profileSeconds), address, fmt.Sprintf("%s-%d", name, n)); err != nil {
+		if err := p.saveProfile(ctx, "profile?seconds=10", address, fmt.Sprintf("%s-%d", name, n)); err != nil {
 			return
 		}
 	}

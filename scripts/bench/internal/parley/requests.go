@@ -16,6 +16,8 @@ import (
 
 const automationPath = "/api/internal/run-automation"
 
+func chatPath(agent string) string { return "/api/agents?action=chat&id=" + url.QueryEscape(agent) }
+
 func automationHeaders(key string) map[string]string {
 	return map[string]string{"x-api-key": key, "x-trigger-type": "schedule", "x-automation-id": "bench"}
 }
@@ -26,6 +28,11 @@ type Organization struct {
 	Agent string // ID of its first agent
 
 	parley *Parley
+}
+
+// resource is the response to a request that creates a resource.
+type resource struct {
+	ID string `json:"id"`
 }
 
 // SignUp creates an organization with a key and an agent.
@@ -44,7 +51,6 @@ func (p *Parley) SignUp(ctx context.Context, name, model string) (*Organization,
 	var key struct {
 		Key string `json:"key"`
 	}
-
 	err := o.post(ctx, "/api/keys", bearer, map[string]any{"name": "bench", "scope": "organization"}, &key)
 	if err != nil {
 		return nil, err
@@ -63,20 +69,16 @@ func (o *Organization) NewAgent(ctx context.Context, name, model string, tools m
 	if tools != nil {
 		agent["tools"] = tools
 	}
-	var made struct {
-		ID string `json:"id"`
-	}
-	err = o.post(ctx, "/api/agents", map[string]string{"x-api-key": o.Key}, agent, &made)
+	var made resource
+	err = o.post(ctx, "/api/agents", nil, agent, &made)
 	return made.ID, err
 }
 
 // Hook creates a GitHub webhook. It returns the load that sends deliveries to the webhook, signed
 // with the secret.
 func (o *Organization) Hook(ctx context.Context, secret string) (load.Spec, error) {
-	var hook struct {
-		ID string `json:"id"`
-	}
-	err := o.post(ctx, "/api/hooks", map[string]string{"x-api-key": o.Key}, map[string]any{
+	var hook resource
+	err := o.post(ctx, "/api/hooks", nil, map[string]any{
 		"name": "bench", "agentId": o.Agent, "source": "github", "secret": secret,
 		"messageTemplate": "An issue was {{action}} in {{repository.full_name}}: {{issue.title}}. {{issue.body}}",
 		"filter":          []map[string]any{{"path": "@event", "op": "eq", "value": "issues"}},
@@ -93,7 +95,7 @@ func (o *Organization) Automation(agent, message, key string) load.Request {
 // Streams returns a load of streamed chats with an agent, each in its own session.
 func (o *Organization) Streams(agent, answer string) load.StreamSpec {
 	return load.StreamSpec{
-		Address: o.parley.Address(), Path: "/api/agents?action=chat&id=" + url.QueryEscape(agent), Headers: map[string]string{"x-api-key": o.Key},
+		Address: o.parley.Address(), Path: chatPath(agent), Headers: map[string]string{"x-api-key": o.Key},
 		Body:  `{"sessionId":"` + load.KeyMark + `","message":"` + load.Message + `","stream":true}`,
 		Field: "text", Answer: answer, End: "event: run.completed",
 	}
@@ -106,10 +108,21 @@ func (o *Organization) Load(agent string) load.Spec {
 	}
 }
 
-// ChatAsync returns a request that sends a message to an agent and does not wait for the answer.
-func (o *Organization) ChatAsync(agent, session, message string) load.Request {
-	return o.request(http.MethodPost, "/api/agents?action=chat&id="+url.QueryEscape(agent), map[string]string{"Prefer": "respond-async"},
-		map[string]any{"sessionId": session, "message": message})
+// Pages returns a load of requests for the first page of the list of runs.
+func (o *Organization) Pages() load.Spec {
+	return load.Spec{
+		Address: o.parley.Address(), Method: http.MethodGet, Path: "/api/runs?limit=20", Headers: map[string]string{"x-api-key": o.Key},
+		Expect: `"status":"completed"`,
+	}
+}
+
+// Chats returns a load of chats with an agent, each in its own session, that do not wait for the
+// answers.
+func (o *Organization) Chats(agent string) load.Spec {
+	return load.Spec{
+		Address: o.parley.Address(), Path: chatPath(agent), Headers: map[string]string{"x-api-key": o.Key, "Prefer": "respond-async"},
+		Body: `{"sessionId":"` + load.KeyMark + `","message":"` + load.Message + `"}`, Expect: `"status":`,
+	}
 }
 
 // Get returns a GET request with the organization's key.
@@ -131,18 +144,19 @@ func (o *Organization) Upload(ctx context.Context, name string, content []byte) 
 
 	r := o.request(http.MethodPost, "/api/knowledge", map[string]string{"Content-Type": form.FormDataContentType()}, nil)
 	r.Body = body.Bytes()
-	var made struct {
-		ID string `json:"id"`
-	}
+	var made resource
 	if err := o.Ask(ctx, r, &made); err != nil {
 		return "", fmt.Errorf("uploading %s: %w", name, err)
 	}
 	return made.ID, nil
 }
 
-// request returns a request with the organization's key.
+// request returns a request with the organization's key, unless it has none yet.
 func (o *Organization) request(method, path string, headers map[string]string, body any) load.Request {
-	r := load.Request{Method: method, Path: path, Headers: map[string]string{"x-api-key": o.Key}}
+	r := load.Request{Method: method, Path: path, Headers: map[string]string{}}
+	if o.Key != "" {
+		r.Headers["x-api-key"] = o.Key
+	}
 	maps.Copy(r.Headers, headers)
 	if body != nil {
 		raw, err := json.Marshal(body)
@@ -160,9 +174,5 @@ func (o *Organization) Ask(ctx context.Context, r load.Request, into any) error 
 }
 
 func (o *Organization) post(ctx context.Context, path string, headers map[string]string, body, into any) error {
-	raw, err := json.Marshal(body)
-	if err != nil {
-		return fmt.Errorf("writing body of %s: %w", path, err)
-	}
-	return o.Ask(ctx, load.Request{Method: http.MethodPost, Path: path, Headers: headers, Body: raw}, into)
+	return o.Ask(ctx, o.request(http.MethodPost, path, headers, body), into)
 }

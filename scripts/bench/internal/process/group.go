@@ -1,9 +1,7 @@
 package process
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 )
@@ -13,23 +11,9 @@ type Group struct {
 	processes []*Process
 }
 
-// Start starts a process and adds it to the group.
-func (g *Group) Start(ctx context.Context, c Config) (*Process, error) {
-	p, err := Start(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	g.processes = append(g.processes, p)
-	return p, nil
-}
-
 // End stops a process and removes it from the group.
 func (g *Group) End(p *Process) error {
-	at := slices.Index(g.processes, p)
-	if at < 0 {
-		return fmt.Errorf("the process %s does not belong to this group", p.Name)
-	}
-	g.processes = slices.Delete(g.processes, at, at+1)
+	g.processes = slices.DeleteFunc(g.processes, func(other *Process) bool { return other == p })
 	return p.Stop()
 }
 

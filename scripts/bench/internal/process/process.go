@@ -24,9 +24,6 @@ const (
 	tailBytes = 2000
 )
 
-// ErrEnded reports that a process ended although the bench did not stop it.
-var ErrEnded = errors.New("process ended")
-
 // Config describes the process to start.
 type Config struct {
 	Name    string // the process's name; its log file is named Name.log
@@ -38,14 +35,13 @@ type Config struct {
 
 // Process is a server that the bench has started.
 type Process struct {
-	Name   string
-	config Config
-	child  *lifecycle.Child
-	log    string
+	Name  string
+	child *lifecycle.Child
+	log   string
 }
 
-// Start starts a process. It does not wait until the process is ready.
-func Start(ctx context.Context, c Config) (*Process, error) {
+// Start starts a process and adds it to the group. It does not wait until the process is ready.
+func (g *Group) Start(ctx context.Context, c Config) (*Process, error) {
 	path := filepath.Join(c.LogsDir, c.Name+".log")
 	log, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -67,13 +63,15 @@ func Start(ctx context.Context, c Config) (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", c.Name, err)
 	}
-	return &Process{Name: c.Name, config: c, child: child, log: path}, nil
+	p := &Process{Name: c.Name, child: child, log: path}
+	g.processes = append(g.processes, p)
+	return p, nil
 }
 
 // PID returns the process id.
 func (p *Process) PID() int { return p.child.PID() }
 
-// Err returns ErrEnded with the end of the log if the process has ended, and otherwise nil.
+// Err returns an error with the end of the log if the process has ended, and otherwise nil.
 func (p *Process) Err() error {
 	if !p.child.Ended() {
 		return nil
@@ -82,11 +80,11 @@ func (p *Process) Err() error {
 	if err := p.child.Err(); err != nil {
 		how = err.Error()
 	}
-	return fmt.Errorf("%s: %w: %s\n%s", p.Name, ErrEnded, how, p.Tail())
+	return fmt.Errorf("%s: process ended: %s\n%s", p.Name, how, p.tail())
 }
 
-// Tail returns the end of the process's log.
-func (p *Process) Tail() string {
+// tail returns the end of the process's log.
+func (p *Process) tail() string {
 	raw, err := os.ReadFile(p.log)
 	if err != nil {
 		return err.Error()
@@ -94,39 +92,30 @@ func (p *Process) Tail() string {
 	return string(bytes.TrimSpace(raw[max(0, len(raw)-tailBytes):]))
 }
 
-// Await calls ready until it returns true. It returns an error if ctx or the process ends first.
-func (p *Process) Await(ctx context.Context, ready func(context.Context) bool) error {
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	for !ready(ctx) {
-		select {
-		case <-tick.C:
-		case <-p.child.Done():
-			return p.Err()
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for %s: %w\n%s", p.Name, context.Cause(ctx), p.Tail())
-		}
-	}
-	return nil
-}
-
-// AwaitOK waits until a GET request for the URL returns 200.
+// AwaitOK waits until a GET request for the URL returns 200. It returns an error if ctx or the
+// process ends first.
 func (p *Process) AwaitOK(ctx context.Context, url string) error {
 	client := &http.Client{Timeout: time.Second}
 	defer client.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return fmt.Errorf("waiting for %s: %w", p.Name, err)
+	}
 
-	return p.Await(ctx, func(ctx context.Context) bool {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-		if err != nil {
-			return false
+	for {
+		if res, err := client.Do(req); err == nil {
+			_ = res.Body.Close() // only the status is of interest
+			if res.StatusCode == http.StatusOK {
+				return nil
+			}
 		}
-		res, err := client.Do(req)
-		if err != nil {
-			return false
+		if p.child.Ended() {
+			return p.Err()
 		}
-		_ = res.Body.Close() // only the status is of interest
-		return res.StatusCode == http.StatusOK
-	})
+		if err := lifecycle.Sleep(ctx, pollEvery); err != nil {
+			return fmt.Errorf("waiting for %s: %w\n%s", p.Name, err, p.tail())
+		}
+	}
 }
 
 // Stop terminates the process and waits until it has ended.

@@ -2,14 +2,14 @@ package process
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
-	"github.com/lib/pq"
+	"github.com/jmoiron/sqlx"
+	_ "github.com/lib/pq" // the PostgreSQL driver of admin
 	"github.com/rs/zerolog"
 
 	"parley/shared/store/pgserver"
@@ -30,8 +30,9 @@ type Servers struct {
 	config   ServersConfig
 	postgres *pgserver.Server
 	nats     Group
-	natsURL  string
-	admin    *sql.DB // connected to another database, so that the bench's own queries are not counted
+
+	NATSURL string   // address of the nats-server
+	admin   *sqlx.DB // connected to another database, so that the bench's own queries are not counted
 }
 
 // StartServers starts both servers on free loopback ports.
@@ -41,7 +42,7 @@ func StartServers(ctx context.Context, c ServersConfig) (*Servers, error) {
 	s := &Servers{config: c}
 	err := s.startPostgres(ctx)
 	if err == nil {
-		s.natsURL, err = s.StartNATS(ctx, "nats")
+		s.NATSURL, err = s.StartNATS(ctx, "nats")
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Stop(ctx))
@@ -67,12 +68,9 @@ func (s *Servers) startPostgres(ctx context.Context) error {
 		return fmt.Errorf("starting PostgreSQL: %w", err)
 	}
 
-	connector, err := pq.NewConnector(s.postgres.DSN("postgres"))
-	if err != nil {
-		return fmt.Errorf("reading database address: %w", err)
+	if s.admin, err = sqlx.Open("postgres", s.postgres.DSN("postgres")); err != nil {
+		return fmt.Errorf("opening database: %w", err)
 	}
-
-	s.admin = sql.OpenDB(connector)
 	s.admin.SetMaxOpenConns(1)
 	if s.config.Statements {
 		return s.exec(ctx, `CREATE EXTENSION pg_stat_statements`)
@@ -90,28 +88,20 @@ func (s *Servers) StartNATS(ctx context.Context, name string) (natsURL string, e
 	if err != nil {
 		return "", err
 	}
-
 	monitor, err := FreePort(ctx)
 	if err != nil {
 		return "", err
 	}
 
-	config := filepath.Join(s.config.Dir, name+".conf")
-	text := fmt.Sprintf("listen: \"127.0.0.1:%d\"\nhttp: \"127.0.0.1:%d\"\njetstream { store_dir: %q }\n",
-		port, monitor, filepath.Join(s.config.Dir, name))
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		return "", fmt.Errorf("writing configuration of nats-server: %w", err)
-	}
-
-	server, err := s.nats.Start(ctx, Config{Name: name, Path: s.config.NATS, Args: []string{"-c", config}, LogsDir: s.config.Dir})
+	server, err := s.nats.Start(ctx, Config{Name: name, Path: s.config.NATS, LogsDir: s.config.Dir, Args: []string{
+		"--addr", "127.0.0.1", "--port", strconv.Itoa(port), "--http_port", strconv.Itoa(monitor),
+		"--jetstream", "--store_dir", filepath.Join(s.config.Dir, name),
+	}})
 	if err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("nats://127.0.0.1:%d", port), server.AwaitOK(ctx, fmt.Sprintf("http://127.0.0.1:%d/healthz", monitor))
 }
-
-// NATSURL returns the address of the nats-server.
-func (s *Servers) NATSURL() string { return s.natsURL }
 
 // Database creates an empty database and returns its address.
 func (s *Servers) Database(ctx context.Context, name string) (dsn string, err error) {
@@ -125,8 +115,7 @@ func (s *Servers) Database(ctx context.Context, name string) (dsn string, err er
 // missing, because a connection reports its commits only when it commits, and at most once a
 // second.
 func (s *Servers) Commits(ctx context.Context, database string) (n int64, err error) {
-	err = s.admin.QueryRowContext(ctx, `SELECT xact_commit FROM pg_stat_database WHERE datname = $1`, database).Scan(&n)
-	if err != nil {
+	if err := s.admin.GetContext(ctx, &n, `SELECT xact_commit FROM pg_stat_database WHERE datname = $1`, database); err != nil {
 		return 0, fmt.Errorf("reading commits of %s: %w", database, err)
 	}
 	return n, nil
@@ -145,7 +134,7 @@ func (s *Servers) exec(ctx context.Context, statement string) error {
 
 // Version returns PostgreSQL's version.
 func (s *Servers) Version(ctx context.Context) (version string, err error) {
-	if err := s.admin.QueryRowContext(ctx, `SHOW server_version`).Scan(&version); err != nil {
+	if err := s.admin.GetContext(ctx, &version, `SHOW server_version`); err != nil {
 		return "", fmt.Errorf("reading version: %w", err)
 	}
 	return version, nil
@@ -163,22 +152,14 @@ type Statement struct {
 
 // Statements returns the twelve most expensive statements in a load's database.
 func (s *Servers) Statements(ctx context.Context, load, database string) (out []Statement, err error) {
-	rows, err := s.admin.QueryContext(ctx, `
-		SELECT regexp_replace(query, '\s+', ' ', 'g'), calls, rows, total_exec_time + total_plan_time, wal_bytes::bigint
-		FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid WHERE datname = $1 ORDER BY 4 DESC LIMIT 12`, database)
+	err = s.admin.SelectContext(ctx, &out, `
+		SELECT $2::text load, regexp_replace(query, '\s+', ' ', 'g') query, calls, rows,
+			total_exec_time + total_plan_time millis, wal_bytes::bigint wal
+		FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid WHERE datname = $1 ORDER BY millis DESC LIMIT 12`, database, load)
 	if err != nil {
 		return nil, fmt.Errorf("reading statements: %w", err)
 	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-
-	for rows.Next() {
-		st := Statement{Load: load}
-		if err := rows.Scan(&st.Query, &st.Calls, &st.Rows, &st.Millis, &st.WAL); err != nil {
-			return nil, fmt.Errorf("reading statements: %w", err)
-		}
-		out = append(out, st)
-	}
-	return out, rows.Err()
+	return out, nil
 }
 
 // CPU returns the CPU time of each server, by name.

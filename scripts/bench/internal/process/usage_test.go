@@ -1,22 +1,37 @@
 package process
 
 import (
+	"os"
 	"testing"
 	"time"
 )
 
-const sample = `4711 (a (strange) name) S 815 4711 4711 0 -1 4194560 1052 99 0 0 250 150 30 20 20 0 1 0 8123 1 2`
-
-func TestParse(t *testing.T) {
+// TestUsage compares the figures of /proc for this process with those of other sources.
+func TestUsage(t *testing.T) {
 	t.Parallel()
-	got, err := parseStat([]byte(sample))
+	if noProc != nil {
+		t.Skip("this system has no /proc")
+	}
+	before, err := OwnCPU()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (stat{parent: 815, own: 4 * time.Second, all: 4500 * time.Millisecond}); got != want {
-		t.Errorf("read %+v, want %+v", got, want)
+	used, err := CPU(os.Getpid())
+	if err != nil || used < before-2*tick {
+		t.Errorf("CPU is %s, at least %s expected: %v", used, before, err)
 	}
-	if _, err := parseStat([]byte("4711 (short) S 815")); err == nil {
-		t.Error("half a line was accepted")
+	tree, err := TreeCPU(os.Getpid())
+	after, ownErr := OwnCPU()
+	if err != nil || ownErr != nil || tree < used || tree > after+time.Minute {
+		t.Errorf("with children, CPU is %s, without %s: %v, %v", tree, used, err, ownErr)
+	}
+
+	held := make([]byte, 64<<20)
+	for i := range held {
+		held[i] = 1
+	}
+	memory, err := Memory(os.Getpid())
+	if err != nil || memory < int64(len(held)) || memory > 16*int64(len(held)) {
+		t.Errorf("memory is %d with %d held bytes: %v", memory, len(held)*int(held[0]), err)
 	}
 }

@@ -110,7 +110,8 @@ class Knowledge(Group):
     ) -> Document:
         """Change a document, or replace its content.
 
-        Omitted fields keep their values. New content or a new name is processed again.
+        Omitted fields keep their values. A document with new content or a new name is
+        processed again.
         """
         query = {"id": require_id(document_id)}
         if file is None:

@@ -42,7 +42,7 @@ func render(ctx context.Context, resp *http.Response, body []byte, readErr error
 		Status: resp.StatusCode, ContentType: shortHeader(redactor, contentType),
 		RetryAfter: shortHeader(redactor, resp.Header.Get("Retry-After")),
 	}
-	// The model may call another endpoint with the address of the redirect.
+	// The model can follow the redirect if another endpoint covers its address.
 	if resp.StatusCode >= 300 && resp.StatusCode < 400 {
 		a.Location = shortHeader(redactor, resp.Header.Get("Location"))
 	}

@@ -1,6 +1,8 @@
 package run
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 
@@ -9,12 +11,19 @@ import (
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/stream"
 	"parley/shared/domain"
+	"parley/shared/store/rundb"
 )
 
+// This file determines which data of a run a caller sees.
+//
 // Widget visitors may see a run's answer, its citations and its progress. The input and output of
 // tools, the usage and the cause of a failure belong to the organization. The functions in this
 // file remove them from responses to visitors. They must also remove each new field of domain.Run
 // that is not for visitors.
+//
+// If a model provider rejects a call, only admins may see the provider's response. It is not part
+// of the stored run, because members and the receivers of events and notifications can see the
+// stored run. Responses to admins contain it in addition.
 
 // visitorFailure replaces the message of every error in responses to visitors, because messages may
 // name a model, a tool or an account.
@@ -23,17 +32,52 @@ const visitorFailure = "The agent could not answer."
 // emptyInput replaces the input of every tool call.
 var emptyInput = json.RawMessage("{}")
 
-// writeRun responds with a run object, restricted to the data that the caller may see. Callers
-// other than widget visitors may see all of it.
-func writeRun(c *gin.Context, status int, body []byte) {
-	if httpx.Caller(c).Visitor.ID != "" {
+// sendRun responds with a run object that contains the data that the caller may see.
+func (h *Handler) sendRun(c *gin.Context, status int, body []byte) error {
+	who := httpx.Caller(c)
+	switch {
+	case who.Visitor.ID != "":
 		var err error
 		if body, err = runForVisitor(body); err != nil {
-			httpx.Fail(c, err)
-			return
+			return err
 		}
+
+	// Decode only failed runs, because decoding a large run is expensive and most runs have not
+	// failed.
+	case seesProviders(who) && bytes.Contains(body[:min(len(body), 100)], failedStatus):
+		explained, err := explainFailure(c.Request.Context(), h.RunsDB, who.OrganizationID, body)
+		if err != nil {
+			h.Log.Warn().Err(err).Msg("cannot read why a provider refused; answering without it")
+			break
+		}
+		body = explained
 	}
-	httpx.SendBody(c, status, body)
+	return httpx.WriteBody(c, status, body)
+}
+
+// seesProviders reports whether the caller may see the responses of model providers.
+func seesProviders(who domain.Caller) bool {
+	return who.Visitor.ID == "" && who.Role.AtLeast(domain.RoleAdmin)
+}
+
+// failedStatus is the text that follows the id at the beginning of the JSON of a failed run.
+var failedStatus = []byte(`","status":"failed",`)
+
+// explainFailure adds the model provider's response, if one is stored, to the error of a failed
+// run.
+func explainFailure(ctx context.Context, runs *rundb.Store, org string, body []byte) ([]byte, error) {
+	var run domain.Run
+	if err := json.Unmarshal(body, &run); err != nil || run.Error == nil {
+		return body, err
+	}
+
+	refusal, err := runs.Refusal(ctx, org, run.ID, run.Error.Code)
+	if err != nil || refusal == nil {
+		return body, err
+	}
+
+	run.Error.Provider = refusal
+	return run.Render()
 }
 
 // frameFor returns a function that appends a run's events as server-sent events, restricted to the
@@ -89,8 +133,8 @@ func eventForVisitor(e domain.Event) domain.Event {
 	return e
 }
 
-// dataForVisitor returns the data of an event that a visitor may see. For an event of an unknown
-// type, it returns an empty object.
+// dataForVisitor returns the part of an event's data that a visitor may see. For an event of an
+// unknown type, it returns an empty object.
 func dataForVisitor(e domain.Event) ([]byte, error) {
 	var visible struct {
 		ToolCall       *domain.ToolCall       `json:"toolCall,omitempty"`
