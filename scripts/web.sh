@@ -16,7 +16,7 @@ bundle() { "$top/bin/esbuild" --log-level=warning --bundle --minify --target=es2
 
 bundle --format=esm --splitting --jsx=automatic --jsx-import-source=preact --entry-names='[name]-[hash]' --chunk-names='[name]-[hash]' \
 	--outdir="$out" dashboard=dashboard/main.tsx dashboard-style=style/dashboard.css site-style=style/site.css docs-style=style/docs.css \
-	docs-console=reference/console.ts docs-copy=reference/copy.ts
+	reference-style=style/reference.css guide-style=style/guide.css
 # The scripts of the widget contain its style sheets as texts, which esbuild does not minify. They are
 # minified in a copy of the sources.
 mkdir "$widget"
@@ -27,11 +27,11 @@ bundle --format=iife --loader:.css=text --outfile="$out/widget.js" widget/main.t
 bundle --format=esm --loader:.css=text --outfile="$out/widget-files.js" widget/files.ts
 bundle --format=esm --loader:.css=text --entry-names='[name]-[hash]' --outdir="$out" widget-preview=widget/preview.ts
 cd "$top/ingress/web"
-# The audio worklet, the highlighter and the widget's preview are separate files, so that only the
-# pages that use them load them. The theme of the documentation is not a module, because browsers
-# run modules after the first paint.
+# The audio worklet, the highlighter, the scripts of the documentation and the widget's preview are
+# separate files without shared parts, so that each page loads only what it uses. The theme of the
+# documentation is not a module, because browsers run modules after the first paint.
 bundle --format=iife --entry-names='[name]-[hash]' --outdir="$out" voice-worklet=dashboard/voice/worklet.ts docs-theme=reference/theme.ts
-bundle --format=esm --entry-names='[name]-[hash]' --outdir="$out" highlight=kit/highlight.ts
+bundle --format=esm --entry-names='[name]-[hash]' --outdir="$out" highlight=kit/highlight.ts docs-console=reference/console.ts docs-copy=reference/copy.ts
 
 # Collect the licences of third-party packages in one file.
 {

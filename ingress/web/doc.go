@@ -6,6 +6,6 @@
 //	dashboard/    the dashboard: app.tsx contains the table of its pages
 //	widget/       the chat that other sites embed
 //	kit/          shared code: server-sent events, Markdown
-//	style/        style sheets: tokens.css defines the colours and measures of all pages
+//	style/        style sheets: tokens.css, measures.css and palette.css define colours and measures
 //	third_party/  unmodified packages of other authors
 package web

@@ -13,7 +13,7 @@ import (
 	"parley/ingress/internal/openapi"
 )
 
-// Docs is the data for the API reference: the document, and the base URL that its examples use.
+// Docs is the data for the two pages of the API reference: the document, and the base URL that its examples use.
 type Docs struct {
 	openapi.Reference
 	BaseURL string
@@ -79,8 +79,11 @@ func credential(scheme string) string {
 	}[scheme]
 }
 
-// RenderDocs returns the API reference as HTML.
+// RenderDocs returns the API reference as HTML, without the fields of its schemas.
 func RenderDocs(data Docs) ([]byte, error) { return render("docs.html", data) }
+
+// RenderSchemas returns the page that lists the schemas of the API reference and their fields, as HTML.
+func RenderSchemas(data Docs) ([]byte, error) { return render("schemas.html", data) }
 
 // RenderGuides returns the documentation's first page, or one of its pages, as HTML.
 func RenderGuides(data Guides) ([]byte, error) {
@@ -110,6 +113,10 @@ func RenderLLMs(data LLMs) ([]byte, error) {
 // form of the search, and requests to this host.
 const DocsSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+// FaviconSecurityPolicy is the Content-Security-Policy of the service's icon, which loads nothing and
+// contains no styles.
+const FaviconSecurityPolicy = "default-src 'none'"
 
 // Favicon returns the service's icon, as SVG.
 func Favicon() ([]byte, error) {

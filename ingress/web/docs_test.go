@@ -14,11 +14,12 @@ import (
 
 var (
 	fragments = regexp.MustCompile(`href="#([^"]+)"`)
+	between   = regexp.MustCompile(`href="(/docs/[^"#]+)#([^"]+)"`)
 	anchors   = regexp.MustCompile(`\sid="([^"]+)"`)
 )
 
 // TestDocsPages checks that the pages of the documentation load nothing, run nothing and escape
-// their data. The fragments in links must exist.
+// their data. The fragments in links within a page and between the pages must exist.
 func TestDocsPages(t *testing.T) {
 	t.Parallel()
 	evil := `<script>alert(1)</script>`
@@ -34,7 +35,12 @@ func TestDocsPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, page := range map[string][]byte{"docs": docs, "errors": codes} {
+	schemas, err := RenderSchemas(Docs{Reference: ref})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := map[string][]byte{"/docs/api": docs, "/docs/api/schemas": schemas, "/docs/errors": codes}
+	for name, page := range pages {
 		if found := inline.Find(page); found != nil {
 			t.Errorf("%s contains inline content: %q", name, found)
 		}
@@ -56,12 +62,33 @@ func TestDocsPages(t *testing.T) {
 			}
 		}
 	}
+	checkLinksBetween(t, pages)
+	for _, schema := range ref.Schemas {
+		for name, page := range map[string][]byte{"/docs/api": docs, "/docs/api/schemas": schemas} {
+			if !bytes.Contains(page, []byte(` id="`+schema.Anchor+`"`)) {
+				t.Errorf("%s lacks the anchor %s", name, schema.Anchor)
+			}
+		}
+	}
 	for _, code := range openapi.ErrorCodes() {
 		if !bytes.Contains(codes, []byte(` id="`+code.Code+`"`)) {
 			t.Errorf("the page of errors lacks the anchor %s", code.Code)
 		}
 		if bytes.Count(docs, []byte(`/docs/errors#`+code.Code+`"`)) == 0 && code.Code != "method_not_allowed" {
 			t.Errorf("no operation in docs has the code %s", code.Code)
+		}
+	}
+}
+
+// checkLinksBetween checks that the fragments in links from one page to another exist. pages
+// contains the pages by path.
+func checkLinksBetween(t *testing.T, pages map[string][]byte) {
+	t.Helper()
+	for name, page := range pages {
+		for _, link := range between.FindAllSubmatch(page, -1) {
+			if to := pages[string(link[1])]; to != nil && !bytes.Contains(to, []byte(` id="`+string(link[2])+`"`)) {
+				t.Errorf("%s links to %s#%s, which does not exist", name, link[1], link[2])
+			}
 		}
 	}
 }

@@ -75,7 +75,7 @@ func TestAssets(t *testing.T) {
 			t.Errorf("missing %s; run make web", name)
 		}
 	}
-	for _, bundle := range [][2]string{{"dashboard", ".js"}, {"dashboard-style", ".css"}, {"site-style", ".css"}, {"docs-style", ".css"}, {"docs-theme", ".js"}, {"docs-copy", ".js"}, {"docs-console", ".js"}, {"voice-worklet", ".js"}, {"highlight", ".js"}, {"widget-preview", ".js"}} {
+	for _, bundle := range [][2]string{{"dashboard", ".js"}, {"dashboard-style", ".css"}, {"site-style", ".css"}, {"docs-style", ".css"}, {"reference-style", ".css"}, {"guide-style", ".css"}, {"docs-theme", ".js"}, {"docs-copy", ".js"}, {"docs-console", ".js"}, {"voice-worklet", ".js"}, {"highlight", ".js"}, {"widget-preview", ".js"}} {
 		name, err := bundled(bundle[0], bundle[1])
 		if _, there := assets[strings.TrimPrefix(name, "/assets/")]; err != nil || !there {
 			t.Errorf("bundle %v: %q, %v", bundle, name, err)

@@ -13,14 +13,15 @@ import (
 func TestPublicPages(t *testing.T) {
 	t.Parallel()
 	for name, at := range map[string]place{
-		"login":  {"/login", "Sign in"},
-		"signup": {"/signup", "Sign up"},
-		"docs":   {"/docs", "Documentation"},
-		"guide":  {"/docs/webhooks", "Webhooks…"},
-		"search": {"/docs?q=idempotency", "Results…"},
-		"api":    {"/docs/api", "Parley…"},
-		"errors": {"/docs/errors", "…rrors…"},
-		"demo":   {"/dashboard/templates?token=demo", "Templates"},
+		"login":   {"/login", "Sign in"},
+		"signup":  {"/signup", "Sign up"},
+		"docs":    {"/docs", "Documentation"},
+		"guide":   {"/docs/webhooks", "Webhooks…"},
+		"search":  {"/docs?q=idempotency", "Results…"},
+		"api":     {"/docs/api", "Parley…"},
+		"schemas": {"/docs/api/schemas", "Schemas"},
+		"errors":  {"/docs/errors", "…rrors…"},
+		"demo":    {"/dashboard/templates?token=demo", "Templates"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

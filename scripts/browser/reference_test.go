@@ -39,6 +39,41 @@ func TestReferenceSendsRequests(t *testing.T) {
 	p.arrives("/docs/knowledge")
 }
 
+// TestReferenceLinksSchemas follows the link of an operation's response to the schema of the
+// response, and from there to the schema of its entries. A link to a schema on the page of the
+// operations leads to the same place.
+func TestReferenceLinksSchemas(t *testing.T) {
+	t.Parallel()
+	p := open(t)
+	shown := func() (name string) {
+		p.js(&name, `() => document.querySelector("article:target h2")?.textContent ?? "none"`)
+		return name
+	}
+	p.visit("/docs/api#getAgents")
+	p.in("article", "List agents, or get one").click("link", "AgentList")
+	p.arrives("/docs/api/schemas")
+	p.settled()
+	if got := shown(); got != "AgentList" {
+		t.Errorf("the link leads to the schema %s, want AgentList", got)
+	}
+	p.sees("The bodies of requests and responses")
+
+	p.visit("/docs/api#schema-Passage")
+	var target string
+	p.js(&target, `() => document.querySelector("a:target")?.textContent ?? "none"`)
+	if target != "Passage" {
+		t.Errorf("#schema-Passage leads to %s", target)
+	}
+	p.in("region", "Schemas").click("link", "Passage")
+	p.arrives("/docs/api/schemas")
+	p.settled()
+	if got := shown(); got != "Passage" {
+		t.Errorf("the link leads to the schema %s, want Passage", got)
+	}
+	p.click("link", "API reference")
+	p.arrives("/docs/api")
+}
+
 // TestWholeReference checks all operations and schemas of the API reference with axe-core. Other
 // tests check only the first ones.
 func TestWholeReference(t *testing.T) {
@@ -51,12 +86,14 @@ func TestWholeReference(t *testing.T) {
 				p := open(t)
 				p.resize(size)
 				p.scheme(scheme)
-				p.visit("/docs/api")
-				p.renderAll()
-				p.unfold()
-				p.settled()
-				p.fits("the whole reference")
-				p.axe("the whole reference", rulesFor(size, scheme))
+				for _, path := range []string{"/docs/api", "/docs/api/schemas"} {
+					p.visit(path)
+					p.renderAll()
+					p.unfold()
+					p.settled()
+					p.fits("the whole page " + path)
+					p.axe("the whole page "+path, rulesFor(size, scheme))
+				}
 			})
 		}
 	}
@@ -114,7 +151,7 @@ func TestDocumentationFollowsTheme(t *testing.T) {
 		var want string
 		p.js(&want, `() => getComputedStyle(document.body).backgroundColor`)
 
-		for _, path := range []string{"/docs", "/docs/webhooks", "/docs/api", "/docs/errors"} {
+		for _, path := range []string{"/docs", "/docs/webhooks", "/docs/api", "/docs/api/schemas", "/docs/errors"} {
 			p.visit(path)
 			p.settled()
 			var got struct{ Background, AtBody string }
@@ -152,7 +189,7 @@ func TestGuideCopiesCode(t *testing.T) {
 		t.Errorf("selected %q, want %q", selected, shown)
 	}
 
-	for _, path := range []string{"/docs", "/docs/api", "/docs/errors", "/docs/quickstart"} {
+	for _, path := range []string{"/docs", "/docs/api", "/docs/api/schemas", "/docs/errors", "/docs/quickstart"} {
 		p.visit(path)
 		p.is("link", "Dashboard")
 	}

@@ -21,9 +21,23 @@ const (
 	contentText = "text/plain; charset=utf-8"
 )
 
-// document returns the handler for a document that does not change while the process runs. It
-// renders the document at the first request.
+// document returns the handler for a document that does not change while the process runs.
 func document(contentType string, read func() ([]byte, error)) gin.HandlerFunc {
+	return rendered(contentType, read, showDocument)
+}
+
+// favicon returns the handler for the service's icon. Every page loads the icon, so its response has
+// a shorter policy than a document and no policy for the microphone.
+func favicon() gin.HandlerFunc {
+	return rendered("image/svg+xml", web.Favicon, func(c *gin.Context, made web.Asset) {
+		c.Writer.Header().Set("Content-Security-Policy", web.FaviconSecurityPolicy)
+		serve(c, made, "no-cache")
+	})
+}
+
+// rendered returns a handler that renders a body at the first request, and responds to every request
+// with show.
+func rendered(contentType string, read func() ([]byte, error), show func(*gin.Context, web.Asset)) gin.HandlerFunc {
 	once := sync.OnceValues(func() (web.Asset, error) {
 		body, err := read()
 		if err != nil {
@@ -38,7 +52,7 @@ func document(contentType string, read func() ([]byte, error)) gin.HandlerFunc {
 			return
 		}
 
-		showDocument(c, made)
+		show(c, made)
 	}
 }
 
@@ -66,6 +80,11 @@ func openAPIDocument() ([]byte, error) { return openapi.Document(), nil }
 // docsPage renders the API reference with the service's public address in its examples.
 func (a *api) docsPage() ([]byte, error) {
 	return web.RenderDocs(web.Docs{Reference: openapi.Read(), BaseURL: a.PublicURL})
+}
+
+// schemasPage renders the schemas of the API reference.
+func schemasPage() ([]byte, error) {
+	return web.RenderSchemas(web.Docs{Reference: openapi.Read()})
 }
 
 // renderGuides returns the rendered pages of the documentation by path; "" is the list of pages.

@@ -71,11 +71,12 @@ func TestDocs(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
 	for path, want := range map[string]struct{ contentType, part string }{
-		"/openapi.json": {"application/json", `{"openapi":"3.1.0",`},
-		"/docs":         {"text/html; charset=utf-8", `href="/docs/quickstart"`},
-		"/docs/api":     {"text/html; charset=utf-8", "http://parley.test/api/internal/run-automation"},
-		"/docs/errors":  {"text/html; charset=utf-8", ` id="rate_limited"`},
-		"/llms.txt":     {"text/plain; charset=utf-8", "http://parley.test/openapi.json"},
+		"/openapi.json":     {"application/json", `{"openapi":"3.1.0",`},
+		"/docs":             {"text/html; charset=utf-8", `href="/docs/quickstart"`},
+		"/docs/api":         {"text/html; charset=utf-8", "http://parley.test/api/internal/run-automation"},
+		"/docs/errors":      {"text/html; charset=utf-8", ` id="rate_limited"`},
+		"/docs/api/schemas": {"text/html; charset=utf-8", ` id="schema-RunErrorCode"`},
+		"/llms.txt":         {"text/plain; charset=utf-8", "http://parley.test/openapi.json"},
 	} {
 		a := w.do("GET", path, "").want(t, path, 200, "")
 		if a.header.Get("Content-Type") != want.contentType || !bytes.Contains(a.body, []byte(want.part)) {
@@ -94,6 +95,27 @@ func TestDocs(t *testing.T) {
 		w.do("POST", path, "").want(t, path+" by POST", 405, "method_not_allowed")
 		w.do("GET", path+"?zz=1", "").want(t, path+" with a parameter", 400, "invalid_request zz:unknown_field")
 		w.do("GET", path+"?%zz", "").want(t, path+" with a malformed query", 400, "invalid_request query:invalid_value")
+	}
+}
+
+// TestFavicon checks that the icon is an image that loads nothing, and that browsers revalidate it.
+func TestFavicon(t *testing.T) {
+	t.Parallel()
+	w := newTestEnv(t, manyRequests)
+	a := w.do("GET", "/favicon.svg", "").want(t, "the icon", 200, "")
+	for name, want := range map[string]string{
+		"Content-Type": "image/svg+xml", "Content-Security-Policy": "default-src 'none'", "Cache-Control": "no-cache",
+		"X-Content-Type-Options": "nosniff",
+	} {
+		if got := a.header.Get(name); got != want {
+			t.Errorf("%s = %q, want %q", name, got, want)
+		}
+	}
+	if inline := regexp.MustCompile(`<(style|script)|\s(style|on[a-z]+)=`).Find(a.body); inline != nil {
+		t.Errorf("the icon contains %q, which its policy blocks", inline)
+	}
+	if b := w.do("GET", "/favicon.svg", "", "If-None-Match: "+a.header.Get("ETag")); b.status != 304 || len(b.body) != 0 {
+		t.Errorf("with its ETag: status %d, %d bytes", b.status, len(b.body))
 	}
 }
 

@@ -281,7 +281,7 @@ func TestTheDashboardMayListen(t *testing.T) {
 	ada := w.signUp("ada@example.com")
 	for path, want := range map[string]string{
 		account.DashboardPath: account.OwnMicrophone, account.DashboardPath + "/agents": account.OwnMicrophone, "/login": account.NoMicrophone, "/signup": account.NoMicrophone,
-		"/widget/preview?agent=" + id.New(id.Agent): account.NoMicrophone, "/docs": account.NoMicrophone, "/docs/api": account.NoMicrophone, "/docs/errors": account.NoMicrophone,
+		"/widget/preview?agent=" + id.New(id.Agent): account.NoMicrophone, "/docs": account.NoMicrophone, "/docs/api": account.NoMicrophone, "/docs/api/schemas": account.NoMicrophone, "/docs/errors": account.NoMicrophone,
 	} {
 		headers := []string{ada.cookie}
 		if want == account.NoMicrophone {

@@ -1,11 +1,22 @@
 package openapi
 
+import "strings"
+
 // ErrorCode describes an error code: its HTTP status, its title, its meaning in Markdown, and
 // whether a retry may succeed.
 type ErrorCode struct {
 	Code, Title, Meaning string
 	Status               int
 	Retryable            bool
+}
+
+// DistinctTitle returns the title, or "" if the title only repeats the words of the code or the
+// beginning of the meaning.
+func (c ErrorCode) DistinctTitle() string {
+	if strings.EqualFold(strings.ReplaceAll(c.Code, "_", " "), c.Title) || strings.HasPrefix(c.Meaning, c.Title) {
+		return ""
+	}
+	return c.Title
 }
 
 // ErrorCodes lists the error codes by status.

@@ -70,6 +70,9 @@ type Schema struct {
 	Type         Type
 }
 
+// Link returns the URL of the schema's fields.
+func (s Schema) Link() string { return schemasPath + "#" + s.Anchor }
+
 // methods are the HTTP methods that the pages show, in this order.
 var methods = []string{"get", "post", "put", "delete"}
 
@@ -209,7 +212,7 @@ func firstExample(response object) any {
 
 // newSchema reads a named schema.
 func newSchema(name string, schema object) Schema {
-	out := Schema{Name: name, Anchor: "schema-" + name, Description: ParseSpans(schema.Text("description")), Words: Words(name)}
+	out := Schema{Name: name, Anchor: schemaAnchor(name), Description: ParseSpans(schema.Text("description")), Words: Words(name)}
 	out.Fields = fields(schema, "")
 	if len(out.Words) > 0 && out.Words[0].Name == "" {
 		out.Words = nil // a schema that lists alternative schemas is not an enumeration

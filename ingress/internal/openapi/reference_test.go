@@ -15,7 +15,7 @@ func TestReference(t *testing.T) {
 	ref := Read()
 	schemas := map[string]bool{}
 	for _, s := range ref.Schemas {
-		schemas["#"+s.Anchor] = true
+		schemas[s.Link()] = true
 		if len(s.Description) == 0 && s.Name != "Name" && s.Name != "Password" && s.Name != "DocumentIds" {
 			t.Errorf("schema %s has no description", s.Name)
 		}
@@ -70,7 +70,7 @@ func checkResponses(t *testing.T, o Operation, schemas map[string]bool) {
 	t.Helper()
 	for _, r := range o.Responses {
 		for _, span := range r.Type {
-			if strings.HasPrefix(span.Link, "#schema-") && !schemas[span.Link] {
+			if strings.HasPrefix(span.Link, schemasPath) && !schemas[span.Link] {
 				t.Errorf("%s %s: no schema %s", o.ID, r.Status, span.Link)
 			}
 		}
@@ -79,6 +79,24 @@ func checkResponses(t *testing.T, o Operation, schemas map[string]bool) {
 		}
 		if r.Status < "300" && slices.Contains(r.Media, "application/json") && o.Answer == nil && o.ID != "openapi" {
 			t.Errorf("%s %s has no example", o.ID, r.Status)
+		}
+	}
+}
+
+// TestDistinctTitle checks that titles that repeat the code or the meaning are omitted.
+func TestDistinctTitle(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		code ErrorCode
+		want string
+	}{
+		{ErrorCode{Code: "not_found", Title: "Not found", Meaning: "No such run."}, ""},
+		{ErrorCode{Code: "api_key_required", Title: "API key required", Meaning: "Use a key."}, ""},
+		{ErrorCode{Code: "internal", Title: "Internal error", Meaning: "Internal error. Search the log."}, ""},
+		{ErrorCode{Code: "unauthenticated", Title: "Not authenticated", Meaning: "The key is unknown."}, "Not authenticated"},
+	} {
+		if got := tt.code.DistinctTitle(); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.code.Code, got, tt.want)
 		}
 	}
 }

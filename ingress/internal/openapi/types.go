@@ -15,10 +15,16 @@ var words = map[string]string{
 	"object": "object", "null": "null", "array": "list",
 }
 
+// schemasPath is the path of the page that lists the schemas.
+const schemasPath = "/docs/api/schemas"
+
+// schemaAnchor returns the URL fragment of a named schema.
+func schemaAnchor(name string) string { return "schema-" + name }
+
 // typeName returns a short description of a schema.
 func typeName(schema object) Type {
 	if name, isRef := strings.CutPrefix(schema.Text("$ref"), "#/components/schemas/"); isRef {
-		return Type{{Text: name, Link: "#schema-" + name}}
+		return Type{{Text: name, Link: schemasPath + "#" + schemaAnchor(name)}}
 	}
 	if choices := schema.Objects("oneOf"); len(choices) > 0 {
 		var out Type
