@@ -277,7 +277,8 @@ func leads(pointer, answer string) bool {
 	}
 	answer = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(answer), "```json"), "```")
 	var root any
-	if !strings.HasPrefix(pointer, "/") || json.Unmarshal([]byte(answer), &root) != nil {
+	// An envelope may be followed by other text.
+	if !strings.HasPrefix(pointer, "/") || json.NewDecoder(strings.NewReader(answer)).Decode(&root) != nil {
 		return false
 	}
 	for _, from := range []string{"", "/data"} {
