@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"parley/shared/lifecycle"
 )
 
 const (
@@ -63,7 +65,7 @@ func (b *bombing) run(ctx context.Context) {
 				if b.unread(ctx, p) < bombsAhead {
 					b.send(ctx, p)
 				}
-				wait(ctx, 250*time.Millisecond)
+				_ = lifecycle.Sleep(ctx, 250*time.Millisecond)
 			}
 		})
 	}
@@ -144,7 +146,7 @@ func (b *bombing) begun(ctx context.Context) {
 				}
 			}
 		}
-		wait(ctx, documentPoll)
+		_ = lifecycle.Sleep(ctx, documentPoll)
 	}
 }
 

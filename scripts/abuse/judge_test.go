@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"parley/shared/lifecycle"
 )
 
 const (
@@ -92,7 +94,7 @@ func (s *service) judge(t *testing.T, p plan, v *victim, a attack) {
 	last := map[string]string{}
 	for tries := 0; tries < triesMax && len(open) > 0 && len(v.refused) == 0; tries++ {
 		if tries > 0 && testing.Short() {
-			wait(t.Context(), refill)
+			_ = lifecycle.Sleep(t.Context(), refill)
 		}
 		m := s.measure(t, p, v, a)
 		last = v.above(m)
@@ -153,7 +155,7 @@ func (a attack) continueAttack(t *testing.T) {
 	const limit = 30 * time.Second
 	a.during(t.Context(), func() latencies {
 		for began := time.Now(); len(a.missing()) > 0 && time.Since(began) < limit; {
-			wait(t.Context(), 50*time.Millisecond)
+			_ = lifecycle.Sleep(t.Context(), 50*time.Millisecond)
 		}
 		return nil
 	})
@@ -291,6 +293,6 @@ func paced(ctx context.Context, every time.Duration, callers int, f func(ctx con
 			})
 		default:
 		}
-		wait(ctx, every)
+		_ = lifecycle.Sleep(ctx, every)
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"parley/shared/lifecycle"
 )
 
 const (
@@ -92,7 +94,7 @@ func (r *slowReading) run(ctx context.Context) {
 			all.Go(func() {
 				for ctx.Err() == nil {
 					r.read(ctx, p, []string{"list", "session", "run"}[n%3])
-					wait(ctx, refusedPause)
+					_ = lifecycle.Sleep(ctx, refusedPause)
 				}
 			})
 		}
@@ -119,7 +121,7 @@ func (r *slowReading) read(ctx context.Context, p *person, what string) {
 	r.held(1)
 	defer r.held(-1)
 
-	for piece := make([]byte, readPiece); ; wait(ctx, readPause) {
+	for piece := make([]byte, readPiece); ; _ = lifecycle.Sleep(ctx, readPause) {
 		if _, err := io.ReadFull(res.Body, piece); err != nil {
 			if ctx.Err() == nil {
 				r.sent.count(what + " ended early")
@@ -183,7 +185,7 @@ func (r *slowReading) begun(ctx context.Context) {
 			r.sent.count("round with open responses")
 			return
 		}
-		wait(ctx, 10*time.Millisecond)
+		_ = lifecycle.Sleep(ctx, 10*time.Millisecond)
 	}
 }
 

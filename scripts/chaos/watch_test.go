@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"parley/scripts/internal/cluster"
+	"parley/shared/lifecycle"
 )
 
 // watcher samples the rows of the database and the resource usage of the processes.
@@ -36,7 +37,7 @@ func (w *watcher) work(ctx context.Context) {
 			w.looks++
 		}
 		w.measure()
-		wait(ctx, lookEvery)
+		_ = lifecycle.Sleep(ctx, lookEvery)
 	}
 }
 

@@ -64,7 +64,7 @@ func (c *VoiceCaller) Open(ctx context.Context, capability string, body []byte) 
 		if errors.Is(err, ErrVoiceRefused) && time.Since(began) > acceptTimeout { // another worker may have another key
 			return nil, err
 		}
-		if over := wait(ctx, voicePause); over != nil {
+		if over := sleep(ctx, jittered(voicePause)); over != nil {
 			return nil, fmt.Errorf("%w: %w", err, over)
 		}
 	}

@@ -84,8 +84,8 @@ func (f Found) Parts() iter.Seq[Found] {
 	}
 }
 
-// Pause waits for the duration d. It returns an error if ctx ends first.
-func Pause(ctx context.Context, d time.Duration) error {
+// Sleep waits for the duration d. If ctx ends earlier, it returns the context's error.
+func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -56,7 +56,7 @@ func (r *run) modelTurn(ctx context.Context) (*TurnStep, llm.StopReason, error) 
 		}
 		failed = err
 		r.retries++
-		if !sleepContext(ctx, delay) {
+		if sleep(ctx, delay) != nil {
 			return nil, "", stopped(ctx)
 		}
 	}
@@ -232,14 +232,14 @@ func (r *run) retryDelay(err error) (time.Duration, bool) {
 	return min(max(delay, e.RetryAfter), maxRetryDelay), true
 }
 
-// sleepContext waits for d. It returns false if ctx ended first.
-func sleepContext(ctx context.Context, d time.Duration) bool {
+// sleep waits for the duration d. If ctx ends earlier, it returns the context's cause.
+func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return true
+		return nil
 	case <-ctx.Done():
-		return false
+		return context.Cause(ctx)
 	}
 }
