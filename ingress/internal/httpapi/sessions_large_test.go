@@ -19,7 +19,7 @@ func TestPagesOfLargeMessagesAreBounded(t *testing.T) {
 	a := newRunEnv(t)
 	h := a.newTestOrg("red")
 	agentID := a.newAgent(h)
-	const turns, huge, turnMax = 12, 5, 8 << 20
+	const turns, huge, maxTurn = 12, 5, 8 << 20
 	var runs []string
 	for range turns {
 		runs = append(runs, a.newChat(h, agentID, "s", h.owner.auth, h.header))
@@ -47,7 +47,7 @@ func TestPagesOfLargeMessagesAreBounded(t *testing.T) {
 			NextCursor *string
 		}
 		must(t, json.Unmarshal(page.body, &shown)) //nolint:musttag // field names are matched case-insensitively
-		if len(page.body) > pageMax && len(shown.Messages) > 2 || len(page.body) > turnMax {
+		if len(page.body) > maxPage && len(shown.Messages) > 2 || len(page.body) > maxTurn {
 			t.Errorf("page %d has %d messages and %d bytes", pages, len(shown.Messages), len(page.body))
 		}
 		for _, m := range shown.Messages {

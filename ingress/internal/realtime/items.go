@@ -189,12 +189,12 @@ var partKinds = map[string][]string{
 func readItem(o object) (*item, []byte) {
 	it := &item{status: statusCompleted}
 	kind := "message"
-	if o.text("type", &kind, nameMax) && kind != "message" {
+	if o.text("type", &kind, maxName) && kind != "message" {
 		o.wrong("type", codeUnsupported, "must be message; the caller's own tools are not supported")
 		return it, nil
 	}
-	o.text("id", &it.id, nameMax)
-	o.need("role", &it.role, nameMax)
+	o.text("id", &it.id, maxName)
+	o.need("role", &it.role, maxName)
 	if it.role != "" && partKinds[it.role] == nil {
 		o.wrong("role", codeValue, "must be user, assistant or system")
 		return it, nil
@@ -221,7 +221,7 @@ func readParts(o object, it *item, entries []json.RawMessage) (audio []byte) {
 			continue
 		}
 		p := part{}
-		entry.need("type", &p.kind, nameMax)
+		entry.need("type", &p.kind, maxName)
 		if p.kind == "" {
 			continue
 		}

@@ -381,7 +381,7 @@ func TestAFullBufferIsDroppedAndReadFromTheLog(t *testing.T) {
 			run.deliver(bus.RunMessage{Events: run.nextEvent(strings.Repeat("x", 1000))})
 			want(t, "another reader", next(t, quick, 0), fmt.Sprintf("1.%d", run.next-1))
 		}
-		if slow.bytes > bufferMax || len(slow.receive) == 100 {
+		if slow.bytes > maxBuffer || len(slow.receive) == 100 {
 			t.Errorf("a slow reader holds %d messages of %d bytes", len(slow.receive), slow.bytes)
 		}
 		run.end(domain.RunCompleted)
