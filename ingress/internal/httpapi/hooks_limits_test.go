@@ -16,7 +16,7 @@ import (
 // not logged.
 func TestFilteredDeliveriesCount(t *testing.T) {
 	t.Parallel()
-	a := runEnvOf(t, newTestEnv(t, ratelimit.Settings{Demo: 1, User: 50, System: 51, Widget: unlimited.Widget}))
+	a := newRunEnvFor(t, newTestEnv(t, ratelimit.Settings{Demo: 1, User: 50, System: 51, Widget: unlimited.Widget}))
 	h := a.newTestOrg("home")
 	hookID := a.newHook(h, "github", `"filter":[{"path":"a","op":"eq","value":1}]`)
 	for range 120 {
@@ -39,7 +39,7 @@ func TestFilteredDeliveriesCount(t *testing.T) {
 // A delivery whose run is refused counts against the rate limit, too.
 func TestRefusedDeliveriesCount(t *testing.T) {
 	t.Parallel()
-	a := runEnvOf(t, newTestEnv(t, ratelimit.Settings{Demo: 1, User: 50, System: 51, Widget: unlimited.Widget}))
+	a := newRunEnvFor(t, newTestEnv(t, ratelimit.Settings{Demo: 1, User: 50, System: 51, Widget: unlimited.Widget}))
 	for code, change := range map[string]func(h *testOrg, agentID string){
 		"not_found": func(h *testOrg, agentID string) { a.ok("DELETE", "/api/agents?id="+agentID, "", h.key) },
 		"caller_not_allowed": func(h *testOrg, agentID string) {

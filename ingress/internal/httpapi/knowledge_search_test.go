@@ -107,7 +107,7 @@ func TestFailedSearches(t *testing.T) {
 func TestSearchWithoutWorkers(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
-	a := runEnvOf(t, w)
+	a := newRunEnvFor(t, w)
 	h := a.newTestOrg("home")
 	a.stopSearches()
 	began := time.Now()

@@ -52,7 +52,7 @@ func (d directTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 // other environments, in which the service is stopping.
 func newWaitingRunEnv(tb testing.TB, limits ratelimit.Settings) *runEnv {
 	tb.Helper()
-	a := runEnvOf(tb, newTestEnv(tb, limits))
+	a := newRunEnvFor(tb, newTestEnv(tb, limits))
 	d := dispatch.New(dispatch.Config{BacklogMax: 1_000_000}, a.store, a.bus, zerolog.Nop())
 	hub := stream.New(a.store.Executions, a.bus.NewWatch(), zerolog.Nop())
 	var wg sync.WaitGroup

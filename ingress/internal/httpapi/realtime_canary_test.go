@@ -161,7 +161,7 @@ func (k *recordingConn) turn() (runID string) {
 // and on the bus it is only in messages of the organization's own sessions.
 func TestCanariesThroughVoice(t *testing.T) {
 	t.Parallel()
-	b := newVoiceEnvOf(t, manyRequests, recite)
+	b := newVoiceEnvFor(t, manyRequests, recite)
 	b.startWorker(func(runID, message string) { b.end(runID, answers(message+" heard. "+message+" unheard.")) })
 	tap := b.tap()
 	houses := []*testOrg{b.newTestOrg(canary("a")), b.newTestOrg(canary("b"))}

@@ -67,11 +67,11 @@ type voiceEnv struct {
 
 func newVoiceEnv(t *testing.T, limits ratelimit.Settings) *voiceEnv {
 	t.Helper()
-	return newVoiceEnvOf(t, limits, attend)
+	return newVoiceEnvFor(t, limits, attend)
 }
 
-// newVoiceEnvOf is newVoiceEnv with a worker that calls serve for each voice session.
-func newVoiceEnvOf(t *testing.T, limits ratelimit.Settings, serve func(context.Context, []byte, *bus.WorkerVoiceLine)) *voiceEnv {
+// newVoiceEnvFor is newVoiceEnv with a worker that calls serve for each voice session.
+func newVoiceEnvFor(t *testing.T, limits ratelimit.Settings, serve func(context.Context, []byte, *bus.WorkerVoiceLine)) *voiceEnv {
 	t.Helper()
 	a := newWaitingRunEnv(t, limits)
 	lines, err := a.bus.NewVoiceCaller()

@@ -52,7 +52,7 @@ var unlimited = ratelimit.Settings{
 
 func newRunEnv(tb testing.TB) *runEnv {
 	tb.Helper()
-	return runEnvOf(tb, newTestEnv(tb, unlimited))
+	return newRunEnvFor(tb, newTestEnv(tb, unlimited))
 }
 
 // newSabotaged returns an environment whose store is sabotaged: its statements and database
@@ -69,11 +69,11 @@ func newSabotaged(tb testing.TB) (*runEnv, *testkit.Sabotage) {
 	by := testkit.Sabotaged(connector)
 	s := store.On(by, 8)
 	tb.Cleanup(func() { _ = s.Close() })
-	return runEnvOf(tb, newTestEnvOver(tb, dsn, s, unlimited)), by
+	return newRunEnvFor(tb, newTestEnvOver(tb, dsn, s, unlimited)), by
 }
 
-// runEnvOf adds a dispatcher to a testEnv.
-func runEnvOf(tb testing.TB, w *testEnv) *runEnv {
+// newRunEnvFor adds a dispatcher to a testEnv.
+func newRunEnvFor(tb testing.TB, w *testEnv) *runEnv {
 	tb.Helper()
 	nats := testkit.NATS(tb)
 	b, err := bus.Dial(nats, "test", zerolog.Nop())

@@ -316,9 +316,9 @@ func (s *Store) Steps(ctx context.Context, org, runID string) ([][]byte, error) 
 	return steps, nil
 }
 
-// StepsOf reads the journals of runs: the steps of each run, in order. The result has at most the
+// Journals reads the journals of runs: the steps of each run, in order. The result has at most the
 // given number of bytes. If the journals are larger, the oldest steps are left out.
-func (s *Store) StepsOf(ctx context.Context, org string, runIDs []string, bytes int) (map[string][][]byte, error) {
+func (s *Store) Journals(ctx context.Context, org string, runIDs []string, bytes int) (map[string][][]byte, error) {
 	var rows []struct {
 		RunID string `db:"run_id"`
 		Step  []byte `db:"step"`

@@ -319,7 +319,7 @@ func (l *attaching) loadText(ctx context.Context, stored blobdb.StoredAttachment
 		return gone(err, to)
 	}
 
-	for _, p := range passagesOf(source, to.Name) {
+	for _, p := range newPassages(source, to.Name) {
 		if l.text -= len(p.CitedText); l.text < 0 {
 			to.Omitted = noteTooLong
 			break
@@ -346,9 +346,9 @@ func gone(err error, to *llm.Attachment) error {
 // attachment.
 var pageMark = regexp.MustCompile(`\f\[page (\d+)\]\n`)
 
-// passagesOf divides the text of a document into passages, whose title is name. No passage extends
+// newPassages divides the text of a document into passages, whose title is name. No passage extends
 // over two pages.
-func passagesOf(source domain.Source, name string) []domain.Citation {
+func newPassages(source domain.Source, name string) []domain.Citation {
 	var out []domain.Citation
 	add := func(page *int, text string) {
 		for text = strings.TrimSpace(text); text != ""; {

@@ -109,7 +109,7 @@ func (s *testEnv) History(context.Context, string, int64, int, int) ([]sessiondb
 
 func (s *testEnv) Steps(context.Context, string, string) ([][]byte, error) { return s.steps, nil }
 
-func (s *testEnv) StepsOf(_ context.Context, _ string, runIDs []string, _ int) (map[string][][]byte, error) {
+func (s *testEnv) Journals(_ context.Context, _ string, runIDs []string, _ int) (map[string][][]byte, error) {
 	steps := map[string][][]byte{}
 	for _, runID := range runIDs {
 		steps[runID] = s.journals[runID]

@@ -130,9 +130,9 @@ type Parking interface {
 type ClientCalls interface {
 	PrepareEffect(ctx context.Context, held lease.Held, e domain.Effect, ask bool) (domain.Effect, bool, error)
 
-	// StepsOf returns the recorded steps of runs. If all steps exceed the given number of bytes, it
+	// Journals returns the recorded steps of runs. If all steps exceed the given number of bytes, it
 	// omits the oldest steps.
-	StepsOf(ctx context.Context, org string, runIDs []string, bytes int) (map[string][][]byte, error)
+	Journals(ctx context.Context, org string, runIDs []string, bytes int) (map[string][][]byte, error)
 }
 
 // Toolsets resolves the tools of a run and prepares its attachments.
