@@ -22,7 +22,7 @@ const inWriting = `{"type":"session.update","session":{"type":"realtime","output
 // sessions.
 func (r *testEnv) serveVoice() {
 	r.Helper()
-	stop, err := r.bus.ServeVoice(bus.VoiceServing{
+	stop, err := r.bus.ServeVoice(bus.VoiceOptions{
 		Places: 100,
 		Admit: func(_ string, body []byte) (string, bool) {
 			var open contract.VoiceOpen

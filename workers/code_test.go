@@ -61,7 +61,7 @@ func TestACallHasTheTimeOfItsProgramAndOfTheQueue(t *testing.T) {
 	r := newTestEnvFor(t, config.Workers{Sandbox: config.Sandbox{SandboxWall: 3 * time.Minute}}, workers.RoleAgent)
 	r.deadline = time.Hour
 	deadlines := make(chan time.Duration, 8)
-	stop, err := r.bus.ServeTool(contract.ToolCodeExecution, bus.ToolServing{Slots: 1, Queue: 1}, func(_ context.Context, m bus.ToolMessage) ([]byte, bool) {
+	stop, err := r.bus.ServeTool(contract.ToolCodeExecution, bus.ToolOptions{Slots: 1, Queue: 1}, func(_ context.Context, m bus.ToolMessage) ([]byte, bool) {
 		deadlines <- time.Until(m.Deadline)
 		return []byte(`{}`), true
 	})

@@ -55,7 +55,7 @@ type worker struct {
 	n         int
 	busy      int
 	freed     *box[struct{}] // signals that a slot is free
-	held      []*holding
+	held      []*heldRun
 	freeSlots int // number of slots that the worker's finished runs have freed
 	wake      *box[struct{}]
 	draining  bool
@@ -64,8 +64,8 @@ type worker struct {
 	ending    *group[ending, finished]
 }
 
-// holding is one run that this worker holds.
-type holding struct {
+// heldRun is one run that this worker holds.
+type heldRun struct {
 	run        int
 	row        *run
 	fence      int
@@ -75,7 +75,7 @@ type holding struct {
 	leaseUntil time.Duration
 }
 
-func (h *holding) cancel(s *sim, cause error) {
+func (h *heldRun) cancel(s *sim, cause error) {
 	if h.cause == nil {
 		h.cause = cause
 		h.woken.put(s, struct{}{})
@@ -83,7 +83,7 @@ func (h *holding) cancel(s *sim, cause error) {
 }
 
 // sleep waits for the duration d, or until the attempt's context is canceled.
-func (h *holding) sleep(t *task, d time.Duration) error {
+func (h *heldRun) sleep(t *task, d time.Duration) error {
 	if h.cause == nil && d > 0 {
 		h.woken.take(t, d)
 	}
@@ -157,7 +157,7 @@ type attempt struct {
 	*worker
 	claim   claim
 	message *message
-	hold    *holding
+	hold    *heldRun
 	turns   int // number of recorded steps
 }
 
@@ -175,7 +175,7 @@ func (w *worker) execute(t *task, m *message) {
 		return
 	}
 
-	a := &attempt{worker: w, claim: c.claim, message: m, hold: &holding{
+	a := &attempt{worker: w, claim: c.claim, message: m, hold: &heldRun{
 		run: m.job.id, row: c.run, fence: c.fence, woken: &box[struct{}]{}, message: m, leaseUntil: asked + lease,
 	}}
 	a.executeClaimed(t)
@@ -427,7 +427,7 @@ func (w *worker) dispatchNext(t *task) {
 // heartbeat models Runner.heartbeat. Every ten seconds it extends the leases of all runs that the
 // worker holds. It tries again sooner for runs whose rows were locked.
 func (w *worker) heartbeat(t *task) {
-	var locked []*holding
+	var locked []*heldRun
 	for next := w.sim.now + heartbeatEvery; ; {
 		if len(locked) > 0 && w.sim.now+lockedAgain < next {
 			t.sleep(lockedAgain)
@@ -441,7 +441,7 @@ func (w *worker) heartbeat(t *task) {
 }
 
 // inHand returns those of the given runs that the worker still holds.
-func (w *worker) inHand(of []*holding) (kept []*holding) {
+func (w *worker) inHand(of []*heldRun) (kept []*heldRun) {
 	for _, h := range of {
 		if slices.Contains(w.held, h) {
 			kept = append(kept, h)
@@ -451,7 +451,7 @@ func (w *worker) inHand(of []*holding) (kept []*holding) {
 }
 
 // beat models Runner.beat: one statement extends the leases of several runs.
-func (w *worker) beat(t *task, all []*holding) (locked []*holding) {
+func (w *worker) beat(t *task, all []*heldRun) (locked []*heldRun) {
 	s := w.sim
 	if len(all) == 0 {
 		return nil

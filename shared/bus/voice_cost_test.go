@@ -85,7 +85,7 @@ func BenchmarkVoiceFrames(b *testing.B) {
 	worker, ingress := benchmarkBus(b, url), benchmarkBus(b, url)
 	ctx, cancel := context.WithTimeout(b.Context(), 20*time.Second)
 	defer cancel()
-	stop, err := worker.ServeVoice(bus.VoiceServing{
+	stop, err := worker.ServeVoice(bus.VoiceOptions{
 		Places: lines,
 		Admit:  func(_ string, body []byte) (string, bool) { return string(body), true },
 		Serve: func(_ context.Context, _ []byte, line *bus.WorkerVoiceLine) {

@@ -15,8 +15,8 @@ import (
 // every 2 s.
 const voiceSilentChecks = int(10 * time.Second / voiceCheckInterval)
 
-// VoiceServing configures how a worker serves voice sessions.
-type VoiceServing struct {
+// VoiceOptions configures how a worker serves voice sessions.
+type VoiceOptions struct {
 	Places int // maximum number of sessions
 	// Transcription is the name of the model that transcribes speech. Callers get it when they open
 	// a session.
@@ -33,7 +33,7 @@ type VoiceServing struct {
 // voiceServer serves voice sessions in a worker.
 type voiceServer struct {
 	board *voiceBoard[contract.VoiceCommand]
-	cfg   VoiceServing
+	cfg   VoiceOptions
 
 	mu      sync.Mutex
 	leaving bool
@@ -47,7 +47,7 @@ type voiceServer struct {
 //
 // stop rejects further sessions and notifies the open sessions that the worker is leaving. It waits
 // for all calls of Serve to return. When its context ends first, it cancels the remaining sessions.
-func (b *Bus) ServeVoice(cfg VoiceServing) (stop func(ctx context.Context), err error) {
+func (b *Bus) ServeVoice(cfg VoiceOptions) (stop func(ctx context.Context), err error) {
 	s := &voiceServer{cfg: cfg, lines: map[string]*voiceWire[contract.VoiceCommand]{}, idle: make(chan struct{})}
 	s.board = &voiceBoard[contract.VoiceCommand]{
 		nc: b.nc, log: b.log, patience: voiceSilentChecks,

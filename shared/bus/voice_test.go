@@ -41,7 +41,7 @@ func serveVoice(t *testing.T, url string, pool int, serve func(context.Context, 
 
 func serveVoiceOn(t *testing.T, b *bus.Bus, pool int, serve func(context.Context, string, *bus.WorkerVoiceLine)) (stop func(context.Context)) {
 	t.Helper()
-	stop, err := b.ServeVoice(bus.VoiceServing{
+	stop, err := b.ServeVoice(bus.VoiceOptions{
 		Places: pool,
 		Admit:  func(capability string, body []byte) (string, bool) { return string(body), capability != "no" },
 		Serve:  func(ctx context.Context, body []byte, line *bus.WorkerVoiceLine) { serve(ctx, string(body), line) },

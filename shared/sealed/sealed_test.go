@@ -40,7 +40,7 @@ func counted(t *testing.T, s *store.Store, setting string) string {
 }
 
 // reseal reseals all values, and returns the outcome and the values that could not be opened.
-func reseal(ctx context.Context, t *testing.T, s sealed.Resealing, setting string) (sealed.Outcome, []string, error) {
+func reseal(ctx context.Context, t *testing.T, s sealed.ResealStore, setting string) (sealed.Outcome, []string, error) {
 	t.Helper()
 	var unopened []string
 	outcome, err := sealed.Reseal(ctx, s, sealedtest.Box(t, setting),
@@ -48,7 +48,7 @@ func reseal(ctx context.Context, t *testing.T, s sealed.Resealing, setting strin
 	return outcome, unopened, err
 }
 
-func mustReseal(t *testing.T, s sealed.Resealing, setting string) sealed.Outcome {
+func mustReseal(t *testing.T, s sealed.ResealStore, setting string) sealed.Outcome {
 	t.Helper()
 	outcome, _, err := reseal(t.Context(), t, s, setting)
 	if err != nil {

@@ -482,7 +482,7 @@ var probes = []probe{
 		for i := range values {
 			values[i].OrganizationID = org
 		}
-		_, err := s.Seals.Reseal(ctx, org, values, overwriting{}) // the result only repeats the given values
+		_, err := s.Seals.Reseal(ctx, org, values, overwritingResealer{}) // the result only repeats the given values
 		return nil, err
 	}},
 	{"CreateHook", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
@@ -624,14 +624,14 @@ func TestForgottenConditionsLeakNothing(t *testing.T) {
 	}
 }
 
-// overwriting is a resealer that replaces sealed values with texts of its own.
-type overwriting struct{}
+// overwritingResealer is a resealer that replaces sealed values with texts of its own.
+type overwritingResealer struct{}
 
-func (overwriting) ResealText(sealdb.Kind, string, string, string) (string, error) {
+func (overwritingResealer) ResealText(sealdb.Kind, string, string, string) (string, error) {
 	return "theirs", nil
 }
 
-func (overwriting) ResealBytes([]byte, []byte) ([]byte, error) { return []byte("theirs"), nil }
+func (overwritingResealer) ResealBytes([]byte, []byte) ([]byte, error) { return []byte("theirs"), nil }
 
 // readLater lists the reading probes that follow the erasing probes in the list of all probes. They
 // also read records that remain after an erasure.

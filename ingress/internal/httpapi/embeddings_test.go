@@ -44,7 +44,7 @@ func embedsLengths(body []byte, most int) []byte {
 // answerEmbeddings responds to embedding calls like a worker.
 func (a *runEnv) answerEmbeddings() {
 	a.t.Helper()
-	stop, err := a.bus.ServeTool(contract.KindEmbed, bus.ToolServing{Slots: 8, Queue: 64}, func(_ context.Context, m bus.ToolMessage) ([]byte, bool) {
+	stop, err := a.bus.ServeTool(contract.KindEmbed, bus.ToolOptions{Slots: 8, Queue: 64}, func(_ context.Context, m bus.ToolMessage) ([]byte, bool) {
 		return embedsLengths(m.Body, math.MaxInt), true
 	})
 	must(a.t, err)

@@ -73,7 +73,7 @@ func (a *runEnv) answerSearches() {
 	a.t.Helper()
 	signer, err := secrets.NewSigner(strings.Repeat("ab", 32))
 	must(a.t, err)
-	stop, err := a.bus.ServeTool(contract.KindSearch, bus.ToolServing{Slots: 8, Queue: 64}, func(ctx context.Context, call bus.ToolMessage) ([]byte, bool) {
+	stop, err := a.bus.ServeTool(contract.KindSearch, bus.ToolOptions{Slots: 8, Queue: 64}, func(ctx context.Context, call bus.ToolMessage) ([]byte, bool) {
 		var claims contract.SearchClaims
 		var asked contract.SearchRequest
 		text, err := signer.Verify(call.Capability, call.Body)

@@ -77,7 +77,7 @@ func newVoiceEnvFor(t *testing.T, limits ratelimit.Settings, serve func(context.
 	lines, err := a.bus.NewVoiceCaller()
 	must(t, err)
 	t.Cleanup(lines.Close)
-	stop, err := a.bus.ServeVoice(bus.VoiceServing{
+	stop, err := a.bus.ServeVoice(bus.VoiceOptions{
 		Places: 1000, Serve: serve,
 		Admit: func(_ string, body []byte) (string, bool) {
 			var open contract.VoiceOpen

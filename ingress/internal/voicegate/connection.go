@@ -35,8 +35,8 @@ type connection struct {
 	socket *websocket.Conn // WebSocket that reads and writes messages on conn
 	conn   net.Conn
 	reader *reader
-	in     chan incoming
-	out    *outgoing
+	in     chan clientMessage
+	out    *eventQueue
 	line   *line
 	turns  *turns
 
@@ -96,7 +96,7 @@ func (c *connection) prepare() {
 	g := c.gate
 	log := g.deps.Log.With().Str("session_id", c.a.Conversation.SessionID).Logger()
 	c.over, c.revoked, c.mute = make(chan struct{}), make(chan struct{}), make(chan struct{})
-	c.in, c.out = make(chan incoming), newOutgoing()
+	c.in, c.out = make(chan clientMessage), newOutgoing()
 	c.line = newLine(g.deps.Lines, g.deps.Signer, c.a.Organization)
 	c.turns = newTurns(c.a.Runs, log, g.times.run, c.over)
 	c.hold, c.look = time.NewTimer(time.Hour), time.NewTimer(0)
@@ -138,7 +138,7 @@ func (c *connection) step(ctx context.Context) {
 
 // readable returns the channel of the client's messages. It returns nil while the gate must not
 // read from the client, for example before the first worker is connected.
-func (c *connection) readable() <-chan incoming {
+func (c *connection) readable() <-chan clientMessage {
 	// Whenever reading is paused or resumed, stalls changes. This lets ping distinguish a pause
 	// from a client that does not respond.
 	wait := !c.announced || c.held || c.conversation.Unheard() > maxUnprocessed || c.turns.waiting() >= maxJobs
@@ -152,7 +152,7 @@ func (c *connection) readable() <-chan incoming {
 }
 
 // hear handles a message from the client.
-func (c *connection) hear(m incoming) {
+func (c *connection) hear(m clientMessage) {
 	if m.err != nil {
 		c.end(endFor(m.err))
 		return
@@ -290,7 +290,7 @@ func (c *connection) reopen(ctx context.Context, now time.Time, leaving bool) {
 }
 
 // opened handles the result of an attempt to open a voice session.
-func (c *connection) opened(came opening) {
+func (c *connection) opened(came openResult) {
 	if came.err != nil {
 		c.gate.deps.Log.Warn().Err(came.err).Str("session_id", c.a.Conversation.SessionID).Msg("cannot open a voice session")
 		c.line.failed()

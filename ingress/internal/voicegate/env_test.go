@@ -340,7 +340,7 @@ type worker struct {
 func (r *testEnv) work() *worker {
 	r.Helper()
 	w := &worker{testEnv: r, bus: r.dial()}
-	stop, err := w.bus.ServeVoice(bus.VoiceServing{
+	stop, err := w.bus.ServeVoice(bus.VoiceOptions{
 		Places: 10, Transcription: "offline/pocketsphinx",
 		Admit: func(capability string, body []byte) (string, bool) {
 			claims := contract.VoiceClaims{}

@@ -26,8 +26,8 @@ const (
 	queueKept = 64 // number of queued steps for which capacity is kept when the queue is empty
 )
 
-// opening is the result of an attempt to open a voice session.
-type opening struct {
+// openResult is the result of an attempt to open a voice session.
+type openResult struct {
 	line *bus.VoiceLine
 	err  error
 }
@@ -39,7 +39,7 @@ type line struct {
 	signer Signer
 	org    string
 	name   string // name of the session for all workers; a worker ends its session when another takes over the name
-	opened chan opening
+	opened chan openResult
 	stop   context.CancelFunc // cancels the attempt to open a session; nil if none is in progress
 
 	at     *bus.VoiceLine // the open session; nil if there is none
@@ -59,7 +59,7 @@ type step struct {
 // newLine returns a line without an open session. The caller must call open before it sends
 // anything.
 func newLine(lines Lines, signer Signer, org string) *line {
-	return &line{lines: lines, signer: signer, org: org, name: rand.Text(), opened: make(chan opening, 1)}
+	return &line{lines: lines, signer: signer, org: org, name: rand.Text(), opened: make(chan openResult, 1)}
 }
 
 // open starts to open a session with the state in from. Audio and commands that are sent afterwards
@@ -83,7 +83,7 @@ func (l *line) open(ctx context.Context, from realtime.Resumption, within time.D
 	ctx, l.stop = context.WithTimeout(ctx, within)
 	go func() {
 		at, err := l.lines.Open(ctx, l.signer.Sign(claims, body), body)
-		l.opened <- opening{at, err}
+		l.opened <- openResult{at, err}
 	}()
 	l.send(from.Audio, from.Commands)
 	return nil
@@ -97,7 +97,7 @@ func (l *line) failed() {
 
 // up begins to use a session that was opened, and sends the audio and commands with which it
 // begins.
-func (l *line) up(came opening) {
+func (l *line) up(came openResult) {
 	l.stop()
 	l.stop = nil
 	l.at, l.frames = came.line, came.line.Frames()

@@ -21,13 +21,13 @@ const (
 	chinese = "埃菲尔铁塔是位于法国巴黎战神广场的铁制镂空塔。铁塔高三百三十米，是巴黎最高的建筑物。"
 )
 
-// citing is a model that searches, searches again with a text that cites the sources, and then
+// citingModel is a model that searches, searches again with a text that cites the sources, and then
 // answers. Its output depends only on the prompt.
-type citing struct{ cut int }
+type citingModel struct{ cut int }
 
-func (citing) Info() llm.Info { return llm.Info{Name: "citing", ContextTokens: 10_000} }
+func (citingModel) Info() llm.Info { return llm.Info{Name: "citing", ContextTokens: 10_000} }
 
-func (m citing) Stream(_ context.Context, req llm.Request, emit func(llm.Delta)) (llm.Response, error) {
+func (m citingModel) Stream(_ context.Context, req llm.Request, emit func(llm.Delta)) (llm.Response, error) {
 	results := 0
 	for _, msg := range req.Messages {
 		if msg.Result != nil {
@@ -80,7 +80,7 @@ func TestCitations(t *testing.T) {
 				run := func() (agentloop.Output, error) {
 					deltas.Reset()
 					told = nil
-					in := agentloop.Input{Message: "How tall?", Model: citing{cut}, Tools: registry(t, searchTool())}
+					in := agentloop.Input{Message: "How tall?", Model: citingModel{cut}, Tools: registry(t, searchTool())}
 					return newLoop().Run(t.Context(), in, journal, func(e agentloop.Event) {
 						deltas.WriteString(e.Text)
 						if e.Citation != nil {

@@ -223,7 +223,7 @@ func newRunnerOn(t *testing.T, s *testEnv, runs Runs) *Runner {
 	r, err := New(Config{
 		Concurrency: 4, Price: func(_ string, used llm.Usage) int64 { return 10*used.InputTokens + 100*used.OutputTokens },
 	}, Deps{
-		Runs: runs, Queue: s, History: s, Progress: s, Records: s, Parking: s, Clients: s, Tools: s, Budgets: unbudgeted{}, Bus: s, Changes: s, Models: models, Metrics: prometheus.NewRegistry(), Log: zerolog.Nop(),
+		Runs: runs, Queue: s, History: s, Progress: s, Records: s, ParkStore: s, Clients: s, Tools: s, Budgets: unbudgeted{}, Bus: s, Changes: s, Models: models, Metrics: prometheus.NewRegistry(), Log: zerolog.Nop(),
 	})
 	if err != nil {
 		t.Fatal(err)

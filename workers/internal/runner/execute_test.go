@@ -64,7 +64,7 @@ func executeJob(t *testing.T, g grantingEnv, d *bus.JobMessage) {
 		t.Fatal(err)
 	}
 	r, err := New(Config{Concurrency: 1}, Deps{
-		Runs: g, Queue: g, History: g, Progress: g, Records: g, Parking: g, Clients: g, Tools: g,
+		Runs: g, Queue: g, History: g, Progress: g, Records: g, ParkStore: g, Clients: g, Tools: g,
 		Budgets: unbudgeted{}, Bus: g, Changes: g, Models: models, Metrics: prometheus.NewRegistry(), Log: zerolog.Nop(),
 	})
 	if err != nil {

@@ -145,7 +145,7 @@ type ready struct {
 	ready chan struct{}
 }
 
-func (r *ready) ServeVoice(cfg bus.VoiceServing) (func(context.Context), error) {
+func (r *ready) ServeVoice(cfg bus.VoiceOptions) (func(context.Context), error) {
 	defer close(r.ready)
 	return r.Bus.ServeVoice(cfg)
 }

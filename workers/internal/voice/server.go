@@ -26,7 +26,7 @@ const (
 type Bus interface {
 	// ServeVoice accepts sessions. The returned function stop informs the sessions that the worker
 	// is leaving. When the context of stop ends, stop cancels the remaining sessions.
-	ServeVoice(cfg bus.VoiceServing) (stop func(context.Context), err error)
+	ServeVoice(cfg bus.VoiceOptions) (stop func(context.Context), err error)
 }
 
 // Verifier verifies that claims were signed together with a body, and returns the claims.
@@ -74,7 +74,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 // Run serves sessions until ctx ends. It then asks the ingresses to move the sessions to other
 // workers, and waits up to drainTime.
 func (s *Server) Run(ctx context.Context) error {
-	stop, err := s.deps.Bus.ServeVoice(bus.VoiceServing{
+	stop, err := s.deps.Bus.ServeVoice(bus.VoiceOptions{
 		Places: s.cfg.MaxSessions, Transcription: s.cfg.Transcription, Admit: s.admit, Serve: s.serveEnd,
 	})
 	if err != nil {
