@@ -240,7 +240,7 @@ func (h *scriptedWorker) checkpoint() {
 // die requeues the run, as if its worker had died, and claims it for the next attempt.
 func (h *scriptedWorker) die() {
 	h.Helper()
-	if back, err := h.store.Executions.PutBack(h.Context(), []executiondb.Requeue{{Held: h.claim.Held()}}); err != nil || !back[0].Done {
+	if back, err := h.store.Executions.Requeue(h.Context(), []executiondb.Requeue{{Held: h.claim.Held()}}); err != nil || !back[0].Done {
 		h.Fatalf("requeued = %+v, %v", back, err)
 	}
 	h.begin()

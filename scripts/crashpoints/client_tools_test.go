@@ -52,7 +52,7 @@ var ratesRows = []row{
 	{name: "after the done event, before the acknowledgement", tool: byKey, strikes: []strike{{agent, failpoint.DoneAfter, "kill:100ms"}}},
 	{name: "ingress dies before it returns the answer", tool: byKey, strikes: []strike{{ingress, failpoint.AnswerBefore, "kill"}}},
 	{name: "a run is requeued, its job message lost", tool: byKey, strikes: []strike{
-		{tool, failpoint.SendAfter, "kill"}, {agent, failpoint.PutBackAfter, "kill"},
+		{tool, failpoint.SendAfter, "kill"}, {agent, failpoint.RequeuedAfter, "kill"},
 	}},
 	{name: "sweeper dies after requeueing a run with the client's result", tool: byKey, strikes: []strike{
 		{agent, failpoint.ClaimAfter, "kill@2"}, {sweep, failpoint.RequeueAfter, "kill"},

@@ -47,10 +47,10 @@ var path = []place{
 
 // Points that a run reaches only after a process has died.
 var (
-	requeued    = place{sweep, failpoint.RequeueAfter, "kill"}
-	dispatched  = place{sweep, failpoint.DispatchAfter, "kill"}
-	redispatch  = place{sweep, failpoint.RedispatchAfter, "kill"}
-	putBackByIt = place{agent, failpoint.PutBackAfter, "kill"}
+	requeued     = place{sweep, failpoint.RequeueAfter, "kill"}
+	dispatched   = place{sweep, failpoint.DispatchAfter, "kill"}
+	redispatch   = place{sweep, failpoint.RedispatchAfter, "kill"}
+	requeuedByIt = place{agent, failpoint.RequeuedAfter, "kill"}
 )
 
 // pair contains the two points at which a run's processes are killed.
@@ -91,9 +91,9 @@ func pointsAfter(n int) []place {
 	case failpoint.TurnAfter, failpoint.EffectAfter:
 		return slices.Concat(lost, claim, from(failpoint.EffectAfter))
 	case failpoint.SendBefore, failpoint.SendAfter, failpoint.OutcomeBefore: // the tool worker died; the agent worker requeues the run
-		return slices.Concat([]place{putBackByIt}, claim, from(failpoint.EffectAfter))
+		return slices.Concat([]place{requeuedByIt}, claim, from(failpoint.EffectAfter))
 	case failpoint.OutcomeAfter: // the tool ledger contains the outcome
-		return slices.Concat([]place{putBackByIt}, claim, from(failpoint.ToolBefore))
+		return slices.Concat([]place{requeuedByIt}, claim, from(failpoint.ToolBefore))
 	case failpoint.ToolBefore:
 		return slices.Concat(lost, claim, from(failpoint.ToolBefore))
 	case failpoint.ToolAfter, failpoint.FinishBefore:

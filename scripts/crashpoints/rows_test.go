@@ -57,7 +57,7 @@ var rows = []row{
 	},
 	{
 		name: "a run is requeued, its job message lost", tool: byKey,
-		strikes: []strike{{tool, failpoint.SendAfter, "kill"}, {agent, failpoint.PutBackAfter, "kill"}},
+		strikes: []strike{{tool, failpoint.SendAfter, "kill"}, {agent, failpoint.RequeuedAfter, "kill"}},
 	},
 	{name: "sweeper dies after requeueing runs of dead workers", strikes: []strike{
 		{agent, failpoint.ClaimAfter, "kill"}, {sweep, failpoint.RequeueAfter, "kill"},

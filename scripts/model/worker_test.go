@@ -214,7 +214,7 @@ func (a *attempt) executeClaimed(t *task) {
 		a.finish(t, completed, fmt.Sprintf("run %d: answered under fence %d", a.hold.run, a.claim.fence))
 	case errors.Is(err, errTaken):
 	case errors.Is(err, errDraining), errors.Is(err, errLease):
-		a.putBack(t, 0, false)
+		a.requeue(t, 0, false)
 	case errors.Is(err, errDeadline):
 		a.finish(t, timedOut, fmt.Sprintf("run %d: timed out", a.hold.run))
 	case errors.As(err, &park):
@@ -222,7 +222,7 @@ func (a *attempt) executeClaimed(t *task) {
 	case errors.Is(err, errRetry):
 		wait := a.sim.backoff(a.claim.attempts)
 		if a.sim.now+wait < a.claim.deadline {
-			a.putBack(t, wait, true)
+			a.requeue(t, wait, true)
 			break
 		}
 		fallthrough
@@ -273,10 +273,10 @@ func (a *attempt) finish(t *task, status, result string) {
 	})
 }
 
-func (a *attempt) putBack(t *task, wait time.Duration, cause bool) {
+func (a *attempt) requeue(t *task, wait time.Duration, cause bool) {
 	a.persist(t, func() error {
 		back, err := ask(t, fmt.Sprintf("PutBack run %d", a.hold.run), func() bool {
-			return a.sim.db.putBack(a.claim.run, a.claim.fence, wait, cause)
+			return a.sim.db.requeue(a.claim.run, a.claim.fence, wait, cause)
 		})
 		if back {
 			a.free()
@@ -294,7 +294,7 @@ func (a *attempt) park(t *task, call int) {
 	})
 	switch {
 	case out.settled:
-		a.putBack(t, 0, false)
+		a.requeue(t, 0, false)
 	case out.parked:
 		a.free()
 		a.sim.bus.done(a.hold.run, a.message.job.replyTo, parked, "")

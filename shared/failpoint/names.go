@@ -66,9 +66,9 @@ const (
 	// AnswerBefore is in an ingress: it has received a run's result, but no waiting request has the
 	// result.
 	AnswerBefore Point = "answer.before"
-	// PutBackAfter is in an agent worker: the run is requeued, but its job message is not
+	// RequeuedAfter is in an agent worker: the run is requeued, but its job message is not
 	// acknowledged.
-	PutBackAfter Point = "putback.after"
+	RequeuedAfter Point = "putback.after"
 	// RequeueAfter is in a sweeper: the runs of a dead worker are requeued, but none of them is
 	// dispatched.
 	RequeueAfter Point = "requeue.after"

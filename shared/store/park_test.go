@@ -106,7 +106,7 @@ func TestAParkedRunKeepsItsSessionAndNothingElse(t *testing.T) {
 		b.does(what, held, false)
 	}
 	b.save(false, held, chunk(6, 6))
-	if back := b.putBack(executiondb.Requeue{Held: held}); back.Done {
+	if back := b.requeue(executiondb.Requeue{Held: held}); back.Done {
 		t.Errorf("requeued = %+v, want nothing", back)
 	}
 	b.exec(`UPDATE open_runs SET deadline = clock_timestamp(), next_dispatch_at = clock_timestamp() WHERE run_id = $1`, runID)

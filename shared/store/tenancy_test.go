@@ -317,7 +317,7 @@ var probes = []probe{
 		return s.Executions.SaveEvents(ctx, []executiondb.Checkpoint{{Held: of.heldBy(org), Chunk: executiondb.Chunk{FirstN: 3, LastN: 3, Events: "x {}"}}})
 	}},
 	{"PutBack", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return s.Executions.PutBack(ctx, []executiondb.Requeue{{Held: of.heldBy(org)}})
+		return s.Executions.Requeue(ctx, []executiondb.Requeue{{Held: of.heldBy(org)}})
 	}},
 	{"Finish", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		run := domain.Run{ID: of.held.RunID}

@@ -208,7 +208,7 @@ func (r *Reader) takeReceived() []domain.Event {
 			r.lookAt = time.Time{}
 		}
 		if gap {
-			r.putBack(messages[i:])
+			r.unread(messages[i:])
 			if !r.gap { // after a new gap, the log is read immediately, and then with increasing pauses
 				r.gap, r.wait, r.lookAt = true, 0, time.Time{}
 			}
@@ -223,8 +223,8 @@ func (r *Reader) takeReceived() []domain.Event {
 	return out
 }
 
-// putBack inserts messages at the front of the buffer.
-func (r *Reader) putBack(messages [][]byte) {
+// unread inserts messages at the front of the buffer.
+func (r *Reader) unread(messages [][]byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.receive = append(slices.Clip(messages), r.receive...)

@@ -27,8 +27,8 @@ func noteEnd(source, status, code, message string) string {
 		ON CONFLICT (run_id, fence) DO UPDATE SET ended_at = excluded.ended_at, status = excluded.status, code = excluded.code, message = excluded.message`
 }
 
-// putBackNote returns the status, code and message to record for an attempt that was requeued.
-func putBackNote(cause *domain.RunError) (status domain.SpanStatus, code *string, message string) {
+// requeueNote returns the status, code and message to record for an attempt that was requeued.
+func requeueNote(cause *domain.RunError) (status domain.SpanStatus, code *string, message string) {
 	// Without a cause, the worker released the run for a reason that concerns the process, such as
 	// a shutdown.
 	if cause == nil {
@@ -82,7 +82,7 @@ func (s *Store) NoteAttempts(ctx context.Context, claims []Claimed) (locked []bo
 		var cause domain.RunError
 		if c.Deaths == 0 && json.Unmarshal(c.LastError.V, &cause) == nil {
 			var status domain.SpanStatus
-			status, codes[i], messages[i] = putBackNote(&cause)
+			status, codes[i], messages[i] = requeueNote(&cause)
 			statuses[i] = string(status)
 		}
 	}

@@ -81,7 +81,7 @@ func (s *testEnv) DispatchNext(context.Context, queuedb.FreedSlots) ([]domain.Jo
 
 func (s *testEnv) AnnounceSlots(context.Context, string, int, time.Duration) error { return nil }
 
-func (s *testEnv) PutBack(_ context.Context, runs []executiondb.Requeue) ([]executiondb.Requeued, error) {
+func (s *testEnv) Requeue(_ context.Context, runs []executiondb.Requeue) ([]executiondb.Requeued, error) {
 	defer s.lock()()
 	out := make([]executiondb.Requeued, len(runs))
 	for i, r := range runs {

@@ -221,7 +221,7 @@ func (r *Runner) requeue(ctx context.Context, a *attempt, wait time.Duration, ca
 		r.freeSlots.add(queuedb.FreedSlots{back.Lane: {Slots: 1, Waiting: true}})
 		return nil
 	})
-	failpoint.Here(failpoint.PutBackAfter)
+	failpoint.Here(failpoint.RequeuedAfter)
 }
 
 // finish saves the run's result. saveAll then publishes the result to the waiting caller.

@@ -54,8 +54,8 @@ type Runs interface {
 	// Finish saves at most one outcome per run. If it returns an error, it has saved no outcome.
 	Finish(ctx context.Context, endings []executiondb.Outcome) (executiondb.Finished, error)
 
-	// PutBack requeues runs. It returns one result per run, in the same order.
-	PutBack(ctx context.Context, runs []executiondb.Requeue) ([]executiondb.Requeued, error)
+	// Requeue requeues runs. It returns one result per run, in the same order.
+	Requeue(ctx context.Context, runs []executiondb.Requeue) ([]executiondb.Requeued, error)
 }
 
 // Queue fills the slots of finished runs with queued runs.
@@ -275,7 +275,7 @@ func New(cfg Config, deps Deps) (*Runner, error) {
 	// Results and checkpoints vary in size, so their batches also have a byte limit.
 	r.finishes = batch.New(maxBatch, waiting, tracing.Batched(deps.Tracer, "run.finish batch", r.saveAll)).
 		Sized(executiondb.MaxBatchBytes, func(e tracing.Of[endedRun]) int { return e.Request.size() })
-	r.requeues = batch.New(maxBatch, waiting, runs.PutBack)
+	r.requeues = batch.New(maxBatch, waiting, runs.Requeue)
 	r.notes = batch.New(maxBatch, waiting, deps.ParkStore.NoteAttempts)
 	r.events = batch.New(maxBatch, waiting, r.saveEvents).Sized(executiondb.MaxBatchBytes, checkpoint.size)
 
