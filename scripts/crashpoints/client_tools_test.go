@@ -72,7 +72,7 @@ var ratesRows = []row{
 
 // slotPoints are the points at which a finished run frees its slot. The tools of the run make no
 // difference there, so only TestRows has faults at these points.
-var slotPoints = map[string]bool{string(failpoint.HandOverBefore): true, string(failpoint.HandOverAfter): true}
+var slotPoints = map[string]bool{string(failpoint.DispatchNextBefore): true, string(failpoint.DispatchNextAfter): true}
 
 // TestEveryPointHasAMixedTurn checks that a run which calls tools of both kinds in one turn has a
 // fault at every failpoint.

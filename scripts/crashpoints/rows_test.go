@@ -68,8 +68,8 @@ var rows = []row{
 	{name: "sweeper dies before publishing jobs again", strikes: []strike{
 		{agent, failpoint.ClaimBefore, "kill"}, {sweep, failpoint.RedispatchAfter, "kill"},
 	}},
-	{name: "a freed slot is not used", strikes: []strike{{agent, failpoint.HandOverBefore, "kill"}}, crowded: true},
-	{name: "a freed slot is used, without a job message", strikes: []strike{{agent, failpoint.HandOverAfter, "kill"}}, crowded: true},
+	{name: "a freed slot is not used", strikes: []strike{{agent, failpoint.DispatchNextBefore, "kill"}}, crowded: true},
+	{name: "a freed slot is used, without a job message", strikes: []strike{{agent, failpoint.DispatchNextAfter, "kill"}}, crowded: true},
 
 	{name: "zombie with a claim", strikes: []strike{{agent, failpoint.ClaimAfter, "stop"}}},
 	{name: "zombie with a model response", strikes: []strike{{agent, failpoint.TurnBefore, "stop"}}},

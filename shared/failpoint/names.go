@@ -57,12 +57,12 @@ const (
 	// DoneAfter is in an agent worker: the done notice is published, but the job message is not
 	// acknowledged.
 	DoneAfter Point = "done.after"
-	// HandOverBefore is in an agent worker: a finished run has freed its slot, but no other run has
+	// DispatchNextBefore is in an agent worker: a finished run has freed its slot, but no other run has
 	// the slot.
-	HandOverBefore Point = "handover.before"
-	// HandOverAfter is in an agent worker: another run has the slot, but its job message is not
+	DispatchNextBefore Point = "handover.before"
+	// DispatchNextAfter is in an agent worker: another run has the slot, but its job message is not
 	// published.
-	HandOverAfter Point = "handover.after"
+	DispatchNextAfter Point = "handover.after"
 	// AnswerBefore is in an ingress: it has received a run's result, but no waiting request has the
 	// result.
 	AnswerBefore Point = "answer.before"

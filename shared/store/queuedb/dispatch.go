@@ -203,7 +203,7 @@ func (s *Store) dispatchTaken(ctx context.Context, taken map[Lane]int) ([]domain
 
 	var rows []jobRow
 	orgs, names := laneArrays(lanes)
-	if err := s.handOvers.SelectInto(ctx, &rows, dispatchQuery, orgs, names, pq.Array(numbers), FirstRepublish); err != nil {
+	if err := s.dispatches.SelectInto(ctx, &rows, dispatchQuery, orgs, names, pq.Array(numbers), FirstRepublish); err != nil {
 		s.slots.settle(taken, nil)
 		return nil, fmt.Errorf("dispatching waiting runs: %w", err)
 	}
