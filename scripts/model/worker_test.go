@@ -61,7 +61,7 @@ type worker struct {
 	draining  bool
 	stream    int // number of the stream that the sweeper has seen last; see bus.made
 	claiming  *group[runID, claimAnswer]
-	ending    *group[ending, finished]
+	runResult *group[runResult, finished]
 }
 
 // heldRun is one run that this worker holds.
@@ -94,13 +94,13 @@ func (s *sim) beginWorker(n int) {
 	w := &worker{sim: s, proc: &process{name: fmt.Sprintf("worker %d", n)}, n: n, freed: &box[struct{}]{}, wake: &box[struct{}]{}}
 	w.proc.start = func() { s.beginWorker(n) }
 	w.claiming = newGroup(w.claims)
-	w.ending = newGroup(func(t *task, all []ending) ([]finished, error) {
+	w.runResult = newGroup(func(t *task, all []runResult) ([]finished, error) {
 		return ask(t, fmt.Sprintf("Finish %v", all), func() []finished { return s.db.finishAll(all) })
 	})
 
 	s.workers[n] = w
 	s.spawn(w.proc, w.claiming.run)
-	s.spawn(w.proc, w.ending.run)
+	s.spawn(w.proc, w.runResult.run)
 	s.spawn(w.proc, w.serve)
 	s.spawn(w.proc, w.heartbeat)
 	s.spawn(w.proc, w.watch)
@@ -256,7 +256,7 @@ func (a *attempt) finish(t *task, status, result string) {
 	}
 
 	a.persist(t, func() error {
-		f, err := a.ending.do(t, ending{a.claim.run, a.claim.fence, status, result})
+		f, err := a.runResult.do(t, runResult{a.claim.run, a.claim.fence, status, result})
 		if f.locked && !s.mutant.lockedResultDropped {
 			err = errLocked
 		}

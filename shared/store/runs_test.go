@@ -126,7 +126,7 @@ func (b *testEnv) mustClaim(runID string) *executiondb.Claimed {
 func (b *testEnv) finish(c *executiondb.Claimed, answer string) executiondb.Finished {
 	b.Helper()
 	for {
-		out, err := b.s.Executions.Finish(b.Context(), []executiondb.Outcome{b.ending(c, answer)})
+		out, err := b.s.Executions.Finish(b.Context(), []executiondb.Outcome{b.outcome(c, answer)})
 		if err != nil {
 			b.Fatalf("finishing: %v", err)
 		}

@@ -54,7 +54,7 @@ type connection struct {
 	appends bucket          // limits the rate of audio events
 
 	announced bool // whether session.created was sent to the client; it is sent when the first worker is connected
-	ending    *end
+	outcome   *end
 	last      time.Time // latest time passed to the conversation
 	answers   int       // number of answers requested
 	lost      int       // number of voice sessions lost
@@ -86,7 +86,7 @@ func (c *connection) serve(ctx context.Context) {
 	group.Go(func() { c.ping(ctx) })
 	group.Go(c.watchPermit)
 	c.openLine(ctx, c.gate.times.open)
-	for c.ending == nil {
+	for c.outcome == nil {
 		c.step(ctx)
 	}
 }

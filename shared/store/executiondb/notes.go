@@ -208,7 +208,7 @@ func noteWaits(ctx context.Context, tx *sqlx.Tx, over []endedWait) error {
 }
 
 // noteEndedWaits calls noteWaits for the runs that end while they wait.
-func noteEndedWaits(ctx context.Context, tx *sqlx.Tx, rows []openRow, endings []Outcome) error {
+func noteEndedWaits(ctx context.Context, tx *sqlx.Tx, rows []openRow, outcomes []Outcome) error {
 	var over []endedWait
 	for i, row := range rows {
 		if row.Status != string(domain.RunRequiresAction) {
@@ -216,8 +216,8 @@ func noteEndedWaits(ctx context.Context, tx *sqlx.Tx, rows []openRow, endings []
 		}
 
 		// A cancelled run has no error, so its status is recorded as the reason.
-		code := string(endings[i].Run.Status)
-		if cause := endings[i].Run.Error; cause != nil {
+		code := string(outcomes[i].Run.Status)
+		if cause := outcomes[i].Run.Error; cause != nil {
 			code = cause.Code
 		}
 		over = append(over, newEndedWait(row, domain.SpanFailed, code))

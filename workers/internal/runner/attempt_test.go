@@ -41,20 +41,20 @@ type testEnv struct {
 	cfg      domain.Config
 	input    []byte // the input, if the claim does not contain it
 
-	mu      sync.Mutex
-	asked   []string // names of the models that were resolved
-	endings []executiondb.Outcome
-	actions []domain.RequiredAction
-	written []executiondb.Chunk
-	told    []string
-	done    []string
-	changes int
-	back    []time.Duration
-	noted   []int // attempt numbers that were passed to NoteAttempts
-	refuses error // the error that NoteAttempts returns
-	refused []domain.ProviderError
-	failed  executiondb.Failures // the result of FailedSinceStep
-	log     io.Writer            // log of the attempts; nil: none
+	mu       sync.Mutex
+	asked    []string // names of the models that were resolved
+	outcomes []executiondb.Outcome
+	actions  []domain.RequiredAction
+	written  []executiondb.Chunk
+	told     []string
+	done     []string
+	changes  int
+	back     []time.Duration
+	noted    []int // attempt numbers that were passed to NoteAttempts
+	refuses  error // the error that NoteAttempts returns
+	refused  []domain.ProviderError
+	failed   executiondb.Failures // the result of FailedSinceStep
+	log      io.Writer            // log of the attempts; nil: none
 }
 
 func (s *testEnv) lock() func() { s.mu.Lock(); return s.mu.Unlock }
@@ -65,11 +65,11 @@ func (s *testEnv) Extend(context.Context, []lease.Held) (executiondb.Leases, err
 	return executiondb.Leases{}, nil
 }
 
-func (s *testEnv) Finish(_ context.Context, endings []executiondb.Outcome) (executiondb.Finished, error) {
+func (s *testEnv) Finish(_ context.Context, outcomes []executiondb.Outcome) (executiondb.Finished, error) {
 	defer s.lock()()
-	s.endings = append(s.endings, endings...)
+	s.outcomes = append(s.outcomes, outcomes...)
 	saved := map[string]bool{}
-	for _, e := range endings {
+	for _, e := range outcomes {
 		saved[e.Run.ID] = true
 	}
 	return executiondb.Finished{Saved: saved}, nil
@@ -298,10 +298,10 @@ func TestARunReportsItsUsage(t *testing.T) {
 		Deltas: []string{"Done [7]."}, Usage: llm.Usage{InputTokens: 20, OutputTokens: 5},
 	})}
 	s.attempt(t, executiondb.Claimed{Attempts: 1})
-	if len(s.endings) != 1 {
-		t.Fatalf("%d endings", len(s.endings))
+	if len(s.outcomes) != 1 {
+		t.Fatalf("%d endings", len(s.outcomes))
 	}
-	run := s.endings[0].Run
+	run := s.outcomes[0].Run
 	if run.Usage != (domain.Usage{InputTokens: 27, OutputTokens: 8, CostMicros: 27*10 + 8*100, Model: "stage/first"}) {
 		t.Errorf("usage %+v", run.Usage)
 	}
@@ -317,8 +317,8 @@ func TestAnEarlyFailureKeepsTheUsageOfEarlierAttempts(t *testing.T) {
 	t.Parallel()
 	s := &testEnv{model: scripted.New("stage/first")}
 	s.attempt(t, executiondb.Claimed{Attempts: lease.MaxDeaths + 1, Deaths: lease.MaxDeaths})
-	if len(s.endings) != 1 || s.endings[0].Run.Usage.InputTokens != 5 || len(s.endings[0].Run.ToolCalls) != 1 {
-		t.Errorf("%+v", s.endings)
+	if len(s.outcomes) != 1 || s.outcomes[0].Run.Usage.InputTokens != 5 || len(s.outcomes[0].Run.ToolCalls) != 1 {
+		t.Errorf("%+v", s.outcomes)
 	}
 }
 
@@ -335,8 +335,8 @@ func TestLaterAttemptsAreNoted(t *testing.T) {
 	} {
 		s := &testEnv{refuses: c.refuses, model: scripted.New("stage/first", scripted.Call{Deltas: []string{"ok"}})}
 		s.attempt(t, executiondb.Claimed{Attempts: c.attempts})
-		if !slices.Equal(s.noted, c.noted) || len(s.endings) != 1 || s.endings[0].Run.Status != domain.RunCompleted {
-			t.Errorf("%s: noted %v, ended %+v", name, s.noted, s.endings)
+		if !slices.Equal(s.noted, c.noted) || len(s.outcomes) != 1 || s.outcomes[0].Run.Status != domain.RunCompleted {
+			t.Errorf("%s: noted %v, ended %+v", name, s.noted, s.outcomes)
 		}
 	}
 }
@@ -376,10 +376,10 @@ func TestARunThatWaitsForAPersonLeavesItsWorker(t *testing.T) {
 			t.Errorf("%s: published events %q", name, s.told)
 		}
 		switch {
-		case c.status == "" && len(s.endings) != 0:
-			t.Errorf("%s: ended %+v", name, s.endings[0].Run)
-		case c.status != "" && (len(s.endings) != 1 || s.endings[0].Run.Status != c.status || s.endings[0].Run.Error.Code != "action_limit"):
-			t.Errorf("%s: %+v", name, s.endings)
+		case c.status == "" && len(s.outcomes) != 0:
+			t.Errorf("%s: ended %+v", name, s.outcomes[0].Run)
+		case c.status != "" && (len(s.outcomes) != 1 || s.outcomes[0].Run.Status != c.status || s.outcomes[0].Run.Error.Code != "action_limit"):
+			t.Errorf("%s: %+v", name, s.outcomes)
 		case c.park.Parked && s.done[0] != "run_1 inbox ":
 			t.Errorf("%s: the waiting caller received %q", name, s.done[0])
 		}

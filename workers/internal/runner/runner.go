@@ -52,7 +52,7 @@ type Runs interface {
 	Extend(ctx context.Context, held []lease.Held) (executiondb.Leases, error)
 
 	// Finish saves at most one outcome per run. If it returns an error, it has saved no outcome.
-	Finish(ctx context.Context, endings []executiondb.Outcome) (executiondb.Finished, error)
+	Finish(ctx context.Context, outcomes []executiondb.Outcome) (executiondb.Finished, error)
 
 	// Requeue requeues runs. It returns one result per run, in the same order.
 	Requeue(ctx context.Context, runs []executiondb.Requeue) ([]executiondb.Requeued, error)
