@@ -167,10 +167,10 @@ func (t *turns) start(ctx context.Context, turn realtime.Turn) {
 		return err
 	})
 	if err != nil {
-		t.tell(news{answer: turn.Answer, err: err})
+		t.send(news{answer: turn.Answer, err: err})
 		return
 	}
-	if !t.tell(news{answer: turn.Answer, runID: run.ID()}) { // without a receiver, the run continues as part of the session
+	if !t.send(news{answer: turn.Answer, runID: run.ID()}) { // without a receiver, the run continues as part of the session
 		run.Close()
 		return
 	}
@@ -257,8 +257,8 @@ func transient(err error) bool {
 	}
 }
 
-// tell sends news to the owner. It returns false if the owner no longer receives any.
-func (t *turns) tell(n news) bool {
+// send sends news to the owner. It returns false if the owner no longer receives any.
+func (t *turns) send(n news) bool {
 	select {
 	case t.news <- n:
 		return true

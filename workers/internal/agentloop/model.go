@@ -52,7 +52,7 @@ func (r *run) modelTurn(ctx context.Context) (*TurnStep, llm.StopReason, error) 
 		// overload a failing provider.
 		delay, again := r.retryDelay(err)
 		if !again || !r.loop.retry() {
-			return nil, "", r.classify(moreTelling(failed, err))
+			return nil, "", r.classify(moreInformative(failed, err))
 		}
 		failed = err
 		r.retries++
@@ -62,11 +62,11 @@ func (r *run) modelTurn(ctx context.Context) (*TurnStep, llm.StopReason, error) 
 	}
 }
 
-// moreTelling returns the error to report for a turn. last is the error of the turn's last call,
-// and earlier is the error of the call before. moreTelling returns earlier if no provider responded
+// moreInformative returns the error to report for a turn. last is the error of the turn's last call,
+// and earlier is the error of the call before. moreInformative returns earlier if no provider responded
 // to the last call, for example because a circuit breaker rejected it. The provider's response to
 // the earlier call explains the failure better.
-func moreTelling(earlier, last error) error {
+func moreInformative(earlier, last error) error {
 	var before, e *llm.Error
 	if !errors.As(earlier, &before) || !errors.As(last, &e) || !e.Unused || e.Provider != nil || before.Provider == nil {
 		return last
