@@ -78,7 +78,7 @@ func (t *turns) begin(turn realtime.Turn) {
 
 // end queues a job that ends a turn. The job runs after the one that starts the turn's run.
 func (t *turns) end(ended realtime.Ended) {
-	t.add(func(ctx context.Context) { t.settle(ctx, ended) })
+	t.add(func(ctx context.Context) { t.finalize(ctx, ended) })
 }
 
 // add queues a job. It never blocks.
@@ -205,9 +205,9 @@ func (t *turns) follow(ctx context.Context, answer string, run Run) {
 	}
 }
 
-// settle cancels the run of a turn and stores how much of its answer was played. It may be called
+// finalize cancels the run of a turn and stores how much of its answer was played. It may be called
 // after the connection has ended.
-func (t *turns) settle(ctx context.Context, ended realtime.Ended) {
+func (t *turns) finalize(ctx context.Context, ended realtime.Ended) {
 	if stop := t.following[ended.Answer]; stop != nil {
 		stop()
 		delete(t.following, ended.Answer)

@@ -185,7 +185,7 @@ func (s *Store) dispatch(ctx context.Context, n int, take func(n int) map[Lane]i
 		for _, job := range dispatched {
 			used[Lane{job.OrganizationID, job.Lane}]++
 		}
-		n = s.slots.settle(taken, used)
+		n = s.slots.releaseUnused(taken, used)
 	}
 	return next, nil
 }
@@ -204,7 +204,7 @@ func (s *Store) dispatchTaken(ctx context.Context, taken map[Lane]int) ([]domain
 	var rows []jobRow
 	orgs, names := laneArrays(lanes)
 	if err := s.dispatches.SelectInto(ctx, &rows, dispatchQuery, orgs, names, pq.Array(numbers), FirstRepublish); err != nil {
-		s.slots.settle(taken, nil)
+		s.slots.releaseUnused(taken, nil)
 		return nil, fmt.Errorf("dispatching waiting runs: %w", err)
 	}
 	return jobs(rows), nil
