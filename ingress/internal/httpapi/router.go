@@ -183,17 +183,17 @@ func groupRoutes(routes []httpx.Route) [][]httpx.Route {
 func (a *api) byAction(group []httpx.Route) gin.HandlerFunc {
 	none := group[0]
 	if len(group) == 1 {
-		return a.gate(none)
+		return a.admissionHandler(none)
 	}
 
 	if none.Action == "" {
 		none.Other = group[1].Action
 	}
 
-	first := a.gate(none)
+	first := a.admissionHandler(none)
 	actions := map[string]gin.HandlerFunc{}
 	for _, r := range group[1:] {
-		actions[r.Action] = a.gate(r)
+		actions[r.Action] = a.admissionHandler(r)
 	}
 
 	// The gate also checks requests with an unknown action, so that their credentials are checked
@@ -207,7 +207,7 @@ func (a *api) byAction(group []httpx.Route) gin.HandlerFunc {
 		}
 		httpx.Fail(c, err)
 	}
-	refuse := a.gate(unknown)
+	refuse := a.admissionHandler(unknown)
 	return func(c *gin.Context) {
 		values := c.QueryArray("action")
 		if len(values) == 0 {
