@@ -23,13 +23,13 @@ const inWriting = `{"type":"session.update","session":{"type":"realtime","output
 func (r *testEnv) serveVoice() {
 	r.Helper()
 	stop, err := r.bus.ServeVoice(bus.VoiceOptions{
-		Places: 100,
+		Slots: 100,
 		Admit: func(_ string, body []byte) (string, bool) {
 			var open contract.VoiceOpen
 			err := json.Unmarshal(body, &open)
 			return open.Line, err == nil
 		},
-		Serve: func(ctx context.Context, _ []byte, line *bus.WorkerVoiceLine) {
+		Serve: func(ctx context.Context, _ []byte, line *bus.WorkerVoiceSession) {
 			tick := time.NewTicker(200 * time.Millisecond)
 			defer tick.Stop()
 			for {

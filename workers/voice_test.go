@@ -14,7 +14,7 @@ import (
 	"parley/workers/internal/speech/speechtest"
 )
 
-func openLine(t *testing.T, b *bus.Bus) *bus.VoiceLine {
+func openLine(t *testing.T, b *bus.Bus) *bus.VoiceSession {
 	t.Helper()
 	caller, err := b.NewVoiceCaller()
 	if err != nil {
@@ -47,7 +47,7 @@ func openLine(t *testing.T, b *bus.Bus) *bus.VoiceLine {
 
 // report waits for a report of the given type. It also returns the audio that has arrived before
 // the report.
-func report(t *testing.T, line *bus.VoiceLine, kind string) (contract.VoiceReport, []byte) {
+func report(t *testing.T, line *bus.VoiceSession, kind string) (contract.VoiceReport, []byte) {
 	t.Helper()
 	var sound []byte
 	for late := time.After(20 * time.Second); ; {
@@ -69,7 +69,7 @@ func report(t *testing.T, line *bus.VoiceLine, kind string) (contract.VoiceRepor
 	}
 }
 
-func send(t *testing.T, line *bus.VoiceLine, command contract.VoiceCommand) {
+func send(t *testing.T, line *bus.VoiceSession, command contract.VoiceCommand) {
 	t.Helper()
 	if err := line.Send(command); err != nil {
 		t.Fatal(err)

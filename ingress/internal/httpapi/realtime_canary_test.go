@@ -25,7 +25,7 @@ const (
 
 // recite is a voice worker for which the bytes of audio are text. It transcribes audio to the text
 // in it, and speaks the first sentence of an answer as audio that contains the sentence.
-func recite(_ context.Context, _ []byte, line *bus.WorkerVoiceLine) {
+func recite(_ context.Context, _ []byte, line *bus.WorkerVoiceSession) {
 	var heard bytes.Buffer
 	said := map[string]bool{}
 	for f := range line.Frames() {
@@ -44,7 +44,7 @@ func recite(_ context.Context, _ []byte, line *bus.WorkerVoiceLine) {
 	}
 }
 
-func spell(line *bus.WorkerVoiceLine, c *contract.VoiceCommand) {
+func spell(line *bus.WorkerVoiceSession, c *contract.VoiceCommand) {
 	end := c.Start + strings.IndexByte(c.Text, '.') + 1
 	frame := make([]byte, 2*frameSamples)
 	copy(frame, c.Text)

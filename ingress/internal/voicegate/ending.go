@@ -114,7 +114,7 @@ func (c *connection) close() {
 	why, words := c.lastWords()
 	close(c.over)
 	c.turns.close()
-	c.line.close()
+	c.voiceSession.close()
 	if why.how.Code == 0 { // the client has disconnected
 		_ = c.conn.Close()
 	}

@@ -169,7 +169,7 @@ func (s *service) open(open contract.VoiceOpen) *session {
 	return &session{T: s.T, VoiceLine: opened, at: open.Position}
 }
 
-func (s *service) try(claims any, open contract.VoiceOpen) (*bus.VoiceLine, error) {
+func (s *service) try(claims any, open contract.VoiceOpen) (*bus.VoiceSession, error) {
 	s.Helper()
 	raw, err := json.Marshal(claims)
 	if err != nil {
@@ -187,7 +187,7 @@ func (s *service) try(claims any, open contract.VoiceOpen) (*bus.VoiceLine, erro
 // session is the ingress's end of a session. It stores the data that it receives.
 type session struct {
 	*testing.T
-	*bus.VoiceLine
+	*bus.VoiceSession
 
 	at    int64 // position of the next input sample
 	heard int64
