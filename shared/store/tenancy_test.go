@@ -50,7 +50,7 @@ type tenant struct {
 	notification string // notification about the finished run
 }
 
-func newTenant(t *testing.T, s *store.Store, raw *sql.DB, name string) *tenant {
+func newOrganization(t *testing.T, s *store.Store, raw *sql.DB, name string) *tenant {
 	t.Helper()
 	b := newBenchOn(t, s, raw, name+"@example.com")
 	o := &tenant{testEnv: b, canary: "canary-of-" + name}
@@ -575,7 +575,7 @@ func wantApart(t *testing.T, s *store.Store, asks, of *tenant) {
 func TestOrganizationsAreKeptApart(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
-	a, b := newTenant(t, s, raw, "ada"), newTenant(t, s, raw, "bob")
+	a, b := newOrganization(t, s, raw, "ada"), newOrganization(t, s, raw, "bob")
 	wantApart(t, s, a, b)
 	wantApart(t, s, b, a)
 }
@@ -592,7 +592,7 @@ func TestForgottenConditionsLeakNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	a, b := newTenant(t, s, raw, "ada"), newTenant(t, s, raw, "bob")
+	a, b := newOrganization(t, s, raw, "ada"), newOrganization(t, s, raw, "bob")
 	if n := testkit.SabotageFunctions(t, raw); n < 5 {
 		t.Fatalf("%d conditions were taken out of functions", n)
 	}
@@ -654,7 +654,7 @@ func sabotaged(t *testing.T, dsn string) (*store.Store, *testkit.Sabotage) {
 func TestAnOrganizationIsNotParsedAsAList(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
-	a, b := newTenant(t, s, raw, "ada"), newTenant(t, s, raw, "bob")
+	a, b := newOrganization(t, s, raw, "ada"), newOrganization(t, s, raw, "bob")
 	for _, org := range []string{a.org + "," + b.org, "," + b.org, b.org + ",", "'" + b.org, id.New(id.Organization)} {
 		wantApart(t, s, &tenant{testEnv: &testEnv{T: t, org: org}}, b)
 	}

@@ -52,12 +52,12 @@ func newTestEnv(t *testing.T) *testEnv {
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = d.Run(t.Context()) })
 	t.Cleanup(wg.Wait)
-	org, agent := newTenant(t, st, "ada")
+	org, agent := newOrganization(t, st, "ada")
 	return &testEnv{T: t, Dispatcher: d, raw: testkit.SQL(t, dsn), bus: b, org: org, agent: agent}
 }
 
-// newTenant creates an organization with an agent.
-func newTenant(t *testing.T, st *store.Store, name string) (org, agentID string) {
+// newOrganization creates an organization with an agent.
+func newOrganization(t *testing.T, st *store.Store, name string) (org, agentID string) {
 	t.Helper()
 	account, err := st.Accounts.SignUp(t.Context(), accountdb.NewUser{Email: name + "@example.com", Name: name, PasswordHash: "hash"},
 		accountdb.NewLogin{TokenHash: secrets.Hash(name), ExpiresAt: time.Now().Add(time.Hour)})
@@ -73,7 +73,7 @@ func newTenant(t *testing.T, st *store.Store, name string) (org, agentID string)
 func (d *testEnv) withOrganization(name string) *testEnv {
 	d.Helper()
 	other := *d
-	other.org, other.agent = newTenant(d.T, d.store, name)
+	other.org, other.agent = newOrganization(d.T, d.store, name)
 	return &other
 }
 
