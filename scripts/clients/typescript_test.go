@@ -176,7 +176,7 @@ func TestTypeScriptUnits(t *testing.T) {
 }
 
 // TestTypeScriptTypes compiles a program that uses the package, and the README's programs, with
-// each of TypeScript's module resolutions. Sessions marked with @ts-expect-error must not compile; if
+// each of TypeScript's module resolutions. Lines marked with @ts-expect-error must not compile; if
 // one does, the test fails.
 func TestTypeScriptTypes(t *testing.T) {
 	t.Parallel()

@@ -113,8 +113,8 @@ func (b *balancer) next() *edge {
 	return nil
 }
 
-// rollingService contains a service whose processes are restarted, and the responses to the triggers that
-// callers send meanwhile.
+// rollingService contains a service whose processes are restarted, and the responses to the
+// triggers that callers send meanwhile.
 type rollingService struct {
 	*balancer
 	cluster   *cluster

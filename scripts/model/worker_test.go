@@ -275,8 +275,8 @@ func (a *attempt) finish(t *task, status, result string) {
 
 func (a *attempt) requeue(t *task, wait time.Duration, cause bool) {
 	a.persist(t, func() error {
-		back, err := ask(t, fmt.Sprintf("PutBack run %d", a.hold.run), func() bool {
-			return a.sim.db.requeue(a.claim.run, a.claim.fence, wait, cause)
+		back, err := ask(t, fmt.Sprintf("Requeue run %d", a.hold.run), func() bool {
+			return a.sim.db.requeueHeld(a.claim.run, a.claim.fence, wait, cause)
 		})
 		if back {
 			a.free()

@@ -34,7 +34,7 @@ func (c CheckClaims) Bounds() (org, kind string, expires time.Time) {
 // CheckReply is the result of a check.
 type CheckReply struct {
 	Checks []domain.Check `json:"checks,omitempty"`
-	// InsufficientBudget is the budget whose remainder was too small for the model calls of the check; no call
+	// Lacking is the budget whose remainder was too small for the model calls of the check; no call
 	// was made. Later is true if the remainder would suffice without the reservations of other
 	// calls.
 	Lacking *domain.Budget `json:"lacking,omitempty"`

@@ -41,7 +41,7 @@ type EmbedReply struct {
 	// missing.
 	Vectors     [][]byte `json:"vectors,omitempty"`
 	InputTokens int64    `json:"inputTokens,omitempty"`
-	// InsufficientBudget is the budget whose remainder was too small for the call; the call was not made.
+	// Lacking is the budget whose remainder was too small for the call; the call was not made.
 	// Later is true if the remainder would suffice without the reservations of other calls.
 	Lacking *domain.Budget `json:"lacking,omitempty"`
 	Later   bool           `json:"later,omitempty"`

@@ -54,21 +54,20 @@ const (
 	FinishBefore Point = "finish.before"
 	// FinishAfter is in an agent worker: the result is committed, but no notice is published.
 	FinishAfter Point = "finish.after"
-	// DoneAfter is in an agent worker: the done notice is published, but the job message is not
-	// acknowledged.
+	// DoneAfter is in an agent worker: the result is committed and the done notice is published.
 	DoneAfter Point = "done.after"
-	// DispatchNextBefore is in an agent worker: a finished run has freed its slot, but no other run has
-	// the slot.
-	DispatchNextBefore Point = "handover.before"
+	// DispatchNextBefore is in an agent worker: a finished run has freed its slot, but no other run
+	// has the slot.
+	DispatchNextBefore Point = "dispatchnext.before"
 	// DispatchNextAfter is in an agent worker: another run has the slot, but its job message is not
 	// published.
-	DispatchNextAfter Point = "handover.after"
+	DispatchNextAfter Point = "dispatchnext.after"
 	// AnswerBefore is in an ingress: it has received a run's result, but no waiting request has the
 	// result.
 	AnswerBefore Point = "answer.before"
-	// RequeuedAfter is in an agent worker: the run is requeued, but its job message is not
-	// acknowledged.
-	RequeuedAfter Point = "putback.after"
+	// RequeuedAfter is in an agent worker: the run is requeued, but no job message for it is
+	// published.
+	RequeuedAfter Point = "requeued.after"
 	// RequeueAfter is in a sweeper: the runs of a dead worker are requeued, but none of them is
 	// dispatched.
 	RequeueAfter Point = "requeue.after"

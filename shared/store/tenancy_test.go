@@ -316,7 +316,7 @@ var probes = []probe{
 	{"SaveEvents", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		return s.Executions.SaveEvents(ctx, []executiondb.Checkpoint{{Held: of.heldBy(org), Chunk: executiondb.Chunk{FirstN: 3, LastN: 3, Events: "x {}"}}})
 	}},
-	{"PutBack", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"Requeue", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		return s.Executions.Requeue(ctx, []executiondb.Requeue{{Held: of.heldBy(org)}})
 	}},
 	{"Finish", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {

@@ -26,7 +26,7 @@ func (a *api) routes() []httpx.Route {
 		a.openai.Routes(), a.voice.Routes())
 }
 
-// pages returns all routes except those that the method routes returns. The gate does not check
+// pages returns all routes except those that the method routes returns. Admission does not check
 // their requests. The routes for probes ignore the query, because load balancers add parameters.
 func (a *api) pages(m *metrics) []httpx.Route {
 	people := account.Pages{Handler: a.account}
@@ -196,7 +196,7 @@ func (a *api) byAction(group []httpx.Route) gin.HandlerFunc {
 		actions[r.Action] = a.admissionHandler(r)
 	}
 
-	// The gate also checks requests with an unknown action, so that their credentials are checked
+	// Admission also checks requests with an unknown action, so that their credentials are checked
 	// and they count against the rate limit.
 	unknown := group[0]
 	unknown.Role, unknown.Find, unknown.Open = domain.RoleMember, nil, true

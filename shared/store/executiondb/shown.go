@@ -48,8 +48,8 @@ func shownTexts(ctx context.Context, tx *sqlx.Tx, orgs, runs []string) (map[stri
 	return shown, nil
 }
 
-// answerText returns the text of the answer in a chunk of events. It skips unreadable events, because
-// they must not prevent a run from ending.
+// answerText returns the text of the answer in a chunk of events. It skips unreadable events,
+// because they must not prevent a run from ending.
 func answerText(lines []byte) string {
 	events, err := domain.EventChunk{Lines: lines}.Events()
 	if err != nil {

@@ -43,7 +43,7 @@ func openLog(dir string) (*logFile, error) {
 }
 
 // rotate moves the end of the log to server.log.1 and truncates the log if it is over its limit.
-// Sessions written between the two steps are lost.
+// Lines written between the two steps are lost.
 func (l *logFile) rotate() error {
 	info, err := l.file.Stat()
 	if err != nil {

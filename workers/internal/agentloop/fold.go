@@ -171,8 +171,9 @@ func truncateWords(text string, maximum int) string {
 	return strings.TrimRightFunc(text[:truncatedLen(text, maximum)], unicode.IsSpace)
 }
 
-// truncatedLen returns the byte offset at which a text must be truncated to have at most maximum characters.
-// This is the end of the last whole word, or an offset within the first word if that is too long.
+// truncatedLen returns the byte offset at which a text must be truncated to have at most maximum
+// characters. This is the end of the last whole word, or an offset within the first word if that is
+// too long.
 func truncatedLen(text string, maximum int) int {
 	// Each word includes the white space after it, so the loop visits all characters.
 	left, end := maximum, 0

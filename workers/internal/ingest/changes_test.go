@@ -11,8 +11,8 @@ import (
 	"parley/workers/internal/document"
 )
 
-// dashboardReader simulates the dashboard: whenever a change of its organization's documents is published,
-// it reads a document.
+// dashboardReader simulates the dashboard: whenever a change of its organization's documents is
+// published, it reads a document.
 type dashboardReader struct {
 	*testEnv
 	Bus

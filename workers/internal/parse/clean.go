@@ -188,7 +188,7 @@ func languageTag(s string) string {
 	return tag.String()
 }
 
-// Sessions returns a text in which each line break is a single newline.
+// Lines returns a text in which each line break is a single newline.
 func Lines(s string) string {
 	if !strings.Contains(s, "\r") {
 		return s

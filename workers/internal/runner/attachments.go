@@ -79,7 +79,9 @@ func (r *Runner) attach(
 	}
 
 	model := in.Model.Info()
-	l := &attachmentLoader{r: r, a: a, run: run, text: model.ContextTokens / 2 * bytesPerToken, blind: strings.HasPrefix(model.Name, "offline")}
+	l := &attachmentLoader{
+		r: r, a: a, run: run, text: model.ContextTokens / 2 * bytesPerToken, blind: strings.HasPrefix(model.Name, "offline"),
+	}
 	if err := l.prepare(ctx, own, earlier); err != nil {
 		return nil, err
 	}

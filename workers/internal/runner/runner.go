@@ -130,8 +130,8 @@ type ParkStore interface {
 type ClientCalls interface {
 	PrepareEffect(ctx context.Context, held lease.Held, e domain.Effect, ask bool) (domain.Effect, bool, error)
 
-	// Journals returns the recorded steps of runs. If all steps exceed the given number of bytes, it
-	// omits the oldest steps.
+	// Journals returns the recorded steps of runs. If all steps exceed the given number of bytes,
+	// it omits the oldest steps.
 	Journals(ctx context.Context, org string, runIDs []string, bytes int) (map[string][][]byte, error)
 }
 

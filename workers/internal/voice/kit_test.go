@@ -166,7 +166,7 @@ func (s *service) open(open contract.VoiceOpen) *session {
 		s.Fatal(err)
 	}
 	s.Cleanup(opened.Close)
-	return &session{T: s.T, VoiceLine: opened, at: open.Position}
+	return &session{T: s.T, VoiceSession: opened, at: open.Position}
 }
 
 func (s *service) try(claims any, open contract.VoiceOpen) (*bus.VoiceSession, error) {

@@ -118,7 +118,7 @@ func (l lists) export(c *gin.Context, filter rundb.RunFilter, format string) {
 	}
 }
 
-// jsonRuns writes JSON Sessions, one run summary per line.
+// jsonRuns writes JSON Lines, one run summary per line.
 type jsonRuns struct{ *json.Encoder }
 
 func (jsonRuns) head() error                        { return nil }

@@ -26,8 +26,8 @@ func (p provider) Model(name string) (llm.Model, error) {
 	return nil, llm.UnknownModel(name)
 }
 
-// failingModel is a model that counts its calls. Each call returns the model's error or, if that is nil,
-// succeeds.
+// failingModel is a model that counts its calls. Each call returns the model's error or, if that is
+// nil, succeeds.
 type failingModel struct {
 	err   error
 	calls int

@@ -23,7 +23,7 @@ const (
 	maxLines   = 1500 // maximum number of bytes of a paragraph that consists of values
 )
 
-// JSON reads JSON and JSON Sessions. An object in an array is written as a row if possible. Any other
+// JSON reads JSON and JSON Lines. An object in an array is written as a row if possible. Any other
 // value is written as a line that begins with the value's path.
 func JSON(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
 	text, _ := charset.Decode(in.Content, in.Charset)
@@ -40,7 +40,7 @@ func JSON(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 		return info, writeText(ctx, text, out)
 	}
 
-	// A text with several values is JSON Sessions. The values are read like the elements of an array.
+	// A text with several values is JSON Lines. The values are read like the elements of an array.
 	r := jsonReader{ctx: ctx.Err, tokens: tokens(text), out: out}
 	var top pairs
 	var err error

@@ -62,8 +62,8 @@ func (x *box) measureFolders() (bytes int64, count int) {
 	return bytes, count
 }
 
-// finalizeUsage reads the final usage and closes the folders. A cgroup still reports the usage after
-// all of its processes have exited.
+// finalizeUsage reads the final usage and closes the folders. A cgroup still reports the usage
+// after all of its processes have exited.
 func (x *box) finalizeUsage() {
 	x.mu.Lock()
 	defer x.mu.Unlock()

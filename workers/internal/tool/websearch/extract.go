@@ -125,7 +125,8 @@ func running(n *html.Node) float64 {
 	return sum
 }
 
-// truncateText truncates a text to at most limit characters, if possible at the end of a line or word.
+// truncateText truncates a text to at most limit characters, if possible at the end of a line or
+// word.
 func truncateText(s string, limit int) string {
 	kept := truncateRunes(s, limit)
 	if len(kept) == len(s) {

@@ -32,8 +32,8 @@ type openResult struct {
 	err          error
 }
 
-// voiceSession is the voice session of a connection, which may be served by several workers one after
-// another. Only the owner of the connection uses it.
+// voiceSession is the voice session of a connection, which may be served by several workers one
+// after another. Only the owner of the connection uses it.
 type voiceSession struct {
 	sessions Sessions
 	signer   Signer
@@ -56,7 +56,7 @@ type step struct {
 	command *contract.VoiceCommand
 }
 
-// newVoiceSession returns a line without an open session. The caller must call open before it sends
+// newVoiceSession returns a session that is not open. The caller must call open before it sends
 // anything.
 func newVoiceSession(sessions Sessions, signer Signer, org string) *voiceSession {
 	return &voiceSession{sessions: sessions, signer: signer, org: org, name: rand.Text(), opened: make(chan openResult, 1)}

@@ -13,7 +13,8 @@ import (
 	"parley/ingress/internal/realtime"
 )
 
-// maxQueue is the maximum size, in bytes, of the events that wait for a client: about 16 s of audio.
+// maxQueue is the maximum size, in bytes, of the events that wait for a client: about 16 s of
+// audio.
 const maxQueue = 1 << 20
 
 // sent is audio of an answer that was written to the socket. In the last entry of a list, the write
