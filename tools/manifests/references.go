@@ -193,7 +193,8 @@ func (c *cluster) checkSecret(env corev1.EnvVar) error {
 // isPassword matches variables that occur only in URLs of other settings.
 var isPassword = regexp.MustCompile(`^[A-Z_]*PASSWORD$`)
 
-// environmentKeys returns the keys of a secret or config map, each of which becomes an environment variable.
+// environmentKeys returns the keys of a secret or config map, each of which becomes an environment
+// variable.
 func (c *cluster) environmentKeys(from corev1.EnvFromSource) (names []string, err error) {
 	switch {
 	case from.ConfigMapRef != nil:
