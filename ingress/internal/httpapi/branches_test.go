@@ -346,13 +346,13 @@ func TestEditedAndRegeneratedMessages(t *testing.T) {
 	user := func(text string) string {
 		return `{"id":"u-` + text + `","role":"user","parts":[{"type":"text","text":"` + text + `"}]}`
 	}
-	answerOf := func(runID string) string { return uiMessage(newMessage(runID), "assistant", "seen") }
+	answerMessage := func(runID string) string { return uiMessage(newMessage(runID), "assistant", "seen") }
 	const submit, regenerate = `,"trigger":"submit-message"`, `,"trigger":"regenerate-message"`
 	edit := func(messageID string) string { return submit + `,"messageId":"` + messageID + `"` }
 
 	first := ask("s", submit, user("1"))
 	a.finish("a1", first)
-	second := ask("s", submit, user("1"), answerOf(first), user("2"))
+	second := ask("s", submit, user("1"), answerMessage(first), user("2"))
 	a.finish("a2", second)
 	const sessionEnd = "the run of the step before"
 	last := second
@@ -361,14 +361,14 @@ func TestEditedAndRegeneratedMessages(t *testing.T) {
 		messages            []string
 		want, previous      string
 	}{
-		{"another answer", "s", regenerate + `,"messageId":"` + newMessage(second) + `"`, []string{user("1"), answerOf(first), user("2")}, "1>a1 2", first},
-		{"another answer to the last", "s", regenerate, []string{user("1"), answerOf(first), user("2")}, "1>a1 2", first},
-		{"an edited message", "s", edit("u-2"), []string{user("1"), answerOf(first), user("two")}, "1>a1 two", first},
+		{"another answer", "s", regenerate + `,"messageId":"` + newMessage(second) + `"`, []string{user("1"), answerMessage(first), user("2")}, "1>a1 2", first},
+		{"another answer to the last", "s", regenerate, []string{user("1"), answerMessage(first), user("2")}, "1>a1 2", first},
+		{"an edited message", "s", edit("u-2"), []string{user("1"), answerMessage(first), user("two")}, "1>a1 two", first},
 		{"the first message edited", "s", edit("u-1"), []string{user("one")}, "one", ""},
 		{"another first answer", "s", regenerate, []string{user("1")}, "1", ""},
 		{"only the last message, another answer", "s", regenerate + `,"messageId":"` + newMessage(second) + `"`, []string{user("2")}, "1>a1 2", first},
 		{"only the last message", "s", submit, []string{user("3")}, "1>a1 2>hm 3", sessionEnd},
-		{"an answer of another session", "fork", submit, []string{user("1"), answerOf(first), user("2")}, "1>seen 2", ""},
+		{"an answer of another session", "fork", submit, []string{user("1"), answerMessage(first), user("2")}, "1>seen 2", ""},
 		{"an answer of another program", "s", submit, []string{user("x"), uiMessage("theirs", "assistant", "y"), user("z")}, "x>y z", ""},
 		{"a greeting", "new", submit, []string{uiMessage("theirs", "assistant", "Hi!"), user("z")}, "z", ""},
 	} {

@@ -106,19 +106,19 @@ func TestEditedThreads(t *testing.T) {
 	ask := func(thread string, messages ...string) (runID string) {
 		return a.begin(h, chat, aguiMessages(t, thread, messages...))
 	}
-	answerOf := func(runID, text string) string { return "assistant " + newMessage(runID) + "_1: " + text }
+	answerLine := func(runID, text string) string { return "assistant " + newMessage(runID) + "_1: " + text }
 	first := ask("s", "user 1: 1")
 	a.finish("a1", first)
-	second := ask("s", "user 1: 1", answerOf(first, "a1"), "user 2: 2")
+	second := ask("s", "user 1: 1", answerLine(first, "a1"), "user 2: 2")
 	a.finish("a2", second)
 	for _, step := range []struct {
 		name     string
 		messages []string
 		want     string
 	}{
-		{"an edited message", []string{"user 1: 1", answerOf(first, "a1"), "user 2: two"}, "1>a1 two"},
+		{"an edited message", []string{"user 1: 1", answerLine(first, "a1"), "user 2: two"}, "1>a1 two"},
 		{"an edited message after an answer with another id", []string{"user 1: 1", "assistant x: a1", "user 2: two"}, "1>a1 two"},
-		{"the next message of the first branch", []string{"user 1: 1", answerOf(first, "a1"), "user 2: 2", answerOf(second, "a2"), "user 3: 3"}, "1>a1 2>a2 3"},
+		{"the next message of the first branch", []string{"user 1: 1", answerLine(first, "a1"), "user 2: 2", answerLine(second, "a2"), "user 3: 3"}, "1>a1 2>a2 3"},
 		{"an answer of another program", []string{"user 1: x", "assistant x: y", "user 2: z"}, "x>y z"},
 		{"another first answer", []string{"user 1: 1"}, "1"},
 		{"a message without the earlier ones", []string{"user 4: 4"}, "1>hm 4"},

@@ -58,7 +58,7 @@ func roomFor(c *Conversation, audio []byte) bool {
 	}
 
 	kept := c.input.end - c.input.firstKept(c.session.listening())
-	return len(c.input.waits)+len(c.heldAudio) < maxWaits && kept+bytes/bytesOf <= maxKept
+	return len(c.input.waits)+len(c.heldAudio) < maxWaits && kept+bytes/sampleBytes <= maxKept
 }
 
 // checkItem checks that an item does not conflict with existing items.

@@ -272,11 +272,11 @@ func readAudio(entry object) []byte {
 	switch err := json.Unmarshal(entry.members["audio"], &samples); {
 	case kind(entry.members["audio"]) != '"' || err != nil:
 		entry.wrong("audio", codeValue, "%v", errBase64)
-	case len(samples)%bytesOf != 0:
+	case len(samples)%sampleBytes != 0:
 		entry.wrong("audio", codeValue, "%v", errOdd)
-	case len(samples) < commitLeast*bytesOf:
+	case len(samples) < commitLeast*sampleBytes:
 		entry.wrong("audio", codeValue, "must be at least 100 ms long")
-	case len(samples) > maxBuffer*bytesOf:
+	case len(samples) > maxBuffer*sampleBytes:
 		entry.wrong("audio", codeTooLong, "must be at most %d seconds long", maxBuffer/contract.VoiceRate)
 	default:
 		return samples

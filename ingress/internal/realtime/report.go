@@ -170,7 +170,7 @@ func (c *Conversation) Audio(now time.Time, audio contract.VoiceAudio) Effects {
 
 	// The client gets each part of the transcript when the audio for that part begins.
 	g := a.spoken.segment(audio.Start, audio.End)
-	g.samples += int64(len(audio.PCM)) / bytesOf
+	g.samples += int64(len(audio.PCM)) / sampleBytes
 	c.transcript(&e, a, g.end)
 	e.Events = append(e.Events, c.audioEvent(a, audio.PCM))
 	return e
