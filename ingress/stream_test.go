@@ -258,16 +258,16 @@ func (h *scriptedWorker) end(answer string, more func(*domain.Run)) {
 	run.Message, run.Output = &answer, &domain.Output{Message: answer}
 	run.End(domain.RunCompleted, nil, domain.At(h.claim.Now), h.claim.RetentionSecs)
 	more(&run)
-	ending, err := executiondb.NewOutcome(h.claim.Held(), run)
+	outcome, err := executiondb.NewOutcome(h.claim.Held(), run)
 	if err != nil {
 		h.Fatal(err)
 	}
-	ending.Events, ending.EndN = h.chunk(), h.next
-	done, err := h.store.Executions.Finish(h.Context(), []executiondb.Outcome{ending})
+	outcome.Events, outcome.EndN = h.chunk(), h.next
+	done, err := h.store.Executions.Finish(h.Context(), []executiondb.Outcome{outcome})
 	if err != nil || !done.Saved[h.bell.RunID] {
 		h.Fatalf("cannot finish: %+v, %v", done, err)
 	}
-	h.bus.Ended(h.bell.RunID, h.bell.ReplyTo, ending.Result, domain.EventID{Fence: ending.Fence, N: ending.EndN}, run.Status)
+	h.bus.Ended(h.bell.RunID, h.bell.ReplyTo, outcome.Result, domain.EventID{Fence: outcome.Fence, N: outcome.EndN}, run.Status)
 	h.bell.Ack()
 }
 

@@ -123,11 +123,11 @@ func TestABudgetCountsEarlierUsage(t *testing.T) {
 		run.Message, run.Usage = &answer, domain.Usage{InputTokens: 5, OutputTokens: 2, CostMicros: 40}
 		run.ToolCalls = []domain.ToolCall{{Name: contract.ToolCodeExecution, DurationMS: 1500}, {Name: "other", DurationMS: 9000}}
 		run.End(domain.RunCompleted, nil, domain.At(c.Now), c.RetentionSecs)
-		ending, err := executiondb.NewOutcome(c.Held(), run)
+		outcome, err := executiondb.NewOutcome(c.Held(), run)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.s.Executions.Finish(t.Context(), []executiondb.Outcome{ending}); err != nil {
+		if _, err := b.s.Executions.Finish(t.Context(), []executiondb.Outcome{outcome}); err != nil {
 			t.Fatal(err)
 		}
 	}

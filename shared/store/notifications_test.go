@@ -91,9 +91,9 @@ func (b *testEnv) endAs(c *executiondb.Claimed, status domain.RunStatus) {
 	b.Helper()
 	run := c.Run()
 	run.End(status, &domain.RunError{Code: "x", Message: "m"}, domain.At(c.Now), c.RetentionSecs)
-	ending, err := executiondb.NewOutcome(c.Held(), run)
+	outcome, err := executiondb.NewOutcome(c.Held(), run)
 	b.must(err)
-	_, err = b.s.Executions.Finish(b.Context(), []executiondb.Outcome{ending})
+	_, err = b.s.Executions.Finish(b.Context(), []executiondb.Outcome{outcome})
 	b.must(err)
 }
 
@@ -213,9 +213,9 @@ func TestWaitingRunsThatHaveEndedAreNotified(t *testing.T) {
 	run.Usage = domain.Usage{InputTokens: 5, OutputTokens: 7, CostMicros: 9, Model: "m"}
 	run.ToolCalls = []domain.ToolCall{{ID: "c", Name: "pay", Status: "failed", Input: json.RawMessage(`{"a":1}`), Output: json.RawMessage(`{}`)}}
 	run.End(domain.RunCompleted, nil, domain.At(c.Now), c.RetentionSecs)
-	ending, err := executiondb.NewOutcome(c.Held(), run)
+	outcome, err := executiondb.NewOutcome(c.Held(), run)
 	b.must(err)
-	_, err = b.s.Executions.Finish(t.Context(), []executiondb.Outcome{ending})
+	_, err = b.s.Executions.Finish(t.Context(), []executiondb.Outcome{outcome})
 	b.must(err)
 	claimed := b.claims(10)
 	if len(claimed) != 1 {

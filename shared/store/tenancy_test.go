@@ -322,12 +322,12 @@ var probes = []probe{
 	{"Finish", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		run := domain.Run{ID: of.held.RunID}
 		run.End(domain.RunFailed, executiondb.WorkerLost, domain.At(time.Now()), 1)
-		ending, err := executiondb.NewOutcome(of.heldBy(org), run)
+		outcome, err := executiondb.NewOutcome(of.heldBy(org), run)
 		if err != nil {
 			return nil, err
 		}
-		ending.Events = executiondb.Chunk{FirstN: 3, LastN: 3, Events: "x {}"}
-		return s.Executions.Finish(ctx, []executiondb.Outcome{ending})
+		outcome.Events = executiondb.Chunk{FirstN: 3, LastN: 3, Events: "x {}"}
+		return s.Executions.Finish(ctx, []executiondb.Outcome{outcome})
 	}},
 	{"PrepareEffect", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		e, _, err := s.Executions.PrepareEffect(ctx, of.heldBy(org), effect("c", domain.SideEffectUnsafe), false)

@@ -275,15 +275,15 @@ func TestAwaitedLargeResultsAreDeferred(t *testing.T) {
 	run, answer := claims[0].Run.Run(), strings.Repeat("x", rundb.ShortBytes)
 	run.Message = &answer
 	run.End(domain.RunCompleted, nil, domain.At(claims[0].Run.Now), 60)
-	ending, err := executiondb.NewOutcome(claims[0].Run.Held(), run)
+	outcome, err := executiondb.NewOutcome(claims[0].Run.Held(), run)
 	must(t, err)
-	_, err = d.store.Executions.Finish(t.Context(), []executiondb.Outcome{ending})
+	_, err = d.store.Executions.Finish(t.Context(), []executiondb.Outcome{outcome})
 	must(t, err)
 	d.Release(own)
 
 	r := <-waits
 	d.Release(attached)
-	if body, err := r.Run.Result(); !r.Ended || r.Run.Deferred != len(ending.Result) || err == nil {
+	if body, err := r.Run.Result(); !r.Ended || r.Run.Deferred != len(outcome.Result) || err == nil {
 		t.Fatalf("the wait ended: %v, with %d bytes deferred, and %d read: %v", r.Ended, r.Run.Deferred, len(body), err)
 	}
 	submitter, full := NewSubmitter(d.store, d.Dispatcher, nil, nil, time.Minute), errors.New("full")
@@ -292,7 +292,7 @@ func TestAwaitedLargeResultsAreDeferred(t *testing.T) {
 	}
 	reserved := 0
 	body, err := submitter.ReadResult(t.Context(), &r.Run, func(bytes int) error { reserved = bytes; return nil })
-	if string(body) != string(ending.Result) || err != nil || reserved != len(body) {
+	if string(body) != string(outcome.Result) || err != nil || reserved != len(body) {
 		t.Errorf("with memory for %d bytes: %d bytes, %v", reserved, len(body), err)
 	}
 	_, err = d.raw.ExecContext(t.Context(), `UPDATE runs SET result = NULL WHERE id = $1`, runID)

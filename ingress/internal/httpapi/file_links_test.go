@@ -32,10 +32,10 @@ func (a *runEnv) answerWithFile(runID string, appendSources bool) domain.File {
 	run.ToolCalls = []domain.ToolCall{{ID: "call_1", Name: "codeExecution", Status: "completed", Input: []byte(`{"code":"x"}`), Output: output}}
 	run.AppendSources = appendSources
 	run.End(domain.RunCompleted, nil, domain.At(claim.Now), claim.RetentionSecs)
-	ending, err := executiondb.NewOutcome(claim.Held(), run)
+	outcome, err := executiondb.NewOutcome(claim.Held(), run)
 	must(a.t, err)
-	ending.EndN = 3 // the last event follows the message
-	_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Outcome{ending})
+	outcome.EndN = 3 // the last event follows the message
+	_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Outcome{outcome})
 	must(a.t, err)
 	return files[0]
 }

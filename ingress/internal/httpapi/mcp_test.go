@@ -142,20 +142,20 @@ func (a *runEnv) endAfter(runID, told string, change func(*domain.Run)) {
 	run.Status = domain.RunCompleted
 	change(&run)
 	run.End(run.Status, run.Error, domain.At(claimed.Now), claimed.RetentionSecs)
-	ending, err := executiondb.NewOutcome(claimed.Held(), run)
-	if ending.EndN = 2; run.Message != nil {
-		ending.EndN = 3 // the last event follows the message
+	outcome, err := executiondb.NewOutcome(claimed.Held(), run)
+	if outcome.EndN = 2; run.Message != nil {
+		outcome.EndN = 3 // the last event follows the message
 	}
 	if n := strings.Count(told, "\n"); n > 0 {
-		ending.Events, ending.EndN = executiondb.Chunk{FirstN: 2, LastN: n + 1, Events: told}, n+2
+		outcome.Events, outcome.EndN = executiondb.Chunk{FirstN: 2, LastN: n + 1, Events: told}, n+2
 	}
 	if err == nil {
-		_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Outcome{ending})
+		_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Outcome{outcome})
 		for range 5 { // a worker also repeats the statement, because a large result may exceed the statement timeout on a busy machine
 			if err == nil || !pg.HasCode(err, "57014") {
 				break
 			}
-			_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Outcome{ending})
+			_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Outcome{outcome})
 		}
 	}
 	if err != nil {

@@ -180,10 +180,10 @@ func (a *runEnv) finish(answerText string, runIDs ...string) {
 		run := claim.Run.Run()
 		run.Message, run.Output = &answerText, &domain.Output{Message: answerText}
 		run.End(domain.RunCompleted, nil, domain.At(claim.Run.Now), claim.Run.RetentionSecs)
-		ending, err := executiondb.NewOutcome(claim.Run.Held(), run)
+		outcome, err := executiondb.NewOutcome(claim.Run.Held(), run)
 		must(a.t, err)
-		ending.EndN = 3 // the last event follows the message
-		_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Outcome{ending})
+		outcome.EndN = 3 // the last event follows the message
+		_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Outcome{outcome})
 		must(a.t, err)
 	}
 }
