@@ -160,8 +160,8 @@ func TestStoppingFinishesSpokenAnswers(t *testing.T) {
 	second, stop := r.serve(defaults(), zerolog.Nop())
 	idle, busy := r.openVoice(second), r.openVoice(second)
 	stream := r.follow("POST", second+r.chatPath(), r.asKey(), streamed)
-	told := r.take()
-	told.say("a")
+	taken := r.take()
+	taken.say("a")
 	stream.until("message.delta")
 	busy.send(
 		inWriting,
@@ -198,5 +198,5 @@ func TestStoppingFinishesSpokenAnswers(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Fatal("the service does not stop")
 	}
-	told.finish("a")
+	taken.finish("a")
 }

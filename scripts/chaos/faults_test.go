@@ -60,7 +60,7 @@ func (s *striker) count(what string) {
 	s.counts[what]++
 }
 
-func (s *striker) tell(f fault, how string) {
+func (s *striker) announce(f fault, how string) {
 	fmt.Printf("%6.1f s  (%s) %s\n", time.Since(s.began).Seconds(), how, f)
 }
 
@@ -121,7 +121,7 @@ func (s *striker) strike(ctx context.Context, f fault) {
 		how = "NOT DONE: the part was down, or has another fault"
 	}
 
-	s.tell(f, how)
+	s.announce(f, how)
 }
 
 // A fraction of the kills of tool workers is aimed. An aimed kill waits for the right moment, but

@@ -250,9 +250,9 @@ func (a *attempt) persist(t *task, write func() error) {
 // finish saves the run's result and then notifies the requests that wait for it.
 func (a *attempt) finish(t *task, status, result string) {
 	s := a.sim
-	tell := func() { s.bus.done(a.hold.run, a.message.job.replyTo, status, result) }
+	publish := func() { s.bus.done(a.hold.run, a.message.job.replyTo, status, result) }
 	if s.mutant.doneBeforeCommit {
-		tell()
+		publish()
 	}
 
 	a.persist(t, func() error {
@@ -267,7 +267,7 @@ func (a *attempt) finish(t *task, status, result string) {
 			a.free()
 		}
 		if f.saved && !s.mutant.doneBeforeCommit {
-			tell()
+			publish()
 		}
 		return nil
 	})

@@ -68,8 +68,8 @@ func TestACallIsAnswered(t *testing.T) {
 	if err != nil || string(got) != "cap:hello" {
 		t.Errorf("got %q, %v", got, err)
 	}
-	if told := <-deadlines; told.After(deadline) || deadline.Sub(told) > time.Millisecond {
-		t.Errorf("the worker's deadline is %v, the call's %v", told, deadline)
+	if received := <-deadlines; received.After(deadline) || deadline.Sub(received) > time.Millisecond {
+		t.Errorf("the worker's deadline is %v, the call's %v", received, deadline)
 	}
 }
 

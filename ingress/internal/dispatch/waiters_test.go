@@ -182,7 +182,7 @@ func (d *testEnv) wantOpen(what string, got chan Result, runID string) {
 
 func TestAWaitEndsWhenItsRunIsParked(t *testing.T) {
 	t.Parallel()
-	for name, told := range map[string]bool{"notified": true, "found by the poll": false} {
+	for name, notified := range map[string]bool{"notified": true, "found by the poll": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newTestEnv(t)
@@ -191,7 +191,7 @@ func TestAWaitEndsWhenItsRunIsParked(t *testing.T) {
 			attached := d.read(runID)
 			first, second := d.wait(own), d.wait(attached)
 			d.wantOpen("a wait for a queued run", first, runID)
-			if notifyFinished := d.park(runID, "one"); told {
+			if notifyFinished := d.park(runID, "one"); notified {
 				notifyFinished()
 			}
 			d.wantEnd("the owner's wait", first, false)
@@ -207,7 +207,7 @@ func TestAWaitEndsWhenItsRunIsParked(t *testing.T) {
 				t.Errorf("the approved run is %s", decided.Run.Status)
 			}
 			d.wantOpen("a wait for a requeued run", third, runID)
-			if notifyFinished := d.park(runID, "two"); told {
+			if notifyFinished := d.park(runID, "two"); notified {
 				notifyFinished()
 			}
 			d.wantEnd("a wait for another action", third, false)

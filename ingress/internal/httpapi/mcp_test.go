@@ -132,7 +132,7 @@ func (a *runEnv) end(runID string, change func(*domain.Run)) { a.endAfter(runID,
 
 // endAfter finishes an accepted run like a worker that has first published the events in told.
 // These have the format of the stored log, with one event in each line, and numbers from 2 on.
-func (a *runEnv) endAfter(runID, told string, change func(*domain.Run)) {
+func (a *runEnv) endAfter(runID, events string, change func(*domain.Run)) {
 	claim := a.claim(a.t, runID)
 	if claim.Run == nil {
 		a.t.Errorf("run %s cannot be claimed: %+v", runID, claim)
@@ -146,8 +146,8 @@ func (a *runEnv) endAfter(runID, told string, change func(*domain.Run)) {
 	if outcome.EndN = 2; run.Message != nil {
 		outcome.EndN = 3 // the last event follows the message
 	}
-	if n := strings.Count(told, "\n"); n > 0 {
-		outcome.Events, outcome.EndN = executiondb.Chunk{FirstN: 2, LastN: n + 1, Events: told}, n+2
+	if n := strings.Count(events, "\n"); n > 0 {
+		outcome.Events, outcome.EndN = executiondb.Chunk{FirstN: 2, LastN: n + 1, Events: events}, n+2
 	}
 	if err == nil {
 		_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Outcome{outcome})

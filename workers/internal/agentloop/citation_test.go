@@ -76,15 +76,15 @@ func TestCitations(t *testing.T) {
 				t.Parallel()
 				journal := &memory{left: lost}
 				var deltas strings.Builder
-				var told []domain.Citation
+				var reported []domain.Citation
 				run := func() (agentloop.Output, error) {
 					deltas.Reset()
-					told = nil
+					reported = nil
 					in := agentloop.Input{Message: "How tall?", Model: citingModel{cut}, Tools: registry(t, searchTool())}
 					return newLoop().Run(t.Context(), in, journal, func(e agentloop.Event) {
 						deltas.WriteString(e.Text)
 						if e.Citation != nil {
-							told = append(told, *e.Citation)
+							reported = append(reported, *e.Citation)
 						}
 					})
 				}
@@ -98,7 +98,7 @@ func TestCitations(t *testing.T) {
 				}
 				want := "I will look 🔎.\n\n👩‍🚀 It is tall [1], I think.\n\n👩‍🚀 Hello! The tower is 330 m tall 🗼 [1]. 铁塔高三百三十米[2]。 It was painted by aliens." +
 					" It stands on Mars. Many people visit it [1]."
-				if out.Text != want || deltas.String() != want || out.CitationsRemoved != 4 || !reflect.DeepEqual(told, out.Citations) {
+				if out.Text != want || deltas.String() != want || out.CitationsRemoved != 4 || !reflect.DeepEqual(reported, out.Citations) {
 					t.Errorf("got  %q\ntold %q, %d removed", out.Text, deltas.String(), out.CitationsRemoved)
 				}
 				var cited []string

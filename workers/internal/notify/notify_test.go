@@ -249,8 +249,8 @@ func TestNotificationsAreSignedAndDelivered(t *testing.T) {
 	if *n.ResponseCode != http.StatusNoContent || n.Attempts != 1 || n.Error != nil || n.DeliveredAt == nil || n.NextAttemptAt != nil || string(n.Payload) != string(got.body) {
 		t.Errorf("delivered %+v", n)
 	}
-	if told := <-changed; told != "notifications "+r.org {
-		t.Errorf("changes %s", told)
+	if reported := <-changed; reported != "notifications "+r.org {
+		t.Errorf("changes %s", reported)
 	}
 	if e, err := r.store.Notifications.Endpoint(t.Context(), r.org, endpointID); err != nil || e.LastSuccessAt == nil || e.Failures != 0 {
 		t.Errorf("endpoint %+v, %v", e, err)

@@ -46,7 +46,7 @@ type testEnv struct {
 	outcomes []executiondb.Outcome
 	actions  []domain.RequiredAction
 	written  []executiondb.Chunk
-	told     []string
+	reported []string
 	done     []string
 	changes  int
 	back     []time.Duration
@@ -175,7 +175,7 @@ func (s *testEnv) PublishJobs(...domain.Job) {}
 
 func (s *testEnv) Events(_ string, chunk domain.EventChunk) {
 	defer s.lock()()
-	s.told = append(s.told, string(chunk.Lines))
+	s.reported = append(s.reported, string(chunk.Lines))
 }
 
 func (s *testEnv) Done(runID, replyTo string, result []byte) {
@@ -371,9 +371,9 @@ func TestARunThatWaitsForAPersonLeavesItsWorker(t *testing.T) {
 		if last := written[strings.LastIndex(strings.TrimSuffix(written, "\n"), "\n")+1:]; !strings.HasPrefix(last, "run.requires_action {") {
 			t.Errorf("%s: the last event written is %q", name, last)
 		}
-		published := strings.HasPrefix(s.told[len(s.told)-1], "run.requires_action {")
+		published := strings.HasPrefix(s.reported[len(s.reported)-1], "run.requires_action {")
 		if published != c.park.Parked {
-			t.Errorf("%s: published events %q", name, s.told)
+			t.Errorf("%s: published events %q", name, s.reported)
 		}
 		switch {
 		case c.status == "" && len(s.outcomes) != 0:
