@@ -369,12 +369,12 @@ func TestLongPages(t *testing.T) {
 	if next.text(t, "passages.1.text") != fmt.Sprint("r", knowledge.MaxPagePassages) {
 		t.Errorf("%s", next.body)
 	}
-	var places []*transfer.Slot
+	var slots []*transfer.Slot
 	for range transfer.FilesPerCredential {
-		places = append(places, takeSlot(t, &a.api.downloads, nil, callerOwner(callerFor(t, a, h))))
+		slots = append(slots, takeSlot(t, &a.api.downloads, nil, callerOwner(callerFor(t, a, h))))
 	}
 	a.from("GET", target, "", h.key).want(t, "beside many others", 429, "rate_limited")
-	for _, p := range places {
+	for _, p := range slots {
 		a.api.downloads.Leave(p)
 	}
 	a.ok("GET", target, "", h.key)
