@@ -130,7 +130,7 @@ func (a *runEnv) queued(ctx context.Context) map[string]string {
 // end finishes an accepted run like a worker. change sets the result of the run.
 func (a *runEnv) end(runID string, change func(*domain.Run)) { a.endAfter(runID, "", change) }
 
-// endAfter finishes an accepted run like a worker that has first published the events in told.
+// endAfter finishes an accepted run like a worker that has first published events.
 // These have the format of the stored log, with one event in each line, and numbers from 2 on.
 func (a *runEnv) endAfter(runID, events string, change func(*domain.Run)) {
 	claim := a.claim(a.t, runID)
