@@ -260,17 +260,17 @@ func (r *testEnv) answer(ctx context.Context, d *bus.JobMessage) {
 	run := c.Run()
 	run.Message, run.Output = &text, &domain.Output{Message: text}
 	run.End(domain.RunCompleted, nil, domain.At(c.Now), c.RetentionSecs)
-	ending, err := executiondb.NewOutcome(c.Held(), run)
+	outcome, err := executiondb.NewOutcome(c.Held(), run)
 	if err != nil {
 		r.Errorf("rendering: %v", err)
 	}
-	ending.EndN = 3 // the events are the start (1), the answer (2) and the end (3)
-	finished, err := r.store.Executions.Finish(ctx, []executiondb.Outcome{ending})
+	outcome.EndN = 3 // the events are the start (1), the answer (2) and the end (3)
+	finished, err := r.store.Executions.Finish(ctx, []executiondb.Outcome{outcome})
 	if err != nil {
 		r.Errorf("finishing: %v", err)
 		return
 	}
-	r.bus.Done(d.RunID, d.ReplyTo, ending.Result)
+	r.bus.Done(d.RunID, d.ReplyTo, outcome.Result)
 	next, err := r.store.Queue.DispatchNext(ctx, finished.Freed)
 	if err != nil && ctx.Err() == nil {
 		r.Errorf("handing over: %v", err)

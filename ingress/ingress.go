@@ -291,7 +291,7 @@ func (i *Ingress) openVoice(signer *secrets.Signer) (err error) {
 	if i.lines, err = i.deps.Bus.NewVoiceCaller(); err != nil {
 		return err
 	}
-	deps := voicegate.Deps{Lines: i.lines, Signer: signer, Log: i.deps.Log}
+	deps := voicegate.Deps{Sessions: i.lines, Signer: signer, Log: i.deps.Log}
 	if i.deps.Metrics != nil {
 		deps.Metrics = i.deps.Metrics
 	}

@@ -43,11 +43,11 @@ func (r *testEnv) wantJobs(when string, work bool) {
 	want := []string{`parley_dependency_up{dependency="jobs"} ` + up, `parley_dependency_up{dependency="nats"} 1`}
 	var ready, metrics answer
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); {
-		var told struct{ Checks map[string]string }
+		var readiness struct{ Checks map[string]string }
 		ready = r.call("GET", "/readyz", nil, "")
-		ready.into(&told, ready.status)
+		ready.into(&readiness, ready.status)
 		metrics = r.call("GET", "/metrics", nil, "").want(200)
-		if ready.status == status && told.Checks["jobs"] == result && told.Checks["nats"] == "ok" && // every check has run
+		if ready.status == status && readiness.Checks["jobs"] == result && readiness.Checks["nats"] == "ok" && // every check has run
 			strings.Contains(metrics.body, want[0]+"\n") && strings.Contains(metrics.body, want[1]+"\n") {
 			return
 		}

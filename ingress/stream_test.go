@@ -201,10 +201,10 @@ func (h *scriptedWorker) begin() {
 		h.next, h.first = 2, 2
 		return
 	}
-	h.tell(domain.EventRunRestarted, string(domain.RestartedData(0)))
+	h.publish(domain.EventRunRestarted, string(domain.RestartedData(0)))
 }
 
-func (h *scriptedWorker) tell(kind, data string) {
+func (h *scriptedWorker) publish(kind, data string) {
 	line := domain.AppendEventLine(nil, kind, []byte(data))
 	h.bus.Events(h.bell.RunID, domain.EventChunk{Fence: h.claim.Fence, First: h.next, Lines: line})
 	h.lines = append(h.lines, line...)
@@ -217,7 +217,7 @@ func (h *scriptedWorker) say(text string) {
 	if err != nil {
 		h.Fatal(err)
 	}
-	h.tell(domain.EventMessageDelta, string(data))
+	h.publish(domain.EventMessageDelta, string(data))
 }
 
 func (h *scriptedWorker) chunk() executiondb.Chunk {
@@ -240,7 +240,7 @@ func (h *scriptedWorker) checkpoint() {
 // die requeues the run, as if its worker had died, and claims it for the next attempt.
 func (h *scriptedWorker) die() {
 	h.Helper()
-	if back, err := h.store.Executions.PutBack(h.Context(), []executiondb.Requeue{{Held: h.claim.Held()}}); err != nil || !back[0].Done {
+	if back, err := h.store.Executions.Requeue(h.Context(), []executiondb.Requeue{{Held: h.claim.Held()}}); err != nil || !back[0].Done {
 		h.Fatalf("requeued = %+v, %v", back, err)
 	}
 	h.begin()
@@ -258,16 +258,16 @@ func (h *scriptedWorker) end(answer string, more func(*domain.Run)) {
 	run.Message, run.Output = &answer, &domain.Output{Message: answer}
 	run.End(domain.RunCompleted, nil, domain.At(h.claim.Now), h.claim.RetentionSecs)
 	more(&run)
-	ending, err := executiondb.NewOutcome(h.claim.Held(), run)
+	outcome, err := executiondb.NewOutcome(h.claim.Held(), run)
 	if err != nil {
 		h.Fatal(err)
 	}
-	ending.Events, ending.EndN = h.chunk(), h.next
-	done, err := h.store.Executions.Finish(h.Context(), []executiondb.Outcome{ending})
+	outcome.Events, outcome.EndN = h.chunk(), h.next
+	done, err := h.store.Executions.Finish(h.Context(), []executiondb.Outcome{outcome})
 	if err != nil || !done.Saved[h.bell.RunID] {
 		h.Fatalf("cannot finish: %+v, %v", done, err)
 	}
-	h.bus.Ended(h.bell.RunID, h.bell.ReplyTo, ending.Result, domain.EventID{Fence: ending.Fence, N: ending.EndN}, run.Status)
+	h.bus.Ended(h.bell.RunID, h.bell.ReplyTo, outcome.Result, domain.EventID{Fence: outcome.Fence, N: outcome.EndN}, run.Status)
 	h.bell.Ack()
 }
 
@@ -323,7 +323,7 @@ func TestAChatIsStreamedAsItIsAnswered(t *testing.T) {
 		expect(fmt.Sprintf(`1.%d message.delta {"runId":"%s","text":%s}`, n+2, runID, shown))
 	}
 	const call = `{"id":"c","name":"webSearch","status":"running","input":{},"output":null,"durationMs":0}`
-	h.tell("tool.started", `{"toolCall":`+call+`}`)
+	h.publish("tool.started", `{"toolCall":`+call+`}`)
 	expect(`1.5 tool.started {"runId":"` + runID + `","toolCall":` + call + `}`)
 	h.finish("Hello <there>\nand ☾")
 	result := r.call("GET", "/api/runs?id="+runID, r.asKey(), "").want(200).body
@@ -349,18 +349,18 @@ func TestAStreamResumesOnAnotherIngress(t *testing.T) {
 	bases := []string{r.url, second}
 	runID := r.enqueued()
 	whole := r.events(r.url, runID, "")
-	var told []frame // events of a reader that disconnects and resumes after each of them
+	var received []frame // events of a reader that disconnects and resumes after each of them
 	last := ""
 	hop := func(want int) {
 		t.Helper()
 		for range want {
-			f := r.events(bases[len(told)%2], runID, last)
+			f := r.events(bases[len(received)%2], runID, last)
 			got, ok := f.next()
 			if !ok {
 				t.Fatalf("the stream ended after %q", last)
 			}
 			f.leave()
-			told, last = append(told, got), got.id
+			received, last = append(received, got), got.id
 		}
 	}
 	hop(1)
@@ -386,11 +386,11 @@ func TestAStreamResumesOnAnotherIngress(t *testing.T) {
 	hop(2)
 	const want = "0.1 run.created, 1.1 run.started, 1.2 message.delta, 1.3 message.delta, 1.4 message.delta, 1.5 message.delta, 1.6 message.delta, 1.7 message.delta, " +
 		"3.1 run.restarted, 3.2 message.delta, 3.3 message.delta, 3.4 message.delta, 3.5 message.delta, 3.6 message.delta, 3.7 message.delta, 3.8 run.completed"
-	if got := summary(told); got != want {
+	if got := summary(received); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if live := whole.all(); raw(live) != raw(told) {
-		t.Errorf("a connected reader received\n%s\na resuming reader\n%s", raw(live), raw(told))
+	if live := whole.all(); raw(live) != raw(received) {
+		t.Errorf("a connected reader received\n%s\na resuming reader\n%s", raw(live), raw(received))
 	}
 	r.sameEverywhere(bases, runID)
 }

@@ -375,13 +375,13 @@ func TestACompletionIsStreamed(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	for name, tt := range map[string]struct {
-		more string
-		tell func(h *scriptedWorker)
-		want string
+		more    string
+		publish func(h *scriptedWorker)
+		want    string
 	}{
 		"plain": {"", func(h *scriptedWorker) {
 			h.say("Hello")
-			h.tell("tool.started", `{"toolCall":{"id":"c","name":"webSearch","status":"running","input":{},"output":null,"durationMs":0}}`)
+			h.publish("tool.started", `{"toolCall":{"id":"c","name":"webSearch","status":"running","input":{},"output":null,"durationMs":0}}`)
 			h.say(" there")
 			h.finish("Hello there")
 		}, `{"role":"assistant","content":""} {"content":"Hello"} {"content":" there"} {}stop [DONE]`},
@@ -432,7 +432,7 @@ func TestACompletionIsStreamed(t *testing.T) {
 			t.Errorf("%s: headers %v", name, f.res.Header)
 		}
 		first, _ := f.next() // the stream is open before the worker publishes an event
-		tt.tell(h)
+		tt.publish(h)
 		got := first.raw + raw(f.all())
 		if joined := strings.Join(chunks(t, got), " "); joined != tt.want {
 			t.Errorf("%s:\n got %s\nwant %s", name, joined, tt.want)

@@ -22,14 +22,14 @@ const inWriting = `{"type":"session.update","session":{"type":"realtime","output
 // sessions.
 func (r *testEnv) serveVoice() {
 	r.Helper()
-	stop, err := r.bus.ServeVoice(bus.VoiceServing{
-		Places: 100,
+	stop, err := r.bus.ServeVoice(bus.VoiceOptions{
+		Slots: 100,
 		Admit: func(_ string, body []byte) (string, bool) {
 			var open contract.VoiceOpen
 			err := json.Unmarshal(body, &open)
 			return open.Line, err == nil
 		},
-		Serve: func(ctx context.Context, _ []byte, line *bus.WorkerVoiceLine) {
+		Serve: func(ctx context.Context, _ []byte, line *bus.WorkerVoiceSession) {
 			tick := time.NewTicker(200 * time.Millisecond)
 			defer tick.Stop()
 			for {
@@ -160,8 +160,8 @@ func TestStoppingFinishesSpokenAnswers(t *testing.T) {
 	second, stop := r.serve(defaults(), zerolog.Nop())
 	idle, busy := r.openVoice(second), r.openVoice(second)
 	stream := r.follow("POST", second+r.chatPath(), r.asKey(), streamed)
-	told := r.take()
-	told.say("a")
+	taken := r.take()
+	taken.say("a")
 	stream.until("message.delta")
 	busy.send(
 		inWriting,
@@ -198,5 +198,5 @@ func TestStoppingFinishesSpokenAnswers(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Fatal("the service does not stop")
 	}
-	told.finish("a")
+	taken.finish("a")
 }

@@ -86,16 +86,16 @@ func TestVisitorsDoNotSeeToolData(t *testing.T) {
 		{ID: "call_2", Name: "codeExecution", Status: "failed", Input: secret, Output: secret, DurationMS: 7},
 	}
 	for _, call := range calls {
-		told, err := json.Marshal(map[string]any{"toolCall": call})
+		data, err := json.Marshal(map[string]any{"toolCall": call})
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.tell(domain.EventToolStarted, string(told))
-		h.tell(domain.EventToolCompleted, string(told))
+		h.publish(domain.EventToolStarted, string(data))
+		h.publish(domain.EventToolCompleted, string(data))
 	}
-	h.tell(domain.EventRequiresAction, `{"requiredAction":{"kind":"approval","toolCallId":"call_1","name":"httpRequest","input":`+string(secret)+
+	h.publish(domain.EventRequiresAction, `{"requiredAction":{"kind":"approval","toolCallId":"call_1","name":"httpRequest","input":`+string(secret)+
 		`,"expiresAt":"2026-11-21T09:30:00.000Z"}}`)
-	h.tell(domain.EventCitationAdded, `{"citation":{"id":1,"type":"web","title":"T","url":"https://example.com/","citedText":"kept","startIndex":0,"endIndex":1,`+
+	h.publish(domain.EventCitationAdded, `{"citation":{"id":1,"type":"web","title":"T","url":"https://example.com/","citedText":"kept","startIndex":0,"endIndex":1,`+
 		`"documentId":null,"page":null,"sourceId":null}}`)
 	h.checkpoint()
 	part := r.follow("POST", r.url+r.chatPath(), visitor, streamed)

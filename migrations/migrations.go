@@ -52,7 +52,7 @@ func UpFrom(ctx context.Context, db *sql.DB, files fs.FS) error {
 		func() error { _, err := provider.Up(ctx); return err },
 		func() error { return applyFunctions(ctx, db, functions, newest) },
 	} {
-		if err := persist(ctx, tries, pause, step); err != nil {
+		if err := persist(ctx, tries, sleep, step); err != nil {
 			return fmt.Errorf("migrating: %w", err)
 		}
 	}
@@ -110,12 +110,12 @@ func refuseOldSchema(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// pause waits, so that the statements that queued up behind a waiting migration can run.
-func pause(ctx context.Context) error {
+// sleep waits for the duration d. If ctx ends earlier, it returns the context's cause.
+func sleep(ctx context.Context, d time.Duration) error {
 	select {
+	case <-time.After(d):
+		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("waiting before the next migration attempt: %w", context.Cause(ctx))
-	case <-time.After(time.Second):
-		return nil
 	}
 }

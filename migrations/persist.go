@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 )
 
 // tries is the maximum number of attempts to migrate. Each attempt may wait 2 s for a lock and is
@@ -11,15 +12,19 @@ import (
 // locks sooner.
 const tries = 60
 
+// retryPause is the time between two attempts, in which the statements that queued up after a
+// waiting migration can run.
+const retryPause = time.Second
+
 // persist calls step until it succeeds, fails permanently or has been called the maximum number of
 // times.
-func persist(ctx context.Context, tries int, pause func(context.Context) error, step func() error) error {
+func persist(ctx context.Context, tries int, sleep func(context.Context, time.Duration) error, step func() error) error {
 	for n := 1; ; n++ {
 		err := step()
 		if n == tries || !isBusy(err) || ctx.Err() != nil {
 			return err
 		}
-		if waitErr := pause(ctx); waitErr != nil {
+		if waitErr := sleep(ctx, retryPause); waitErr != nil {
 			return errors.Join(waitErr, err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 )
 
 type stateError string
@@ -32,7 +33,7 @@ func TestPersist(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			steps, pauses := 0, 0
-			err := persist(t.Context(), c.tries, func(context.Context) error { pauses++; return nil }, func() error {
+			err := persist(t.Context(), c.tries, func(context.Context, time.Duration) error { pauses++; return nil }, func() error {
 				steps++
 				if steps <= len(c.fails) {
 					return c.fails[steps-1]
@@ -50,12 +51,12 @@ func TestPersist(t *testing.T) {
 func TestPersistEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	err := persist(ctx, 3, pause, func() error { cancel(); return stateError("57014") })
+	err := persist(ctx, 3, sleep, func() error { cancel(); return stateError("57014") })
 	if !errors.Is(err, stateError("57014")) {
 		t.Errorf("cancelled in a step: %v", err)
 	}
 	busy := 0
-	err = persist(t.Context(), 3, func(context.Context) error { return pause(ctx) }, func() error { busy++; return stateError("55P03") })
+	err = persist(t.Context(), 3, func(_ context.Context, d time.Duration) error { return sleep(ctx, d) }, func() error { busy++; return stateError("55P03") })
 	if !errors.Is(err, context.Canceled) || !errors.Is(err, stateError("55P03")) || busy != 1 {
 		t.Errorf("cancelled in a pause: %v after %d", err, busy)
 	}

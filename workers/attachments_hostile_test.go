@@ -85,7 +85,7 @@ func hostileFiles(t *testing.T) (unreadable, readable map[string]sentFile) {
 func TestHostileAttachments(t *testing.T) {
 	t.Parallel()
 	needsSandbox(t)
-	r := newTestEnvOf(t, config.Workers{}, workers.RoleAgent, workers.RoleTool)
+	r := newTestEnvFor(t, config.Workers{}, workers.RoleAgent, workers.RoleTool)
 	agent := r.agent("offline")
 	unreadable, readable := hostileFiles(t)
 	bad, good := map[string]string{}, map[string]string{}

@@ -102,7 +102,7 @@ func needsSandbox(t *testing.T) {
 func TestTheOfflineModelReadsAttachments(t *testing.T) {
 	t.Parallel()
 	needsSandbox(t)
-	r := newTestEnvOf(t, config.Workers{}, workers.RoleAgent, workers.RoleTool)
+	r := newTestEnvFor(t, config.Workers{}, workers.RoleAgent, workers.RoleTool)
 	agent := r.agent("offline")
 	run := r.result(r.send(agent, "What do you see?", sentFile{"photo.jpg", "image/jpeg", photo(t, 640, 480)}))
 	if run.Status != domain.RunCompleted || !strings.Contains(*run.Message, "photo.jpg: image/jpeg, 640 × 480 pixels") ||
@@ -147,7 +147,7 @@ func TestTheOfflineModelReadsAttachments(t *testing.T) {
 func TestEqualTextsHaveTheNamesOfTheirRuns(t *testing.T) {
 	t.Parallel()
 	needsSandbox(t)
-	r := newTestEnvOf(t, config.Workers{}, workers.RoleAgent, workers.RoleTool)
+	r := newTestEnvFor(t, config.Workers{}, workers.RoleAgent, workers.RoleTool)
 	agent := r.agent("offline")
 	sourceID := ""
 	for _, c := range []struct{ principal, session, name, foreign string }{
@@ -187,7 +187,7 @@ func TestEqualTextsHaveTheNamesOfTheirRuns(t *testing.T) {
 func TestProgramsGetAttachments(t *testing.T) {
 	t.Parallel()
 	needsSandbox(t)
-	r := newTestEnvOf(t, config.Workers{}, workers.RoleAgent, workers.RoleTool)
+	r := newTestEnvFor(t, config.Workers{}, workers.RoleAgent, workers.RoleTool)
 	agent := r.agentWith("offline", withCode())
 	program := "```python\nprint(open('table.csv').read().upper(), b'secret' in open('photo.jpg', 'rb').read())\n```"
 	run := r.result(r.send(agent, program, sentFile{"table.csv", "text/csv", []byte("a,b\n1,two\n")}, sentFile{"photo.jpg", "image/jpeg", photo(t, 20, 20)}))

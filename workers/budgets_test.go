@@ -90,8 +90,8 @@ func TestSimultaneousRunsNeverExceedTheirBudget(t *testing.T) {
 // time.
 func TestCodeHasTheTimeOfItsBudget(t *testing.T) {
 	t.Parallel()
-	r := newTestEnvOf(t, config.Workers{Sandbox: config.Sandbox{SandboxWall: 10 * time.Second}}, workers.RoleAgent)
-	stop, err := r.bus.ServeTool(contract.ToolCodeExecution, bus.ToolServing{Slots: 1, Queue: 1}, func(context.Context, bus.ToolMessage) ([]byte, bool) {
+	r := newTestEnvFor(t, config.Workers{Sandbox: config.Sandbox{SandboxWall: 10 * time.Second}}, workers.RoleAgent)
+	stop, err := r.bus.ServeTool(contract.ToolCodeExecution, bus.ToolOptions{Slots: 1, Queue: 1}, func(context.Context, bus.ToolMessage) ([]byte, bool) {
 		return []byte(`{"output":{"stdout":"done"}}`), true
 	})
 	if err != nil {

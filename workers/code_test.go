@@ -58,10 +58,10 @@ func TestFilesBeyondTheSettingAreNotKept(t *testing.T) {
 // The setting SANDBOX_WALL determines the time limit of a tool call that runs a program.
 func TestACallHasTheTimeOfItsProgramAndOfTheQueue(t *testing.T) {
 	t.Parallel()
-	r := newTestEnvOf(t, config.Workers{Sandbox: config.Sandbox{SandboxWall: 3 * time.Minute}}, workers.RoleAgent)
+	r := newTestEnvFor(t, config.Workers{Sandbox: config.Sandbox{SandboxWall: 3 * time.Minute}}, workers.RoleAgent)
 	r.deadline = time.Hour
 	deadlines := make(chan time.Duration, 8)
-	stop, err := r.bus.ServeTool(contract.ToolCodeExecution, bus.ToolServing{Slots: 1, Queue: 1}, func(_ context.Context, m bus.ToolMessage) ([]byte, bool) {
+	stop, err := r.bus.ServeTool(contract.ToolCodeExecution, bus.ToolOptions{Slots: 1, Queue: 1}, func(_ context.Context, m bus.ToolMessage) ([]byte, bool) {
 		deadlines <- time.Until(m.Deadline)
 		return []byte(`{}`), true
 	})

@@ -71,7 +71,7 @@ func book(n int) []byte {
 // Documents in real formats are processed in the configured sandbox.
 func TestDocumentsAreProcessed(t *testing.T) {
 	t.Parallel()
-	r := newTestEnvOf(t, config.Workers{}, workers.RoleIngest)
+	r := newTestEnvFor(t, config.Workers{}, workers.RoleIngest)
 	markdown := r.sendDocument("care.md", []byte("# Care\n\nBrass is rubbed with a dry cloth.\n\n## Bulbs\n\nThe Heron takes an E14 bulb.\n"))
 	nothing := r.sendDocument("nothing.bin", []byte{0, 1, 2, 3, 0xfe, 0xff, 0, 0})
 	paged := r.sendDocument("log.pdf", book(12))

@@ -21,14 +21,14 @@ func (r *testEnv) logFor(runID string) (log *executiondb.EventLog, events []doma
 		r.Fatalf("reading log: %v", err)
 	}
 	for _, c := range logs[0].Chunks {
-		told, err := domain.EventChunk{Fence: logs[0].Fence, First: c.FirstN, Lines: []byte(c.Events)}.Events()
+		received, err := domain.EventChunk{Fence: logs[0].Fence, First: c.FirstN, Lines: []byte(c.Events)}.Events()
 		if err != nil {
 			r.Fatal(err)
 		}
-		if len(told) != c.LastN-c.FirstN+1 || len(events) > 0 && !told[0].ID.Follows(events[len(events)-1].ID) {
-			r.Errorf("chunk %d-%d has %d events", c.FirstN, c.LastN, len(told))
+		if len(received) != c.LastN-c.FirstN+1 || len(events) > 0 && !received[0].ID.Follows(events[len(events)-1].ID) {
+			r.Errorf("chunk %d-%d has %d events", c.FirstN, c.LastN, len(received))
 		}
-		events = append(events, told...)
+		events = append(events, received...)
 	}
 	return logs[0], events
 }

@@ -78,7 +78,7 @@ const asksForLadders = "How often are ladders inspected?"
 // An answer from page 7 cites page 7, with words from that page.
 func TestAnswersCiteTheirPages(t *testing.T) {
 	t.Parallel()
-	r := newTestEnvOf(t, config.Workers{}, workers.RoleAgent, workers.RoleTool)
+	r := newTestEnvFor(t, config.Workers{}, workers.RoleAgent, workers.RoleTool)
 	doc := r.keep("manual.pdf", map[string]string{"team": "site"}, manual...)
 	all := r.agentWith("offline", withKnowledge(domain.KnowledgeTool{}))
 	run := r.result(r.start(all, "s", asksForLadders))
@@ -122,7 +122,7 @@ func TestAnswersCiteTheirPages(t *testing.T) {
 // A tool worker executes searches that an ingress has signed.
 func TestIngressesSearch(t *testing.T) {
 	t.Parallel()
-	r := newTestEnvOf(t, config.Workers{}, workers.RoleTool)
+	r := newTestEnvFor(t, config.Workers{}, workers.RoleTool)
 	r.keep("manual.pdf", nil, manual...)
 	signer, err := secrets.NewSigner(secretsKey)
 	if err != nil {
@@ -168,7 +168,7 @@ func TestCodeReadsDocuments(t *testing.T) {
 	if _, err := exec.LookPath("bwrap"); err != nil {
 		t.Skip("NOT TESTED: documents of programs: there is no bwrap on this machine (install the package bubblewrap)")
 	}
-	r := newTestEnvOf(t, config.Workers{Sandbox: config.Sandbox{SandboxKind: config.SandboxBubblewrap}}, workers.RoleAgent, workers.RoleTool)
+	r := newTestEnvFor(t, config.Workers{Sandbox: config.Sandbox{SandboxKind: config.SandboxBubblewrap}}, workers.RoleAgent, workers.RoleTool)
 	doc := r.keep("manual.txt", nil, manual...)
 	both := withKnowledge(domain.KnowledgeTool{})
 	both.CodeExecution = &domain.CodeTool{Enabled: true}

@@ -20,7 +20,7 @@ import (
 // settings define.
 func TestFetchedDocumentsCountTowardsTheQuota(t *testing.T) {
 	t.Parallel()
-	r := newTestEnvOf(t, config.Workers{}, workers.RoleSweep)
+	r := newTestEnvFor(t, config.Workers{}, workers.RoleSweep)
 	book := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("more than it may be")) }))
 	t.Cleanup(book.Close)
 	w, err := workers.New(workers.Config{

@@ -63,13 +63,13 @@ func TestToolsWhoseKeyIsRemoved(t *testing.T) { //nolint:tparallel // each step 
 	}))
 	t.Cleanup(remote.Close)
 	dsn, both := testkit.Postgres(t), sealedtest.KeyB+","+sealedtest.KeyA
-	house := sealedtest.New(t, dsn, sealedtest.KeyA, "ada@example.com")
+	org := sealedtest.New(t, dsn, sealedtest.KeyA, "ada@example.com")
 	agent, st := id.New(id.Agent), sealedtest.Open(t, dsn, both)
-	tools := sealedtest.Tools(sealedtest.Box(t, sealedtest.KeyA), house.Organization, agent)
+	tools := sealedtest.Tools(sealedtest.Box(t, sealedtest.KeyA), org.Organization, agent)
 	pay := &tools.HTTPRequest.Endpoints[0]
 	pay.URL, pay.Method, pay.SideEffect, tools.MCP = remote.URL, http.MethodGet, domain.SideEffectNone, nil
 	pay.InputSchema = map[string]any{"type": "object", "properties": map[string]any{"query": map[string]any{"type": "string"}}}
-	if _, err := st.Agents.CreateAgent(t.Context(), house.Organization, domain.Agent{
+	if _, err := st.Agents.CreateAgent(t.Context(), org.Organization, domain.Agent{
 		ID: agent, Name: "a", SystemPrompt: "p", Model: "openai/test", Tools: tools, AllowedCallers: []domain.CallerKind{domain.CallerSystem},
 	}); err != nil {
 		t.Fatal(err)
@@ -80,7 +80,7 @@ func TestToolsWhoseKeyIsRemoved(t *testing.T) { //nolint:tparallel // each step 
 	call := func(t *testing.T, session string) (domain.Run, *lockedLog, *prometheus.Registry) {
 		t.Helper()
 		log, metrics := &lockedLog{}, prometheus.NewRegistry()
-		on := envConfig{dsn: dsn, org: house.Organization, secretsKey: sealedtest.KeyB, log: log, metrics: metrics}
+		on := envConfig{dsn: dsn, org: org.Organization, secretsKey: sealedtest.KeyB, log: log, metrics: metrics}
 		r := newTestEnvOn(t, on, 4, cfg, workers.RoleAgent, workers.RoleTool)
 		return r.result(r.start(agent, session, "tool pay: now")), log, metrics
 	}
@@ -93,7 +93,7 @@ func TestToolsWhoseKeyIsRemoved(t *testing.T) { //nolint:tparallel // each step 
 			t.Error("the tool was called")
 		}
 		keyA := sealedtest.Box(t, sealedtest.KeyA).KeyIDs()[0]
-		if lines := log.lines(`"level":"error"`, `"kind":"tool"`, `"key_id":"`+keyA+`"`, `"org_id":"`+house.Organization+`"`, `"agent_id":"`+agent+`"`); len(lines) != 1 {
+		if lines := log.lines(`"level":"error"`, `"kind":"tool"`, `"key_id":"`+keyA+`"`, `"org_id":"`+org.Organization+`"`, `"agent_id":"`+agent+`"`); len(lines) != 1 {
 			t.Errorf("%d lines of the log say so: %s", len(lines), log.lines(""))
 		}
 		if n := counter(t, metrics, "tool"); n != 1 {

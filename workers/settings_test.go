@@ -19,9 +19,9 @@ func (r *testEnv) startInput(agent, session string, input domain.Input) string {
 	return r.startRun(id.New(id.Run), agent, "system", session, input)
 }
 
-// agentOf creates an agent with the given configuration in the organization of the test, and
+// newAgent creates an agent with the given configuration in the organization of the test, and
 // returns the agent's id.
-func (r *testEnv) agentOf(a domain.Agent) string {
+func (r *testEnv) newAgent(a domain.Agent) string {
 	r.Helper()
 	a.ID, a.Name, a.AllowedCallers = id.New(id.Agent), "a", []domain.CallerKind{domain.CallerSystem}
 	made, err := r.store.Agents.CreateAgent(r.Context(), r.org, a)
@@ -39,7 +39,7 @@ func TestRunsUseModelSettings(t *testing.T) {
 	server := httptest.NewServer(stub)
 	t.Cleanup(server.Close)
 	r := newTestEnv(t, config.Workers{OpenAIBaseURL: server.URL + "/v1", OpenAIAPIKey: "k"})
-	agent := r.agentOf(domain.Agent{
+	agent := r.newAgent(domain.Agent{
 		SystemPrompt: "Agent of {{organization.name}} at {{now}} in {{session.id}} for {{input.customer}}: {{input.message}}", Model: "openai/test",
 		AnswerSettings: domain.AnswerSettings{ModelSettings: domain.ModelSettings{
 			Temperature: new(0.2), Seed: new(int64(7)), MaxOutputTokens: new(int64(50)), Stop: []string{"END"},
@@ -81,7 +81,7 @@ func TestRunsUseModelSettings(t *testing.T) {
 func TestOfflineModelsObeyTheOutputLimit(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, config.Workers{})
-	agent := r.agentOf(domain.Agent{
+	agent := r.newAgent(domain.Agent{
 		SystemPrompt: "p", Model: "offline/echo",
 		AnswerSettings: domain.AnswerSettings{ModelSettings: domain.ModelSettings{MaxOutputTokens: new(int64(2))}},
 	})
@@ -110,12 +110,12 @@ func TestPromptVariablesHaveLimits(t *testing.T) {
 	server := httptest.NewServer(stub)
 	t.Cleanup(server.Close)
 	r := newTestEnv(t, config.Workers{OpenAIBaseURL: server.URL + "/v1", OpenAIAPIKey: "k"})
-	agent := r.agentOf(domain.Agent{SystemPrompt: `{{now}} {{input.a}}`, Model: "openai/test"})
+	agent := r.newAgent(domain.Agent{SystemPrompt: `{{now}} {{input.a}}`, Model: "openai/test"})
 	run := r.result(r.startInput(agent, "s", domain.Input{Message: "m", Data: json.RawMessage(`{"a":"` + strings.Repeat("x", 70_000) + `"}`)}))
 	if run.Status != domain.RunFailed || run.Error.Code != "context_too_long" || !strings.Contains(run.Error.Message, "64,000") {
 		t.Errorf("run %s, error %+v", run.Status, run.Error)
 	}
-	old := r.agentOf(domain.Agent{SystemPrompt: `Dear {{customer}} \{{ {{now}}`, Model: "openai/test"})
+	old := r.newAgent(domain.Agent{SystemPrompt: `Dear {{customer}} \{{ {{now}}`, Model: "openai/test"})
 	if run := r.result(r.startInput(old, "s", domain.Input{Message: "m"})); run.Status != domain.RunCompleted {
 		t.Fatalf("run %+v", run.Error)
 	}

@@ -55,12 +55,12 @@ func (w *Workers) setUpVoice() error {
 		return fmt.Errorf("reading SECRETS_KEY: %w", err)
 	}
 
-	places := w.cfg.VoiceConcurrency
-	if places == 0 {
-		places = sessionsPerCore * runtime.GOMAXPROCS(0)
+	slots := w.cfg.VoiceConcurrency
+	if slots == 0 {
+		slots = sessionsPerCore * runtime.GOMAXPROCS(0)
 	}
 
-	w.speech.server, err = voice.New(voice.Config{MaxSessions: places, Transcription: b.Names[0]}, voice.Deps{
+	w.speech.server, err = voice.New(voice.Config{MaxSessions: slots, Transcription: b.Names[0]}, voice.Deps{
 		Bus: w.deps.Bus, Transcriber: b.Transcriber, Synthesizer: b.Synthesizer, Prepare: b.Prepare,
 		Verifier: signer, Metrics: w.deps.Metrics, Log: w.deps.Log,
 	})

@@ -14,7 +14,7 @@ import (
 	"parley/workers/internal/speech/speechtest"
 )
 
-func openLine(t *testing.T, b *bus.Bus) *bus.VoiceLine {
+func openLine(t *testing.T, b *bus.Bus) *bus.VoiceSession {
 	t.Helper()
 	caller, err := b.NewVoiceCaller()
 	if err != nil {
@@ -47,7 +47,7 @@ func openLine(t *testing.T, b *bus.Bus) *bus.VoiceLine {
 
 // report waits for a report of the given type. It also returns the audio that has arrived before
 // the report.
-func report(t *testing.T, line *bus.VoiceLine, kind string) (contract.VoiceReport, []byte) {
+func report(t *testing.T, line *bus.VoiceSession, kind string) (contract.VoiceReport, []byte) {
 	t.Helper()
 	var sound []byte
 	for late := time.After(20 * time.Second); ; {
@@ -69,7 +69,7 @@ func report(t *testing.T, line *bus.VoiceLine, kind string) (contract.VoiceRepor
 	}
 }
 
-func send(t *testing.T, line *bus.VoiceLine, command contract.VoiceCommand) {
+func send(t *testing.T, line *bus.VoiceSession, command contract.VoiceCommand) {
 	t.Helper()
 	if err := line.Send(command); err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func send(t *testing.T, line *bus.VoiceLine, command contract.VoiceCommand) {
 func TestTheRoleVoiceSpeaksAndListens(t *testing.T) {
 	t.Parallel()
 	service := speechtest.NewService(t)
-	r := newTestEnvOf(t, config.Workers{Speech: config.Speech{AudioBaseURL: service.URL, AudioAPIKey: speechtest.Key, SpeechVoice: "sage"}}, workers.RoleVoice)
+	r := newTestEnvFor(t, config.Workers{Speech: config.Speech{AudioBaseURL: service.URL, AudioAPIKey: speechtest.Key, SpeechVoice: "sage"}}, workers.RoleVoice)
 	can := r.work.Capabilities()
 	if want := (workers.Capability{Name: "voice", State: "openai/gpt-4o-mini-tts, openai/gpt-4o-mini-transcribe", Ok: true}); len(can) != 1 || can[0] != want {
 		t.Errorf("capabilities = %+v", can)
@@ -108,7 +108,7 @@ func TestTheRoleVoiceSpeaksAndListens(t *testing.T) {
 func TestTheRoleVoiceWithOneBackend(t *testing.T) {
 	t.Parallel()
 	service := speechtest.NewService(t)
-	r := newTestEnvOf(t, config.Workers{Speech: config.Speech{AudioBaseURL: service.URL, TranscriptionModel: "off", VoiceConcurrency: 1}}, workers.RoleVoice)
+	r := newTestEnvFor(t, config.Workers{Speech: config.Speech{AudioBaseURL: service.URL, TranscriptionModel: "off", VoiceConcurrency: 1}}, workers.RoleVoice)
 	line := openLine(t, r.bus)
 	if err := line.Audio(0, make([]byte, 9600)); err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestTheRoleVoiceWithOneBackend(t *testing.T) {
 // them.
 func TestTheRoleVoiceThatIsOff(t *testing.T) {
 	t.Parallel()
-	r := newTestEnvOf(t, config.Workers{Speech: config.Speech{TranscriptionModel: "off", SpeechModel: "off"}}, workers.RoleVoice, workers.RoleSweep)
+	r := newTestEnvFor(t, config.Workers{Speech: config.Speech{TranscriptionModel: "off", SpeechModel: "off"}}, workers.RoleVoice, workers.RoleSweep)
 	if can := r.work.Capabilities(); len(can) != 1 || can[0] != (workers.Capability{Name: "voice", State: "off"}) {
 		t.Errorf("capabilities = %+v", can)
 	}

@@ -336,7 +336,7 @@ func (w *Workers) setUpAgent() error {
 		},
 		Price: prices.Cost, SandboxWall: cmp.Or(limits.Wall, sandboxQueueTime), Retry: budget.Spend, OnAnswer: budget.Earn,
 	}, runner.Deps{
-		Runs: st.Executions, Queue: st.Queue, History: st.Sessions, Progress: st.Runs, Records: st.Executions, Parking: st.Executions,
+		Runs: st.Executions, Queue: st.Queue, History: st.Sessions, Progress: st.Runs, Records: st.Executions, ParkStore: st.Executions,
 		Clients: st.Executions,
 		Tools: toolset.New(w.caller, signer, st.Executions, st.Executions, toolset.Code{
 			Limits: limits, CallTime: limits.Wall + sandboxQueueTime,

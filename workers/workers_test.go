@@ -47,11 +47,11 @@ type testEnv struct {
 
 func newTestEnv(t *testing.T, cfg config.Workers) *testEnv {
 	t.Helper()
-	return newTestEnvOf(t, cfg, workers.Roles...)
+	return newTestEnvFor(t, cfg, workers.Roles...)
 }
 
-// newTestEnvOf starts a worker with some of the roles.
-func newTestEnvOf(t *testing.T, cfg config.Workers, roles ...workers.Role) *testEnv {
+// newTestEnvFor starts a worker with some of the roles.
+func newTestEnvFor(t *testing.T, cfg config.Workers, roles ...workers.Role) *testEnv {
 	t.Helper()
 	return newTestEnvThrough(t, 4, cfg, roles...)
 }

@@ -59,7 +59,7 @@ var llms = text.Must(text.ParseFS(documents, "pages/llms.txt"))
 
 // functions are the functions that templates may call.
 var functions = template.FuncMap{
-	"credential": credential, "spans": openapi.ParseSpans, "bundled": bundled, "slug": slug, "text": textOf, "tries": tries,
+	"credential": credential, "spans": openapi.ParseSpans, "bundled": bundled, "slug": slug, "text": formatText, "tries": tries,
 }
 
 // slug returns the URL fragment that leads to a chapter with the given title.

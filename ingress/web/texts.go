@@ -74,8 +74,8 @@ var texts = map[string]string{
 		`of the dashboard.`,
 }
 
-// textOf returns a text with its values filled in. Values are escaped unless they are HTML.
-func textOf(name string, values ...any) (template.HTML, error) {
+// formatText returns a text with its values filled in. Values are escaped unless they are HTML.
+func formatText(name string, values ...any) (template.HTML, error) {
 	format, ok := texts[name]
 	if !ok {
 		return "", fmt.Errorf("no text %q", name)

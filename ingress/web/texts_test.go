@@ -74,14 +74,14 @@ func TestStrayTextsOfPages(t *testing.T) {
 
 func TestTextOf(t *testing.T) {
 	t.Parallel()
-	got, err := textOf("join", "<b>&")
+	got, err := formatText("join", "<b>&")
 	if err != nil || got != "Join &lt;b&gt;&amp;" {
-		t.Errorf("textOf = %q, %v; want an escaped value", got, err)
+		t.Errorf("formatText = %q, %v; want an escaped value", got, err)
 	}
-	if got, err := textOf("title", template.HTML("Sign&nbsp;in")); err != nil || got != "Sign&nbsp;in · Parley" {
-		t.Errorf("textOf = %q, %v; want HTML as it is", got, err)
+	if got, err := formatText("title", template.HTML("Sign&nbsp;in")); err != nil || got != "Sign&nbsp;in · Parley" {
+		t.Errorf("formatText = %q, %v; want HTML as it is", got, err)
 	}
-	if _, err := textOf("nothing"); err == nil {
+	if _, err := formatText("nothing"); err == nil {
 		t.Error("an unknown text has no error")
 	}
 }

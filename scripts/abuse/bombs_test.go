@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"parley/shared/lifecycle"
 )
 
 const (
@@ -34,9 +36,9 @@ func bomb(n int) (name, content string) {
 	return fmt.Sprintf("bomb-%d.html", n), b.String()
 }
 
-// bombing is an attack by five organizations that have the free plan. They upload documents that
+// bombAttack is an attack by five organizations that have the free plan. They upload documents that
 // use the maximum CPU time.
-type bombing struct {
+type bombAttack struct {
 	people []*person
 	sent   tally
 
@@ -45,16 +47,16 @@ type bombing struct {
 	waiting map[string]*person // documents that are not yet deleted, by ID, with their owners
 }
 
-func newBombing(t *testing.T, s *service) *bombing {
+func newBombing(t *testing.T, s *service) *bombAttack {
 	t.Helper()
-	b := &bombing{waiting: map[string]*person{}}
+	b := &bombAttack{waiting: map[string]*person{}}
 	for range bombers {
 		b.people = append(b.people, s.signUp(t, s.stranger()).withKey(t))
 	}
 	return b
 }
 
-func (b *bombing) run(ctx context.Context) {
+func (b *bombAttack) run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	for _, p := range b.people {
@@ -63,13 +65,13 @@ func (b *bombing) run(ctx context.Context) {
 				if b.unread(ctx, p) < bombsAhead {
 					b.send(ctx, p)
 				}
-				wait(ctx, 250*time.Millisecond)
+				_ = lifecycle.Sleep(ctx, 250*time.Millisecond)
 			}
 		})
 	}
 }
 
-func (b *bombing) send(ctx context.Context, p *person) {
+func (b *bombAttack) send(ctx context.Context, p *person) {
 	b.mu.Lock()
 	b.made++
 	n := b.made
@@ -91,7 +93,7 @@ func (b *bombing) send(ctx context.Context, p *person) {
 
 // unread returns the number of a person's unprocessed documents. It deletes the processed documents
 // and adds them to the attack's counts.
-func (b *bombing) unread(ctx context.Context, p *person) (n int) {
+func (b *bombAttack) unread(ctx context.Context, p *person) (n int) {
 	for id, status := range b.statuses(ctx, p) {
 		switch status {
 		case "queued", "processing":
@@ -104,7 +106,7 @@ func (b *bombing) unread(ctx context.Context, p *person) (n int) {
 	return n
 }
 
-func (b *bombing) statuses(ctx context.Context, p *person) map[string]string {
+func (b *bombAttack) statuses(ctx context.Context, p *person) map[string]string {
 	b.mu.Lock()
 	var ids []string
 	for id, owner := range b.waiting {
@@ -123,7 +125,7 @@ func (b *bombing) statuses(ctx context.Context, p *person) map[string]string {
 	return found
 }
 
-func (b *bombing) remove(ctx context.Context, p *person, id string) {
+func (b *bombAttack) remove(ctx context.Context, p *person, id string) {
 	if a := p.do(ctx, http.MethodDelete, "/api/knowledge?id="+id, p.byKey(), nil); a.ok(http.StatusOK) != nil {
 		return
 	}
@@ -134,7 +136,7 @@ func (b *bombing) remove(ctx context.Context, p *person, id string) {
 
 // begun waits until a bomb is being processed. The attack has its full effect then: the five
 // organizations have used no CPU time yet, so the service may use all of its slots for bombs.
-func (b *bombing) begun(ctx context.Context) {
+func (b *bombAttack) begun(ctx context.Context) {
 	for ctx.Err() == nil {
 		for _, p := range b.people {
 			for _, status := range b.statuses(ctx, p) {
@@ -144,12 +146,12 @@ func (b *bombing) begun(ctx context.Context) {
 				}
 			}
 		}
-		wait(ctx, documentPoll)
+		_ = lifecycle.Sleep(ctx, documentPoll)
 	}
 }
 
 // calm deletes all bombs, which cancels their processing.
-func (b *bombing) calm(ctx context.Context) {
+func (b *bombAttack) calm(ctx context.Context) {
 	for _, p := range b.people {
 		for id := range b.statuses(ctx, p) {
 			b.remove(ctx, p, id)

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"parley/shared/lifecycle"
 )
 
 const (
@@ -134,7 +136,7 @@ func (c *churn) trickle(ctx context.Context, n int) {
 			continue
 		}
 		c.sent.add(ctx, "slow upload", a)
-		wait(ctx, piecePause)
+		_ = lifecycle.Sleep(ctx, piecePause)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"parley/shared/lifecycle"
 )
 
 // requestTimeout bounds the duration of each request.
@@ -133,7 +135,7 @@ func (p *inPieces) Read(into []byte) (int, error) {
 	}
 	if p.left == 0 {
 		if p.begun {
-			wait(p.ctx, p.pause)
+			_ = lifecycle.Sleep(p.ctx, p.pause)
 		}
 		p.left, p.begun = p.piece, true
 	}

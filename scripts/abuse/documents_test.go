@@ -8,6 +8,8 @@ import (
 	"mime/multipart"
 	"net/http"
 	"time"
+
+	"parley/shared/lifecycle"
 )
 
 // documentWithin is the time within which the victim's document must be ready.
@@ -62,7 +64,7 @@ func (p *person) ready(ctx context.Context, name, content string) error {
 
 	began, pause := time.Now(), documentPoll
 	for ; time.Since(began) < documentWithin; pause = min(pause+documentPoll, time.Second) {
-		wait(ctx, pause)
+		_ = lifecycle.Sleep(ctx, pause)
 		switch status, err := p.status(ctx, id); {
 		case err != nil:
 			return err

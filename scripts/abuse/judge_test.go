@@ -10,11 +10,13 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"parley/shared/lifecycle"
 )
 
 const (
-	// timesMax is the allowed ratio of the victim's latency during an attack to its latency alone.
-	timesMax = 2
+	// maxTimes is the allowed ratio of the victim's latency during an attack to its latency alone.
+	maxTimes = 2
 	// allowance and medianAllowance are the increases of the 99th percentile and of the median that
 	// are always allowed. Attackers, victim, service and database share two cores, so a request
 	// sometimes waits for several other programs in turn.
@@ -22,11 +24,11 @@ const (
 	medianAllowance = 25 * time.Millisecond
 	// busyShare is the share of all cores that other programs may use during a quiet measurement.
 	busyShare = 0.25
-	// quietMax is the number of consecutive measurements, above the bound and on a quiet machine,
-	// after which the test fails. triesMax is the maximum number of measurements, including those
+	// maxQuiet is the number of consecutive measurements, above the bound and on a quiet machine,
+	// after which the test fails. maxTries is the maximum number of measurements, including those
 	// on a busy machine.
-	quietMax = 3
-	triesMax = 4
+	maxQuiet = 3
+	maxTries = 4
 	// refill is the time in which the rate limit restores half of a minute's requests. In the short
 	// form, a measurement sends that number of requests in one burst.
 	refill = 30 * time.Second
@@ -90,9 +92,9 @@ func (s *service) judge(t *testing.T, p plan, v *victim, a attack) {
 	open := v.names()
 	quiet := map[string]int{} // for each probe, the number of consecutive measurements above the bound on a quiet machine
 	last := map[string]string{}
-	for tries := 0; tries < triesMax && len(open) > 0 && len(v.refused) == 0; tries++ {
+	for tries := 0; tries < maxTries && len(open) > 0 && len(v.refused) == 0; tries++ {
 		if tries > 0 && testing.Short() {
-			wait(t.Context(), refill)
+			_ = lifecycle.Sleep(t.Context(), refill)
 		}
 		m := s.measure(t, p, v, a)
 		last = v.above(m)
@@ -102,7 +104,7 @@ func (s *service) judge(t *testing.T, p plan, v *victim, a attack) {
 				quiet[name]++
 			}
 		}
-		if slices.ContainsFunc(open, func(name string) bool { return quiet[name] >= quietMax }) {
+		if slices.ContainsFunc(open, func(name string) bool { return quiet[name] >= maxQuiet }) {
 			break
 		}
 	}
@@ -115,7 +117,7 @@ func (s *service) judge(t *testing.T, p plan, v *victim, a attack) {
 	for _, name := range open {
 		switch {
 		case len(v.refused) > 0: // rejected requests have ended the measurements
-		case quiet[name] >= quietMax:
+		case quiet[name] >= maxQuiet:
 			t.Errorf("above the bound in all %d measurements: %s", quiet[name], last[name])
 		default:
 			t.Logf("NOT TESTED in %s, because other programs use the machine: %s", t.Name(), last[name])
@@ -153,7 +155,7 @@ func (a attack) continueAttack(t *testing.T) {
 	const limit = 30 * time.Second
 	a.during(t.Context(), func() latencies {
 		for began := time.Now(); len(a.missing()) > 0 && time.Since(began) < limit; {
-			wait(t.Context(), 50*time.Millisecond)
+			_ = lifecycle.Sleep(t.Context(), 50*time.Millisecond)
 		}
 		return nil
 	})
@@ -206,11 +208,11 @@ func (v *victim) above(m *measured) map[string]string {
 	return found
 }
 
-// above reports whether a percentile during the attack exceeds the bound. The bound is timesMax
+// above reports whether a percentile during the attack exceeds the bound. The bound is maxTimes
 // times the percentile without the attack, but at least that percentile plus the given allowance.
 func (m *measured) above(name string, p float64, allowance time.Duration) bool {
 	alone, during := percentile(m.alone[name], p), percentile(m.during[name], p)
-	return during > max(timesMax*alone, alone+allowance)
+	return during > max(maxTimes*alone, alone+allowance)
 }
 
 func (m *measured) text(name string) string {
@@ -291,6 +293,6 @@ func paced(ctx context.Context, every time.Duration, callers int, f func(ctx con
 			})
 		default:
 		}
-		wait(ctx, every)
+		_ = lifecycle.Sleep(ctx, every)
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"parley/shared/lifecycle"
 )
 
 const (
@@ -28,9 +30,9 @@ const (
 	readBuffer           = 4 << 10
 )
 
-// slowReading is an attack by organizations with large stored answers. On many connections they
+// slowReadAttack is an attack by organizations with large stored answers. On many connections they
 // read lists of runs, messages of sessions and single runs, a few bytes per second.
-type slowReading struct {
+type slowReadAttack struct {
 	people []*person
 	paths  map[*person]map[string]string
 	sent   tally
@@ -40,9 +42,9 @@ type slowReading struct {
 	answered int // number of the round's requests that got a response
 }
 
-func newSlowReading(t *testing.T, s *service) *slowReading {
+func newSlowReading(t *testing.T, s *service) *slowReadAttack {
 	t.Helper()
-	r := &slowReading{paths: map[*person]map[string]string{}}
+	r := &slowReadAttack{paths: map[*person]map[string]string{}}
 	var all sync.WaitGroup
 	for range readersOrganizations {
 		p := s.signUp(t, s.stranger()).withKey(t).withAgent(t)
@@ -80,7 +82,7 @@ func (p *person) largeRun(t *testing.T) (path string) {
 	return "/api/runs?id=" + run.ID
 }
 
-func (r *slowReading) run(ctx context.Context) {
+func (r *slowReadAttack) run(ctx context.Context) {
 	r.mu.Lock()
 	r.answered = 0
 	r.mu.Unlock()
@@ -92,7 +94,7 @@ func (r *slowReading) run(ctx context.Context) {
 			all.Go(func() {
 				for ctx.Err() == nil {
 					r.read(ctx, p, []string{"list", "session", "run"}[n%3])
-					wait(ctx, refusedPause)
+					_ = lifecycle.Sleep(ctx, refusedPause)
 				}
 			})
 		}
@@ -100,7 +102,7 @@ func (r *slowReading) run(ctx context.Context) {
 }
 
 // read requests a resource on a new connection and reads the response a few bytes at a time.
-func (r *slowReading) read(ctx context.Context, p *person, what string) {
+func (r *slowReadAttack) read(ctx context.Context, p *person, what string) {
 	res, leave, err := p.open(ctx, r.paths[p][what]) //nolint:bodyclose // leave closes the connection
 	if err != nil {
 		if ctx.Err() == nil {
@@ -119,7 +121,7 @@ func (r *slowReading) read(ctx context.Context, p *person, what string) {
 	r.held(1)
 	defer r.held(-1)
 
-	for piece := make([]byte, readPiece); ; wait(ctx, readPause) {
+	for piece := make([]byte, readPiece); ; _ = lifecycle.Sleep(ctx, readPause) {
 		if _, err := io.ReadFull(res.Body, piece); err != nil {
 			if ctx.Err() == nil {
 				r.sent.count(what + " ended early")
@@ -160,13 +162,13 @@ func (p *person) open(ctx context.Context, path string) (res *http.Response, lea
 	return res, leave, err
 }
 
-func (r *slowReading) answer() {
+func (r *slowReadAttack) answer() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.answered++
 }
 
-func (r *slowReading) held(more int) {
+func (r *slowReadAttack) held(more int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.reading += more
@@ -174,7 +176,7 @@ func (r *slowReading) held(more int) {
 
 // begun waits until responses are being read, and at least as many responses have begun as there
 // are readers.
-func (r *slowReading) begun(ctx context.Context) {
+func (r *slowReadAttack) begun(ctx context.Context) {
 	for ctx.Err() == nil {
 		r.mu.Lock()
 		full := r.reading >= readersOrganizations && r.answered >= readersOrganizations*readersEach
@@ -183,7 +185,7 @@ func (r *slowReading) begun(ctx context.Context) {
 			r.sent.count("round with open responses")
 			return
 		}
-		wait(ctx, 10*time.Millisecond)
+		_ = lifecycle.Sleep(ctx, 10*time.Millisecond)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"parley/scripts/internal/quickstart"
 	"parley/shared/testkit"
@@ -127,13 +126,3 @@ func (s *service) stranger() string {
 }
 
 const victimAddress = "127.0.0.1"
-
-// wait waits for the duration d, or until ctx ends.
-func wait(ctx context.Context, d time.Duration) {
-	over := time.NewTimer(d)
-	defer over.Stop()
-	select {
-	case <-over.C:
-	case <-ctx.Done():
-	}
-}

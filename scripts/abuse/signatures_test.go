@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"parley/shared/lifecycle"
 )
 
 const (
@@ -57,7 +59,7 @@ func (f *signatureFlood) run(ctx context.Context) {
 				to := f.large[n%len(f.large)]
 				body := &inPieces{ctx: ctx, rest: f.many, piece: len(f.many) / 2, pause: piecePause}
 				f.sent.add(ctx, "large", to.send(ctx, client, fmt.Sprint(n), wrongSignature, body))
-				wait(ctx, 5*time.Millisecond) // limits the rate of repetitions if the service rejects deliveries at once
+				_ = lifecycle.Sleep(ctx, 5*time.Millisecond) // limits the rate of repetitions if the service rejects deliveries at once
 			}
 		})
 	}

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"parley/shared/lifecycle"
 )
 
 // probe is one kind of request that a victim sends at a steady rate.
@@ -87,7 +89,7 @@ func (v *victim) each(ctx context.Context, p probe, d time.Duration) (took []tim
 			took = append(took, needed)
 		})
 		next = next.Add(p.every)
-		wait(ctx, time.Until(next))
+		_ = lifecycle.Sleep(ctx, time.Until(next))
 	}
 
 	all.Wait()

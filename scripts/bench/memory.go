@@ -41,7 +41,7 @@ func clientsWithin(wanted, filesOfEach int) (int, error) {
 func heldMemory(
 	ctx context.Context, group *process.Group, send func(context.Context) error, held func() (bool, error), release func() error,
 ) (grown map[string]int64, err error) {
-	before, err := memoryOf(ctx, group)
+	before, err := measureMemory(ctx, group)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func heldMemory(
 		return nil, errors.Join(fmt.Errorf("starting requests: %w", err), group.Err())
 	}
 
-	grown, err = memoryOf(ctx, group)
+	grown, err = measureMemory(ctx, group)
 	for name := range grown {
 		grown[name] -= before[name]
 	}
@@ -64,8 +64,8 @@ func heldMemory(
 	return grown, errors.Join(release(), <-ended)
 }
 
-// memoryOf returns the memory of a group's processes once it stops changing, in bytes by name.
-func memoryOf(ctx context.Context, group *process.Group) (map[string]int64, error) {
+// measureMemory returns the memory of a group's processes once it stops changing, in bytes by name.
+func measureMemory(ctx context.Context, group *process.Group) (map[string]int64, error) {
 	out := map[string]int64{}
 	for _, p := range group.Processes() {
 		bytes, err := settledMemory(ctx, p)

@@ -56,9 +56,9 @@ func desk() http.Handler {
 	})
 }
 
-// toolsOf returns a tool configuration with a connection of each kind. Each element of servers
+// toolRows returns a tool configuration with a connection of each kind. Each element of servers
 // contains the name, URL and credential of an MCP server.
-func toolsOf(s *testEnv, endpoint string, servers ...[3]string) map[string]any {
+func toolRows(s *testEnv, endpoint string, servers ...[3]string) map[string]any {
 	var list []any
 	for _, server := range servers {
 		list = append(list, map[string]any{"name": server[0], "url": server[1], "headers": map[string]any{"Authorization": server[2]}})
@@ -81,7 +81,7 @@ func TestConnections(t *testing.T) {
 	door := a.s.outside.url + "/mcp"
 	agent := a.agent(t, "Connected", map[string]any{
 		"model": slowModel, "fallbackModels": []string{lockedModel, unreachableModel},
-		"tools": toolsOf(a.s, "https://orders.invalid/new",
+		"tools": toolRows(a.s, "https://orders.invalid/new",
 			[3]string{"desk", door, openDoor}, [3]string{"locked", door, "Bearer wrong"}, [3]string{"gone", "https://mcp.invalid/mcp", openDoor}),
 	})
 
@@ -111,7 +111,7 @@ func TestConnections(t *testing.T) {
 	connections.in("row", "MCP server gone…").sees("The host could not be reached.")
 	connections.seesNot("before the last change")
 	a.call(t, http.MethodPut, "/api/agents?id="+agent, map[string]any{
-		"fallbackModels": []string{}, "tools": toolsOf(a.s, a.s.outside.url+"/pay", [3]string{"desk", door, openDoor}),
+		"fallbackModels": []string{}, "tools": toolRows(a.s, a.s.outside.url+"/pay", [3]string{"desk", door, openDoor}),
 	}, nil)
 	p.reload()
 	connections.sees("before the last change (version 1)")

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"parley/scripts/internal/cluster"
+	"parley/shared/lifecycle"
 	"parley/shared/testkit"
 )
 
@@ -209,7 +210,7 @@ func (r *trial) run(t *testing.T) {
 	others.Go(func() { r.person.work(ctx) })
 	r.load.run(ctx, r.clients, until)
 	r.striker.all(ctx, schedule(r.seed, r.plan))
-	wait(ctx, time.Until(r.striker.began.Add(r.plan.total)))
+	_ = lifecycle.Sleep(ctx, time.Until(r.striker.began.Add(r.plan.total)))
 	close(until)
 	r.past.note(func(all *evidence) { all.LoadUntil = time.Now() })
 	r.striker.restore()
@@ -255,7 +256,7 @@ func (r *trial) drain(ctx context.Context, t *testing.T, until time.Time) {
 		if left, err := r.watcher.open(ctx); err == nil && len(left) == 0 {
 			return
 		}
-		wait(ctx, 200*time.Millisecond)
+		_ = lifecycle.Sleep(ctx, 200*time.Millisecond)
 	}
 }
 

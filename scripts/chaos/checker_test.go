@@ -70,12 +70,12 @@ func (e *evidence) rowsByID() map[string]row {
 
 // checkEnds checks that every accepted run is in the database and that every run has finished.
 func checkEnds(e *evidence, wrong func(string, ...any), checked func(string)) {
-	rows, told := e.rowsByID(), map[string]bool{}
+	rows, seen := e.rowsByID(), map[string]bool{}
 	for _, r := range e.Requests {
-		if !r.accepted() || told[r.Run] {
+		if !r.accepted() || seen[r.Run] {
 			continue
 		}
-		told[r.Run] = true
+		seen[r.Run] = true
 		checked("accepted runs")
 		if found, known := rows[r.Run]; !known {
 			wrong("run %s for %s was accepted with status %d, but is not in the database", r.Run, r.Key, r.Status)

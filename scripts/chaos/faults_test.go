@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"parley/scripts/internal/cluster"
+	"parley/shared/lifecycle"
 	"parley/shared/testkit"
 )
 
@@ -46,7 +47,7 @@ const reach = 15 * time.Second
 // all injects the faults of a schedule. It returns when the last fault has ended.
 func (s *striker) all(ctx context.Context, faults []fault) {
 	for _, f := range faults {
-		wait(ctx, time.Until(s.began.Add(f.At)))
+		_ = lifecycle.Sleep(ctx, time.Until(s.began.Add(f.At)))
 		s.group.Go(func() { s.strike(ctx, f) })
 	}
 	s.group.Wait()
@@ -59,7 +60,7 @@ func (s *striker) count(what string) {
 	s.counts[what]++
 }
 
-func (s *striker) tell(f fault, how string) {
+func (s *striker) announce(f fault, how string) {
 	fmt.Printf("%6.1f s  (%s) %s\n", time.Since(s.began).Seconds(), how, f)
 }
 
@@ -120,7 +121,7 @@ func (s *striker) strike(ctx context.Context, f fault) {
 		how = "NOT DONE: the part was down, or has another fault"
 	}
 
-	s.tell(f, how)
+	s.announce(f, how)
 }
 
 // A fraction of the kills of tool workers is aimed. An aimed kill waits for the right moment, but
@@ -140,7 +141,7 @@ func (s *striker) aim(ctx context.Context, p *cluster.Part) {
 		return
 	}
 	for end := time.Now().Add(aimTimeout); s.ledger.unsafe.Load() == 0 && time.Now().Before(end); {
-		wait(ctx, time.Millisecond)
+		_ = lifecycle.Sleep(ctx, time.Millisecond)
 	}
 }
 
@@ -164,7 +165,7 @@ func (s *striker) aimAtRuns(ctx context.Context, p *cluster.Part) {
 		if err == nil && running >= minRunning { // an error means that PostgreSQL is down
 			return
 		}
-		wait(ctx, 20*time.Millisecond)
+		_ = lifecycle.Sleep(ctx, 20*time.Millisecond)
 	}
 }
 
@@ -176,7 +177,7 @@ func eventually(ctx context.Context, try func() bool) bool {
 		if ctx.Err() != nil {
 			return false
 		}
-		wait(ctx, 20*time.Millisecond)
+		_ = lifecycle.Sleep(ctx, 20*time.Millisecond)
 	}
 	return true
 }
@@ -197,7 +198,7 @@ func (s *striker) lasting(ctx context.Context, f fault, do func() bool, undo fun
 	}
 
 	from := time.Now()
-	wait(ctx, f.For)
+	_ = lifecycle.Sleep(ctx, f.For)
 	undo()
 	s.past.note(func(all *evidence) {
 		all.Interrupted = append(all.Interrupted, interruption{Part: f.Part, What: f.Kind, From: from, To: time.Now()})
@@ -362,15 +363,15 @@ func (s *striker) lock(ctx context.Context, f fault) bool {
 // given backend process. It polls often, because the service waits only briefly for locks.
 func (s *striker) blocks(ctx context.Context, holder int, d time.Duration) bool {
 	found := false
-	for end := time.Now().Add(d); time.Now().Before(end) && ctx.Err() == nil; wait(ctx, 10*time.Millisecond) {
+	for end := time.Now().Add(d); time.Now().Before(end) && ctx.Err() == nil; _ = lifecycle.Sleep(ctx, 10*time.Millisecond) {
 		if found {
-			wait(ctx, time.Until(end))
+			_ = lifecycle.Sleep(ctx, time.Until(end))
 			break
 		}
 		err := s.cluster.DB.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM pg_stat_activity
 			WHERE wait_event_type = 'Lock' AND $1 = ANY (pg_blocking_pids(pid)))`, holder).Scan(&found)
 		if err != nil {
-			wait(ctx, time.Second) // PostgreSQL is down, and its locks are gone
+			_ = lifecycle.Sleep(ctx, time.Second) // PostgreSQL is down, and its locks are gone
 		}
 	}
 	return found
@@ -380,7 +381,7 @@ func (s *striker) blocks(ctx context.Context, holder int, d time.Duration) bool 
 // meanwhile, it takes another snapshot for the remaining time.
 func (s *striker) snapshot(ctx context.Context, f fault) bool {
 	held := false
-	for end := time.Now().Add(f.For); time.Now().Before(end) && ctx.Err() == nil; wait(ctx, 100*time.Millisecond) {
+	for end := time.Now().Add(f.For); time.Now().Before(end) && ctx.Err() == nil; _ = lifecycle.Sleep(ctx, 100*time.Millisecond) {
 		age := s.holdSnapshot(ctx, end)
 		held = held || age >= 0
 		s.mu.Lock()
@@ -399,7 +400,7 @@ func (s *striker) holdSnapshot(ctx context.Context, end time.Time) (age int) {
 	}
 	defer func() { _ = tx.Rollback() }()
 
-	for age = -1; ; wait(ctx, min(time.Second, time.Until(end))) {
+	for age = -1; ; _ = lifecycle.Sleep(ctx, min(time.Second, time.Until(end))) {
 		var pid int
 		if tx.QueryRowContext(ctx, `SELECT pg_backend_pid()`).Scan(&pid) != nil {
 			return age

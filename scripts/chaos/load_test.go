@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"parley/shared/lifecycle"
 )
 
 const (
@@ -185,7 +187,7 @@ func (l *load) until(ctx context.Context, a asked, via int) request {
 		if len(got.Calls) > 0 {
 			l.sendRates(ctx, a, got, via+1)
 		}
-		wait(ctx, retryPause)
+		_ = lifecycle.Sleep(ctx, retryPause)
 	}
 }
 
@@ -247,7 +249,7 @@ func (l *load) get(ctx context.Context, a asked, id string, via int) request {
 	got := l.send(ctx, a, via, http.MethodGet, url, map[string]string{"x-api-key": a.account.key}, nil)
 	got.Run = id
 	if !got.accepted() {
-		wait(ctx, retryPause)
+		_ = lifecycle.Sleep(ctx, retryPause)
 	}
 	return got
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/shared/lifecycle"
 	"parley/shared/testkit/openaistub"
 )
 
@@ -166,7 +167,7 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 
 	// The payment continues even if the requester has died, because its request has arrived.
-	wait(context.WithoutCancel(r.Context()), time.Duration(len(body.Bill)*31%5)*20*time.Millisecond)
+	_ = lifecycle.Sleep(context.WithoutCancel(r.Context()), time.Duration(len(body.Bill)*31%5)*20*time.Millisecond)
 	l.mu.Lock()
 	l.paid[body.Bill]++
 	l.mu.Unlock()
@@ -176,7 +177,7 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		})
 	})
 
-	wait(context.WithoutCancel(r.Context()), time.Duration(len(raw)*17%7)*25*time.Millisecond)
+	_ = lifecycle.Sleep(context.WithoutCancel(r.Context()), time.Duration(len(raw)*17%7)*25*time.Millisecond)
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = io.WriteString(w, `{"paid":true}`)
 }
@@ -283,7 +284,7 @@ func (p *person) work(ctx context.Context) {
 		for _, a := range p.accounts {
 			p.look(ctx, a, p.urls[n%len(p.urls)])
 		}
-		wait(ctx, time.Second)
+		_ = lifecycle.Sleep(ctx, time.Second)
 	}
 }
 
@@ -326,15 +327,5 @@ func (p *person) look(ctx context.Context, a account, url string) {
 			all.Decisions = append(all.Decisions, decision{Run: run.ID, Bill: name, Said: said, At: time.Now()})
 		})
 		_, _, _, _ = send(ctx, http.MethodPost, url+query, header, nil) // the person tries again later
-	}
-}
-
-// wait waits for the duration d, or until ctx ends.
-func wait(ctx context.Context, d time.Duration) {
-	over := time.NewTimer(d)
-	defer over.Stop()
-	select {
-	case <-over.C:
-	case <-ctx.Done():
 	}
 }

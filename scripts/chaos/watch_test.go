@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"parley/scripts/internal/cluster"
+	"parley/shared/lifecycle"
 )
 
 // watcher samples the rows of the database and the resource usage of the processes.
@@ -36,19 +37,19 @@ func (w *watcher) work(ctx context.Context) {
 			w.looks++
 		}
 		w.measure()
-		wait(ctx, lookEvery)
+		_ = lifecycle.Sleep(ctx, lookEvery)
 	}
 }
 
-// printOf is an SQL expression for the fingerprint of a row's version and content.
-const printOf = "r.xmin::text || ' ' || md5(r::text)"
+// fingerprint is an SQL expression for the fingerprint of a row's version and content.
+const fingerprint = "r.xmin::text || ' ' || md5(r::text)"
 
 // look records the runs that have finished since the given time.
 func (w *watcher) look(ctx context.Context, since time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 
-	err := w.each(ctx, "SELECT id, "+printOf+" FROM runs r WHERE status IS NOT NULL AND finished_at > $1", func(rows *sql.Rows) error {
+	err := w.each(ctx, "SELECT id, "+fingerprint+" FROM runs r WHERE status IS NOT NULL AND finished_at > $1", func(rows *sql.Rows) error {
 		var id, seen string
 		if err := rows.Scan(&id, &seen); err != nil {
 			return err
@@ -110,7 +111,7 @@ func (w *watcher) rows(ctx context.Context, names map[string]string) (found []ro
 	const query = `SELECT id, org_id, CASE WHEN idempotency_key IS NULL THEN '' ELSE
 		(CASE WHEN caller_kind = 'system' THEN '/automation/' ELSE '/chat/' END) || idempotency_key END, session_id, coalesce(status, ''),
 		coalesce(input->>'message', ''), coalesce(result, ''), seq, coalesce(attempts, 0), created_at, coalesce(started_at, 'epoch'),
-		coalesce(finished_at, 'epoch'), ` + printOf + ` FROM runs r ORDER BY id`
+		coalesce(finished_at, 'epoch'), ` + fingerprint + ` FROM runs r ORDER BY id`
 
 	err = w.each(ctx, query, func(rows *sql.Rows) error {
 		var r row

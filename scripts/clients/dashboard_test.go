@@ -9,8 +9,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// examplesOf is a script that prints the examples in the tab "Use it" of an agent's page.
-const examplesOf = `import * as examples from "./examples.mjs";
+// printExamples is a script that prints the examples in the tab "Use it" of an agent's page.
+const printExamples = `import * as examples from "./examples.mjs";
 const where = { baseUrl: process.env.PARLEY_BASE_URL, id: process.env.AGENT_ID };
 const of = (name) => Object.entries(examples[name](where)).map(([language, text]) => ({ name, language, text }));
 console.log(JSON.stringify(["chat", "stream", "connect", "speak", "automation"].flatMap(of)));`
@@ -33,7 +33,7 @@ func TestDashboardExamples(t *testing.T) {
 	r := newReader(t, root)
 	source := filepath.Join(root, "ingress", "web", "dashboard", "pages", "agent", "examples.ts")
 	succeed(t, r.dir, nil, filepath.Join(root, "bin", "esbuild"), source, "--bundle", "--format=esm", "--outfile=examples.mjs")
-	r.save(t, "print.mjs", []byte(examplesOf))
+	r.save(t, "print.mjs", []byte(printExamples))
 	var examples []struct{ Name, Language, Text string }
 	decode(t, []byte(r.run(t, "examples.ts", needsNode(t), "print.mjs")), &examples)
 	kinds := map[string]string{

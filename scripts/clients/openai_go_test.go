@@ -133,9 +133,9 @@ func TestOpenAIGoResponses(t *testing.T) {
 	if last.OutputText() != "echo: Again." || last.PreviousResponseID != first.ID || !slices.IsSortedFunc(events, bySequence) {
 		t.Errorf("%s", last.RawJSON())
 	}
-	told := must[*responses.Response](t)(client.Responses.New(t.Context(), responseFor(s.parley.AgentID, "My code word is heron.")))
+	stored := must[*responses.Response](t)(client.Responses.New(t.Context(), responseFor(s.parley.AgentID, "My code word is heron.")))
 	question := responseFor(s.parley.AgentID, "What is my code word?")
-	question.PreviousResponseID = openai.String(told.ID)
+	question.PreviousResponseID = openai.String(stored.ID)
 	if answer := must[*responses.Response](t)(client.Responses.New(t.Context(), question)).OutputText(); !strings.Contains(answer, "heron") {
 		t.Errorf("the second answer is %q", answer)
 	}

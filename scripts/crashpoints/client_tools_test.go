@@ -49,10 +49,10 @@ var ratesRows = []row{
 	{name: "after the client's result", tool: byKey, strikes: []strike{{agent, failpoint.ToolAfter, "kill@2"}}},
 	{name: "before the final commit", tool: byKey, strikes: []strike{{agent, failpoint.FinishBefore, "kill"}}},
 	{name: "after the final commit, before the done event", tool: byKey, strikes: []strike{{agent, failpoint.FinishAfter, "kill"}}},
-	{name: "after the done event, before the acknowledgement", tool: byKey, strikes: []strike{{agent, failpoint.DoneAfter, "kill:100ms"}}},
+	{name: "after the done event", tool: byKey, strikes: []strike{{agent, failpoint.DoneAfter, "kill:100ms"}}},
 	{name: "ingress dies before it returns the answer", tool: byKey, strikes: []strike{{ingress, failpoint.AnswerBefore, "kill"}}},
 	{name: "a run is requeued, its job message lost", tool: byKey, strikes: []strike{
-		{tool, failpoint.SendAfter, "kill"}, {agent, failpoint.PutBackAfter, "kill"},
+		{tool, failpoint.SendAfter, "kill"}, {agent, failpoint.RequeuedAfter, "kill"},
 	}},
 	{name: "sweeper dies after requeueing a run with the client's result", tool: byKey, strikes: []strike{
 		{agent, failpoint.ClaimAfter, "kill@2"}, {sweep, failpoint.RequeueAfter, "kill"},
@@ -72,7 +72,7 @@ var ratesRows = []row{
 
 // slotPoints are the points at which a finished run frees its slot. The tools of the run make no
 // difference there, so only TestRows has faults at these points.
-var slotPoints = map[string]bool{string(failpoint.HandOverBefore): true, string(failpoint.HandOverAfter): true}
+var slotPoints = map[string]bool{string(failpoint.DispatchNextBefore): true, string(failpoint.DispatchNextAfter): true}
 
 // TestEveryPointHasAMixedTurn checks that a run which calls tools of both kinds in one turn has a
 // fault at every failpoint.

@@ -16,15 +16,15 @@ import (
 // lanes is the number of environments for the pairs. Each environment runs one pair after another.
 const lanes = 8
 
-// place is a failpoint on the path of a run, and the role of the process that reaches it.
-type place struct {
+// crashPoint is a failpoint on the path of a run, and the role of the process that reaches it.
+type crashPoint struct {
 	role role
 	at   failpoint.Point
 	does string
 }
 
 // path lists the points that a run with an idempotent tool passes, in order.
-var path = []place{
+var path = []crashPoint{
 	{ingress, failpoint.AcceptBefore, "kill"},
 	{ingress, failpoint.AcceptAfter, "kill"},
 	{ingress, failpoint.PublishJobAfter, "kill:100ms"},
@@ -47,14 +47,14 @@ var path = []place{
 
 // Points that a run reaches only after a process has died.
 var (
-	requeued    = place{sweep, failpoint.RequeueAfter, "kill"}
-	dispatched  = place{sweep, failpoint.DispatchAfter, "kill"}
-	redispatch  = place{sweep, failpoint.RedispatchAfter, "kill"}
-	putBackByIt = place{agent, failpoint.PutBackAfter, "kill"}
+	requeued     = crashPoint{sweep, failpoint.RequeueAfter, "kill"}
+	dispatched   = crashPoint{sweep, failpoint.DispatchAfter, "kill"}
+	redispatch   = crashPoint{sweep, failpoint.RedispatchAfter, "kill"}
+	requeuedByIt = crashPoint{agent, failpoint.RequeuedAfter, "kill"}
 )
 
 // pair contains the two points at which a run's processes are killed.
-type pair struct{ first, second place }
+type pair struct{ first, second crashPoint }
 
 func (p pair) name() string { return fmt.Sprintf("%s then %s", p.first.at, p.second.at) }
 
@@ -71,19 +71,19 @@ func pairs() (all []pair) {
 
 // pointsAfter returns the points that a run passes, perhaps for the second time, after its process
 // has died at the n-th point of the path.
-func pointsAfter(n int) []place {
+func pointsAfter(n int) []crashPoint {
 	at := func(p failpoint.Point) int {
-		return slices.IndexFunc(path, func(of place) bool { return of.at == p })
+		return slices.IndexFunc(path, func(of crashPoint) bool { return of.at == p })
 	}
 
-	from := func(p failpoint.Point) []place { return path[at(p):] }
+	from := func(p failpoint.Point) []crashPoint { return path[at(p):] }
 	claim := path[at(failpoint.ClaimBefore) : at(failpoint.ClaimAfter)+1]
-	lost := []place{requeued, dispatched}
+	lost := []crashPoint{requeued, dispatched}
 	switch p := path[n]; p.at {
 	case failpoint.AcceptBefore: // the client retries, so the run passes all points
 		return path
 	case failpoint.AcceptAfter, failpoint.ClaimBefore:
-		return slices.Concat([]place{redispatch}, from(failpoint.ClaimBefore))
+		return slices.Concat([]crashPoint{redispatch}, from(failpoint.ClaimBefore))
 	case failpoint.PublishJobAfter: // the run may finish before the client retries; if so, the retry gets the answer from the run's row
 		return path[at(failpoint.ClaimBefore):at(failpoint.AnswerBefore)]
 	case failpoint.ClaimAfter, failpoint.TurnBefore: // the journal is still empty
@@ -91,9 +91,9 @@ func pointsAfter(n int) []place {
 	case failpoint.TurnAfter, failpoint.EffectAfter:
 		return slices.Concat(lost, claim, from(failpoint.EffectAfter))
 	case failpoint.SendBefore, failpoint.SendAfter, failpoint.OutcomeBefore: // the tool worker died; the agent worker requeues the run
-		return slices.Concat([]place{putBackByIt}, claim, from(failpoint.EffectAfter))
+		return slices.Concat([]crashPoint{requeuedByIt}, claim, from(failpoint.EffectAfter))
 	case failpoint.OutcomeAfter: // the tool ledger contains the outcome
-		return slices.Concat([]place{putBackByIt}, claim, from(failpoint.ToolBefore))
+		return slices.Concat([]crashPoint{requeuedByIt}, claim, from(failpoint.ToolBefore))
 	case failpoint.ToolBefore:
 		return slices.Concat(lost, claim, from(failpoint.ToolBefore))
 	case failpoint.ToolAfter, failpoint.FinishBefore:
@@ -190,7 +190,7 @@ func (b *sharedEnv) twice(p pair) {
 }
 
 // arm returns the PARLEY_FAILPOINTS with which a process fails on the n-th pass of the point.
-func (p place) arm(n int) string {
+func (p crashPoint) arm(n int) string {
 	return fmt.Sprintf("%s=%s@%d", p.at, p.does, n)
 }
 
@@ -206,7 +206,7 @@ func (p pair) times() int {
 }
 
 // replaceDead waits until the process has died at the point, and starts another process.
-func (b *sharedEnv) replaceDead(at place, armed string) {
+func (b *sharedEnv) replaceDead(at crashPoint, armed string) {
 	b.Helper()
 	b.awaitReached(at.role, at.at)
 	b.awaitDeath(at.role)

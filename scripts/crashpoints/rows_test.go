@@ -49,7 +49,7 @@ var rows = []row{
 	{name: "after a tool call", strikes: []strike{{agent, failpoint.ToolAfter, "kill"}}},
 	{name: "before the final commit", strikes: []strike{{agent, failpoint.FinishBefore, "kill"}}},
 	{name: "after the final commit, before the done event", strikes: []strike{{agent, failpoint.FinishAfter, "kill"}}, short: true},
-	{name: "after the done event, before the acknowledgement", strikes: []strike{{agent, failpoint.DoneAfter, "kill:100ms"}}},
+	{name: "after the done event", strikes: []strike{{agent, failpoint.DoneAfter, "kill:100ms"}}},
 	{name: "ingress dies before it returns the answer", strikes: []strike{{ingress, failpoint.AnswerBefore, "kill"}}},
 	{
 		name: "a run waits for a person, without a notification", asked: true,
@@ -57,7 +57,7 @@ var rows = []row{
 	},
 	{
 		name: "a run is requeued, its job message lost", tool: byKey,
-		strikes: []strike{{tool, failpoint.SendAfter, "kill"}, {agent, failpoint.PutBackAfter, "kill"}},
+		strikes: []strike{{tool, failpoint.SendAfter, "kill"}, {agent, failpoint.RequeuedAfter, "kill"}},
 	},
 	{name: "sweeper dies after requeueing runs of dead workers", strikes: []strike{
 		{agent, failpoint.ClaimAfter, "kill"}, {sweep, failpoint.RequeueAfter, "kill"},
@@ -68,8 +68,8 @@ var rows = []row{
 	{name: "sweeper dies before publishing jobs again", strikes: []strike{
 		{agent, failpoint.ClaimBefore, "kill"}, {sweep, failpoint.RedispatchAfter, "kill"},
 	}},
-	{name: "a freed slot is not used", strikes: []strike{{agent, failpoint.HandOverBefore, "kill"}}, crowded: true},
-	{name: "a freed slot is used, without a job message", strikes: []strike{{agent, failpoint.HandOverAfter, "kill"}}, crowded: true},
+	{name: "a freed slot is not used", strikes: []strike{{agent, failpoint.DispatchNextBefore, "kill"}}, crowded: true},
+	{name: "a freed slot is used, without a job message", strikes: []strike{{agent, failpoint.DispatchNextAfter, "kill"}}, crowded: true},
 
 	{name: "zombie with a claim", strikes: []strike{{agent, failpoint.ClaimAfter, "stop"}}},
 	{name: "zombie with a model response", strikes: []strike{{agent, failpoint.TurnBefore, "stop"}}},

@@ -55,9 +55,9 @@ var notations = map[string]*regexp.Regexp{
 // number.
 var digitRuns = regexp.MustCompile(`\d+(?:[.,'’\x{A0}\x{202F} ]\d+)*`)
 
-// notationOf returns the key in the map notations for a document. The name of a document contains
+// notation returns the key in the map notations for a document. The name of a document contains
 // its language, as in tour.fr.md.
-func notationOf(name string) string {
+func notation(name string) string {
 	language := ""
 	if parts := strings.Split(name, "."); len(parts) == 3 {
 		language = parts[1]
@@ -95,14 +95,14 @@ func newCorpusSource(id int, name, text string) corpusSource {
 		}
 	}
 
-	notation := notationOf(name)
+	notation := notation(name)
 	for _, at := range notations[notation].FindAllStringIndex(text, -1) {
 		digits, negative, alone := text[at[0]:at[1]], false, isClear(text[:at[0]], text[at[1]:])
 		if rest, ok := cutSign(text[:at[0]]); !alone && ok {
 			negative, alone = true, isClear(rest, text[at[1]:])
 		}
 		if alone && (digits[0] != '0' || len(digits) == 1 || !unicode.IsDigit(rune(digits[1]))) {
-			s.numbers = append(s.numbers, sourceNumber{amountOf(digits, notation), negative})
+			s.numbers = append(s.numbers, sourceNumber{amount(digits, notation), negative})
 		}
 	}
 	return s
@@ -128,8 +128,8 @@ func isClear(before, after string) bool {
 	return begins && ends
 }
 
-// amountOf converts a number from a language's notation to a decimal number without separators.
-func amountOf(digits, notation string) string {
+// amount converts a number from a language's notation to a decimal number without separators.
+func amount(digits, notation string) string {
 	if notation == "en" {
 		return decimal(strings.ReplaceAll(digits, ",", ""))
 	}

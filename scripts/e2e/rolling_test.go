@@ -113,9 +113,9 @@ func (b *balancer) next() *edge {
 	return nil
 }
 
-// rolling contains a service whose processes are restarted, and the responses to the triggers that
-// callers send meanwhile.
-type rolling struct {
+// rollingService contains a service whose processes are restarted, and the responses to the
+// triggers that callers send meanwhile.
+type rollingService struct {
 	*balancer
 	cluster   *cluster
 	receiver  *till
@@ -128,12 +128,12 @@ type rolling struct {
 	waited  int // responses with 202
 }
 
-func newRolling(t *testing.T) *rolling {
+func newRolling(t *testing.T) *rollingService {
 	t.Helper()
 	receiver := newTill(t)
 	c := newCluster(t, "OUTBOUND_ALLOW="+receiver.host, "LIMIT_USER=500000", "LIMIT_SYSTEM=600000", "STOP_GRACE="+rollingGrace.String())
 	c.model.follow(pays)
-	r := &rolling{cluster: c, receiver: receiver, answers: map[trigger]answer{}}
+	r := &rollingService{cluster: c, receiver: receiver, answers: map[trigger]answer{}}
 	r.balancer = newBalancer(t, c.ingress(t), c.ingress(t))
 	r.echo = signUp(t, r.edges[0].url)
 	r.pay = r.echo.paying(t, receiver.url, nil)
@@ -143,7 +143,7 @@ func newRolling(t *testing.T) *rolling {
 // client posts triggers until ctx ends. Their runs are short, and every fifth run calls an unsafe
 // tool. The first client's runs are longer than an ingress's grace period, so they outlast the
 // ingress that accepted them.
-func (r *rolling) client(ctx context.Context, n int) {
+func (r *rollingService) client(ctx context.Context, n int) {
 	for i := 0; ctx.Err() == nil; i++ {
 		text := fmt.Sprintf("%d-%d", n, i)
 		of, tr := r.echo, trigger{message: "sleep 100ms: " + text, key: text}
@@ -157,7 +157,7 @@ func (r *rolling) client(ctx context.Context, n int) {
 	}
 }
 
-func (r *rolling) keep(tr trigger, got answer) {
+func (r *rollingService) keep(tr trigger, got answer) {
 	r.kept.Lock()
 	defer r.kept.Unlock()
 	r.answers[tr] = got
@@ -171,7 +171,7 @@ func (r *rolling) keep(tr trigger, got answer) {
 
 // await waits until the given number of further responses have arrived. It fails the test if a
 // trigger has failed.
-func (r *rolling) await(t *testing.T, phase string, more int) {
+func (r *rollingService) await(t *testing.T, phase string, more int) {
 	t.Helper()
 	count := func() int {
 		r.kept.Lock()
@@ -188,7 +188,7 @@ func (r *rolling) await(t *testing.T, phase string, more int) {
 
 // check compares the responses with the runs in the database, the calls of the model and the
 // effects in the receiver.
-func (r *rolling) check(t *testing.T) {
+func (r *rollingService) check(t *testing.T) {
 	t.Helper()
 	for _, failed := range r.failed {
 		t.Error(failed)

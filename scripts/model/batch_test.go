@@ -147,26 +147,26 @@ func (db *database) claimAll(ids []runID) []claim {
 	return out
 }
 
-// ending is the result of a run that a worker wants to save.
-type ending struct {
+// runResult is the result of a run that a worker wants to save.
+type runResult struct {
 	run            *run
 	fence          int
 	status, result string
 }
 
-func (e ending) String() string { return fmt.Sprintf("run %d %s", e.run.id, e.status) }
+func (e runResult) String() string { return fmt.Sprintf("run %d %s", e.run.id, e.status) }
 
 // finishAll models end_lane_runs. It saves the results of the runs that their worker still holds,
 // and skips runs that another transaction locks.
-func (db *database) finishAll(endings []ending) []finished {
+func (db *database) finishAll(outcomes []runResult) []finished {
 	s := db.sim
-	out, anyLocked, anyLost := make([]finished, len(endings)), false, false
-	for _, e := range endings {
+	out, anyLocked, anyLost := make([]finished, len(outcomes)), false, false
+	for _, e := range outcomes {
 		anyLocked = anyLocked || e.run.isLocked(s)
 		anyLost = anyLost || e.run.open == nil || e.run.open.fence != e.fence
 	}
 
-	for n, e := range endings {
+	for n, e := range outcomes {
 		switch {
 		case anyLocked && s.mutant.finishLockFailsBatch:
 			out[n] = finished{locked: true}

@@ -519,9 +519,9 @@ func (db *database) end(r *run, status, result, by string) finished {
 	return finished{saved: true, slotFreed: slotFreed}
 }
 
-// putBack models putBackQuery: it requeues the run of a worker that gives it up.
-func (db *database) putBack(r *run, fence int, backoff time.Duration, cause bool) bool {
-	if !db.holds(r, fence, db.sim.mutant.putBackWithoutFence, "requeuing") {
+// requeueHeld models requeueHeldQuery: it requeues the run of a worker that gives it up.
+func (db *database) requeueHeld(r *run, fence int, backoff time.Duration, cause bool) bool {
+	if !db.holds(r, fence, db.sim.mutant.requeueWithoutFence, "requeuing") {
 		return false
 	}
 	db.requeue(r)

@@ -11,7 +11,7 @@
 //	database_test.go, accept      store/queuedb/accept.go and slots.go, accept_runs and accept_single_runs in migrations/functions
 //	  claim, voidClaim            store/executiondb/claim.go, claim_runs and void_claims
 //	  extend, journal, finish     store/executiondb/claim.go, finish.go and progress.go, extend_leases, write_progress, end_lane_runs
-//	  putBack, dispatchNext       store/executiondb/finish.go, store/queuedb/slots.go, dispatch_runs
+//	  requeueHeld, dispatchNext   store/executiondb/finish.go, store/queuedb/slots.go, dispatch_runs
 //	  lost … redispatch           store/executiondb/sweep.go, store/queuedb/dispatch.go, lost_runs, overdue_runs …
 //	ledger_test.go                store/executiondb/effects.go, park.go, actions.go, write_progress
 //	stream_test.go                shared/bus/jobs.go and bus.go, and what nats-server promises of a work queue, no more

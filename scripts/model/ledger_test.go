@@ -152,18 +152,18 @@ func (db *database) park(r *run, fence, call int) wait {
 	return wait{parked: true}
 }
 
-// ruling is the result of Decide: it describes what a person's decision has changed.
-type ruling struct {
+// decisionResult is the result of Decide: it describes what a person's decision has changed.
+type decisionResult struct {
 	ended   []ended
 	resumed bool
 }
 
 // decide models decideOpen: it applies a person's decision. unknown is set if the person had to
 // decide about a call with an unknown outcome.
-func (db *database) decide(r *run, call int, unknown bool, how string) ruling {
+func (db *database) decide(r *run, call int, unknown bool, how string) decisionResult {
 	s, o := db.sim, r.open
 	if o == nil || o.status != parked || o.action != call || o.unknown != unknown || s.now >= o.actionUntil {
-		return ruling{}
+		return decisionResult{}
 	}
 
 	e := r.effects[call]
@@ -181,13 +181,13 @@ func (db *database) decide(r *run, call int, unknown bool, how string) ruling {
 	default: // the decision is to abandon the run
 		out := []ended{{r, o.replyTo}}
 		db.end(r, failed, "abandoned by a person", "a person")
-		return ruling{ended: out}
+		return decisionResult{ended: out}
 	}
 
 	o.status, o.dispatched, o.notBefore, o.waitsSince = queued, false, 0, s.now
 	o.deadline += s.now - o.parkedAt
 	o.action, o.actionUntil, o.parkedAt = 0, 0, 0
-	return ruling{resumed: true}
+	return decisionResult{resumed: true}
 }
 
 // intent is one effect that a run should have, even if several calls request the effect.

@@ -4,7 +4,7 @@ package model
 type mutant struct {
 	name string
 
-	finishWithoutFence, stepWithoutFence, sendWithoutFence, heartbeatWithoutFence, putBackWithoutFence bool
+	finishWithoutFence, stepWithoutFence, sendWithoutFence, heartbeatWithoutFence, requeueWithoutFence bool
 	claimKeepsFence, claimLiveLease, claimOutOfOrder, voidKeepsPlace                                   bool
 	branchWaitsForAll, branchWaitsForNone                                                              bool
 	acceptWithoutIndex, answerBeforeCommit, publishBeforeCommit, attachWithoutLook, noPoll             bool
@@ -30,7 +30,7 @@ var mutants = []struct {
 	{mutant{name: "send without fence", sendWithoutFence: true}, "every write is fenced", ""},
 	{mutant{name: "cancelled send of another execution", cancelAnySend: true}, "a side effect happens once", ""},
 	{mutant{name: "heartbeat without fence", heartbeatWithoutFence: true}, "every write is fenced", ""},
-	{mutant{name: "requeue without fence", putBackWithoutFence: true}, "every write is fenced", ""},
+	{mutant{name: "requeue without fence", requeueWithoutFence: true}, "every write is fenced", ""},
 	{mutant{name: "claim keeps the fence", claimKeepsFence: true}, "each claim has its own fence", ""},
 	{mutant{name: "claim of an unexpired lease", claimLiveLease: true}, "an unexpired lease is kept", ""},
 	{mutant{name: "claim out of order", claimOutOfOrder: true}, "a session is executed in order", ""},

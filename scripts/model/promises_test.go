@@ -50,7 +50,7 @@ func (s *sim) taken(r *run, by string) {
 }
 
 // givesUp checks whether a heartbeat may report to a worker that it has lost a run.
-func (s *sim) givesUp(h *holding) {
+func (s *sim) givesUp(h *heldRun) {
 	if o := h.row.open; h.row.isLocked(s) && o.fence == h.fence && o.status == running {
 		s.brokenf("a lock does not take a run from its worker", "run %d is locked, and its worker gives the run up", h.run)
 	}

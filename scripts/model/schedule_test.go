@@ -346,7 +346,7 @@ func (s *sim) person(t *task) {
 		}
 		i := s.ingresses[s.rng.n(len(s.ingresses))]
 		s.request(t, i, func(t *task) answer {
-			d, err := ask(t, fmt.Sprintf("Decide %s about run %d", how, r.id), func() ruling { return s.db.decide(r, call, unknown, how) })
+			d, err := ask(t, fmt.Sprintf("Decide %s about run %d", how, r.id), func() decisionResult { return s.db.decide(r, call, unknown, how) })
 			if err == nil {
 				i.runsEnded(t, d.ended)
 			}

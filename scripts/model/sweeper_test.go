@@ -5,7 +5,7 @@ import "time"
 // The intervals and limits in workers/internal/sweep.
 const (
 	sweepEvery  = time.Second
-	dispatchMax = 64
+	maxDispatch = 64
 )
 
 // sweep models Sweeper.sweep, once a second. If one part of a sweep fails, the other parts
@@ -97,7 +97,7 @@ func (w *worker) dispatchWaiting(t *task) {
 	if s.mutant.placesKept || s.now < s.db.downUntil {
 		return
 	}
-	if jobs, err := ask(t, "DispatchWaiting", func() []*job { return s.db.dispatchNext(dispatchMax) }); err == nil {
+	if jobs, err := ask(t, "DispatchWaiting", func() []*job { return s.db.dispatchNext(maxDispatch) }); err == nil {
 		s.bus.publishJobs(jobs...)
 	}
 }

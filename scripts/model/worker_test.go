@@ -55,17 +55,17 @@ type worker struct {
 	n         int
 	busy      int
 	freed     *box[struct{}] // signals that a slot is free
-	held      []*holding
+	held      []*heldRun
 	freeSlots int // number of slots that the worker's finished runs have freed
 	wake      *box[struct{}]
 	draining  bool
 	stream    int // number of the stream that the sweeper has seen last; see bus.made
 	claiming  *group[runID, claimAnswer]
-	ending    *group[ending, finished]
+	runResult *group[runResult, finished]
 }
 
-// holding is one run that this worker holds.
-type holding struct {
+// heldRun is one run that this worker holds.
+type heldRun struct {
 	run        int
 	row        *run
 	fence      int
@@ -75,7 +75,7 @@ type holding struct {
 	leaseUntil time.Duration
 }
 
-func (h *holding) cancel(s *sim, cause error) {
+func (h *heldRun) cancel(s *sim, cause error) {
 	if h.cause == nil {
 		h.cause = cause
 		h.woken.put(s, struct{}{})
@@ -83,7 +83,7 @@ func (h *holding) cancel(s *sim, cause error) {
 }
 
 // sleep waits for the duration d, or until the attempt's context is canceled.
-func (h *holding) sleep(t *task, d time.Duration) error {
+func (h *heldRun) sleep(t *task, d time.Duration) error {
 	if h.cause == nil && d > 0 {
 		h.woken.take(t, d)
 	}
@@ -94,13 +94,13 @@ func (s *sim) beginWorker(n int) {
 	w := &worker{sim: s, proc: &process{name: fmt.Sprintf("worker %d", n)}, n: n, freed: &box[struct{}]{}, wake: &box[struct{}]{}}
 	w.proc.start = func() { s.beginWorker(n) }
 	w.claiming = newGroup(w.claims)
-	w.ending = newGroup(func(t *task, all []ending) ([]finished, error) {
+	w.runResult = newGroup(func(t *task, all []runResult) ([]finished, error) {
 		return ask(t, fmt.Sprintf("Finish %v", all), func() []finished { return s.db.finishAll(all) })
 	})
 
 	s.workers[n] = w
 	s.spawn(w.proc, w.claiming.run)
-	s.spawn(w.proc, w.ending.run)
+	s.spawn(w.proc, w.runResult.run)
 	s.spawn(w.proc, w.serve)
 	s.spawn(w.proc, w.heartbeat)
 	s.spawn(w.proc, w.watch)
@@ -157,7 +157,7 @@ type attempt struct {
 	*worker
 	claim   claim
 	message *message
-	hold    *holding
+	hold    *heldRun
 	turns   int // number of recorded steps
 }
 
@@ -175,7 +175,7 @@ func (w *worker) execute(t *task, m *message) {
 		return
 	}
 
-	a := &attempt{worker: w, claim: c.claim, message: m, hold: &holding{
+	a := &attempt{worker: w, claim: c.claim, message: m, hold: &heldRun{
 		run: m.job.id, row: c.run, fence: c.fence, woken: &box[struct{}]{}, message: m, leaseUntil: asked + lease,
 	}}
 	a.executeClaimed(t)
@@ -214,7 +214,7 @@ func (a *attempt) executeClaimed(t *task) {
 		a.finish(t, completed, fmt.Sprintf("run %d: answered under fence %d", a.hold.run, a.claim.fence))
 	case errors.Is(err, errTaken):
 	case errors.Is(err, errDraining), errors.Is(err, errLease):
-		a.putBack(t, 0, false)
+		a.requeue(t, 0, false)
 	case errors.Is(err, errDeadline):
 		a.finish(t, timedOut, fmt.Sprintf("run %d: timed out", a.hold.run))
 	case errors.As(err, &park):
@@ -222,7 +222,7 @@ func (a *attempt) executeClaimed(t *task) {
 	case errors.Is(err, errRetry):
 		wait := a.sim.backoff(a.claim.attempts)
 		if a.sim.now+wait < a.claim.deadline {
-			a.putBack(t, wait, true)
+			a.requeue(t, wait, true)
 			break
 		}
 		fallthrough
@@ -250,13 +250,13 @@ func (a *attempt) persist(t *task, write func() error) {
 // finish saves the run's result and then notifies the requests that wait for it.
 func (a *attempt) finish(t *task, status, result string) {
 	s := a.sim
-	tell := func() { s.bus.done(a.hold.run, a.message.job.replyTo, status, result) }
+	publish := func() { s.bus.done(a.hold.run, a.message.job.replyTo, status, result) }
 	if s.mutant.doneBeforeCommit {
-		tell()
+		publish()
 	}
 
 	a.persist(t, func() error {
-		f, err := a.ending.do(t, ending{a.claim.run, a.claim.fence, status, result})
+		f, err := a.runResult.do(t, runResult{a.claim.run, a.claim.fence, status, result})
 		if f.locked && !s.mutant.lockedResultDropped {
 			err = errLocked
 		}
@@ -267,16 +267,16 @@ func (a *attempt) finish(t *task, status, result string) {
 			a.free()
 		}
 		if f.saved && !s.mutant.doneBeforeCommit {
-			tell()
+			publish()
 		}
 		return nil
 	})
 }
 
-func (a *attempt) putBack(t *task, wait time.Duration, cause bool) {
+func (a *attempt) requeue(t *task, wait time.Duration, cause bool) {
 	a.persist(t, func() error {
-		back, err := ask(t, fmt.Sprintf("PutBack run %d", a.hold.run), func() bool {
-			return a.sim.db.putBack(a.claim.run, a.claim.fence, wait, cause)
+		back, err := ask(t, fmt.Sprintf("Requeue run %d", a.hold.run), func() bool {
+			return a.sim.db.requeueHeld(a.claim.run, a.claim.fence, wait, cause)
 		})
 		if back {
 			a.free()
@@ -294,7 +294,7 @@ func (a *attempt) park(t *task, call int) {
 	})
 	switch {
 	case out.settled:
-		a.putBack(t, 0, false)
+		a.requeue(t, 0, false)
 	case out.parked:
 		a.free()
 		a.sim.bus.done(a.hold.run, a.message.job.replyTo, parked, "")
@@ -427,7 +427,7 @@ func (w *worker) dispatchNext(t *task) {
 // heartbeat models Runner.heartbeat. Every ten seconds it extends the leases of all runs that the
 // worker holds. It tries again sooner for runs whose rows were locked.
 func (w *worker) heartbeat(t *task) {
-	var locked []*holding
+	var locked []*heldRun
 	for next := w.sim.now + heartbeatEvery; ; {
 		if len(locked) > 0 && w.sim.now+lockedAgain < next {
 			t.sleep(lockedAgain)
@@ -441,7 +441,7 @@ func (w *worker) heartbeat(t *task) {
 }
 
 // inHand returns those of the given runs that the worker still holds.
-func (w *worker) inHand(of []*holding) (kept []*holding) {
+func (w *worker) inHand(of []*heldRun) (kept []*heldRun) {
 	for _, h := range of {
 		if slices.Contains(w.held, h) {
 			kept = append(kept, h)
@@ -451,7 +451,7 @@ func (w *worker) inHand(of []*holding) (kept []*holding) {
 }
 
 // beat models Runner.beat: one statement extends the leases of several runs.
-func (w *worker) beat(t *task, all []*holding) (locked []*holding) {
+func (w *worker) beat(t *task, all []*heldRun) (locked []*heldRun) {
 	s := w.sim
 	if len(all) == 0 {
 		return nil

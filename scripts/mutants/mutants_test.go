@@ -263,7 +263,7 @@ var all = []mutant{
 	},
 	{
 		"a reply before the commit",
-		[]edit{{executing, "\t\tsaved, err := r.finishes.Do(", "\t\tr.bus.Done(a.claim.RunID, a.replyTo, ending.Result)\n\t\tsaved, err := r.finishes.Do("}},
+		[]edit{{executing, "\t\tsaved, err := r.finishes.Do(", "\t\tr.bus.Done(a.claim.RunID, a.replyTo, outcome.Result)\n\t\tsaved, err := r.finishes.Do("}},
 		"workers/internal/runner",
 		[]string{"TestAResultIsPublishedAfterItIsSaved"},
 	},
@@ -505,7 +505,7 @@ var all = []mutant{
 	},
 	{
 		"a batch of unlimited size",
-		[]edit{{"shared/batch/batch.go", "g.size != nil && size > g.sizeMax", "g.size != nil && size < 0"}},
+		[]edit{{"shared/batch/batch.go", "g.size != nil && size > g.maxSize", "g.size != nil && size < 0"}},
 		"shared/batch",
 		[]string{"TestGroupLimitsTheSizeOfABatch"},
 	},

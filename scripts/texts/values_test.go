@@ -113,7 +113,7 @@ func TestValuesHaveWords(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range slices.Concat(keysOf(worded), keysOf(unworded)) {
+	for _, name := range slices.Concat(mapKeys(worded), mapKeys(unworded)) {
 		if found[name] == nil {
 			t.Errorf("%s is no enumeration of the API", name)
 		}
@@ -135,8 +135,8 @@ func valuesIn(module, name string) []string {
 	return values
 }
 
-// keysOf returns the keys of a map.
-func keysOf[V any](of map[string]V) []string {
+// mapKeys returns the keys of a map.
+func mapKeys[V any](of map[string]V) []string {
 	var keys []string
 	for key := range of {
 		keys = append(keys, key)

@@ -126,7 +126,7 @@ func (c *Client) read(ctx context.Context, request Request, next func(Event) boo
 	watchdog := time.AfterFunc(silence, cancel)
 	defer watchdog.Stop()
 
-	body := &notifyingReader{Reader: response.Body, told: func() { watchdog.Reset(silence) }}
+	body := &notifyingReader{Reader: response.Body, sent: func() { watchdog.Reset(silence) }}
 	if over, err = decode(body, next); over {
 		return true, nil
 	}
@@ -136,13 +136,13 @@ func (c *Client) read(ctx context.Context, request Request, next func(Event) boo
 // notifyingReader calls a function at every read.
 type notifyingReader struct {
 	io.Reader
-	told func()
+	sent func()
 }
 
 func (h *notifyingReader) Read(b []byte) (int, error) {
 	n, err := h.Reader.Read(b)
 	if n > 0 {
-		h.told()
+		h.sent()
 	}
 	return n, err //nolint:wrapcheck // errors of the wrapped reader are returned unchanged
 }

@@ -31,7 +31,7 @@ type Group[Q, A any] struct {
 	calls chan call[Q, A] // queue of calls that do not belong to a batch yet
 	ended chan struct{}   // closed when Run returns
 
-	sizeMax  int // maximum total size of the requests of a batch
+	maxSize  int // maximum total size of the requests of a batch
 	size     func(Q) int
 	overflow *call[Q, A] // a call that did not fit into the previous batch
 
@@ -83,7 +83,7 @@ func (g *Group[Q, A]) Eager() *Group[Q, A] {
 // Sized limits the total size of the requests of a batch. A request above the limit is executed
 // alone. Call it before Run.
 func (g *Group[Q, A]) Sized(limit int, size func(Q) int) *Group[Q, A] {
-	g.sizeMax, g.size = limit, size
+	g.maxSize, g.size = limit, size
 	return g
 }
 
@@ -148,7 +148,7 @@ func (g *Group[Q, A]) collect(first call[Q, A]) []call[Q, A] {
 	calls := append(make([]call[Q, A], 0, min(g.max, max(int(g.last.Load()), len(g.calls)+1))), first)
 	size := g.sizeFor(first)
 	take := func(c call[Q, A]) {
-		if size += g.sizeFor(c); g.size != nil && size > g.sizeMax {
+		if size += g.sizeFor(c); g.size != nil && size > g.maxSize {
 			g.overflow = &c
 			return
 		}

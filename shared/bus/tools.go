@@ -166,7 +166,7 @@ func (c *ToolCaller) offerRepeatedly(ctx context.Context, msg *nats.Msg, absent 
 		if errors.Is(err, errAbsent) && time.Since(began) >= absent {
 			return true, nil, nobody
 		}
-		if err := wait(ctx, retryPause); err != nil {
+		if err := sleep(ctx, jittered(retryPause)); err != nil {
 			return false, nil, err
 		}
 	}
@@ -242,16 +242,21 @@ func awaitAccepted(ctx context.Context, call *toolCall, within time.Duration) (n
 	}
 }
 
-// wait waits for the duration pause plus up to half of it at random, so that rejected callers do
+// jittered returns the duration pause plus up to half of it at random, so that rejected callers do
 // not retry simultaneously.
-func wait(ctx context.Context, pause time.Duration) error {
-	timer := time.NewTimer(pause + rand.N(pause/2)) //nolint:gosec // G404: no secret
+func jittered(pause time.Duration) time.Duration {
+	return pause + rand.N(pause/2) //nolint:gosec // G404: no secret
+}
+
+// sleep waits for the duration d. If ctx ends earlier, it returns the context's error.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
-	case <-ctx.Done():
-		return ctx.Err()
 	case <-timer.C:
 		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

@@ -24,8 +24,8 @@ type ToolMessage struct {
 	Traceparent string // may be empty
 }
 
-// ToolServing configures how a worker accepts calls of one kind of tool.
-type ToolServing struct {
+// ToolOptions configures how a worker accepts calls of one kind of tool.
+type ToolOptions struct {
 	Slots int // maximum number of running calls
 	Queue int // maximum number of calls that wait for a slot, divided among owners; further calls are rejected
 	// Owner returns the owner of a call. Slots are divided among owners. If ok is false, the call
@@ -53,7 +53,7 @@ type toolServer struct {
 // stop rejects further calls and lets running calls finish. When its context ends, it cancels the
 // calls that are still running.
 func (b *Bus) ServeTool(
-	kind string, cfg ToolServing, handle func(ctx context.Context, call ToolMessage) (answer []byte, ok bool),
+	kind string, cfg ToolOptions, handle func(ctx context.Context, call ToolMessage) (answer []byte, ok bool),
 ) (stop func(ctx context.Context), err error) {
 	// Calls run under their own context, so that they outlive the context of the caller of
 	// ServeTool.

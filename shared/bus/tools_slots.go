@@ -41,7 +41,7 @@ type toolTurn struct {
 
 // newSlotPool returns a pool of at least one slot. An owner may take all slots except the reserved
 // eighth.
-func newSlotPool(cfg ToolServing) *slotPool {
+func newSlotPool(cfg ToolOptions) *slotPool {
 	slots := max(cfg.Slots, 1)
 	p := &slotPool{
 		slots: slots, queue: max(cfg.Queue, 0), limit: slots, observe: cfg.Observe, inUse: map[string]int{}, idle: make(chan struct{}),

@@ -8,8 +8,8 @@ import (
 )
 
 // pool returns a configuration of slots that are divided among the owners of calls.
-func pool(slots, queue int) ToolServing {
-	return ToolServing{Slots: slots, Queue: queue, Owner: func(ToolMessage) (string, bool) { return "", true }}
+func pool(slots, queue int) ToolOptions {
+	return ToolOptions{Slots: slots, Queue: queue, Owner: func(ToolMessage) (string, bool) { return "", true }}
 }
 
 //nolint:dupword // a repeated step is intentional
@@ -144,7 +144,7 @@ func TestNoOwnerHoldsMoreThanAShare(t *testing.T) {
 func TestSlotsAreObserved(t *testing.T) {
 	t.Parallel()
 	var seen []string
-	p := newSlotPool(ToolServing{Slots: 1, Queue: 1, Observe: func(running, waiting int) { seen = append(seen, fmt.Sprint(running, "+", waiting)) }})
+	p := newSlotPool(ToolOptions{Slots: 1, Queue: 1, Observe: func(running, waiting int) { seen = append(seen, fmt.Sprint(running, "+", waiting)) }})
 	first, second := p.acquire("a"), p.acquire("b")
 	p.acquire("b")
 	p.release(first)

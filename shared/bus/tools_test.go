@@ -31,7 +31,7 @@ func caller(t *testing.T, url string) *bus.ToolCaller {
 }
 
 // serve starts a tool worker. It stops at the end of the test, unless it was stopped before.
-func serve(t *testing.T, url string, cfg bus.ToolServing, handle func(context.Context, bus.ToolMessage) ([]byte, bool)) (stop func(context.Context)) {
+func serve(t *testing.T, url string, cfg bus.ToolOptions, handle func(context.Context, bus.ToolMessage) ([]byte, bool)) (stop func(context.Context)) {
 	t.Helper()
 	stop, err := dial(t, url).ServeTool(kind, cfg, handle)
 	if err != nil {
@@ -55,7 +55,7 @@ func TestACallIsAnswered(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
 	deadlines := make(chan time.Time, 1)
-	serve(t, url, bus.ToolServing{Slots: 1}, func(ctx context.Context, m bus.ToolMessage) ([]byte, bool) {
+	serve(t, url, bus.ToolOptions{Slots: 1}, func(ctx context.Context, m bus.ToolMessage) ([]byte, bool) {
 		own, ok := ctx.Deadline()
 		if !ok || !own.Equal(m.Deadline.Add(5*time.Second)) {
 			t.Errorf("deadline %v, %v", own, m.Deadline)
@@ -68,8 +68,8 @@ func TestACallIsAnswered(t *testing.T) {
 	if err != nil || string(got) != "cap:hello" {
 		t.Errorf("got %q, %v", got, err)
 	}
-	if told := <-deadlines; told.After(deadline) || deadline.Sub(told) > time.Millisecond {
-		t.Errorf("the worker's deadline is %v, the call's %v", told, deadline)
+	if received := <-deadlines; received.After(deadline) || deadline.Sub(received) > time.Millisecond {
+		t.Errorf("the worker's deadline is %v, the call's %v", received, deadline)
 	}
 }
 
@@ -113,7 +113,7 @@ func TestABusyWorkersCallGoesToAnother(t *testing.T) {
 	url := testkit.NATS(t)
 	entered, release := make(chan struct{}, 1), make(chan struct{})
 	var full, other atomic.Int32
-	serve(t, url, bus.ToolServing{Slots: 1}, func(context.Context, bus.ToolMessage) ([]byte, bool) {
+	serve(t, url, bus.ToolOptions{Slots: 1}, func(context.Context, bus.ToolMessage) ([]byte, bool) {
 		full.Add(1)
 		entered <- struct{}{}
 		<-release
@@ -126,7 +126,7 @@ func TestABusyWorkersCallGoesToAnother(t *testing.T) {
 		first <- fmt.Sprint(string(got), err)
 	}()
 	<-entered
-	serve(t, url, bus.ToolServing{Slots: 1}, func(context.Context, bus.ToolMessage) ([]byte, bool) {
+	serve(t, url, bus.ToolOptions{Slots: 1}, func(context.Context, bus.ToolMessage) ([]byte, bool) {
 		other.Add(1)
 		return []byte("other"), true
 	})
@@ -146,7 +146,7 @@ func TestTwoWorkersShareCalls(t *testing.T) {
 	url := testkit.NATS(t)
 	var mine [2]atomic.Int32
 	for n := range mine {
-		serve(t, url, bus.ToolServing{Slots: 4, Queue: 100}, func(ctx context.Context, m bus.ToolMessage) ([]byte, bool) {
+		serve(t, url, bus.ToolOptions{Slots: 4, Queue: 100}, func(ctx context.Context, m bus.ToolMessage) ([]byte, bool) {
 			mine[n].Add(1)
 			return echo(ctx, m)
 		})
@@ -171,7 +171,7 @@ func TestRefusedCalls(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
 	var begun atomic.Int32
-	serve(t, url, bus.ToolServing{Slots: 1, Owner: func(m bus.ToolMessage) (string, bool) { return "o", m.Capability != "bad" }},
+	serve(t, url, bus.ToolOptions{Slots: 1, Owner: func(m bus.ToolMessage) (string, bool) { return "o", m.Capability != "bad" }},
 		func(_ context.Context, m bus.ToolMessage) ([]byte, bool) {
 			begun.Add(1)
 			return nil, m.Capability != "worse"
@@ -203,7 +203,7 @@ func TestRefusedCalls(t *testing.T) {
 func TestALongCallIsNotLost(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
-	serve(t, url, bus.ToolServing{Slots: 1, Queue: 1}, func(context.Context, bus.ToolMessage) ([]byte, bool) {
+	serve(t, url, bus.ToolOptions{Slots: 1, Queue: 1}, func(context.Context, bus.ToolMessage) ([]byte, bool) {
 		<-time.After(7 * time.Second) // longer than silenceTimeout, after which a worker counts as lost
 		return []byte("done"), true
 	})
@@ -223,7 +223,7 @@ func TestASilentWorkerIsLost(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
 	b, entered := dial(t, url), make(chan struct{})
-	stop, err := b.ServeTool(kind, bus.ToolServing{Slots: 1}, func(ctx context.Context, _ bus.ToolMessage) ([]byte, bool) {
+	stop, err := b.ServeTool(kind, bus.ToolOptions{Slots: 1}, func(ctx context.Context, _ bus.ToolMessage) ([]byte, bool) {
 		close(entered)
 		<-ctx.Done()
 		return nil, true
@@ -250,7 +250,7 @@ func TestACallEndsWithItsContextAndItsDeadline(t *testing.T) {
 	url := testkit.NATS(t)
 	ends := make(chan error, 2)
 	entered := make(chan struct{}, 2)
-	serve(t, url, bus.ToolServing{Slots: 2}, func(ctx context.Context, _ bus.ToolMessage) ([]byte, bool) {
+	serve(t, url, bus.ToolOptions{Slots: 2}, func(ctx context.Context, _ bus.ToolMessage) ([]byte, bool) {
 		entered <- struct{}{}
 		<-ctx.Done()
 		ends <- ctx.Err()
@@ -288,8 +288,8 @@ func TestARefusedCallIsOfferedToAnotherWorker(t *testing.T) {
 	url := testkit.NATS(t)
 	// Two workers have different keys, as happens during a key rotation.
 	none := func(bus.ToolMessage) (string, bool) { return "", false }
-	serve(t, url, bus.ToolServing{Slots: 4, Owner: none}, func(context.Context, bus.ToolMessage) ([]byte, bool) { return nil, false })
-	serve(t, url, bus.ToolServing{Slots: 4}, func(context.Context, bus.ToolMessage) ([]byte, bool) { return []byte("done"), true })
+	serve(t, url, bus.ToolOptions{Slots: 4, Owner: none}, func(context.Context, bus.ToolMessage) ([]byte, bool) { return nil, false })
+	serve(t, url, bus.ToolOptions{Slots: 4}, func(context.Context, bus.ToolMessage) ([]byte, bool) { return []byte("done"), true })
 	c := caller(t, url)
 	done := 0
 	for range 8 {
@@ -305,7 +305,7 @@ func TestARefusedCallIsOfferedToAnotherWorker(t *testing.T) {
 func TestLargeCallsAndAnswers(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
-	serve(t, url, bus.ToolServing{Slots: 1}, func(_ context.Context, m bus.ToolMessage) ([]byte, bool) { return m.Body, true })
+	serve(t, url, bus.ToolOptions{Slots: 1}, func(_ context.Context, m bus.ToolMessage) ([]byte, bool) { return m.Body, true })
 	c := caller(t, url)
 	body := bytes.Repeat([]byte("0123456789abcdef"), 512<<10/16)
 	if got, err := c.Call(t.Context(), kind, strings.Repeat("c", 2000), body, soon()); err != nil || !bytes.Equal(got, body) {
@@ -324,7 +324,7 @@ func TestAStoppingWorkerFinishesWhatItHas(t *testing.T) {
 		asked <- struct{}{}
 		return "", true
 	}
-	stop := serve(t, url, bus.ToolServing{Slots: 1, Queue: 1, Owner: owner}, func(context.Context, bus.ToolMessage) ([]byte, bool) {
+	stop := serve(t, url, bus.ToolOptions{Slots: 1, Queue: 1, Owner: owner}, func(context.Context, bus.ToolMessage) ([]byte, bool) {
 		entered <- struct{}{}
 		<-release
 		return []byte("old"), true
@@ -344,7 +344,7 @@ func TestAStoppingWorkerFinishesWhatItHas(t *testing.T) {
 		}
 	}()
 	t.Cleanup(func() { close(asked) })
-	serve(t, url, bus.ToolServing{Slots: 1}, func(context.Context, bus.ToolMessage) ([]byte, bool) { return []byte("new"), true })
+	serve(t, url, bus.ToolOptions{Slots: 1}, func(context.Context, bus.ToolMessage) ([]byte, bool) { return []byte("new"), true })
 	stopped := make(chan struct{})
 	go func() { stop(t.Context()); close(stopped) }()
 	for range 20 { // another worker serves new calls, and calls that were sent just before the stop
@@ -370,7 +370,7 @@ func TestAWorkerThatMustStopCancelsItsCalls(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
 	entered := make(chan struct{}, 1)
-	stop := serve(t, url, bus.ToolServing{Slots: 1}, func(ctx context.Context, _ bus.ToolMessage) ([]byte, bool) {
+	stop := serve(t, url, bus.ToolOptions{Slots: 1}, func(ctx context.Context, _ bus.ToolMessage) ([]byte, bool) {
 		entered <- struct{}{}
 		<-ctx.Done()
 		return []byte("interrupted"), true
@@ -393,7 +393,7 @@ func TestAWorkerThatMustStopCancelsItsCalls(t *testing.T) {
 func TestCallsGoOnWhenTheServerIsBack(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATSProcess(t, t.TempDir())
-	serve(t, server.URL, bus.ToolServing{Slots: 1}, echo)
+	serve(t, server.URL, bus.ToolOptions{Slots: 1}, echo)
 	c := caller(t, server.URL)
 	server.Kill9()
 	server.Restart()
@@ -409,7 +409,7 @@ func TestCallsGoOnWhenTheServerIsBack(t *testing.T) {
 func TestACallOutlivesAnOutageOfTheServer(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATSProcess(t, t.TempDir())
-	serve(t, server.URL, bus.ToolServing{Slots: 1}, echo)
+	serve(t, server.URL, bus.ToolOptions{Slots: 1}, echo)
 	c := caller(t, server.URL)
 	if _, err := c.Call(t.Context(), kind, "c", nil, soon()); err != nil {
 		t.Fatal(err)

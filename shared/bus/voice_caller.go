@@ -51,12 +51,12 @@ func (c *VoiceCaller) Close() { c.board.close() }
 //
 // A frozen worker may accept an old offer late. The worker is then notified immediately that the
 // offer has expired.
-func (c *VoiceCaller) Open(ctx context.Context, capability string, body []byte) (*VoiceLine, error) {
+func (c *VoiceCaller) Open(ctx context.Context, capability string, body []byte) (*VoiceSession, error) {
 	msg := &nats.Msg{Subject: contract.SubjectVoiceOpen, Data: body, Header: nats.Header{contract.HeaderCapability: {capability}}}
 	for began := time.Now(); ; {
-		line, err := c.offer(ctx, msg)
+		session, err := c.offer(ctx, msg)
 		if err == nil {
-			return line, nil
+			return session, nil
 		}
 		if !errors.Is(err, ErrNoVoiceWorker) && !errors.Is(err, ErrVoiceRefused) {
 			return nil, fmt.Errorf("opening a voice session: %w", err)
@@ -64,14 +64,14 @@ func (c *VoiceCaller) Open(ctx context.Context, capability string, body []byte) 
 		if errors.Is(err, ErrVoiceRefused) && time.Since(began) > acceptTimeout { // another worker may have another key
 			return nil, err
 		}
-		if over := wait(ctx, voicePause); over != nil {
+		if over := sleep(ctx, jittered(voicePause)); over != nil {
 			return nil, fmt.Errorf("%w: %w", err, over)
 		}
 	}
 }
 
 // offer offers a session once.
-func (c *VoiceCaller) offer(ctx context.Context, msg *nats.Msg) (*VoiceLine, error) {
+func (c *VoiceCaller) offer(ctx context.Context, msg *nats.Msg) (*VoiceSession, error) {
 	// The session's peer is known only after a worker has accepted the session.
 	wire := c.board.wire("", nil)
 	if wire == nil {
@@ -95,7 +95,7 @@ func (c *VoiceCaller) offer(ctx context.Context, msg *nats.Msg) (*VoiceLine, err
 		return nil, err
 	}
 
-	return &VoiceLine{wire, transcription}, nil
+	return &VoiceSession{wire, transcription}, nil
 }
 
 // awaitAccepted waits until a worker accepts a session. It returns the name of the worker's
@@ -122,34 +122,36 @@ func (c *VoiceCaller) awaitAccepted(ctx context.Context, wire *voiceWire[contrac
 	}
 }
 
-// VoiceLine is the ingress's end of a voice session. It is safe for concurrent use.
-type VoiceLine struct {
+// VoiceSession is the ingress's end of a voice session. It is safe for concurrent use.
+type VoiceSession struct {
 	wire          *voiceWire[contract.VoiceReport]
 	transcription string
 }
 
 // Transcription returns the name of the worker's transcription model. It is empty if the worker has
 // an earlier release.
-func (l *VoiceLine) Transcription() string { return l.transcription }
+func (l *VoiceSession) Transcription() string { return l.transcription }
 
 // Send sends a command to the worker. An error means that the session is lost or that the
 // command cannot be encoded.
-func (l *VoiceLine) Send(command contract.VoiceCommand) error {
+func (l *VoiceSession) Send(command contract.VoiceCommand) error {
 	return l.wire.send(func(b []byte) ([]byte, error) { return contract.AppendVoiceControl(b, command) })
 }
 
 // Audio sends input samples. at is the number of the first sample. Audio does not retain pcm.
-func (l *VoiceLine) Audio(at int64, pcm []byte) error {
+func (l *VoiceSession) Audio(at int64, pcm []byte) error {
 	return l.wire.audio(contract.VoiceAudio{At: at, PCM: pcm})
 }
 
 // Frames returns the frames from the worker, in order and without gaps. When the session is closed
 // or lost, the channel is closed after the frames that have arrived. A session is lost if its
 // reader lags, the worker is silent for 1.5 s or gives up, or the bus is unreachable.
-func (l *VoiceLine) Frames() <-chan contract.VoiceFrame[contract.VoiceReport] { return l.wire.frames }
+func (l *VoiceSession) Frames() <-chan contract.VoiceFrame[contract.VoiceReport] {
+	return l.wire.frames
+}
 
 // Close ends the session and notifies the worker. A second call does nothing.
-func (l *VoiceLine) Close() {
+func (l *VoiceSession) Close() {
 	_ = l.Send(contract.VoiceCommand{Type: contract.VoiceClose}) // an error means that the session is already lost
 	l.wire.board.end(l.wire, "")
 }

@@ -21,10 +21,10 @@ import (
 func TestLinesReleaseTheirResources(t *testing.T) {
 	server := testkit.NATS(t)
 	served := make(chan struct{}, 8)
-	serveVoice(t, server, 4, func(ctx context.Context, name string, line *bus.WorkerVoiceLine) {
-		for frame := range line.Frames() {
+	serveVoice(t, server, 4, func(ctx context.Context, name string, session *bus.WorkerVoiceSession) {
+		for frame := range session.Frames() {
 			if frame.Audio != nil {
-				_ = line.Audio(contract.VoiceAudio{At: frame.Audio.At, Answer: name, PCM: frame.Audio.PCM})
+				_ = session.Audio(contract.VoiceAudio{At: frame.Audio.At, Answer: name, PCM: frame.Audio.PCM})
 			}
 		}
 		<-ctx.Done()
@@ -34,16 +34,16 @@ func TestLinesReleaseTheirResources(t *testing.T) {
 	use := func(times int) {
 		for n := range times {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-			line, err := c.Open(ctx, "yes", fmt.Append(nil, n))
+			session, err := c.Open(ctx, "yes", fmt.Append(nil, n))
 			cancel()
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := line.Audio(0, make([]byte, 960)); err != nil {
+			if err := session.Audio(0, make([]byte, 960)); err != nil {
 				t.Fatal(err)
 			}
-			next(t, line.Frames())
-			line.Close()
+			next(t, session.Frames())
+			session.Close()
 			receive(t, served)
 		}
 	}
@@ -79,20 +79,20 @@ func settledMemory(t *testing.T, want int) (goroutines int, bytes uint64) {
 // and reports the time per frame and direction.
 func BenchmarkVoiceFrames(b *testing.B) {
 	url := testkit.NATS(b)
-	const lines, pace = 100, 20 * time.Millisecond
+	const sessions, pace = 100, 20 * time.Millisecond
 	var all latencies
 	var running sync.WaitGroup
 	worker, ingress := benchmarkBus(b, url), benchmarkBus(b, url)
 	ctx, cancel := context.WithTimeout(b.Context(), 20*time.Second)
 	defer cancel()
-	stop, err := worker.ServeVoice(bus.VoiceServing{
-		Places: lines,
-		Admit:  func(_ string, body []byte) (string, bool) { return string(body), true },
-		Serve: func(_ context.Context, _ []byte, line *bus.WorkerVoiceLine) {
-			for frame := range line.Frames() {
+	stop, err := worker.ServeVoice(bus.VoiceOptions{
+		Slots: sessions,
+		Admit: func(_ string, body []byte) (string, bool) { return string(body), true },
+		Serve: func(_ context.Context, _ []byte, session *bus.WorkerVoiceSession) {
+			for frame := range session.Frames() {
 				if frame.Audio != nil {
 					all.add(frame.Audio.PCM)
-					_ = line.Audio(contract.VoiceAudio{Answer: "answer_0123456789", PCM: stamped()})
+					_ = session.Audio(contract.VoiceAudio{Answer: "answer_0123456789", PCM: stamped()})
 				}
 			}
 		},
@@ -106,12 +106,12 @@ func BenchmarkVoiceFrames(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer c.Close()
-	for n := range lines {
-		line, err := c.Open(ctx, "yes", fmt.Append(nil, n))
+	for n := range sessions {
+		session, err := c.Open(ctx, "yes", fmt.Append(nil, n))
 		if err != nil {
 			b.Fatal(err)
 		}
-		running.Go(func() { exchangeFrames(b, line, pace, &all) })
+		running.Go(func() { exchangeFrames(b, session, pace, &all) })
 	}
 	running.Wait()
 	all.report(b)
@@ -128,14 +128,14 @@ func benchmarkBus(b *testing.B, url string) *bus.Bus {
 }
 
 // exchangeFrames sends b.N frames at intervals of pace and receives the replies.
-func exchangeFrames(b *testing.B, line *bus.VoiceLine, pace time.Duration, all *latencies) {
+func exchangeFrames(b *testing.B, session *bus.VoiceSession, pace time.Duration, all *latencies) {
 	b.Helper()
-	defer line.Close()
+	defer session.Close()
 	heard := make(chan struct{})
 	go func() {
 		defer close(heard)
 		for range b.N {
-			frame, ok := <-line.Frames()
+			frame, ok := <-session.Frames()
 			if !ok || frame.Audio == nil {
 				b.Error("the line is lost")
 				return
@@ -147,7 +147,7 @@ func exchangeFrames(b *testing.B, line *bus.VoiceLine, pace time.Duration, all *
 	defer tick.Stop()
 	for n := range b.N {
 		<-tick.C
-		if err := line.Audio(int64(n)*480, stamped()); err != nil {
+		if err := session.Audio(int64(n)*480, stamped()); err != nil {
 			b.Error(err)
 			return
 		}

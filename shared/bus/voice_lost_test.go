@@ -17,19 +17,19 @@ import (
 )
 
 // silent serves a session until it ends, and never sends anything.
-func silent(ctx context.Context, _ string, _ *bus.WorkerVoiceLine) { <-ctx.Done() }
+func silent(ctx context.Context, _ string, _ *bus.WorkerVoiceSession) { <-ctx.Done() }
 
 func TestASilentVoiceWorkerIsLost(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATS(t)
 	ended := make(chan struct{}, 1)
-	serveVoice(t, server, 1, func(ctx context.Context, name string, line *bus.WorkerVoiceLine) {
-		silent(ctx, name, line)
+	serveVoice(t, server, 1, func(ctx context.Context, name string, session *bus.WorkerVoiceSession) {
+		silent(ctx, name, session)
 		ended <- struct{}{}
 	})
 	began := time.Now()
-	line := open(t, voiceCaller(t, server), "a")
-	lost(t, line.Frames())
+	session := open(t, voiceCaller(t, server), "a")
+	lost(t, session.Frames())
 	if took := time.Since(began); took < 1300*time.Millisecond || took > testkit.Within(2*time.Second) {
 		t.Errorf("lost after %s", took)
 	}
@@ -40,17 +40,17 @@ func TestAnIngressKeepsItsLineAliveWhileItRuns(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATS(t)
 	ends := make(chan string, 2)
-	serveVoice(t, server, 2, func(ctx context.Context, name string, line *bus.WorkerVoiceLine) {
-		keepAlive(ctx, line)
+	serveVoice(t, server, 2, func(ctx context.Context, name string, session *bus.WorkerVoiceSession) {
+		keepAlive(ctx, session)
 		ends <- name
 	})
-	line := open(t, voiceCaller(t, server), "there")
+	session := open(t, voiceCaller(t, server), "there")
 	for range 2 { // two sessions, of which one is a second older
-		next(t, line.Frames())
+		next(t, session.Frames())
 	}
 	frames := make(chan struct{})
 	go func() {
-		for range line.Frames() { // the client only reads
+		for range session.Frames() { // the client only reads
 		}
 		close(frames)
 	}()
@@ -80,28 +80,28 @@ func TestAWorkerThatDiesIsLostWithTheNextFrame(t *testing.T) {
 	server := testkit.NATS(t)
 	worker := dial(t, server)
 	serveVoiceOn(t, worker, 1, echoes)
-	line := open(t, voiceCaller(t, server), "a")
-	if err := line.Send(contract.VoiceCommand{Type: contract.VoiceStop}); err != nil {
+	session := open(t, voiceCaller(t, server), "a")
+	if err := session.Send(contract.VoiceCommand{Type: contract.VoiceStop}); err != nil {
 		t.Fatal(err)
 	}
-	nextReport(t, line)
+	nextReport(t, session)
 	worker.Close() // the connection breaks, as if the process were killed
 	began := time.Now()
-	for n := int64(0); line.Audio(n, []byte{1, 2}) == nil; n++ {
+	for n := int64(0); session.Audio(n, []byte{1, 2}) == nil; n++ {
 		receive(t, time.After(20*time.Millisecond)) // wait between two frames, at the pace of real audio
 	}
 	if took := time.Since(began); took > testkit.Within(500*time.Millisecond) {
 		t.Errorf("lost after %s", took)
 	}
-	lost(t, line.Frames())
+	lost(t, session.Frames())
 }
 
 func TestAnIngressThatDiesFreesTheSlot(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATS(t)
 	ended := make(chan struct{}, 1)
-	serveVoice(t, server, 1, func(ctx context.Context, name string, line *bus.WorkerVoiceLine) {
-		echoes(ctx, name, line)
+	serveVoice(t, server, 1, func(ctx context.Context, name string, session *bus.WorkerVoiceSession) {
+		echoes(ctx, name, session)
 		ended <- struct{}{}
 	})
 	ingress := dial(t, server)
@@ -124,20 +124,20 @@ func TestACutLosesTheLinesAndTheyAreOpenedAgain(t *testing.T) {
 			ends := make(chan struct{}, 4)
 			at := map[string]string{"ingress": server, "worker": server}
 			at[side] = behind
-			serveVoice(t, at["worker"], 1, func(ctx context.Context, name string, line *bus.WorkerVoiceLine) {
-				echoes(ctx, name, line)
+			serveVoice(t, at["worker"], 1, func(ctx context.Context, name string, session *bus.WorkerVoiceSession) {
+				echoes(ctx, name, session)
 				ends <- struct{}{}
 			})
 			c := voiceCaller(t, at["ingress"])
 			for range 3 {
-				line := open(t, c, "a")
-				if err := line.Audio(1, []byte{1, 2}); err != nil {
+				session := open(t, c, "a")
+				if err := session.Audio(1, []byte{1, 2}); err != nil {
 					t.Fatal(err)
 				}
-				nextReport(t, line)
+				nextReport(t, session)
 				began := time.Now()
 				proxy.Reset() // the client reconnects shortly afterwards
-				lost(t, line.Frames())
+				lost(t, session.Frames())
 				if took := time.Since(began); took > testkit.Within(1800*time.Millisecond) {
 					t.Errorf("lost after %s", took)
 				}
@@ -161,10 +161,10 @@ func TestAnIngressThatHearsNothingLosesItsLines(t *testing.T) {
 	server := testkit.NATS(t)
 	serveVoice(t, server, 1, echoes)
 	proxy, behind := through(t, server)
-	line := open(t, voiceCaller(t, behind), "a")
+	session := open(t, voiceCaller(t, behind), "a")
 	proxy.CutReplies() // the connection stays open and is silent
 	began := time.Now()
-	lost(t, line.Frames())
+	lost(t, session.Frames())
 	if took := time.Since(began); took > testkit.Within(2*time.Second) {
 		t.Errorf("lost after %s", took)
 	}
@@ -175,25 +175,25 @@ func TestLinesAreOpenedAgainWhenTheServerIsBack(t *testing.T) {
 	server := testkit.NATSProcess(t, t.TempDir())
 	serveVoice(t, server.URL, 1, echoes)
 	c := voiceCaller(t, server.URL)
-	line := open(t, c, "a")
+	session := open(t, c, "a")
 	server.Kill9()
-	lost(t, line.Frames())
-	if err := line.Audio(0, []byte{1, 2}); err == nil {
+	lost(t, session.Frames())
+	if err := session.Audio(0, []byte{1, 2}); err == nil {
 		t.Error("audio was sent to nowhere")
 	}
-	again := make(chan *bus.VoiceLine, 1)
+	again := make(chan *bus.VoiceSession, 1)
 	go func() {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
-		line, err := c.Open(ctx, "yes", []byte("a"))
+		session, err := c.Open(ctx, "yes", []byte("a"))
 		if err != nil {
 			t.Error(err)
 		}
-		again <- line
+		again <- session
 	}()
 	server.Restart()
-	if line := <-again; line != nil {
-		line.Close()
+	if session := <-again; session != nil {
+		session.Close()
 	}
 }
 
@@ -216,22 +216,22 @@ func TestAWorkerThatTakesAnOldOfferIsNotified(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := voiceCaller(t, server)
-	opened := make(chan *bus.VoiceLine, 1)
+	opened := make(chan *bus.VoiceSession, 1)
 	go func() { opened <- open(t, c, "a") }()
 	frozen := receive(t, offers)
 	if err := sub.Unsubscribe(); err != nil {
 		t.Fatal(err)
 	}
 	serveVoice(t, server, 1, echoes)
-	line := receive(t, opened) // the session is opened with another worker
+	session := receive(t, opened) // the session is opened with another worker
 	accept(t, nc, frozen, own)
 	if got := receive(t, ended); got.Header.Get(contract.HeaderStage) != string(contract.StageEnded) || got.Reply != "" {
 		t.Errorf("reported %+v", got)
 	}
-	if err := line.Send(contract.VoiceCommand{Type: contract.VoiceStop}); err != nil {
+	if err := session.Send(contract.VoiceCommand{Type: contract.VoiceStop}); err != nil {
 		t.Error(err)
 	}
-	nextReport(t, line)
+	nextReport(t, session)
 }
 
 // accept accepts an opened session on behalf of a worker. The worker receives frames on the subject
@@ -288,8 +288,8 @@ func TestALineWithAGapIsLost(t *testing.T) {
 			if err := nc.Flush(); err != nil {
 				t.Fatal(err)
 			}
-			line := open(t, voiceCaller(t, server), "a")
-			if before := lost(t, line.Frames()); before != c.before {
+			session := open(t, voiceCaller(t, server), "a")
+			if before := lost(t, session.Frames()); before != c.before {
 				t.Errorf("%d frames came before the end", before)
 			}
 			for stage := ""; stage != string(contract.StageEnded); { // loop until the worker receives the end of the session
@@ -303,18 +303,18 @@ func TestALineIsSafeForConcurrentUse(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATS(t)
 	ends := make(chan error, 64)
-	serveVoice(t, server, 8, func(ctx context.Context, name string, line *bus.WorkerVoiceLine) {
+	serveVoice(t, server, 8, func(ctx context.Context, name string, session *bus.WorkerVoiceSession) {
 		var all sync.WaitGroup
 		for range 3 {
 			all.Go(func() {
 				for range 100 {
-					_ = line.Audio(contract.VoiceAudio{Answer: name, PCM: []byte{1, 2}})
-					_ = line.Report(contract.VoiceReport{Type: contract.VoiceTranscript})
+					_ = session.Audio(contract.VoiceAudio{Answer: name, PCM: []byte{1, 2}})
+					_ = session.Report(contract.VoiceReport{Type: contract.VoiceTranscript})
 				}
 			})
-			all.Go(func() { keepAlive(ctx, line) })
+			all.Go(func() { keepAlive(ctx, session) })
 			all.Go(func() {
-				for range line.Frames() {
+				for range session.Frames() {
 				}
 			})
 		}
@@ -324,23 +324,23 @@ func TestALineIsSafeForConcurrentUse(t *testing.T) {
 	c := voiceCaller(t, server)
 	var all sync.WaitGroup
 	for n := range 8 {
-		line := open(t, c, fmt.Sprint(n))
+		session := open(t, c, fmt.Sprint(n))
 		for range 3 {
 			all.Go(func() {
 				for i := range int64(100) {
-					_ = line.Audio(i, []byte{1, 2})
-					_ = line.Send(contract.VoiceCommand{Type: contract.VoiceStop})
+					_ = session.Audio(i, []byte{1, 2})
+					_ = session.Send(contract.VoiceCommand{Type: contract.VoiceStop})
 				}
 			})
 		}
 		all.Go(func() {
 			for range 600 {
-				nextReport(t, line)
+				nextReport(t, session)
 			}
 			for range 3 {
-				all.Go(line.Close)
+				all.Go(session.Close)
 			}
-			lost(t, line.Frames())
+			lost(t, session.Frames())
 		})
 	}
 	all.Wait()

@@ -15,31 +15,31 @@ import (
 // every 2 s.
 const voiceSilentChecks = int(10 * time.Second / voiceCheckInterval)
 
-// VoiceServing configures how a worker serves voice sessions.
-type VoiceServing struct {
-	Places int // maximum number of sessions
+// VoiceOptions configures how a worker serves voice sessions.
+type VoiceOptions struct {
+	Slots int // maximum number of sessions
 	// Transcription is the name of the model that transcribes speech. Callers get it when they open
 	// a session.
 	Transcription string
 	// Admit verifies the capability of a request to open a session, and the request's body. It
 	// returns the session's name, or false to reject the request. Admit is called before a slot is
 	// taken, from one goroutine, and must be fast.
-	Admit func(capability string, body []byte) (line string, ok bool)
+	Admit func(capability string, body []byte) (session string, ok bool)
 	// Serve serves a session. ctx ends when the session ends, and the session ends when Serve
 	// returns.
-	Serve func(ctx context.Context, body []byte, line *WorkerVoiceLine)
+	Serve func(ctx context.Context, body []byte, session *WorkerVoiceSession)
 }
 
 // voiceServer serves voice sessions in a worker.
 type voiceServer struct {
 	board *voiceBoard[contract.VoiceCommand]
-	cfg   VoiceServing
+	cfg   VoiceOptions
 
-	mu      sync.Mutex
-	leaving bool
-	inUse   int                                          // taken slots
-	lines   map[string]*voiceWire[contract.VoiceCommand] // the newest session of each name
-	idle    chan struct{}                                // closed when the server is leaving and no slot is taken
+	mu       sync.Mutex
+	leaving  bool
+	inUse    int                                          // taken slots
+	sessions map[string]*voiceWire[contract.VoiceCommand] // the newest session of each name
+	idle     chan struct{}                                // closed when the server is leaving and no slot is taken
 }
 
 // ServeVoice accepts voice sessions. The sessions are divided among all workers that call
@@ -47,8 +47,8 @@ type voiceServer struct {
 //
 // stop rejects further sessions and notifies the open sessions that the worker is leaving. It waits
 // for all calls of Serve to return. When its context ends first, it cancels the remaining sessions.
-func (b *Bus) ServeVoice(cfg VoiceServing) (stop func(ctx context.Context), err error) {
-	s := &voiceServer{cfg: cfg, lines: map[string]*voiceWire[contract.VoiceCommand]{}, idle: make(chan struct{})}
+func (b *Bus) ServeVoice(cfg VoiceOptions) (stop func(ctx context.Context), err error) {
+	s := &voiceServer{cfg: cfg, sessions: map[string]*voiceWire[contract.VoiceCommand]{}, idle: make(chan struct{})}
 	s.board = &voiceBoard[contract.VoiceCommand]{
 		nc: b.nc, log: b.log, patience: voiceSilentChecks,
 		closes: func(c contract.VoiceCommand) bool { return c.Type == contract.VoiceClose },
@@ -72,14 +72,14 @@ func (b *Bus) ServeVoice(cfg VoiceServing) (stop func(ctx context.Context), err 
 // receive accepts a session or rejects it. It runs in the subscription's goroutine.
 func (s *voiceServer) receive(work context.Context, m *nats.Msg) {
 	// The capability is verified before a slot is taken, so that a forged request takes no slot.
-	line, ok := s.cfg.Admit(m.Header.Get(contract.HeaderCapability), m.Data)
+	session, ok := s.cfg.Admit(m.Header.Get(contract.HeaderCapability), m.Data)
 	if !ok || m.Reply == "" {
 		s.board.sendStage(m.Reply, "", contract.StageRefused)
 		return
 	}
 
 	ctx, cancel := context.WithCancel(work)
-	wire := s.takeSlot(line, m.Reply, cancel)
+	wire := s.takeSlot(session, m.Reply, cancel)
 	if wire == nil {
 		cancel()
 		s.board.sendStage(m.Reply, "", contract.StageBusy)
@@ -89,14 +89,14 @@ func (s *voiceServer) receive(work context.Context, m *nats.Msg) {
 	// If the caller is gone, the NATS server replies "no responders", and the session ends.
 	s.board.send(m.Reply, wire.own, contract.StageAccepted, s.cfg.Transcription)
 	go func() {
-		defer s.release(line, wire)
-		s.cfg.Serve(ctx, m.Data, &WorkerVoiceLine{wire})
+		defer s.release(session, wire)
+		s.cfg.Serve(ctx, m.Data, &WorkerVoiceSession{wire})
 	}()
 }
 
 // takeSlot takes a slot for a session, or returns nil if none is free. It ends an earlier session
 // with the same name, whose slot becomes free soon afterwards.
-func (s *voiceServer) takeSlot(line, peer string, cancel context.CancelFunc) *voiceWire[contract.VoiceCommand] {
+func (s *voiceServer) takeSlot(session, peer string, cancel context.CancelFunc) *voiceWire[contract.VoiceCommand] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.leaving {
@@ -105,12 +105,12 @@ func (s *voiceServer) takeSlot(line, peer string, cancel context.CancelFunc) *vo
 
 	// If a session with this name exists, the ingress has given it up, because only then does an
 	// ingress open a session again.
-	if old := s.lines[line]; old != nil {
+	if old := s.sessions[session]; old != nil {
 		s.board.end(old, voiceGone)
 	}
 
 	// An earlier session with this name still occupies its slot until its Serve has returned.
-	if s.inUse >= s.cfg.Places {
+	if s.inUse >= s.cfg.Slots {
 		return nil
 	}
 
@@ -120,18 +120,18 @@ func (s *voiceServer) takeSlot(line, peer string, cancel context.CancelFunc) *vo
 	}
 
 	s.inUse++
-	s.lines[line] = wire
+	s.sessions[session] = wire
 	return wire
 }
 
 // release frees a session's slot after Serve has returned.
-func (s *voiceServer) release(line string, wire *voiceWire[contract.VoiceCommand]) {
+func (s *voiceServer) release(session string, wire *voiceWire[contract.VoiceCommand]) {
 	s.board.end(wire, voiceStop)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.inUse--
-	if s.lines[line] == wire {
-		delete(s.lines, line)
+	if s.sessions[session] == wire {
+		delete(s.sessions, session)
 	}
 	s.closeIfIdle()
 }
@@ -144,7 +144,7 @@ func (s *voiceServer) closeIfIdle() {
 }
 
 // startLeaving stops accepting sessions and returns the open sessions.
-func (s *voiceServer) startLeaving() []*WorkerVoiceLine {
+func (s *voiceServer) startLeaving() []*WorkerVoiceSession {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.leaving {
@@ -152,9 +152,9 @@ func (s *voiceServer) startLeaving() []*WorkerVoiceLine {
 	}
 	s.leaving = true
 	s.closeIfIdle()
-	ends := make([]*WorkerVoiceLine, 0, len(s.lines))
-	for _, wire := range s.lines {
-		ends = append(ends, &WorkerVoiceLine{wire})
+	ends := make([]*WorkerVoiceSession, 0, len(s.sessions))
+	for _, wire := range s.sessions {
+		ends = append(ends, &WorkerVoiceSession{wire})
 	}
 	return ends
 }
@@ -189,23 +189,23 @@ func (s *voiceServer) stop(ctx context.Context, sub *nats.Subscription, cancel c
 	_ = s.board.nc.FlushTimeout(flushTimeout) // if the message is lost, the other end notices the silence
 }
 
-// WorkerVoiceLine is a worker's end of a voice session. It is safe for concurrent use.
-type WorkerVoiceLine struct {
+// WorkerVoiceSession is a worker's end of a voice session. It is safe for concurrent use.
+type WorkerVoiceSession struct {
 	wire *voiceWire[contract.VoiceCommand]
 }
 
 // Frames returns the frames from the ingress, in order and without gaps, including VoiceClose.
 // After that, or when the session is lost, the channel is closed. A session is lost if its
 // reader lags, nothing arrives for 10 s, or the bus is unreachable.
-func (e *WorkerVoiceLine) Frames() <-chan contract.VoiceFrame[contract.VoiceCommand] {
+func (e *WorkerVoiceSession) Frames() <-chan contract.VoiceFrame[contract.VoiceCommand] {
 	return e.wire.frames
 }
 
 // Report sends a report to the ingress. An error means that the session is lost or that the
 // report cannot be encoded.
-func (e *WorkerVoiceLine) Report(report contract.VoiceReport) error {
+func (e *WorkerVoiceSession) Report(report contract.VoiceReport) error {
 	return e.wire.send(func(b []byte) ([]byte, error) { return contract.AppendVoiceControl(b, report) })
 }
 
 // Audio sends samples of an answer. It does not retain them.
-func (e *WorkerVoiceLine) Audio(audio contract.VoiceAudio) error { return e.wire.audio(audio) }
+func (e *WorkerVoiceSession) Audio(audio contract.VoiceAudio) error { return e.wire.audio(audio) }

@@ -34,17 +34,19 @@ func voiceCaller(t *testing.T, url string) *bus.VoiceCaller {
 
 // serveVoice starts a voice worker. It stops at the end of the test, unless it was stopped before.
 // The body of a request to open a session is the session's name. The capability "no" is rejected.
-func serveVoice(t *testing.T, url string, pool int, serve func(context.Context, string, *bus.WorkerVoiceLine)) (stop func(context.Context)) {
+func serveVoice(t *testing.T, url string, pool int, serve func(context.Context, string, *bus.WorkerVoiceSession)) (stop func(context.Context)) {
 	t.Helper()
 	return serveVoiceOn(t, dial(t, url), pool, serve)
 }
 
-func serveVoiceOn(t *testing.T, b *bus.Bus, pool int, serve func(context.Context, string, *bus.WorkerVoiceLine)) (stop func(context.Context)) {
+func serveVoiceOn(t *testing.T, b *bus.Bus, pool int, serve func(context.Context, string, *bus.WorkerVoiceSession)) (stop func(context.Context)) {
 	t.Helper()
-	stop, err := b.ServeVoice(bus.VoiceServing{
-		Places: pool,
-		Admit:  func(capability string, body []byte) (string, bool) { return string(body), capability != "no" },
-		Serve:  func(ctx context.Context, body []byte, line *bus.WorkerVoiceLine) { serve(ctx, string(body), line) },
+	stop, err := b.ServeVoice(bus.VoiceOptions{
+		Slots: pool,
+		Admit: func(capability string, body []byte) (string, bool) { return string(body), capability != "no" },
+		Serve: func(ctx context.Context, body []byte, session *bus.WorkerVoiceSession) {
+			serve(ctx, string(body), session)
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -58,16 +60,16 @@ func serveVoiceOn(t *testing.T, b *bus.Bus, pool int, serve func(context.Context
 }
 
 // open opens a session. It fails the test if no worker accepts the session.
-func open(t *testing.T, c *bus.VoiceCaller, name string) *bus.VoiceLine {
+func open(t *testing.T, c *bus.VoiceCaller, name string) *bus.VoiceSession {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	line, err := c.Open(ctx, "yes", []byte(name))
+	session, err := c.Open(ctx, "yes", []byte(name))
 	if err != nil {
 		t.Fatalf("opening %s: %v", name, err)
 	}
-	t.Cleanup(line.Close)
-	return line
+	t.Cleanup(session.Close)
+	return session
 }
 
 // next returns the next frame, or fails the test if there is none.
@@ -113,7 +115,7 @@ func receive[T any](t *testing.T, from <-chan T) T {
 }
 
 // keepAlive sends frames until the session ends, so that the session is never silent.
-func keepAlive(ctx context.Context, line *bus.WorkerVoiceLine) {
+func keepAlive(ctx context.Context, session *bus.WorkerVoiceSession) {
 	beat := time.NewTicker(500 * time.Millisecond)
 	defer beat.Stop()
 	for {
@@ -121,29 +123,29 @@ func keepAlive(ctx context.Context, line *bus.WorkerVoiceLine) {
 		case <-ctx.Done():
 			return
 		case <-beat.C:
-			_ = line.Report(contract.VoiceReport{Type: contract.VoiceAlive})
+			_ = session.Report(contract.VoiceReport{Type: contract.VoiceAlive})
 		}
 	}
 }
 
 // echoes responds to each command with a report and to each piece of audio with an answer's audio;
 // otherwise it only pings.
-func echoes(ctx context.Context, name string, line *bus.WorkerVoiceLine) {
-	go keepAlive(ctx, line)
-	for frame := range line.Frames() {
+func echoes(ctx context.Context, name string, session *bus.WorkerVoiceSession) {
+	go keepAlive(ctx, session)
+	for frame := range session.Frames() {
 		if frame.Audio != nil {
-			_ = line.Audio(contract.VoiceAudio{At: frame.Audio.At, Answer: name, Start: 1, End: 2, PCM: frame.Audio.PCM})
+			_ = session.Audio(contract.VoiceAudio{At: frame.Audio.At, Answer: name, Start: 1, End: 2, PCM: frame.Audio.PCM})
 			continue
 		}
-		_ = line.Report(contract.VoiceReport{Type: frame.Control.Type, Item: name, Text: frame.Control.Text})
+		_ = session.Report(contract.VoiceReport{Type: frame.Control.Type, Item: name, Text: frame.Control.Text})
 	}
 }
 
 // nextReport returns the next report that is not "alive".
-func nextReport(t *testing.T, line *bus.VoiceLine) toIngress {
+func nextReport(t *testing.T, session *bus.VoiceSession) toIngress {
 	t.Helper()
 	for {
-		if frame := next(t, line.Frames()); frame.Control == nil || frame.Control.Type != contract.VoiceAlive {
+		if frame := next(t, session.Frames()); frame.Control == nil || frame.Control.Type != contract.VoiceAlive {
 			return frame
 		}
 	}
@@ -156,20 +158,20 @@ func TestALineBringsFramesInOrderBothWays(t *testing.T) {
 	c := voiceCaller(t, url)
 	var lines sync.WaitGroup
 	for n := range 4 {
-		line := open(t, c, fmt.Sprint("line", n))
+		session := open(t, c, fmt.Sprint("line", n))
 		lines.Go(func() {
 			for i := range int64(400) {
-				if err := line.Audio(i, []byte{byte(i), byte(i >> 8)}); err != nil {
+				if err := session.Audio(i, []byte{byte(i), byte(i >> 8)}); err != nil {
 					t.Error(err)
 				}
-				if err := line.Send(contract.VoiceCommand{Type: contract.VoiceSay, Text: fmt.Sprint(i)}); err != nil {
+				if err := session.Send(contract.VoiceCommand{Type: contract.VoiceSay, Text: fmt.Sprint(i)}); err != nil {
 					t.Error(err)
 				}
 			}
 		})
 		lines.Go(func() {
 			for i := range int64(400) {
-				audio, report := nextReport(t, line).Audio, nextReport(t, line).Control
+				audio, report := nextReport(t, session).Audio, nextReport(t, session).Control
 				if audio == nil || audio.At != i || binary.LittleEndian.Uint16(audio.PCM) != uint16(i) || audio.Answer != fmt.Sprint("line", n) ||
 					audio.Start != 1 || audio.End != 2 {
 					t.Errorf("line %d, frame %d: %+v", n, i, audio)
@@ -187,33 +189,33 @@ func TestAudioIsCutIntoFrames(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
 	serveVoice(t, url, 1, echoes)
-	line := open(t, voiceCaller(t, url), "a")
-	if err := line.Audio(7, make([]byte, 2*(2*contract.MaxVoiceFrame+5))); err != nil {
+	session := open(t, voiceCaller(t, url), "a")
+	if err := session.Audio(7, make([]byte, 2*(2*contract.MaxVoiceFrame+5))); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []struct{ at, samples int64 }{
 		{7, contract.MaxVoiceFrame}, {7 + contract.MaxVoiceFrame, contract.MaxVoiceFrame}, {7 + 2*contract.MaxVoiceFrame, 5},
 	} {
-		if got := nextReport(t, line).Audio; got == nil || got.At != want.at || int64(len(got.PCM)) != 2*want.samples {
+		if got := nextReport(t, session).Audio; got == nil || got.At != want.at || int64(len(got.PCM)) != 2*want.samples {
 			t.Fatalf("not %v: %+v", want, got)
 		}
 	}
 	// A frame that cannot be sent does not end the session.
 	for _, err := range []error{
-		line.Audio(0, []byte{1}), line.Audio(-1, []byte{1, 2}),
-		line.Send(contract.VoiceCommand{Type: contract.VoiceSay, Text: strings.Repeat("x", 2<<20)}),
+		session.Audio(0, []byte{1}), session.Audio(-1, []byte{1, 2}),
+		session.Send(contract.VoiceCommand{Type: contract.VoiceSay, Text: strings.Repeat("x", 2<<20)}),
 	} {
 		if err == nil {
 			t.Error("an unreadable message was sent")
 		}
 	}
-	if err := line.Audio(0, nil); err != nil {
+	if err := session.Audio(0, nil); err != nil {
 		t.Error(err)
 	}
-	if err := line.Send(contract.VoiceCommand{Type: contract.VoiceStop}); err != nil {
+	if err := session.Send(contract.VoiceCommand{Type: contract.VoiceStop}); err != nil {
 		t.Fatal(err)
 	}
-	if got := nextReport(t, line).Control; got == nil || got.Type != contract.VoiceStop {
+	if got := nextReport(t, session).Control; got == nil || got.Type != contract.VoiceStop {
 		t.Errorf("then came %+v", got)
 	}
 }
@@ -222,26 +224,26 @@ func TestAClosedLineReleasesItsSlot(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
 	last := make(chan toWorker, 1)
-	serveVoice(t, url, 1, func(ctx context.Context, _ string, line *bus.WorkerVoiceLine) {
+	serveVoice(t, url, 1, func(ctx context.Context, _ string, session *bus.WorkerVoiceSession) {
 		var seen toWorker
-		for frame := range line.Frames() {
+		for frame := range session.Frames() {
 			seen = frame
 		}
 		<-ctx.Done()
-		if err := line.Report(contract.VoiceReport{Type: contract.VoiceAlive}); err == nil {
+		if err := session.Report(contract.VoiceReport{Type: contract.VoiceAlive}); err == nil {
 			t.Error("a closed line took a report")
 		}
 		last <- seen
 	})
 	c := voiceCaller(t, url)
 	for n := range 20 {
-		line := open(t, c, fmt.Sprint(n))
-		line.Close()
-		line.Close()
-		if err := line.Send(contract.VoiceCommand{Type: contract.VoiceStop}); err == nil {
+		session := open(t, c, fmt.Sprint(n))
+		session.Close()
+		session.Close()
+		if err := session.Send(contract.VoiceCommand{Type: contract.VoiceStop}); err == nil {
 			t.Error("a closed line took a command")
 		}
-		if before := lost(t, line.Frames()); before != 0 {
+		if before := lost(t, session.Frames()); before != 0 {
 			t.Errorf("%d frames on a silent line", before)
 		}
 		if got := receive(t, last); got.Control == nil || got.Control.Type != contract.VoiceClose {
@@ -253,14 +255,14 @@ func TestAClosedLineReleasesItsSlot(t *testing.T) {
 func TestALineThatTheWorkerEndsIsClosedAfterItsFrames(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
-	serveVoice(t, url, 1, func(_ context.Context, _ string, line *bus.WorkerVoiceLine) {
+	serveVoice(t, url, 1, func(_ context.Context, _ string, session *bus.WorkerVoiceSession) {
 		for range 10 {
-			_ = line.Report(contract.VoiceReport{Type: contract.VoiceAlive})
+			_ = session.Report(contract.VoiceReport{Type: contract.VoiceAlive})
 		}
 	})
-	line := open(t, voiceCaller(t, url), "a")
+	session := open(t, voiceCaller(t, url), "a")
 	began := time.Now()
-	if before := lost(t, line.Frames()); before != 10 || time.Since(began) > testkit.Within(time.Second) {
+	if before := lost(t, session.Frames()); before != 10 || time.Since(began) > testkit.Within(time.Second) {
 		t.Errorf("ended after %d frames and %s", before, time.Since(began))
 	}
 }
@@ -272,9 +274,9 @@ func TestOpeningWithoutAFreeSlot(t *testing.T) {
 	try := func(capability string, within time.Duration) error {
 		ctx, cancel := context.WithTimeout(t.Context(), within)
 		defer cancel()
-		line, err := c.Open(ctx, capability, []byte("b"))
+		session, err := c.Open(ctx, capability, []byte("b"))
 		if err == nil {
-			line.Close()
+			session.Close()
 		}
 		return err
 	}
@@ -326,9 +328,9 @@ func TestALaggingReaderLosesItsLineAlone(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
 	ended := make(chan struct{}, 2)
-	serveVoice(t, url, 8, func(ctx context.Context, name string, line *bus.WorkerVoiceLine) {
+	serveVoice(t, url, 8, func(ctx context.Context, name string, session *bus.WorkerVoiceSession) {
 		if name == "good" {
-			echoes(ctx, name, line)
+			echoes(ctx, name, session)
 			return
 		}
 		frames, size := 3000, 2 // three times as much as is kept for a reader
@@ -336,7 +338,7 @@ func TestALaggingReaderLosesItsLineAlone(t *testing.T) {
 			frames, size = 250, 2*contract.MaxVoiceFrame
 		}
 		for range frames {
-			_ = line.Audio(contract.VoiceAudio{PCM: make([]byte, size)})
+			_ = session.Audio(contract.VoiceAudio{PCM: make([]byte, size)})
 		}
 		<-ctx.Done()
 		ended <- struct{}{}
@@ -344,7 +346,7 @@ func TestALaggingReaderLosesItsLineAlone(t *testing.T) {
 	c := voiceCaller(t, url)
 	good := open(t, c, "good")
 	for name, bounds := range map[string][2]int{"frames": {1000, 1000}, "bytes": {80, 88}} {
-		line := open(t, c, name)
+		session := open(t, c, name)
 		for n := range 3 { // the other session continues meanwhile
 			if err := good.Audio(int64(n), []byte{1, 2}); err != nil {
 				t.Fatal(err)
@@ -354,7 +356,7 @@ func TestALaggingReaderLosesItsLineAlone(t *testing.T) {
 			}
 		}
 		receive(t, ended) // the session ends although its frames are not read
-		if before := lost(t, line.Frames()); before < bounds[0] || before > bounds[1] {
+		if before := lost(t, session.Frames()); before < bounds[0] || before > bounds[1] {
 			t.Errorf("%s: %d were kept for the reader", name, before)
 		}
 	}
@@ -364,13 +366,13 @@ func TestAWorkerThatLagsLosesItsLine(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
 	ended := make(chan int, 1)
-	serveVoice(t, url, 1, func(ctx context.Context, _ string, line *bus.WorkerVoiceLine) {
-		go keepAlive(ctx, line)
+	serveVoice(t, url, 1, func(ctx context.Context, _ string, session *bus.WorkerVoiceSession) {
+		go keepAlive(ctx, session)
 		<-ctx.Done()
-		ended <- len(line.Frames())
+		ended <- len(session.Frames())
 	})
-	line := open(t, voiceCaller(t, url), "a")
-	for n := int64(0); line.Audio(n, []byte{1, 2}) == nil; n++ { // sends until the worker reports that the session has ended
+	session := open(t, voiceCaller(t, url), "a")
+	for n := int64(0); session.Audio(n, []byte{1, 2}) == nil; n++ { // sends until the worker reports that the session has ended
 		if n > 10_000_000 {
 			t.Fatal("the line does not end")
 		}
@@ -378,15 +380,15 @@ func TestAWorkerThatLagsLosesItsLine(t *testing.T) {
 	if before := receive(t, ended); before != 1000 {
 		t.Errorf("%d frames were kept for the worker", before)
 	}
-	lost(t, line.Frames())
+	lost(t, session.Frames())
 }
 
 func TestAReopenedLineReplacesTheFirst(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
 	ends := make(chan struct{}, 8)
-	serveVoice(t, url, 1, func(ctx context.Context, name string, line *bus.WorkerVoiceLine) {
-		echoes(ctx, name, line)
+	serveVoice(t, url, 1, func(ctx context.Context, name string, session *bus.WorkerVoiceSession) {
+		echoes(ctx, name, session)
 		<-ctx.Done()
 		ends <- struct{}{}
 	})
@@ -419,8 +421,8 @@ func TestAReplacedLineThatEndsLateAffectsNothing(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
 	ends, release := make(chan struct{}, 4), make(chan struct{})
-	serveVoice(t, url, 2, func(ctx context.Context, name string, line *bus.WorkerVoiceLine) {
-		echoes(ctx, name, line)
+	serveVoice(t, url, 2, func(ctx context.Context, name string, session *bus.WorkerVoiceSession) {
+		echoes(ctx, name, session)
 		ends <- struct{}{}
 		<-release
 	})
@@ -438,9 +440,9 @@ func TestAReplacedLineThatEndsLateAffectsNothing(t *testing.T) {
 func TestAStoppingVoiceWorkerLetsItsLinesGo(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
-	serving := func(ended chan<- string) func(context.Context, string, *bus.WorkerVoiceLine) {
-		return func(ctx context.Context, name string, line *bus.WorkerVoiceLine) {
-			echoes(ctx, name, line)
+	serving := func(ended chan<- string) func(context.Context, string, *bus.WorkerVoiceSession) {
+		return func(ctx context.Context, name string, session *bus.WorkerVoiceSession) {
+			echoes(ctx, name, session)
 			ended <- name
 		}
 	}
@@ -452,8 +454,8 @@ func TestAStoppingVoiceWorkerLetsItsLinesGo(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	stopped := make(chan struct{})
 	go func() { stop(ctx); close(stopped) }()
-	for _, line := range []*bus.VoiceLine{left, kept} {
-		if got := nextReport(t, line).Control; got == nil || got.Type != contract.VoiceLeaving {
+	for _, session := range []*bus.VoiceSession{left, kept} {
+		if got := nextReport(t, session).Control; got == nil || got.Type != contract.VoiceLeaving {
 			t.Errorf("reported %+v", got)
 		}
 	}

@@ -62,8 +62,8 @@ type RequiredActionSummary struct {
 	InputCut bool `json:"inputCut,omitempty"` // the input is null here because it is large; the run object has it
 }
 
-// CutSummary truncates the texts to a number of characters, and the tool calls to 128.
-func (r *RunSummary) CutSummary(characters int) {
+// Truncate truncates the texts to a number of characters, and the tool calls to 128.
+func (r *RunSummary) Truncate(characters int) {
 	if r.Message != nil {
 		var cut string
 		if cut, r.MessageCut = FirstRunes(*r.Message, characters); r.MessageCut {

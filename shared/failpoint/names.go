@@ -54,21 +54,20 @@ const (
 	FinishBefore Point = "finish.before"
 	// FinishAfter is in an agent worker: the result is committed, but no notice is published.
 	FinishAfter Point = "finish.after"
-	// DoneAfter is in an agent worker: the done notice is published, but the job message is not
-	// acknowledged.
+	// DoneAfter is in an agent worker: the result is committed and the done notice is published.
 	DoneAfter Point = "done.after"
-	// HandOverBefore is in an agent worker: a finished run has freed its slot, but no other run has
-	// the slot.
-	HandOverBefore Point = "handover.before"
-	// HandOverAfter is in an agent worker: another run has the slot, but its job message is not
+	// DispatchNextBefore is in an agent worker: a finished run has freed its slot, but no other run
+	// has the slot.
+	DispatchNextBefore Point = "dispatchnext.before"
+	// DispatchNextAfter is in an agent worker: another run has the slot, but its job message is not
 	// published.
-	HandOverAfter Point = "handover.after"
+	DispatchNextAfter Point = "dispatchnext.after"
 	// AnswerBefore is in an ingress: it has received a run's result, but no waiting request has the
 	// result.
 	AnswerBefore Point = "answer.before"
-	// PutBackAfter is in an agent worker: the run is requeued, but its job message is not
-	// acknowledged.
-	PutBackAfter Point = "putback.after"
+	// RequeuedAfter is in an agent worker: the run is requeued, but no job message for it is
+	// published.
+	RequeuedAfter Point = "requeued.after"
 	// RequeueAfter is in a sweeper: the runs of a dead worker are requeued, but none of them is
 	// dispatched.
 	RequeueAfter Point = "requeue.after"

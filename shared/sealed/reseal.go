@@ -17,8 +17,8 @@ const (
 	maxPasses  = 20 // maximum number of passes per kind; all except the first handle values that were locked or added meanwhile
 )
 
-// Resealing is the interface for resealing values. The store implements it.
-type Resealing interface {
+// ResealStore is the interface for resealing values. The store implements it.
+type ResealStore interface {
 	Values
 	Reseal(ctx context.Context, org string, values []sealdb.Value, by sealdb.Resealer) ([]sealdb.Resealed, error)
 }
@@ -34,7 +34,7 @@ type Outcome struct {
 // batch is a separate transaction, so Reseal can be interrupted and started again. It calls
 // unopened for each value that cannot be opened with any key, and progress after each batch.
 func Reseal(
-	ctx context.Context, values Resealing, box *secrets.Box, unopened func(sealdb.Value), progress func(Outcome),
+	ctx context.Context, values ResealStore, box *secrets.Box, unopened func(sealdb.Value), progress func(Outcome),
 ) (Outcome, error) {
 	r := &resealRun{values: values, by: resealer{box, box.KeyIDs()[0]}, unopened: unopened, progress: progress}
 	for _, kind := range sealdb.Kinds {
@@ -47,7 +47,7 @@ func Reseal(
 
 // resealRun is the state of one call of Reseal.
 type resealRun struct {
-	values   Resealing
+	values   ResealStore
 	by       resealer
 	unopened func(sealdb.Value)
 	progress func(Outcome)

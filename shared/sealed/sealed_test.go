@@ -40,7 +40,7 @@ func counted(t *testing.T, s *store.Store, setting string) string {
 }
 
 // reseal reseals all values, and returns the outcome and the values that could not be opened.
-func reseal(ctx context.Context, t *testing.T, s sealed.Resealing, setting string) (sealed.Outcome, []string, error) {
+func reseal(ctx context.Context, t *testing.T, s sealed.ResealStore, setting string) (sealed.Outcome, []string, error) {
 	t.Helper()
 	var unopened []string
 	outcome, err := sealed.Reseal(ctx, s, sealedtest.Box(t, setting),
@@ -48,7 +48,7 @@ func reseal(ctx context.Context, t *testing.T, s sealed.Resealing, setting strin
 	return outcome, unopened, err
 }
 
-func mustReseal(t *testing.T, s sealed.Resealing, setting string) sealed.Outcome {
+func mustReseal(t *testing.T, s sealed.ResealStore, setting string) sealed.Outcome {
 	t.Helper()
 	outcome, _, err := reseal(t.Context(), t, s, setting)
 	if err != nil {
@@ -67,7 +67,7 @@ const (
 func TestReseal(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
-	house := sealedtest.New(t, dsn, sealedtest.KeyA, "ada@example.com")
+	sealedOrg := sealedtest.New(t, dsn, sealedtest.KeyA, "ada@example.com")
 	s := sealedtest.Open(t, dsn, sealedtest.KeyB)
 	if got := counted(t, s, sealedtest.KeyA); got != "current "+eachKind {
 		t.Errorf("with the key: %s", got)
@@ -75,14 +75,14 @@ func TestReseal(t *testing.T) {
 	if got := counted(t, s, sealedtest.KeyB); got != "current, missing "+eachKind {
 		t.Errorf("without it: %s", got)
 	}
-	if got := len(house.Unopened(t, sealedtest.KeyB)); got != len(sealdb.Kinds) {
+	if got := len(sealedOrg.Unopened(t, sealedtest.KeyB)); got != len(sealdb.Kinds) {
 		t.Errorf("without the key %d kinds are not opened", got)
 	}
 	both := sealedtest.KeyB + "," + sealedtest.KeyA
 	if got := counted(t, s, both); got != "current, old "+eachKind {
 		t.Errorf("with both: %s", got)
 	}
-	before, err := s.Agents.Agent(t.Context(), house.Organization, house.Agent)
+	before, err := s.Agents.Agent(t.Context(), sealedOrg.Organization, sealedOrg.Agent)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,10 +95,10 @@ func TestReseal(t *testing.T) {
 	if got := counted(t, s, both); got != "current "+eachKind+", old" {
 		t.Errorf("resealed: %s", got)
 	}
-	if failed := house.Unopened(t, sealedtest.KeyB); len(failed) > 0 {
+	if failed := sealedOrg.Unopened(t, sealedtest.KeyB); len(failed) > 0 {
 		t.Errorf("without the old key: %v", failed)
 	}
-	after, err := s.Agents.Agent(t.Context(), house.Organization, house.Agent)
+	after, err := s.Agents.Agent(t.Context(), sealedOrg.Organization, sealedOrg.Agent)
 	if err != nil || after.Version != before.Version || after.UpdatedAt != before.UpdatedAt || after.SystemPrompt != before.SystemPrompt {
 		t.Errorf("the agent became %+v, %v", after, err)
 	}
@@ -109,11 +109,11 @@ func TestResealSkipsUnopenedValues(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
 	lost := sealedtest.New(t, dsn, strings.Repeat("0c", 32), "lost@example.com")
-	house := sealedtest.New(t, dsn, sealedtest.KeyA, "ada@example.com")
+	sealedOrg := sealedtest.New(t, dsn, sealedtest.KeyA, "ada@example.com")
 	s, both := sealedtest.Open(t, dsn, sealedtest.KeyB), sealedtest.KeyB+","+sealedtest.KeyA
 	// A value that was copied from another location cannot be opened either, although the box has
 	// its key.
-	mustExec(t, dsn, `UPDATE hooks h SET secret = o.secret FROM hooks o WHERE h.id = $1 AND o.id = $2`, lost.HookID, house.HookID)
+	mustExec(t, dsn, `UPDATE hooks h SET secret = o.secret FROM hooks o WHERE h.id = $1 AND o.id = $2`, lost.HookID, sealedOrg.HookID)
 	outcome, unopened, err := reseal(t.Context(), t, s.Seals, both)
 	if err != nil || outcome != (sealed.Outcome{Resealed: all, Unopened: all}) || len(unopened) != all {
 		t.Errorf("resealed %+v, %v, %v", outcome, unopened, err)
@@ -123,7 +123,7 @@ func TestResealSkipsUnopenedValues(t *testing.T) {
 			t.Errorf("no %s is named among %v", kind, unopened)
 		}
 	}
-	if failed := house.Unopened(t, sealedtest.KeyB); len(failed) > 0 {
+	if failed := sealedOrg.Unopened(t, sealedtest.KeyB); len(failed) > 0 {
 		t.Errorf("without the old key: %v", failed)
 	}
 	if got, want := counted(t, s, both), "current "+eachKind+", old hook:1, missing "+strings.ReplaceAll(eachKind, "hook:1 ", ""); got != want {
@@ -139,22 +139,22 @@ func TestResealSkipsUnopenedValues(t *testing.T) {
 func TestResealPairs(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
-	house := sealedtest.New(t, dsn, sealedtest.KeyA, "ada@example.com")
+	sealedOrg := sealedtest.New(t, dsn, sealedtest.KeyA, "ada@example.com")
 	s, both := sealedtest.Open(t, dsn, sealedtest.KeyB), sealedtest.KeyB+","+sealedtest.KeyA
 	lost, b := sealedtest.Box(t, strings.Repeat("0c", 32)), sealedtest.Box(t, sealedtest.KeyB)
 	mustExec(t, dsn, `UPDATE hooks SET previous_secret = secret, secret = $2, previous_until = now() + interval '1 hour' WHERE id = $1`,
-		house.HookID, b.Seal("fresh", secrets.Hook(house.Organization, house.HookID)))
+		sealedOrg.HookID, b.Seal("fresh", secrets.Hook(sealedOrg.Organization, sealedOrg.HookID)))
 	mustExec(t, dsn, `UPDATE notification_endpoints SET previous_secret = $2, previous_until = now() - interval '1 hour' WHERE id = $1`,
-		house.EndpointID, lost.Seal("old", "anywhere"))
+		sealedOrg.EndpointID, lost.Seal("old", "anywhere"))
 	if got := mustReseal(t, s.Seals, both); got.Unopened > 0 {
 		t.Errorf("resealed %+v", got)
 	}
-	hook, err := s.Hooks.ReceivingHook(t.Context(), house.HookID)
+	hook, err := s.Hooks.ReceivingHook(t.Context(), sealedOrg.HookID)
 	if err != nil || len(hook.SealedSecrets) != 2 {
 		t.Fatalf("%+v, %v", hook, err)
 	}
 	for n, want := range []string{"fresh", sealedtest.Hook} {
-		if got, err := b.Open(hook.SealedSecrets[n], secrets.Hook(house.Organization, house.HookID)); err != nil || got != want {
+		if got, err := b.Open(hook.SealedSecrets[n], secrets.Hook(sealedOrg.Organization, sealedOrg.HookID)); err != nil || got != want {
 			t.Errorf("secret %d: %q, %v", n, got, err)
 		}
 	}
@@ -207,8 +207,8 @@ func (s *stopped) Reseal(ctx context.Context, org string, values []sealdb.Value,
 func TestResealIsResumed(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
-	house := sealedtest.New(t, dsn, sealedtest.KeyA, "ada@example.com")
-	house.Deliver(t, sealedtest.KeyA, 40)
+	sealedOrg := sealedtest.New(t, dsn, sealedtest.KeyA, "ada@example.com")
+	sealedOrg.Deliver(t, sealedtest.KeyA, 40)
 	s, both := sealedtest.Open(t, dsn, sealedtest.KeyB), sealedtest.KeyB+","+sealedtest.KeyA
 	total, stops := 0, 0
 	for {
@@ -226,7 +226,7 @@ func TestResealIsResumed(t *testing.T) {
 	if total != all+40 || stops < 3 {
 		t.Errorf("%d values were resealed in %d parts", total, stops+1)
 	}
-	if failed := house.Unopened(t, sealedtest.KeyB); len(failed) > 0 {
+	if failed := sealedOrg.Unopened(t, sealedtest.KeyB); len(failed) > 0 {
 		t.Errorf("without the old key: %v", failed)
 	}
 }
@@ -237,8 +237,8 @@ func TestResealLosesNoEdit(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
 	const rounds = 15
-	house := sealedtest.New(t, dsn, sealedtest.KeyA, "ada@example.com")
-	org := house.Organization
+	sealedOrg := sealedtest.New(t, dsn, sealedtest.KeyA, "ada@example.com")
+	org := sealedOrg.Organization
 	s, both := sealedtest.Open(t, dsn, sealedtest.KeyA), sealedtest.KeyB+","+sealedtest.KeyA
 	old, ctx := sealedtest.Box(t, sealedtest.KeyA), t.Context()
 	done := make(chan struct{})
@@ -246,17 +246,17 @@ func TestResealLosesNoEdit(t *testing.T) {
 	wg.Go(func() { // simulates a process that still seals with the old key
 		defer close(done)
 		for n := range rounds {
-			_, err := s.Agents.UpdateAgent(ctx, org, house.Agent, 0, func(a *domain.Agent) error {
+			_, err := s.Agents.UpdateAgent(ctx, org, sealedOrg.Agent, 0, func(a *domain.Agent) error {
 				a.Description = fmt.Sprint(n)
-				a.Tools.MCP.Servers[0].Headers["X-Round"] = old.Seal(fmt.Sprint(n), secrets.AgentHeaders(org, house.Agent))
-				a.Widget.IdentitySecret = old.Seal(fmt.Sprint(n), secrets.WidgetIdentity(org, house.Agent))
+				a.Tools.MCP.Servers[0].Headers["X-Round"] = old.Seal(fmt.Sprint(n), secrets.AgentHeaders(org, sealedOrg.Agent))
+				a.Widget.IdentitySecret = old.Seal(fmt.Sprint(n), secrets.WidgetIdentity(org, sealedOrg.Agent))
 				return nil
 			})
 			if err != nil {
 				t.Error(err)
 			}
-			fresh := old.Seal(fmt.Sprint(n), secrets.Hook(org, house.HookID))
-			if _, err := s.Hooks.UpdateHook(ctx, org, house.HookID, hookdb.HookChange{SealedSecret: &fresh}); err != nil {
+			fresh := old.Seal(fmt.Sprint(n), secrets.Hook(org, sealedOrg.HookID))
+			if _, err := s.Hooks.UpdateHook(ctx, org, sealedOrg.HookID, hookdb.HookChange{SealedSecret: &fresh}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -274,30 +274,30 @@ func TestResealLosesNoEdit(t *testing.T) {
 	}
 	wg.Wait()
 	mustReseal(t, resealRun.Seals, both)
-	agent, err := s.Agents.Agent(ctx, org, house.Agent)
+	agent, err := s.Agents.Agent(ctx, org, sealedOrg.Agent)
 	if err != nil || agent.Version != 2+rounds || agent.Description != fmt.Sprint(rounds-1) {
 		t.Fatalf("the agent is %+v, %v", agent, err)
 	}
 	b, want := sealedtest.Box(t, sealedtest.KeyB), fmt.Sprint(rounds-1)
-	hook, err := s.Hooks.ReceivingHook(ctx, house.HookID)
+	hook, err := s.Hooks.ReceivingHook(ctx, sealedOrg.HookID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ sealed, location string }{
-		"header": {agent.Tools.MCP.Servers[0].Headers["X-Round"], secrets.AgentHeaders(org, house.Agent)},
-		"widget": {agent.Widget.IdentitySecret, secrets.WidgetIdentity(org, house.Agent)},
-		"hook":   {hook.SealedSecrets[0], secrets.Hook(org, house.HookID)},
+		"header": {agent.Tools.MCP.Servers[0].Headers["X-Round"], secrets.AgentHeaders(org, sealedOrg.Agent)},
+		"widget": {agent.Widget.IdentitySecret, secrets.WidgetIdentity(org, sealedOrg.Agent)},
+		"hook":   {hook.SealedSecrets[0], secrets.Hook(org, sealedOrg.HookID)},
 	} {
 		if got, err := b.Open(c.sealed, c.location); err != nil || got != want {
 			t.Errorf("%s: %q, %v; want %q", name, got, err, want)
 		}
 	}
 	for version := range agent.Version {
-		config, err := s.Executions.Config(ctx, org, house.Agent, version+1)
+		config, err := s.Executions.Config(ctx, org, sealedOrg.Agent, version+1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := b.Open(config.Tools.HTTPRequest.Endpoints[0].SigningSecret, secrets.AgentHeaders(org, house.Agent))
+		got, err := b.Open(config.Tools.HTTPRequest.Endpoints[0].SigningSecret, secrets.AgentHeaders(org, sealedOrg.Agent))
 		if err != nil || got != sealedtest.Signing {
 			t.Errorf("version %d: %q, %v", version+1, got, err)
 		}
@@ -311,13 +311,13 @@ func TestResealLosesNoEdit(t *testing.T) {
 func TestResealPassesLockedRows(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
-	house := sealedtest.New(t, dsn, sealedtest.KeyA, "ada@example.com")
+	sealedOrg := sealedtest.New(t, dsn, sealedtest.KeyA, "ada@example.com")
 	s, both := sealedtest.Open(t, dsn+"&lock_timeout=50", sealedtest.KeyB), sealedtest.KeyB+","+sealedtest.KeyA
 	tx, err := testkit.SQL(t, dsn).BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tx.ExecContext(t.Context(), `SELECT FROM hooks WHERE id = $1 FOR UPDATE`, house.HookID); err != nil {
+	if _, err := tx.ExecContext(t.Context(), `SELECT FROM hooks WHERE id = $1 FOR UPDATE`, sealedOrg.HookID); err != nil {
 		t.Fatal(err)
 	}
 	if got := mustReseal(t, s.Seals, both); got != (sealed.Outcome{Resealed: all - 1, Busy: 1}) {

@@ -390,7 +390,7 @@ func (b *testEnv) chaosStep(what int, held lease.Held, n int, fence *atomic.Int6
 		_, kept, err := b.s.Blobs.KeepSource(ctx, held, domain.Source{Text: fmt.Sprint("text ", n%3)})
 		return kept, err
 	case 5:
-		return b.putBack(executiondb.Requeue{Held: held}).Done, nil
+		return b.requeue(executiondb.Requeue{Held: held}).Done, nil
 	case 6:
 		return b.try("end", held)
 	default:

@@ -44,7 +44,7 @@ func (b *testEnv) budgetState(budgetID string) [2]int64 {
 	return [2]int64{got.Used, got.Reserved}
 }
 
-func (b *testEnv) reserve(s *store.Store, held lease.Held, maximum budgetdb.Amounts) (holdID string, lacking *budgetdb.Lacking) {
+func (b *testEnv) reserve(s *store.Store, held lease.Held, maximum budgetdb.Amounts) (holdID string, lacking *budgetdb.InsufficientBudget) {
 	b.Helper()
 	hold := budgetdb.Hold{ID: id.New("hold"), Held: held, Amounts: maximum}
 	_, lacking, err := s.Budgets.Reserve(b.Context(), hold)
@@ -123,11 +123,11 @@ func TestABudgetCountsEarlierUsage(t *testing.T) {
 		run.Message, run.Usage = &answer, domain.Usage{InputTokens: 5, OutputTokens: 2, CostMicros: 40}
 		run.ToolCalls = []domain.ToolCall{{Name: contract.ToolCodeExecution, DurationMS: 1500}, {Name: "other", DurationMS: 9000}}
 		run.End(domain.RunCompleted, nil, domain.At(c.Now), c.RetentionSecs)
-		ending, err := executiondb.NewOutcome(c.Held(), run)
+		outcome, err := executiondb.NewOutcome(c.Held(), run)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.s.Executions.Finish(t.Context(), []executiondb.Outcome{ending}); err != nil {
+		if _, err := b.s.Executions.Finish(t.Context(), []executiondb.Outcome{outcome}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -347,7 +347,7 @@ func TestChecksCount(t *testing.T) {
 	other := c
 	other.AgentID, other.KeyID = "ag_other", ""
 	maximum := budgetdb.Amounts{Tokens: 100, CostMicros: 500}
-	reserve := func(c budgetdb.Call) (string, *budgetdb.Lacking) {
+	reserve := func(c budgetdb.Call) (string, *budgetdb.InsufficientBudget) {
 		holdID := id.New("hold")
 		budgets, lacking, err := b.s.Budgets.ReserveCall(t.Context(), c, holdID, maximum)
 		if err != nil {

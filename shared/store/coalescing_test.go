@@ -29,9 +29,9 @@ func (m *hookEnv) release() []string {
 	return orgs
 }
 
-// deliveriesOf returns the delivery ids in a run's input, and the id of the delivery from which the
+// deliveries returns the delivery ids in a run's input, and the id of the delivery from which the
 // payload was taken.
-func (m *hookEnv) deliveriesOf(runID string) (ids []string, newest string) {
+func (m *hookEnv) deliveries(runID string) (ids []string, newest string) {
 	m.Helper()
 	var raw []byte
 	if err := m.raw.QueryRowContext(m.Context(), `SELECT input FROM runs WHERE id = $1`, runID).Scan(&raw); err != nil {
@@ -124,7 +124,7 @@ func TestDeliveriesBecomeOneRunOfTheNewest(t *testing.T) {
 	if orgs := m.release(); len(orgs) != 1 || orgs[0] != m.org {
 		t.Errorf("released %v", orgs)
 	}
-	if ids, newest := m.deliveriesOf(run); fmt.Sprint(ids) != "[a b c]" || newest != "c" {
+	if ids, newest := m.deliveries(run); fmt.Sprint(ids) != "[a b c]" || newest != "c" {
 		t.Errorf("the note names %v, the newest is %s", ids, newest)
 	}
 	next, err := m.s.Queue.DispatchWaiting(ctx)
@@ -225,7 +225,7 @@ func TestBurstsBecomeFewRunsThatKnowAllDeliveries(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, run := range runs {
-		names, _ := m.deliveriesOf(run)
+		names, _ := m.deliveries(run)
 		logged := texts(t, m.raw, `SELECT delivery_id FROM deliveries WHERE run_id = $1 ORDER BY ref`, run)
 		if fmt.Sprint(names) != fmt.Sprint(logged) {
 			t.Errorf("the note for %s names %v, and the log has %v", run, names, logged)
@@ -331,7 +331,7 @@ func TestASecondTryLeavesTheFirstAlone(t *testing.T) {
 	if orgs := m.release(); len(orgs) != 1 {
 		t.Errorf("released %v", orgs)
 	}
-	if ids, newest := m.deliveriesOf(run); fmt.Sprint(ids) != "[begins joins]" || newest != "joins" {
+	if ids, newest := m.deliveries(run); fmt.Sprint(ids) != "[begins joins]" || newest != "joins" {
 		t.Errorf("the note names %v, the newest is %s", ids, newest)
 	}
 	for _, id := range []string{run, alone.Run.ID} {
@@ -389,7 +389,7 @@ func TestAnInterruptedReleaseIsRepeated(t *testing.T) {
 		if orgs := m.release(); len(orgs) != 1 {
 			t.Errorf("%s %s: released %v", c.what, c.table, orgs)
 		}
-		if ids, newest := m.deliveriesOf(run); fmt.Sprint(ids) != fmt.Sprint(append(names, third)) || newest != third {
+		if ids, newest := m.deliveries(run); fmt.Sprint(ids) != fmt.Sprint(append(names, third)) || newest != third {
 			t.Errorf("%s %s: the note names %v, the newest is %s", c.what, c.table, ids, newest)
 		}
 		m.finish(m.mustClaim(run), "done")

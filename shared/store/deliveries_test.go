@@ -271,13 +271,13 @@ func TestBodiesAreKeptAndSealed(t *testing.T) {
 	var rows []queuedb.NewDelivery
 	for n := range 6 { // more than one transaction writes
 		d := m.delivery(fmt.Sprint("large", n))
-		d.Body = bytes.Repeat([]byte("x"), hookdb.DeliveryBodyMax)
+		d.Body = bytes.Repeat([]byte("x"), hookdb.MaxDeliveryBody)
 		rows = append(rows, d)
 	}
 	rows[5].Body = append(rows[5].Body, 'y')
 	m.deliver(rows...)
 	body, contentType, err := s.Hooks.DeliveryBody(ctx, m.org, m.hook.ID, "large0")
-	if err != nil || len(body) != hookdb.DeliveryBodyMax || contentType != "application/json" {
+	if err != nil || len(body) != hookdb.MaxDeliveryBody || contentType != "application/json" {
 		t.Errorf("%d bytes of %s, %v", len(body), contentType, err)
 	}
 	_, _, err = s.Hooks.DeliveryBody(ctx, m.org, m.hook.ID, "large5")

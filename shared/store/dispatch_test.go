@@ -183,7 +183,7 @@ func TestDelayedRunIsDispatchedInTime(t *testing.T) {
 	b := newTestEnv(t)
 	run := b.mustClaim(b.accept(wideWindow, b.automation())[0].Run.Run.ID)
 	cause := &domain.RunError{Code: "x", Message: "m"}
-	if back := b.putBack(executiondb.Requeue{Held: run.Held(), Backoff: 50 * time.Millisecond, Cause: cause}); !back.Done {
+	if back := b.requeue(executiondb.Requeue{Held: run.Held(), Backoff: 50 * time.Millisecond, Cause: cause}); !back.Done {
 		t.Fatalf("requeued = %+v, want done", back)
 	}
 	b.exec(`UPDATE open_runs SET not_before = clock_timestamp() - interval '1 second'`)

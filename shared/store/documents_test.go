@@ -238,9 +238,9 @@ func TestDocumentsHaveLimits(t *testing.T) {
 		}
 	}
 	b.wantStored("when it is full", "3 contents 3 chunks 0 files") // contents of rejected documents are also removed
-	same, seedOf := b.upload(randomBytes(800, 3)), knowledgedb.NewDocument{ID: id.New(id.Document)}
-	seedOf.Content = &same
-	if out, err := b.s.Knowledge.AddDocuments(t.Context(), b.org, []knowledgedb.NewDocument{seedOf}, knowledgedb.DocumentLimits{Documents: 1, Bytes: 1}); err != nil || out[0].Job != nil {
+	same, seedFor := b.upload(randomBytes(800, 3)), knowledgedb.NewDocument{ID: id.New(id.Document)}
+	seedFor.Content = &same
+	if out, err := b.s.Knowledge.AddDocuments(t.Context(), b.org, []knowledgedb.NewDocument{seedFor}, knowledgedb.DocumentLimits{Documents: 1, Bytes: 1}); err != nil || out[0].Job != nil {
 		t.Errorf("what is there needs no room: %+v, %v", out, err)
 	}
 	one := b.document([]byte("x")).ID

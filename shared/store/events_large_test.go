@@ -16,8 +16,8 @@ func TestLargeEventLogsAreReadInPortions(t *testing.T) {
 	reqs := make([]executiondb.EventLogRequest, len(sizes))
 	for i, size := range sizes {
 		out := b.accept(wideWindow, b.run("", ""))
-		told := executiondb.Chunk{FirstN: 2, LastN: 2, Events: `message.delta {"text":"` + strings.Repeat("x", size) + "\"}\n"}
-		b.endWith(b.mustClaim(out[0].Run.Run.ID), told, 3)
+		published := executiondb.Chunk{FirstN: 2, LastN: 2, Events: `message.delta {"text":"` + strings.Repeat("x", size) + "\"}\n"}
+		b.endWith(b.mustClaim(out[0].Run.Run.ID), published, 3)
 		reqs[i] = executiondb.EventLogRequest{RunID: out[0].Run.Run.ID, OrganizationID: b.org}
 	}
 	rounds := 0

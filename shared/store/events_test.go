@@ -51,12 +51,12 @@ func (b *testEnv) endWith(c *executiondb.Claimed, events executiondb.Chunk, endN
 	run, answer := c.Run(), "x"
 	run.Message, run.Output = &answer, &domain.Output{Message: answer}
 	run.End(domain.RunCompleted, nil, domain.At(c.Now), c.RetentionSecs)
-	ending, err := executiondb.NewOutcome(c.Held(), run)
+	outcome, err := executiondb.NewOutcome(c.Held(), run)
 	if err != nil {
 		b.Fatal(err)
 	}
-	ending.Events, ending.EndN = events, endN
-	out, err := b.s.Executions.Finish(b.Context(), []executiondb.Outcome{ending})
+	outcome.Events, outcome.EndN = events, endN
+	out, err := b.s.Executions.Finish(b.Context(), []executiondb.Outcome{outcome})
 	if err != nil {
 		b.Fatal(err)
 	}

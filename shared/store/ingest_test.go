@@ -229,7 +229,7 @@ func (b *testEnv) interleave(order []bool, first, second []string) {
 	doc := b.document([]byte("read by two")).ID
 	one := &attempt{testEnv: b, held: b.claimDocument(), words: []string{"old", "older"}}
 	two := &attempt{testEnv: b, words: []string{"new", "newer"}}
-	holder, open, told := one, true, ""
+	holder, open, published := one, true, ""
 	for _, of := range order {
 		who, steps := one, &first
 		if of {
@@ -237,25 +237,25 @@ func (b *testEnv) interleave(order []bool, first, second []string) {
 		}
 		step := (*steps)[0]
 		*steps = (*steps)[1:]
-		told += fmt.Sprintf(" %v:%s", of, step)
+		published += fmt.Sprintf(" %v:%s", of, step)
 		if step == "lose" {
 			holder, open = b.takeOver(doc, two, holder, open)
 			continue
 		}
 		kept, err := who.step(step)
 		if want := who == holder && open; err != nil || kept != want && step != "release" {
-			b.Fatalf("%s: %v, %v; want %v", told, kept, err, want)
+			b.Fatalf("%s: %v, %v; want %v", published, kept, err, want)
 		}
 		if who == holder && open && len(*steps) == 0 {
 			open = false
 			if step == "postpone" || step == "release" {
 				holder = nil
 			}
-			b.wantCounted(told)
+			b.wantCounted(published)
 		}
 	}
-	b.wantCounted(told)
-	b.wantOneEnd(doc, told, two, first, second)
+	b.wantCounted(published)
+	b.wantOneEnd(doc, published, two, first, second)
 	b.deleteDocument(doc)
 	b.wantIndexed("after deleting", "0 chunks 0 vectors 0 terms")
 }
@@ -284,10 +284,10 @@ func (b *testEnv) takeOver(doc string, two, holder *attempt, open bool) (*attemp
 
 // wantOneEnd checks the final state of a document. It also checks that the index contains the words
 // of exactly one attempt.
-func (b *testEnv) wantOneEnd(doc, told string, two *attempt, first, second []string) {
+func (b *testEnv) wantOneEnd(doc, published string, two *attempt, first, second []string) {
 	b.Helper()
 	if len(first)+len(second) > 0 {
-		b.Fatalf("%s: steps were not executed: %v, %v", told, first, second)
+		b.Fatalf("%s: steps were not executed: %v, %v", published, first, second)
 	}
 	got, err := b.s.Knowledge.DocumentByID(b.Context(), b.org, doc)
 	if err != nil {
@@ -297,16 +297,16 @@ func (b *testEnv) wantOneEnd(doc, told string, two *attempt, first, second []str
 	switch got.Status {
 	case domain.DocumentReady:
 		if got.Chunks != 2 || terms != "both 2, new 1, newer 1" && terms != "both 2, old 1, older 1" {
-			b.Errorf("%s: %d chunks with %q", told, got.Chunks, terms)
+			b.Errorf("%s: %d chunks with %q", published, got.Chunks, terms)
 		}
-		b.wantIndexed(told, "2 chunks 2 vectors 3 terms")
+		b.wantIndexed(published, "2 chunks 2 vectors 3 terms")
 	case domain.DocumentFailed:
 		if got.Error == nil || *got.Error != broken || got.Chunks != 0 {
-			b.Errorf("%s: %+v", told, got)
+			b.Errorf("%s: %+v", published, got)
 		}
-		b.wantIndexed(told, "0 chunks 0 vectors 0 terms")
+		b.wantIndexed(published, "0 chunks 0 vectors 0 terms")
 	case domain.DocumentQueued, domain.DocumentProcessing:
-		b.Errorf("%s: the document has not been finished; its status is %s, and its holder is %+v", told, got.Status, two.held)
+		b.Errorf("%s: the document has not been finished; its status is %s, and its holder is %+v", published, got.Status, two.held)
 	}
 }
 

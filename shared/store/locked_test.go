@@ -65,14 +65,14 @@ func (b *testEnv) running(n int) []*executiondb.Claimed {
 	return out
 }
 
-func (b *testEnv) ending(c *executiondb.Claimed, answer string) executiondb.Outcome {
+func (b *testEnv) outcome(c *executiondb.Claimed, answer string) executiondb.Outcome {
 	b.Helper()
 	run := c.Run()
 	run.Message, run.Output = &answer, &domain.Output{Message: answer}
 	run.End(domain.RunCompleted, nil, domain.At(c.Now), c.RetentionSecs)
-	ending, err := executiondb.NewOutcome(c.Held(), run)
+	outcome, err := executiondb.NewOutcome(c.Held(), run)
 	b.must(err)
-	return ending
+	return outcome
 }
 
 // on returns a copy of the test environment that uses s, the store of another process.
@@ -268,15 +268,15 @@ func TestALockedRunDelaysItsOwnEndAlone(t *testing.T) {
 			stuck := one.running(1)[0]
 			release := one.locked(lock, stuck.RunID)
 			for range 2 { // the first batch waits for the lock and fails; the second batch skips the locked run
-				endings := []executiondb.Outcome{one.ending(stuck, "late")}
+				outcomes := []executiondb.Outcome{one.outcome(stuck, "late")}
 				for _, c := range other.running(40) {
-					endings = append(endings, other.ending(c, "at once"))
+					outcomes = append(outcomes, other.outcome(c, "at once"))
 				}
-				endings[3].Result = []byte("\x00") // the database rejects this result
+				outcomes[3].Result = []byte("\x00") // the database rejects this result
 				one.wantFast("finishing", func() {
-					done, err := one.s.Executions.Finish(t.Context(), endings)
+					done, err := one.s.Executions.Finish(t.Context(), outcomes)
 					if err != nil || len(done.Saved) != 39 || !errors.Is(done.Failed[stuck.RunID], pg.ErrLocked) || len(done.Failed) != 1 ||
-						done.Rejected[endings[3].Run.ID] == nil || len(done.Rejected) != 1 {
+						done.Rejected[outcomes[3].Run.ID] == nil || len(done.Rejected) != 1 {
 						t.Errorf("saved %d, failed %v, rejected %v, %v", len(done.Saved), done.Failed, done.Rejected, err)
 					}
 				})
@@ -437,19 +437,19 @@ func (b *testEnv) savesLarge(n, size int) {
 	b.Helper()
 	large := strings.Repeat("x", size)
 	result := []byte(`{"message":"` + large + `"}`)
-	var endings []executiondb.Outcome
+	var outcomes []executiondb.Outcome
 	var chunks []executiondb.Checkpoint
 	for _, c := range b.running(n) {
-		e := b.ending(c, "short")
+		e := b.outcome(c, "short")
 		e.Result = result
-		endings = append(endings, e)
+		outcomes = append(outcomes, e)
 		chunks = append(chunks, executiondb.Checkpoint{Held: c.Held(), Chunk: executiondb.Chunk{FirstN: 2, LastN: 2, Events: large}})
 	}
 	saved, err := b.s.Executions.SaveEvents(b.Context(), chunks)
 	if err != nil || len(saved.Saved) != n {
 		b.Fatalf("saved events of %d runs, %v", len(saved.Saved), err)
 	}
-	done, err := b.s.Executions.Finish(b.Context(), endings)
+	done, err := b.s.Executions.Finish(b.Context(), outcomes)
 	if err != nil || len(done.Saved) != n {
 		b.Fatalf("saved %d, failed %v, %v", len(done.Saved), done.Failed, err)
 	}

@@ -91,9 +91,9 @@ func (b *testEnv) endAs(c *executiondb.Claimed, status domain.RunStatus) {
 	b.Helper()
 	run := c.Run()
 	run.End(status, &domain.RunError{Code: "x", Message: "m"}, domain.At(c.Now), c.RetentionSecs)
-	ending, err := executiondb.NewOutcome(c.Held(), run)
+	outcome, err := executiondb.NewOutcome(c.Held(), run)
 	b.must(err)
-	_, err = b.s.Executions.Finish(b.Context(), []executiondb.Outcome{ending})
+	_, err = b.s.Executions.Finish(b.Context(), []executiondb.Outcome{outcome})
 	b.must(err)
 }
 
@@ -184,11 +184,11 @@ func TestWaitingRunsAreNotified(t *testing.T) {
 	if len(claimed) != 1 {
 		t.Fatalf("claimed %+v", claimed)
 	}
-	var was, told domain.Run
+	var was, published domain.Run
 	event, data := b.body(claimed[0])
 	b.must(json.Unmarshal(want, &was))
-	b.must(json.Unmarshal(data, &told))
-	if event != domain.NotifyRunRequiresAction || told.ID != was.ID || told.Status != domain.RunRequiresAction || fmt.Sprint(*told.RequiredAction) != fmt.Sprint(*was.RequiredAction) {
+	b.must(json.Unmarshal(data, &published))
+	if event != domain.NotifyRunRequiresAction || published.ID != was.ID || published.Status != domain.RunRequiresAction || fmt.Sprint(*published.RequiredAction) != fmt.Sprint(*was.RequiredAction) {
 		t.Errorf("claimed %s %s\nwant %s", event, data, want)
 	}
 	b.settle(claimed[0], notificationdb.Attempt{Status: domain.NotificationPending, Error: "x"})
@@ -213,21 +213,21 @@ func TestWaitingRunsThatHaveEndedAreNotified(t *testing.T) {
 	run.Usage = domain.Usage{InputTokens: 5, OutputTokens: 7, CostMicros: 9, Model: "m"}
 	run.ToolCalls = []domain.ToolCall{{ID: "c", Name: "pay", Status: "failed", Input: json.RawMessage(`{"a":1}`), Output: json.RawMessage(`{}`)}}
 	run.End(domain.RunCompleted, nil, domain.At(c.Now), c.RetentionSecs)
-	ending, err := executiondb.NewOutcome(c.Held(), run)
+	outcome, err := executiondb.NewOutcome(c.Held(), run)
 	b.must(err)
-	_, err = b.s.Executions.Finish(t.Context(), []executiondb.Outcome{ending})
+	_, err = b.s.Executions.Finish(t.Context(), []executiondb.Outcome{outcome})
 	b.must(err)
 	claimed := b.claims(10)
 	if len(claimed) != 1 {
 		t.Fatalf("claimed %+v", claimed)
 	}
-	var told domain.Run
+	var published domain.Run
 	_, data := b.body(claimed[0])
-	b.must(json.Unmarshal(data, &told))
-	if told.ID != run.ID || told.Usage != run.Usage || len(told.ToolCalls) != 1 || string(told.ToolCalls[0].Input) != `{"a":1}` {
+	b.must(json.Unmarshal(data, &published))
+	if published.ID != run.ID || published.Usage != run.Usage || len(published.ToolCalls) != 1 || string(published.ToolCalls[0].Input) != `{"a":1}` {
 		t.Errorf("the notification contains less than the run has done: %s", data)
 	}
-	if told.Status != domain.RunRequiresAction || told.RequiredAction == nil || told.Message != nil || told.Output != nil || told.FinishedAt != nil || told.ExpiresAt != nil {
+	if published.Status != domain.RunRequiresAction || published.RequiredAction == nil || published.Message != nil || published.Output != nil || published.FinishedAt != nil || published.ExpiresAt != nil {
 		t.Errorf("the notification contains the run's result: %s", data)
 	}
 }

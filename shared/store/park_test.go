@@ -53,10 +53,10 @@ func TestAParkedRunKeepsItsSessionAndNothingElse(t *testing.T) {
 	held := b.mustClaim(runID).Held()
 	b.prepare(held, effect("c", domain.SideEffectUnsafe), true)
 	b.save(true, held, chunk(2, 3))
-	told := chunk(4, 4)
-	told.Events += `run.requires_action {"requiredAction":{}}` + "\n"
-	told.LastN = 5
-	parked := b.park(held, domain.ActionApproval, told)
+	published := chunk(4, 4)
+	published.Events += `run.requires_action {"requiredAction":{}}` + "\n"
+	published.LastN = 5
+	parked := b.park(held, domain.ActionApproval, published)
 	if in := time.Until(parked.Action.ExpiresAt.Time); in < 23*time.Hour || in > executiondb.ActionTimeout {
 		t.Errorf("expires in %s", in)
 	}
@@ -99,14 +99,14 @@ func TestAParkedRunKeepsItsSessionAndNothingElse(t *testing.T) {
 			t.Errorf("%s: %+v, action %+v, %v; want %+v", what, run.Run, got, err, want)
 		}
 	}
-	b.wantChunks("log", b.log(runID, 0, 0), held.Fence, chunk(2, 3), told)
+	b.wantChunks("log", b.log(runID, 0, 0), held.Fence, chunk(2, 3), published)
 
 	// The parked run's former worker can no longer write, and the sweeper does not change the run.
 	for _, what := range []string{"prepare", "begin", "end", "void", "park", "keep", "tools"} {
 		b.does(what, held, false)
 	}
 	b.save(false, held, chunk(6, 6))
-	if back := b.putBack(executiondb.Requeue{Held: held}); back.Done {
+	if back := b.requeue(executiondb.Requeue{Held: held}); back.Done {
 		t.Errorf("requeued = %+v, want nothing", back)
 	}
 	b.exec(`UPDATE open_runs SET deadline = clock_timestamp(), next_dispatch_at = clock_timestamp() WHERE run_id = $1`, runID)

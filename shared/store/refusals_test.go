@@ -40,7 +40,7 @@ func TestRefusalsExplainFailures(t *testing.T) {
 	b.wantTimeline("during the attempt", runID, "queue 1 completed", "attempt 1 running", "turn 1 running")
 
 	busy := &domain.RunError{Code: "model_unavailable", Message: "later"}
-	back := b.putBack(executiondb.Requeue{Held: first.Held(), Cause: busy})
+	back := b.requeue(executiondb.Requeue{Held: first.Held(), Cause: busy})
 	if !back.Done {
 		t.Fatal("not requeued")
 	}

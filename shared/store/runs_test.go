@@ -126,7 +126,7 @@ func (b *testEnv) mustClaim(runID string) *executiondb.Claimed {
 func (b *testEnv) finish(c *executiondb.Claimed, answer string) executiondb.Finished {
 	b.Helper()
 	for {
-		out, err := b.s.Executions.Finish(b.Context(), []executiondb.Outcome{b.ending(c, answer)})
+		out, err := b.s.Executions.Finish(b.Context(), []executiondb.Outcome{b.outcome(c, answer)})
 		if err != nil {
 			b.Fatalf("finishing: %v", err)
 		}
@@ -136,11 +136,11 @@ func (b *testEnv) finish(c *executiondb.Claimed, answer string) executiondb.Fini
 	}
 }
 
-// putBack requeues a run, and retries while another transaction has locked it.
-func (b *testEnv) putBack(run executiondb.Requeue) executiondb.Requeued {
+// requeue requeues a run, and retries while another transaction has locked it.
+func (b *testEnv) requeue(run executiondb.Requeue) executiondb.Requeued {
 	b.Helper()
 	for {
-		back, err := b.s.Executions.PutBack(b.Context(), []executiondb.Requeue{run})
+		back, err := b.s.Executions.Requeue(b.Context(), []executiondb.Requeue{run})
 		if err != nil {
 			b.Fatalf("requeueing: %v", err)
 		}
@@ -397,7 +397,7 @@ func TestFenceKeepsATakenRunFromItsOldWorker(t *testing.T) {
 	if ok, err := b.s.Executions.Journal(ctx, held, 2, []byte(`{}`)); err != nil || ok {
 		t.Errorf("the old worker wrote a step: %v, %v", ok, err)
 	}
-	if back := b.putBack(executiondb.Requeue{Held: held}); back.Done {
+	if back := b.requeue(executiondb.Requeue{Held: held}); back.Done {
 		t.Errorf("the old worker requeued the run: %+v", back)
 	}
 	if f := b.finish(old, "old"); f.Saved[runID] {
@@ -434,7 +434,7 @@ func TestSweepingEndsOrRequeuesLostRuns(t *testing.T) {
 
 	c := b.mustClaim(retried)
 	cause := &domain.RunError{Code: "model_unavailable", Message: "m"}
-	if back := b.putBack(executiondb.Requeue{Held: c.Held(), Backoff: time.Hour, Cause: cause}); !back.Done || back.Lane != automationsFor(b.org) {
+	if back := b.requeue(executiondb.Requeue{Held: c.Held(), Backoff: time.Hour, Cause: cause}); !back.Done || back.Lane != automationsFor(b.org) {
 		t.Fatalf("requeued = %+v, want a slot of the lane of automations", back)
 	}
 	if again := b.claim(retried); again.Run != nil {

@@ -50,7 +50,7 @@ type tenant struct {
 	notification string // notification about the finished run
 }
 
-func newTenant(t *testing.T, s *store.Store, raw *sql.DB, name string) *tenant {
+func newOrganization(t *testing.T, s *store.Store, raw *sql.DB, name string) *tenant {
 	t.Helper()
 	b := newBenchOn(t, s, raw, name+"@example.com")
 	o := &tenant{testEnv: b, canary: "canary-of-" + name}
@@ -316,18 +316,18 @@ var probes = []probe{
 	{"SaveEvents", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		return s.Executions.SaveEvents(ctx, []executiondb.Checkpoint{{Held: of.heldBy(org), Chunk: executiondb.Chunk{FirstN: 3, LastN: 3, Events: "x {}"}}})
 	}},
-	{"PutBack", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return s.Executions.PutBack(ctx, []executiondb.Requeue{{Held: of.heldBy(org)}})
+	{"Requeue", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return s.Executions.Requeue(ctx, []executiondb.Requeue{{Held: of.heldBy(org)}})
 	}},
 	{"Finish", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		run := domain.Run{ID: of.held.RunID}
 		run.End(domain.RunFailed, executiondb.WorkerLost, domain.At(time.Now()), 1)
-		ending, err := executiondb.NewOutcome(of.heldBy(org), run)
+		outcome, err := executiondb.NewOutcome(of.heldBy(org), run)
 		if err != nil {
 			return nil, err
 		}
-		ending.Events = executiondb.Chunk{FirstN: 3, LastN: 3, Events: "x {}"}
-		return s.Executions.Finish(ctx, []executiondb.Outcome{ending})
+		outcome.Events = executiondb.Chunk{FirstN: 3, LastN: 3, Events: "x {}"}
+		return s.Executions.Finish(ctx, []executiondb.Outcome{outcome})
 	}},
 	{"PrepareEffect", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		e, _, err := s.Executions.PrepareEffect(ctx, of.heldBy(org), effect("c", domain.SideEffectUnsafe), false)
@@ -482,7 +482,7 @@ var probes = []probe{
 		for i := range values {
 			values[i].OrganizationID = org
 		}
-		_, err := s.Seals.Reseal(ctx, org, values, overwriting{}) // the result only repeats the given values
+		_, err := s.Seals.Reseal(ctx, org, values, overwritingResealer{}) // the result only repeats the given values
 		return nil, err
 	}},
 	{"CreateHook", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
@@ -575,7 +575,7 @@ func wantApart(t *testing.T, s *store.Store, asks, of *tenant) {
 func TestOrganizationsAreKeptApart(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
-	a, b := newTenant(t, s, raw, "ada"), newTenant(t, s, raw, "bob")
+	a, b := newOrganization(t, s, raw, "ada"), newOrganization(t, s, raw, "bob")
 	wantApart(t, s, a, b)
 	wantApart(t, s, b, a)
 }
@@ -592,7 +592,7 @@ func TestForgottenConditionsLeakNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	a, b := newTenant(t, s, raw, "ada"), newTenant(t, s, raw, "bob")
+	a, b := newOrganization(t, s, raw, "ada"), newOrganization(t, s, raw, "bob")
 	if n := testkit.SabotageFunctions(t, raw); n < 5 {
 		t.Fatalf("%d conditions were taken out of functions", n)
 	}
@@ -624,14 +624,14 @@ func TestForgottenConditionsLeakNothing(t *testing.T) {
 	}
 }
 
-// overwriting is a resealer that replaces sealed values with texts of its own.
-type overwriting struct{}
+// overwritingResealer is a resealer that replaces sealed values with texts of its own.
+type overwritingResealer struct{}
 
-func (overwriting) ResealText(sealdb.Kind, string, string, string) (string, error) {
+func (overwritingResealer) ResealText(sealdb.Kind, string, string, string) (string, error) {
 	return "theirs", nil
 }
 
-func (overwriting) ResealBytes([]byte, []byte) ([]byte, error) { return []byte("theirs"), nil }
+func (overwritingResealer) ResealBytes([]byte, []byte) ([]byte, error) { return []byte("theirs"), nil }
 
 // readLater lists the reading probes that follow the erasing probes in the list of all probes. They
 // also read records that remain after an erasure.
@@ -654,7 +654,7 @@ func sabotaged(t *testing.T, dsn string) (*store.Store, *testkit.Sabotage) {
 func TestAnOrganizationIsNotParsedAsAList(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
-	a, b := newTenant(t, s, raw, "ada"), newTenant(t, s, raw, "bob")
+	a, b := newOrganization(t, s, raw, "ada"), newOrganization(t, s, raw, "bob")
 	for _, org := range []string{a.org + "," + b.org, "," + b.org, b.org + ",", "'" + b.org, id.New(id.Organization)} {
 		wantApart(t, s, &tenant{testEnv: &testEnv{T: t, org: org}}, b)
 	}

@@ -187,7 +187,7 @@ func TestATimelineOfManyAttempts(t *testing.T) {
 	}
 	back := func(c *executiondb.Claimed, cause *domain.RunError) {
 		t.Helper()
-		if back := b.putBack(executiondb.Requeue{Held: c.Held(), Backoff: time.Hour, Cause: cause}); !back.Done {
+		if back := b.requeue(executiondb.Requeue{Held: c.Held(), Backoff: time.Hour, Cause: cause}); !back.Done {
 			t.Fatalf("requeued = %+v, want done", back)
 		}
 	}

@@ -149,7 +149,7 @@ func (c *cluster) checkEnvironment(w workload, settings map[string]bool) (errs [
 	for _, container := range w.template.Spec.Containers {
 		defined := map[string]bool{}
 		for _, from := range container.EnvFrom {
-			names, err := c.keysOf(from)
+			names, err := c.environmentKeys(from)
 			if err != nil {
 				errs = append(errs, err)
 			}
@@ -193,8 +193,9 @@ func (c *cluster) checkSecret(env corev1.EnvVar) error {
 // isPassword matches variables that occur only in URLs of other settings.
 var isPassword = regexp.MustCompile(`^[A-Z_]*PASSWORD$`)
 
-// keysOf returns the keys of a secret or config map, each of which becomes an environment variable.
-func (c *cluster) keysOf(from corev1.EnvFromSource) (names []string, err error) {
+// environmentKeys returns the keys of a secret or config map, each of which becomes an environment
+// variable.
+func (c *cluster) environmentKeys(from corev1.EnvFromSource) (names []string, err error) {
 	switch {
 	case from.ConfigMapRef != nil:
 		config := c.configs[from.ConfigMapRef.Name]

@@ -162,11 +162,11 @@ func progressFor(ctx context.Context, req *mcp.CallToolRequest) func(string) {
 	if token == nil {
 		return func(string) {}
 	}
-	told := 0.0
+	sent := 0.0
 	return func(message string) {
-		told++
+		sent++
 		// An error is ignored, because the client gets the result of the call in any case.
-		_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: told, Message: message})
+		_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: sent, Message: message})
 	}
 }
 

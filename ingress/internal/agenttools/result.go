@@ -125,9 +125,9 @@ func texts(run *domain.Run) []string {
 	case run.RequiredAction != nil:
 		return []string{waitText(run.ID, run.RequiredAction)}
 	case run.Error != nil:
-		return []string{"The run " + run.ID + " " + ending(run.Status) + ": " + run.Error.Message}
+		return []string{"The run " + run.ID + " " + outcome(run.Status) + ": " + run.Error.Message}
 	default:
-		return []string{"The run " + run.ID + " " + ending(run.Status) + "."}
+		return []string{"The run " + run.ID + " " + outcome(run.Status) + "."}
 	}
 }
 
@@ -147,8 +147,8 @@ func waitText(runID string, action *domain.RequiredAction) string {
 		runID, action.Name, strings.ReplaceAll(string(action.Kind), "_", " "), action.ToolCallID)
 }
 
-// ending returns a phrase for the final status of a run.
-func ending(status domain.RunStatus) string {
+// outcome returns a phrase for the final status of a run.
+func outcome(status domain.RunStatus) string {
 	switch status {
 	case domain.RunCancelled:
 		return "was cancelled"

@@ -36,13 +36,13 @@ type hookRuns struct {
 
 	mu sync.Mutex
 	// known is keyed by organization.
-	known map[string]hookRunsOf
+	known map[string]orgHookRuns
 	swept time.Time // when expired entries were last removed from known
 }
 
-// hookRunsOf is the cached result for one organization. It is valid until the time in the field
+// orgHookRuns is the cached result for one organization. It is valid until the time in the field
 // until.
-type hookRunsOf struct {
+type orgHookRuns struct {
 	full  bool
 	until time.Time
 }
@@ -50,7 +50,7 @@ type hookRunsOf struct {
 // newHookRuns returns an empty cache. backlogMax is the maximum number of queued runs of all
 // organizations.
 func newHookRuns(count func(context.Context, string, int) (int, error), backlogMax int) *hookRuns {
-	return &hookRuns{count: count, maximum: max(backlogMax/hookRunsPart, hookRunsLeast), known: map[string]hookRunsOf{}}
+	return &hookRuns{count: count, maximum: max(backlogMax/hookRunsPart, hookRunsLeast), known: map[string]orgHookRuns{}}
 }
 
 // full reports whether an organization's hooks may start no more runs. At most one request counts
@@ -71,7 +71,7 @@ func (h *hookRuns) full(ctx context.Context, org string) bool {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.known[org] = hookRunsOf{n >= h.maximum, time.Now().Add(hookRunsCounted)}
+	h.known[org] = orgHookRuns{n >= h.maximum, time.Now().Add(hookRunsCounted)}
 	return n >= h.maximum
 }
 
@@ -87,7 +87,7 @@ func (h *hookRuns) recall(org string) (full, fresh bool) {
 	// delivery.
 	if now.Sub(h.swept) > time.Minute {
 		h.swept = now
-		maps.DeleteFunc(h.known, func(_ string, of hookRunsOf) bool { return now.After(of.until) })
+		maps.DeleteFunc(h.known, func(_ string, of orgHookRuns) bool { return now.After(of.until) })
 	}
 	of := h.known[org]
 	if now.Before(of.until) {
@@ -95,7 +95,7 @@ func (h *hookRuns) recall(org string) (full, fresh bool) {
 	}
 
 	// The old value stays valid for the maximum duration of a count.
-	h.known[org] = hookRunsOf{of.full, now.Add(hookRunsTime)}
+	h.known[org] = orgHookRuns{of.full, now.Add(hookRunsTime)}
 	return of.full, false
 }
 

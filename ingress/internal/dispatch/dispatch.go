@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	batchMax      = 256  // maximum number of rows that one statement accepts, reads or cancels
+	maxBatch      = 256  // maximum number of rows that one statement accepts, reads or cancels
 	acceptWaiting = 8192 // maximum number of requests that wait to be accepted; further requests are refused
 	acceptTimeout = 10 * time.Second
 
@@ -71,15 +71,15 @@ func New(cfg Config, st *store.Store, b *bus.Bus, log zerolog.Logger) *Dispatche
 
 	// A batch of lookups starts immediately with the requests that wait, because waiting for
 	// further requests would only delay them.
-	d.lookups = batch.New(batchMax, acceptWaiting, d.lookup).Eager()
+	d.lookups = batch.New(maxBatch, acceptWaiting, d.lookup).Eager()
 
 	// The bytes of a batch of runs or deliveries are also limited: one input can have several
 	// megabytes, and all inputs of a batch are in one statement and in memory until the commit. Two
 	// batches of deliveries run in parallel, so that the database executes one while this process
 	// handles the results of the other.
-	d.accepts = batch.New(batchMax, acceptWaiting, tracing.Batched(cfg.Tracer, "run.accept batch", d.accept)).
+	d.accepts = batch.New(maxBatch, acceptWaiting, tracing.Batched(cfg.Tracer, "run.accept batch", d.accept)).
 		Sized(executiondb.MaxBatchBytes, func(r tracing.Of[queuedb.NewRun]) int { return r.Request.Size() })
-	d.arrived = batch.New(batchMax, deliverWaiting, tracing.Batched(cfg.Tracer, "hook.deliver batch", d.deliver)).Parallel(2).
+	d.arrived = batch.New(maxBatch, deliverWaiting, tracing.Batched(cfg.Tracer, "hook.deliver batch", d.deliver)).Parallel(2).
 		Sized(executiondb.MaxBatchBytes, func(r tracing.Of[queuedb.NewDelivery]) int { return r.Request.Size() })
 	return d
 }
@@ -300,10 +300,10 @@ func (d *Dispatcher) Cancel(ctx context.Context, org, principal, runID string) (
 
 // CancelQueued cancels all queued runs of an agent.
 func (d *Dispatcher) CancelQueued(ctx context.Context, org, agentID string) error {
-	// Each statement cancels at most batchMax runs, so that it locks only a few rows. It skips runs
+	// Each statement cancels at most maxBatch runs, so that it locks only a few rows. It skips runs
 	// that another transaction has locked.
 	for {
-		ended, err := d.store.Executions.CancelQueued(ctx, org, agentID, batchMax)
+		ended, err := d.store.Executions.CancelQueued(ctx, org, agentID, maxBatch)
 		if err != nil {
 			return refusal(err)
 		}

@@ -20,7 +20,7 @@ const (
 	// pollEvery is the interval of the poll. If the reply to a request is lost, the request waits
 	// for up to twice this time after its run has finished.
 	pollEvery = 2 * time.Second
-	pollMax   = 1000 // maximum number of runs read in one statement
+	maxPoll   = 1000 // maximum number of runs read in one statement
 )
 
 // waiters contains the requests of this process that wait for runs, grouped by run.
@@ -253,11 +253,11 @@ func (ws *waiters) takeDue(all bool) []rundb.RunRef {
 	return due
 }
 
-// read reads the rows of runs, up to pollMax in each statement. It ends the waits for runs that
+// read reads the rows of runs, up to maxPoll in each statement. It ends the waits for runs that
 // have finished or wait for a person.
 func (ws *waiters) read(ctx context.Context, due []rundb.RunRef) {
 	for len(due) > 0 {
-		n := min(len(due), pollMax)
+		n := min(len(due), maxPoll)
 		if err := ws.readSome(ctx, due[:n]); err != nil {
 			ws.log.Warn().Err(err).Msg("cannot read the runs that requests wait for, retrying")
 			return // the next tick reads all these runs again
@@ -266,7 +266,7 @@ func (ws *waiters) read(ctx context.Context, due []rundb.RunRef) {
 	}
 }
 
-// readSome reads the rows of at most pollMax runs, and ends the waits for runs that have finished
+// readSome reads the rows of at most maxPoll runs, and ends the waits for runs that have finished
 // or wait for a person.
 func (ws *waiters) readSome(ctx context.Context, due []rundb.RunRef) error {
 	awaited, err := ws.store.Runs.AwaitedRuns(ctx, due)

@@ -52,12 +52,12 @@ func newTestEnv(t *testing.T) *testEnv {
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = d.Run(t.Context()) })
 	t.Cleanup(wg.Wait)
-	org, agent := newTenant(t, st, "ada")
+	org, agent := newOrganization(t, st, "ada")
 	return &testEnv{T: t, Dispatcher: d, raw: testkit.SQL(t, dsn), bus: b, org: org, agent: agent}
 }
 
-// newTenant creates an organization with an agent.
-func newTenant(t *testing.T, st *store.Store, name string) (org, agentID string) {
+// newOrganization creates an organization with an agent.
+func newOrganization(t *testing.T, st *store.Store, name string) (org, agentID string) {
 	t.Helper()
 	account, err := st.Accounts.SignUp(t.Context(), accountdb.NewUser{Email: name + "@example.com", Name: name, PasswordHash: "hash"},
 		accountdb.NewLogin{TokenHash: secrets.Hash(name), ExpiresAt: time.Now().Add(time.Hour)})
@@ -73,7 +73,7 @@ func newTenant(t *testing.T, st *store.Store, name string) (org, agentID string)
 func (d *testEnv) withOrganization(name string) *testEnv {
 	d.Helper()
 	other := *d
-	other.org, other.agent = newTenant(d.T, d.store, name)
+	other.org, other.agent = newOrganization(d.T, d.store, name)
 	return &other
 }
 
@@ -182,7 +182,7 @@ func (d *testEnv) wantOpen(what string, got chan Result, runID string) {
 
 func TestAWaitEndsWhenItsRunIsParked(t *testing.T) {
 	t.Parallel()
-	for name, told := range map[string]bool{"notified": true, "found by the poll": false} {
+	for name, notified := range map[string]bool{"notified": true, "found by the poll": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newTestEnv(t)
@@ -191,7 +191,7 @@ func TestAWaitEndsWhenItsRunIsParked(t *testing.T) {
 			attached := d.read(runID)
 			first, second := d.wait(own), d.wait(attached)
 			d.wantOpen("a wait for a queued run", first, runID)
-			if notifyFinished := d.park(runID, "one"); told {
+			if notifyFinished := d.park(runID, "one"); notified {
 				notifyFinished()
 			}
 			d.wantEnd("the owner's wait", first, false)
@@ -207,7 +207,7 @@ func TestAWaitEndsWhenItsRunIsParked(t *testing.T) {
 				t.Errorf("the approved run is %s", decided.Run.Status)
 			}
 			d.wantOpen("a wait for a requeued run", third, runID)
-			if notifyFinished := d.park(runID, "two"); told {
+			if notifyFinished := d.park(runID, "two"); notified {
 				notifyFinished()
 			}
 			d.wantEnd("a wait for another action", third, false)
@@ -275,15 +275,15 @@ func TestAwaitedLargeResultsAreDeferred(t *testing.T) {
 	run, answer := claims[0].Run.Run(), strings.Repeat("x", rundb.ShortBytes)
 	run.Message = &answer
 	run.End(domain.RunCompleted, nil, domain.At(claims[0].Run.Now), 60)
-	ending, err := executiondb.NewOutcome(claims[0].Run.Held(), run)
+	outcome, err := executiondb.NewOutcome(claims[0].Run.Held(), run)
 	must(t, err)
-	_, err = d.store.Executions.Finish(t.Context(), []executiondb.Outcome{ending})
+	_, err = d.store.Executions.Finish(t.Context(), []executiondb.Outcome{outcome})
 	must(t, err)
 	d.Release(own)
 
 	r := <-waits
 	d.Release(attached)
-	if body, err := r.Run.Result(); !r.Ended || r.Run.Deferred != len(ending.Result) || err == nil {
+	if body, err := r.Run.Result(); !r.Ended || r.Run.Deferred != len(outcome.Result) || err == nil {
 		t.Fatalf("the wait ended: %v, with %d bytes deferred, and %d read: %v", r.Ended, r.Run.Deferred, len(body), err)
 	}
 	submitter, full := NewSubmitter(d.store, d.Dispatcher, nil, nil, time.Minute), errors.New("full")
@@ -292,7 +292,7 @@ func TestAwaitedLargeResultsAreDeferred(t *testing.T) {
 	}
 	reserved := 0
 	body, err := submitter.ReadResult(t.Context(), &r.Run, func(bytes int) error { reserved = bytes; return nil })
-	if string(body) != string(ending.Result) || err != nil || reserved != len(body) {
+	if string(body) != string(outcome.Result) || err != nil || reserved != len(body) {
 		t.Errorf("with memory for %d bytes: %d bytes, %v", reserved, len(body), err)
 	}
 	_, err = d.raw.ExecContext(t.Context(), `UPDATE runs SET result = NULL WHERE id = $1`, runID)

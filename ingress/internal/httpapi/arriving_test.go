@@ -28,9 +28,9 @@ func TestUploadsAreCounted(t *testing.T) {
 	who := callerOwner(callerFor(t, a, h))
 	form := largeForm
 	a.api.knowledge.Uploads.Policy = impatient(transfer.Documents)
-	var places []*transfer.Slot
+	var slots []*transfer.Slot
 	for range transfer.UploadsPerCredential {
-		places = append(places, takeSlot(t, &a.api.knowledge.Uploads, httptest.NewRecorder(), who))
+		slots = append(slots, takeSlot(t, &a.api.knowledge.Uploads, httptest.NewRecorder(), who))
 	}
 	got := a.form("POST", "/api/knowledge", form, h.key).want(t, "by the same key", 429, "rate_limited")
 	if got.header.Get("Retry-After") == "" || !strings.Contains(got.text(t, "detail"), "credential") {
@@ -38,23 +38,23 @@ func TestUploadsAreCounted(t *testing.T) {
 	}
 	a.ok("POST", "/api/knowledge", `{"name":"a","content":"small ones need none"}`, h.key)
 	for n := transfer.UploadsPerCredential; n < transfer.UploadsPerOrganization; n++ {
-		places = append(places, takeSlot(t, &a.api.knowledge.Uploads, httptest.NewRecorder(), transfer.Owner{Organization: h.org, Credential: "other"}))
+		slots = append(slots, takeSlot(t, &a.api.knowledge.Uploads, httptest.NewRecorder(), transfer.Owner{Organization: h.org, Credential: "other"}))
 	}
 	got = a.form("POST", "/api/knowledge", form, h.owner.auth).want(t, "by another", 429, "rate_limited")
 	if !strings.Contains(got.text(t, "detail"), "organization") {
 		t.Errorf("%s", got.body)
 	}
 	for org := 1; len(a.api.knowledge.Uploads.Open) < transfer.UploadsAtOnce; org++ {
-		places = append(places, takeSlot(t, &a.api.knowledge.Uploads, httptest.NewRecorder(), reader(org, 0)))
+		slots = append(slots, takeSlot(t, &a.api.knowledge.Uploads, httptest.NewRecorder(), reader(org, 0)))
 	}
 	away := a.newTestOrg("away")
 	a.form("POST", "/api/knowledge", form, away.key).want(t, "beside uploads that keep the pace", 503, "overloaded")
-	places[1].Wait()
+	slots[1].Wait()
 	a.form("POST", "/api/knowledge", form, away.key).want(t, "beside one that is slow", 202, "")
-	if !places[1].Cut || places[1].Extend(0) == nil || places[0].Cut {
+	if !slots[1].Cut || slots[1].Extend(0) == nil || slots[0].Cut {
 		t.Error("another upload than the slow one made room")
 	}
-	for _, p := range places {
+	for _, p := range slots {
 		a.api.knowledge.Uploads.Leave(p)
 	}
 	a.form("POST", "/api/knowledge", form, h.key).want(t, "once there is room", 202, "")

@@ -248,13 +248,13 @@ func TestMessagesWithOnlyFiles(t *testing.T) {
 		`{"target":"` + agentID + `","input":{"message":""},` + file + `}`: trigger,
 	} {
 		got := a.from("POST", at, body, h.key, "Prefer: respond-async").want(t, body, 202, "")
-		if in := a.inputOf(got.text(t, "id")); in.Message != "" || len(in.Attachments) != 1 {
+		if in := a.callInput(got.text(t, "id")); in.Message != "" || len(in.Attachments) != 1 {
 			t.Errorf("%s: %+v", body, in)
 		}
 	}
 	got := a.ok("POST", "/v1/responses", `{"model":"`+agentID+`","background":true,"input":[{"role":"user","content":[{"type":"input_image","image_url":"`+image+`"}]},`+
 		`{"role":"assistant","content":"A line."},{"role":"user","content":[{"type":"input_image","image_url":"`+image+`"}]}]}`, h.key)
-	in := a.inputOf("run" + strings.TrimPrefix(got.text(t, "id"), "resp"))
+	in := a.callInput("run" + strings.TrimPrefix(got.text(t, "id"), "resp"))
 	if in.Message != "" || len(in.Attachments) != 2 || len(in.History) != 1 || in.History[0].Message == "" {
 		t.Errorf("%+v", in)
 	}
@@ -387,7 +387,7 @@ func TestAttachmentsOfFormats(t *testing.T) {
 		t.Helper()
 		a.ok("POST", "/api/agents?action=chat&format="+format+"&id="+agentID, body, h.key)
 		must(t, a.sql.QueryRowContext(t.Context(), `SELECT id FROM runs WHERE org_id = $1 ORDER BY id DESC LIMIT 1`, h.org).Scan(&runID))
-		return a.inputOf(runID), runID
+		return a.callInput(runID), runID
 	}
 	check := func(name string, in domain.Input, message, names string) {
 		t.Helper()

@@ -81,8 +81,8 @@ func saysItem(role, text string) string { return `{"role":"` + role + `","conten
 
 func refers(itemID string) string { return `{"type":"item_reference","id":"` + itemID + `"}` }
 
-// messageOf returns the message id of a run's answer.
-func messageOf(runID string) string { return "msg_" + id.Suffix(runID) }
+// newMessage returns the message id of a run's answer.
+func newMessage(runID string) string { return "msg_" + id.Suffix(runID) }
 
 // A response continues the response that it names, even if another response already continues that
 // response.
@@ -152,7 +152,7 @@ func TestResponsesDoNotWaitForOtherBranches(t *testing.T) {
 		t.Errorf("a response was begun before the one that it continues")
 	}
 	a.ok("POST", "/v1/responses/"+openaiapi.ResponseID(right)+"/cancel", "", h.key)
-	if got := a.statusOf(left); got != domain.RunRequiresAction {
+	if got := a.runStatus(left); got != domain.RunRequiresAction {
 		t.Errorf("the other branch is %s", got)
 	}
 	a.ok("POST", "/api/runs?action=deny&toolCallId=call_1&id="+left, "", h.owner.auth, h.header)
@@ -174,7 +174,7 @@ func TestAMessageCancelsNoOtherBranch(t *testing.T) {
 			more = `,"previous_response_id":"` + openaiapi.ResponseID(previous) + `"`
 		}
 		c := here.open("POST", "/v1/responses", `{"stream":true,"model":"`+agentID+`","input":"`+message+`"`+more+`}`, h.key)
-		return c, a.runsOf(message, 1)[0]
+		return c, a.sessionRuns(message, 1)[0]
 	}
 	root, first := ask("one", "")
 	a.finish("a", first)
@@ -184,12 +184,12 @@ func TestAMessageCancelsNoOtherBranch(t *testing.T) {
 	stopped.leave()
 	_, further := ask("further right", right)
 	pass(t, 1500*time.Millisecond)
-	if got := a.statusOf(left); got != domain.RunQueued {
+	if got := a.runStatus(left); got != domain.RunQueued {
 		t.Errorf("the stopped run of the other branch is %s at once", got)
 	}
 	a.isCancelled(left, graceOver)
 	for _, runID := range []string{right, further} {
-		if got := a.statusOf(runID); got != domain.RunQueued {
+		if got := a.runStatus(runID); got != domain.RunQueued {
 			t.Errorf("a run that is read is %s", got)
 		}
 	}
@@ -204,15 +204,15 @@ func TestResponsesResolveReferences(t *testing.T) {
 	user := func(text string) string { return saysItem("user", text) }
 	first, _ := a.reply(h, agentID, "", user("one"))
 	call := "ci_" + id.Suffix(first) + "_call_1"
-	second, prompt := a.reply(h, agentID, "", user("one"), refers(call), refers(messageOf(first)), user("two"))
+	second, prompt := a.reply(h, agentID, "", user("one"), refers(call), refers(newMessage(first)), user("two"))
 	if prompt != "one>a-one two" {
 		t.Errorf("references: %s", prompt)
 	}
-	third, prompt := a.reply(h, agentID, "", user("one"), refers(messageOf(first)), user("two"), `{"id":"`+messageOf(second)+`"}`, user("three"))
+	third, prompt := a.reply(h, agentID, "", user("one"), refers(newMessage(first)), user("two"), `{"id":"`+newMessage(second)+`"}`, user("three"))
 	if prompt != "one>a-one two>a-two three" {
 		t.Errorf("references to two answers: %s", prompt)
 	}
-	if _, prompt = a.reply(h, agentID, `,"previous_response_id":"`+openaiapi.ResponseID(third)+`"`, user("three"), refers(messageOf(third)), user("four")); prompt !=
+	if _, prompt = a.reply(h, agentID, `,"previous_response_id":"`+openaiapi.ResponseID(third)+`"`, user("three"), refers(newMessage(third)), user("four")); prompt !=
 		"one>a-one two>a-two three>a-three four" {
 		t.Errorf("a reference to the previous response: %s", prompt)
 	}
@@ -221,15 +221,15 @@ func TestResponsesResolveReferences(t *testing.T) {
 	// continued.
 	session := `,"metadata":{"session_id":"s"}`
 	one, _ := a.reply(h, agentID, session, user("s1"))
-	a.reply(h, agentID, session, user("s1"), refers(messageOf(one)), user("s2"))
-	edited, prompt := a.reply(h, agentID, session, user("s1"), refers(messageOf(one)), user("edited"))
+	a.reply(h, agentID, session, user("s1"), refers(newMessage(one)), user("s2"))
+	edited, prompt := a.reply(h, agentID, session, user("s1"), refers(newMessage(one)), user("edited"))
 	if prompt != "s1>a-s1 edited" || a.ok("GET", "/api/runs?id="+edited, "", h.key).text(t, "previousRunId") != one {
 		t.Errorf("an edited message of a session: %s", prompt)
 	}
 
 	// A request may refer to an answer that is not finished, and to an answer of another agent.
 	open := runFor(a.respond(`{"background":true,"model":"`+agentID+`","input":"open"}`, h.key))
-	if _, prompt = a.reply(h, a.newAgent(h), "", user("open"), refers(messageOf(open)), user("next")); prompt != "open>… next" {
+	if _, prompt = a.reply(h, a.newAgent(h), "", user("open"), refers(newMessage(open)), user("next")); prompt != "open>… next" {
 		t.Errorf("a reference to an open run: %s", prompt)
 	}
 
@@ -237,8 +237,8 @@ func TestResponsesResolveReferences(t *testing.T) {
 	erased, _ := a.reply(h, agentID, `,"conversation":"gone"`, user("gone"))
 	a.ok("DELETE", "/api/sessions?agentId="+agentID+"&id=gone", "", h.key)
 	for name, itemID := range map[string]string{
-		"another organization's": messageOf(foreign), "another caller's": messageOf(a.newChat(h, agentID, "o", h.owner.auth, h.header)),
-		"erased": messageOf(erased), "a call of nobody": "ws_" + id.Suffix(foreign) + "_c", "none": "msg_01h455vb4pex5vsknk084sn02q", "malformed": "msg_x",
+		"another organization's": newMessage(foreign), "another caller's": newMessage(a.newChat(h, agentID, "o", h.owner.auth, h.header)),
+		"erased": newMessage(erased), "a call of nobody": "ws_" + id.Suffix(foreign) + "_c", "none": "msg_01h455vb4pex5vsknk084sn02q", "malformed": "msg_x",
 	} {
 		got := a.from("POST", "/v1/responses", `{"model":"`+agentID+`","input":[`+user("m")+`,`+refers(itemID)+`,`+user("n")+`]}`, h.key)
 		if got.status != http.StatusBadRequest || got.text(t, "error.code") != "item_not_found" || got.text(t, "error.param") != "input[1].id" {
@@ -346,13 +346,13 @@ func TestEditedAndRegeneratedMessages(t *testing.T) {
 	user := func(text string) string {
 		return `{"id":"u-` + text + `","role":"user","parts":[{"type":"text","text":"` + text + `"}]}`
 	}
-	answerOf := func(runID string) string { return uiMessage(messageOf(runID), "assistant", "seen") }
+	answerMessage := func(runID string) string { return uiMessage(newMessage(runID), "assistant", "seen") }
 	const submit, regenerate = `,"trigger":"submit-message"`, `,"trigger":"regenerate-message"`
 	edit := func(messageID string) string { return submit + `,"messageId":"` + messageID + `"` }
 
 	first := ask("s", submit, user("1"))
 	a.finish("a1", first)
-	second := ask("s", submit, user("1"), answerOf(first), user("2"))
+	second := ask("s", submit, user("1"), answerMessage(first), user("2"))
 	a.finish("a2", second)
 	const sessionEnd = "the run of the step before"
 	last := second
@@ -361,14 +361,14 @@ func TestEditedAndRegeneratedMessages(t *testing.T) {
 		messages            []string
 		want, previous      string
 	}{
-		{"another answer", "s", regenerate + `,"messageId":"` + messageOf(second) + `"`, []string{user("1"), answerOf(first), user("2")}, "1>a1 2", first},
-		{"another answer to the last", "s", regenerate, []string{user("1"), answerOf(first), user("2")}, "1>a1 2", first},
-		{"an edited message", "s", edit("u-2"), []string{user("1"), answerOf(first), user("two")}, "1>a1 two", first},
+		{"another answer", "s", regenerate + `,"messageId":"` + newMessage(second) + `"`, []string{user("1"), answerMessage(first), user("2")}, "1>a1 2", first},
+		{"another answer to the last", "s", regenerate, []string{user("1"), answerMessage(first), user("2")}, "1>a1 2", first},
+		{"an edited message", "s", edit("u-2"), []string{user("1"), answerMessage(first), user("two")}, "1>a1 two", first},
 		{"the first message edited", "s", edit("u-1"), []string{user("one")}, "one", ""},
 		{"another first answer", "s", regenerate, []string{user("1")}, "1", ""},
-		{"only the last message, another answer", "s", regenerate + `,"messageId":"` + messageOf(second) + `"`, []string{user("2")}, "1>a1 2", first},
+		{"only the last message, another answer", "s", regenerate + `,"messageId":"` + newMessage(second) + `"`, []string{user("2")}, "1>a1 2", first},
 		{"only the last message", "s", submit, []string{user("3")}, "1>a1 2>hm 3", sessionEnd},
-		{"an answer of another session", "fork", submit, []string{user("1"), answerOf(first), user("2")}, "1>seen 2", ""},
+		{"an answer of another session", "fork", submit, []string{user("1"), answerMessage(first), user("2")}, "1>seen 2", ""},
 		{"an answer of another program", "s", submit, []string{user("x"), uiMessage("theirs", "assistant", "y"), user("z")}, "x>y z", ""},
 		{"a greeting", "new", submit, []string{uiMessage("theirs", "assistant", "Hi!"), user("z")}, "z", ""},
 	} {
@@ -403,7 +403,7 @@ func TestARunWhoseClientLeavesBeforeItIsAccepted(t *testing.T) {
 		{"/v1/chat/completions", `{"model":"` + agentID + `","messages":[{"role":"user","content":"left"}]}`},
 		{"/v1/responses", `{"model":"` + agentID + `","stream":true,"input":"left"}`},
 		{"/api/agents?action=chat&format=ai-sdk&id=" + agentID, uiBody("s", "left")},
-		{"/mcp", a.toolCallOf(h, agentID, "1", "left")},
+		{"/mcp", a.toolCall(h, agentID, "1", "left")},
 	} {
 		headers := []string{h.ownerKey, h.header}
 		if request.target == "/mcp" {
@@ -417,7 +417,7 @@ func TestARunWhoseClientLeavesBeforeItIsAccepted(t *testing.T) {
 			return inserting
 		})
 		c.cancel()
-		left = a.runsOf("left", len(left)+1)
+		left = a.sessionRuns("left", len(left)+1)
 	}
 	for _, runID := range left {
 		a.isCancelled(runID, 2*graceOver)
@@ -438,9 +438,9 @@ func TestAVisitorBringsNoHistory(t *testing.T) {
 			`{"id":"v","role":"user","parts":[{"type":"text","text":"2"}]}]` + more + `}`
 		return edge{a, a.handler}.open("POST", "/api/agents?action=chat&format=ai-sdk&id="+agentID, body, g.headers...)
 	}
-	for n, answerID := range []string{"theirs", messageOf(first)} {
+	for n, answerID := range []string{"theirs", newMessage(first)} {
 		c := ask("", answerID)
-		runID := a.runsOf("2", n+1)[n]
+		runID := a.sessionRuns("2", n+1)[n]
 		if got := a.prompt(h, runID); got != "1>a1 2" {
 			t.Errorf("after the answer %s: %s", answerID, got)
 		}

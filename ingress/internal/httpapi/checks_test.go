@@ -26,7 +26,7 @@ func (a *runEnv) answerChecks() {
 		contract.KindCheckTools:  `{"checks":[{"kind":"httpRequest","name":"call","ok":true,"detail":"connected","durationMs":3}]}`,
 		contract.KindListModels:  `{"list":{"default":"offline","models":["offline","offline/echo"]}}`,
 	} {
-		stop, err := a.bus.ServeTool(kind, bus.ToolServing{Slots: 8, Queue: 64}, func(context.Context, bus.ToolMessage) ([]byte, bool) {
+		stop, err := a.bus.ServeTool(kind, bus.ToolOptions{Slots: 8, Queue: 64}, func(context.Context, bus.ToolMessage) ([]byte, bool) {
 			return []byte(check), true
 		})
 		must(a.t, err)

@@ -62,7 +62,7 @@ func TestEveryOperationIsLimited(t *testing.T) {
 // unreachable. The error is unavailable, because the callers' identities are cached.
 func TestEveryOperationWithoutDatabase(t *testing.T) {
 	t.Parallel()
-	w := runEnvOf(t, newTestEnv(t, manyRequests))
+	w := newRunEnvFor(t, newTestEnv(t, manyRequests))
 	ada := w.signUp("ada@example.com")
 	key, _ := w.key(ada, domain.KeyScopeOrganization)
 	for _, who := range []string{ada.auth, key} {
@@ -81,7 +81,7 @@ func TestEveryOperationWithoutDatabase(t *testing.T) {
 		who := ada.auth
 		switch {
 		case o.ID == "openFileLink": // the sample contains a token that this service has not signed
-			target = linkOf(t, w.api.runs.Links.URL(ada.org, id.New(id.File)))
+			target = fileLink(t, w.api.runs.Links.URL(ada.org, id.New(id.File)))
 		case len(o.Credentials) == 0:
 			who = "X-Unknown: x"
 		case o.ID == "postMcp":

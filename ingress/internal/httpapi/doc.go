@@ -5,7 +5,7 @@
 // A request passes these stages in order, and each of them may respond with problem+json:
 //
 //	observe  request id, log, metrics, panics
-//	gate     credential (auth), demo limit, writes from other origins, query, role, rate limit
+//	admit    credential (auth), demo limit, writes from other origins, query, role, rate limit
 //	handler  decoding (strict JSON), call of a store or worker, response (WriteJSON)
 //
 // Handlers pass their errors to httpx.Fail, which responds with the error if it has an error code,

@@ -19,20 +19,20 @@ import (
 	"parley/shared/secrets"
 )
 
-// vectorOf returns a vector that identifies a text: its length and a constant fraction.
-func vectorOf(text string) []byte {
+// vector returns a vector that identifies a text: its length and a constant fraction.
+func vector(text string) []byte {
 	numbers := binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(len(text))))
 	return binary.LittleEndian.AppendUint32(numbers, math.Float32bits(0.1))
 }
 
 // embedsLengths returns the reply of a worker to a request. The reply contains the vectors of the
-// first texts, up to the given number. The vectors are those of vectorOf.
+// first texts, up to the given number. The vectors are those of vector.
 func embedsLengths(body []byte, most int) []byte {
 	var asked contract.EmbedRequest
 	err := json.Unmarshal(body, &asked)
 	reply := contract.EmbedReply{Model: "openai/lengths"}
 	for _, text := range asked.Texts[:min(len(asked.Texts), most)] {
-		reply.Vectors, reply.InputTokens = append(reply.Vectors, vectorOf(text)), reply.InputTokens+2
+		reply.Vectors, reply.InputTokens = append(reply.Vectors, vector(text)), reply.InputTokens+2
 	}
 	raw, failed := json.Marshal(reply)
 	if errors.Join(err, failed) != nil {
@@ -44,7 +44,7 @@ func embedsLengths(body []byte, most int) []byte {
 // answerEmbeddings responds to embedding calls like a worker.
 func (a *runEnv) answerEmbeddings() {
 	a.t.Helper()
-	stop, err := a.bus.ServeTool(contract.KindEmbed, bus.ToolServing{Slots: 8, Queue: 64}, func(_ context.Context, m bus.ToolMessage) ([]byte, bool) {
+	stop, err := a.bus.ServeTool(contract.KindEmbed, bus.ToolOptions{Slots: 8, Queue: 64}, func(_ context.Context, m bus.ToolMessage) ([]byte, bool) {
 		return embedsLengths(m.Body, math.MaxInt), true
 	})
 	must(a.t, err)
@@ -119,7 +119,7 @@ func TestEmbeddings(t *testing.T) {
 	}
 	must(t, json.Unmarshal(got.raw(t, "data"), &list))
 	for i, one := range list {
-		if one.Embedding != base64.StdEncoding.EncodeToString(vectorOf(texts[i])) || one.Index != i {
+		if one.Embedding != base64.StdEncoding.EncodeToString(vector(texts[i])) || one.Index != i {
 			t.Errorf("vector %d: %+v", i, one)
 		}
 	}

@@ -32,10 +32,10 @@ func (a *runEnv) answerWithFile(runID string, appendSources bool) domain.File {
 	run.ToolCalls = []domain.ToolCall{{ID: "call_1", Name: "codeExecution", Status: "completed", Input: []byte(`{"code":"x"}`), Output: output}}
 	run.AppendSources = appendSources
 	run.End(domain.RunCompleted, nil, domain.At(claim.Now), claim.RetentionSecs)
-	ending, err := executiondb.NewOutcome(claim.Held(), run)
+	outcome, err := executiondb.NewOutcome(claim.Held(), run)
 	must(a.t, err)
-	ending.EndN = 3 // the last event follows the message
-	_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Outcome{ending})
+	outcome.EndN = 3 // the last event follows the message
+	_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Outcome{outcome})
 	must(a.t, err)
 	return files[0]
 }
@@ -45,8 +45,8 @@ func (a *runEnv) linksAt(now time.Time) *filelink.Links {
 	return filelink.New(a.api.Signer, "http://parley.test", 24*time.Hour, func() time.Time { return now })
 }
 
-// linkOf checks that a link is a URL of this service, and returns the link's path and query.
-func linkOf(t *testing.T, link string) string {
+// fileLink checks that a link is a URL of this service, and returns the link's path and query.
+func fileLink(t *testing.T, link string) string {
 	t.Helper()
 	u, err := url.Parse(link)
 	if err != nil || u.Scheme+"://"+u.Host != "http://parley.test" {
@@ -82,7 +82,7 @@ func TestAnswersNameTheirSourcesAndFiles(t *testing.T) {
 			got.json(t, "output.1.content.0.annotations.1.start_index") != float64(start) || got.json(t, "output.1.content.0.annotations.1.end_index") != float64(end) {
 			t.Errorf("appendSources %v: %s", setting, got.body)
 		}
-		file := a.ok("GET", linkOf(t, link), "") // without a credential
+		file := a.ok("GET", fileLink(t, link), "") // without a credential
 		if string(file.body) != string(numbers(100)) || file.header.Get("Content-Type") != "image/png" ||
 			file.header.Get("Cross-Origin-Resource-Policy") != "cross-origin" || file.header.Get("Content-Security-Policy") != "sandbox; default-src 'none'" {
 			t.Errorf("%d bytes, %v", len(file.body), file.header)
@@ -139,7 +139,7 @@ func TestLinksToFiles(t *testing.T) {
 	agentID := a.newAgent(h)
 	file := a.answerWithFile(a.newChat(h, agentID, "s", h.key), false)
 	content := numbers(100)
-	link := linkOf(t, a.api.openai.Links.URL(h.org, file.ID))
+	link := fileLink(t, a.api.openai.Links.URL(h.org, file.ID))
 
 	got := a.ok("GET", link, "", "Range: bytes=0-9")
 	if got.status != 206 || string(got.body) != string(content[:10]) {
@@ -160,7 +160,7 @@ func TestLinksToFiles(t *testing.T) {
 	// A link opens only its own file. A credential or the id of another organization in the request
 	// changes nothing.
 	away := a.newTestOrg("away")
-	a.from("GET", linkOf(t, a.api.openai.Links.URL(away.org, file.ID)), "").want(t, "another organization's link", 404, "not_found")
+	a.from("GET", fileLink(t, a.api.openai.Links.URL(away.org, file.ID)), "").want(t, "another organization's link", 404, "not_found")
 	a.from("GET", link, "", "X-Api-Key: nonsense").want(t, "with an invalid credential", 200, "")
 	a.from("GET", link[:len(link)-1], "").want(t, "a changed link", 404, "not_found")
 	a.from("GET", link+"&more=1", "").want(t, "another parameter", 400, "invalid_request more:unknown_field")

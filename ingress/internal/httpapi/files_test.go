@@ -380,9 +380,9 @@ func TestToolOutputIsShownUnchanged(t *testing.T) {
 	run.Message, run.Output = &answered, &domain.Output{Message: answered}
 	run.ToolCalls = []domain.ToolCall{{ID: "call_1", Name: "codeExecution", Status: "completed", Input: json.RawMessage(input), Output: json.RawMessage(output), DurationMS: 5}}
 	run.End(domain.RunCompleted, nil, domain.At(claims[0].Run.Now), claims[0].Run.RetentionSecs)
-	ending, err := executiondb.NewOutcome(held, run)
+	outcome, err := executiondb.NewOutcome(held, run)
 	must(t, err)
-	_, err = a.store.Executions.Finish(t.Context(), []executiondb.Outcome{ending})
+	_, err = a.store.Executions.Finish(t.Context(), []executiondb.Outcome{outcome})
 	must(t, err)
 	var want any
 	must(t, json.Unmarshal([]byte(output), &want))

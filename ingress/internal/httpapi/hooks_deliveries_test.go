@@ -313,7 +313,7 @@ func TestDeliveriesAreCoalesced(t *testing.T) {
 // Deliveries over the rate limit are accepted, and their runs are delayed.
 func TestDeliveriesOverTheLimit(t *testing.T) {
 	t.Parallel()
-	a := runEnvOf(t, newTestEnv(t, ratelimit.Settings{Demo: 1, User: 50, System: 51, Widget: unlimited.Widget}))
+	a := newRunEnvFor(t, newTestEnv(t, ratelimit.Settings{Demo: 1, User: 50, System: 51, Widget: unlimited.Widget}))
 	h := a.newTestOrg("home")
 	hookID := a.newHook(h, "github")
 	first := a.deliver(hookID, "github", "seen-before", "push", `{"a":1}`).want(t, "within the limit", 202, "")

@@ -44,7 +44,7 @@ func TestADeliveryThatJoinsIsWithinABudgetOfRuns(t *testing.T) {
 // Deliveries that start no run do not use up the rate limit.
 func TestDeliveriesThatJoinCostNothing(t *testing.T) {
 	t.Parallel()
-	a := runEnvOf(t, newTestEnv(t, ratelimit.Settings{Demo: 1, User: 50, System: 51, Widget: unlimited.Widget}))
+	a := newRunEnvFor(t, newTestEnv(t, ratelimit.Settings{Demo: 1, User: 50, System: 51, Widget: unlimited.Widget}))
 	h := a.newTestOrg("home")
 	hookID := a.newHook(h, "github", gathers)
 	for range 90 {

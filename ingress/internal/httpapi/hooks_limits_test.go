@@ -16,7 +16,7 @@ import (
 // not logged.
 func TestFilteredDeliveriesCount(t *testing.T) {
 	t.Parallel()
-	a := runEnvOf(t, newTestEnv(t, ratelimit.Settings{Demo: 1, User: 50, System: 51, Widget: unlimited.Widget}))
+	a := newRunEnvFor(t, newTestEnv(t, ratelimit.Settings{Demo: 1, User: 50, System: 51, Widget: unlimited.Widget}))
 	h := a.newTestOrg("home")
 	hookID := a.newHook(h, "github", `"filter":[{"path":"a","op":"eq","value":1}]`)
 	for range 120 {
@@ -39,7 +39,7 @@ func TestFilteredDeliveriesCount(t *testing.T) {
 // A delivery whose run is refused counts against the rate limit, too.
 func TestRefusedDeliveriesCount(t *testing.T) {
 	t.Parallel()
-	a := runEnvOf(t, newTestEnv(t, ratelimit.Settings{Demo: 1, User: 50, System: 51, Widget: unlimited.Widget}))
+	a := newRunEnvFor(t, newTestEnv(t, ratelimit.Settings{Demo: 1, User: 50, System: 51, Widget: unlimited.Widget}))
 	for code, change := range map[string]func(h *testOrg, agentID string){
 		"not_found": func(h *testOrg, agentID string) { a.ok("DELETE", "/api/agents?id="+agentID, "", h.key) },
 		"caller_not_allowed": func(h *testOrg, agentID string) {
@@ -154,14 +154,14 @@ func TestBodiesUseMemoryAsTheyArrive(t *testing.T) {
 	h := a.newTestOrg("home")
 	hookID := a.newHook(h, "github")
 	for _, size := range []int{transfer.SmallBody - 20, transfer.SmallBody + 1} {
-		room, places := 0, 0
+		room, slots := 0, 0
 		status := a.deliverDuring(hookID, `{"a":"`+strings.Repeat("x", size)+`"}`, func(n int) {
 			a.api.hooks.Medium.Mu.Lock()
 			defer a.api.hooks.Medium.Mu.Unlock()
-			room, places = n, len(a.api.hooks.Medium.Open)
+			room, slots = n, len(a.api.hooks.Medium.Open)
 		})
-		if status != 202 || room > 2*hook.DeliveryBegins || (places == 1) != (size > transfer.SmallBody) {
-			t.Errorf("%d bytes: %d, room for %d bytes at first, %d places", size, status, room, places)
+		if status != 202 || room > 2*hook.DeliveryBegins || (slots == 1) != (size > transfer.SmallBody) {
+			t.Errorf("%d bytes: %d, room for %d bytes at first, %d places", size, status, room, slots)
 		}
 	}
 }

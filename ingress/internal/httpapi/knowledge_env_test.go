@@ -21,10 +21,10 @@ import (
 
 // notifyRecorder records published jobs and changes. If there is a bus, it also publishes them.
 type notifyRecorder struct {
-	mu   sync.Mutex
-	seen []domain.Job
-	told map[string]int // number of changes by kind and organization
-	next knowledge.JobNotifier
+	mu        sync.Mutex
+	seen      []domain.Job
+	published map[string]int // number of changes by kind and organization
+	next      knowledge.JobNotifier
 }
 
 func (b *notifyRecorder) PublishJobs(jobs ...domain.Job) {
@@ -39,10 +39,10 @@ func (b *notifyRecorder) PublishJobs(jobs ...domain.Job) {
 func (b *notifyRecorder) Changed(kind domain.ChangeKind, org string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.told == nil {
-		b.told = map[string]int{}
+	if b.published == nil {
+		b.published = map[string]int{}
 	}
-	b.told[string(kind)+" "+org]++
+	b.published[string(kind)+" "+org]++
 	if b.next != nil {
 		b.next.Changed(kind, org)
 	}
@@ -73,7 +73,7 @@ func (a *runEnv) answerSearches() {
 	a.t.Helper()
 	signer, err := secrets.NewSigner(strings.Repeat("ab", 32))
 	must(a.t, err)
-	stop, err := a.bus.ServeTool(contract.KindSearch, bus.ToolServing{Slots: 8, Queue: 64}, func(ctx context.Context, call bus.ToolMessage) ([]byte, bool) {
+	stop, err := a.bus.ServeTool(contract.KindSearch, bus.ToolOptions{Slots: 8, Queue: 64}, func(ctx context.Context, call bus.ToolMessage) ([]byte, bool) {
 		var claims contract.SearchClaims
 		var asked contract.SearchRequest
 		text, err := signer.Verify(call.Capability, call.Body)

@@ -107,7 +107,7 @@ func TestFailedSearches(t *testing.T) {
 func TestSearchWithoutWorkers(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
-	a := runEnvOf(t, w)
+	a := newRunEnvFor(t, w)
 	h := a.newTestOrg("home")
 	a.stopSearches()
 	began := time.Now()
@@ -125,8 +125,8 @@ func TestDeletedDocumentsAreErasedFromRuns(t *testing.T) {
 	documentID, agentID := a.document(h), a.newAgent(h)
 	before := a.newChat(h, agentID, "s", h.member.auth, h.header)
 	a.finish("before", before)
-	told := a.newChat(h, agentID, "s", h.member.auth, h.header)
-	given, kept, err := a.store.Knowledge.GiveDocuments(t.Context(), a.claimAccepted(told), []string{documentID})
+	informed := a.newChat(h, agentID, "s", h.member.auth, h.header)
+	given, kept, err := a.store.Knowledge.GiveDocuments(t.Context(), a.claimAccepted(informed), []string{documentID})
 	if err != nil || !kept || len(given) != 1 {
 		t.Fatalf("%v %v %v", given, kept, err)
 	}
@@ -139,7 +139,7 @@ func TestDeletedDocumentsAreErasedFromRuns(t *testing.T) {
 	if got := a.ok("DELETE", "/api/knowledge?id="+documentID, "", h.key); string(got.body) != `{"id":"`+documentID+`","deleted":true}` {
 		t.Errorf("%s", got.body)
 	}
-	for runID, status := range map[string]int{before: 200, told: 410, waiting: 410, elsewhere: 200} {
+	for runID, status := range map[string]int{before: 200, informed: 410, waiting: 410, elsewhere: 200} {
 		if got := a.from("GET", "/api/runs?id="+runID, "", h.key); got.status != status {
 			t.Errorf("run %s: %d %s", runID, got.status, got.body)
 		}
@@ -158,7 +158,7 @@ func TestDeletedDocumentsAreErasedFromRuns(t *testing.T) {
 			t.Fatalf("cancelled were %v only", seen)
 		}
 	}
-	if !seen[told] || !seen[waiting] {
+	if !seen[informed] || !seen[waiting] {
 		t.Errorf("cancelled were %v", seen)
 	}
 	missing := a.from("GET", "/api/knowledge?id="+id.New(id.Document), "", h.key).shown()

@@ -126,9 +126,9 @@ func TestDocumentsChange(t *testing.T) {
 		t.Errorf("the document after the PUT = %s", same.body)
 	}
 	named := put(`{"name":"x/new.md"}`).want(t, "a name", 202, "") // a new name must be processed, because searches also find words of the name
-	told := put(`{"metadata":{"a":"b"}}`).want(t, "metadata", 200, "")
-	if named.text(t, "name") != "new.md" || told.text(t, "metadata.a") != "b" || told.json(t, "metadata.team") != nil || told.text(t, "status") != "queued" || a.notifyRecorder.jobsFor(documentID) != 2 {
-		t.Errorf("%s, then %s", named.body, told.body)
+	tagged := put(`{"metadata":{"a":"b"}}`).want(t, "metadata", 200, "")
+	if named.text(t, "name") != "new.md" || tagged.text(t, "metadata.a") != "b" || tagged.json(t, "metadata.team") != nil || tagged.text(t, "status") != "queued" || a.notifyRecorder.jobsFor(documentID) != 2 {
+		t.Errorf("%s, then %s", named.body, tagged.body)
 	}
 	put(`{}`).want(t, "nothing", 200, "")
 
@@ -369,12 +369,12 @@ func TestLongPages(t *testing.T) {
 	if next.text(t, "passages.1.text") != fmt.Sprint("r", knowledge.MaxPagePassages) {
 		t.Errorf("%s", next.body)
 	}
-	var places []*transfer.Slot
+	var slots []*transfer.Slot
 	for range transfer.FilesPerCredential {
-		places = append(places, takeSlot(t, &a.api.downloads, nil, callerOwner(callerFor(t, a, h))))
+		slots = append(slots, takeSlot(t, &a.api.downloads, nil, callerOwner(callerFor(t, a, h))))
 	}
 	a.from("GET", target, "", h.key).want(t, "beside many others", 429, "rate_limited")
-	for _, p := range places {
+	for _, p := range slots {
 		a.api.downloads.Leave(p)
 	}
 	a.ok("GET", target, "", h.key)

@@ -52,7 +52,7 @@ func (d directTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 // other environments, in which the service is stopping.
 func newWaitingRunEnv(tb testing.TB, limits ratelimit.Settings) *runEnv {
 	tb.Helper()
-	a := runEnvOf(tb, newTestEnv(tb, limits))
+	a := newRunEnvFor(tb, newTestEnv(tb, limits))
 	d := dispatch.New(dispatch.Config{BacklogMax: 1_000_000}, a.store, a.bus, zerolog.Nop())
 	hub := stream.New(a.store.Executions, a.bus.NewWatch(), zerolog.Nop())
 	var wg sync.WaitGroup
@@ -130,9 +130,9 @@ func (a *runEnv) queued(ctx context.Context) map[string]string {
 // end finishes an accepted run like a worker. change sets the result of the run.
 func (a *runEnv) end(runID string, change func(*domain.Run)) { a.endAfter(runID, "", change) }
 
-// endAfter finishes an accepted run like a worker that has first published the events in told.
+// endAfter finishes an accepted run like a worker that has first published events.
 // These have the format of the stored log, with one event in each line, and numbers from 2 on.
-func (a *runEnv) endAfter(runID, told string, change func(*domain.Run)) {
+func (a *runEnv) endAfter(runID, events string, change func(*domain.Run)) {
 	claim := a.claim(a.t, runID)
 	if claim.Run == nil {
 		a.t.Errorf("run %s cannot be claimed: %+v", runID, claim)
@@ -142,20 +142,20 @@ func (a *runEnv) endAfter(runID, told string, change func(*domain.Run)) {
 	run.Status = domain.RunCompleted
 	change(&run)
 	run.End(run.Status, run.Error, domain.At(claimed.Now), claimed.RetentionSecs)
-	ending, err := executiondb.NewOutcome(claimed.Held(), run)
-	if ending.EndN = 2; run.Message != nil {
-		ending.EndN = 3 // the last event follows the message
+	outcome, err := executiondb.NewOutcome(claimed.Held(), run)
+	if outcome.EndN = 2; run.Message != nil {
+		outcome.EndN = 3 // the last event follows the message
 	}
-	if n := strings.Count(told, "\n"); n > 0 {
-		ending.Events, ending.EndN = executiondb.Chunk{FirstN: 2, LastN: n + 1, Events: told}, n+2
+	if n := strings.Count(events, "\n"); n > 0 {
+		outcome.Events, outcome.EndN = executiondb.Chunk{FirstN: 2, LastN: n + 1, Events: events}, n+2
 	}
 	if err == nil {
-		_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Outcome{ending})
+		_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Outcome{outcome})
 		for range 5 { // a worker also repeats the statement, because a large result may exceed the statement timeout on a busy machine
 			if err == nil || !pg.HasCode(err, "57014") {
 				break
 			}
-			_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Outcome{ending})
+			_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Outcome{outcome})
 		}
 	}
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 // allSettings has a value for each model setting.
 const allSettings = `"temperature":0.5,"topP":0.25,"maxOutputTokens":100,"reasoningEffort":"low","seed":7,"stop":["END"],"parallelToolCalls":false`
 
-// settingsOf returns the model settings in a response, as JSON.
-func settingsOf(t *testing.T, a answer) string {
+// modelSettings returns the model settings in a response, as JSON.
+func modelSettings(t *testing.T, a answer) string {
 	t.Helper()
 	shown := map[string]any{}
 	for _, name := range domain.ModelSettingNames {
@@ -32,7 +32,7 @@ func TestAgentsHaveModelSettings(t *testing.T) {
 	must(t, json.Unmarshal([]byte(`{"temperature":null,"topP":null,"maxOutputTokens":null,"reasoningEffort":null,"seed":null,"stop":null,"parallelToolCalls":null}`), &none))
 
 	made := w.do("POST", "/api/agents", `{"name":"a","systemPrompt":"p","model":"offline",`+allSettings+`,"overridable":["seed"]}`, ada.auth).want(t, "all", 201, "")
-	if got := settingsOf(t, made); got != mustJSON(t, all) || mustJSON(t, made.json(t, "overridable")) != `["seed"]` {
+	if got := modelSettings(t, made); got != mustJSON(t, all) || mustJSON(t, made.json(t, "overridable")) != `["seed"]` {
 		t.Errorf("settings %s, overridable %v", got, made.json(t, "overridable"))
 	}
 	agentID := made.text(t, "id")
@@ -40,7 +40,7 @@ func TestAgentsHaveModelSettings(t *testing.T) {
 		return w.do("PUT", "/api/agents?id="+agentID, body, ada.auth)
 	}
 	back := put(string(made.body)).want(t, "sent back as read", 200, "")
-	if settingsOf(t, back) != mustJSON(t, all) || mustJSON(t, back.json(t, "overridable")) != `["seed"]` {
+	if modelSettings(t, back) != mustJSON(t, all) || mustJSON(t, back.json(t, "overridable")) != `["seed"]` {
 		t.Errorf("became %s", back.body)
 	}
 	one := put(`{"seed":null}`).want(t, "one removed", 200, "")
@@ -49,7 +49,7 @@ func TestAgentsHaveModelSettings(t *testing.T) {
 	}
 	cleared := put(`{"temperature":null,"topP":null,"maxOutputTokens":null,"reasoningEffort":null,"stop":null,"parallelToolCalls":null,"overridable":null}`).want(t, "removed", 200, "")
 	names := mustJSON(t, domain.ModelSettingNames)
-	if got := settingsOf(t, cleared); got != mustJSON(t, none) || mustJSON(t, cleared.json(t, "overridable")) != names {
+	if got := modelSettings(t, cleared); got != mustJSON(t, none) || mustJSON(t, cleared.json(t, "overridable")) != names {
 		t.Errorf("settings %s, overridable %v", got, cleared.json(t, "overridable"))
 	}
 	if got := put(`{"overridable":[]}`).want(t, "none overridable", 200, ""); mustJSON(t, got.json(t, "overridable")) != "[]" {

@@ -30,11 +30,11 @@ func TestTransfersAreBoundedByAddress(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
 	const attacker, victim = "198.51.100.1", "203.0.113.1"
-	var places []*transfer.Slot
+	var slots []*transfer.Slot
 	for n := range transfer.UploadsAtOnce / transfer.AddressShare {
 		who := reader(n, 0)
 		who.Client = attacker
-		places = append(places, takeSlot(t, &a.api.knowledge.Uploads, httptest.NewRecorder(), who))
+		slots = append(slots, takeSlot(t, &a.api.knowledge.Uploads, httptest.NewRecorder(), who))
 	}
 	send := func(client string) answer {
 		body, contentType := formFor(t, largeForm...)
@@ -47,7 +47,7 @@ func TestTransfersAreBoundedByAddress(t *testing.T) {
 		t.Errorf("%v %s", got.header, got.body)
 	}
 	send(victim).want(t, "of another address", 202, "")
-	if places[0].Cut {
+	if slots[0].Cut {
 		t.Error("an upload at the pace was cut")
 	}
 }

@@ -54,7 +54,7 @@ func TestNotificationEndpoints(t *testing.T) {
 	w.do("DELETE", "/api/notifications?id="+endpointID, "", bea.auth).want(t, "somebody else's", 404, "not_found")
 	w.do("DELETE", "/api/notifications?id="+endpointID, "", key).want(t, "deleting", 200, "")
 	w.do("GET", "/api/notifications?id="+endpointID, "", ada.auth).want(t, "deleted", 404, "not_found")
-	if n := w.notifyRecorder.told["notifications "+ada.org]; n != 4 {
+	if n := w.notifyRecorder.published["notifications "+ada.org]; n != 4 {
 		t.Errorf("%d changes were published", n)
 	}
 }

@@ -46,8 +46,8 @@ func newOutputEnv(t *testing.T) (a *runEnv, h *testOrg, agentID string) {
 	return a, h, a.newAgent(h)
 }
 
-// inputOf returns the stored input of a run.
-func (a *runEnv) inputOf(runID string) (in domain.Input) {
+// callInput returns the stored input of a run.
+func (a *runEnv) callInput(runID string) (in domain.Input) {
 	a.t.Helper()
 	var raw []byte
 	must(a.t, a.sql.QueryRowContext(a.t.Context(), `SELECT input FROM runs WHERE id = $1`, runID).Scan(&raw))
@@ -92,7 +92,7 @@ func TestAnswersMatchASchema(t *testing.T) {
 		if runID == "" {
 			runID = got.text(t, "id")
 		}
-		if in := a.inputOf(runID); in.Output == nil || string(in.Output.Schema) != lampSchema {
+		if in := a.callInput(runID); in.Output == nil || string(in.Output.Schema) != lampSchema {
 			t.Errorf("%s: the input is %+v", name, in)
 		}
 	}
@@ -103,7 +103,7 @@ func TestAnswersMatchASchema(t *testing.T) {
 		t.Errorf("read later: %s", again.body)
 	}
 	object := a.from("POST", "/v1/chat/completions", v1+`"messages":[{"role":"user","content":"m"}],"response_format":{"type":"json_object"}}`, h.key)
-	if in := a.inputOf(object.header.Get("X-Parley-Run-Id")); string(in.Output.Schema) != `{"type":"object"}` {
+	if in := a.callInput(object.header.Get("X-Parley-Run-Id")); string(in.Output.Schema) != `{"type":"object"}` {
 		t.Errorf("json_object: %+v", in)
 	}
 }
@@ -197,7 +197,7 @@ func TestAgentsAndHooksHaveSchemas(t *testing.T) {
 	hook := a.ok("POST", "/api/hooks", strings.TrimSuffix(hookBody(agentID, "github", `"keyId":"`+h.keyID+`"`), "}")+`,"outputSchema":`+lampSchema+`}`, h.key)
 	// The run of a delivery gets the schema of the hook.
 	delivered := a.deliver(hook.text(t, "id"), "github", "d1", "push", `{"a":"⟧{{b}}"}`).want(t, "delivered", 202, "")
-	if in := a.inputOf(delivered.text(t, "runId")); in.Output == nil || string(in.Output.Schema) != lampSchema {
+	if in := a.callInput(delivered.text(t, "runId")); in.Output == nil || string(in.Output.Schema) != lampSchema {
 		t.Errorf("the input of a delivery's run is %+v", in)
 	}
 
@@ -257,7 +257,7 @@ func TestOutputNull(t *testing.T) {
 		"trigger": {"/api/internal/run-automation", `{"target":"` + agentID + `","input":{"message":"m"},"output":null}`},
 	} {
 		got := a.from("POST", c.path, c.body, h.key).want(t, name, 200, "")
-		if in := a.inputOf(got.text(t, "id")); in.Output == nil || in.Output.Schema != nil {
+		if in := a.callInput(got.text(t, "id")); in.Output == nil || in.Output.Schema != nil {
 			t.Errorf("%s: the input is %+v", name, in)
 		}
 	}

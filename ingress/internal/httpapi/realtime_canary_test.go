@@ -25,7 +25,7 @@ const (
 
 // recite is a voice worker for which the bytes of audio are text. It transcribes audio to the text
 // in it, and speaks the first sentence of an answer as audio that contains the sentence.
-func recite(_ context.Context, _ []byte, line *bus.WorkerVoiceLine) {
+func recite(_ context.Context, _ []byte, line *bus.WorkerVoiceSession) {
 	var heard bytes.Buffer
 	said := map[string]bool{}
 	for f := range line.Frames() {
@@ -44,7 +44,7 @@ func recite(_ context.Context, _ []byte, line *bus.WorkerVoiceLine) {
 	}
 }
 
-func spell(line *bus.WorkerVoiceLine, c *contract.VoiceCommand) {
+func spell(line *bus.WorkerVoiceSession, c *contract.VoiceCommand) {
 	end := c.Start + strings.IndexByte(c.Text, '.') + 1
 	frame := make([]byte, 2*frameSamples)
 	copy(frame, c.Text)
@@ -161,35 +161,35 @@ func (k *recordingConn) turn() (runID string) {
 // and on the bus it is only in messages of the organization's own sessions.
 func TestCanariesThroughVoice(t *testing.T) {
 	t.Parallel()
-	b := newVoiceEnvOf(t, manyRequests, recite)
+	b := newVoiceEnvFor(t, manyRequests, recite)
 	b.startWorker(func(runID, message string) { b.end(runID, answers(message+" heard. "+message+" unheard.")) })
 	tap := b.tap()
-	houses := []*testOrg{b.newTestOrg(canary("a")), b.newTestOrg(canary("b"))}
+	orgs := []*testOrg{b.newTestOrg(canary("a")), b.newTestOrg(canary("b"))}
 	agents, talks, runs := make([]string, 2), make([]*recordingConn, 2), make([][]string, 2)
-	for n, h := range houses {
+	for n, h := range orgs {
 		agents[n] = b.newVoiceAgent(h)
 		talks[n] = &recordingConn{voiceConn: b.open(t, "?session_id=shared&model="+agents[n], h.key)}
 		talks[n].send(`{"type":"session.update","session":{"type":"realtime","audio":{"input":{"turn_detection":null}}}}`)
 	}
 	for range 2 {
-		for n, h := range houses {
+		for n, h := range orgs {
 			sound := make([]byte, 4*frameSamples)
 			copy(sound, h.word+" spoken")
 			talks[n].send(`{"type":"input_audio_buffer.append","audio":"`+base64.StdEncoding.EncodeToString(sound)+`"}`,
 				`{"type":"input_audio_buffer.commit"}`, `{"type":"response.create"}`)
 		}
-		for n := range houses {
+		for n := range orgs {
 			runs[n] = append(runs[n], talks[n].turn())
 		}
-		for n, h := range houses {
+		for n, h := range orgs {
 			talks[n].says(h.word + " typed")
 		}
-		for n := range houses {
+		for n := range orgs {
 			runs[n] = append(runs[n], talks[n].turn())
 		}
 	}
-	for n, h := range houses {
-		other := houses[1-n]
+	for n, h := range orgs {
+		other := orgs[1-n]
 		seen := talks[n].seen.String() + b.awaitStoredTexts(h, agents[n], runs[n]) + b.tryAll(h, agents[1-n], runs[1-n])
 		for _, what := range []string{" spoken", " spoken heard.", " typed", " typed heard."} {
 			if !strings.Contains(seen, h.word+what) {
@@ -204,7 +204,7 @@ func TestCanariesThroughVoice(t *testing.T) {
 		must(t, k.socket.CloseNow())
 	}
 	eventually(t, "both connections are logged", func() bool { return strings.Count(b.log.String(), `"message":"voice connection"`) == 2 })
-	for _, h := range houses {
+	for _, h := range orgs {
 		b.logsClean(h.word)
 		tap.check(t, h.word, h.org)
 	}

@@ -67,18 +67,18 @@ type voiceEnv struct {
 
 func newVoiceEnv(t *testing.T, limits ratelimit.Settings) *voiceEnv {
 	t.Helper()
-	return newVoiceEnvOf(t, limits, attend)
+	return newVoiceEnvFor(t, limits, attend)
 }
 
-// newVoiceEnvOf is newVoiceEnv with a worker that calls serve for each voice session.
-func newVoiceEnvOf(t *testing.T, limits ratelimit.Settings, serve func(context.Context, []byte, *bus.WorkerVoiceLine)) *voiceEnv {
+// newVoiceEnvFor is newVoiceEnv with a worker that calls serve for each voice session.
+func newVoiceEnvFor(t *testing.T, limits ratelimit.Settings, serve func(context.Context, []byte, *bus.WorkerVoiceSession)) *voiceEnv {
 	t.Helper()
 	a := newWaitingRunEnv(t, limits)
 	lines, err := a.bus.NewVoiceCaller()
 	must(t, err)
 	t.Cleanup(lines.Close)
-	stop, err := a.bus.ServeVoice(bus.VoiceServing{
-		Places: 1000, Serve: serve,
+	stop, err := a.bus.ServeVoice(bus.VoiceOptions{
+		Slots: 1000, Serve: serve,
 		Admit: func(_ string, body []byte) (string, bool) {
 			var open contract.VoiceOpen
 			err := json.Unmarshal(body, &open)
@@ -87,7 +87,7 @@ func newVoiceEnvOf(t *testing.T, limits ratelimit.Settings, serve func(context.C
 	})
 	must(t, err)
 	t.Cleanup(func() { stop(context.WithoutCancel(t.Context())) }) // the test's context has ended
-	gate, err := voicegate.New(voicegate.Config{}, voicegate.Deps{Lines: lines, Signer: a.api.Signer, Log: zerolog.New(a.log)})
+	gate, err := voicegate.New(voicegate.Config{}, voicegate.Deps{Sessions: lines, Signer: a.api.Signer, Log: zerolog.New(a.log)})
 	must(t, err)
 	a.rebuild(func(d *Deps) { d.Voice = gate })
 	server := httptest.NewServer(a.serving())
@@ -97,7 +97,7 @@ func newVoiceEnvOf(t *testing.T, limits ratelimit.Settings, serve func(context.C
 }
 
 // attend is a voice worker that only keeps a voice session alive.
-func attend(ctx context.Context, _ []byte, line *bus.WorkerVoiceLine) {
+func attend(ctx context.Context, _ []byte, line *bus.WorkerVoiceSession) {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for {

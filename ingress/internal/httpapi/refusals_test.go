@@ -19,10 +19,10 @@ func (a *runEnv) fail(runID string, refusal domain.ProviderError) {
 	run := claim.Run.Run()
 	cause := &domain.RunError{Code: "model_rejected", Message: "The model provider rejected the request."}
 	run.End(domain.RunFailed, cause, domain.At(claim.Run.Now), claim.Run.RetentionSecs)
-	ending, err := executiondb.NewOutcome(claim.Run.Held(), run)
+	outcome, err := executiondb.NewOutcome(claim.Run.Held(), run)
 	must(a.t, err)
-	ending.EndN = 3
-	_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Outcome{ending})
+	outcome.EndN = 3
+	_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Outcome{outcome})
 	must(a.t, err)
 }
 

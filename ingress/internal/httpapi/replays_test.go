@@ -290,7 +290,7 @@ func TestReplaysOutliveWhatTheyReferTo(t *testing.T) {
 	ask("k4", `"m"`, after(named)).want(t, "after the session was erased", 410, "erased")
 
 	open := begun("k5", `"m"`, "")
-	referring := `[` + saysItem("user", "m") + `,` + refers(messageOf(runFor(open))) + `,` + saysItem("user", "n") + `]`
+	referring := `[` + saysItem("user", "m") + `,` + refers(newMessage(runFor(open))) + `,` + saysItem("user", "n") + `]`
 	sixth := begun("k6", referring, "")
 	a.finish("a5", runFor(open))
 	if got := begun("k6", referring, ""); got != sixth {
@@ -300,7 +300,7 @@ func TestReplaysOutliveWhatTheyReferTo(t *testing.T) {
 	// The answer in the AG-UI thread is not in the session at first.
 	chat, thread := "/api/agents?action=chat&format=ag-ui&id="+agentID, aguiMessages(t, "t", "user 1: m", "assistant x: hm", "user 2: last")
 	c := edge{a, a.handler}.open("POST", chat, thread, h.key, "Idempotency-Key: k7")
-	seventh := a.runsOf("last", 1)[0]
+	seventh := a.sessionRuns("last", 1)[0]
 	c.leave()
 	a.finish("hm", seventh)
 	if got := a.from("POST", chat, thread, h.key, "Idempotency-Key: k7"); got.status != 200 || !strings.Contains(string(got.body), seventh) {

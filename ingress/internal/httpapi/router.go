@@ -26,7 +26,7 @@ func (a *api) routes() []httpx.Route {
 		a.openai.Routes(), a.voice.Routes())
 }
 
-// pages returns all routes except those that the method routes returns. The gate does not check
+// pages returns all routes except those that the method routes returns. Admission does not check
 // their requests. The routes for probes ignore the query, because load balancers add parameters.
 func (a *api) pages(m *metrics) []httpx.Route {
 	people := account.Pages{Handler: a.account}
@@ -184,20 +184,20 @@ func groupRoutes(routes []httpx.Route) [][]httpx.Route {
 func (a *api) byAction(group []httpx.Route) gin.HandlerFunc {
 	none := group[0]
 	if len(group) == 1 {
-		return a.gate(none)
+		return a.admissionHandler(none)
 	}
 
 	if none.Action == "" {
 		none.Other = group[1].Action
 	}
 
-	first := a.gate(none)
+	first := a.admissionHandler(none)
 	actions := map[string]gin.HandlerFunc{}
 	for _, r := range group[1:] {
-		actions[r.Action] = a.gate(r)
+		actions[r.Action] = a.admissionHandler(r)
 	}
 
-	// The gate also checks requests with an unknown action, so that their credentials are checked
+	// Admission also checks requests with an unknown action, so that their credentials are checked
 	// and they count against the rate limit.
 	unknown := group[0]
 	unknown.Role, unknown.Find, unknown.Open = domain.RoleMember, nil, true
@@ -208,7 +208,7 @@ func (a *api) byAction(group []httpx.Route) gin.HandlerFunc {
 		}
 		httpx.Fail(c, err)
 	}
-	refuse := a.gate(unknown)
+	refuse := a.admissionHandler(unknown)
 	return func(c *gin.Context) {
 		values := c.QueryArray("action")
 		if len(values) == 0 {

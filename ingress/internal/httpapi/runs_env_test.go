@@ -52,7 +52,7 @@ var unlimited = ratelimit.Settings{
 
 func newRunEnv(tb testing.TB) *runEnv {
 	tb.Helper()
-	return runEnvOf(tb, newTestEnv(tb, unlimited))
+	return newRunEnvFor(tb, newTestEnv(tb, unlimited))
 }
 
 // newSabotaged returns an environment whose store is sabotaged: its statements and database
@@ -69,11 +69,11 @@ func newSabotaged(tb testing.TB) (*runEnv, *testkit.Sabotage) {
 	by := testkit.Sabotaged(connector)
 	s := store.On(by, 8)
 	tb.Cleanup(func() { _ = s.Close() })
-	return runEnvOf(tb, newTestEnvOver(tb, dsn, s, unlimited)), by
+	return newRunEnvFor(tb, newTestEnvOver(tb, dsn, s, unlimited)), by
 }
 
-// runEnvOf adds a dispatcher to a testEnv.
-func runEnvOf(tb testing.TB, w *testEnv) *runEnv {
+// newRunEnvFor adds a dispatcher to a testEnv.
+func newRunEnvFor(tb testing.TB, w *testEnv) *runEnv {
 	tb.Helper()
 	nats := testkit.NATS(tb)
 	b, err := bus.Dial(nats, "test", zerolog.Nop())
@@ -180,10 +180,10 @@ func (a *runEnv) finish(answerText string, runIDs ...string) {
 		run := claim.Run.Run()
 		run.Message, run.Output = &answerText, &domain.Output{Message: answerText}
 		run.End(domain.RunCompleted, nil, domain.At(claim.Run.Now), claim.Run.RetentionSecs)
-		ending, err := executiondb.NewOutcome(claim.Run.Held(), run)
+		outcome, err := executiondb.NewOutcome(claim.Run.Held(), run)
 		must(a.t, err)
-		ending.EndN = 3 // the last event follows the message
-		_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Outcome{ending})
+		outcome.EndN = 3 // the last event follows the message
+		_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Outcome{outcome})
 		must(a.t, err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"parley/shared/domain"
 )
 
-const pageMax = 1 << 20
+const maxPage = 1 << 20
 
 // fullRun returns a change that finishes a run with a long answer, citations, and a tool call with
 // a large input and output.
@@ -129,7 +129,7 @@ func TestPagesOfRunsAreBounded(t *testing.T) {
 	seen, cursor, pages := map[string]int{}, "", 0
 	for {
 		page := a.ok("GET", "/api/runs?limit=100"+cursor, "", h.owner.auth, h.header)
-		if len(page.body) > pageMax {
+		if len(page.body) > maxPage {
 			t.Errorf("page %d has %d bytes", pages, len(page.body))
 		}
 		var list struct {

@@ -21,7 +21,7 @@ func withKeys(t *testing.T, dsn, setting string) *runEnv {
 	must(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	s.Seals.SealContents(sealedtest.Box(t, setting))
-	return runEnvOf(t, newTestEnvWithKeys(t, dsn, s, unlimited, setting))
+	return newRunEnvFor(t, newTestEnvWithKeys(t, dsn, s, unlimited, setting))
 }
 
 // unopened returns the metric that counts failed decryptions of values of the given kind.

@@ -19,7 +19,7 @@ func TestPagesOfLargeMessagesAreBounded(t *testing.T) {
 	a := newRunEnv(t)
 	h := a.newTestOrg("red")
 	agentID := a.newAgent(h)
-	const turns, huge, turnMax = 12, 5, 8 << 20
+	const turns, huge, maxTurn = 12, 5, 8 << 20
 	var runs []string
 	for range turns {
 		runs = append(runs, a.newChat(h, agentID, "s", h.owner.auth, h.header))
@@ -47,7 +47,7 @@ func TestPagesOfLargeMessagesAreBounded(t *testing.T) {
 			NextCursor *string
 		}
 		must(t, json.Unmarshal(page.body, &shown)) //nolint:musttag // field names are matched case-insensitively
-		if len(page.body) > pageMax && len(shown.Messages) > 2 || len(page.body) > turnMax {
+		if len(page.body) > maxPage && len(shown.Messages) > 2 || len(page.body) > maxTurn {
 			t.Errorf("page %d has %d messages and %d bytes", pages, len(shown.Messages), len(page.body))
 		}
 		for _, m := range shown.Messages {
@@ -76,7 +76,7 @@ func TestTimelinesOfLargeSteps(t *testing.T) {
 	a := newRunEnv(t)
 	h := a.newTestOrg("red")
 	agentID := a.newAgent(h)
-	var told []string
+	var descriptions []string
 	for _, bytes := range []int{10, 100_000} {
 		runID := a.newChat(h, agentID, a.fresh(), h.owner.auth, h.header)
 		held := a.claimAccepted(runID)
@@ -106,9 +106,9 @@ func TestTimelinesOfLargeSteps(t *testing.T) {
 			lines = append(lines, line)
 		}
 		slices.Sort(lines) // the order depends on times that are nearly equal
-		told = append(told, strings.Join(lines, "; "))
+		descriptions = append(descriptions, strings.Join(lines, "; "))
 	}
-	if told[0] != told[1] || !strings.Contains(told[0], "refused") || !strings.Contains(told[0], "xxxxxxxxxx [a b]") {
-		t.Errorf("of small steps: %s\nof large ones: %s", told[0], told[1])
+	if descriptions[0] != descriptions[1] || !strings.Contains(descriptions[0], "refused") || !strings.Contains(descriptions[0], "xxxxxxxxxx [a b]") {
+		t.Errorf("of small steps: %s\nof large ones: %s", descriptions[0], descriptions[1])
 	}
 }

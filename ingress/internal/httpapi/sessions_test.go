@@ -151,7 +151,7 @@ func TestSessionsOfMembersAndAdmins(t *testing.T) {
 		want(t, "another organization's cursor", 400, "invalid_request cursor:invalid_value")
 
 	at := "/api/sessions?id=s&agentId=" + agentID
-	answerOf := func(query string, headers ...string) string {
+	answerFor := func(query string, headers ...string) string {
 		t.Helper()
 		return a.ok("GET", at+query, "", headers...).text(t, "messages.1.content")
 	}
@@ -167,7 +167,7 @@ func TestSessionsOfMembersAndAdmins(t *testing.T) {
 		{"", memberSays, "member's"},
 		{"&principal=" + h.member.id, memberSays, "member's"},
 	} {
-		if got := answerOf(c.query, c.headers...); got != c.want {
+		if got := answerFor(c.query, c.headers...); got != c.want {
 			t.Errorf("%q of %s reads %q, want %q", c.query, c.headers[0][:20], got, c.want)
 		}
 	}

@@ -111,8 +111,8 @@ func (e edge) open(method, target, body string, headers ...string) *connection {
 	return c
 }
 
-// runsOf waits until n runs have the given message. It returns their ids, oldest first.
-func (a *runEnv) runsOf(message string, n int) []string {
+// sessionRuns waits until n runs have the given message. It returns their ids, oldest first.
+func (a *runEnv) sessionRuns(message string, n int) []string {
 	a.t.Helper()
 	var ids []string
 	eventually(a.t, "the runs of "+message, func() bool {
@@ -125,7 +125,7 @@ func (a *runEnv) runsOf(message string, n int) []string {
 	return ids
 }
 
-func (a *runEnv) statusOf(runID string) (status domain.RunStatus) {
+func (a *runEnv) runStatus(runID string) (status domain.RunStatus) {
 	a.t.Helper()
 	must(a.t, a.sql.QueryRowContext(a.t.Context(), `SELECT coalesce(r.status, o.status) FROM runs r
 		LEFT JOIN open_runs o ON o.run_id = r.id WHERE r.id = $1`, runID).Scan(&status))
@@ -146,7 +146,7 @@ func (a *runEnv) say(runID string, pieces ...string) {
 func (a *runEnv) isCancelled(runID string, within time.Duration) {
 	a.t.Helper()
 	began := time.Now()
-	eventually(a.t, runID+" is cancelled", func() bool { return a.statusOf(runID) == domain.RunCancelled })
+	eventually(a.t, runID+" is cancelled", func() bool { return a.runStatus(runID) == domain.RunCancelled })
 	if took := time.Since(began); took > testkit.Scaled(within) {
 		a.t.Errorf("the run was cancelled after %s", took)
 	}
@@ -170,8 +170,8 @@ func uiBody(session, message string) string {
 		`","parts":[{"type":"text","text":"` + message + `"}]}],"tools":[],"context":[]}`
 }
 
-// toolCallOf returns an MCP request that calls an agent as a tool.
-func (a *runEnv) toolCallOf(h *testOrg, agentID, requestID, message string) string {
+// toolCall returns an MCP request that calls an agent as a tool.
+func (a *runEnv) toolCall(h *testOrg, agentID, requestID, message string) string {
 	a.t.Helper()
 	got := a.ok("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, h.ownerKey, h.header, "Accept: application/json, text/event-stream")
 	name := regexp.MustCompile(`"name":"([^"]+)"`).FindStringSubmatch(string(got.body))
@@ -190,7 +190,7 @@ func TestARunEndsAfterItsLastReader(t *testing.T) {
 	home := a.newTestOrg("home")
 	agentID := a.newAgent(home)
 	here, _ := a.edges()
-	chat, call := "/api/agents?action=chat&id="+agentID, a.toolCallOf(home, agentID, "1", "$m")
+	chat, call := "/api/agents?action=chat&id="+agentID, a.toolCall(home, agentID, "1", "$m")
 	const before = 500 * time.Millisecond // tolerance, because the clocks of test and service are read at different times
 	type opened struct {
 		*connection
@@ -222,7 +222,7 @@ func TestARunEndsAfterItsLastReader(t *testing.T) {
 			headers = append(headers, tc.header)
 		}
 		c := here.open("POST", tc.target, strings.ReplaceAll(tc.body, "$m", tc.name), headers...)
-		all = append(all, &opened{connection: c, name: tc.name, runID: a.runsOf(tc.name, 1)[0], least: tc.least, most: tc.most})
+		all = append(all, &opened{connection: c, name: tc.name, runID: a.sessionRuns(tc.name, 1)[0], least: tc.least, most: tc.most})
 	}
 
 	for _, o := range all {
@@ -233,7 +233,7 @@ func TestARunEndsAfterItsLastReader(t *testing.T) {
 	over := time.Now().Add(testkit.Scaled(graceOver))
 	eventually(t, "the grace period has ended", func() bool {
 		for _, o := range all {
-			if _, known := ended[o.name]; !known && a.statusOf(o.runID) == domain.RunCancelled {
+			if _, known := ended[o.name]; !known && a.runStatus(o.runID) == domain.RunCancelled {
 				ended[o.name] = time.Since(o.left)
 			}
 		}
@@ -263,12 +263,12 @@ func TestTheNextMessageCancelsAStoppedRun(t *testing.T) {
 
 	stopped := here.open("POST", chat, uiBody("s", "first"), home.key)
 	other := here.open("POST", chat, uiBody("other", "neighbour"), home.key)
-	first, neighbour := a.runsOf("first", 1)[0], a.runsOf("neighbour", 1)[0]
+	first, neighbour := a.sessionRuns("first", 1)[0], a.sessionRuns("neighbour", 1)[0]
 	a.say(first, "Once ", "upon")
 	eventually(t, "the client has received the text", func() bool { return strings.Contains(stopped.received(), "upon") })
 	stopped.leave()
 	next := there.open("POST", chat, uiBody("s", "second"), home.key)
-	second := a.runsOf("second", 1)[0]
+	second := a.sessionRuns("second", 1)[0]
 	a.isCancelled(first, atOnce)
 	a.claimAccepted(second)
 
@@ -285,11 +285,11 @@ func TestTheNextMessageCancelsAStoppedRun(t *testing.T) {
 	// The next message also cancels the previous run if it arrives before the client of that run
 	// disconnects.
 	third := here.open("POST", chat, uiBody("s", "third"), home.key)
-	a.runsOf("third", 1)
+	a.sessionRuns("third", 1)
 	next.leave()
 	a.isCancelled(second, atOnce)
 	third.leave()
-	if got := a.statusOf(neighbour); got != domain.RunQueued {
+	if got := a.runStatus(neighbour); got != domain.RunQueued {
 		t.Errorf("the neighbour's run is %s", got)
 	}
 	other.leave()
@@ -305,19 +305,19 @@ func TestAReaderElsewhereKeepsTheRun(t *testing.T) {
 	here, there := a.edges()
 	chat := "/api/agents?action=chat&format=ai-sdk&id=" + agentID
 	c := here.open("POST", chat, uiBody("s", "kept"), home.key)
-	runID := a.runsOf("kept", 1)[0]
+	runID := a.sessionRuns("kept", 1)[0]
 	again := there.open("GET", "/api/runs?stream=1&format=ai-sdk&id="+runID, "", home.key)
 	waits := here.open("POST", chat, uiBody("p", "parked"), home.key)
-	parked := a.runsOf("parked", 1)[0]
+	parked := a.sessionRuns("parked", 1)[0]
 	a.parkForApproval(parked)
 	eventually(t, "the run is read again", func() bool { return again.received() != "" })
 	c.leave()
 	waits.leave()
 	pass(t, graceOver)
-	if got := a.statusOf(runID); got != domain.RunQueued {
+	if got := a.runStatus(runID); got != domain.RunQueued {
 		t.Fatalf("a run with a reader is %s", got)
 	}
-	if got := a.statusOf(parked); got != domain.RunRequiresAction {
+	if got := a.runStatus(parked); got != domain.RunRequiresAction {
 		t.Errorf("a run that waits for a person is %s", got)
 	}
 	again.leave()
@@ -337,9 +337,9 @@ func TestARetryIsTheSameRun(t *testing.T) {
 	// Two requests with the same content start two runs. The retry of each request finds that
 	// request's run.
 	first := here.open("POST", "/v1/responses", body, home.key, count("0"))
-	a.runsOf("slow", 1)
+	a.sessionRuns("slow", 1)
 	twin := here.open("POST", "/v1/responses", body, home.key, count("0"))
-	runs := a.runsOf("slow", 2)
+	runs := a.sessionRuns("slow", 2)
 	first.leave()
 	twin.leave()
 	retries := map[string]*connection{}
@@ -348,7 +348,7 @@ func TestARetryIsTheSameRun(t *testing.T) {
 		retries[runs[n]] = e.open("POST", "/v1/responses", body, home.key, count("1"))
 	}
 	pass(t, graceOver)
-	if all := a.runsOf("slow", 2); len(all) != 2 {
+	if all := a.sessionRuns("slow", 2); len(all) != 2 {
 		t.Fatalf("%d runs", len(all))
 	}
 
@@ -356,7 +356,7 @@ func TestARetryIsTheSameRun(t *testing.T) {
 	// that does not announce a retry.
 	for n, more := range [][]string{{body, home.ownerKey, home.header, count("1")}, {body + " ", home.key, count("1")}, {body, home.key}} {
 		there.open("POST", "/v1/responses", more[0], more[1:]...)
-		a.runsOf("slow", 3+n)
+		a.sessionRuns("slow", 3+n)
 	}
 
 	a.finish("done", runs...)
@@ -382,7 +382,7 @@ func TestARetryGetsAFinishedRun(t *testing.T) {
 	here, there := a.edges()
 	body := `{"model":"` + agentID + `","messages":[{"role":"user","content":"late"}]}`
 	c := here.open("POST", "/v1/chat/completions", body, home.key, "X-Stainless-Retry-Count: 1")
-	runID := a.runsOf("late", 1)[0]
+	runID := a.sessionRuns("late", 1)[0]
 	c.leave()
 	a.finish("done", runID)
 	pass(t, 375*time.Millisecond) // as in TestARetryIsTheSameRun
@@ -391,7 +391,7 @@ func TestARetryGetsAFinishedRun(t *testing.T) {
 	if rec.Code != http.StatusOK || rec.Header().Get("X-Parley-Run-Id") != runID || rec.Header().Get("Idempotency-Replayed") != "true" {
 		t.Errorf("%d %v %s", rec.Code, rec.Header(), rec.Body)
 	}
-	if all := a.runsOf("late", 1); len(all) != 1 {
+	if all := a.sessionRuns("late", 1); len(all) != 1 {
 		t.Errorf("%d runs", len(all))
 	}
 }
@@ -405,7 +405,7 @@ func TestAResponseIsCancelled(t *testing.T) {
 	agentID := a.newAgent(home)
 	here, there := a.edges()
 	c := here.open("POST", "/v1/responses", `{"model":"`+agentID+`","stream":true,"background":true,"input":"long"}`, home.key)
-	runID := a.runsOf("long", 1)[0]
+	runID := a.sessionRuns("long", 1)[0]
 	a.say(runID, "So far")
 	eventually(t, "the client has received the text", func() bool { return strings.Contains(c.received(), "So far") })
 	cancelled := there.open("POST", "/v1/responses/"+openaiapi.ResponseID(runID)+"/cancel", "{}", home.key)
@@ -444,8 +444,8 @@ func TestAToolCallIsCancelled(t *testing.T) {
 		t.Fatalf("the sessions are %q and %q", one, two)
 	}
 	call := func(message string, headers ...string) string {
-		here.open("POST", "/mcp", a.toolCallOf(home, agentID, "7", message), append(headers, home.ownerKey, home.header, accept)...)
-		return a.runsOf(message, 1)[0]
+		here.open("POST", "/mcp", a.toolCall(home, agentID, "7", message), append(headers, home.ownerKey, home.header, accept)...)
+		return a.sessionRuns(message, 1)[0]
 	}
 	mine, neighbour, nameless := call("mine", one), call("neighbour", two), call("nameless")
 	cancel := `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7,"reason":"stop"}}`
@@ -457,7 +457,7 @@ func TestAToolCallIsCancelled(t *testing.T) {
 	}
 	a.isCancelled(mine, atOnce)
 	for name, runID := range map[string]string{"neighbour": neighbour, "nameless": nameless} {
-		if got := a.statusOf(runID); got != domain.RunQueued {
+		if got := a.runStatus(runID); got != domain.RunQueued {
 			t.Errorf("the call of %s is %s", name, got)
 		}
 	}
@@ -472,18 +472,18 @@ func TestTheNextToolCallCancelsAnAbandonedRun(t *testing.T) {
 	agentID := a.newAgent(home)
 	here, there := a.edges()
 	call := func(at edge, session, message string) *connection {
-		body := strings.Replace(a.toolCallOf(home, agentID, "1", message), `"arguments":{`, `"arguments":{"sessionId":"`+session+`",`, 1)
+		body := strings.Replace(a.toolCall(home, agentID, "1", message), `"arguments":{`, `"arguments":{"sessionId":"`+session+`",`, 1)
 		return at.open("POST", "/mcp", body, home.ownerKey, home.header, "Accept: application/json, text/event-stream")
 	}
 	abandoned, other := call(here, "s", "first"), call(here, "other", "neighbour")
-	first, neighbour := a.runsOf("first", 1)[0], a.runsOf("neighbour", 1)[0]
+	first, neighbour := a.sessionRuns("first", 1)[0], a.sessionRuns("neighbour", 1)[0]
 	a.claimAccepted(first)
 	abandoned.leave()
 	call(there, "s", "second")
-	second := a.runsOf("second", 1)[0]
+	second := a.sessionRuns("second", 1)[0]
 	a.isCancelled(first, atOnce)
 	a.claimAccepted(second)
-	if got := a.statusOf(neighbour); got != domain.RunQueued {
+	if got := a.runStatus(neighbour); got != domain.RunQueued {
 		t.Errorf("the neighbour's run is %s", got)
 	}
 	other.leave()

@@ -292,9 +292,9 @@ func TestFormatsHideDataFromVisitors(t *testing.T) {
 		for message, types := range map[string]string{"Hello": wantTypes[format], "fail": ""} {
 			body := strings.Replace(strings.Replace(body, `"Hello"`, `"`+message+`"`, 1), `"Hel"},{"type":"text","text":"lo"`, `"`+message+`"`, 1)
 			got := a.from("POST", "/api/agents?action=chat&format="+format+"&id="+agentID, body, slices.Concat(visitor.headers)...).want(t, format, 200, "")
-			told, _ := chunkTypes(t, got.body)
-			if strings.Contains(string(got.body), "secretword") || types != "" && told != types {
-				t.Errorf("%s, %s: a visitor received %s\n%s", format, message, told, got.body)
+			received, _ := chunkTypes(t, got.body)
+			if strings.Contains(string(got.body), "secretword") || types != "" && received != types {
+				t.Errorf("%s, %s: a visitor received %s\n%s", format, message, received, got.body)
 			}
 			if message == "fail" && !strings.Contains(string(got.body), "The agent could not answer.") {
 				t.Errorf("%s: a failure is %s", format, got.body)

@@ -252,7 +252,7 @@ func (r bodyRow) checkOpen(wrong, code string, got answer) {
 // A value of the wrong JSON type is always rejected, and never causes an internal error.
 func TestEveryFieldHasItsType(t *testing.T) {
 	t.Parallel()
-	kindOf := func(v any) string { return strings.TrimLeft(fmt.Sprintf("%T", v), "*") }
+	typeName := func(v any) string { return strings.TrimLeft(fmt.Sprintf("%T", v), "*") }
 	for _, r := range bodyRows(t) {
 		target, body := r.good()
 		var members map[string]json.RawMessage
@@ -268,7 +268,7 @@ func TestEveryFieldHasItsType(t *testing.T) {
 				raw := renderRaw(changed)
 				got := r.sent(target, raw)
 				mayBeText := r.path == "/mcp" && name == "id" || r.path == "/v1/responses" && name == "input" // fields with several types
-				sameType := kindOf(wrong) == kindOf(right) && other != "1e400" || mayBeText && kindOf(wrong) == "string"
+				sameType := typeName(wrong) == typeName(right) && other != "1e400" || mayBeText && typeName(wrong) == "string"
 				if name == "payload" && got.status < 500 {
 					continue // the payload of a hook may be any JSON
 				}

@@ -30,9 +30,9 @@ func (a *runEnv) fails(runID string, status domain.RunStatus, cause *domain.RunE
 	must(a.t, err)
 	run := claims[0].Run.Run()
 	run.End(status, cause, domain.At(claims[0].Run.Now), claims[0].Run.RetentionSecs)
-	ending, err := executiondb.NewOutcome(claims[0].Run.Held(), run)
+	outcome, err := executiondb.NewOutcome(claims[0].Run.Held(), run)
 	must(a.t, err)
-	_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Outcome{ending})
+	_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Outcome{outcome})
 	must(a.t, err)
 }
 

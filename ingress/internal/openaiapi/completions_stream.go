@@ -18,7 +18,7 @@ type CompletionStream struct {
 	usage bool // whether the client requested the usage
 	view  View
 	head  chunkHead
-	told  stream.SentText
+	sent  stream.SentText
 	calls map[string]bool // ids of the client's calls that were sent
 	ended bool
 }
@@ -89,7 +89,7 @@ func (s *CompletionStream) take(b []byte, e domain.Event) ([]byte, error) {
 	case domain.EventRunCreated:
 		return s.created(b, e.Data)
 	case domain.EventRunRestarted:
-		s.told.Restarted()
+		s.sent.Restarted()
 	case domain.EventMessageDelta:
 		var d struct {
 			Text string `json:"text"`
@@ -97,7 +97,7 @@ func (s *CompletionStream) take(b []byte, e domain.Event) ([]byte, error) {
 		if err := json.Unmarshal(e.Data, &d); err != nil {
 			return b, err
 		}
-		fresh, ok := s.told.Delta(d.Text)
+		fresh, ok := s.sent.Delta(d.Text)
 		return s.text(b, fresh, ok)
 	case domain.EventToolStarted:
 		var said struct {
@@ -165,7 +165,7 @@ func (s *CompletionStream) end(b []byte, run *domain.Run) ([]byte, error) {
 		return s.fail(b, Unanswered(run)), nil
 	}
 	// Pieces of the text may be missing from the stream, but the run contains the whole text.
-	fresh, ok := s.told.Rest(deref(run.Message))
+	fresh, ok := s.sent.Rest(deref(run.Message))
 	b, err := s.text(b, fresh, ok)
 	if err != nil || !ok {
 		return b, err

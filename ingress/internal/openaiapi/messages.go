@@ -9,8 +9,8 @@ import (
 	"parley/shared/domain"
 )
 
-// sessionMax is the maximum length of a session id, in characters.
-const sessionMax = 128 // characters
+// maxSession is the maximum length of a session id, in characters.
+const maxSession = 128 // characters
 
 // These constants are the codes of invalid fields.
 const (
@@ -212,8 +212,8 @@ func CheckSession(sessionID, field string, wrong Wrong) {
 	switch n, fault := utf8.RuneCountInString(sessionID), domain.NameFault(sessionID); {
 	case n == 0:
 		wrong(field, codeTooShort, "must not be empty")
-	case n > sessionMax:
-		wrong(field, codeTooLong, "must have at most %d characters, not %d", sessionMax, n)
+	case n > maxSession:
+		wrong(field, codeTooLong, "must have at most %d characters, not %d", maxSession, n)
 	case fault != "":
 		wrong(field, codeInvalidValue, "%s", fault)
 	}

@@ -13,8 +13,10 @@ const MaxID = 64
 // TemplatePrefix is the prefix of the ids of templates.
 const TemplatePrefix = "tpl_"
 
-// ClipModel truncates a model name to MaxID bytes. Only invalid names are that long.
-func ClipModel(model string) string { return strings.ToValidUTF8(model[:min(len(model), MaxID)], "") }
+// TruncateModel truncates a model name to MaxID bytes. Only invalid names are that long.
+func TruncateModel(model string) string {
+	return strings.ToValidUTF8(model[:min(len(model), MaxID)], "")
+}
 
 // AsModelError replaces a not_found error with model_not_found, and returns any other error
 // unchanged.

@@ -62,8 +62,8 @@ func (s *ResponseStream) function(item functionItem) {
 // place returns the index of the item with this id among the items that were sent, or -1 if it was
 // not sent.
 func (s *ResponseStream) place(itemID string) int {
-	for i, told := range s.items {
-		if told.item.head().ID == itemID {
+	for i, sent := range s.items {
+		if sent.item.head().ID == itemID {
 			return i
 		}
 	}

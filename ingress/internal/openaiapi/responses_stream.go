@@ -24,10 +24,10 @@ type ResponseStream struct {
 	runID    string
 	echo     ResponseEcho
 	response *Response // the response in its initial state
-	told     stream.SentText
+	sent     stream.SentText
 	begun    bool
 	next     int // sequence number of the next event
-	items    []toldItem
+	items    []sentItem
 	message  int // index of the message in items; -1 if it has not begun
 	cited    int // number of annotations sent
 	at       int // number of annotations that the current attempt has reported, including repeated ones
@@ -36,8 +36,8 @@ type ResponseStream struct {
 	ended    bool
 }
 
-// toldItem is an item whose start was sent. done reports whether its end was sent, too.
-type toldItem struct {
+// sentItem is an item whose start was sent. done reports whether its end was sent, too.
+type sentItem struct {
 	item Item
 	done bool
 }
@@ -81,7 +81,7 @@ func (s *ResponseStream) take(e domain.Event) error {
 	case domain.EventRunStarted:
 		s.begin()
 	case domain.EventRunRestarted:
-		s.told.Restarted()
+		s.sent.Restarted()
 		// A new attempt repeats the citations of the previous one from the beginning.
 		s.at = 0
 	case domain.EventMessageDelta:
@@ -126,7 +126,7 @@ func (s *ResponseStream) delta(data []byte) error {
 	if err := json.Unmarshal(data, &said); err != nil {
 		return err
 	}
-	fresh, ok := s.told.Delta(said.Text)
+	fresh, ok := s.sent.Delta(said.Text)
 	if !ok {
 		s.endContradicted()
 		return nil
@@ -201,15 +201,15 @@ func (s *ResponseStream) requiresAction(data []byte) error {
 
 // end writes the remaining events of a finished run, and then an event with the whole response.
 func (s *ResponseStream) end(data []byte) error {
-	var told struct {
+	var sent struct {
 		Run domain.Run `json:"run"`
 	}
-	if err := json.Unmarshal(data, &told); err != nil {
+	if err := json.Unmarshal(data, &sent); err != nil {
 		return err
 	}
-	run := &told.Run
+	run := &sent.Run
 	if run.Status == domain.RunCompleted {
-		fresh, ok := s.told.Rest(deref(run.Message))
+		fresh, ok := s.sent.Rest(deref(run.Message))
 		if !ok {
 			s.endContradicted()
 			return nil
@@ -242,9 +242,9 @@ func (s *ResponseStream) complete(run *domain.Run, fresh string) {
 	if s.message >= 0 || !callOnly(run) {
 		s.completeMessage(run, fresh)
 	}
-	for i, told := range s.items { // calls that an attempt began and no later attempt has repeated
-		if !told.done {
-			s.close(i, abandoned(told.item))
+	for i, sent := range s.items { // calls that an attempt began and no later attempt has repeated
+		if !sent.done {
+			s.close(i, abandoned(sent.item))
 		}
 	}
 }
@@ -267,8 +267,8 @@ func (s *ResponseStream) completeMessage(run *domain.Run, fresh string) {
 // output returns the items in the order in which they were sent.
 func (s *ResponseStream) output() []Item {
 	out := make([]Item, len(s.items))
-	for i, told := range s.items {
-		out[i] = told.item
+	for i, sent := range s.items {
+		out[i] = sent.item
 	}
 	return out
 }
@@ -288,12 +288,12 @@ func (s *ResponseStream) fail(e Error) {
 // add writes the start of an item.
 func (s *ResponseStream) add(item Item) {
 	s.write("response.output_item.added", itemEvent{len(s.items), item})
-	s.items = append(s.items, toldItem{item: item})
+	s.items = append(s.items, sentItem{item: item})
 }
 
 // close writes the end of an item with its final content.
 func (s *ResponseStream) close(at int, item Item) {
-	s.items[at] = toldItem{item: item, done: true}
+	s.items[at] = sentItem{item: item, done: true}
 	s.write("response.output_item.done", itemEvent{at, item})
 }
 

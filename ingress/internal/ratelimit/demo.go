@@ -13,7 +13,7 @@ import (
 const (
 	countTime = 3 * time.Second // timeout for counting a request
 	awayTime  = time.Second     // Retry-After while the database is unreachable
-	deniedMax = 100_000         // maximum number of cached refusals
+	maxDenied = 100_000         // maximum number of cached refusals
 	stripes   = 256             // number of locks among which clients are distributed
 )
 
@@ -96,10 +96,10 @@ func (d *demoTier) remembered(client string) time.Duration {
 func (d *demoTier) remember(client string, wait time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.denied) >= deniedMax {
+	if len(d.denied) >= maxDenied {
 		d.dropOver()
 	}
-	if len(d.denied) < deniedMax {
+	if len(d.denied) < maxDenied {
 		d.denied[client] = d.now().Add(wait)
 	}
 }

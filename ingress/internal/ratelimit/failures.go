@@ -24,7 +24,7 @@ type failureCount struct {
 	until time.Time
 }
 
-const failuresMax = 100_000 // maximum number of names in memory
+const maxFailures = 100_000 // maximum number of names in memory
 
 // NewFailures returns Failures that allow each name up to limit failures per window.
 func NewFailures(limit int, window time.Duration, now func() time.Time) *Failures {
@@ -41,7 +41,7 @@ func (f *Failures) Begin(name string) (wait time.Duration) {
 
 	// The first failure after the end of a window begins a new window.
 	if !now.Before(c.until) {
-		if len(f.counts) >= failuresMax {
+		if len(f.counts) >= maxFailures {
 			f.shrink(now)
 		}
 		c = failureCount{until: now.Add(f.window)}
@@ -88,7 +88,7 @@ func (f *Failures) shrink(now time.Time) {
 		}
 	}
 	for name := range f.counts {
-		if len(f.counts) <= failuresMax-failuresMax/10 {
+		if len(f.counts) <= maxFailures-maxFailures/10 {
 			return
 		}
 		delete(f.counts, name)

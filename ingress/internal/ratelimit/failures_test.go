@@ -41,10 +41,10 @@ func TestFailures(t *testing.T) {
 func TestFailuresStaySmall(t *testing.T) {
 	t.Parallel()
 	f := NewFailures(3, time.Minute, time.Now)
-	for n := range failuresMax + 10 {
+	for n := range maxFailures + 10 {
 		f.Begin(strconv.Itoa(n))
 	}
-	if len(f.counts) > failuresMax {
+	if len(f.counts) > maxFailures {
 		t.Errorf("%d names", len(f.counts))
 	}
 }

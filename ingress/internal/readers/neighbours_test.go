@@ -13,11 +13,11 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// leaveOf works like leave for a run of the given organization. shown is the text that the client
+// leaveFor works like leave for a run of the given organization. shown is the text that the client
 // has shown.
-func (i *ingress) leaveOf(org, runID, shown string) {
+func (i *ingress) leaveFor(org, runID, shown string) {
 	ctx, cancel := context.WithCancel(context.Background())
-	r := i.Begin(storedOf(org, runID, runID), Rules{Grace: Grace, Shows: shown != ""}).Follow(texts{shown})
+	r := i.Begin(storedFor(org, runID, runID), Rules{Grace: Grace, Shows: shown != ""}).Follow(texts{shown})
 	for range 2 {
 		_, _ = r.Next(ctx, time.Time{})
 	}
@@ -44,15 +44,15 @@ func TestOneOrganizationDoesNotUseUpTheWatch(t *testing.T) {
 				here := newIngress(t, "here", b)
 				b.set(true)
 				for n := range tc.runs {
-					here.leaveOf("org_many", "many_"+strconv.Itoa(n), tc.shown)
+					here.leaveFor("org_many", "many_"+strconv.Itoa(n), tc.shown)
 				}
 				var victims []string
 				for n := range 10 {
 					victims = append(victims, "victim_"+strconv.Itoa(n))
-					here.leaveOf("org_victim", victims[n], tc.shown)
+					here.leaveFor("org_victim", victims[n], tc.shown)
 				}
 				for n := range tc.runs { // until the Watch is full, and beyond
-					here.leaveOf("org_many", "more_"+strconv.Itoa(n), tc.shown)
+					here.leaveFor("org_many", "more_"+strconv.Itoa(n), tc.shown)
 				}
 				b.set(false)
 				after(Grace + 2*time.Second)
@@ -89,9 +89,9 @@ func TestCancellationsTakeTurns(t *testing.T) {
 		here := newIngress(t, "here", &fakeBus{})
 		here.runs = slowRuns{here}
 		for n := range 100 * maxCancels {
-			here.leaveOf("org_many", "many_"+strconv.Itoa(n), "")
+			here.leaveFor("org_many", "many_"+strconv.Itoa(n), "")
 		}
-		here.leaveOf("org_victim", "victim", "")
+		here.leaveFor("org_victim", "victim", "")
 		after(Grace + 2*time.Second)
 		if got := here.took(); !slices.Contains(got, "victim") {
 			t.Errorf("the victim waits for %d other runs", 100*maxCancels-len(got))

@@ -121,9 +121,9 @@ func newIngress(t *testing.T, name string, b *fakeBus) *ingress {
 }
 
 // stored returns a run of a session, which has not finished.
-func stored(runID, session string) *rundb.StoredRun { return storedOf("org_1", runID, session) }
+func stored(runID, session string) *rundb.StoredRun { return storedFor("org_1", runID, session) }
 
-func storedOf(org, runID, session string) *rundb.StoredRun {
+func storedFor(org, runID, session string) *rundb.StoredRun {
 	agent := "ag_1"
 	return &rundb.StoredRun{OrganizationID: org, Principal: "usr_1", Run: domain.Run{ID: runID, AgentID: &agent, SessionID: session, Status: domain.RunRunning}}
 }

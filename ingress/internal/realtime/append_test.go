@@ -101,7 +101,7 @@ func BenchmarkAudio(b *testing.B) {
 	r.do(`client {"type":"response.create","response":{"instructions":"x"}}`)
 	r.do("begun item_1 run_01")
 	r.do(`delta item_1 "Something to say."`)
-	frame := contract.VoiceAudio{Answer: "item_1", End: 17, PCM: make([]byte, 100*perMS*bytesOf)}
+	frame := contract.VoiceAudio{Answer: "item_1", End: 17, PCM: make([]byte, 100*perMS*sampleBytes)}
 	b.ReportAllocs()
 	for b.Loop() {
 		r.c.Audio(r.now, frame)

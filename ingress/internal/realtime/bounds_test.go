@@ -15,7 +15,7 @@ import (
 )
 
 func appended(ms int) []byte {
-	return []byte(`{"type":"input_audio_buffer.append","audio":"` + base64.StdEncoding.EncodeToString(make([]byte, ms*perMS*bytesOf)) + `"}`)
+	return []byte(`{"type":"input_audio_buffer.append","audio":"` + base64.StdEncoding.EncodeToString(make([]byte, ms*perMS*sampleBytes)) + `"}`)
 }
 
 // lastLine returns the last line that was recorded.
@@ -392,7 +392,7 @@ func TestTextsOfItemsAreBounded(t *testing.T) {
 func TestPendingTranscriptsAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, `{"audio":{"input":{"turn_detection":null}}}`)
-	audio := base64.StdEncoding.EncodeToString(make([]byte, commitLeast*bytesOf))
+	audio := base64.StdEncoding.EncodeToString(make([]byte, commitLeast*sampleBytes))
 	item := `client {"type":"conversation.item.create","item":{"type":"message","role":"user","content":[{"type":"input_audio","audio":"` + audio + `"}]}}`
 	for range maxWaits {
 		r.do("hear 100")

@@ -97,7 +97,7 @@ func updateSession(c *Conversation, e *effects, _ time.Time, r *request) {
 	if ok {
 		after.update(c.set.Model, o)
 		if !c.items.instructionsFit(after.instructions, "") {
-			o.wrong("instructions", codeTooLong, "must have at most %d characters, including the text of system items", instructionsMax)
+			o.wrong("instructions", codeTooLong, "must have at most %d characters, including the text of system items", maxInstructions)
 		}
 	}
 	if c.faulty(e, r) {

@@ -13,7 +13,7 @@ const manual = `{"audio":{"input":{"turn_detection":null}}}`
 
 func audioItem(id string, ms int) string {
 	return fmt.Sprintf(`client {"type":"conversation.item.create","item":{"id":%q,"type":"message","role":"user","content":[{"type":"input_audio","audio":%q}]}}`,
-		id, base64.StdEncoding.EncodeToString(make([]byte, ms*perMS*bytesOf)))
+		id, base64.StdEncoding.EncodeToString(make([]byte, ms*perMS*sampleBytes)))
 }
 
 func deletion(id string) string {

@@ -58,7 +58,7 @@ func (r *testEnv) do(line string) {
 	case "wait":
 		r.now = r.now.Add(time.Duration(number(r.tb, rest)) * time.Millisecond)
 	case "hear": // argument: duration of the client's audio, in milliseconds
-		samples := make([]byte, number(r.tb, rest)*perMS*bytesOf)
+		samples := make([]byte, number(r.tb, rest)*perMS*sampleBytes)
 		r.take(r.c.Client(r.now, []byte(`{"type":"input_audio_buffer.append","audio":"`+base64.StdEncoding.EncodeToString(samples)+`"}`)))
 	case "resume":
 		r.resume()
@@ -111,7 +111,7 @@ func (r *testEnv) run(word string, args []string, rest string) {
 	case "speech": // answer, first byte, last byte, duration in ms; sent to the client at once unless another word follows
 		ms := number(r.tb, args[3])
 		e := r.c.Audio(r.now, contract.VoiceAudio{
-			Answer: args[0], Start: number(r.tb, args[1]), End: number(r.tb, args[2]), PCM: make([]byte, ms*perMS*bytesOf),
+			Answer: args[0], Start: number(r.tb, args[1]), End: number(r.tb, args[2]), PCM: make([]byte, ms*perMS*sampleBytes),
 		})
 		r.take(e)
 		for _, event := range e.Events {
@@ -172,10 +172,10 @@ func (r *testEnv) take(e Effects) {
 		r.lines = append(r.lines, r.event(event))
 	}
 	for _, a := range e.Audio {
-		if n := len(a.PCM) / bytesOf; n > contract.MaxVoiceFrame || n == 0 || a.Answer != "" {
+		if n := len(a.PCM) / sampleBytes; n > contract.MaxVoiceFrame || n == 0 || a.Answer != "" {
 			r.tb.Errorf("a frame of %d samples for the worker, answer %q", n, a.Answer)
 		}
-		r.lines = append(r.lines, fmt.Sprintf("audio %d to %d", a.At/perMS, (a.At+int64(len(a.PCM)/bytesOf))/perMS))
+		r.lines = append(r.lines, fmt.Sprintf("audio %d to %d", a.At/perMS, (a.At+int64(len(a.PCM)/sampleBytes))/perMS))
 	}
 	for _, command := range e.Commands {
 		r.lines = append(r.lines, commandLine(command))

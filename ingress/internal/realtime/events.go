@@ -153,7 +153,7 @@ func (t eventMaker) audioEvent(a *answer, samples []byte) Event {
 	b = append(append(b, `","item_id":"`...), a.id...)
 	b = append(b, `","output_index":0,"content_index":0,"delta":"`...)
 	b = append(base64.StdEncoding.AppendEncode(b, samples), `"}`...)
-	return Event{Body: b, Answer: a.id, Samples: int64(len(samples)) / bytesOf}
+	return Event{Body: b, Answer: a.id, Samples: int64(len(samples)) / sampleBytes}
 }
 
 // seconds converts a number of samples to seconds.

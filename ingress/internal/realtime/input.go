@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	bytesOf     = 2                         // number of bytes of a sample
+	sampleBytes = 2                         // number of bytes of a sample
 	perMS       = contract.VoiceRate / 1000 // number of samples per millisecond
 	maxBuffer   = 120 * contract.VoiceRate  // maximum number of uncommitted samples
 	maxKept     = 240 * contract.VoiceRate  // maximum number of samples in memory, including utterances whose transcript is pending
@@ -20,7 +20,7 @@ const (
 	// because the worker needs up to 2.1 s to detect the beginning of speech and reports its
 	// progress every 500 ms.
 	maxAgainListening = 4 * contract.VoiceRate
-	blockBytes        = 200 * perMS * bytesOf // appended audio is combined into blocks of this many bytes
+	blockBytes        = 200 * perMS * sampleBytes // appended audio is combined into blocks of this many bytes
 )
 
 var (
@@ -53,7 +53,7 @@ type block struct {
 }
 
 // end returns the number of the sample that follows the block.
-func (b *block) end() int64 { return b.at + int64(len(b.pcm))/bytesOf }
+func (b *block) end() int64 { return b.at + int64(len(b.pcm))/sampleBytes }
 
 // speech is an utterance in progress.
 type speech struct {
@@ -113,11 +113,11 @@ func (in *input) decode(encoded []byte, listening bool) ([]byte, error) {
 	switch {
 	case err != nil:
 		return nil, errBase64
-	case n%bytesOf != 0:
+	case n%sampleBytes != 0:
 		return nil, errOdd
-	case in.end-in.buffered(listening)+int64(n)/bytesOf > maxBuffer:
+	case in.end-in.buffered(listening)+int64(n)/sampleBytes > maxBuffer:
 		return nil, errFull
-	case in.end-in.firstKept(listening)+int64(n)/bytesOf > maxKept:
+	case in.end-in.firstKept(listening)+int64(n)/sampleBytes > maxKept:
 		return nil, errKept
 	}
 	return in.wrote(n), nil
@@ -148,7 +148,7 @@ func (in *input) wrote(bytes int) []byte {
 	last := &in.blocks[len(in.blocks)-1]
 	from := len(last.pcm)
 	last.pcm = last.pcm[: from+bytes : cap(last.pcm)]
-	in.end += int64(bytes) / bytesOf
+	in.end += int64(bytes) / sampleBytes
 	return last.pcm[from : from+bytes : from+bytes]
 }
 
@@ -159,7 +159,7 @@ func (in *input) frames(from, to int64) []contract.VoiceAudio {
 		// The range may contain only a part of the block.
 		low, high := max(from, b.at), min(to, b.end())
 		if low < high {
-			out = appendFrames(out, low, b.pcm[(low-b.at)*bytesOf:(high-b.at)*bytesOf])
+			out = appendFrames(out, low, b.pcm[(low-b.at)*sampleBytes:(high-b.at)*sampleBytes])
 		}
 	}
 	return out
@@ -168,9 +168,9 @@ func (in *input) frames(from, to int64) []contract.VoiceAudio {
 // appendFrames appends samples to frames, divided into frames of limited length.
 func appendFrames(out []contract.VoiceAudio, at int64, samples []byte) []contract.VoiceAudio {
 	for len(samples) > 0 {
-		n := min(len(samples), contract.MaxVoiceFrame*bytesOf)
+		n := min(len(samples), contract.MaxVoiceFrame*sampleBytes)
 		out = append(out, contract.VoiceAudio{At: at, PCM: samples[:n:n]})
-		at += int64(n) / bytesOf
+		at += int64(n) / sampleBytes
 		samples = samples[n:]
 	}
 	return out

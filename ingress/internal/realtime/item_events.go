@@ -58,7 +58,7 @@ func roomFor(c *Conversation, audio []byte) bool {
 	}
 
 	kept := c.input.end - c.input.firstKept(c.session.listening())
-	return len(c.input.waits)+len(c.heldAudio) < maxWaits && kept+bytes/bytesOf <= maxKept
+	return len(c.input.waits)+len(c.heldAudio) < maxWaits && kept+bytes/sampleBytes <= maxKept
 }
 
 // checkItem checks that an item does not conflict with existing items.
@@ -67,7 +67,7 @@ func checkItem(c *Conversation, o object, it *item) {
 		o.wrong("id", codeValue, "item %s already exists", it.id)
 	}
 	if it.role == "system" && !c.items.instructionsFit(c.session.instructions, it.said()) {
-		o.wrong("content", codeTooLong, "all instructions must have at most %d characters in total", instructionsMax)
+		o.wrong("content", codeTooLong, "all instructions must have at most %d characters in total", maxInstructions)
 	}
 	if it.role == "user" && utf8.RuneCountInString(it.said())+c.items.unansweredLength() > maxMessage {
 		o.wrong("content", codeTooLong, "unanswered items must have at most %d characters in total", maxMessage)
@@ -104,7 +104,7 @@ func (l *items) unansweredLength() int {
 // names, or at the end.
 func placeBehind(c *Conversation, o object) int {
 	var previous string
-	if !o.text("previous_item_id", &previous, nameMax) {
+	if !o.text("previous_item_id", &previous, maxName) {
 		return len(c.items)
 	}
 	if previous == "root" {
@@ -137,7 +137,7 @@ func (c *Conversation) release(e *effects) {
 // item, it sends an error and returns nil.
 func namedItem(c *Conversation, e *effects, r *request) (int, *item) {
 	var itemID string
-	r.object.need("item_id", &itemID, nameMax)
+	r.object.need("item_id", &itemID, maxName)
 	if c.faulty(e, r) {
 		return -1, nil
 	}

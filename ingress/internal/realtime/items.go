@@ -189,12 +189,12 @@ var partKinds = map[string][]string{
 func readItem(o object) (*item, []byte) {
 	it := &item{status: statusCompleted}
 	kind := "message"
-	if o.text("type", &kind, nameMax) && kind != "message" {
+	if o.text("type", &kind, maxName) && kind != "message" {
 		o.wrong("type", codeUnsupported, "must be message; the caller's own tools are not supported")
 		return it, nil
 	}
-	o.text("id", &it.id, nameMax)
-	o.need("role", &it.role, nameMax)
+	o.text("id", &it.id, maxName)
+	o.need("role", &it.role, maxName)
 	if it.role != "" && partKinds[it.role] == nil {
 		o.wrong("role", codeValue, "must be user, assistant or system")
 		return it, nil
@@ -221,7 +221,7 @@ func readParts(o object, it *item, entries []json.RawMessage) (audio []byte) {
 			continue
 		}
 		p := part{}
-		entry.need("type", &p.kind, nameMax)
+		entry.need("type", &p.kind, maxName)
 		if p.kind == "" {
 			continue
 		}
@@ -272,11 +272,11 @@ func readAudio(entry object) []byte {
 	switch err := json.Unmarshal(entry.members["audio"], &samples); {
 	case kind(entry.members["audio"]) != '"' || err != nil:
 		entry.wrong("audio", codeValue, "%v", errBase64)
-	case len(samples)%bytesOf != 0:
+	case len(samples)%sampleBytes != 0:
 		entry.wrong("audio", codeValue, "%v", errOdd)
-	case len(samples) < commitLeast*bytesOf:
+	case len(samples) < commitLeast*sampleBytes:
 		entry.wrong("audio", codeValue, "must be at least 100 ms long")
-	case len(samples) > maxBuffer*bytesOf:
+	case len(samples) > maxBuffer*sampleBytes:
 		entry.wrong("audio", codeTooLong, "must be at most %d seconds long", maxBuffer/contract.VoiceRate)
 	default:
 		return samples

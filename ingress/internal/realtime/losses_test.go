@@ -44,8 +44,8 @@ func (k *talk) newID(prefix string) string {
 // say queues the events with which the client speaks the given words. Each letter consists of 500
 // equal samples, and there is silence before and after the words.
 func (k *talk) say(words string) {
-	silence := make([]byte, 4000*bytesOf)
-	samples := slices.Clone(silence[:1000*bytesOf])
+	silence := make([]byte, 4000*sampleBytes)
+	samples := slices.Clone(silence[:1000*sampleBytes])
 	for _, letter := range words {
 		for range 500 {
 			samples = binary.LittleEndian.AppendUint16(samples, uint16(letter))
@@ -59,7 +59,7 @@ func (k *talk) say(words string) {
 		return
 	}
 	for len(samples) > 0 {
-		n := min(len(samples), (1+k.dice.IntN(700))*bytesOf)
+		n := min(len(samples), (1+k.dice.IntN(700))*sampleBytes)
 		k.client = append(k.client, `{"type":"input_audio_buffer.append","audio":"`+base64.StdEncoding.EncodeToString(samples[:n])+`"}`)
 		samples = samples[n:]
 	}
@@ -255,7 +255,7 @@ func TestSamplesAreResentUnchanged(t *testing.T) {
 	var in input
 	var all []byte
 	for range 300 {
-		samples := make([]byte, dice.IntN(12_000)*bytesOf)
+		samples := make([]byte, dice.IntN(12_000)*sampleBytes)
 		for i := range samples {
 			samples[i] = byte(dice.Uint32())
 		}
@@ -269,12 +269,12 @@ func TestSamplesAreResentUnchanged(t *testing.T) {
 		in.prune(false)
 		var kept []byte
 		for _, frame := range in.frames(in.start, in.end) {
-			if len(frame.PCM) > contract.MaxVoiceFrame*bytesOf {
+			if len(frame.PCM) > contract.MaxVoiceFrame*sampleBytes {
 				t.Fatalf("a frame of %d bytes", len(frame.PCM))
 			}
 			kept = append(kept, frame.PCM...)
 		}
-		if string(kept) != string(all[in.start*bytesOf:]) {
+		if string(kept) != string(all[in.start*sampleBytes:]) {
 			t.Fatalf("%d bytes from %d on differ from the samples sent", len(kept), in.start)
 		}
 	}

@@ -94,7 +94,7 @@ func (a *answer) heard(now time.Time) *domain.Playback {
 func truncateItem(c *Conversation, e *effects, now time.Time, r *request) {
 	var itemID string
 	part, ms := 0, 0
-	r.object.need("item_id", &itemID, nameMax)
+	r.object.need("item_id", &itemID, maxName)
 	r.object.whole("content_index", &part, 0, 0)
 	if !r.object.has("audio_end_ms") {
 		r.object.wrong("audio_end_ms", codeMissing, "is required")

@@ -49,7 +49,7 @@ func reportAlive(c *Conversation, r contract.VoiceReport) {
 func speechStarted(c *Conversation, e *effects, now time.Time, r contract.VoiceReport) {
 	in := &c.input
 	switch _, known := c.items.find(r.Item); {
-	case !c.session.listening() || r.From < in.behind || known != nil || r.Item == "" || len(r.Item) > nameMax:
+	case !c.session.listening() || r.From < in.behind || known != nil || r.Item == "" || len(r.Item) > maxName:
 		return
 	// A new worker has detected the speech in progress again, and gives it another id.
 	case in.speech != nil:
@@ -170,7 +170,7 @@ func (c *Conversation) Audio(now time.Time, audio contract.VoiceAudio) Effects {
 
 	// The client gets each part of the transcript when the audio for that part begins.
 	g := a.spoken.segment(audio.Start, audio.End)
-	g.samples += int64(len(audio.PCM)) / bytesOf
+	g.samples += int64(len(audio.PCM)) / sampleBytes
 	c.transcript(&e, a, g.end)
 	e.Events = append(e.Events, c.audioEvent(a, audio.PCM))
 	return e

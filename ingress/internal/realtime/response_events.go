@@ -34,7 +34,7 @@ func readAsk(c *Conversation, o object, asked *ask) {
 	refuseTools(o)
 	refuseMoved(o, betaResponse)
 	conversation := "auto"
-	if o.text("conversation", &conversation, nameMax) && conversation != "auto" {
+	if o.text("conversation", &conversation, maxName) && conversation != "auto" {
 		o.wrong("conversation", codeUnsupported, "must be auto: every response is part of the conversation")
 	}
 	if o.has("input") {
@@ -42,10 +42,10 @@ func readAsk(c *Conversation, o object, asked *ask) {
 	}
 
 	var instructions string
-	if o.text("instructions", &instructions, instructionsMax) && strings.TrimSpace(instructions) != "" {
+	if o.text("instructions", &instructions, maxInstructions) && strings.TrimSpace(instructions) != "" {
 		asked.instructions = &instructions
 		if !c.items.instructionsFit(instructions, "") {
-			o.wrong("instructions", codeTooLong, "must have at most %d characters, including the text of system items", instructionsMax)
+			o.wrong("instructions", codeTooLong, "must have at most %d characters, including the text of system items", maxInstructions)
 		}
 	}
 	if audio, ok := o.object("audio"); ok {
@@ -65,7 +65,7 @@ func readAsk(c *Conversation, o object, asked *ask) {
 // cancelResponse cancels the response in progress.
 func cancelResponse(c *Conversation, e *effects, now time.Time, r *request) {
 	var name string
-	r.object.text("response_id", &name, nameMax)
+	r.object.text("response_id", &name, maxName)
 	if c.faulty(e, r) {
 		return
 	}

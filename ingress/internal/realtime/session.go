@@ -9,9 +9,9 @@ import (
 
 // These constants are the maximum lengths of texts in a session.
 const (
-	instructionsMax = 32_000 // maximum total of the session's instructions and system items, in characters
-	promptMax       = 2_000
-	nameMax         = 64 // maximum length of the id of a voice or an item, in characters
+	maxInstructions = 32_000 // maximum total of the session's instructions and system items, in characters
+	maxPrompt       = 2_000
+	maxName         = 64 // maximum length of the id of a voice or an item, in characters
 )
 
 // These constants are the modalities of answers: text or speech.
@@ -77,13 +77,13 @@ func (s *session) config() contract.VoiceConfig {
 // update applies the client's settings to the session. Missing settings keep their values.
 func (s *session) update(model string, o object) {
 	kind, named := "realtime", model
-	if o.text("type", &kind, nameMax) && kind != "realtime" {
+	if o.text("type", &kind, maxName) && kind != "realtime" {
 		o.wrong("type", codeValue, "must be realtime: transcription sessions are not supported")
 	}
-	if o.text("model", &named, 2*nameMax) && named != model {
+	if o.text("model", &named, 2*maxName) && named != model {
 		o.wrong("model", codeValue, "cannot be changed: the session uses %s", model)
 	}
-	o.text("instructions", &s.instructions, instructionsMax)
+	o.text("instructions", &s.instructions, maxInstructions)
 	s.text = modality(o, s.text)
 	refuseTools(o)
 	// Fields of the beta protocol are rejected. If they were ignored, clients would get different
@@ -126,12 +126,12 @@ var languageForm = regexp.MustCompile(`^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$`)
 // updateTranscription applies the hints for transcription: the language and a prompt.
 func (s *session) updateTranscription(o object) {
 	language := s.language
-	if o.text("language", &language, nameMax) && language != "" && !languageForm.MatchString(language) {
+	if o.text("language", &language, maxName) && language != "" && !languageForm.MatchString(language) {
 		o.wrong("language", codeValue, "must be a language code, such as en")
 		language = s.language
 	}
 	s.language = language
-	o.text("prompt", &s.prompt, promptMax)
+	o.text("prompt", &s.prompt, maxPrompt)
 }
 
 // updateDetection applies the settings for turn detection. If they change the kind, all other
@@ -141,7 +141,7 @@ func (s *session) updateDetection(o object) {
 	if s.detection != nil {
 		kind = s.detection.kind
 	}
-	o.text("type", &kind, nameMax)
+	o.text("type", &kind, maxName)
 	if kind != serverVAD && kind != semanticVAD {
 		o.wrong("type", codeValue, "must be server_vad or semantic_vad; to disable turn detection, set turn_detection to null")
 		return
@@ -156,7 +156,7 @@ func (s *session) updateDetection(o object) {
 	o.flag("interrupt_response", &d.interrupt)
 
 	if kind == semanticVAD {
-		o.text("eagerness", &d.eagerness, nameMax)
+		o.text("eagerness", &d.eagerness, maxName)
 		if _, known := eagernesses[d.eagerness]; !known {
 			o.wrong("eagerness", codeValue, "must be low, medium, high or auto")
 		}
@@ -203,7 +203,7 @@ func refuseTools(o object) {
 	case !o.has("tool_choice"):
 	case kind(o.members["tool_choice"]) == '{':
 		o.wrong("tool_choice", codeUnsupported, "must be auto, because the agent chooses its tools itself")
-	case o.text("tool_choice", &choice, nameMax) && choice != "auto":
+	case o.text("tool_choice", &choice, maxName) && choice != "auto":
 		o.wrong("tool_choice", codeUnsupported, "must be auto, because the agent chooses its tools itself")
 	}
 	switch raw := o.members["max_output_tokens"]; kind(raw) {
@@ -224,7 +224,7 @@ func checkFormat(o object) {
 		return
 	}
 	name, rate := "audio/pcm", float64(contract.VoiceRate)
-	if format.text("type", &name, nameMax) && name != "audio/pcm" {
+	if format.text("type", &name, maxName) && name != "audio/pcm" {
 		format.wrong("type", codeUnsupported, "must be audio/pcm, not %s", name)
 	}
 	before := len(*format.faults)
@@ -238,12 +238,12 @@ func checkFormat(o object) {
 func voice(o object, it *string) {
 	if kind(o.members["voice"]) == '{' {
 		if named, ok := o.object("voice"); ok {
-			named.need("id", it, nameMax)
+			named.need("id", it, maxName)
 		}
 		return
 	}
 	name := *it
-	if o.text("voice", &name, nameMax) {
+	if o.text("voice", &name, maxName) {
 		if name == "" {
 			o.wrong("voice", codeValue, "must not be empty")
 			return

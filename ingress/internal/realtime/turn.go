@@ -153,7 +153,7 @@ func (l *items) systemText() string {
 // instructionsFit reports whether the instructions, the texts of all system items and a further
 // text together are short enough.
 func (l *items) instructionsFit(instructions, more string) bool {
-	return utf8.RuneCountInString(joined(instructions, joined(l.systemText(), more))) <= instructionsMax
+	return utf8.RuneCountInString(joined(instructions, joined(l.systemText(), more))) <= maxInstructions
 }
 
 // joined joins two texts with an empty line between them, unless one of them is empty.

@@ -64,7 +64,7 @@ func (w *worker) hear(a contract.VoiceAudio) {
 	if a.At != w.end() {
 		w.tb.Errorf("audio at %d, want %d", a.At, w.end())
 	}
-	for i := 0; i < len(a.PCM); i += bytesOf {
+	for i := 0; i < len(a.PCM); i += sampleBytes {
 		w.heard = append(w.heard, int16(binary.LittleEndian.Uint16(a.PCM[i:])))
 	}
 	w.listen()
@@ -172,10 +172,10 @@ func (w *worker) speak() {
 				samples = append(samples, b, 0)
 			}
 		}
-		samples = samples[w.skip*bytesOf:]
+		samples = samples[w.skip*sampleBytes:]
 		w.skip = 0
 		for len(samples) > 0 {
-			limit := min(len(samples), maxFrame*bytesOf)
+			limit := min(len(samples), maxFrame*sampleBytes)
 			w.out = append(w.out, message{audio: &contract.VoiceAudio{
 				Answer: w.answer, Start: w.start, End: w.start + n, PCM: samples[:limit],
 			}})

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	readMax     = 128  // maximum number of logs read in one statement
+	maxRead     = 128  // maximum number of logs read in one statement
 	readWaiting = 8192 // maximum number of reads that wait; further reads are refused
 	readTimeout = 10 * time.Second
 )
@@ -58,7 +58,7 @@ type Hub struct {
 // New returns a hub. Its readers receive events only while Run is running.
 func New(logs Logs, b Bus, log zerolog.Logger) *Hub {
 	h := &Hub{logs: logs, bus: b, log: log, runs: map[string][]*Reader{}}
-	h.reads = batch.New(readMax, readWaiting, h.readLogs)
+	h.reads = batch.New(maxRead, readWaiting, h.readLogs)
 	return h
 }
 

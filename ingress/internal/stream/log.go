@@ -25,11 +25,11 @@ func eventsFor(log *executiondb.EventLog) ([]domain.Event, error) {
 	}
 
 	for _, stored := range log.Chunks {
-		told, err := domain.EventChunk{Fence: log.Fence, First: stored.FirstN, Lines: []byte(stored.Events)}.Events()
+		sent, err := domain.EventChunk{Fence: log.Fence, First: stored.FirstN, Lines: []byte(stored.Events)}.Events()
 		if err != nil {
 			return nil, fmt.Errorf("reading log of run %s: %w", run.ID, err)
 		}
-		events = append(events, told...)
+		events = append(events, sent...)
 	}
 
 	// The run has not finished, so its log has no last event yet.

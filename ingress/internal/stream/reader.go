@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	bufferMax  = 64 << 10 // maximum size of buffered messages; if it is exceeded, the buffer is dropped, and the log is read instead
+	maxBuffer  = 64 << 10 // maximum size of buffered messages; if it is exceeded, the buffer is dropped, and the log is read instead
 	perMessage = 64       // number of bytes that each buffered message counts in addition to its size
 
 	firstLook       = 300 * time.Millisecond // time from opening to the first read of the log; earlier events are checkpointed by then
@@ -62,13 +62,13 @@ type Reader struct {
 func (r *Reader) hear(message []byte) {
 	r.mu.Lock()
 
-	// The messages of a client that reads slowly occupy at most bufferMax bytes. The reader gets
+	// The messages of a client that reads slowly occupy at most maxBuffer bytes. The reader gets
 	// the dropped events from the log.
 	size := len(message) + perMessage
 	switch {
 	case message == nil:
 		r.look = true
-	case r.bytes > 0 && r.bytes+size > bufferMax:
+	case r.bytes > 0 && r.bytes+size > maxBuffer:
 		r.receive, r.bytes, r.look = nil, 0, true
 	default:
 		r.receive = append(r.receive, message)
@@ -208,7 +208,7 @@ func (r *Reader) takeReceived() []domain.Event {
 			r.lookAt = time.Time{}
 		}
 		if gap {
-			r.putBack(messages[i:])
+			r.unread(messages[i:])
 			if !r.gap { // after a new gap, the log is read immediately, and then with increasing pauses
 				r.gap, r.wait, r.lookAt = true, 0, time.Time{}
 			}
@@ -223,8 +223,8 @@ func (r *Reader) takeReceived() []domain.Event {
 	return out
 }
 
-// putBack inserts messages at the front of the buffer.
-func (r *Reader) putBack(messages [][]byte) {
+// unread inserts messages at the front of the buffer.
+func (r *Reader) unread(messages [][]byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.receive = append(slices.Clip(messages), r.receive...)

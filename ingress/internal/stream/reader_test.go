@@ -32,7 +32,7 @@ type fakeRun struct {
 	bytes  int // size of the log in bytes
 	err    error
 	reads  int
-	told   map[domain.EventID]string
+	sent   map[domain.EventID]string
 	fence  int64
 	next   int    // number of the next event
 	first  int    // number of the first event that is not checkpointed
@@ -44,7 +44,7 @@ type fakeRun struct {
 }
 
 func newRun() *fakeRun {
-	r := &fakeRun{told: map[domain.EventID]string{}}
+	r := &fakeRun{sent: map[domain.EventID]string{}}
 	r.log.Run.Run = domain.Run{ID: "run_1", Status: domain.RunQueued}
 	return r
 }
@@ -129,7 +129,7 @@ func (r *fakeRun) nextEvent(text string) []byte {
 	defer r.mu.Unlock()
 	id := domain.EventID{Fence: r.fence, N: r.next}
 	line := domain.AppendEventLine(nil, "message.delta", []byte(`{"text":"`+text+`"}`))
-	r.told[id] = string(line)
+	r.sent[id] = string(line)
 	r.lines = append(r.lines, line...)
 	r.next++
 	return contract.EventMessage(domain.EventChunk{Fence: id.Fence, First: id.N, Lines: line})
@@ -381,7 +381,7 @@ func TestAFullBufferIsDroppedAndReadFromTheLog(t *testing.T) {
 			run.deliver(bus.RunMessage{Events: run.nextEvent(strings.Repeat("x", 1000))})
 			want(t, "another reader", next(t, quick, 0), fmt.Sprintf("1.%d", run.next-1))
 		}
-		if slow.bytes > bufferMax || len(slow.receive) == 100 {
+		if slow.bytes > maxBuffer || len(slow.receive) == 100 {
 			t.Errorf("a slow reader holds %d messages of %d bytes", len(slow.receive), slow.bytes)
 		}
 		run.end(domain.RunCompleted)
@@ -590,19 +590,19 @@ func TestReadersMissAndRepeatNothingOnAnUnreliableBus(t *testing.T) {
 				t.Fatalf("seed %d: the reader does not end", seed)
 			}
 			r.Close()
-			checkTold(t, seed, run, got)
+			checkSent(t, seed, run, got)
 		})
 	}
 }
 
-func checkTold(t *testing.T, seed uint64, run *fakeRun, got []domain.Event) {
+func checkSent(t *testing.T, seed uint64, run *fakeRun, got []domain.Event) {
 	t.Helper()
 	last := domain.EventID{}
 	for _, e := range got {
 		if !e.ID.Follows(last) {
 			t.Fatalf("seed %d: %s came after %s: %s", seed, e.ID, last, idsFor(got))
 		}
-		if line, ok := run.told[e.ID]; ok && line != e.Type+" "+string(e.Data)+"\n" {
+		if line, ok := run.sent[e.ID]; ok && line != e.Type+" "+string(e.Data)+"\n" {
 			t.Fatalf("seed %d: %s is %s, published as %s", seed, e.ID, e.Data, line)
 		}
 		last = e.ID

@@ -39,17 +39,17 @@ func TestSentText(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var told stream.SentText
+			var sent stream.SentText
 			got, ok := "", true
 			for _, text := range tt.log {
 				if text == restartMark {
-					told.Restarted()
+					sent.Restarted()
 					continue
 				}
-				fresh, fits := told.Delta(text)
+				fresh, fits := sent.Delta(text)
 				got, ok = got+fresh, ok && fits
 			}
-			rest, fits := told.Rest(tt.full)
+			rest, fits := sent.Rest(tt.full)
 			got, ok = got+rest, ok && fits
 			if got != tt.want || ok != tt.ok {
 				t.Errorf("got %q, %v; want %q, %v", got, ok, tt.want, tt.ok)
@@ -66,16 +66,16 @@ func TestSentTextDeliversEveryCharacterOnce(t *testing.T) {
 	runes := []rune(answer)
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		var told stream.SentText
+		var sent stream.SentText
 		var got strings.Builder
 		for attempt := range 1 + random.IntN(5) {
 			if attempt > 0 {
-				told.Restarted()
+				sent.Restarted()
 			}
 			upTo := random.IntN(len(runes) + 1)
 			for at := 0; at < upTo; {
 				next := min(upTo, at+1+random.IntN(9))
-				fresh, ok := told.Delta(string(runes[at:next]))
+				fresh, ok := sent.Delta(string(runes[at:next]))
 				if !ok {
 					t.Fatalf("seed %d: the same text was treated as different", seed)
 				}
@@ -83,7 +83,7 @@ func TestSentTextDeliversEveryCharacterOnce(t *testing.T) {
 				at = next
 			}
 		}
-		rest, ok := told.Rest(answer)
+		rest, ok := sent.Rest(answer)
 		got.WriteString(rest)
 		if !ok || got.String() != answer {
 			t.Fatalf("seed %d: %v, received %q", seed, ok, got.String())

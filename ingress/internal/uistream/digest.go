@@ -69,11 +69,11 @@ func (e *Encoder) digest(event domain.Event) ([]any, error) {
 	if e.lost && event.ID.After(e.reader.Last) {
 		return e.endContradicted(), nil
 	}
-	return e.tell(event, t), nil
+	return e.encode(event, t), nil
 }
 
-// tell returns the pieces of the stream that represent an event.
-func (e *Encoder) tell(event domain.Event, t eventData) []any {
+// encode returns the pieces of the stream that represent an event.
+func (e *Encoder) encode(event domain.Event, t eventData) []any {
 	switch event.Type {
 	case domain.EventRunCreated:
 		return e.begin(t.SessionID)

@@ -32,13 +32,13 @@ type connection struct {
 	began        time.Time
 	conversation *realtime.Conversation
 
-	socket *websocket.Conn // WebSocket that reads and writes messages on conn
-	conn   net.Conn
-	reader *reader
-	in     chan incoming
-	out    *outgoing
-	line   *line
-	turns  *turns
+	socket       *websocket.Conn // WebSocket that reads and writes messages on conn
+	conn         net.Conn
+	reader       *reader
+	in           chan clientMessage
+	out          *eventQueue
+	voiceSession *voiceSession
+	turns        *turns
 
 	over    chan struct{} // closed when the owner no longer receives
 	revoked chan struct{} // closed when the caller must no longer use the connection
@@ -54,7 +54,7 @@ type connection struct {
 	appends bucket          // limits the rate of audio events
 
 	announced bool // whether session.created was sent to the client; it is sent when the first worker is connected
-	ending    *end
+	outcome   *end
 	last      time.Time // latest time passed to the conversation
 	answers   int       // number of answers requested
 	lost      int       // number of voice sessions lost
@@ -86,7 +86,7 @@ func (c *connection) serve(ctx context.Context) {
 	group.Go(func() { c.ping(ctx) })
 	group.Go(c.watchPermit)
 	c.openLine(ctx, c.gate.times.open)
-	for c.ending == nil {
+	for c.outcome == nil {
 		c.step(ctx)
 	}
 }
@@ -96,8 +96,8 @@ func (c *connection) prepare() {
 	g := c.gate
 	log := g.deps.Log.With().Str("session_id", c.a.Conversation.SessionID).Logger()
 	c.over, c.revoked, c.mute = make(chan struct{}), make(chan struct{}), make(chan struct{})
-	c.in, c.out = make(chan incoming), newOutgoing()
-	c.line = newLine(g.deps.Lines, g.deps.Signer, c.a.Organization)
+	c.in, c.out = make(chan clientMessage), newOutgoing()
+	c.voiceSession = newVoiceSession(g.deps.Sessions, g.deps.Signer, c.a.Organization)
 	c.turns = newTurns(c.a.Runs, log, g.times.run, c.over)
 	c.hold, c.look = time.NewTimer(time.Hour), time.NewTimer(0)
 	c.drain = g.draining
@@ -109,9 +109,9 @@ func (c *connection) step(ctx context.Context) {
 	select {
 	case m := <-c.readable():
 		c.hear(m)
-	case frame, ok := <-c.line.frames:
+	case frame, ok := <-c.voiceSession.frames:
 		c.worker(ctx, frame, ok)
-	case came := <-c.line.opened:
+	case came := <-c.voiceSession.opened:
 		c.opened(came)
 	case n := <-c.turns.news:
 		c.turn(n)
@@ -138,7 +138,7 @@ func (c *connection) step(ctx context.Context) {
 
 // readable returns the channel of the client's messages. It returns nil while the gate must not
 // read from the client, for example before the first worker is connected.
-func (c *connection) readable() <-chan incoming {
+func (c *connection) readable() <-chan clientMessage {
 	// Whenever reading is paused or resumed, stalls changes. This lets ping distinguish a pause
 	// from a client that does not respond.
 	wait := !c.announced || c.held || c.conversation.Unheard() > maxUnprocessed || c.turns.waiting() >= maxJobs
@@ -152,7 +152,7 @@ func (c *connection) readable() <-chan incoming {
 }
 
 // hear handles a message from the client.
-func (c *connection) hear(m incoming) {
+func (c *connection) hear(m clientMessage) {
 	if m.err != nil {
 		c.end(endFor(m.err))
 		return
@@ -188,7 +188,7 @@ func (c *connection) worker(ctx context.Context, frame contract.VoiceFrame[contr
 	case frame.Control != nil:
 		switch frame.Control.Type {
 		case contract.VoiceAlive:
-			c.line.listened(frame.Control.Heard)
+			c.voiceSession.listened(frame.Control.Heard)
 		case contract.VoiceStopped:
 			c.stopped = now
 		}
@@ -225,7 +225,7 @@ func (c *connection) apply(effects realtime.Effects) {
 	if !c.out.push(effects.Events) {
 		c.end(endSlow)
 	}
-	c.line.send(effects.Audio, effects.Commands)
+	c.voiceSession.send(effects.Audio, effects.Commands)
 
 	// End runs before beginning new ones, because the session's next run must read how much of the
 	// previous answer was played.
@@ -268,7 +268,7 @@ func (c *connection) reportWritten() {
 
 // openLine starts to open a voice session: the first one of the connection, or a replacement.
 func (c *connection) openLine(ctx context.Context, within time.Duration) {
-	if err := c.line.open(ctx, c.conversation.Resume(), within); err != nil {
+	if err := c.voiceSession.open(ctx, c.conversation.Resume(), within); err != nil {
 		c.gate.deps.Log.Error().Err(err).Msg("cannot encode a voice session")
 		c.end(endNoWorker)
 	}
@@ -277,11 +277,11 @@ func (c *connection) openLine(ctx context.Context, within time.Duration) {
 // reopen replaces a voice session that was lost, or whose worker is stopping.
 func (c *connection) reopen(ctx context.Context, now time.Time, leaving bool) {
 	// A worker announces that it stops, so the end of its session does not count as a loss.
-	c.line.leave()
+	c.voiceSession.leave()
 	if !leaving {
 		c.gate.metrics.lost.Inc()
 		c.lost++
-		if c.line.tooOften(now) {
+		if c.voiceSession.tooOften(now) {
 			c.end(endNoWorker)
 			return
 		}
@@ -290,17 +290,17 @@ func (c *connection) reopen(ctx context.Context, now time.Time, leaving bool) {
 }
 
 // opened handles the result of an attempt to open a voice session.
-func (c *connection) opened(came opening) {
+func (c *connection) opened(came openResult) {
 	if came.err != nil {
 		c.gate.deps.Log.Warn().Err(came.err).Str("session_id", c.a.Conversation.SessionID).Msg("cannot open a voice session")
-		c.line.failed()
+		c.voiceSession.failed()
 		c.end(endNoWorker)
 		return
 	}
-	c.line.up(came)
+	c.voiceSession.up(came)
 	if !c.announced {
 		c.announced = true
-		c.apply(c.conversation.Open(came.line.Transcription()))
+		c.apply(c.conversation.Open(came.voiceSession.Transcription()))
 	}
 }
 

@@ -100,8 +100,8 @@ func endFor(err error) end {
 
 // end records why the connection ends. Only the first call has an effect.
 func (c *connection) end(why end) {
-	if c.ending == nil {
-		c.ending = &why
+	if c.outcome == nil {
+		c.outcome = &why
 	}
 }
 
@@ -114,7 +114,7 @@ func (c *connection) close() {
 	why, words := c.lastWords()
 	close(c.over)
 	c.turns.close()
-	c.line.close()
+	c.voiceSession.close()
 	if why.how.Code == 0 { // the client has disconnected
 		_ = c.conn.Close()
 	}
@@ -136,19 +136,19 @@ func (c *connection) close() {
 
 // lastWords stores how much of the answers was played, and returns the last events for the client.
 func (c *connection) lastWords() (end, []realtime.Event) {
-	if c.ending == nil { // the owner has panicked, so the conversation may be inconsistent and is not used
+	if c.outcome == nil { // the owner has panicked, so the conversation may be inconsistent and is not used
 		c.end(end{reason: "failed", how: closing(websocket.StatusInternalError, "")})
-		return *c.ending, nil
+		return *c.outcome, nil
 	}
 
 	// The conversation returns how much of each answer was played so far.
 	for _, ended := range c.conversation.Gone(c.now()) {
 		c.turns.end(ended)
 	}
-	if c.ending.code == "" {
-		return *c.ending, nil
+	if c.outcome.code == "" {
+		return *c.outcome, nil
 	}
-	return *c.ending, []realtime.Event{c.conversation.Error(c.ending.code, c.ending.message)}
+	return *c.outcome, []realtime.Event{c.conversation.Error(c.outcome.code, c.outcome.message)}
 }
 
 // ping periodically checks that the client responds. The client's response is not read while
@@ -205,9 +205,9 @@ const shortestLook = 50 * time.Millisecond
 // report counts and logs that the connection has ended. It does not log any content of the
 // conversation.
 func (c *connection) report() {
-	c.gate.metrics.closed.WithLabelValues(c.ending.reason).Inc()
+	c.gate.metrics.closed.WithLabelValues(c.outcome.reason).Inc()
 	c.gate.deps.Log.Info().Str("org_id", c.a.Organization).Str("agent_id", c.a.Conversation.Model).
-		Str("session_id", c.a.Conversation.SessionID).Str("reason", c.ending.reason).Int("close", c.ending.how.Code).
+		Str("session_id", c.a.Conversation.SessionID).Str("reason", c.outcome.reason).Int("close", c.outcome.how.Code).
 		Dur("took_ms", time.Since(c.began)).Int("answers", c.answers).Int("lines_lost", c.lost).Msg("voice connection")
 }
 

@@ -39,17 +39,17 @@ const patience = time.Minute
 // runs.
 type testEnv struct {
 	*testing.T
-	gate    *Gate
-	runs    *scriptedRuns
-	nats    string
-	address string
-	signer  *secrets.Signer
-	log     *syncBuffer
-	metrics *prometheus.Registry
-	holds   atomic.Bool
-	deaf    atomic.Bool      // whether new voice sessions report no progress of the worker
-	served  chan error       // receives the results of the calls of Serve
-	lines   chan *workerLine // receives the voice sessions that are opened with workers
+	gate     *Gate
+	runs     *scriptedRuns
+	nats     string
+	address  string
+	signer   *secrets.Signer
+	log      *syncBuffer
+	metrics  *prometheus.Registry
+	holds    atomic.Bool
+	deaf     atomic.Bool         // whether new voice sessions report no progress of the worker
+	served   chan error          // receives the results of the calls of Serve
+	sessions chan *workerSession // receives the voice sessions that are opened with workers
 }
 
 type syncBuffer struct {
@@ -73,19 +73,19 @@ func newTestEnv(t *testing.T, cfg Config, change func(*times)) *testEnv {
 	t.Helper()
 	r := &testEnv{
 		T: t, runs: newScriptedRuns(), nats: testkit.NATS(t), log: &syncBuffer{}, metrics: prometheus.NewRegistry(),
-		served: make(chan error, 100), lines: make(chan *workerLine, 100),
+		served: make(chan error, 100), sessions: make(chan *workerSession, 100),
 	}
 	r.holds.Store(true)
 	var err error
 	if r.signer, err = secrets.NewSigner(strings.Repeat("ab", 32)); err != nil {
 		t.Fatal(err)
 	}
-	lines, err := r.dial().NewVoiceCaller()
+	sessions, err := r.dial().NewVoiceCaller()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(lines.Close)
-	r.gate, err = New(cfg, Deps{Lines: lines, Signer: r.signer, Log: zerolog.New(r.log), Metrics: r.metrics})
+	t.Cleanup(sessions.Close)
+	r.gate, err = New(cfg, Deps{Sessions: sessions, Signer: r.signer, Log: zerolog.New(r.log), Metrics: r.metrics})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -340,8 +340,8 @@ type worker struct {
 func (r *testEnv) work() *worker {
 	r.Helper()
 	w := &worker{testEnv: r, bus: r.dial()}
-	stop, err := w.bus.ServeVoice(bus.VoiceServing{
-		Places: 10, Transcription: "offline/pocketsphinx",
+	stop, err := w.bus.ServeVoice(bus.VoiceOptions{
+		Slots: 10, Transcription: "offline/pocketsphinx",
 		Admit: func(capability string, body []byte) (string, bool) {
 			claims := contract.VoiceClaims{}
 			raw, err := r.signer.Verify(capability, body)
@@ -366,11 +366,11 @@ func (r *testEnv) work() *worker {
 // kill disconnects the worker without a report.
 func (w *worker) kill() { w.bus.Close() }
 
-// workerLine is the worker's side of a voice session.
-type workerLine struct {
+// workerSession is the worker's side of a voice session.
+type workerSession struct {
 	*testEnv
 	open     contract.VoiceOpen
-	end      *bus.WorkerVoiceLine
+	end      *bus.WorkerVoiceSession
 	commands chan contract.VoiceCommand
 	deaf     atomic.Bool   // whether the session reports no progress
 	keep     atomic.Bool   // whether the session reports that it needs all audio, so that all of it must be sent again after a loss
@@ -380,14 +380,14 @@ type workerLine struct {
 	heard []byte
 }
 
-func (w *worker) serve(ctx context.Context, body []byte, end *bus.WorkerVoiceLine) {
-	l := &workerLine{testEnv: w.testEnv, end: end, commands: make(chan contract.VoiceCommand, 1000), quit: make(chan struct{})}
+func (w *worker) serve(ctx context.Context, body []byte, end *bus.WorkerVoiceSession) {
+	l := &workerSession{testEnv: w.testEnv, end: end, commands: make(chan contract.VoiceCommand, 1000), quit: make(chan struct{})}
 	if err := json.Unmarshal(body, &l.open); err != nil {
 		w.Error(err)
 		return
 	}
 	l.deaf.Store(w.testEnv.deaf.Load())
-	w.lines <- l
+	w.sessions <- l
 	alive := time.NewTicker(100 * time.Millisecond)
 	defer alive.Stop()
 	for {
@@ -411,7 +411,7 @@ func (w *worker) serve(ctx context.Context, body []byte, end *bus.WorkerVoiceLin
 	}
 }
 
-func (l *workerLine) reportAlive() {
+func (l *workerSession) reportAlive() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	report := contract.VoiceReport{Type: contract.VoiceAlive, Heard: l.open.Position, Needs: l.open.Position}
@@ -424,7 +424,7 @@ func (l *workerLine) reportAlive() {
 	_ = l.end.Report(report) // an error means that the session has ended
 }
 
-func (l *workerLine) hear(a *contract.VoiceAudio) {
+func (l *workerSession) hear(a *contract.VoiceAudio) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if at := l.open.Position + int64(len(l.heard)/2); a.At != at {
@@ -434,7 +434,7 @@ func (l *workerLine) hear(a *contract.VoiceAudio) {
 }
 
 // wantHeard waits until the session has received the given number of samples, and returns them.
-func (l *workerLine) wantHeard(samples int) []byte {
+func (l *workerSession) wantHeard(samples int) []byte {
 	l.Helper()
 	for deadline := time.Now().Add(patience); ; <-time.After(5 * time.Millisecond) {
 		l.mu.Lock()
@@ -449,11 +449,11 @@ func (l *workerLine) wantHeard(samples int) []byte {
 	}
 }
 
-// line returns the next voice session that is opened with a worker.
-func (r *testEnv) line() *workerLine {
+// voiceSession returns the next voice session that is opened with a worker.
+func (r *testEnv) voiceSession() *workerSession {
 	r.Helper()
 	select {
-	case l := <-r.lines:
+	case l := <-r.sessions:
 		return l
 	case <-time.After(patience):
 		r.Fatal("no line is opened")
@@ -462,7 +462,7 @@ func (r *testEnv) line() *workerLine {
 }
 
 // want reads commands until one of the given type arrives, and returns that one.
-func (l *workerLine) want(kind string) contract.VoiceCommand {
+func (l *workerSession) want(kind string) contract.VoiceCommand {
 	l.Helper()
 	for {
 		select {
@@ -476,7 +476,7 @@ func (l *workerLine) want(kind string) contract.VoiceCommand {
 	}
 }
 
-func (l *workerLine) report(r contract.VoiceReport) {
+func (l *workerSession) report(r contract.VoiceReport) {
 	l.Helper()
 	if err := l.end.Report(r); err != nil {
 		l.Error(err)
@@ -498,7 +498,7 @@ func speech(start, end int) []byte {
 
 // say sends the audio of a segment in frames of 100 ms. It omits the first skip samples. If whole
 // is set, it then reports that the segment is complete.
-func (l *workerLine) say(c contract.VoiceCommand, start, end int, skip int64, whole bool) {
+func (l *workerSession) say(c contract.VoiceCommand, start, end int, skip int64, whole bool) {
 	l.Helper()
 	pcm := speech(start, end)[2*skip:]
 	for at := skip; len(pcm) > 0; {
@@ -517,7 +517,7 @@ func (l *workerLine) say(c contract.VoiceCommand, start, end int, skip int64, wh
 	}
 }
 
-func (l *workerLine) said(answer string) {
+func (l *workerSession) said(answer string) {
 	l.Helper()
 	l.report(contract.VoiceReport{Type: contract.VoiceSaid, Answer: answer})
 }

@@ -32,9 +32,9 @@ type Run interface {
 	Close()
 }
 
-// Lines is the interface through which a connection opens sessions with voice workers.
-type Lines interface {
-	Open(ctx context.Context, capability string, body []byte) (*bus.VoiceLine, error)
+// Sessions is the interface through which a connection opens sessions with voice workers.
+type Sessions interface {
+	Open(ctx context.Context, capability string, body []byte) (*bus.VoiceSession, error)
 }
 
 // Signer signs the capabilities that authorize voice sessions.
@@ -59,10 +59,10 @@ type Config struct {
 
 // Deps are the dependencies of a gate. Metrics may be nil.
 type Deps struct {
-	Lines   Lines
-	Signer  Signer
-	Log     zerolog.Logger
-	Metrics prometheus.Registerer
+	Sessions Sessions
+	Signer   Signer
+	Log      zerolog.Logger
+	Metrics  prometheus.Registerer
 }
 
 // times contains the timeouts and intervals of a gate. Tests use shorter ones.

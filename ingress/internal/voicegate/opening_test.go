@@ -42,7 +42,7 @@ func TestEventsBeforeAWorkerAreKept(t *testing.T) {
 		t.Errorf("the input of the run is %q", run.turn.Message)
 	}
 	c.want("response.created")
-	if got := r.line().wantHeard(len(spoken) / 2); !bytes.Equal(got, spoken) {
+	if got := r.voiceSession().wantHeard(len(spoken) / 2); !bytes.Equal(got, spoken) {
 		t.Error("the worker received different samples")
 	}
 }
@@ -82,8 +82,8 @@ func TestSessionCreatedIsSentOnce(t *testing.T) {
 	if took > testkit.Within(time.Second) {
 		t.Errorf("session.created took %s", took)
 	}
-	close(r.line().quit)
-	r.line()
+	close(r.voiceSession().quit)
+	r.voiceSession()
 	c.sendf(`{"type":"input_audio_buffer.clear"}`)
 	if next := c.next(); next.Type != "input_audio_buffer.cleared" {
 		t.Errorf("got %s", next.Type)

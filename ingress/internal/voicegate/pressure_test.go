@@ -18,7 +18,7 @@ import (
 
 // playAnswer plays a complete answer, so that the client can truncate it. It returns the id of the
 // answer.
-func (c *client) playAnswer(l *workerLine, text string) string {
+func (c *client) playAnswer(l *workerSession, text string) string {
 	c.Helper()
 	c.ask("tell me")
 	run := c.begun()
@@ -37,7 +37,7 @@ func TestUnfinishedJobsStopReadingFromTheClient(t *testing.T) {
 	r.runs.saving = make(chan error)
 	r.work()
 	c := r.open()
-	answer := c.playAnswer(r.line(), "one two three four")
+	answer := c.playAnswer(r.voiceSession(), "one two three four")
 	c.want("response.done")
 	const corrections = maxJobs + 30
 	for range corrections {
@@ -80,7 +80,7 @@ func TestAudioAheadOfAWorkerIsLimited(t *testing.T) {
 			r := newTestEnv(t, Config{}, nil)
 			first := r.work()
 			c := r.open()
-			r.line()
+			r.voiceSession()
 			c.sendf(`{"type":"session.update","session":{"audio":{"input":{"turn_detection":null}}}}`)
 			c.want("session.updated")
 			if tc.samples == contract.VoiceRate {
@@ -95,7 +95,7 @@ func TestAudioAheadOfAWorkerIsLimited(t *testing.T) {
 			}
 			r.deaf.Store(true)
 			r.work()
-			l := r.line()
+			l := r.voiceSession()
 			l.wantHeard(tc.limit)
 			<-time.After(300 * time.Millisecond)
 			l.mu.Lock()
@@ -185,7 +185,7 @@ func TestAClientThatStallsForTooLongIsClosed(t *testing.T) {
 	r := newTestEnv(t, Config{}, func(may *times) { may.write = 500 * time.Millisecond })
 	r.work()
 	c := r.connect()
-	l := r.line()
+	l := r.voiceSession()
 	c.ask("tell me")
 	story := strings.Repeat("once upon a time ", 35) // 14 s of speech, of which the socket buffers hold a part and the queue the rest
 	r.begun().addText(t, story)
@@ -206,7 +206,7 @@ func TestHangingUpAfterResponseDoneKeepsTheWholeAnswer(t *testing.T) {
 	r.work()
 	c := r.open()
 	text := strings.Repeat("and so on ", 15) // 3 s of speech
-	c.playAnswer(r.line(), text)
+	c.playAnswer(r.voiceSession(), text)
 	c.want("response.done")
 	_ = c.socket.CloseNow()
 	r.wantReason("gone")
@@ -237,7 +237,7 @@ func TestSavingHeardTextIsRetried(t *testing.T) {
 			}
 			r.work()
 			c := r.open()
-			answer := c.playAnswer(r.line(), "one two three four")
+			answer := c.playAnswer(r.voiceSession(), "one two three four")
 			c.want("response.done")
 			c.sendf(`{"type":"conversation.item.truncate","item_id":%q,"content_index":0,"audio_end_ms":100}`, answer)
 			c.want("conversation.item.truncated")

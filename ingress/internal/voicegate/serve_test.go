@@ -23,7 +23,7 @@ func TestAConnectionIsOpenedAndClosed(t *testing.T) {
 	r := newTestEnv(t, Config{MaxDuration: time.Hour}, nil)
 	r.work()
 	c := r.open()
-	if l := r.line(); l.open.Line == "" || l.open.Position != 0 || l.open.Config.Detection == nil {
+	if l := r.voiceSession(); l.open.Line == "" || l.open.Position != 0 || l.open.Config.Detection == nil {
 		t.Errorf("the voice session was opened with %+v", l.open)
 	}
 	if got := r.metric("parley_voice_connections", ""); got != 1 {
@@ -76,7 +76,7 @@ func TestSpeechIsSentBothWays(t *testing.T) {
 	r := newTestEnv(t, Config{}, nil)
 	r.work()
 	c := r.open()
-	l := r.line()
+	l := r.voiceSession()
 	spoken := make([]byte, 4*contract.VoiceRate) // 2 s of 16-bit samples
 	_, _ = rand.Read(spoken)
 	for at := 0; at < len(spoken); at += 9600 {
@@ -148,7 +148,7 @@ func TestBargeInStopsTheAnswerImmediately(t *testing.T) {
 	r := newTestEnv(t, Config{}, nil)
 	r.work()
 	c := r.open()
-	l := r.line()
+	l := r.voiceSession()
 	c.ask("tell me a story")
 	run := r.begun()
 	story := strings.Repeat("once upon a time ", 12)
@@ -192,7 +192,7 @@ func TestInterruptedSpeechIsNotSent(t *testing.T) {
 	r := newTestEnv(t, Config{}, nil)
 	r.work()
 	c := r.connect()
-	l := r.line()
+	l := r.voiceSession()
 	c.ask("tell me a story")
 	story := strings.Repeat("once upon a time ", 30)
 	r.begun().addText(t, story)
@@ -255,7 +255,7 @@ func TestARunOutlivesItsConnection(t *testing.T) {
 	r := newTestEnv(t, Config{}, nil)
 	r.work()
 	c := r.open()
-	l := r.line()
+	l := r.voiceSession()
 	c.ask("a long story")
 	run := r.begun()
 	run.addText(t, "once upon a time, and so on")
@@ -299,7 +299,7 @@ func TestAnotherWorkerContinuesAnAnswer(t *testing.T) {
 	r := newTestEnv(t, Config{}, nil)
 	first := r.work()
 	c := r.open()
-	l := r.line()
+	l := r.voiceSession()
 	l.keep.Store(true)
 	spoken := make([]byte, 2*contract.VoiceRate)
 	_, _ = rand.Read(spoken)
@@ -320,7 +320,7 @@ func TestAnotherWorkerContinuesAnAnswer(t *testing.T) {
 	died := time.Now()
 	c.append(spoken[20_000:]) // sent while no worker is connected
 	r.work()
-	again := r.line()
+	again := r.voiceSession()
 	t.Logf("the voice session was open again after %s", time.Since(died))
 	if took := time.Since(died); took > testkit.Within(3*time.Second) {
 		t.Errorf("the session was reopened after %s", took)
@@ -350,7 +350,7 @@ func TestALeavingWorkerIsReplaced(t *testing.T) {
 	r := newTestEnv(t, Config{}, nil)
 	first := r.work()
 	c := r.open()
-	r.line()
+	r.voiceSession()
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -359,7 +359,7 @@ func TestALeavingWorkerIsReplaced(t *testing.T) {
 		first.stop(ctx)
 	}()
 	r.work()
-	again := r.line()
+	again := r.voiceSession()
 	<-stopped
 	c.append(make([]byte, 4800))
 	again.wantHeard(2400)
@@ -380,7 +380,7 @@ func TestVoiceIsUnavailableWithoutAWorker(t *testing.T) {
 	r.wantReason("no_worker")
 	w := r.work()
 	c = r.open()
-	r.line()
+	r.voiceSession()
 	w.kill()
 	c.wantClose("voice_unavailable", websocket.StatusTryAgainLater)
 	r.wantReason("no_worker")
@@ -394,7 +394,7 @@ func TestARepeatedlyLostVoiceSessionIsClosed(t *testing.T) {
 	r.work()
 	c := r.open()
 	for range maxLosses {
-		l := r.line()
+		l := r.voiceSession()
 		c.append(make([]byte, 4800))
 		l.wantHeard(2400) // both sides must have opened the session, or its loss would not count
 		close(l.quit)

@@ -78,7 +78,7 @@ func (t *turns) begin(turn realtime.Turn) {
 
 // end queues a job that ends a turn. The job runs after the one that starts the turn's run.
 func (t *turns) end(ended realtime.Ended) {
-	t.add(func(ctx context.Context) { t.settle(ctx, ended) })
+	t.add(func(ctx context.Context) { t.finalize(ctx, ended) })
 }
 
 // add queues a job. It never blocks.
@@ -167,10 +167,10 @@ func (t *turns) start(ctx context.Context, turn realtime.Turn) {
 		return err
 	})
 	if err != nil {
-		t.tell(news{answer: turn.Answer, err: err})
+		t.send(news{answer: turn.Answer, err: err})
 		return
 	}
-	if !t.tell(news{answer: turn.Answer, runID: run.ID()}) { // without a receiver, the run continues as part of the session
+	if !t.send(news{answer: turn.Answer, runID: run.ID()}) { // without a receiver, the run continues as part of the session
 		run.Close()
 		return
 	}
@@ -205,9 +205,9 @@ func (t *turns) follow(ctx context.Context, answer string, run Run) {
 	}
 }
 
-// settle cancels the run of a turn and stores how much of its answer was played. It may be called
+// finalize cancels the run of a turn and stores how much of its answer was played. It may be called
 // after the connection has ended.
-func (t *turns) settle(ctx context.Context, ended realtime.Ended) {
+func (t *turns) finalize(ctx context.Context, ended realtime.Ended) {
 	if stop := t.following[ended.Answer]; stop != nil {
 		stop()
 		delete(t.following, ended.Answer)
@@ -257,8 +257,8 @@ func transient(err error) bool {
 	}
 }
 
-// tell sends news to the owner. It returns false if the owner no longer receives any.
-func (t *turns) tell(n news) bool {
+// send sends news to the owner. It returns false if the owner no longer receives any.
+func (t *turns) send(n news) bool {
 	select {
 	case t.news <- n:
 		return true

@@ -65,24 +65,24 @@ func Signed(h *domain.Hook, secret, deliveryID, event string, body []byte, now t
 	// The signed text and the headers depend on the source; see Verify.
 	out := Sent{Header: http.Header{"Content-Type": {"application/json"}}, Body: body}
 	at := strconv.FormatInt(now.Unix(), 10)
-	hexOf := func(before string) string { return hex.EncodeToString(sign(key, before, body)) }
+	signatureHex := func(before string) string { return hex.EncodeToString(sign(key, before, body)) }
 	switch h.Source {
 	case domain.HookGitHub:
-		out.Header.Set(HeaderGitHubSignature, "sha256="+hexOf(""))
+		out.Header.Set(HeaderGitHubSignature, "sha256="+signatureHex(""))
 		out.Header.Set(HeaderGitHubEvent, event)
 		out.Header.Set(HeaderGitHubDelivery, deliveryID)
 	case domain.HookStripe:
-		out.Header.Set(HeaderStripe, "t="+at+",v1="+hexOf(at+"."))
+		out.Header.Set(HeaderStripe, "t="+at+",v1="+signatureHex(at+"."))
 	case domain.HookSlack:
 		out.Header.Set(HeaderSlackTime, at)
-		out.Header.Set(HeaderSlack, "v0="+hexOf("v0:"+at+":"))
+		out.Header.Set(HeaderSlack, "v0="+signatureHex("v0:"+at+":"))
 	case domain.HookStandard:
 		out.Header.Set(HeaderID, deliveryID)
 		out.Header.Set(HeaderTime, at)
 		sum := sign(key, deliveryID+"."+at+".", body)
 		out.Header.Set(HeaderSignature, "v1,"+base64.StdEncoding.EncodeToString(sum))
 	case domain.HookHMAC:
-		out.Header.Set(h.SignatureHeader, "sha256="+hexOf(""))
+		out.Header.Set(h.SignatureHeader, "sha256="+signatureHex(""))
 	case domain.HookToken:
 		out.Header.Set(h.SignatureHeader, secret)
 	}

@@ -25,9 +25,9 @@ import (
 // maxListed is the maximum number of accounts that are listed for an email address.
 const maxListed = 100
 
-// schemeOf is the SQL expression for the scheme of a stored password: the whole
+// schemeExpression is the SQL expression for the scheme of a stored password: the whole
 // value except the key.
-const schemeOf = `substring(password_hash FROM '^(.*)[$]')`
+const schemeExpression = `substring(password_hash FROM '^(.*)[$]')`
 
 // AddressAccount is an account that has an email address, or had the address before another account
 // took it over.
@@ -68,7 +68,7 @@ func (s *Store) AddressKnown(ctx context.Context, email string) (known, proven b
 // is a stored value without its key.
 func (s *Store) PasswordSchemes(ctx context.Context, email string) ([]string, error) {
 	var schemes []string
-	err := s.db.SelectContext(ctx, &schemes, `SELECT DISTINCT `+schemeOf+` FROM users
+	err := s.db.SelectContext(ctx, &schemes, `SELECT DISTINCT `+schemeExpression+` FROM users
 		WHERE lower(email) = lower($1) AND password_hash <> '' ORDER BY 1`, email)
 	return schemes, wrap("reading the schemes of stored passwords", err)
 }
@@ -110,7 +110,7 @@ func checkScheme(ctx context.Context, tx *sqlx.Tx, userID, email, hash string) e
 
 	// alone is true if other accounts have passwords of this cost, but none of these passwords has
 	// this salt.
-	err := tx.GetContext(ctx, &alone, `SELECT count(*) > 0 AND NOT bool_or(`+schemeOf+` = $3) FROM users
+	err := tx.GetContext(ctx, &alone, `SELECT count(*) > 0 AND NOT bool_or(`+schemeExpression+` = $3) FROM users
 		WHERE lower(email) = lower($1) AND id <> $2 AND starts_with(password_hash, $4)`, email, userID, scheme, cost)
 	if err == nil && alone {
 		return apierr.New(apierr.Unavailable, "another account with this email address set its password at the same time; try again")

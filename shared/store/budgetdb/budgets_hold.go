@@ -115,8 +115,8 @@ type Hold struct {
 	Amounts
 }
 
-// Lacking is a budget that has too little room for a reservation.
-type Lacking struct {
+// InsufficientBudget is a budget that has too little room for a reservation.
+type InsufficientBudget struct {
 	domain.Budget
 	// Later means that the room would be sufficient without the reservations of other calls.
 	Later bool
@@ -126,7 +126,7 @@ type Lacking struct {
 // budgets. If a budget has too little room, Reserve reserves nothing and returns that budget. Among
 // several such budgets, it prefers one that would have too little room even without the
 // reservations of other calls. If Reserve reserved amounts, the caller must call Settle.
-func (s *Store) Reserve(ctx context.Context, h Hold) (budgets int, lacking *Lacking, err error) {
+func (s *Store) Reserve(ctx context.Context, h Hold) (budgets int, lacking *InsufficientBudget, err error) {
 	return s.reserve(ctx, h.OrganizationID, h.Amounts, `reserve_budgets($1, $4, $5, $6, $2, $3)`, h.RunID, h.Fence, h.ID)
 }
 
@@ -134,7 +134,7 @@ func (s *Store) Reserve(ctx context.Context, h Hold) (budgets int, lacking *Lack
 // Its parameters are the organization, the metrics, the amounts, and then args.
 func (s *Store) reserve(
 	ctx context.Context, org string, maximum Amounts, call string, args ...any,
-) (budgets int, lacking *Lacking, err error) {
+) (budgets int, lacking *InsufficientBudget, err error) {
 	// If the call uses nothing of a metric, the budgets of this metric need no room for the call.
 	metrics, amounts := maximum.columns(false)
 	args = append([]any{org, pq.Array(metrics), pq.Array(amounts)}, args...)
@@ -173,7 +173,7 @@ func (s *Store) reserve(
 		b := s.budget(row)
 		later := row.Used < row.Max && maximum.of(b.Metric) <= row.Max-row.Used
 		if lacking == nil || !later {
-			lacking = &Lacking{Budget: b, Later: later}
+			lacking = &InsufficientBudget{Budget: b, Later: later}
 		}
 	}
 

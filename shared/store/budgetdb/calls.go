@@ -29,7 +29,9 @@ type CallUsage struct {
 
 // ReserveCall is like Reserve, for calls without a run. holdID must be unique. If the calls are
 // never settled, the sweeper counts the reserved amounts as used.
-func (s *Store) ReserveCall(ctx context.Context, c Call, holdID string, maximum Amounts) (budgets int, lacking *Lacking, err error) {
+func (s *Store) ReserveCall(
+	ctx context.Context, c Call, holdID string, maximum Amounts,
+) (budgets int, lacking *InsufficientBudget, err error) {
 	return s.reserve(ctx, c.OrganizationID, maximum, `hold_budgets($1, $4, $5, NULL, '', 0, $6, $2, $3)`,
 		pg.Optional(c.AgentID), pg.Optional(c.KeyID), holdID)
 }

@@ -77,8 +77,8 @@ func newFinished() Finished {
 }
 
 // fail records in Failed that the outcomes were not saved, because of err.
-func (f *Finished) fail(endings []Outcome, err error) {
-	for _, e := range endings {
+func (f *Finished) fail(outcomes []Outcome, err error) {
+	for _, e := range outcomes {
 		f.Failed[e.Run.ID] = err
 	}
 }
@@ -88,18 +88,18 @@ const finishQuery = `SELECT run_id, org_id, lane, place, followers FROM end_lane
 
 // Finish saves outcomes, at most one per run, with statements that write about MaxBatchBytes each.
 // If it returns an error, it has saved no outcome.
-func (s *Store) Finish(ctx context.Context, endings []Outcome) (Finished, error) {
+func (s *Store) Finish(ctx context.Context, outcomes []Outcome) (Finished, error) {
 	out := newFinished()
 
 	// If PostgreSQL rejects an outcome, several statements are needed to find it, and each may wait
 	// for a lock. until bounds their total time.
 	until := time.Now().Add(pg.SplitFor)
-	for rest := endings; len(rest) > 0; {
+	for rest := outcomes; len(rest) > 0; {
 		n := countFitting(rest, Outcome.Size)
 		if err := s.finishPart(ctx, rest[:n], &out, until); err != nil {
 			// Earlier parts are committed and must be reported, so only the first part may return
 			// an error.
-			if len(rest) == len(endings) {
+			if len(rest) == len(outcomes) {
 				return Finished{}, err
 			}
 			out.fail(rest, err)
@@ -114,40 +114,40 @@ func (s *Store) Finish(ctx context.Context, endings []Outcome) (Finished, error)
 // finishPart saves the outcomes of one statement and adds the results to out. If PostgreSQL rejects
 // an outcome or a run is locked, finishPart halves the list until it finds that outcome, so that
 // all other outcomes are saved. If it returns an error, it has saved no outcome.
-func (s *Store) finishPart(ctx context.Context, endings []Outcome, out *Finished, until time.Time) error {
-	err := s.saveEndings(ctx, endings, out)
+func (s *Store) finishPart(ctx context.Context, outcomes []Outcome, out *Finished, until time.Time) error {
+	err := s.saveOutcomes(ctx, outcomes, out)
 	switch {
-	case pg.IsLocked(err) && (len(endings) == 1 || time.Now().After(until)):
-		out.fail(endings, pg.ErrLocked)
+	case pg.IsLocked(err) && (len(outcomes) == 1 || time.Now().After(until)):
+		out.fail(outcomes, pg.ErrLocked)
 		return nil
 	case !pg.IsBadData(err) && !pg.IsLocked(err):
 		return err
-	case len(endings) == 1:
-		out.Rejected[endings[0].Run.ID] = err
+	case len(outcomes) == 1:
+		out.Rejected[outcomes[0].Run.ID] = err
 		return nil
 	}
 
-	half := len(endings) / 2
-	if err := s.finishPart(ctx, endings[:half], out, until); err != nil {
+	half := len(outcomes) / 2
+	if err := s.finishPart(ctx, outcomes[:half], out, until); err != nil {
 		return err
 	}
 
 	// The first half may have been saved, so an error of the second half is recorded only for the
 	// outcomes of that half.
-	if err := s.finishPart(ctx, endings[half:], out, until); err != nil {
-		out.fail(endings[half:], err)
+	if err := s.finishPart(ctx, outcomes[half:], out, until); err != nil {
+		out.fail(outcomes[half:], err)
 	}
 
 	return nil
 }
 
-// saveEndings saves outcomes with one statement. After a batch in which a run was locked,
-// saveEndings first locks the runs, and omits the runs that another transaction has locked.
-func (s *Store) saveEndings(ctx context.Context, endings []Outcome, out *Finished) error {
+// saveOutcomes saves outcomes with one statement. After a batch in which a run was locked,
+// saveOutcomes first locks the runs, and omits the runs that another transaction has locked.
+func (s *Store) saveOutcomes(ctx context.Context, outcomes []Outcome, out *Finished) error {
 	// Usually no run is locked. In this case a single statement on the reserved connection
 	// suffices, without an explicit transaction.
 	if !s.finishes.SkipsLocked() {
-		done, err := finish(endings, func(dest any, query string, args ...any) error {
+		done, err := finish(outcomes, func(dest any, query string, args ...any) error {
 			return s.finishes.SelectInto(ctx, dest, query, args...)
 		})
 		if !pg.IsLocked(err) {
@@ -160,14 +160,14 @@ func (s *Store) saveEndings(ctx context.Context, endings []Outcome, out *Finishe
 	// other runs.
 	var done Finished
 	var locked map[string]bool
-	orgs := pg.Column(endings, func(e *Outcome) string { return e.OrganizationID })
+	orgs := pg.Column(outcomes, func(e *Outcome) string { return e.OrganizationID })
 	err := s.db.WithinBriefly(ctx, orgs, pg.PartLockTimeout, func(tx *sqlx.Tx) (err error) {
-		locked, err = lockOpenRuns(ctx, tx, pg.Column(endings, func(e *Outcome) string { return e.Run.ID }))
+		locked, err = lockOpenRuns(ctx, tx, pg.Column(outcomes, func(e *Outcome) string { return e.Run.ID }))
 		if err != nil {
 			return err
 		}
 
-		free := slices.DeleteFunc(slices.Clone(endings), func(e Outcome) bool { return locked[e.Run.ID] })
+		free := slices.DeleteFunc(slices.Clone(outcomes), func(e Outcome) bool { return locked[e.Run.ID] })
 		done, err = finish(free, func(dest any, query string, args ...any) error { return tx.SelectContext(ctx, dest, query, args...) })
 		return err
 	})
@@ -200,12 +200,12 @@ func (f *Finished) add(part Finished) {
 
 // finish saves the outcomes. It calls the function run with statements that write about
 // MaxBatchBytes each.
-func finish(endings []Outcome, run func(dest any, query string, args ...any) error) (Finished, error) {
+func finish(outcomes []Outcome, run func(dest any, query string, args ...any) error) (Finished, error) {
 	out := newFinished()
-	for len(endings) > 0 {
-		n := countFitting(endings, Outcome.Size)
+	for len(outcomes) > 0 {
+		n := countFitting(outcomes, Outcome.Size)
 		var closed []closedRow
-		if err := run(&closed, finishQuery, finishArgs(endings[:n])...); err != nil {
+		if err := run(&closed, finishQuery, finishArgs(outcomes[:n])...); err != nil {
 			return Finished{}, fmt.Errorf("saving results: %w", err)
 		}
 		for _, c := range closed {
@@ -214,21 +214,21 @@ func finish(endings []Outcome, run func(dest any, query string, args ...any) err
 			out.Freed.Add(queuedb.Lane{OrganizationID: c.OrganizationID, Lane: domain.Lane(c.Lane)},
 				queuedb.Freed{Slots: 1, Waiting: c.Place, Followers: c.Followers})
 		}
-		endings = endings[n:]
+		outcomes = outcomes[n:]
 	}
 
 	return out, nil
 }
 
 // finishArgs returns the arguments of finishQuery for these outcomes.
-func finishArgs(endings []Outcome) []any {
+func finishArgs(outcomes []Outcome) []any {
 	// The statement skips its part for events if no outcome has events. It needs a list of the
 	// organizations, to limit its access to their rows.
 	bytes, hasEvents := 0, false
 	organizations := make([]string, 0, 4)
-	order := make([]*Outcome, len(endings))
-	for i := range endings {
-		e := &endings[i]
+	order := make([]*Outcome, len(outcomes))
+	for i := range outcomes {
+		e := &outcomes[i]
 		order[i] = e
 		bytes += len(e.Result) + len(e.Events.Events)
 		hasEvents = hasEvents || e.Events.FirstN > 0
@@ -241,7 +241,7 @@ func finishArgs(endings []Outcome) []any {
 	slices.SortFunc(order, func(a, b *Outcome) int { return strings.Compare(a.Run.ID, b.Run.ID) })
 
 	// The estimate doubles the size of the texts, because escaping lengthens them.
-	t := pg.NewTuples(len(endings), 2*bytes/max(1, len(endings))+512)
+	t := pg.NewTuples(len(outcomes), 2*bytes/max(1, len(outcomes))+512)
 	for _, e := range order {
 		t.Next()
 		t.Text(e.Run.ID)
@@ -316,9 +316,9 @@ func (s *Store) Steps(ctx context.Context, org, runID string) ([][]byte, error) 
 	return steps, nil
 }
 
-// StepsOf reads the journals of runs: the steps of each run, in order. The result has at most the
+// Journals reads the journals of runs: the steps of each run, in order. The result has at most the
 // given number of bytes. If the journals are larger, the oldest steps are left out.
-func (s *Store) StepsOf(ctx context.Context, org string, runIDs []string, bytes int) (map[string][][]byte, error) {
+func (s *Store) Journals(ctx context.Context, org string, runIDs []string, bytes int) (map[string][][]byte, error) {
 	var rows []struct {
 		RunID string `db:"run_id"`
 		Step  []byte `db:"step"`

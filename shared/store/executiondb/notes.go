@@ -27,8 +27,8 @@ func noteEnd(source, status, code, message string) string {
 		ON CONFLICT (run_id, fence) DO UPDATE SET ended_at = excluded.ended_at, status = excluded.status, code = excluded.code, message = excluded.message`
 }
 
-// putBackNote returns the status, code and message to record for an attempt that was requeued.
-func putBackNote(cause *domain.RunError) (status domain.SpanStatus, code *string, message string) {
+// requeueNote returns the status, code and message to record for an attempt that was requeued.
+func requeueNote(cause *domain.RunError) (status domain.SpanStatus, code *string, message string) {
 	// Without a cause, the worker released the run for a reason that concerns the process, such as
 	// a shutdown.
 	if cause == nil {
@@ -82,7 +82,7 @@ func (s *Store) NoteAttempts(ctx context.Context, claims []Claimed) (locked []bo
 		var cause domain.RunError
 		if c.Deaths == 0 && json.Unmarshal(c.LastError.V, &cause) == nil {
 			var status domain.SpanStatus
-			status, codes[i], messages[i] = putBackNote(&cause)
+			status, codes[i], messages[i] = requeueNote(&cause)
 			statuses[i] = string(status)
 		}
 	}
@@ -208,7 +208,7 @@ func noteWaits(ctx context.Context, tx *sqlx.Tx, over []endedWait) error {
 }
 
 // noteEndedWaits calls noteWaits for the runs that end while they wait.
-func noteEndedWaits(ctx context.Context, tx *sqlx.Tx, rows []openRow, endings []Outcome) error {
+func noteEndedWaits(ctx context.Context, tx *sqlx.Tx, rows []openRow, outcomes []Outcome) error {
 	var over []endedWait
 	for i, row := range rows {
 		if row.Status != string(domain.RunRequiresAction) {
@@ -216,8 +216,8 @@ func noteEndedWaits(ctx context.Context, tx *sqlx.Tx, rows []openRow, endings []
 		}
 
 		// A cancelled run has no error, so its status is recorded as the reason.
-		code := string(endings[i].Run.Status)
-		if cause := endings[i].Run.Error; cause != nil {
+		code := string(outcomes[i].Run.Status)
+		if cause := outcomes[i].Run.Error; cause != nil {
 			code = cause.Code
 		}
 		over = append(over, newEndedWait(row, domain.SpanFailed, code))

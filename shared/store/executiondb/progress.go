@@ -122,7 +122,7 @@ func (p *progressWriter) write(ctx context.Context, w *progressWrite) (written, 
 		if !repeat || time.Now().After(until) {
 			return out, err
 		}
-		if err := pg.Pause(ctx, pause); err != nil {
+		if err := pg.Sleep(ctx, pause); err != nil {
 			return written{}, err
 		}
 	}

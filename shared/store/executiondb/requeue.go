@@ -32,8 +32,8 @@ type Requeued struct {
 	Lane   queuedb.Lane // the lane in which the run has freed a slot
 }
 
-// putBackQuery requeues runs and records how their attempts ended. It waits for no lock.
-var putBackQuery = `WITH asked AS MATERIALIZED (
+// requeueHeldQuery requeues runs and records how their attempts ended. It waits for no lock.
+var requeueHeldQuery = `WITH asked AS MATERIALIZED (
 	  SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[])
 	    AS u (run_id, fence, wait_ms, cause, status, code, message)
 	), mine AS MATERIALIZED (
@@ -58,14 +58,14 @@ type attemptKey struct {
 	Fence int64  `db:"fence"`
 }
 
-// PutBack requeues runs in one transaction, and returns the results in the same order.
-func (s *Store) PutBack(ctx context.Context, runs []Requeue) ([]Requeued, error) {
+// Requeue requeues runs in one transaction, and returns the results in the same order.
+func (s *Store) Requeue(ctx context.Context, runs []Requeue) ([]Requeued, error) {
 	// Each run's cause is stored twice: as JSON in the run, for its next attempt, and as a note in
 	// its timeline.
 	causes, codes := make([]*string, len(runs)), make([]*string, len(runs))
 	statuses, messages := make([]string, len(runs)), make([]string, len(runs))
 	for i, r := range runs {
-		status, code, message := putBackNote(r.Cause)
+		status, code, message := requeueNote(r.Cause)
 		statuses[i], codes[i], messages[i] = string(status), code, message
 		if r.Cause == nil {
 			continue
@@ -88,7 +88,7 @@ func (s *Store) PutBack(ctx context.Context, runs []Requeue) ([]Requeued, error)
 	orgs := pg.Column(runs, func(r *Requeue) string { return r.OrganizationID })
 	err := s.db.Within(ctx, orgs, func(tx *sqlx.Tx) error {
 		rows = rows[:0]
-		return tx.SelectContext(ctx, &rows, putBackQuery,
+		return tx.SelectContext(ctx, &rows, requeueHeldQuery,
 			pq.Array(pg.Column(runs, func(r *Requeue) string { return r.RunID })),
 			pq.Array(pg.Column(runs, func(r *Requeue) int64 { return r.Fence })),
 			pq.Array(pg.Column(runs, func(r *Requeue) int64 { return r.Backoff.Milliseconds() })),

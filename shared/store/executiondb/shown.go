@@ -31,7 +31,7 @@ func shownTexts(ctx context.Context, tx *sqlx.Tx, orgs, runs []string) (map[stri
 	}
 	shown := map[string]string{}
 	for _, c := range chunks {
-		shown[c.RunID] += textOf(c.Events)
+		shown[c.RunID] += answerText(c.Events)
 	}
 
 	var stored []struct {
@@ -48,9 +48,9 @@ func shownTexts(ctx context.Context, tx *sqlx.Tx, orgs, runs []string) (map[stri
 	return shown, nil
 }
 
-// textOf returns the text of the answer in a chunk of events. It skips unreadable events, because
-// they must not prevent a run from ending.
-func textOf(lines []byte) string {
+// answerText returns the text of the answer in a chunk of events. It skips unreadable events,
+// because they must not prevent a run from ending.
+func answerText(lines []byte) string {
 	events, err := domain.EventChunk{Lines: lines}.Events()
 	if err != nil {
 		return ""

@@ -78,7 +78,7 @@ func (s *Store) end(ctx context.Context, orgs []string, how verdict, where strin
 
 // closeRuns ends open runs whose rows are locked.
 func closeRuns(ctx context.Context, tx *sqlx.Tx, rows []openRow, how verdict) ([]Ended, error) {
-	endings := make([]Outcome, len(rows))
+	outcomes := make([]Outcome, len(rows))
 	ended := make([]Ended, len(rows))
 	orgs, ids := pg.Column(rows, func(r *openRow) string { return r.OrganizationID }), pg.Column(rows, func(r *openRow) string { return r.ID })
 
@@ -103,20 +103,20 @@ func closeRuns(ctx context.Context, tx *sqlx.Tx, rows []openRow, how verdict) ([
 	}
 
 	for i, row := range rows {
-		if endings[i], err = row.ending(how, done[row.ID], shown[row.ID]); err != nil {
+		if outcomes[i], err = row.outcome(how, done[row.ID], shown[row.ID]); err != nil {
 			return nil, err
 		}
 		ended[i] = Ended{
 			RunID: row.ID, OrganizationID: row.OrganizationID, Lane: row.Lane, Dispatched: row.Dispatched, ReplyTo: row.ReplyTo,
-			Result: endings[i].Result,
+			Result: outcomes[i].Result,
 		}
 	}
 
-	if err := noteEndedWaits(ctx, tx, rows, endings); err != nil {
+	if err := noteEndedWaits(ctx, tx, rows, outcomes); err != nil {
 		return nil, err
 	}
 
-	finished, err := finish(endings, func(dest any, query string, args ...any) error {
+	finished, err := finish(outcomes, func(dest any, query string, args ...any) error {
 		return tx.SelectContext(ctx, dest, query, args...)
 	})
 	for i := range ended {
@@ -125,10 +125,10 @@ func closeRuns(ctx context.Context, tx *sqlx.Tx, rows []openRow, how verdict) ([
 	return ended, err
 }
 
-// ending returns the final state of a run that is not ended by its worker. The final event has a
+// outcome returns the final state of a run that is not ended by its worker. The final event has a
 // higher fence than all events of the worker. The message of a cancelled run is the part of its
 // answer that was shown.
-func (row openRow) ending(how verdict, done *rundb.Progress, shown string) (Outcome, error) {
+func (row openRow) outcome(how verdict, done *rundb.Progress, shown string) (Outcome, error) {
 	// The result contains the tool calls and the usage up to now, but not the action that the run
 	// waits for.
 	run := row.Stored().Run
@@ -141,10 +141,10 @@ func (row openRow) ending(how verdict, done *rundb.Progress, shown string) (Outc
 
 	status, cause := how(row)
 	run.End(status, cause, domain.At(row.Now), row.Retention)
-	ending, err := NewOutcome(lease.Held{OrganizationID: row.OrganizationID, Fence: row.Fence}, run)
+	outcome, err := NewOutcome(lease.Held{OrganizationID: row.OrganizationID, Fence: row.Fence}, run)
 
-	ending.endFence, ending.EndN = row.Fence+1, 1
-	return ending, err
+	outcome.endFence, outcome.EndN = row.Fence+1, 1
+	return outcome, err
 }
 
 // endFound calls end for the runs that were found, in parts. If it returns an error, it also

@@ -14,8 +14,8 @@ import (
 	"parley/shared/store/sealdb"
 )
 
-// DeliveryBodyMax is the maximum size in bytes of a stored body.
-const DeliveryBodyMax = 1 << 20
+// MaxDeliveryBody is the maximum size in bytes of a stored body.
+const MaxDeliveryBody = 1 << 20
 
 // DeliveryFilter narrows a list of deliveries. Zero fields are ignored.
 type DeliveryFilter struct {

@@ -69,7 +69,7 @@ func (row *notificationRow) notification() domain.Notification {
 func NotificationPayload(event string, at domain.Time, data []byte) []byte {
 	// A large run is shortened, because the receiver can read the whole run through the API.
 	if len(data) > maxPayload {
-		data = shortenRun(data)
+		data = omitToolData(data)
 	}
 	quoted, _ := at.MarshalJSON() // never fails
 	return slices.Concat([]byte(`{"type":"`+event+`","timestamp":`), quoted, []byte(`,"data":`), data, []byte("}"))
@@ -78,9 +78,9 @@ func NotificationPayload(event string, at domain.Time, data []byte) []byte {
 // maxPayload is the size in bytes above which a run is shortened.
 const maxPayload = 256 << 10
 
-// shortenRun removes the inputs and outputs of the tool calls of a run object. It returns
+// omitToolData removes the inputs and outputs of the tool calls of a run object. It returns
 // other data unchanged.
-func shortenRun(data []byte) []byte {
+func omitToolData(data []byte) []byte {
 	var run domain.Run
 	// If the data is not a run, it is a document or an endpoint, which is never that large.
 	if json.Unmarshal(data, &run) != nil || run.ID == "" {

@@ -63,10 +63,10 @@ func (db *DB) Find(ctx context.Context, query string, args ...any) (Found, error
 }
 
 // Bounds for a sweeper: in one round it handles one kind of row for about RoundTime, in
-// transactions of up to PartMax rows.
+// transactions of up to MaxPart rows.
 const (
 	RoundTime = time.Second
-	PartMax   = 500
+	MaxPart   = 500
 )
 
 // Parts yields the found runs in parts, each for one transaction, until the round's time limit is
@@ -75,8 +75,8 @@ const (
 func (f Found) Parts() iter.Seq[Found] {
 	until := time.Now().Add(RoundTime)
 	return func(yield func(Found) bool) {
-		for from := 0; from < len(f.Runs) && time.Now().Before(until); from += PartMax {
-			to := min(from+PartMax, len(f.Runs))
+		for from := 0; from < len(f.Runs) && time.Now().Before(until); from += MaxPart {
+			to := min(from+MaxPart, len(f.Runs))
 			if !yield(Found{f.Runs[from:to], f.Organizations[from:to]}) {
 				return
 			}
@@ -84,8 +84,8 @@ func (f Found) Parts() iter.Seq[Found] {
 	}
 }
 
-// Pause waits for the duration d. It returns an error if ctx ends first.
-func Pause(ctx context.Context, d time.Duration) error {
+// Sleep waits for the duration d. If ctx ends earlier, it returns the context's error.
+func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -163,7 +163,7 @@ func (s *Store) acceptAgain(ctx context.Context, out []Accepted, rows []NewRun, 
 	}
 
 	if freed == 0 && call.tries > 1 { // another transaction has locked the run that has the key, and is about to remove the run
-		if err := pg.Pause(ctx, time.Millisecond<<call.tries); err != nil {
+		if err := pg.Sleep(ctx, time.Millisecond<<call.tries); err != nil {
 			return err
 		}
 	}

@@ -78,7 +78,7 @@ func (s *Store) HookRuns(ctx context.Context, org string, maximum int) (n int, e
 // sealDelivery returns the sealed body to store, or nil if the body is not to be stored.
 func (s *Store) sealDelivery(d *NewDelivery) []byte {
 	// A delivery whose body is not stored still appears in the delivery log.
-	if d.Body == nil || len(d.Body) > hookdb.DeliveryBodyMax {
+	if d.Body == nil || len(d.Body) > hookdb.MaxDeliveryBody {
 		return nil
 	}
 	return s.seals.SealDelivery(d.OrganizationID, d.HookID, d.ID, d.Body)

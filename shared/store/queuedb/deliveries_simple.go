@@ -157,7 +157,7 @@ func (s *Store) deliverSimple(
 func (d *NewDelivery) logged(received domain.Time) domain.Delivery {
 	return domain.Delivery{
 		ID: d.ID, HookID: d.HookID, Status: d.Status, Event: d.Event, RunID: pg.Optional(d.candidate()), Bytes: d.Bytes,
-		Kept: len(d.Body) > 0 && len(d.Body) <= hookdb.DeliveryBodyMax, Error: d.Error, ReceivedAt: received,
+		Kept: len(d.Body) > 0 && len(d.Body) <= hookdb.MaxDeliveryBody, Error: d.Error, ReceivedAt: received,
 	}
 }
 

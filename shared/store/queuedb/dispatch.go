@@ -185,7 +185,7 @@ func (s *Store) dispatch(ctx context.Context, n int, take func(n int) map[Lane]i
 		for _, job := range dispatched {
 			used[Lane{job.OrganizationID, job.Lane}]++
 		}
-		n = s.slots.settle(taken, used)
+		n = s.slots.releaseUnused(taken, used)
 	}
 	return next, nil
 }
@@ -203,8 +203,8 @@ func (s *Store) dispatchTaken(ctx context.Context, taken map[Lane]int) ([]domain
 
 	var rows []jobRow
 	orgs, names := laneArrays(lanes)
-	if err := s.handOvers.SelectInto(ctx, &rows, dispatchQuery, orgs, names, pq.Array(numbers), FirstRepublish); err != nil {
-		s.slots.settle(taken, nil)
+	if err := s.dispatches.SelectInto(ctx, &rows, dispatchQuery, orgs, names, pq.Array(numbers), FirstRepublish); err != nil {
+		s.slots.releaseUnused(taken, nil)
 		return nil, fmt.Errorf("dispatching waiting runs: %w", err)
 	}
 	return jobs(rows), nil
@@ -222,10 +222,10 @@ func (s *Store) releaseDelayed(ctx context.Context) error {
 	// after RoundTime, and the next sweep continues.
 	for until := time.Now().Add(pg.RoundTime); ; {
 		var n int
-		if err := s.db.GetContext(ctx, &n, `SELECT release_delayed_runs($1)`, pg.PartMax); err != nil {
+		if err := s.db.GetContext(ctx, &n, `SELECT release_delayed_runs($1)`, pg.MaxPart); err != nil {
 			return fmt.Errorf("releasing delayed runs: %w", err)
 		}
-		if n < pg.PartMax || time.Now().After(until) {
+		if n < pg.MaxPart || time.Now().After(until) {
 			return nil
 		}
 	}
@@ -265,7 +265,7 @@ func (s *Store) Redispatch(ctx context.Context, again, later []Overdue) ([]domai
 	for len(again)+len(later) > 0 {
 		// Workers may be claiming the same runs, so use small transactions, which hold row locks
 		// only briefly.
-		a, l := min(len(again), pg.PartMax), min(len(later), pg.PartMax)
+		a, l := min(len(again), pg.MaxPart), min(len(later), pg.MaxPart)
 		redispatched, err := s.redispatch(ctx, again[:a], later[:l])
 		next = append(next, redispatched...)
 		if err != nil {

@@ -345,10 +345,10 @@ func (s *slots) share(lane domain.Lane, n int, free func(*laneSlots) bool) map[L
 	return taken
 }
 
-// settle releases the taken slots that no dispatched run uses. left is the number of these slots.
-// If fewer runs of an organization were dispatched than slots were taken, settle no longer records
-// the organization as waiting.
-func (s *slots) settle(taken, dispatched map[Lane]int) (left int) {
+// releaseUnused releases the taken slots that no dispatched run uses. left is the number of these
+// slots. If fewer runs of an organization were dispatched than slots were taken, releaseUnused no longer
+// records the organization as waiting.
+func (s *slots) releaseUnused(taken, dispatched map[Lane]int) (left int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for lane, n := range taken {

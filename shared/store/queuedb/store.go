@@ -17,7 +17,7 @@ type Store struct {
 	seals   *sealdb.Store
 
 	// The connections that are reserved for acceptance and for dispatch.
-	accepts, handOvers *pg.Pinned
+	accepts, dispatches *pg.Pinned
 
 	// The connections that are reserved for simple deliveries, and the subset of these connections
 	// that is not in use.
@@ -30,7 +30,7 @@ type Store struct {
 
 // New creates the store on a database.
 func New(db *pg.DB, budgets *budgetdb.Store, runs *rundb.Store, seals *sealdb.Store) *Store {
-	s := &Store{db: db, budgets: budgets, runs: runs, seals: seals, accepts: pg.NewPinned(db), handOvers: pg.NewPinned(db)}
+	s := &Store{db: db, budgets: budgets, runs: runs, seals: seals, accepts: pg.NewPinned(db), dispatches: pg.NewPinned(db)}
 	s.idleDeliveries = make(chan *pg.Pinned, deliveryConnections)
 	for range deliveryConnections {
 		p := pg.NewPinned(db)
@@ -43,7 +43,7 @@ func New(db *pg.DB, budgets *budgetdb.Store, runs *rundb.Store, seals *sealdb.St
 
 // Close closes the connections that are reserved for batches.
 func (s *Store) Close() {
-	for _, p := range append([]*pg.Pinned{s.accepts, s.handOvers}, s.deliveries...) {
+	for _, p := range append([]*pg.Pinned{s.accepts, s.dispatches}, s.deliveries...) {
 		p.Close()
 	}
 }

@@ -104,7 +104,7 @@ func (row *summaryRow) shown(characters int) (domain.RunSummary, error) {
 		run.RequiredAction = &action
 	}
 
-	run.CutSummary(characters)
+	run.Truncate(characters)
 	return run, nil
 }
 

@@ -65,8 +65,8 @@ type singleDriver struct{ driver.Connector }
 func (o singleDriver) Open(string) (driver.Conn, error)               { return nil, errSecondConnector }
 func (o singleDriver) OpenConnector(string) (driver.Connector, error) { return o.Connector, nil }
 
-// nameMax is the maximum length of a name that becomes part of a span's name.
-const nameMax = 64
+// maxName is the maximum length of a name that becomes part of a span's name.
+const maxName = 64
 
 // statement is the name of a statement's span, for example "UPDATE runs" or "SELECT accept_runs":
 // the statement's first word, and the table or function to which it applies. If there is no
@@ -115,5 +115,5 @@ func identifier(word string) string {
 	if end < 0 {
 		end = len(word)
 	}
-	return word[:min(end, nameMax)]
+	return word[:min(end, maxName)]
 }

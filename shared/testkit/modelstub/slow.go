@@ -18,7 +18,7 @@ func Slow(stub http.Handler, pause time.Duration) http.Handler {
 			return // the request is incomplete
 		}
 		if strings.Contains(body, "slowly") {
-			w = &pausing{w, r.Context(), pause}
+			w = &pausingWriter{w, r.Context(), pause}
 		}
 		stub.ServeHTTP(w, r)
 	})
@@ -31,8 +31,8 @@ func ReadBody(r *http.Request) (string, error) {
 	return string(body), err
 }
 
-// pausing pauses after each flushed piece.
-type pausing struct {
+// pausingWriter pauses after each flushed piece.
+type pausingWriter struct {
 	http.ResponseWriter
 
 	ctx   context.Context //nolint:containedctx // of the request
@@ -40,7 +40,7 @@ type pausing struct {
 }
 
 // Flush sends a piece and pauses.
-func (w *pausing) Flush() {
+func (w *pausingWriter) Flush() {
 	_ = http.NewResponseController(w.ResponseWriter).Flush() // an error means that the client has disconnected
 	select {
 	case <-time.After(w.pause):

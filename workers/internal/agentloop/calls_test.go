@@ -229,8 +229,8 @@ func TestCallsThatAreNotMade(t *testing.T) {
 	}
 	cutOff := scripted.Call{ToolCalls: []llm.ToolCall{call(`{"a":1}`), call(`{}`)}, Stop: llm.StopLength}
 	tests := map[string]struct {
-		turn scripted.Call
-		told string
+		turn     scripted.Call
+		reported string
 	}{
 		"malformed":     {scripted.Call{ToolCalls: []llm.ToolCall{{Name: "count", Malformed: `{"a":`}}}, "not a single JSON object"},
 		"cut off":       {cutOff, "length limit"},
@@ -256,7 +256,7 @@ func TestCallsThatAreNotMade(t *testing.T) {
 				t.Fatalf("%d calls made: %+v, %v", f.n, out.ToolCalls, err)
 			}
 			for _, c := range out.ToolCalls {
-				if c.Status != "failed" || !strings.Contains(string(c.Output), tt.told) {
+				if c.Status != "failed" || !strings.Contains(string(c.Output), tt.reported) {
 					t.Errorf("got %+v", c)
 				}
 			}
@@ -281,8 +281,8 @@ func TestHowResultsAreReported(t *testing.T) {
 	if err != nil || string(out.ToolCalls[0].Output) != capped || out.ToolCalls[1].Status != "failed" {
 		t.Fatalf("got %+v, %v", out.ToolCalls, err)
 	}
-	told := model.Requests()[1].Messages
-	cut, failed := told[len(told)-2].Result, told[len(told)-1].Result
+	reported := model.Requests()[1].Messages
+	cut, failed := reported[len(reported)-2].Result, reported[len(reported)-1].Result
 	if text := llm.RenderToolResult(*cut); cut.Failed || !strings.Contains(text, `"truncated":true`) || !strings.Contains(text, `"untrusted":true`) {
 		t.Errorf("model received %s", text)
 	}
@@ -311,10 +311,10 @@ func TestAFailedCallIsShown(t *testing.T) {
 		do := func(context.Context, tool.Call) (tool.Result, error) {
 			return tool.Result{}, fmt.Errorf("wrapped: %w", &tool.Error{Message: "the note", Output: json.RawMessage(c.output)})
 		}
-		var told []string
+		var reported []string
 		add := func(e agentloop.Event) {
 			if e.Type == agentloop.EventToolCompleted {
-				told = append(told, e.Tool.Status+" "+string(e.Tool.Output))
+				reported = append(reported, e.Tool.Status+" "+string(e.Tool.Output))
 			}
 		}
 		model, journal := scripted.New("scripted", asking("code"), done), newMemory()
@@ -326,8 +326,8 @@ func TestAFailedCallIsShown(t *testing.T) {
 		if got := out.ToolCalls[0]; got.Status != "failed" || string(got.Output) != c.want {
 			t.Errorf("%s: trace %s %s", name, got.Status, got.Output)
 		}
-		if len(told) != 1 || told[0] != "failed "+c.want || !strings.Contains(journal.steps[1], `"output":`+c.want) {
-			t.Errorf("%s: events %q; step %s", name, told, journal.steps[1])
+		if len(reported) != 1 || reported[0] != "failed "+c.want || !strings.Contains(journal.steps[1], `"output":`+c.want) {
+			t.Errorf("%s: events %q; step %s", name, reported, journal.steps[1])
 		}
 		messages := model.Requests()[1].Messages
 		if r := messages[len(messages)-1].Result; r == nil || !r.Failed || string(r.Output) != c.want {

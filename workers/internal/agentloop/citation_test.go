@@ -21,13 +21,13 @@ const (
 	chinese = "埃菲尔铁塔是位于法国巴黎战神广场的铁制镂空塔。铁塔高三百三十米，是巴黎最高的建筑物。"
 )
 
-// citing is a model that searches, searches again with a text that cites the sources, and then
+// citingModel is a model that searches, searches again with a text that cites the sources, and then
 // answers. Its output depends only on the prompt.
-type citing struct{ cut int }
+type citingModel struct{ cut int }
 
-func (citing) Info() llm.Info { return llm.Info{Name: "citing", ContextTokens: 10_000} }
+func (citingModel) Info() llm.Info { return llm.Info{Name: "citing", ContextTokens: 10_000} }
 
-func (m citing) Stream(_ context.Context, req llm.Request, emit func(llm.Delta)) (llm.Response, error) {
+func (m citingModel) Stream(_ context.Context, req llm.Request, emit func(llm.Delta)) (llm.Response, error) {
 	results := 0
 	for _, msg := range req.Messages {
 		if msg.Result != nil {
@@ -76,15 +76,15 @@ func TestCitations(t *testing.T) {
 				t.Parallel()
 				journal := &memory{left: lost}
 				var deltas strings.Builder
-				var told []domain.Citation
+				var reported []domain.Citation
 				run := func() (agentloop.Output, error) {
 					deltas.Reset()
-					told = nil
-					in := agentloop.Input{Message: "How tall?", Model: citing{cut}, Tools: registry(t, searchTool())}
+					reported = nil
+					in := agentloop.Input{Message: "How tall?", Model: citingModel{cut}, Tools: registry(t, searchTool())}
 					return newLoop().Run(t.Context(), in, journal, func(e agentloop.Event) {
 						deltas.WriteString(e.Text)
 						if e.Citation != nil {
-							told = append(told, *e.Citation)
+							reported = append(reported, *e.Citation)
 						}
 					})
 				}
@@ -98,7 +98,7 @@ func TestCitations(t *testing.T) {
 				}
 				want := "I will look 🔎.\n\n👩‍🚀 It is tall [1], I think.\n\n👩‍🚀 Hello! The tower is 330 m tall 🗼 [1]. 铁塔高三百三十米[2]。 It was painted by aliens." +
 					" It stands on Mars. Many people visit it [1]."
-				if out.Text != want || deltas.String() != want || out.CitationsRemoved != 4 || !reflect.DeepEqual(told, out.Citations) {
+				if out.Text != want || deltas.String() != want || out.CitationsRemoved != 4 || !reflect.DeepEqual(reported, out.Citations) {
 					t.Errorf("got  %q\ntold %q, %d removed", out.Text, deltas.String(), out.CitationsRemoved)
 				}
 				var cited []string

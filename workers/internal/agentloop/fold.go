@@ -160,20 +160,21 @@ func (f *foldedText) index(wanted string, whole bool) string {
 		// Continue the search.
 		from, to := f.from[at], f.to[at+len(wanted)-1]
 		if from >= 0 && to >= 0 && (!whole || isWhole(f.text, at, at+len(wanted))) {
-			return shorten(f.source[from:to], maxQuote)
+			return truncateWords(f.source[from:to], maxQuote)
 		}
 	}
 	return ""
 }
 
-// shorten truncates a text to at most maximum characters, at the end of a word if possible.
-func shorten(text string, maximum int) string {
-	return strings.TrimRightFunc(text[:cut(text, maximum)], unicode.IsSpace)
+// truncateWords truncates a text to at most maximum characters, at the end of a word if possible.
+func truncateWords(text string, maximum int) string {
+	return strings.TrimRightFunc(text[:truncatedLen(text, maximum)], unicode.IsSpace)
 }
 
-// cut returns the byte offset at which a text must be truncated to have at most maximum characters.
-// This is the end of the last whole word, or an offset within the first word if that is too long.
-func cut(text string, maximum int) int {
+// truncatedLen returns the byte offset at which a text must be truncated to have at most maximum
+// characters. This is the end of the last whole word, or an offset within the first word if that is
+// too long.
+func truncatedLen(text string, maximum int) int {
 	// Each word includes the white space after it, so the loop visits all characters.
 	left, end := maximum, 0
 	for it := words.FromString(text); it.Next(); {

@@ -292,15 +292,15 @@ func (c *generatedRun) look(_ context.Context, call tool.Call) (tool.Result, err
 	return result, nil
 }
 
-// listening is a model that stores its last answer.
-type listening struct {
+// answerKeeper is a model that stores its last answer.
+type answerKeeper struct {
 	llm.Model
 
 	answer *string
 }
 
 // Stream calls the model; see [llm.Model].
-func (m listening) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (llm.Response, error) {
+func (m answerKeeper) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (llm.Response, error) {
 	res, err := m.Model.Stream(ctx, req, emit)
 	*m.answer = res.Text
 	return res, err //nolint:wrapcheck // a test
@@ -309,7 +309,7 @@ func (m listening) Stream(ctx context.Context, req llm.Request, emit func(llm.De
 // input returns the input of the run's attempts.
 func (c *generatedRun) input(t *testing.T) agentloop.Input {
 	t.Helper()
-	in := agentloop.Input{Message: c.message, Model: listening{c.open(t), &c.answer}, Contract: c.contract, Limits: c.limits}
+	in := agentloop.Input{Message: c.message, Model: answerKeeper{c.open(t), &c.answer}, Contract: c.contract, Limits: c.limits}
 	if c.own {
 		in.Tools = registry(t, &fake{name: ownTool, do: c.look})
 	}

@@ -40,8 +40,8 @@ func TestCallsOfATurn(t *testing.T) {
 			if err != nil || out.Text != "done" || f.n != 32 || len(out.ToolCalls) != 40 {
 				t.Fatalf("%d calls made of %d: %v", f.n, len(out.ToolCalls), err)
 			}
-			told := model.Requests()[1].Messages
-			for i, m := range told[len(told)-40:] {
+			reported := model.Requests()[1].Messages
+			for i, m := range reported[len(reported)-40:] {
 				text := llm.RenderToolResult(*m.Result)
 				if m.Result.Failed != (i >= 32) || strings.Contains(text, "Too many calls in one turn; at most 32 are made.") != m.Result.Failed {
 					t.Errorf("call %d: model received %s", i+1, text)
@@ -143,11 +143,11 @@ func TestCitationsOfARun(t *testing.T) {
 		Limits: agentloop.Limits{MaxBytes: 64 << 20},
 	}
 	var shown strings.Builder
-	told := 0
+	reported := 0
 	out, err := newLoop().Run(t.Context(), in, newMemory(), func(e agentloop.Event) {
 		shown.WriteString(e.Text)
 		if e.Citation != nil {
-			told++
+			reported++
 		}
 	})
 	if err != nil {
@@ -159,8 +159,8 @@ func TestCitationsOfARun(t *testing.T) {
 		t.Errorf("the answer has %d characters and %d marks, the stream %d characters; want %d characters", len(out.Text),
 			strings.Count(out.Text, "[1]"), shown.Len(), len(want))
 	}
-	if len(out.Citations) != 500 || told != 500 || out.CitationsRemoved != marks-500 {
-		t.Errorf("%d citations, %d citation events, %d removed", len(out.Citations), told, out.CitationsRemoved)
+	if len(out.Citations) != 500 || reported != 500 || out.CitationsRemoved != marks-500 {
+		t.Errorf("%d citations, %d citation events, %d removed", len(out.Citations), reported, out.CitationsRemoved)
 	}
 }
 
@@ -207,21 +207,21 @@ func TestResultCountsAgainstMaxBytes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			told := 0
+			reported := 0
 			in := agentloop.Input{Model: markingModel(tt.answer), Tools: registry(t, long), Limits: agentloop.Limits{MaxBytes: tt.limit}}
 			out, err := newLoop().Run(t.Context(), in, newMemory(), func(e agentloop.Event) {
 				if e.Citation != nil {
-					told++
+					reported++
 				}
 			})
 			if !tt.fails {
-				if err != nil || told != len(out.Citations) {
-					t.Errorf("%d citations of %d published: %v", told, len(out.Citations), err)
+				if err != nil || reported != len(out.Citations) {
+					t.Errorf("%d citations of %d published: %v", reported, len(out.Citations), err)
 				}
 				return
 			}
-			if e := codeFor(t, err); e.Code != agentloop.CodeByteLimit || e.Retryable || told > 0 {
-				t.Errorf("got %+v; %d citations published", e, told)
+			if e := codeFor(t, err); e.Code != agentloop.CodeByteLimit || e.Retryable || reported > 0 {
+				t.Errorf("got %+v; %d citations published", e, reported)
 			}
 		})
 	}

@@ -52,21 +52,21 @@ func (r *run) modelTurn(ctx context.Context) (*TurnStep, llm.StopReason, error) 
 		// overload a failing provider.
 		delay, again := r.retryDelay(err)
 		if !again || !r.loop.retry() {
-			return nil, "", r.classify(moreTelling(failed, err))
+			return nil, "", r.classify(moreInformative(failed, err))
 		}
 		failed = err
 		r.retries++
-		if !sleepContext(ctx, delay) {
+		if sleep(ctx, delay) != nil {
 			return nil, "", stopped(ctx)
 		}
 	}
 }
 
-// moreTelling returns the error to report for a turn. last is the error of the turn's last call,
-// and earlier is the error of the call before. moreTelling returns earlier if no provider responded
-// to the last call, for example because a circuit breaker rejected it. The provider's response to
-// the earlier call explains the failure better.
-func moreTelling(earlier, last error) error {
+// moreInformative returns the error to report for a turn. last is the error of the turn's last
+// call, and earlier is the error of the call before. moreInformative returns earlier if no provider
+// responded to the last call, for example because a circuit breaker rejected it. The provider's
+// response to the earlier call explains the failure better.
+func moreInformative(earlier, last error) error {
 	var before, e *llm.Error
 	if !errors.As(earlier, &before) || !errors.As(last, &e) || !e.Unused || e.Provider != nil || before.Provider == nil {
 		return last
@@ -232,14 +232,14 @@ func (r *run) retryDelay(err error) (time.Duration, bool) {
 	return min(max(delay, e.RetryAfter), maxRetryDelay), true
 }
 
-// sleepContext waits for d. It returns false if ctx ended first.
-func sleepContext(ctx context.Context, d time.Duration) bool {
+// sleep waits for the duration d. If ctx ends earlier, it returns the context's cause.
+func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return true
+		return nil
 	case <-ctx.Done():
-		return false
+		return context.Cause(ctx)
 	}
 }

@@ -145,7 +145,7 @@ func split(text string) []segment {
 	var parts []segment
 	for it := sentences.FromString(text); it.Next(); {
 		for at := it.Start(); at < it.End(); {
-			next := at + cut(text[at:it.End()], maxQuote)
+			next := at + truncatedLen(text[at:it.End()], maxQuote)
 			piece := text[at:next]
 			from := at + len(piece) - len(strings.TrimLeftFunc(piece, unicode.IsSpace))
 			to := from + len(strings.TrimSpace(piece))

@@ -99,11 +99,11 @@ func TestResume(t *testing.T) {
 			if model.calls+f.n != 3+3+again {
 				t.Errorf("%d model calls and %d tool calls", model.calls, f.n)
 			}
-			told := whole.byStep()
+			reported := whole.byStep()
 			for i, line := range h.byStep() {
 				plain, replayed := strings.CutSuffix(line, " replayed")
-				if len(h.lines) != len(told) || plain != told[i] || replayed != (line[0]-'0' <= byte(broken)) {
-					t.Errorf("event %d: %q; in the undisturbed run %q", i, line, told[i])
+				if len(h.lines) != len(reported) || plain != reported[i] || replayed != (line[0]-'0' <= byte(broken)) {
+					t.Errorf("event %d: %q; in the undisturbed run %q", i, line, reported[i])
 				}
 			}
 		})

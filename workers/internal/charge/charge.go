@@ -19,7 +19,7 @@ const settleTime = 5 * time.Second
 type Budgets interface {
 	ReserveCall(
 		ctx context.Context, c budgetdb.Call, holdID string, maximum budgetdb.Amounts,
-	) (budgets int, lacking *budgetdb.Lacking, err error)
+	) (budgets int, lacking *budgetdb.InsufficientBudget, err error)
 	SettleCall(ctx context.Context, c budgetdb.Call, holdID string, used budgetdb.Amounts, reported budgetdb.CallUsage) error
 }
 
@@ -36,7 +36,7 @@ func New(budgets Budgets, c budgetdb.Call) *Account { return &Account{budgets: b
 
 // Reserve reserves amounts in all budgets that apply to the calls. If a budget does not have enough
 // left, Reserve reserves nothing and returns that budget.
-func (a *Account) Reserve(ctx context.Context, maximum budgetdb.Amounts) (*budgetdb.Lacking, error) {
+func (a *Account) Reserve(ctx context.Context, maximum budgetdb.Amounts) (*budgetdb.InsufficientBudget, error) {
 	a.holdID = id.New("hold")
 	budgets, lacking, err := a.budgets.ReserveCall(ctx, a.call, a.holdID, maximum)
 	if err != nil {

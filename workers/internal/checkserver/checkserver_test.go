@@ -35,7 +35,7 @@ type testEnv struct {
 	serving chan struct{}
 }
 
-func (e *testEnv) ServeTool(kind string, cfg bus.ToolServing, handle func(context.Context, bus.ToolMessage) ([]byte, bool)) (func(context.Context), error) {
+func (e *testEnv) ServeTool(kind string, cfg bus.ToolOptions, handle func(context.Context, bus.ToolMessage) ([]byte, bool)) (func(context.Context), error) {
 	e.kind, e.handle, e.owner = kind, handle, cfg.Owner
 	close(e.serving)
 	return func(context.Context) {}, nil
@@ -266,7 +266,7 @@ model openai/long true answered; 20 input and 2 output tokens`
 
 // budgets is a store that records the reservations and the usage of checks.
 type budgets struct {
-	lacking  *budgetdb.Lacking
+	lacking  *budgetdb.InsufficientBudget
 	away     error
 	reserved []budgetdb.Amounts
 	settled  []settlement
@@ -279,7 +279,7 @@ type settlement struct {
 	reported budgetdb.CallUsage
 }
 
-func (b *budgets) ReserveCall(_ context.Context, _ budgetdb.Call, _ string, maximum budgetdb.Amounts) (int, *budgetdb.Lacking, error) {
+func (b *budgets) ReserveCall(_ context.Context, _ budgetdb.Call, _ string, maximum budgetdb.Amounts) (int, *budgetdb.InsufficientBudget, error) {
 	if b.lacking != nil || b.away != nil {
 		return 0, b.lacking, b.away
 	}
@@ -325,7 +325,7 @@ func TestCallsOfModelsAreCharged(t *testing.T) {
 func TestBudgetsRefuseChecks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		e := &testEnv{cfg: domain.Config{Model: "openai/hangs"}, budgets: &budgets{lacking: &budgetdb.Lacking{Budget: domain.Budget{ID: "bud_1"}, Later: true}}}
+		e := &testEnv{cfg: domain.Config{Model: "openai/hangs"}, budgets: &budgets{lacking: &budgetdb.InsufficientBudget{Budget: domain.Budget{ID: "bud_1"}, Later: true}}}
 		e.start(t, newModels(e))
 		began := time.Now()
 		raw, _ := e.handle(t.Context(), message(t, claims(e.kind)))

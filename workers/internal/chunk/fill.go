@@ -44,7 +44,7 @@ func (c *Chunker) piece(block document.Block, text string, size, left int) {
 
 	// Divide a sentence that is too long for one chunk.
 	for c.size()+size > c.limits.Max {
-		end := cut(text, c.limits.Max-c.size())
+		end := divideAt(text, c.limits.Max-c.size())
 		n := utf8.RuneCountInString(text[:end])
 		c.put(block, text[:end], n)
 		c.finish(false)
@@ -89,10 +89,10 @@ func pieces(block document.Block, each func(string)) {
 	}
 }
 
-// cut returns the byte offset at which a text is divided, after at most limit code points. It
+// divideAt returns the byte offset at which a text is divided, after at most limit code points. It
 // returns the first of these offsets that exists: the last space in the second half, the end of the
 // last word, the end of the last grapheme cluster, or limit.
-func cut(text string, limit int) int {
+func divideAt(text string, limit int) int {
 	window := text[:prefix(text, limit)]
 	if len(window) == len(text) {
 		return len(text)

@@ -29,14 +29,14 @@ type testEnv struct {
 	serving chan struct{}
 
 	compute  func(embed.Request) (embed.Vectors, error)
-	lacking  *budgetdb.Lacking
+	lacking  *budgetdb.InsufficientBudget
 	reserved []budgetdb.Amounts
 	charged  []budgetdb.Amounts
 	reported []budgetdb.CallUsage
 	call     budgetdb.Call
 }
 
-func (e *testEnv) ServeTool(kind string, cfg bus.ToolServing, handle func(context.Context, bus.ToolMessage) ([]byte, bool)) (func(context.Context), error) {
+func (e *testEnv) ServeTool(kind string, cfg bus.ToolOptions, handle func(context.Context, bus.ToolMessage) ([]byte, bool)) (func(context.Context), error) {
 	if kind != contract.KindEmbed {
 		return nil, errors.New(kind)
 	}
@@ -56,7 +56,7 @@ func (e *testEnv) Compute(_ context.Context, r embed.Request) (embed.Vectors, er
 	return e.compute(r)
 }
 
-func (e *testEnv) ReserveCall(_ context.Context, c budgetdb.Call, _ string, maximum budgetdb.Amounts) (int, *budgetdb.Lacking, error) {
+func (e *testEnv) ReserveCall(_ context.Context, c budgetdb.Call, _ string, maximum budgetdb.Amounts) (int, *budgetdb.InsufficientBudget, error) {
 	if e.lacking != nil {
 		return 0, e.lacking, nil
 	}
@@ -199,7 +199,7 @@ func TestFailures(t *testing.T) {
 	if f := unused.embed(t, `{"model":"unknown","texts":["a"]}`).Failure; f == nil || f.Code != "not_found" || f.Field != "model" || len(unused.reserved) > 0 {
 		t.Errorf("an unknown model: %+v, reserved %+v", f, unused.reserved)
 	}
-	unused.lacking = &budgetdb.Lacking{Budget: domain.Budget{ID: "bud_1"}, Later: true}
+	unused.lacking = &budgetdb.InsufficientBudget{Budget: domain.Budget{ID: "bud_1"}, Later: true}
 	if reply := unused.embed(t, `{"model":"m","texts":["a"]}`); reply.Lacking == nil || reply.Lacking.ID != "bud_1" || !reply.Later || reply.Failure != nil {
 		t.Errorf("without room in a budget: %+v", reply)
 	}

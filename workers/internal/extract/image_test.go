@@ -18,7 +18,7 @@ import (
 	"parley/workers/internal/picture"
 )
 
-func pngOf(t *testing.T, width, height int) []byte {
+func newPNG(t *testing.T, width, height int) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, width, height))); err != nil {
@@ -32,7 +32,7 @@ func pngOf(t *testing.T, width, height int) []byte {
 func TestImagesAreConvertedInTheSandbox(t *testing.T) {
 	t.Parallel()
 	e := open(t, Config{})
-	largest := pngOf(t, 5000, 5000)
+	largest := newPNG(t, 5000, 5000)
 	got, err := e.Image(t.Context(), largest, false)
 	if err != nil || got.MediaType != imageinfo.PNG || got.Width > picture.MaxSide || got.Height != got.Width || bytes.Equal(got.Content, largest) {
 		t.Fatalf("%s, %d × %d, %v", got.MediaType, got.Width, got.Height, err)
@@ -60,7 +60,7 @@ func TestImagesAreConvertedInTheSandbox(t *testing.T) {
 func TestHostileImagesFail(t *testing.T) {
 	t.Parallel()
 	e := open(t, Config{})
-	huge := pngOf(t, 10, 10)
+	huge := newPNG(t, 10, 10)
 	copy(huge[16:], "\x00\x00\xff\xff\x00\x00\xff\xff")
 	for name, c := range map[string]struct {
 		content []byte
@@ -69,7 +69,7 @@ func TestHostileImagesFail(t *testing.T) {
 		"SVG":        {[]byte("<svg onload='x'/>"), document.Unsupported},
 		"PDF":        {pdftest.Pages(pdftest.Page{}).Bytes(), document.Unsupported},
 		"megapixels": {huge, document.TooLarge},
-		"truncated":  {pngOf(t, 300, 300)[:100], document.Damaged},
+		"truncated":  {newPNG(t, 300, 300)[:100], document.Damaged},
 	} {
 		_, err := e.Image(t.Context(), c.content, false)
 		failure, is := errors.AsType[*document.Failure](err)
@@ -77,7 +77,7 @@ func TestHostileImagesFail(t *testing.T) {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
 	}
-	if _, err := e.Image(t.Context(), pngOf(t, 2, 2), false); err != nil {
+	if _, err := e.Image(t.Context(), newPNG(t, 2, 2), false); err != nil {
 		t.Error(err)
 	}
 }
@@ -85,7 +85,7 @@ func TestHostileImagesFail(t *testing.T) {
 // The worker accepts an image only if the image matches the description.
 func TestAnImageOfATakenOverReader(t *testing.T) {
 	t.Parallel()
-	good := string(pngOf(t, 3, 2))
+	good := string(newPNG(t, 3, 2))
 	for name, out := range map[string]string{
 		"nothing":       "",
 		"no greeting":   `{"mediaType":"image/png"}` + "\n",

@@ -77,9 +77,9 @@ func lookAround(paths []string, address string) surroundings {
 	return a
 }
 
-// tellAround reports the reader's surroundings if the document begins with looksAround. Otherwise
+// reportAround reports the reader's surroundings if the document begins with looksAround. Otherwise
 // it does nothing.
-func tellAround(content string) {
+func reportAround(content string) {
 	order, is := strings.CutPrefix(content, spell+looksAround)
 	if !is {
 		return
@@ -98,13 +98,13 @@ func tellAround(content string) {
 	select {}                                          // waits until the test has examined this process from outside
 }
 
-// tellAround must run before misbehave, which ignores the documents that tellAround handles.
+// reportAround must run before misbehave, which ignores the documents that reportAround handles.
 func init() { //nolint:gochecknoinits // readers begin before any test
 	if os.Args[0] != programPath {
 		return
 	}
 	if content, err := os.ReadFile(documentPath); err == nil {
-		tellAround(string(content))
+		reportAround(string(content))
 	}
 }
 

@@ -11,9 +11,9 @@ import (
 	"parley/workers/internal/document"
 )
 
-// looking simulates the dashboard: whenever a change of its organization's documents is published,
-// it reads a document.
-type looking struct {
+// dashboardReader simulates the dashboard: whenever a change of its organization's documents is
+// published, it reads a document.
+type dashboardReader struct {
 	*testEnv
 	Bus
 	documentID string
@@ -21,7 +21,7 @@ type looking struct {
 	seen       []string
 }
 
-func (l *looking) Changed(kind domain.ChangeKind, org string) {
+func (l *dashboardReader) Changed(kind domain.ChangeKind, org string) {
 	if kind != domain.ChangedDocuments || org != l.org {
 		l.Errorf("change %s of %s", kind, org)
 	}
@@ -37,7 +37,7 @@ func (l *looking) Changed(kind domain.ChangeKind, org string) {
 	}
 }
 
-func (l *looking) states() []string {
+func (l *dashboardReader) states() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.seen)
@@ -59,7 +59,7 @@ func TestDocumentChangesArePublished(t *testing.T) {
 			t.Parallel()
 			r := newTestEnv(t)
 			sent := r.send(r.org, "a.txt", pages(300))
-			l := &looking{testEnv: r, Bus: r.bus, documentID: sent.Document.ID}
+			l := &dashboardReader{testEnv: r, Bus: r.bus, documentID: sent.Document.ID}
 			stop := r.start(c.read, func(_ *Config, deps *Deps) { deps.Bus = l })
 			r.await(r.org, sent.Document.ID, "published", func(d domain.Document) bool {
 				seen := l.states()

@@ -13,14 +13,14 @@ import (
 	"parley/shared/store/lease"
 )
 
-// extending is a store that extends the leases of all documents except the given ones.
-type extending struct {
+// extendingStore is a store that extends the leases of all documents except the given ones.
+type extendingStore struct {
 	Claims
 	lost []knowledgedb.LeasedDocument
 	err  error
 }
 
-func (e *extending) ExtendDocuments(context.Context, []knowledgedb.LeasedDocument) ([]knowledgedb.LeasedDocument, error) {
+func (e *extendingStore) ExtendDocuments(context.Context, []knowledgedb.LeasedDocument) ([]knowledgedb.LeasedDocument, error) {
 	return e.lost, e.err
 }
 
@@ -31,13 +31,13 @@ func TestAttemptsEndWithTheirLeases(t *testing.T) {
 	t.Parallel()
 	doc := knowledgedb.LeasedDocument{OrganizationID: "org_a", ID: "doc_1", Fence: 7}
 	for what, c := range map[string]struct {
-		claims *extending
+		claims *extendingStore
 		cause  error
 		within time.Duration
 	}{
-		"extended":             {&extending{}, context.DeadlineExceeded, 3 * lease.Lease},
-		"lost":                 {&extending{lost: []knowledgedb.LeasedDocument{doc}}, errTaken, lease.Lease / 2},
-		"the database is away": {&extending{err: errors.New("away")}, errLease, lease.Lease + 2*time.Second},
+		"extended":             {&extendingStore{}, context.DeadlineExceeded, 3 * lease.Lease},
+		"lost":                 {&extendingStore{lost: []knowledgedb.LeasedDocument{doc}}, errTaken, lease.Lease / 2},
+		"the database is away": {&extendingStore{err: errors.New("away")}, errLease, lease.Lease + 2*time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			i := &Ingester{deps: Deps{Claims: c.claims, Log: zerolog.Nop()}, held: newHeldDocuments()}

@@ -24,7 +24,7 @@ const (
 	pollEvery = time.Second // maximum delay in claiming a document whose job message was lost
 	fetchWait = time.Second // maximum time for which one fetch of job messages waits
 	// The maximum number of job messages in one fetch.
-	fetchMax = 64
+	maxFetch = 64
 	// Time limit of a claim.
 	claimTime   = 10 * time.Second
 	drainTime   = 10 * time.Second // default time in which documents in progress may finish at shutdown
@@ -212,7 +212,7 @@ func (i *Ingester) Run(ctx context.Context) error {
 func (i *Ingester) listen(ctx context.Context) {
 	from, failed := i.deps.Bus.Lane(domain.LaneIngest), false
 	for i.awaitFree(ctx) {
-		err := from.Fetch(ctx, fetchMax, fetchWait, func(d *bus.JobMessage) {
+		err := from.Fetch(ctx, maxFetch, fetchWait, func(d *bus.JobMessage) {
 			d.Ack() // acknowledge immediately, because the database stores which documents wait
 			i.slots.notify()
 			i.short.notify()

@@ -76,9 +76,9 @@ func TestAnotherAttemptAfterALostLease(t *testing.T) {
 	sent := r.send(r.org, "log.txt", pages(20))
 	frozen, thaw, thawed := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	stopFirst := r.start(func(ctx context.Context, from Source, each func(document.Event) error) (document.Info, error) {
-		told := 0
+		reported := 0
 		info, err := plain(ctx, from, func(e document.Event) error {
-			if told++; told == 60 {
+			if reported++; reported == 60 {
 				close(frozen)
 				<-thaw
 			}

@@ -249,8 +249,8 @@ func TestNotificationsAreSignedAndDelivered(t *testing.T) {
 	if *n.ResponseCode != http.StatusNoContent || n.Attempts != 1 || n.Error != nil || n.DeliveredAt == nil || n.NextAttemptAt != nil || string(n.Payload) != string(got.body) {
 		t.Errorf("delivered %+v", n)
 	}
-	if told := <-changed; told != "notifications "+r.org {
-		t.Errorf("changes %s", told)
+	if reported := <-changed; reported != "notifications "+r.org {
+		t.Errorf("changes %s", reported)
 	}
 	if e, err := r.store.Notifications.Endpoint(t.Context(), r.org, endpointID); err != nil || e.LastSuccessAt == nil || e.Failures != 0 {
 		t.Errorf("endpoint %+v, %v", e, err)
@@ -356,14 +356,14 @@ func TestAnEndpointThatIsGoneIsDisabledAtOnce(t *testing.T) {
 	}
 }
 
-// dying is a store that returns an error when the result of an attempt is recorded, as if the
+// dyingStore is a store that returns an error when the result of an attempt is recorded, as if the
 // worker had died.
-type dying struct {
+type dyingStore struct {
 	*notificationdb.Store
 	died chan struct{}
 }
 
-func (d *dying) SettleNotification(context.Context, notificationdb.LeasedNotification, notificationdb.Attempt) (bool, error) {
+func (d *dyingStore) SettleNotification(context.Context, notificationdb.LeasedNotification, notificationdb.Attempt) (bool, error) {
 	close(d.died)
 	return false, errors.New("killed")
 }
@@ -374,7 +374,7 @@ func TestAWorkerThatDiesHasSentOnceMore(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
 	r.endpoint("/")
-	one := &dying{r.store.Notifications, make(chan struct{})}
+	one := &dyingStore{r.store.Notifications, make(chan struct{})}
 	_, stop := r.notifier(one)
 	r.fail()
 	first := r.next()

@@ -34,7 +34,7 @@ type bench struct {
 }
 
 // ServeTool stores the handler for the test.
-func (b *bench) ServeTool(kind string, cfg bus.ToolServing, handle func(context.Context, bus.ToolMessage) ([]byte, bool)) (func(context.Context), error) {
+func (b *bench) ServeTool(kind string, cfg bus.ToolOptions, handle func(context.Context, bus.ToolMessage) ([]byte, bool)) (func(context.Context), error) {
 	if kind != contract.KindPages || cfg.Slots < 1 {
 		b.Errorf("kind %q, %d slots", kind, cfg.Slots)
 	}

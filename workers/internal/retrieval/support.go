@@ -135,26 +135,26 @@ func add(terms map[string]bool, language, text string) map[string]bool {
 func (s support) by(c candidate, terms map[string]bool) bool {
 	// A word that no document contains counts only if the search for similar words has found the
 	// passage.
-	sum, telling := 0.0, false
+	sum, significant := 0.0, false
 	similar := slices.Contains(c.MatchedBy, ByTrigram)
 	for _, w := range s.words {
 		switch {
 		// The passage contains the word itself.
 		case w.in(terms):
 			sum += w.weight
-			telling = telling || w.weight >= s.least
+			significant = significant || w.weight >= s.least
 		case w.unknown && similar && w.isLike(terms):
 			sum += w.weight
-			telling = true
+			significant = true
 		case w.unknown && w.name && s.few:
 			return false
 		}
 	}
 
 	if s.few {
-		return telling && sum >= minShareOfFew*s.all
+		return significant && sum >= minShareOfFew*s.all
 	}
-	return telling && sum >= minShare*s.all
+	return significant && sum >= minShare*s.all
 }
 
 // languages caches the languages of documents, because detecting a language takes longer than all

@@ -58,8 +58,8 @@ type Attachments interface {
 	SourceByID(ctx context.Context, org, id string) (domain.Source, error)
 }
 
-// attaching loads the attachments of one run's prompt.
-type attaching struct {
+// attachmentLoader loads the attachments of one run's prompt.
+type attachmentLoader struct {
 	r     *Runner
 	a     *attempt
 	run   toolset.Run
@@ -79,7 +79,9 @@ func (r *Runner) attach(
 	}
 
 	model := in.Model.Info()
-	l := &attaching{r: r, a: a, run: run, text: model.ContextTokens / 2 * bytesPerToken, blind: strings.HasPrefix(model.Name, "offline")}
+	l := &attachmentLoader{
+		r: r, a: a, run: run, text: model.ContextTokens / 2 * bytesPerToken, blind: strings.HasPrefix(model.Name, "offline"),
+	}
 	if err := l.prepare(ctx, own, earlier); err != nil {
 		return nil, err
 	}
@@ -125,7 +127,7 @@ func earlierAttachments(turns []sessiondb.Turn, at []int) (out []earlierTurn, er
 
 // prepare reads the records of all attachments, and prepares those of the run's own message that
 // are not prepared yet.
-func (l *attaching) prepare(ctx context.Context, own []domain.Attachment, earlier []earlierTurn) error {
+func (l *attachmentLoader) prepare(ctx context.Context, own []domain.Attachment, earlier []earlierTurn) error {
 	ids := make([]string, 0, len(own))
 	for _, f := range own {
 		ids = append(ids, f.FileID)
@@ -147,7 +149,7 @@ func (l *attaching) prepare(ctx context.Context, own []domain.Attachment, earlie
 }
 
 // find reads the records of the attachments with the given ids.
-func (l *attaching) find(ctx context.Context, ids []string) error {
+func (l *attachmentLoader) find(ctx context.Context, ids []string) error {
 	found, kept, err := l.r.attachments.HoldAttachments(ctx, l.a.claim.Held(), ids)
 	if err != nil {
 		return retryable(err)
@@ -164,7 +166,7 @@ func (l *attaching) find(ctx context.Context, ids []string) error {
 
 // prepareOwn prepares the message's attachments, several at once. asked reports whether any
 // attachment had to be prepared.
-func (l *attaching) prepareOwn(ctx context.Context, own []domain.Attachment) (asked bool, err error) {
+func (l *attachmentLoader) prepareOwn(ctx context.Context, own []domain.Attachment) (asked bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	slots := make(chan struct{}, atOnce)
@@ -210,7 +212,7 @@ func prepareError(err error) error {
 }
 
 // imageBytes returns an upper bound of the total size of the images that load reads, in bytes.
-func (l *attaching) imageBytes(own []domain.Attachment, earlier []earlierTurn) int {
+func (l *attachmentLoader) imageBytes(own []domain.Attachment, earlier []earlierTurn) int {
 	n := 0
 	for _, f := range own {
 		if stored := l.files[f.FileID]; imageinfo.IsImage(f.MediaType) {
@@ -228,7 +230,7 @@ func (l *attaching) imageBytes(own []domain.Attachment, earlier []earlierTurn) i
 }
 
 // load reads the attachments of the message, then those of earlier turns, newest turn first.
-func (l *attaching) load(
+func (l *attachmentLoader) load(
 	ctx context.Context, in *agentloop.Input, own []domain.Attachment, earlier []earlierTurn, history []agentloop.Turn,
 ) (err error) {
 	images := imageRoom{count: len(own), bytes: ownImageBytes, note: noteImages}
@@ -255,7 +257,7 @@ type imageRoom struct {
 }
 
 // loadAll reads a message's attachments.
-func (l *attaching) loadAll(ctx context.Context, list []domain.Attachment, images *imageRoom) ([]llm.Attachment, error) {
+func (l *attachmentLoader) loadAll(ctx context.Context, list []domain.Attachment, images *imageRoom) ([]llm.Attachment, error) {
 	out := make([]llm.Attachment, 0, len(list))
 	for _, f := range list {
 		one := llm.Attachment{Name: f.Name, MediaType: f.MediaType, Bytes: f.Bytes}
@@ -278,7 +280,7 @@ func (l *attaching) loadAll(ctx context.Context, list []domain.Attachment, image
 }
 
 // loadImage reads the converted copy of an image. Models never receive the uploaded original.
-func (l *attaching) loadImage(ctx context.Context, stored blobdb.StoredAttachment, to *llm.Attachment, room *imageRoom) error {
+func (l *attachmentLoader) loadImage(ctx context.Context, stored blobdb.StoredAttachment, to *llm.Attachment, room *imageRoom) error {
 	if room.count == 0 || stored.Bytes > room.bytes || stored.Bytes > picture.MaxBytes {
 		to.Omitted = room.note
 		return nil
@@ -309,7 +311,7 @@ func (l *attaching) loadImage(ctx context.Context, stored blobdb.StoredAttachmen
 }
 
 // loadText reads the text of a document and divides it into passages.
-func (l *attaching) loadText(ctx context.Context, stored blobdb.StoredAttachment, to *llm.Attachment) error {
+func (l *attachmentLoader) loadText(ctx context.Context, stored blobdb.StoredAttachment, to *llm.Attachment) error {
 	if l.text <= 0 {
 		to.Omitted = noteOlder
 		return nil
@@ -319,7 +321,7 @@ func (l *attaching) loadText(ctx context.Context, stored blobdb.StoredAttachment
 		return gone(err, to)
 	}
 
-	for _, p := range passagesOf(source, to.Name) {
+	for _, p := range newPassages(source, to.Name) {
 		if l.text -= len(p.CitedText); l.text < 0 {
 			to.Omitted = noteTooLong
 			break
@@ -346,9 +348,9 @@ func gone(err error, to *llm.Attachment) error {
 // attachment.
 var pageMark = regexp.MustCompile(`\f\[page (\d+)\]\n`)
 
-// passagesOf divides the text of a document into passages, whose title is name. No passage extends
+// newPassages divides the text of a document into passages, whose title is name. No passage extends
 // over two pages.
-func passagesOf(source domain.Source, name string) []domain.Citation {
+func newPassages(source domain.Source, name string) []domain.Citation {
 	var out []domain.Citation
 	add := func(page *int, text string) {
 		for text = strings.TrimSpace(text); text != ""; {

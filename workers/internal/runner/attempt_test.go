@@ -41,20 +41,20 @@ type testEnv struct {
 	cfg      domain.Config
 	input    []byte // the input, if the claim does not contain it
 
-	mu      sync.Mutex
-	asked   []string // names of the models that were resolved
-	endings []executiondb.Outcome
-	actions []domain.RequiredAction
-	written []executiondb.Chunk
-	told    []string
-	done    []string
-	changes int
-	back    []time.Duration
-	noted   []int // attempt numbers that were passed to NoteAttempts
-	refuses error // the error that NoteAttempts returns
-	refused []domain.ProviderError
-	failed  executiondb.Failures // the result of FailedSinceStep
-	log     io.Writer            // log of the attempts; nil: none
+	mu       sync.Mutex
+	asked    []string // names of the models that were resolved
+	outcomes []executiondb.Outcome
+	actions  []domain.RequiredAction
+	written  []executiondb.Chunk
+	reported []string
+	done     []string
+	changes  int
+	back     []time.Duration
+	noted    []int // attempt numbers that were passed to NoteAttempts
+	refuses  error // the error that NoteAttempts returns
+	refused  []domain.ProviderError
+	failed   executiondb.Failures // the result of FailedSinceStep
+	log      io.Writer            // log of the attempts; nil: none
 }
 
 func (s *testEnv) lock() func() { s.mu.Lock(); return s.mu.Unlock }
@@ -65,11 +65,11 @@ func (s *testEnv) Extend(context.Context, []lease.Held) (executiondb.Leases, err
 	return executiondb.Leases{}, nil
 }
 
-func (s *testEnv) Finish(_ context.Context, endings []executiondb.Outcome) (executiondb.Finished, error) {
+func (s *testEnv) Finish(_ context.Context, outcomes []executiondb.Outcome) (executiondb.Finished, error) {
 	defer s.lock()()
-	s.endings = append(s.endings, endings...)
+	s.outcomes = append(s.outcomes, outcomes...)
 	saved := map[string]bool{}
-	for _, e := range endings {
+	for _, e := range outcomes {
 		saved[e.Run.ID] = true
 	}
 	return executiondb.Finished{Saved: saved}, nil
@@ -81,7 +81,7 @@ func (s *testEnv) DispatchNext(context.Context, queuedb.FreedSlots) ([]domain.Jo
 
 func (s *testEnv) AnnounceSlots(context.Context, string, int, time.Duration) error { return nil }
 
-func (s *testEnv) PutBack(_ context.Context, runs []executiondb.Requeue) ([]executiondb.Requeued, error) {
+func (s *testEnv) Requeue(_ context.Context, runs []executiondb.Requeue) ([]executiondb.Requeued, error) {
 	defer s.lock()()
 	out := make([]executiondb.Requeued, len(runs))
 	for i, r := range runs {
@@ -109,7 +109,7 @@ func (s *testEnv) History(context.Context, string, int64, int, int) ([]sessiondb
 
 func (s *testEnv) Steps(context.Context, string, string) ([][]byte, error) { return s.steps, nil }
 
-func (s *testEnv) StepsOf(_ context.Context, _ string, runIDs []string, _ int) (map[string][][]byte, error) {
+func (s *testEnv) Journals(_ context.Context, _ string, runIDs []string, _ int) (map[string][][]byte, error) {
 	steps := map[string][][]byte{}
 	for _, runID := range runIDs {
 		steps[runID] = s.journals[runID]
@@ -175,7 +175,7 @@ func (s *testEnv) PublishJobs(...domain.Job) {}
 
 func (s *testEnv) Events(_ string, chunk domain.EventChunk) {
 	defer s.lock()()
-	s.told = append(s.told, string(chunk.Lines))
+	s.reported = append(s.reported, string(chunk.Lines))
 }
 
 func (s *testEnv) Done(runID, replyTo string, result []byte) {
@@ -223,7 +223,7 @@ func newRunnerOn(t *testing.T, s *testEnv, runs Runs) *Runner {
 	r, err := New(Config{
 		Concurrency: 4, Price: func(_ string, used llm.Usage) int64 { return 10*used.InputTokens + 100*used.OutputTokens },
 	}, Deps{
-		Runs: runs, Queue: s, History: s, Progress: s, Records: s, Parking: s, Clients: s, Tools: s, Budgets: unbudgeted{}, Bus: s, Changes: s, Models: models, Metrics: prometheus.NewRegistry(), Log: zerolog.Nop(),
+		Runs: runs, Queue: s, History: s, Progress: s, Records: s, ParkStore: s, Clients: s, Tools: s, Budgets: unbudgeted{}, Bus: s, Changes: s, Models: models, Metrics: prometheus.NewRegistry(), Log: zerolog.Nop(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -298,10 +298,10 @@ func TestARunReportsItsUsage(t *testing.T) {
 		Deltas: []string{"Done [7]."}, Usage: llm.Usage{InputTokens: 20, OutputTokens: 5},
 	})}
 	s.attempt(t, executiondb.Claimed{Attempts: 1})
-	if len(s.endings) != 1 {
-		t.Fatalf("%d endings", len(s.endings))
+	if len(s.outcomes) != 1 {
+		t.Fatalf("%d endings", len(s.outcomes))
 	}
-	run := s.endings[0].Run
+	run := s.outcomes[0].Run
 	if run.Usage != (domain.Usage{InputTokens: 27, OutputTokens: 8, CostMicros: 27*10 + 8*100, Model: "stage/first"}) {
 		t.Errorf("usage %+v", run.Usage)
 	}
@@ -317,8 +317,8 @@ func TestAnEarlyFailureKeepsTheUsageOfEarlierAttempts(t *testing.T) {
 	t.Parallel()
 	s := &testEnv{model: scripted.New("stage/first")}
 	s.attempt(t, executiondb.Claimed{Attempts: lease.MaxDeaths + 1, Deaths: lease.MaxDeaths})
-	if len(s.endings) != 1 || s.endings[0].Run.Usage.InputTokens != 5 || len(s.endings[0].Run.ToolCalls) != 1 {
-		t.Errorf("%+v", s.endings)
+	if len(s.outcomes) != 1 || s.outcomes[0].Run.Usage.InputTokens != 5 || len(s.outcomes[0].Run.ToolCalls) != 1 {
+		t.Errorf("%+v", s.outcomes)
 	}
 }
 
@@ -335,8 +335,8 @@ func TestLaterAttemptsAreNoted(t *testing.T) {
 	} {
 		s := &testEnv{refuses: c.refuses, model: scripted.New("stage/first", scripted.Call{Deltas: []string{"ok"}})}
 		s.attempt(t, executiondb.Claimed{Attempts: c.attempts})
-		if !slices.Equal(s.noted, c.noted) || len(s.endings) != 1 || s.endings[0].Run.Status != domain.RunCompleted {
-			t.Errorf("%s: noted %v, ended %+v", name, s.noted, s.endings)
+		if !slices.Equal(s.noted, c.noted) || len(s.outcomes) != 1 || s.outcomes[0].Run.Status != domain.RunCompleted {
+			t.Errorf("%s: noted %v, ended %+v", name, s.noted, s.outcomes)
 		}
 	}
 }
@@ -371,15 +371,15 @@ func TestARunThatWaitsForAPersonLeavesItsWorker(t *testing.T) {
 		if last := written[strings.LastIndex(strings.TrimSuffix(written, "\n"), "\n")+1:]; !strings.HasPrefix(last, "run.requires_action {") {
 			t.Errorf("%s: the last event written is %q", name, last)
 		}
-		published := strings.HasPrefix(s.told[len(s.told)-1], "run.requires_action {")
+		published := strings.HasPrefix(s.reported[len(s.reported)-1], "run.requires_action {")
 		if published != c.park.Parked {
-			t.Errorf("%s: published events %q", name, s.told)
+			t.Errorf("%s: published events %q", name, s.reported)
 		}
 		switch {
-		case c.status == "" && len(s.endings) != 0:
-			t.Errorf("%s: ended %+v", name, s.endings[0].Run)
-		case c.status != "" && (len(s.endings) != 1 || s.endings[0].Run.Status != c.status || s.endings[0].Run.Error.Code != "action_limit"):
-			t.Errorf("%s: %+v", name, s.endings)
+		case c.status == "" && len(s.outcomes) != 0:
+			t.Errorf("%s: ended %+v", name, s.outcomes[0].Run)
+		case c.status != "" && (len(s.outcomes) != 1 || s.outcomes[0].Run.Status != c.status || s.outcomes[0].Run.Error.Code != "action_limit"):
+			t.Errorf("%s: %+v", name, s.outcomes)
 		case c.park.Parked && s.done[0] != "run_1 inbox ":
 			t.Errorf("%s: the waiting caller received %q", name, s.done[0])
 		}

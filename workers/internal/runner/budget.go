@@ -28,7 +28,7 @@ type Budgets interface {
 	Budgeted(ctx context.Context, org string) (bool, error)
 	// Reserve reserves h and returns the number of budgets that it counts against. If a budget
 	// has no room for it, Reserve reserves nothing and describes the budget in lacking.
-	Reserve(ctx context.Context, h budgetdb.Hold) (budgets int, lacking *budgetdb.Lacking, err error)
+	Reserve(ctx context.Context, h budgetdb.Hold) (budgets int, lacking *budgetdb.InsufficientBudget, err error)
 	// Settle replaces a reservation by the amounts that the call has used. It charges them even if
 	// no reservation exists, and may be repeated after an error.
 	Settle(ctx context.Context, held lease.Held, holdID string, used budgetdb.Amounts) error
@@ -59,7 +59,7 @@ func (r reservation) held() bool { return r.hold.ID != "" }
 // reserve places a reservation on the maximum amounts that a call may use. If it succeeds, the
 // caller must settle the reservation. An error of reserve is an *agentloop.Error. If a budget is
 // exhausted, lacking describes it.
-func (s *runBudget) reserve(ctx context.Context, maximum budgetdb.Amounts) (reservation, *budgetdb.Lacking, error) {
+func (s *runBudget) reserve(ctx context.Context, maximum budgetdb.Amounts) (reservation, *budgetdb.InsufficientBudget, error) {
 	r := reservation{s, budgetdb.Hold{Held: s.a.claim.Held(), Amounts: maximum}}
 	// Most organizations have no budgets. The cached answer saves them a transaction per call.
 	some, err := s.budgets.Budgeted(ctx, r.hold.OrganizationID)

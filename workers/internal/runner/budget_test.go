@@ -40,9 +40,9 @@ func (p *fakeBudgets) Budgeted(context.Context, string) (bool, error) {
 	return some, nil
 }
 
-func (p *fakeBudgets) Reserve(_ context.Context, h budgetdb.Hold) (int, *budgetdb.Lacking, error) {
+func (p *fakeBudgets) Reserve(_ context.Context, h budgetdb.Hold) (int, *budgetdb.InsufficientBudget, error) {
 	if p.room > 0 && h.Tokens > p.room {
-		return 0, &budgetdb.Lacking{Budget: domain.Budget{Limit: p.room}}, nil
+		return 0, &budgetdb.InsufficientBudget{Budget: domain.Budget{Limit: p.room}}, nil
 	}
 	p.holds = append(p.holds, h.Amounts)
 	return p.budgets, nil, nil

@@ -145,7 +145,7 @@ func (r *Runner) namedSteps(ctx context.Context, a *attempt, exchanges []domain.
 		return nil, nil //nolint:nilnil // a nil map is empty
 	}
 
-	raw, err := r.clients.StepsOf(ctx, a.claim.OrganizationID, runs, namedBytes)
+	raw, err := r.clients.Journals(ctx, a.claim.OrganizationID, runs, namedBytes)
 	if err != nil {
 		return nil, retryable(err)
 	}

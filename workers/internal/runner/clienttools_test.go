@@ -16,8 +16,8 @@ import (
 
 const clientRun = "run_01h455vb4pex5vsknk084sn02q"
 
-// toolsOf returns the JSON of an input whose client has the tool weather.
-func toolsOf(t *testing.T, in domain.Input, returns bool) []byte {
+// newTools returns the JSON of an input whose client has the tool weather.
+func newTools(t *testing.T, in domain.Input, returns bool) []byte {
 	t.Helper()
 	in.ClientTools = &domain.ClientTools{Tools: []domain.ClientTool{{Name: "weather", InputSchema: json.RawMessage(`{"type":"object"}`)}}, Return: returns}
 	raw, err := json.Marshal(in)
@@ -36,10 +36,10 @@ func TestARunWaitsForItsClient(t *testing.T) {
 	t.Parallel()
 	const callID = "call_1_1" // id of the first call of the run run_1
 	s := &testEnv{model: scripted.New("stage/first", asksWeather()), park: executiondb.Parked{Parked: true}}
-	claim := executiondb.Claimed{Attempts: 1, RawInput: toolsOf(t, domain.Input{Message: "m"}, false)}
+	claim := executiondb.Claimed{Attempts: 1, RawInput: newTools(t, domain.Input{Message: "m"}, false)}
 	s.attempt(t, claim)
-	if len(s.actions) != 1 || len(s.endings) != 0 {
-		t.Fatalf("actions %+v, endings %+v", s.actions, s.endings)
+	if len(s.actions) != 1 || len(s.outcomes) != 0 {
+		t.Fatalf("actions %+v, endings %+v", s.actions, s.outcomes)
 	}
 	action := s.actions[0]
 	if action.Kind != domain.ActionClientTools || len(action.Calls) != 1 || action.Calls[0].ToolCallID != callID || action.ExpiresAt.IsZero() {
@@ -57,9 +57,9 @@ func TestARunWaitsForItsClient(t *testing.T) {
 	s.results = map[string]string{callID: `{"toolCallId":"` + callID + `","output":{"degrees":7}}`}
 	claim.Attempts = 2
 	s.attempt(t, claim)
-	if len(s.endings) != 1 || s.endings[0].Run.Status != domain.RunCompleted || len(s.endings[0].Run.ToolCalls) != 1 ||
-		string(s.endings[0].Run.ToolCalls[0].Output) != `{"degrees":7}` {
-		t.Errorf("endings %+v", s.endings)
+	if len(s.outcomes) != 1 || s.outcomes[0].Run.Status != domain.RunCompleted || len(s.outcomes[0].Run.ToolCalls) != 1 ||
+		string(s.outcomes[0].Run.ToolCalls[0].Output) != `{"degrees":7}` {
+		t.Errorf("endings %+v", s.outcomes)
 	}
 }
 
@@ -68,11 +68,11 @@ func TestARunWaitsForItsClient(t *testing.T) {
 func TestReturnedCalls(t *testing.T) {
 	t.Parallel()
 	s := &testEnv{model: scripted.New("stage/first", asksWeather())}
-	s.attempt(t, executiondb.Claimed{Attempts: 1, RawInput: toolsOf(t, domain.Input{Message: "m"}, true)})
-	if len(s.endings) != 1 {
-		t.Fatalf("%d endings", len(s.endings))
+	s.attempt(t, executiondb.Claimed{Attempts: 1, RawInput: newTools(t, domain.Input{Message: "m"}, true)})
+	if len(s.outcomes) != 1 {
+		t.Fatalf("%d endings", len(s.outcomes))
 	}
-	run := s.endings[0].Run
+	run := s.outcomes[0].Run
 	if *run.FinishReason != domain.FinishToolCalls || run.Status != domain.RunCompleted || *run.Message != "" || run.Incomplete() || len(run.ClientCalls()) != 1 {
 		t.Errorf("ended as %+v", run)
 	}
@@ -111,9 +111,9 @@ func TestReturnedCalls(t *testing.T) {
 	} {
 		s := &testEnv{model: scripted.New("stage/first", scripted.Call{Deltas: []string{"ok"}}), turns: tt.turns}
 		s.journals = map[string][][]byte{clientRun: {[]byte(turn), []byte(own)}}
-		s.attempt(t, executiondb.Claimed{Attempts: 1, RawInput: toolsOf(t, tt.in, true)})
+		s.attempt(t, executiondb.Claimed{Attempts: 1, RawInput: newTools(t, tt.in, true)})
 		if len(s.model.Requests()) != 1 {
-			t.Fatalf("%s: endings %+v", name, s.endings)
+			t.Fatalf("%s: endings %+v", name, s.outcomes)
 		}
 		var seen []string
 		for _, m := range s.model.Requests()[0].Messages {
@@ -137,9 +137,9 @@ func TestReturnedCalls(t *testing.T) {
 func TestAClientsToolWithATakenName(t *testing.T) {
 	t.Parallel()
 	s := &testEnv{model: scripted.New("stage/first", asksWeather()), tools: []tool.Tool{payTool{}}}
-	s.attempt(t, executiondb.Claimed{Attempts: 1, RawInput: bytes.ReplaceAll(toolsOf(t, domain.Input{Message: "m"}, true), []byte("weather"), []byte("pay"))})
-	if len(s.endings) != 1 || s.endings[0].Run.Error == nil || s.endings[0].Run.Error.Code != "tool_name_taken" ||
-		!strings.Contains(s.endings[0].Run.Error.Message, "pay") || len(s.model.Requests()) != 0 {
-		t.Errorf("endings %+v", s.endings)
+	s.attempt(t, executiondb.Claimed{Attempts: 1, RawInput: bytes.ReplaceAll(newTools(t, domain.Input{Message: "m"}, true), []byte("weather"), []byte("pay"))})
+	if len(s.outcomes) != 1 || s.outcomes[0].Run.Error == nil || s.outcomes[0].Run.Error.Code != "tool_name_taken" ||
+		!strings.Contains(s.outcomes[0].Run.Error.Message, "pay") || len(s.model.Requests()) != 0 {
+		t.Errorf("endings %+v", s.outcomes)
 	}
 }

@@ -221,7 +221,7 @@ func (r *Runner) requeue(ctx context.Context, a *attempt, wait time.Duration, ca
 		r.freeSlots.add(queuedb.FreedSlots{back.Lane: {Slots: 1, Waiting: true}})
 		return nil
 	})
-	failpoint.Here(failpoint.PutBackAfter)
+	failpoint.Here(failpoint.RequeuedAfter)
 }
 
 // finish saves the run's result. saveAll then publishes the result to the waiting caller.
@@ -229,7 +229,7 @@ func (r *Runner) finish(ctx context.Context, a *attempt, out agentloop.Output, s
 	r.recall(ctx, a, &out)
 
 	// An answer that cannot be encoded would fail in every attempt, so the run fails without it.
-	ending, err := a.outcome(ctx, out, status, cause)
+	outcome, err := a.outcome(ctx, out, status, cause)
 	if err != nil {
 		a.log.Error().Err(err).Msg("cannot encode the run's result")
 		r.finishEmpty(ctx, a)
@@ -237,7 +237,7 @@ func (r *Runner) finish(ctx context.Context, a *attempt, out agentloop.Output, s
 	}
 
 	failpoint.Here(failpoint.FinishBefore)
-	e := endedRun{Outcome: ending, replyTo: a.replyTo}
+	e := endedRun{Outcome: outcome, replyTo: a.replyTo}
 
 	r.persist(ctx, a, "saving result", func(ctx context.Context) error {
 		saved, err := r.finishes.Do(ctx, tracing.For(ctx, e))
@@ -256,9 +256,9 @@ func (r *Runner) finish(ctx context.Context, a *attempt, out agentloop.Output, s
 		case saved.ok:
 			failpoint.Here(failpoint.DoneAfter)
 			r.changed(a)
-			traceEnd(ctx, ending.Run)
-			r.metrics.end(ending.Run)
-			a.log.Debug().Str("status", string(ending.Run.Status)).Msg("run finished")
+			traceEnd(ctx, outcome.Run)
+			r.metrics.end(outcome.Run)
+			a.log.Debug().Str("status", string(outcome.Run.Status)).Msg("run finished")
 		default:
 			a.log.Info().Msg("run was cancelled or taken over; result dropped")
 		}
@@ -357,13 +357,13 @@ type saveResult struct {
 // saveAll saves a batch of results, and publishes each saved result to the caller that waits for
 // it. dispatchFreed refills the freed slots later, because no caller waits for them.
 func (r *Runner) saveAll(ctx context.Context, batch []endedRun) ([]saveResult, error) {
-	endings := make([]executiondb.Outcome, len(batch))
+	outcomes := make([]executiondb.Outcome, len(batch))
 	for i, e := range batch {
-		endings[i] = e.Outcome
+		outcomes[i] = e.Outcome
 	}
 
 	// If Finish fails, it has saved no result, and each attempt repeats the request.
-	finished, err := r.runs.Finish(ctx, endings)
+	finished, err := r.runs.Finish(ctx, outcomes)
 	if err != nil {
 		return nil, err
 	}
@@ -415,10 +415,10 @@ func (a *attempt) outcome(
 
 	// Use the database's clock, so that timestamps of different workers are comparable.
 	run.End(status, cause, domain.At(a.now()), a.claim.RetentionSecs)
-	ending, err := executiondb.NewOutcome(a.claim.Held(), run)
+	outcome, err := executiondb.NewOutcome(a.claim.Held(), run)
 
 	// The result is saved with the unsaved events, so no checkpoint may save them at the same time.
 	a.events.closeAndWait(ctx)
-	ending.Events, ending.EndN = a.events.rest(run)
-	return ending, err
+	outcome.Events, outcome.EndN = a.events.rest(run)
+	return outcome, err
 }

@@ -27,9 +27,9 @@ func (g grantingEnv) Claim(context.Context, []string) ([]executiondb.Claim, erro
 	return []executiondb.Claim{{Run: &g.claim}}, nil
 }
 
-func (g grantingEnv) Finish(ctx context.Context, endings []executiondb.Outcome) (executiondb.Finished, error) {
+func (g grantingEnv) Finish(ctx context.Context, outcomes []executiondb.Outcome) (executiondb.Finished, error) {
 	g.look()
-	return g.testEnv.Finish(ctx, endings)
+	return g.testEnv.Finish(ctx, outcomes)
 }
 
 // A runner saves a result before it publishes the result. If the worker dies in between, the result
@@ -64,7 +64,7 @@ func executeJob(t *testing.T, g grantingEnv, d *bus.JobMessage) {
 		t.Fatal(err)
 	}
 	r, err := New(Config{Concurrency: 1}, Deps{
-		Runs: g, Queue: g, History: g, Progress: g, Records: g, Parking: g, Clients: g, Tools: g,
+		Runs: g, Queue: g, History: g, Progress: g, Records: g, ParkStore: g, Clients: g, Tools: g,
 		Budgets: unbudgeted{}, Bus: g, Changes: g, Models: models, Metrics: prometheus.NewRegistry(), Log: zerolog.Nop(),
 	})
 	if err != nil {

@@ -47,11 +47,11 @@ func TestBrokenOffAnswersAreGivenUp(t *testing.T) {
 		failure.Provider = c.provider
 		s := &testEnv{cfg: c.cfg, failed: c.failed, model: scripted.Forever("stage/a", scripted.Call{Deltas: []string{"half"}, Err: failure})}
 		s.attempt(t, executiondb.Claimed{Attempts: c.attempts})
-		if c.fails != (len(s.endings) == 1) || c.fails == (len(s.back) == 1) {
-			t.Fatalf("%s: %d results, requeued %v", name, len(s.endings), s.back)
+		if c.fails != (len(s.outcomes) == 1) || c.fails == (len(s.back) == 1) {
+			t.Fatalf("%s: %d results, requeued %v", name, len(s.outcomes), s.back)
 		}
-		if c.fails && (s.endings[0].Run.Status != domain.RunFailed || s.endings[0].Run.Error.Code != "model_truncated") {
-			t.Errorf("%s: %+v", name, s.endings[0].Run)
+		if c.fails && (s.outcomes[0].Run.Status != domain.RunFailed || s.outcomes[0].Run.Error.Code != "model_truncated") {
+			t.Errorf("%s: %+v", name, s.outcomes[0].Run)
 		}
 	}
 }
@@ -77,8 +77,8 @@ func TestAProviderResponseIsNotInTheResult(t *testing.T) {
 	if len(s.refused) != 1 || s.refused[0] != *refusal.Provider {
 		t.Errorf("stored %+v", s.refused)
 	}
-	if len(s.endings) != 1 || s.endings[0].Run.Error.Code != "model_rejected" || s.endings[0].Run.Error.Provider != nil {
-		t.Errorf("%+v", s.endings)
+	if len(s.outcomes) != 1 || s.outcomes[0].Run.Error.Code != "model_rejected" || s.outcomes[0].Run.Error.Provider != nil {
+		t.Errorf("%+v", s.outcomes)
 	}
 }
 
@@ -93,7 +93,7 @@ func TestFinishReasons(t *testing.T) {
 	} {
 		s := &testEnv{model: scripted.New("stage/a", call)}
 		s.attempt(t, executiondb.Claimed{Attempts: 1, ConfigVersion: 7})
-		run := s.endings[0].Run
+		run := s.outcomes[0].Run
 		if run.FinishReason == nil || *run.FinishReason != want || run.AgentVersion == nil || *run.AgentVersion != 7 {
 			t.Errorf("%s: %+v", want, run)
 		}

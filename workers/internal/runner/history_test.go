@@ -53,21 +53,21 @@ func TestHistoryAndInstructionsOfARequest(t *testing.T) {
 		}
 		s.attempt(t, executiondb.Claimed{Attempts: 1, RawInput: raw})
 		requests := model.Requests()
-		if len(requests) != 1 || len(s.endings) != 1 {
-			t.Fatalf("%s: %d requests, %d endings", name, len(requests), len(s.endings))
+		if len(requests) != 1 || len(s.outcomes) != 1 {
+			t.Fatalf("%s: %d requests, %d endings", name, len(requests), len(s.outcomes))
 		}
 		var said []string
 		for _, m := range requests[0].Messages {
 			said = append(said, m.Text)
 		}
-		if got := strings.Join(said, " "); got != tt.said || !strings.HasPrefix(requests[0].System, tt.prompt) || s.endings[0].Run.OmittedTurns != tt.omitted ||
+		if got := strings.Join(said, " "); got != tt.said || !strings.HasPrefix(requests[0].System, tt.prompt) || s.outcomes[0].Run.OmittedTurns != tt.omitted ||
 			tt.in.Instructions == "" && strings.Contains(requests[0].System, "Additional instructions") {
-			t.Errorf("%s: prompt %.200q, messages %.200q, %d omitted", name, requests[0].System, got, s.endings[0].Run.OmittedTurns)
+			t.Errorf("%s: prompt %.200q, messages %.200q, %d omitted", name, requests[0].System, got, s.outcomes[0].Run.OmittedTurns)
 		}
 	}
 	s := &testEnv{model: scripted.New("stage/first"), turns: []sessiondb.Turn{{Seq: 1, Message: "s", Answer: "t", Earlier: []byte("{")}}}
 	s.attempt(t, executiondb.Claimed{Attempts: 1})
-	if len(s.endings) == 1 && s.endings[0].Run.Status == domain.RunCompleted {
+	if len(s.outcomes) == 1 && s.outcomes[0].Run.Status == domain.RunCompleted {
 		t.Error("an unreadable history was ignored")
 	}
 }

@@ -134,8 +134,8 @@ func TestALargeInputIsReadByTheAttempt(t *testing.T) {
 	t.Parallel()
 	s := &testEnv{model: scripted.New("stage/first", scripted.Call{Deltas: []string{"Read."}}), input: []byte(`{"message":"a large one"}`)}
 	s.attempt(t, executiondb.Claimed{Attempts: 1, LargeInput: 300 << 10, RawInput: []byte{}})
-	if len(s.endings) != 1 || s.endings[0].Run.Status != domain.RunCompleted {
-		t.Fatalf("results %+v", s.endings)
+	if len(s.outcomes) != 1 || s.outcomes[0].Run.Status != domain.RunCompleted {
+		t.Fatalf("results %+v", s.outcomes)
 	}
 	if asked := s.model.Requests()[0]; asked.Messages[len(asked.Messages)-1].Text != "a large one" {
 		t.Errorf("the model received %+v", asked.Messages)

@@ -74,8 +74,8 @@ func TestLargeHistoriesWaitForRoom(t *testing.T) {
 		attempts.Wait()
 		stop()
 		groups.Wait()
-		if h.maximum != 1 || len(s.endings) != runs+1 {
-			t.Errorf("%d large histories of an organization were read at a time; %d runs have ended", h.maximum, len(s.endings))
+		if h.maximum != 1 || len(s.outcomes) != runs+1 {
+			t.Errorf("%d large histories of an organization were read at a time; %d runs have ended", h.maximum, len(s.outcomes))
 		}
 		if r.inputs.used != 0 || len(r.inputs.byOrg) != 0 {
 			t.Errorf("%d bytes stay used", r.inputs.used)

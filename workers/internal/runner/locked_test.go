@@ -45,10 +45,10 @@ func (l *lockingEnv) Extend(_ context.Context, held []lease.Held) (executiondb.L
 	return out, nil
 }
 
-func (l *lockingEnv) Finish(ctx context.Context, endings []executiondb.Outcome) (executiondb.Finished, error) {
+func (l *lockingEnv) Finish(ctx context.Context, outcomes []executiondb.Outcome) (executiondb.Finished, error) {
 	unlock := l.lock()
 	l.tries++
-	l.alone = append(l.alone, len(endings))
+	l.alone = append(l.alone, len(outcomes))
 	fails := l.fails
 	l.fails = nil
 	unlock()
@@ -56,7 +56,7 @@ func (l *lockingEnv) Finish(ctx context.Context, endings []executiondb.Outcome) 
 		return executiondb.Finished{}, fails
 	}
 	failed := map[string]error{}
-	free := slices.DeleteFunc(slices.Clone(endings), func(e executiondb.Outcome) bool {
+	free := slices.DeleteFunc(slices.Clone(outcomes), func(e executiondb.Outcome) bool {
 		if !time.Now().Before(l.locked[e.Run.ID]) {
 			return false
 		}
@@ -110,15 +110,15 @@ func TestALockedResultIsSavedOnceItsRunIsFree(t *testing.T) {
 		s := &testEnv{model: scripted.New("stage/first", scripted.Call{Deltas: []string{"ok"}})}
 		l := &lockingEnv{testEnv: s, locked: map[string]time.Time{"run_1": time.Now().Add(5 * time.Second)}}
 		r := &Runner{runs: l, bus: s, freeSlots: &freeSlots{wake: make(chan struct{}, 1)}}
-		endingOf := func(id string) endedRun { return endedRun{Outcome: executiondb.Outcome{Run: domain.Run{ID: id}}} }
-		out, err := r.saveAll(t.Context(), []endedRun{endingOf("run_1"), endingOf("run_2")})
+		newOutcome := func(id string) endedRun { return endedRun{Outcome: executiondb.Outcome{Run: domain.Run{ID: id}}} }
+		out, err := r.saveAll(t.Context(), []endedRun{newOutcome("run_1"), newOutcome("run_2")})
 		if err != nil || !errors.Is(out[0].failed, pg.ErrLocked) || out[0].ok || !out[1].ok || len(s.done) != 1 {
 			t.Fatalf("%+v, %v", out, err)
 		}
 		a := &attempt{log: zerolog.Nop()}
 		began := time.Now()
 		r.persist(t.Context(), a, "saving result", func(ctx context.Context) error {
-			out, err := r.saveAll(ctx, []endedRun{endingOf("run_1")})
+			out, err := r.saveAll(ctx, []endedRun{newOutcome("run_1")})
 			if err != nil {
 				return err
 			}

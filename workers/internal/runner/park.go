@@ -29,7 +29,7 @@ func (r *Runner) park(ctx context.Context, a *attempt, out agentloop.Output, par
 	}
 
 	// The required action must be in the database before its event is published.
-	told, err := a.events.requiresAction(action)
+	reported, err := a.events.requiresAction(action)
 	if err != nil {
 		a.log.Error().Err(err).Msg("cannot encode the required action")
 		r.finishEmpty(ctx, a)
@@ -40,7 +40,7 @@ func (r *Runner) park(ctx context.Context, a *attempt, out agentloop.Output, par
 	// requeues it after the lease has expired.
 	var result executiondb.Parked
 	r.persist(ctx, a, "parking run", func(ctx context.Context) (err error) {
-		result, err = r.parking.Park(ctx, a.claim.Held(), action, told)
+		result, err = r.parking.Park(ctx, a.claim.Held(), action, reported)
 		return err
 	})
 
@@ -51,7 +51,7 @@ func (r *Runner) park(ctx context.Context, a *attempt, out agentloop.Output, par
 		r.finish(ctx, a, out, domain.RunFailed, actionLimit)
 	case result.Parked:
 		failpoint.Here(failpoint.ParkAfter)
-		a.events.publishLast(told)
+		a.events.publishLast(reported)
 		r.freeSlots.add(result.Freed)
 		r.bus.Done(a.claim.RunID, a.replyTo, nil) // without a result, a caller that waits for the run reads the run's state
 		r.changed(a)

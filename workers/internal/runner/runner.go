@@ -52,10 +52,10 @@ type Runs interface {
 	Extend(ctx context.Context, held []lease.Held) (executiondb.Leases, error)
 
 	// Finish saves at most one outcome per run. If it returns an error, it has saved no outcome.
-	Finish(ctx context.Context, endings []executiondb.Outcome) (executiondb.Finished, error)
+	Finish(ctx context.Context, outcomes []executiondb.Outcome) (executiondb.Finished, error)
 
-	// PutBack requeues runs. It returns one result per run, in the same order.
-	PutBack(ctx context.Context, runs []executiondb.Requeue) ([]executiondb.Requeued, error)
+	// Requeue requeues runs. It returns one result per run, in the same order.
+	Requeue(ctx context.Context, runs []executiondb.Requeue) ([]executiondb.Requeued, error)
 }
 
 // Queue fills the slots of finished runs with queued runs.
@@ -106,8 +106,8 @@ type Records interface {
 	SaveEvents(ctx context.Context, checkpoints []executiondb.Checkpoint) (executiondb.SavedEvents, error)
 }
 
-// Parking stores the actions for which runs wait, and notes about attempts.
-type Parking interface {
+// ParkStore stores the actions for which runs wait, and notes about attempts.
+type ParkStore interface {
 	// Park saves the action and the events, and releases the run's slot, in one transaction.
 	Park(ctx context.Context, held lease.Held, action domain.RequiredAction, events executiondb.Chunk) (executiondb.Parked, error)
 
@@ -130,9 +130,9 @@ type Parking interface {
 type ClientCalls interface {
 	PrepareEffect(ctx context.Context, held lease.Held, e domain.Effect, ask bool) (domain.Effect, bool, error)
 
-	// StepsOf returns the recorded steps of runs. If all steps exceed the given number of bytes, it
-	// omits the oldest steps.
-	StepsOf(ctx context.Context, org string, runIDs []string, bytes int) (map[string][][]byte, error)
+	// Journals returns the recorded steps of runs. If all steps exceed the given number of bytes,
+	// it omits the oldest steps.
+	Journals(ctx context.Context, org string, runIDs []string, bytes int) (map[string][][]byte, error)
 }
 
 // Toolsets resolves the tools of a run and prepares its attachments.
@@ -193,7 +193,7 @@ type Runner struct {
 	queue    Queue
 	sessions History
 	progress Progress
-	parking  Parking
+	parking  ParkStore
 	clients  ClientCalls
 	tools    Toolsets
 	budgets  Budgets
@@ -228,15 +228,15 @@ type Runner struct {
 
 // Deps are a runner's dependencies.
 type Deps struct {
-	Runs     Runs
-	Queue    Queue
-	History  History
-	Progress Progress
-	Records  Records
-	Parking  Parking
-	Clients  ClientCalls
-	Tools    Toolsets
-	Budgets  Budgets
+	Runs      Runs
+	Queue     Queue
+	History   History
+	Progress  Progress
+	Records   Records
+	ParkStore ParkStore
+	Clients   ClientCalls
+	Tools     Toolsets
+	Budgets   Budgets
 
 	Attachments Attachments
 
@@ -253,7 +253,7 @@ func New(cfg Config, deps Deps) (*Runner, error) {
 	runs := deps.Runs
 	r := &Runner{
 		cfg: cfg, runs: runs, queue: deps.Queue, sessions: deps.History, progress: deps.Progress, records: deps.Records,
-		parking: deps.Parking, clients: deps.Clients, tools: deps.Tools, budgets: deps.Budgets, bus: deps.Bus,
+		parking: deps.ParkStore, clients: deps.Clients, tools: deps.Tools, budgets: deps.Budgets, bus: deps.Bus,
 		models:  deps.Models,
 		changes: deps.Changes, tracer: deps.Tracer, log: deps.Log,
 		loop: agentloop.New(agentloop.Config{Retry: cfg.Retry, Earn: cfg.OnAnswer, OnPanic: func(name string, err error) {
@@ -275,8 +275,8 @@ func New(cfg Config, deps Deps) (*Runner, error) {
 	// Results and checkpoints vary in size, so their batches also have a byte limit.
 	r.finishes = batch.New(maxBatch, waiting, tracing.Batched(deps.Tracer, "run.finish batch", r.saveAll)).
 		Sized(executiondb.MaxBatchBytes, func(e tracing.Of[endedRun]) int { return e.Request.size() })
-	r.requeues = batch.New(maxBatch, waiting, runs.PutBack)
-	r.notes = batch.New(maxBatch, waiting, deps.Parking.NoteAttempts)
+	r.requeues = batch.New(maxBatch, waiting, runs.Requeue)
+	r.notes = batch.New(maxBatch, waiting, deps.ParkStore.NoteAttempts)
 	r.events = batch.New(maxBatch, waiting, r.saveEvents).Sized(executiondb.MaxBatchBytes, checkpoint.size)
 
 	var err error

@@ -76,7 +76,7 @@ func (r *Runner) fill(ctx context.Context) {
 		return
 	}
 
-	failpoint.Here(failpoint.HandOverBefore)
+	failpoint.Here(failpoint.DispatchNextBefore)
 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fillTime)
 	defer cancel()
@@ -85,7 +85,7 @@ func (r *Runner) fill(ctx context.Context) {
 		r.log.Warn().Err(err).Msg("cannot dispatch queued runs; the sweeper will retry")
 	}
 
-	failpoint.Here(failpoint.HandOverAfter)
+	failpoint.Here(failpoint.DispatchNextAfter)
 	r.bus.PublishJobs(next...)
 }
 

@@ -87,7 +87,7 @@ type ready struct {
 }
 
 func (r *ready) ServeTool(
-	kind string, cfg bus.ToolServing, handle func(context.Context, bus.ToolMessage) ([]byte, bool),
+	kind string, cfg bus.ToolOptions, handle func(context.Context, bus.ToolMessage) ([]byte, bool),
 ) (func(context.Context), error) {
 	defer close(r.ready)
 	return r.Bus.ServeTool(kind, cfg, handle)

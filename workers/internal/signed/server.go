@@ -27,7 +27,7 @@ var (
 // Bus delivers requests.
 type Bus interface {
 	ServeTool(
-		kind string, cfg bus.ToolServing, handle func(context.Context, bus.ToolMessage) ([]byte, bool),
+		kind string, cfg bus.ToolOptions, handle func(context.Context, bus.ToolMessage) ([]byte, bool),
 	) (stop func(context.Context), err error)
 }
 
@@ -68,7 +68,7 @@ type Server[C Claims, R any] struct {
 // Run serves requests until ctx ends. It then waits up to drainTime for running requests and
 // cancels those that remain, because their callers can repeat them.
 func (s *Server[C, R]) Run(ctx context.Context) error {
-	stop, err := s.Bus.ServeTool(s.Kind, bus.ToolServing{Slots: s.Slots, Queue: s.Queue, Owner: s.owner}, s.handle)
+	stop, err := s.Bus.ServeTool(s.Kind, bus.ToolOptions{Slots: s.Slots, Queue: s.Queue, Owner: s.owner}, s.handle)
 	if err != nil {
 		return fmt.Errorf("serving requests of kind %s: %w", s.Kind, err)
 	}

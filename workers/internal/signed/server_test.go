@@ -25,7 +25,7 @@ type served struct {
 }
 
 func (s *served) ServeTool(
-	_ string, cfg bus.ToolServing, handle func(context.Context, bus.ToolMessage) ([]byte, bool),
+	_ string, cfg bus.ToolOptions, handle func(context.Context, bus.ToolMessage) ([]byte, bool),
 ) (func(context.Context), error) {
 	s.owner, s.handle = cfg.Owner, handle
 	close(s.ready)

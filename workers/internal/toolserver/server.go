@@ -27,7 +27,7 @@ type Bus interface {
 	// ServeTool passes each call to the function handle. If handle returns false, the call is
 	// rejected. stop waits for running calls until its context ends.
 	ServeTool(
-		kind string, cfg bus.ToolServing, handle func(context.Context, bus.ToolMessage) ([]byte, bool),
+		kind string, cfg bus.ToolOptions, handle func(context.Context, bus.ToolMessage) ([]byte, bool),
 	) (stop func(context.Context), err error)
 	OnCancelled(f func(runID string)) (stop func(), err error)
 }
@@ -197,9 +197,9 @@ type selfLimited interface {
 
 // serving returns how many calls of a backend this worker executes simultaneously, and how many may
 // wait.
-func (s *Server) serving(backend tool.Backend) bus.ToolServing {
+func (s *Server) serving(backend tool.Backend) bus.ToolOptions {
 	kind := backend.Kind()
-	serving := bus.ToolServing{
+	serving := bus.ToolOptions{
 		Slots: s.cfg.Concurrency, Queue: max(s.cfg.Concurrency/4, 2), Owner: s.owner(kind), Observe: s.metrics.inHand(kind),
 	}
 	if l, ok := backend.(selfLimited); ok {

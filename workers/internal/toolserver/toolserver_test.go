@@ -63,7 +63,7 @@ type fakeEnv struct {
 	mu       sync.Mutex
 	handlers map[string]func(context.Context, bus.ToolMessage) ([]byte, bool)
 	owners   map[string]func(bus.ToolMessage) (string, bool)
-	serving  map[string]bus.ToolServing
+	serving  map[string]bus.ToolOptions
 	cancel   func(runID string)
 	ready    chan struct{}
 	wanted   int
@@ -80,11 +80,11 @@ func newOffice(tools domain.Tools) *fakeEnv {
 	return &fakeEnv{
 		tools: tools, state: "ready", ready: make(chan struct{}),
 		handlers: map[string]func(context.Context, bus.ToolMessage) ([]byte, bool){},
-		owners:   map[string]func(bus.ToolMessage) (string, bool){}, serving: map[string]bus.ToolServing{},
+		owners:   map[string]func(bus.ToolMessage) (string, bool){}, serving: map[string]bus.ToolOptions{},
 	}
 }
 
-func (o *fakeEnv) ServeTool(kind string, cfg bus.ToolServing, handle func(context.Context, bus.ToolMessage) ([]byte, bool)) (func(context.Context), error) {
+func (o *fakeEnv) ServeTool(kind string, cfg bus.ToolOptions, handle func(context.Context, bus.ToolMessage) ([]byte, bool)) (func(context.Context), error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.handlers[kind], o.owners[kind], o.serving[kind] = handle, cfg.Owner, cfg

@@ -269,8 +269,8 @@ func TestCode(t *testing.T) {
 			t.Fatalf("%s: %v, %+v", name, ok, set.Registry.Specs())
 		}
 		_, err = found.Call(t.Context(), tool.Call{ID: "call_1", Name: contract.ToolCodeExecution, Arguments: json.RawMessage(`{"code":"print(1)"}`)})
-		told, isTold := errors.AsType[*tool.Error](err)
-		if !isTold || told.Message != "no." || string(told.Output) != string(failure) || told.Retryable {
+		reported, isReported := errors.AsType[*tool.Error](err)
+		if !isReported || reported.Message != "no." || string(reported.Output) != string(failure) || reported.Retryable {
 			t.Errorf("%s: %+v", name, err)
 		}
 		if len(b.asked) != 1 || b.claims[0].Kind != contract.ToolCodeExecution || b.within[0] != c.within || (len(b.prepare) == 1) != c.prepare {
@@ -340,7 +340,7 @@ func TestARecordedFailureIsShownAgain(t *testing.T) {
 	kept := json.RawMessage(`{"output":{"error":"no.","stdout":"1"},"failure":{"message":"no."}}`)
 	b := &testEnv{state: domain.Effect{State: domain.EffectDone, Outcome: kept}}
 	_, err := call(t, b, endpoints(""), "pay", `{"n":1}`)
-	if told, ok := errors.AsType[*tool.Error](err); !ok || told.Message != "no." || string(told.Output) != `{"error":"no.","stdout":"1"}` {
+	if reported, ok := errors.AsType[*tool.Error](err); !ok || reported.Message != "no." || string(reported.Output) != `{"error":"no.","stdout":"1"}` {
 		t.Errorf("%+v", err)
 	}
 }

@@ -33,7 +33,7 @@ func newStuckSession(t *testing.T) (*session, *fakeEnd) {
 // failures returns, by item, the number of rejections because of a limit.
 func (r *fakeEnd) failures(t *testing.T) map[string]int {
 	t.Helper()
-	told := map[string]int{}
+	reported := map[string]int{}
 	for _, report := range r.reports {
 		if report.Type != contract.VoiceFailed {
 			continue
@@ -41,9 +41,9 @@ func (r *fakeEnd) failures(t *testing.T) map[string]int {
 		if report.Failure.Code != speech.CodeOverloaded {
 			t.Errorf("%+v", report.Failure)
 		}
-		told[report.Item]++
+		reported[report.Item]++
 	}
-	return told
+	return reported
 }
 
 // TestMemoryIsBounded: the memory of a session is limited, regardless of the frames and commands
@@ -71,14 +71,14 @@ func TestMemoryIsBounded(t *testing.T) {
 				t.Fatalf("%s: %d is needed of %d", name, needs, in.tape.start)
 			}
 		}
-		told := r.failures(t)
-		if c.fail >= 0 && int64(len(told)) != c.fail || int64(len(told)+len(l.input.waiting)) != c.count {
-			t.Errorf("%s: %d of %d failed, %d wait", name, len(told), c.count, len(l.input.waiting))
+		reported := r.failures(t)
+		if c.fail >= 0 && int64(len(reported)) != c.fail || int64(len(reported)+len(l.input.waiting)) != c.count {
+			t.Errorf("%s: %d of %d failed, %d wait", name, len(reported), c.count, len(l.input.waiting))
 		}
 		for _, u := range l.input.waiting {
-			told[u.item]++
+			reported[u.item]++
 		}
-		for item, times := range told {
+		for item, times := range reported {
 			if times != 1 {
 				t.Errorf("%s: %s was reported %d times", name, item, times)
 			}

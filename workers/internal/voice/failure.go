@@ -107,18 +107,3 @@ func cause(err error) error {
 	}
 	return nil
 }
-
-// pause waits for the duration d. If ctx ends before that, pause returns ctx's error.
-func pause(ctx context.Context, d time.Duration) error {
-	if d == 0 {
-		return nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
-}

@@ -46,9 +46,9 @@ func TestCausesAreLogged(t *testing.T) {
 			t.Fatal(err)
 		}
 		l := newSession(s, &fakeEnd{}, contract.VoiceOpen{})
-		told := l.failure(&speech.Error{Code: speech.CodeOverloaded, Message: "Busy.", Cause: c.cause}, speech.CodeSpeech)
-		if *told != (contract.VoiceFailure{Code: speech.CodeOverloaded, Message: "Busy."}) {
-			t.Errorf("%s: the failure for callers is %+v", name, told)
+		reported := l.failure(&speech.Error{Code: speech.CodeOverloaded, Message: "Busy.", Cause: c.cause}, speech.CodeSpeech)
+		if *reported != (contract.VoiceFailure{Code: speech.CodeOverloaded, Message: "Busy."}) {
+			t.Errorf("%s: the failure for callers is %+v", name, reported)
 		}
 		got := log.String()
 		if strings.Contains(got, "a secret") || strings.Contains(got, `"cause"`) != (c.want != "") || !strings.Contains(got, c.want) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley/shared/contract"
+	"parley/shared/lifecycle"
 	"parley/workers/internal/speech"
 	"parley/workers/internal/voice/activity"
 )
@@ -306,7 +307,7 @@ func (l *session) begin(u *utterance, after time.Duration) {
 		request := request
 		request.Begun = begun
 		got := transcript{of: u}
-		if got.err = pause(ctx, after); got.err == nil {
+		if got.err = lifecycle.Sleep(ctx, after); got.err == nil {
 			got.text, got.err = l.callTranscriber(ctx, request)
 		}
 		got.err = outcome(ctx, got.err)

@@ -145,7 +145,7 @@ type ready struct {
 	ready chan struct{}
 }
 
-func (r *ready) ServeVoice(cfg bus.VoiceServing) (func(context.Context), error) {
+func (r *ready) ServeVoice(cfg bus.VoiceOptions) (func(context.Context), error) {
 	defer close(r.ready)
 	return r.Bus.ServeVoice(cfg)
 }
@@ -166,10 +166,10 @@ func (s *service) open(open contract.VoiceOpen) *session {
 		s.Fatal(err)
 	}
 	s.Cleanup(opened.Close)
-	return &session{T: s.T, VoiceLine: opened, at: open.Position}
+	return &session{T: s.T, VoiceSession: opened, at: open.Position}
 }
 
-func (s *service) try(claims any, open contract.VoiceOpen) (*bus.VoiceLine, error) {
+func (s *service) try(claims any, open contract.VoiceOpen) (*bus.VoiceSession, error) {
 	s.Helper()
 	raw, err := json.Marshal(claims)
 	if err != nil {
@@ -187,7 +187,7 @@ func (s *service) try(claims any, open contract.VoiceOpen) (*bus.VoiceLine, erro
 // session is the ingress's end of a session. It stores the data that it receives.
 type session struct {
 	*testing.T
-	*bus.VoiceLine
+	*bus.VoiceSession
 
 	at    int64 // position of the next input sample
 	heard int64

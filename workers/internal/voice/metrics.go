@@ -13,7 +13,7 @@ import (
 // metrics contains the Prometheus metrics of a worker's voice sessions.
 type metrics struct {
 	// Number of open voice sessions. In the names of metrics, a voice session is called a line.
-	lines         prometheus.Gauge
+	sessions      prometheus.Gauge
 	refused       prometheus.Counter
 	speech        *prometheus.CounterVec
 	transcription *prometheus.HistogramVec
@@ -27,7 +27,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	// backend up to a minute.
 	buckets := []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 	m := &metrics{
-		lines: prometheus.NewGauge(prometheus.GaugeOpts{
+		sessions: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "parley_voice_lines", Help: "Voice sessions that this process is serving.",
 		}),
 		refused: prometheus.NewCounter(prometheus.CounterOpts{
@@ -46,7 +46,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Name: "parley_voice_synthesis_first_seconds", Help: "Time until the first audio of a synthesized segment.", Buckets: buckets,
 		}),
 	}
-	return m, telemetry.Register(registry, m.lines, m.refused, m.speech, m.transcription, m.synthesis, m.first)
+	return m, telemetry.Register(registry, m.sessions, m.refused, m.speech, m.transcription, m.synthesis, m.first)
 }
 
 // countHeard counts the samples of received speech.

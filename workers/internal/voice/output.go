@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley/shared/contract"
+	"parley/shared/lifecycle"
 	"parley/workers/internal/speech"
 	"parley/workers/internal/voice/sentence"
 )
@@ -177,7 +178,7 @@ func (l *session) make(s *segment, after time.Duration) {
 	l.output.cancel = l.call(func(ctx context.Context, begun func()) {
 		request := request
 		request.Begun = begun
-		err := pause(ctx, after)
+		err := lifecycle.Sleep(ctx, after)
 		if err == nil {
 			err = l.callSynthesizer(ctx, request, func(pcm []byte) error { return l.deliver(ctx, sound{of: s, pcm: slices.Clone(pcm)}) })
 		}

@@ -26,7 +26,7 @@ const (
 type Bus interface {
 	// ServeVoice accepts sessions. The returned function stop informs the sessions that the worker
 	// is leaving. When the context of stop ends, stop cancels the remaining sessions.
-	ServeVoice(cfg bus.VoiceServing) (stop func(context.Context), err error)
+	ServeVoice(cfg bus.VoiceOptions) (stop func(context.Context), err error)
 }
 
 // Verifier verifies that claims were signed together with a body, and returns the claims.
@@ -74,8 +74,8 @@ func New(cfg Config, deps Deps) (*Server, error) {
 // Run serves sessions until ctx ends. It then asks the ingresses to move the sessions to other
 // workers, and waits up to drainTime.
 func (s *Server) Run(ctx context.Context) error {
-	stop, err := s.deps.Bus.ServeVoice(bus.VoiceServing{
-		Places: s.cfg.MaxSessions, Transcription: s.cfg.Transcription, Admit: s.admit, Serve: s.serveEnd,
+	stop, err := s.deps.Bus.ServeVoice(bus.VoiceOptions{
+		Slots: s.cfg.MaxSessions, Transcription: s.cfg.Transcription, Admit: s.admit, Serve: s.serveEnd,
 	})
 	if err != nil {
 		return fmt.Errorf("serving voice sessions: %w", err)
@@ -100,15 +100,15 @@ type end interface {
 }
 
 // serveEnd calls serve with a connection of the bus.
-func (s *Server) serveEnd(ctx context.Context, body []byte, wire *bus.WorkerVoiceLine) {
+func (s *Server) serveEnd(ctx context.Context, body []byte, wire *bus.WorkerVoiceSession) {
 	s.serve(ctx, body, wire)
 }
 
 // serve serves a session until ctx ends or its frames end. A panic ends only this session, because
 // the process also serves other sessions.
 func (s *Server) serve(ctx context.Context, body []byte, wire end) {
-	s.metrics.lines.Inc()
-	defer s.metrics.lines.Dec()
+	s.metrics.sessions.Inc()
+	defer s.metrics.sessions.Dec()
 	defer func() {
 		if cause := recover(); cause != nil {
 			// The value of the panic may quote speech, so only its type is logged.

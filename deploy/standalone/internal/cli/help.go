@@ -19,9 +19,9 @@ const (
 // Interfaces that commands implement to add optional sections to their manual pages, in addition to
 // kong's Help.
 type (
-	showing  interface{ Examples() string }
-	spelling interface{ Usage() string }
-	exiting  interface{ Statuses() []int }
+	exampleProvider interface{ Examples() string }
+	usageProvider   interface{ Usage() string }
+	statusProvider  interface{ Statuses() []int }
 )
 
 // variables lists environment variables for which there is no option, with their meanings.
@@ -84,7 +84,7 @@ func Page(node *kong.Node) string {
 	}
 
 	p.exits(node)
-	if shows, is := commandAs[showing](node); is {
+	if shows, is := commandAs[exampleProvider](node); is {
 		p.section("EXAMPLES")
 		for line := range strings.Lines(shows.Examples()) {
 			p.line(indent + strings.TrimRight(line, "\n"))
@@ -117,7 +117,7 @@ func synopsis(node *kong.Node) string { return synopses(node)[0] }
 
 func synopses(node *kong.Node) []string {
 	name := strings.TrimSpace("parley " + path(node))
-	if spells, is := commandAs[spelling](node); is {
+	if spells, is := commandAs[usageProvider](node); is {
 		return []string{name + " " + spells.Usage()}
 	}
 	if len(node.Children) > 0 {
@@ -298,7 +298,7 @@ func (p *page) environment(node *kong.Node) {
 
 func (p *page) exits(node *kong.Node) {
 	known := []int{ExitDone, ExitFailure, ExitArguments, ExitInterrupted}
-	if says, is := commandAs[exiting](node); is {
+	if says, is := commandAs[statusProvider](node); is {
 		known = says.Statuses()
 	} else if slices.ContainsFunc(visible(node), func(f *kong.Flag) bool { return slices.Contains(f.Envs, "PARLEY_BASE_URL") }) {
 		known = []int{ExitDone, ExitFailure, ExitRefused, ExitArguments, ExitInterrupted}

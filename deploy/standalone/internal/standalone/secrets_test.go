@@ -38,7 +38,7 @@ func reseal(in sealedDatabase) func(context.Context, *console.Console) error {
 func TestSecretsRetireAKey(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
-	house := sealedtest.New(t, dsn, sealedtest.KeyA, "ada@example.com")
+	org := sealedtest.New(t, dsn, sealedtest.KeyA, "ada@example.com")
 	in := func(setting string) sealedDatabase {
 		return sealedDatabase{Secrets: config.Secrets{SecretsKey: setting}, DatabaseURL: dsn}
 	}
@@ -58,7 +58,7 @@ func TestSecretsRetireAKey(t *testing.T) {
 		t.Errorf("printed\n%swant\n%s", out, want)
 	}
 	if out, notes, err := command(t, reseal, in(sealedtest.KeyB)); err == nil || !strings.Contains(err.Error(), "9 values cannot be decrypted") ||
-		!strings.Contains(notes, "cannot decrypt hook "+house.HookID+" of "+house.Organization+" (key "+a+")") || !strings.HasPrefix(out, "0 values resealed\n") {
+		!strings.Contains(notes, "cannot decrypt hook "+org.HookID+" of "+org.Organization+" (key "+a+")") || !strings.HasPrefix(out, "0 values resealed\n") {
 		t.Errorf("resealing without the old key: %v, %s, %s", err, notes, out)
 	}
 
@@ -87,7 +87,7 @@ func TestSecretsRetireAKey(t *testing.T) {
 	if _, _, err := command(t, status, in(sealedtest.KeyB)); err != nil {
 		t.Errorf("with the new key alone: %v", err)
 	}
-	if failed := house.Unopened(t, sealedtest.KeyB); len(failed) > 0 {
+	if failed := org.Unopened(t, sealedtest.KeyB); len(failed) > 0 {
 		t.Errorf("with the new key alone: %v", failed)
 	}
 }

@@ -231,7 +231,7 @@ func (h *Handler) redeliver(c *gin.Context, hook *intake.Hook, deliveryID string
 	if !known.Kept {
 		return intake.Receipt{}, apierr.Invalid("id", httpx.CodeInvalidValue,
 			"the body of this delivery is not stored: the delivery was filtered or rejected, its run was "+
-				"erased or has expired, or the body has more than %d bytes", hookdb.DeliveryBodyMax)
+				"erased or has expired, or the body has more than %d bytes", hookdb.MaxDeliveryBody)
 	}
 
 	body, contentType, err := h.HooksDB.DeliveryBody(ctx, org, hook.ID, deliveryID)

@@ -95,7 +95,7 @@ func (l *Limiter) TakeStreams(who domain.Caller) ([]stream.Limit, error) {
 }
 
 // Spend counts the request against its caller's rate limit and sets the rate limit headers. For
-// requests of demo callers, which the gate has already counted, it only checks the demo's token
+// requests of demo callers, which admission has already counted, it only checks the demo's token
 // budget.
 func (l *Limiter) Spend(c *gin.Context) error {
 	who := Caller(c)
@@ -115,7 +115,7 @@ func (l *Limiter) Spend(c *gin.Context) error {
 
 // ShowLimit sets the rate limit headers without counting the request. It is for requests that are
 // not counted, such as replays. It does nothing for callers without a limit, and for demo callers,
-// because the gate has set their headers.
+// because admission has set their headers.
 func (l *Limiter) ShowLimit(c *gin.Context) {
 	if d, known := l.limits.Peek(Caller(c)); known {
 		ShowDecision(c, d)

@@ -135,14 +135,14 @@ type List[T any] struct {
 
 // NewList returns a page with the first entries: as many as fit into PageBytes, and at most
 // p.Limit. If further entries exist, the caller must pass at least one entry more than p.Limit.
-func NewList[T any](entries []T, p Page, idOf func(T) string) List[T] {
+func NewList[T any](entries []T, p Page, entryID func(T) string) List[T] {
 	out := List[T]{Data: entries}
 	if out.Data == nil {
 		out.Data = []T{}
 	}
 	if n := EntriesThatFit(entries, p.Limit); len(entries) > n {
 		out.Data, out.HasMore = entries[:n], true
-		out.NextCursor = new(Cursor(idOf(out.Data[n-1])))
+		out.NextCursor = new(Cursor(entryID(out.Data[n-1])))
 	}
 	return out
 }

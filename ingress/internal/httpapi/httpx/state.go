@@ -57,7 +57,7 @@ func Identity(c *gin.Context) auth.Identity { return StateFor(c).Ident }
 func Caller(c *gin.Context) domain.Caller { return StateFor(c).Ident.Caller }
 
 // Query returns the query's parameters. In handlers, all of them are UTF-8 without U+0000, because
-// the gate has checked them.
+// admission has checked them.
 func Query(c *gin.Context) url.Values { return StateFor(c).Query }
 
 // SetLogIDs sets the ids for the request's log line. An empty id leaves the current one unchanged.

@@ -22,16 +22,16 @@ import (
 
 // timedSource is a Source whose events occur at given times.
 type timedSource struct {
-	began time.Time
-	tells []time.Duration
-	n     int
+	began  time.Time
+	delays []time.Duration
+	n      int
 }
 
 func (q *timedSource) Next(ctx context.Context, until time.Time) ([]domain.Event, error) {
-	if q.n == len(q.tells) {
+	if q.n == len(q.delays) {
 		return nil, io.EOF
 	}
-	at := q.began.Add(q.tells[q.n])
+	at := q.began.Add(q.delays[q.n])
 	translated := !at.After(until)
 	if !translated {
 		at = until
@@ -97,7 +97,7 @@ func TestAStreamSendsPings(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &timedRecorder{ResponseRecorder: httptest.NewRecorder()}
-		send(t, &timedSource{tells: []time.Duration{0, 3 * time.Second, 25 * time.Second, 35 * time.Second, 41 * time.Second}}, w, t.Context())
+		send(t, &timedSource{delays: []time.Duration{0, 3 * time.Second, 25 * time.Second, 35 * time.Second, 41 * time.Second}}, w, t.Context())
 		want := "0s id: 1.1|3s id: 1.2|10s : ping|20s : ping|25s id: 1.3|30s : ping|35s id: 1.4|40s : ping|41s id: 1.5"
 		if got := strings.Join(w.wrote, "|"); got != want {
 			t.Errorf("wrote\n%s\nwant\n%s", got, want)
@@ -123,7 +123,7 @@ func TestWritesShareADeadline(t *testing.T) {
 		for n := range 30 {
 			at = append(at, time.Duration(n)*100*time.Millisecond)
 		}
-		send(t, &timedSource{tells: at}, w, t.Context())
+		send(t, &timedSource{delays: at}, w, t.Context())
 		if len(w.wrote) != len(at) || len(w.deadline) != 3 {
 			t.Errorf("%d writes set %d deadlines", len(w.wrote), len(w.deadline))
 		}
@@ -136,20 +136,20 @@ func TestAStreamEndsWithItsClient(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 		defer cancel()
 		w := &timedRecorder{ResponseRecorder: httptest.NewRecorder()}
-		send(t, &timedSource{tells: []time.Duration{0, time.Hour}}, w, ctx)
+		send(t, &timedSource{delays: []time.Duration{0, time.Hour}}, w, ctx)
 		if got := strings.Join(w.wrote, "|"); got != "0s id: 1.1|10s : ping" {
 			t.Errorf("wrote %s", got)
 		}
 		late := &timedRecorder{ResponseRecorder: httptest.NewRecorder()}
 		lateCtx, stop := context.WithTimeout(t.Context(), time.Second)
 		defer stop()
-		send(t, &timedSource{tells: []time.Duration{time.Hour}}, late, lateCtx)
+		send(t, &timedSource{delays: []time.Duration{time.Hour}}, late, lateCtx)
 		if len(late.flushed) != 1 || late.flushed[0] != 0 || late.Code != http.StatusOK {
 			t.Errorf("a stream without events began after %v", late.flushed)
 		}
 		broken := &timedRecorder{ResponseRecorder: httptest.NewRecorder(), fail: errors.New("reset")}
 		began := time.Now()
-		send(t, &timedSource{tells: []time.Duration{time.Second, time.Hour}}, broken, t.Context())
+		send(t, &timedSource{delays: []time.Duration{time.Second, time.Hour}}, broken, t.Context())
 		if took := time.Since(began); took != time.Second {
 			t.Errorf("a stream that could not be written ended after %s", took)
 		}
@@ -202,7 +202,7 @@ func TestAStreamEndsWithItsPermit(t *testing.T) {
 				},
 			}
 			w := &timedRecorder{ResponseRecorder: httptest.NewRecorder()}
-			sendAs(t, &timedSource{tells: []time.Duration{0, 7 * time.Second, 61 * time.Second}}, w, t.Context(), permit)
+			sendAs(t, &timedSource{delays: []time.Duration{0, 7 * time.Second, 61 * time.Second}}, w, t.Context(), permit)
 			want := "1m1s" // at the end of the run
 			if tc.ends != "" {
 				want = tc.ends

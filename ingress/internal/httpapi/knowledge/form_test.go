@@ -136,7 +136,7 @@ func TestFormsThatAreRefused(t *testing.T) {
 	}
 	file := part(`name="file"; filename="a.txt"`, "x")
 	empty := part(`name="file"; filename="a.txt"`, "")
-	tell := func(metadata string) string { return part(`name="metadata"`, metadata) }
+	metadataPart := func(metadata string) string { return part(`name="metadata"`, metadata) }
 	const end = "--b--\r\n"
 	var pairs []string
 	for n := range 21 {
@@ -145,26 +145,26 @@ func TestFormsThatAreRefused(t *testing.T) {
 	for name, tc := range map[string]struct{ body, want string }{
 		"nothing":               {"", "body:invalid_value"},
 		"an empty form":         {end, "file:required"},
-		"metadata alone":        {tell(`{}`) + end, "file:required"},
+		"metadata alone":        {metadataPart(`{}`) + end, "file:required"},
 		"another part":          {part(`name="note"`, "x") + file + end, "note:unknown_field"},
 		"parts without names":   {"--b\r\n\r\nx\r\n" + file + end, "body:invalid_value"},
 		"an attachment":         {"--b\r\nContent-Disposition: attachment; name=\"file\"\r\n\r\nx\r\n" + end, "body:invalid_value file:required"},
 		"an empty file":         {file + empty + end, "file[1]:too_short"},
-		"all that is wrong":     {part(`name="note"`, "x") + empty + tell(`{"a b":1,"c":"`+strings.Repeat("x", 257)+`"}`) + end, "note:unknown_field file[0]:too_short metadata.a b:invalid_type metadata:invalid_value"},
+		"all that is wrong":     {part(`name="note"`, "x") + empty + metadataPart(`{"a b":1,"c":"`+strings.Repeat("x", 257)+`"}`) + end, "note:unknown_field file[0]:too_short metadata.a b:invalid_type metadata:invalid_value"},
 		"21 files":              {strings.Repeat(file, 21) + end, "file:too_long"},
 		"65 parts":              {strings.Repeat(part(`name="a"`, ""), 65) + end, "a:unknown_field body:too_long"},
-		"metadata twice":        {tell(`{}`) + file + tell(`{}`) + end, "metadata:duplicate"},
-		"metadata, no JSON":     {tell(`x`) + file + end, "metadata:invalid_json"},
-		"metadata, empty":       {tell(``) + file + end, "metadata:invalid_json"},
-		"metadata, a list":      {tell(`[]`) + file + end, "metadata:invalid_type"},
-		"metadata, null":        {tell(`null`) + file + end, "metadata:invalid_type"},
-		"a name twice":          {tell(`{"a":"b","a":"c"}`) + file + end, "metadata.a:duplicate"},
-		"a value with NUL":      {tell(`{"a":"\u0000"}`) + file + end, "metadata.a:invalid_value"},
-		"a name that is none":   {tell(`{"a b":"c"}`) + file + end, "metadata:invalid_value"},
-		"too many":              {tell(`{`+strings.Join(pairs, ",")+`}`) + file + end, "metadata:too_long"},
-		"a long value":          {tell(`{"a":"`+strings.Repeat("ä", 257)+`"}`) + file + end, "metadata.a:too_long"},
-		"long metadata":         {tell(`{"a":"`+strings.Repeat(" ", 70<<10)+`"}`) + file + end, "metadata:too_long"},
-		"not UTF-8":             {tell("{\"a\":\"\xff\"}") + file + end, "metadata:invalid_json"},
+		"metadata twice":        {metadataPart(`{}`) + file + metadataPart(`{}`) + end, "metadata:duplicate"},
+		"metadata, no JSON":     {metadataPart(`x`) + file + end, "metadata:invalid_json"},
+		"metadata, empty":       {metadataPart(``) + file + end, "metadata:invalid_json"},
+		"metadata, a list":      {metadataPart(`[]`) + file + end, "metadata:invalid_type"},
+		"metadata, null":        {metadataPart(`null`) + file + end, "metadata:invalid_type"},
+		"a name twice":          {metadataPart(`{"a":"b","a":"c"}`) + file + end, "metadata.a:duplicate"},
+		"a value with NUL":      {metadataPart(`{"a":"\u0000"}`) + file + end, "metadata.a:invalid_value"},
+		"a name that is none":   {metadataPart(`{"a b":"c"}`) + file + end, "metadata:invalid_value"},
+		"too many":              {metadataPart(`{`+strings.Join(pairs, ",")+`}`) + file + end, "metadata:too_long"},
+		"a long value":          {metadataPart(`{"a":"`+strings.Repeat("ä", 257)+`"}`) + file + end, "metadata.a:too_long"},
+		"long metadata":         {metadataPart(`{"a":"`+strings.Repeat(" ", 70<<10)+`"}`) + file + end, "metadata:too_long"},
+		"not UTF-8":             {metadataPart("{\"a\":\"\xff\"}") + file + end, "metadata:invalid_json"},
 		"quoted printable":      {"--b\r\nContent-Disposition: form-data; name=\"file\"\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n=41\r\n" + end, "file:invalid_value"},
 		"base64":                {"--b\r\nContent-Disposition: form-data; name=\"file\"\r\nContent-Transfer-Encoding: BASE64\r\n\r\nQQ==\r\n" + end, "file:invalid_value"},
 		"a bad type":            {"--b\r\nContent-Disposition: form-data; name=\"file\"\r\nContent-Type: pdf\r\n\r\nx\r\n" + end, "file[0]:invalid_value"},
@@ -182,10 +182,10 @@ func TestFormsThatAreRefused(t *testing.T) {
 		"a short beginning":     {"hello\r\n" + file + end, ""},
 		"spaces at a boundary":  {"--b  \r\n" + strings.TrimPrefix(file, "--b\r\n") + end, ""},
 		"line feeds alone":      {strings.ReplaceAll(file+end, "\r", ""), ""},
-		"metadata behind":       {file + tell(`{"a":"b"}`) + end, ""},
+		"metadata behind":       {file + metadataPart(`{"a":"b"}`) + end, ""},
 		"sent as it is":         {"--b\r\nContent-Disposition: form-data; name=\"file\"\r\nContent-Transfer-Encoding: Binary\r\n\r\nx\r\n" + end, ""},
 		"a boundary in a file":  {part(`name="file"`, "--b-\n--bb\r\nb--\r\n-- b") + end, ""},
-		"20 files and metadata": {strings.Repeat(file, 20) + tell(`{}`) + end, ""},
+		"20 files and metadata": {strings.Repeat(file, 20) + metadataPart(`{}`) + end, ""},
 	} {
 		got, form := "", formIn(tc.body, "b", maxFormFiles)
 		if err := form.read(); err != nil {

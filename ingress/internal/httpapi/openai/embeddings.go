@@ -89,7 +89,7 @@ func (e *embedding) embed(texts []string) error {
 	defer cancel()
 	for len(e.vectors) < len(texts) {
 		rest := texts[len(e.vectors):]
-		reply, err := e.call(ctx, rest[:batchOf(rest)])
+		reply, err := e.call(ctx, rest[:countFitting(rest)])
 		if err != nil {
 			return err
 		}
@@ -113,8 +113,8 @@ func (e *embedding) reserve(vectors, bytes int) error {
 	return httpx.ReserveFunc(e.c)(size)
 }
 
-// batchOf returns how many of the first texts fit into one call, at least one.
-func batchOf(texts []string) int {
+// countFitting returns how many of the first texts fit into one call, at least one.
+func countFitting(texts []string) int {
 	room := embedCharacter
 	for n, text := range texts {
 		if room -= utf8.RuneCountInString(text); n == embedTexts || room < 0 {

@@ -111,7 +111,7 @@ func v1Submission(
 		SessionID: sessionID, Message: conversation.Message, History: conversation.History, Instructions: conversation.Instructions,
 		Key: runbody.IdempotencyKey(found, c, httpx.Optional[string]{}),
 	}
-	if model = openaiapi.ClipModel(model); strings.HasPrefix(model, openaiapi.TemplatePrefix) {
+	if model = openaiapi.TruncateModel(model); strings.HasPrefix(model, openaiapi.TemplatePrefix) {
 		s.TemplateID = model
 	} else {
 		s.AgentID = model

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	ttlOverrideMax = 2_592_000 // seconds: 30 days
+	maxTTLOverride = 2_592_000 // seconds: 30 days
 )
 
 // triggerTypes matches a valid trigger type. Lists of runs show the type.
@@ -104,8 +104,8 @@ func retention(found *httpx.Problems, override httpx.Optional[int64], standard t
 	if !override.Set {
 		return standard
 	}
-	if override.Value < 1 || override.Value > ttlOverrideMax {
-		found.Add("ttlOverride", httpx.CodeInvalidValue, "must be a whole number of seconds from 1 to %d", ttlOverrideMax)
+	if override.Value < 1 || override.Value > maxTTLOverride {
+		found.Add("ttlOverride", httpx.CodeInvalidValue, "must be a whole number of seconds from 1 to %d", maxTTLOverride)
 		return standard
 	}
 	return max(standard, time.Duration(override.Value)*time.Second)

@@ -130,7 +130,7 @@ func (h *Handler) readSecret(c *gin.Context) (body clientSecretBody, call voiceC
 	}
 
 	if !found.Has("session") && !found.Has("session.model") {
-		call.model = openaiapi.ClipModel(session.Model)
+		call.model = openaiapi.TruncateModel(session.Model)
 	}
 	if call.model != "" && call.model == session.Model { // a truncated name never belongs to an agent
 		if _, err := sessionView(realtime.Settings{Model: session.Model, Session: body.Session, NewID: id.New}); found.Take(err) != nil {

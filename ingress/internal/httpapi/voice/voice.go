@@ -178,7 +178,7 @@ func (h *Handler) callFor(c *gin.Context) (voiceCall, error) {
 // with a client secret cannot choose the session, because other sessions of the secret's creator
 // are private.
 func (k *voiceCall) bind(secret *auth.ClientSecret, modelGiven bool) error {
-	k.model = openaiapi.ClipModel(k.model)
+	k.model = openaiapi.TruncateModel(k.model)
 	switch {
 	case secret == nil && !k.named:
 		k.sessionID = id.New(voiceSession)

@@ -11,15 +11,15 @@ import (
 	"testing"
 )
 
-// recording is a request body that records the part that was read. A client may still be sending
+// recordedBody is a request body that records the part that was read. A client may still be sending
 // the request while its response is read.
-type recording struct {
+type recordedBody struct {
 	io.ReadCloser
 	mu   sync.Mutex
 	read bytes.Buffer
 }
 
-func (r *recording) Read(p []byte) (int, error) {
+func (r *recordedBody) Read(p []byte) (int, error) {
 	n, err := r.ReadCloser.Read(p)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -28,7 +28,7 @@ func (r *recording) Read(p []byte) (int, error) {
 }
 
 // soFar returns the recorded part.
-func (r *recording) soFar() []byte {
+func (r *recordedBody) soFar() []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return bytes.Clone(r.read.Bytes())
@@ -37,7 +37,7 @@ func (r *recording) soFar() []byte {
 // Serve passes a request to a handler and checks the exchange.
 func Serve(tb testing.TB, h http.Handler, req *http.Request) *httptest.ResponseRecorder {
 	tb.Helper()
-	sent := &recording{ReadCloser: http.NoBody}
+	sent := &recordedBody{ReadCloser: http.NoBody}
 	if req.Body != nil && req.Body != http.NoBody { // a wrapped empty body would be sent with an unknown length
 		sent.ReadCloser = req.Body
 		req.Body = sent
@@ -60,7 +60,7 @@ func Serve(tb testing.TB, h http.Handler, req *http.Request) *httptest.ResponseR
 // stream that is closed early it checks the complete events.
 func Do(tb testing.TB, client *http.Client, req *http.Request) (*http.Response, error) {
 	tb.Helper()
-	sent := &recording{ReadCloser: http.NoBody}
+	sent := &recordedBody{ReadCloser: http.NoBody}
 	if req.Body != nil && req.Body != http.NoBody { // a wrapped empty body would be sent with an unknown length
 		sent.ReadCloser = req.Body
 		req.Body = sent
@@ -69,7 +69,7 @@ func Do(tb testing.TB, client *http.Client, req *http.Request) (*http.Response, 
 	if err != nil {
 		return nil, err
 	}
-	res.Body = &checking{recording: recording{ReadCloser: res.Body}, check: func(got []byte, whole bool) {
+	res.Body = &checkedBody{recordedBody: recordedBody{ReadCloser: res.Body}, check: func(got []byte, whole bool) {
 		if !whole {
 			got = wholeEvents(got)
 		}
@@ -95,23 +95,23 @@ func withoutHost(u *url.URL) *url.URL {
 	return &url.URL{Path: u.Path, RawPath: u.RawPath, RawQuery: u.RawQuery}
 }
 
-// checking is a response body. When it ends or is closed, the exchange is checked.
-type checking struct {
-	recording
+// checkedBody is a response body. When it ends or is closed, the exchange is checked.
+type checkedBody struct {
+	recordedBody
 	once   sync.Once
 	stream bool
 	check  func(got []byte, whole bool)
 }
 
-func (c *checking) Read(p []byte) (int, error) {
-	n, err := c.recording.Read(p)
+func (c *checkedBody) Read(p []byte) (int, error) {
+	n, err := c.recordedBody.Read(p)
 	if errors.Is(err, io.EOF) {
 		c.once.Do(func() { c.check(c.soFar(), true) })
 	}
 	return n, err
 }
 
-func (c *checking) Close() error {
+func (c *checkedBody) Close() error {
 	if c.stream {
 		c.once.Do(func() { c.check(c.soFar(), false) })
 	}

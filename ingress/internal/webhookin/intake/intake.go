@@ -181,7 +181,7 @@ func (i *Intake) decide(ctx context.Context, hook *Hook, e *webhookin.Event, of 
 		HookID: hook.ID, OrganizationID: hook.OrganizationID, ID: e.ID, Event: e.Name, ContentType: shortType(of.ContentType),
 		Bytes: int64(len(of.Body)), Status: domain.DeliveryAnswered,
 	}
-	if len(of.Body) <= hookdb.DeliveryBodyMax {
+	if len(of.Body) <= hookdb.MaxDeliveryBody {
 		d.Body = of.Body
 	}
 	if e.Answer != nil {

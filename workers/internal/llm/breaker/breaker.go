@@ -24,8 +24,8 @@ const (
 	maxCircuits = 1024
 )
 
-// errUnsettled is the outcome that the breaker records for a call that panicked.
-var errUnsettled = llm.NewError(llm.KindUnavailable, errors.New("the call panicked"))
+// errUnfinished is the outcome that the breaker records for a call that panicked.
+var errUnfinished = llm.NewError(llm.KindUnavailable, errors.New("the call panicked"))
 
 // Provider wraps the models of another provider with breakers. It is safe for concurrent use.
 type Provider struct {
@@ -160,7 +160,7 @@ func (m *model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 
 	// Report each call to the breaker exactly once, even if the call panics.
 	var once sync.Once
-	outcome := error(errUnsettled)
+	outcome := error(errUnfinished)
 	defer func() { once.Do(func() { report(outcome) }) }()
 
 	if m.circuit.State() == gobreaker.StateHalfOpen {

@@ -26,16 +26,16 @@ func (p provider) Model(name string) (llm.Model, error) {
 	return nil, llm.UnknownModel(name)
 }
 
-// failing is a model that counts its calls. Each call returns the model's error or, if that is nil,
-// succeeds.
-type failing struct {
+// failingModel is a model that counts its calls. Each call returns the model's error or, if that is
+// nil, succeeds.
+type failingModel struct {
 	err   error
 	calls int
 }
 
-func (f *failing) Info() llm.Info { return llm.Info{Name: "p/m", ContextTokens: 1} }
+func (f *failingModel) Info() llm.Info { return llm.Info{Name: "p/m", ContextTokens: 1} }
 
-func (f *failing) Stream(_ context.Context, _ llm.Request, emit func(llm.Delta)) (llm.Response, error) {
+func (f *failingModel) Stream(_ context.Context, _ llm.Request, emit func(llm.Delta)) (llm.Response, error) {
 	f.calls++
 	if f.err != nil {
 		return llm.Response{}, f.err
@@ -90,7 +90,7 @@ func TestConformance(t *testing.T) {
 func TestOpensAfterFaultsAndProbes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		down, other := &failing{err: llm.NewError(llm.KindUnavailable, nil)}, &failing{}
+		down, other := &failingModel{err: llm.NewError(llm.KindUnavailable, nil)}, &failingModel{}
 		p := breaker.New(provider{"m": down, "other": other})
 		fail(t, p, 5)
 		<-time.After(4 * time.Second)
@@ -126,7 +126,7 @@ func TestRejectedCallsSayIfAnswersBrokeOff(t *testing.T) {
 	for fault, want := range map[llm.Kind]llm.Kind{
 		llm.KindTruncated: llm.KindTruncated, llm.KindTimeout: llm.KindUnavailable, llm.KindBadResponse: llm.KindUnavailable,
 	} {
-		p := breaker.New(provider{"m": &failing{err: llm.NewError(fault, nil)}})
+		p := breaker.New(provider{"m": &failingModel{err: llm.NewError(fault, nil)}})
 		fail(t, p, 5)
 		if e := call(t, p, "m"); e == nil || e.Kind != want || !e.Unused || !e.Retryable || e.Provider != nil {
 			t.Errorf("%s: %+v", fault, e)
@@ -182,7 +182,7 @@ func TestWhatIsNoFault(t *testing.T) {
 	} {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
 			t.Parallel()
-			m := &failing{err: err}
+			m := &failingModel{err: err}
 			p := breaker.New(provider{"m": m})
 			for range 20 {
 				if e := call(t, p, "m"); !errors.Is(e, err) {
@@ -195,7 +195,7 @@ func TestWhatIsNoFault(t *testing.T) {
 
 func TestAnswersBetweenFaults(t *testing.T) {
 	t.Parallel()
-	m := &failing{}
+	m := &failingModel{}
 	p := breaker.New(provider{"m": m})
 	for i := range 40 {
 		if m.err = nil; i%5 != 0 {
@@ -212,7 +212,7 @@ func TestAnswersBetweenFaults(t *testing.T) {
 
 func TestCallersWhoGiveUp(t *testing.T) {
 	t.Parallel()
-	m := &failing{err: fmt.Errorf("streaming: %w", context.Canceled)}
+	m := &failingModel{err: fmt.Errorf("streaming: %w", context.Canceled)}
 	p := breaker.New(provider{"m": m})
 	guarded, err := p.Model("m")
 	if err != nil {

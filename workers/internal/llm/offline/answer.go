@@ -205,14 +205,14 @@ func fenced(text string) string {
 // excerpt shortens a text to n characters and marks the omission.
 func excerpt(text string, n int) string {
 	text = strings.TrimSpace(text)
-	if short := clip(text, n); short != text {
+	if short := truncateWords(text, n); short != text {
 		return short + "…"
 	}
 	return text
 }
 
-// clip shortens a text to n characters, between two words if possible.
-func clip(text string, n int) string {
+// truncateWords shortens a text to n characters, between two words if possible.
+func truncateWords(text string, n int) string {
 	if utf8.RuneCountInString(text) <= n {
 		return text
 	}

@@ -35,7 +35,7 @@ func readBlocks(message string) (b blocks) {
 		mark := strings.Trim(m[1], "{}.,")
 		switch {
 		case mark != "" && !inThisLanguage[strings.ToLower(mark)]:
-			if mark = clip(mark, 30); !slices.Contains(b.others, mark) {
+			if mark = truncateWords(mark, 30); !slices.Contains(b.others, mark) {
 				b.others = append(b.others, mark)
 			}
 		case b.code != "" && !strings.HasSuffix(b.code, "\n"):

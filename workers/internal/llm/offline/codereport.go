@@ -69,7 +69,7 @@ func codeReport(failed bool, out codeOutput) string {
 // block formats a text as a code block. It keeps the indentation of the text's lines.
 func block(text string) string {
 	text = strings.ReplaceAll(strings.Trim(text, "\n"), "```", "'''")
-	if short := clip(text, quotedOutput); short != strings.TrimSpace(text) && short != text {
+	if short := truncateWords(text, quotedOutput); short != strings.TrimSpace(text) && short != text {
 		text = short + "…"
 	}
 	return "```\n" + text + "\n```"

@@ -121,7 +121,7 @@ except ImportError:
     print("There is no plot: matplotlib is not installed.")
 else:
     plt.plot(` + c.at + `, numbers, marker="o")
-    plt.title("` + clip(c.title, 80) + `")
+    plt.title("` + truncateWords(c.title, 80) + `")
     plt.savefig("` + plotFile + `")
 `
 }

@@ -230,14 +230,14 @@ func TestCitationsOfDocuments(t *testing.T) {
 	}
 	in := agentloop.Input{Message: "How often are ladders inspected?", Model: offline.Model{}, Tools: tools}
 	for turn := range 2 {
-		var told []domain.Citation
+		var reported []domain.Citation
 		out, err := agentloop.New(agentloop.Config{}).Run(t.Context(), in, noSteps{}, func(e agentloop.Event) {
 			if e.Type == agentloop.EventCitation {
-				told = append(told, *e.Citation)
+				reported = append(reported, *e.Citation)
 			}
 		})
-		if err != nil || len(out.Citations) != 1 || len(told) != 1 || out.CitationsRemoved != 0 {
-			t.Fatalf("%v, %+v, %d events, %d removed", err, out.Citations, len(told), out.CitationsRemoved)
+		if err != nil || len(out.Citations) != 1 || len(reported) != 1 || out.CitationsRemoved != 0 {
+			t.Fatalf("%v, %+v, %d events, %d removed", err, out.Citations, len(reported), out.CitationsRemoved)
 		}
 		c := out.Citations[0]
 		if supported := string([]rune(out.Text)[c.StartIndex:c.EndIndex]); supported != "Ladders are inspected every 90 days." {

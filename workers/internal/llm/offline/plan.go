@@ -157,7 +157,7 @@ func query(message, tool string) string {
 			text = bare
 		}
 	}
-	return clip(text, maxQuery)
+	return truncateWords(text, maxQuery)
 }
 
 // newCall returns a call without an id. Equal arguments always have the same JSON form.

@@ -134,7 +134,7 @@ func withoutMarkers(text string) string {
 func exact(sentence string) string {
 	for _, part := range foreignMarkers.Split(sentence, -1) {
 		if part = strings.TrimSpace(part); utf8.RuneCountInString(part) >= minQuote || part == strings.TrimSpace(sentence) {
-			return clip(part, quotedText)
+			return truncateWords(part, quotedText)
 		}
 	}
 	return ""

@@ -9,20 +9,20 @@ import (
 	"testing"
 )
 
-// rationOf is the name of an environment variable. Its value is the limit of processor time, in
+// ration is the name of an environment variable. Its value is the limit of processor time, in
 // seconds, that the process of this test sets for itself.
-const rationOf = "PARLEY_TEST_RATION"
+const ration = "PARLEY_TEST_RATION"
 
 // TestProgramsMayTakeWhatIsLeft starts the test binary again, because the limit applies to the
 // whole process. Programs that this process starts get only the processor time that remains.
 func TestProgramsMayTakeWhatIsLeft(t *testing.T) {
 	t.Parallel()
-	if os.Getenv(rationOf) != "" {
+	if os.Getenv(ration) != "" {
 		testRation(t)
 		return
 	}
 	again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestProgramsMayTakeWhatIsLeft$", "-test.v")
-	again.Env = append(os.Environ(), rationOf+"=1")
+	again.Env = append(os.Environ(), ration+"=1")
 	said, err := again.CombinedOutput()
 	if err != nil || !strings.Contains(string(said), "--- PASS") {
 		t.Errorf("%v\n%s", err, said)

@@ -197,7 +197,7 @@ func (x *box) wait() {
 	_ = x.cmd.Wait()    // the error is ignored, because bwrap writes the reason of a failure to standard error
 	_ = x.stdin.Close() // no data can be lost
 	x.stdout.Settle()   // all writers have ended
-	x.settleUsage()
+	x.finalizeUsage()
 	x.release()
 	x.backend.forget(x)
 	close(x.done)

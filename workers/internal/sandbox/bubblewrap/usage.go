@@ -62,9 +62,9 @@ func (x *box) measureFolders() (bytes int64, count int) {
 	return bytes, count
 }
 
-// settleUsage reads the final usage and closes the folders. A cgroup still reports the usage after
-// all of its processes have exited.
-func (x *box) settleUsage() {
+// finalizeUsage reads the final usage and closes the folders. A cgroup still reports the usage
+// after all of its processes have exited.
+func (x *box) finalizeUsage() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if u := x.last; x.group != nil && x.measure() == nil {

@@ -338,20 +338,20 @@ func TestLeftoversOfTheDeadAreRemovedAndThoseOfTheLivingNot(t *testing.T) {
 	}
 }
 
-type owning struct {
+type ownerProcess struct {
 	*running
 	inside int    // pid of a process in the group
 	dir    string // folder of the group
 }
 
 // owner starts a process that opens a Root of its own.
-func owner(t *testing.T) owning {
+func owner(t *testing.T) ownerProcess {
 	t.Helper()
 	c := command(t, "root", 20)
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	o := owning{running: c}
+	o := ownerProcess{running: c}
 	said := strings.Fields(c.says())
 	t.Cleanup(func() {
 		_ = c.Process.Kill()

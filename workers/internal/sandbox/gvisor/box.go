@@ -126,7 +126,7 @@ func (x *box) wait() {
 	x.first = findRunsc(x.command.Process.Pid, x.tree)
 	close(x.found)
 	_ = x.command.Wait() // the error is ignored, because the interface of a box does not report runsc's exit status
-	x.settleUsage()
+	x.finalizeUsage()
 	_ = x.stdin.Close()
 	x.stdout.Settle()
 	if x.first != nil {

@@ -96,9 +96,9 @@ func TestFilterIsWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := 0
+	reported := 0
 	for _, c := range f.Syscalls {
-		told += len(c.Names)
+		reported += len(c.Names)
 		seen := map[uint]bool{}
 		for _, a := range c.Args {
 			if seen[a.Index] {
@@ -110,8 +110,8 @@ func TestFilterIsWhole(t *testing.T) {
 			t.Errorf("clone3 is %s", c.Action)
 		}
 	}
-	if want := len(seccomp.Rules(false)) + len(alias); told != want || f.DefaultAction != actRefuse {
-		t.Errorf("want %d rules, got %d; the default is %s", want, told, f.DefaultAction)
+	if want := len(seccomp.Rules(false)) + len(alias); reported != want || f.DefaultAction != actRefuse {
+		t.Errorf("want %d rules, got %d; the default is %s", want, reported, f.DefaultAction)
 	}
 }
 

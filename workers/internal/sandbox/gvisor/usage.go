@@ -37,9 +37,9 @@ func (x *box) usage() (u sandbox.Usage, err error) {
 	return u, err
 }
 
-// settleUsage stores the final usage. A cgroup still reports the CPU time after all of its
+// finalizeUsage stores the final usage. A cgroup still reports the CPU time after all of its
 // processes have exited, but not the memory. For memory, the last measured value is used.
-func (x *box) settleUsage() {
+func (x *box) finalizeUsage() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if u, err := x.usage(); err == nil {

@@ -82,9 +82,9 @@ func (s *suite) twoBoxes(t *testing.T) {
 	folders := []string{sandbox.WorkDir, "/tmp", "/dev/shm"}
 	first := s.start(t, neighbourProgram, slices.Concat([]string{mine, others}, folders)...)
 	second := s.start(t, neighbourProgram, slices.Concat([]string{others, mine}, folders)...)
-	for box, told := range meet(t, first, second) {
-		if len(told) > 0 {
-			t.Errorf("program %d found traces of the other: %v", box, told)
+	for box, reported := range meet(t, first, second) {
+		if len(reported) > 0 {
+			t.Errorf("program %d found traces of the other: %v", box, reported)
 		}
 	}
 }

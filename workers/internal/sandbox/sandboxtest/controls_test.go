@@ -52,8 +52,8 @@ func TestControlNeighbours(t *testing.T) {
 	mine, others, folder := newMark(), newMark(), t.TempDir()
 	first := startProgram(t, neighbourProgram, mine, others, folder)
 	second := startProgram(t, neighbourProgram, others, mine, folder)
-	told := meet(t, first, second)
-	for _, found := range told {
+	reported := meet(t, first, second)
+	for _, found := range reported {
 		if want := []string{folder, "abstract socket", "shared memory", "processes"}; !slices.Equal(found, want) {
 			t.Errorf("traces found without sandboxes = %q, want %q", found, want)
 		}

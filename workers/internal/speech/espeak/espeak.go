@@ -46,9 +46,9 @@ type Config struct {
 
 // Synthesizer speaks lines. It is safe for concurrent use.
 type Synthesizer struct {
-	path   string
-	voice  string
-	places *process.Slots
+	path  string
+	voice string
+	slots *process.Slots
 
 	mu     sync.Mutex
 	voices *voices // nil until they have been read
@@ -60,7 +60,7 @@ func New(cfg Config) (*Synthesizer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("speech: espeak-ng is not installed (%s)", Install)
 	}
-	return &Synthesizer{path: path, voice: cfg.Voice, places: process.NewSlots(cfg.Processes, queue, maxQueue)}, nil
+	return &Synthesizer{path: path, voice: cfg.Voice, slots: process.NewSlots(cfg.Processes, queue, maxQueue)}, nil
 }
 
 func (s *Synthesizer) command(args ...string) process.Command {
@@ -79,7 +79,7 @@ func (s *Synthesizer) Synthesize(ctx context.Context, line speech.Line, out func
 		line.Voice = s.voice
 	}
 
-	release, err := s.places.Take(ctx, process.Turn{Organization: line.Organization})
+	release, err := s.slots.Take(ctx, process.Turn{Organization: line.Organization})
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ type Transcriber struct {
 	path      string
 	model     string
 	processes int
-	places    *process.Slots
+	slots     *process.Slots
 	spares    spares
 }
 
@@ -66,7 +66,7 @@ func open(model string, processes int) (*Transcriber, error) {
 	if err != nil {
 		return nil, fmt.Errorf("speech: pocketsphinx is not installed (%s)", Install)
 	}
-	return &Transcriber{path: path, model: model, processes: processes, places: process.NewSlots(processes, queue, maxQueue)}, nil
+	return &Transcriber{path: path, model: model, processes: processes, slots: process.NewSlots(processes, queue, maxQueue)}, nil
 }
 
 // Transcribe returns the words of an utterance in lower case, without punctuation; see
@@ -80,7 +80,7 @@ func (t *Transcriber) Transcribe(ctx context.Context, u speech.Utterance) (strin
 		return "", &speech.Error{Code: speech.CodeUnknownLanguage, Message: "pocketsphinx supports only English."}
 	}
 
-	release, err := t.places.Take(ctx, process.Turn{Organization: u.Organization, Long: len(u.PCM) > long})
+	release, err := t.slots.Take(ctx, process.Turn{Organization: u.Organization, Long: len(u.PCM) > long})
 	if err != nil || len(u.PCM) == 0 {
 		if err == nil {
 			release()

@@ -25,10 +25,10 @@ func turn(name rune) process.Turn {
 func TestOrganizationsTakeTurns(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		places int
-		come   string
-		first  string // calls that have a slot after all calls have arrived
-		order  string // order in which all calls get a slot
+		slots int
+		come  string
+		first string // calls that have a slot after all calls have arrived
+		order string // order in which all calls get a slot
 	}{
 		"one organization":                     {1, "aaa", "a", "aaa"},
 		"one with many":                        {1, "aaaaab", "a", "aabaaa"},
@@ -44,12 +44,12 @@ func TestOrganizationsTakeTurns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				places := process.NewSlots(c.places, 100, 100)
+				slots := process.NewSlots(c.slots, 100, 100)
 				var order strings.Builder
 				var releases []func()
 				for _, who := range c.come {
 					go func() {
-						release, err := places.Take(t.Context(), turn(who))
+						release, err := slots.Take(t.Context(), turn(who))
 						if err != nil {
 							t.Error(err)
 							return
@@ -82,8 +82,8 @@ func TestAnOrganizationDoesNotFillTheQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		places := process.NewSlots(1, 2, 4)
-		release, err := places.Take(ctx, turn('a'))
+		slots := process.NewSlots(1, 2, 4)
+		release, err := slots.Take(ctx, turn('a'))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +91,7 @@ func TestAnOrganizationDoesNotFillTheQueue(t *testing.T) {
 		var refused []string
 		for n, who := range "aaabbbcd" {
 			go func() {
-				_, err := places.Take(ctx, turn(who))
+				_, err := slots.Take(ctx, turn(who))
 				if errors.Is(err, speech.ErrOverloaded) {
 					refused = append(refused, fmt.Sprint(n, string(who)))
 					return
@@ -110,13 +110,13 @@ func TestAnOrganizationDoesNotFillTheQueue(t *testing.T) {
 			}
 		}
 		release()
-		release()                                                           // the second release has no effect
-		if release, err = places.Take(t.Context(), turn('d')); err != nil { // succeeds, because no other call is waiting
+		release()                                                          // the second release has no effect
+		if release, err = slots.Take(t.Context(), turn('d')); err != nil { // succeeds, because no other call is waiting
 			t.Fatal(err)
 		}
 		late, stop := context.WithTimeout(t.Context(), time.Second)
 		defer stop()
-		if _, err := places.Take(late, turn('e')); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := slots.Take(late, turn('e')); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("two calls have the same slot: %v", err)
 		}
 		release()
@@ -127,15 +127,15 @@ func TestPlacesAreTakenInOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const queue = 3
-		places := process.NewSlots(1, queue, queue)
-		release, err := places.Take(t.Context(), process.Turn{})
+		slots := process.NewSlots(1, queue, queue)
+		release, err := slots.Take(t.Context(), process.Turn{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		order := make(chan int, queue)
 		for n := range queue {
 			go func() {
-				release, err := places.Take(t.Context(), process.Turn{})
+				release, err := slots.Take(t.Context(), process.Turn{})
 				if err != nil {
 					t.Error(err)
 					return
@@ -145,7 +145,7 @@ func TestPlacesAreTakenInOrder(t *testing.T) {
 			}()
 			synctest.Wait()
 		}
-		if _, err := places.Take(t.Context(), process.Turn{}); !errors.Is(err, speech.ErrOverloaded) {
+		if _, err := slots.Take(t.Context(), process.Turn{}); !errors.Is(err, speech.ErrOverloaded) {
 			t.Errorf("a call beyond the limit: %v", err)
 		}
 		release()
@@ -155,16 +155,16 @@ func TestPlacesAreTakenInOrder(t *testing.T) {
 				t.Errorf("slot %d was taken by call %d", n, got)
 			}
 		}
-		if release, err = places.Take(t.Context(), process.Turn{}); err != nil {
+		if release, err = slots.Take(t.Context(), process.Turn{}); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := places.Take(ctx, process.Turn{}); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := slots.Take(ctx, process.Turn{}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a call waits after its context has ended: %v", err)
 		}
 		release()
-		if release, err = places.Take(ctx, process.Turn{}); !errors.Is(err, context.DeadlineExceeded) { // the free slot is for short calls
+		if release, err = slots.Take(ctx, process.Turn{}); !errors.Is(err, context.DeadlineExceeded) { // the free slot is for short calls
 			release()
 			t.Errorf("a call whose context has ended takes a slot: %v", err)
 		}

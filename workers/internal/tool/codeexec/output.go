@@ -199,9 +199,9 @@ func (s *outputBuilder) result() (tool.Result, error) {
 	out := output{Limit: string(o.Limit)}
 	var cut bool
 
-	out.Stdout, _ = shorten(o.Stdout, maxStdout)
-	out.Stderr, _ = shorten(o.Stderr, maxStderr)
-	if out.Value, cut = shorten(o.Value, maxValue); cut {
+	out.Stdout, _ = truncateMiddle(o.Stdout, maxStdout)
+	out.Stderr, _ = truncateMiddle(o.Stderr, maxStderr)
+	if out.Value, cut = truncateMiddle(o.Value, maxValue); cut {
 		s.notes = append(s.notes, "The value is truncated; print it, or write it to a file, to see all of it.")
 	}
 
@@ -214,7 +214,7 @@ func (s *outputBuilder) result() (tool.Result, error) {
 	failed := o.Failed()
 	failure, message := s.failure()
 	if failed {
-		if out.Error, cut = shorten(failure, maxError); cut {
+		if out.Error, cut = truncateMiddle(failure, maxError); cut {
 			s.notes = append(s.notes, "The error is truncated.")
 		}
 		// The hints explain the failure, so they come first. If the note is truncated, they remain.
@@ -223,7 +223,7 @@ func (s *outputBuilder) result() (tool.Result, error) {
 
 	// list may add notes, so the notes are joined afterwards.
 	s.list(&out)
-	out.Note, _ = shorten(strings.Join(s.notes, " "), maxNote)
+	out.Note, _ = truncateMiddle(strings.Join(s.notes, " "), maxNote)
 	raw, err := encode(out)
 	if err != nil || !failed {
 		return tool.Result{Output: raw}, err

@@ -8,10 +8,10 @@ import (
 // noteReserve is the number of bytes reserved for the note in the middle of a truncated text.
 const noteReserve = 48
 
-// shorten truncates a text to at most maximum bytes as JSON, and reports whether the text was
-// longer. A truncated text consists of the beginning and the end, with a note between them that
+// truncateMiddle truncates a text to at most maximum bytes as JSON, and reports whether the text
+// was longer. A truncated text consists of the beginning and the end, with a note between them that
 // states the number of omitted bytes.
-func shorten(text string, maximum int) (short string, cut bool) {
+func truncateMiddle(text string, maximum int) (short string, cut bool) {
 	if weight(text) <= maximum {
 		return text, false
 	}

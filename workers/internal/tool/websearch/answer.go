@@ -40,7 +40,7 @@ func (b *Backend) answer(ctx context.Context, req tool.Request, query string, hi
 			p.finish("")
 		}
 		p.title = orDefault(p.title, h.title)
-		out.Results = append(out.Results, result{Title: p.title, URL: p.url, Snippet: cutRunes(h.snippet, maxSnippet)})
+		out.Results = append(out.Results, result{Title: p.title, URL: p.url, Snippet: truncateRunes(h.snippet, maxSnippet)})
 		if p.text == "" {
 			continue
 		}

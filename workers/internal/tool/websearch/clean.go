@@ -92,7 +92,7 @@ func line(s string) string {
 	if len(s) > utf8.UTFMax*maxLine {
 		s = s[:utf8.UTFMax*maxLine]
 	}
-	return cutRunes(norm.NFC.String(strings.Join(strings.Fields(visible(s)), " ")), maxLine)
+	return truncateRunes(norm.NFC.String(strings.Join(strings.Fields(visible(s)), " ")), maxLine)
 }
 
 // markupLine removes HTML tags from a text, decodes entities, and returns the text as a single
@@ -116,8 +116,8 @@ func markupLine(s string) string {
 	}
 }
 
-// cutRunes truncates a text to at most limit characters.
-func cutRunes(s string, limit int) string {
+// truncateRunes truncates a text to at most limit characters.
+func truncateRunes(s string, limit int) string {
 	if len(s) <= limit {
 		return s
 	}

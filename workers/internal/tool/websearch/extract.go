@@ -78,7 +78,7 @@ func mainText(ctx context.Context, source, contentLanguage string) (p *page, err
 // language.
 func (p *page) finish(contentLanguage string) {
 	p.text = strings.TrimSpace(norm.NFC.String(p.text))
-	if kept := cutText(p.text, maxText); kept != p.text {
+	if kept := truncateText(p.text, maxText); kept != p.text {
 		p.text, p.truncated = kept, true
 	}
 
@@ -125,9 +125,10 @@ func running(n *html.Node) float64 {
 	return sum
 }
 
-// cutText truncates a text to at most limit characters, if possible at the end of a line or word.
-func cutText(s string, limit int) string {
-	kept := cutRunes(s, limit)
+// truncateText truncates a text to at most limit characters, if possible at the end of a line or
+// word.
+func truncateText(s string, limit int) string {
+	kept := truncateRunes(s, limit)
 	if len(kept) == len(s) {
 		return s
 	}

@@ -31,7 +31,7 @@ func readHead(doc *html.Node) head {
 		}
 	}
 	for _, title := range []string{h.title, h.ogTitle, h.heading} {
-		if h.title = cutRunes(line(title), maxTitle); h.title != "" {
+		if h.title = truncateRunes(line(title), maxTitle); h.title != "" {
 			break
 		}
 	}

@@ -44,7 +44,7 @@ func (m mediawiki) search(ctx context.Context, query string) ([]hit, error) {
 	// wikis.
 	params := url.Values{
 		"action": {"query"}, "format": {"json"}, "formatversion": {"2"},
-		"list": {"search"}, "srsearch": {cutRunes(query, wikiQuery)}, "srlimit": {strconv.Itoa(maxHits)}, "srprop": {"snippet"},
+		"list": {"search"}, "srsearch": {truncateRunes(query, wikiQuery)}, "srlimit": {strconv.Itoa(maxHits)}, "srprop": {"snippet"},
 		"meta": {"siteinfo"}, "siprop": {"general"},
 	}
 	var answer wikiAnswer

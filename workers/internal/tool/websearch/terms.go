@@ -107,7 +107,7 @@ func stem(word string) string {
 	case n < 6:
 		return strings.TrimSuffix(word, "s")
 	default:
-		return cutRunes(word, 5)
+		return truncateRunes(word, 5)
 	}
 }
 

@@ -292,7 +292,7 @@ func TestResumed(t *testing.T) {
 	for range 60 {
 		at := r.IntN(len(raw) / 2)
 		first := activity.New(usual, 0)
-		told := len(first.Write(raw[:2*at]))
+		reported := len(first.Write(raw[:2*at]))
 		needs := first.Needs()
 		from, speaking := first.Speaking()
 		second := activity.New(usual, needs)
@@ -300,11 +300,11 @@ func TestResumed(t *testing.T) {
 			second = activity.Resume(usual, needs, from)
 		}
 		got := second.Write(raw[2*needs:])
-		if len(got) != len(want)-told {
-			t.Fatalf("taken up at %d from %d: %+v, not %+v", at, needs, got, want[told:])
+		if len(got) != len(want)-reported {
+			t.Fatalf("taken up at %d from %d: %+v, not %+v", at, needs, got, want[reported:])
 		}
 		for i, e := range got {
-			w := want[told+i]
+			w := want[reported+i]
 			if e.Stopped != w.Stopped || away(e.From, w.From) > 30*ms || away(e.To, w.To) > 60*ms {
 				t.Errorf("taken up at %d from %d: %+v, not %+v", at, needs, e, w)
 			}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"parley/shared/domain"
+	"parley/shared/truncate"
 	"parley/workers/internal/llm"
 )
 
@@ -229,7 +230,7 @@ func (f *filler) free(s *node, name string, in []*text) (raw string, found bool)
 		b.WriteString(write(pair[0]) + ":" + write(pair[1]))
 	}
 	if b.Len() == 0 && name == "" {
-		b.WriteString(`"message":` + write(clip(in[0].s, 300)))
+		b.WriteString(`"message":` + write(truncate.Runes(in[0].s, 300)))
 	}
 	return "{" + b.String() + "}", b.Len() > 0
 }

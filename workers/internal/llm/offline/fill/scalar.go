@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"parley/shared/truncate"
 )
 
 // scalar returns a string, a number or a boolean. It looks for a value after its name in the
@@ -173,7 +175,7 @@ func textFinder(s *node, name string, words []string, last string, accept func(s
 		}
 		switch {
 		case textNames[last]:
-			return accept(clip(t.s, s.count("maxLength", maxText)))
+			return accept(truncate.Runes(t.s, s.count("maxLength", maxText)))
 		case nameNames[last] || name == "":
 			return t.take(t.nouns, words, false, accept)
 		default:

@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"parley/shared/truncate"
 )
 
 const (
@@ -62,7 +64,7 @@ func newItem(s string) *text { return readText(s, true) }
 // readText finds the values in the first maxRead characters of a text. item is true if the text is a
 // part of a list. A number, code or name must not overlap a value of another form.
 func readText(s string, item bool) *text {
-	t := &text{s: clip(s, maxRead), item: item}
+	t := &text{s: truncate.Runes(s, maxRead), item: item}
 	t.emails, t.links, t.dates, t.times = t.matches(email), t.matches(link), t.readDates(), t.readTimes()
 	t.units, t.nouns = t.readUnits(), t.readNouns()
 
@@ -284,7 +286,7 @@ func (t *text) take(all []span, words []string, near bool, accept func(string) (
 func (t *text) near(m *span, words []string, after bool) bool {
 	var between string
 	if after {
-		between = clip(t.s[m.to:], nearWords)
+		between = truncate.Runes(t.s[m.to:], nearWords)
 	} else {
 		from := max(m.from-nearWords-len(strings.Join(words, " ")), 0)
 		for from < m.from && !utf8.RuneStart(t.s[from]) {
@@ -336,7 +338,7 @@ func (t *text) labelled(words []string, accept func(string) (string, bool)) (raw
 		if value == "" || unicode.IsDigit(firstRune(value)) && !strings.ContainsAny(sign, ":=") { // "the tower is 330 m high" is no label
 			continue
 		}
-		if raw, ok := accept(clip(value, maxText)); ok {
+		if raw, ok := accept(truncate.Runes(value, maxText)); ok {
 			t.use(from, from+len(value))
 			return raw, true
 		}

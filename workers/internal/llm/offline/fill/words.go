@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
 // object returns the first JSON object that the text contains, or "".
@@ -62,12 +61,4 @@ func setFor(list string) map[string]bool {
 		set[f] = true
 	}
 	return set
-}
-
-// clip returns at most the first n characters of a text.
-func clip(s string, n int) string {
-	if utf8.RuneCountInString(s) <= n {
-		return s
-	}
-	return string([]rune(s)[:max(n, 0)])
 }

@@ -25,8 +25,8 @@ var (
 	errBinary   = errors.New("the message is binary")
 )
 
-// incoming is a message from the client, or the reason why no more messages follow.
-type incoming struct {
+// clientMessage is a message from the client, or the reason why no more messages follow.
+type clientMessage struct {
 	body []byte
 	err  error
 }
@@ -48,11 +48,11 @@ func newReader(now time.Time) *reader {
 func (r *reader) pinged(context.Context, []byte) bool { return r.pings.take(time.Now()) }
 
 // read delivers messages until the connection ends or over is closed.
-func (r *reader) read(to chan<- incoming, over <-chan struct{}) {
+func (r *reader) read(to chan<- clientMessage, over <-chan struct{}) {
 	for {
 		body, err := r.message()
 		select {
-		case to <- incoming{body, err}:
+		case to <- clientMessage{body, err}:
 		case <-over:
 			return
 		}

@@ -26,23 +26,23 @@ const (
 	queueKept = 64 // number of queued steps for which capacity is kept when the queue is empty
 )
 
-// opening is the result of an attempt to open a voice session.
-type opening struct {
-	line *bus.VoiceLine
-	err  error
+// openResult is the result of an attempt to open a voice session.
+type openResult struct {
+	voiceSession *bus.VoiceSession
+	err          error
 }
 
-// line is the voice session of a connection, which may be served by several workers one after
-// another. Only the owner of the connection uses it.
-type line struct {
-	lines  Lines
-	signer Signer
-	org    string
-	name   string // name of the session for all workers; a worker ends its session when another takes over the name
-	opened chan opening
-	stop   context.CancelFunc // cancels the attempt to open a session; nil if none is in progress
+// voiceSession is the voice session of a connection, which may be served by several workers one
+// after another. Only the owner of the connection uses it.
+type voiceSession struct {
+	sessions Sessions
+	signer   Signer
+	org      string
+	name     string // name of the session for all workers; a worker ends its session when another takes over the name
+	opened   chan openResult
+	stop     context.CancelFunc // cancels the attempt to open a session; nil if none is in progress
 
-	at     *bus.VoiceLine // the open session; nil if there is none
+	at     *bus.VoiceSession // the open session; nil if there is none
 	frames <-chan contract.VoiceFrame[contract.VoiceReport]
 	queue  []step  // data for the worker that is not sent yet
 	ahead  []int64 // end positions of the frames that were sent and that the worker has not processed
@@ -56,15 +56,15 @@ type step struct {
 	command *contract.VoiceCommand
 }
 
-// newLine returns a line without an open session. The caller must call open before it sends
+// newVoiceSession returns a session that is not open. The caller must call open before it sends
 // anything.
-func newLine(lines Lines, signer Signer, org string) *line {
-	return &line{lines: lines, signer: signer, org: org, name: rand.Text(), opened: make(chan opening, 1)}
+func newVoiceSession(sessions Sessions, signer Signer, org string) *voiceSession {
+	return &voiceSession{sessions: sessions, signer: signer, org: org, name: rand.Text(), opened: make(chan openResult, 1)}
 }
 
 // open starts to open a session with the state in from. Audio and commands that are sent afterwards
 // follow this state.
-func (l *line) open(ctx context.Context, from realtime.Resumption, within time.Duration) error {
+func (l *voiceSession) open(ctx context.Context, from realtime.Resumption, within time.Duration) error {
 	from.Open.Line, from.Open.OrganizationID = l.name, l.org
 	body, err := json.Marshal(from.Open)
 	if err != nil {
@@ -82,31 +82,31 @@ func (l *line) open(ctx context.Context, from realtime.Resumption, within time.D
 	l.queue, l.ahead, l.heard = nil, nil, from.Open.Position
 	ctx, l.stop = context.WithTimeout(ctx, within)
 	go func() {
-		at, err := l.lines.Open(ctx, l.signer.Sign(claims, body), body)
-		l.opened <- opening{at, err}
+		at, err := l.sessions.Open(ctx, l.signer.Sign(claims, body), body)
+		l.opened <- openResult{at, err}
 	}()
 	l.send(from.Audio, from.Commands)
 	return nil
 }
 
 // failed records that the session could not be opened.
-func (l *line) failed() {
+func (l *voiceSession) failed() {
 	l.stop()
 	l.stop = nil
 }
 
 // up begins to use a session that was opened, and sends the audio and commands with which it
 // begins.
-func (l *line) up(came opening) {
+func (l *voiceSession) up(came openResult) {
 	l.stop()
 	l.stop = nil
-	l.at, l.frames = came.line, came.line.Frames()
+	l.at, l.frames = came.voiceSession, came.voiceSession.Frames()
 	l.pump()
 }
 
 // send sends audio and commands to the worker. If that is not possible now, it queues them for this
 // worker or the next one.
-func (l *line) send(audio []contract.VoiceAudio, commands []contract.VoiceCommand) {
+func (l *voiceSession) send(audio []contract.VoiceAudio, commands []contract.VoiceCommand) {
 	if l.at == nil && l.stop == nil {
 		return // the state with which the next session begins will contain this data
 	}
@@ -121,7 +121,7 @@ func (l *line) send(audio []contract.VoiceAudio, commands []contract.VoiceComman
 
 // listened records the position up to which the worker has processed the audio. More audio may be
 // sent then.
-func (l *line) listened(heard int64) {
+func (l *voiceSession) listened(heard int64) {
 	l.heard = max(l.heard, heard)
 
 	// The worker processes frames in order, so the processed ones are at the beginning of the list.
@@ -135,7 +135,7 @@ func (l *line) listened(heard int64) {
 
 // pump sends as much of the queue as the limits allow. If sending fails, the session is lost, and
 // the channel of its frames is closed.
-func (l *line) pump() {
+func (l *voiceSession) pump() {
 	n := 0
 	for l.at != nil && n < len(l.queue) && !l.full() {
 		s := l.queue[n]
@@ -153,13 +153,13 @@ func (l *line) pump() {
 }
 
 // full reports whether the worker must process data before more may be sent.
-func (l *line) full() bool {
+func (l *voiceSession) full() bool {
 	n := len(l.ahead)
 	return n >= aheadFrames || n > 0 && l.ahead[n-1]-l.heard >= aheadSamples
 }
 
 // leave ends the session.
-func (l *line) leave() {
+func (l *voiceSession) leave() {
 	if l.at != nil {
 		l.at.Close()
 	}
@@ -168,7 +168,7 @@ func (l *line) leave() {
 
 // tooOften counts a lost session. It reports whether too many sessions were lost, so that no other
 // one is opened.
-func (l *line) tooOften(now time.Time) bool {
+func (l *voiceSession) tooOften(now time.Time) bool {
 	l.losses = append(l.losses, now)
 	if len(l.losses) > maxLosses {
 		l.losses = l.losses[1:]
@@ -177,7 +177,7 @@ func (l *line) tooOften(now time.Time) bool {
 }
 
 // close ends the session and prevents another from being opened.
-func (l *line) close() {
+func (l *voiceSession) close() {
 	l.leave()
 	if l.stop == nil {
 		return
@@ -185,7 +185,7 @@ func (l *line) close() {
 	l.stop()
 
 	// The attempt to open a session is cancelled, but a session may already be open.
-	if came := <-l.opened; came.line != nil {
-		came.line.Close()
+	if came := <-l.opened; came.voiceSession != nil {
+		came.voiceSession.Close()
 	}
 }

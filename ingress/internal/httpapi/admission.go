@@ -13,10 +13,10 @@ import (
 	"parley/shared/domain"
 )
 
-// gate returns a handler that checks a request with admit and then calls the route's handler. If
-// the handler may wait, admit runs on a goroutine of package offload. The route is passed by
-// pointer, because a Route is large and would stay on the stacks of waiting requests.
-func (a *api) gate(r httpx.Route) gin.HandlerFunc {
+// admissionHandler returns a handler that checks a request with admit and then calls the route's
+// handler. If the handler may wait, admit runs on a goroutine of package offload. The route is
+// passed by pointer, because a Route is large and would stay on the stacks of waiting requests.
+func (a *api) admissionHandler(r httpx.Route) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		defer httpx.EndReservation(c)
 		defer httpx.ReleaseBody(c) // releases the slot if no run was accepted

@@ -8,7 +8,7 @@ import (
 	"parley/ingress/internal/realtime"
 )
 
-func bodies(o *outgoing) string {
+func bodies(o *eventQueue) string {
 	var all []string
 	for {
 		event, some, how := o.next()

@@ -13,7 +13,8 @@ import (
 	"parley/ingress/internal/realtime"
 )
 
-// maxQueue is the maximum size, in bytes, of the events that wait for a client: about 16 s of audio.
+// maxQueue is the maximum size, in bytes, of the events that wait for a client: about 16 s of
+// audio.
 const maxQueue = 1 << 20
 
 // sent is audio of an answer that was written to the socket. In the last entry of a list, the write
@@ -24,9 +25,9 @@ type sent struct {
 	at      time.Time
 }
 
-// outgoing is a bounded queue of events for the client. One goroutine writes the queue to the
+// eventQueue is a bounded queue of events for the client. One goroutine writes the queue to the
 // socket.
-type outgoing struct {
+type eventQueue struct {
 	mu        sync.Mutex
 	queue     []realtime.Event
 	bytes     int             // size of the queue in bytes
@@ -39,13 +40,13 @@ type outgoing struct {
 }
 
 // newOutgoing returns an empty queue. The method write must be called to write it.
-func newOutgoing() *outgoing {
-	return &outgoing{wake: make(chan struct{}, 1), announced: make(chan struct{}, 1), done: make(chan struct{})}
+func newOutgoing() *eventQueue {
+	return &eventQueue{wake: make(chan struct{}, 1), announced: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
 // push queues events. It returns false if the queue was already full, because the client does not
 // read its events.
-func (o *outgoing) push(events []realtime.Event) bool {
+func (o *eventQueue) push(events []realtime.Event) bool {
 	if len(events) == 0 {
 		return true
 	}
@@ -66,7 +67,7 @@ func (o *outgoing) push(events []realtime.Event) bool {
 }
 
 // drop removes the queued audio of the given answers, so that it is not sent.
-func (o *outgoing) drop(answers []string) {
+func (o *eventQueue) drop(answers []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.queue = slices.DeleteFunc(o.queue, func(e realtime.Event) bool {
@@ -80,7 +81,7 @@ func (o *outgoing) drop(answers []string) {
 
 // finish queues the last events. The connection is closed after the queue is written. If alone is
 // set, finish drops all events queued before. No event may be queued after finish.
-func (o *outgoing) finish(words []realtime.Event, alone bool, how realtime.Close) {
+func (o *eventQueue) finish(words []realtime.Event, alone bool, how realtime.Close) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if alone {
@@ -92,7 +93,7 @@ func (o *outgoing) finish(words []realtime.Event, alone bool, how realtime.Close
 }
 
 // takeWritten returns the audio that was written since the last call.
-func (o *outgoing) takeWritten() []sent {
+func (o *eventQueue) takeWritten() []sent {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	taken := o.written
@@ -102,7 +103,7 @@ func (o *outgoing) takeWritten() []sent {
 
 // next returns the first event of the queue. If the queue is empty, it returns how to close the
 // connection, or nil if the connection must not be closed yet.
-func (o *outgoing) next() (event realtime.Event, some bool, how *realtime.Close) {
+func (o *eventQueue) next() (event realtime.Event, some bool, how *realtime.Close) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.queue) == 0 {
@@ -116,7 +117,7 @@ func (o *outgoing) next() (event realtime.Event, some bool, how *realtime.Close)
 }
 
 // writes records that the audio of an event is being written.
-func (o *outgoing) writes(e realtime.Event) {
+func (o *eventQueue) writes(e realtime.Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.written = append(o.written, sent{e.Answer, e.Samples, time.Now()})
@@ -125,7 +126,7 @@ func (o *outgoing) writes(e realtime.Event) {
 
 // write writes the queue until the connection is closed, or until the client does not accept an
 // event in time.
-func (o *outgoing) write(socket *websocket.Conn, conn net.Conn, within time.Duration) {
+func (o *eventQueue) write(socket *websocket.Conn, conn net.Conn, within time.Duration) {
 	defer close(o.done)
 	for {
 		event, some, how := o.next()
