@@ -54,8 +54,8 @@ const (
 	FinishBefore Point = "finish.before"
 	// FinishAfter is in an agent worker: the result is committed, but no notice is published.
 	FinishAfter Point = "finish.after"
-	// DoneAfter is in an agent worker: the done notice is published, but the job message is not
-	// acknowledged.
+	// DoneAfter is in an agent worker: the result is committed and published, but no waiting run may
+	// have the freed slot yet.
 	DoneAfter Point = "done.after"
 	// HandOverBefore is in an agent worker: a finished run has freed its slot, but no other run has
 	// the slot.
@@ -66,8 +66,8 @@ const (
 	// AnswerBefore is in an ingress: it has received a run's result, but no waiting request has the
 	// result.
 	AnswerBefore Point = "answer.before"
-	// PutBackAfter is in an agent worker: the run is requeued, but its job message is not
-	// acknowledged.
+	// PutBackAfter is in an agent worker: the run is requeued, but no job message for it is
+	// published.
 	PutBackAfter Point = "putback.after"
 	// RequeueAfter is in a sweeper: the runs of a dead worker are requeued, but none of them is
 	// dispatched.
