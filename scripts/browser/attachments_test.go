@@ -165,7 +165,7 @@ func TestRefusedAttachments(t *testing.T) {
 	program := file(t, "program.bin", "\x7fELF\x00\x01"+strings.Repeat("\x00\xff", 200))
 	p.upload(large, program, file(t, "empty.txt", ""), file(t, "note.txt", "A note."))
 	attached := p.in("list", "Attached files")
-	attached.in("listitem", "large.png…").sees("The file's size is 21.0 MiB. The limit is 20 MiB.")
+	attached.in("listitem", "large.png…").sees("The file’s size is 21.0 MiB. The limit is 20 MiB.")
 	attached.in("listitem", "empty.txt…").sees("The file is empty.")
 	attached.in("listitem", "program.bin…").sees("type")
 	attached.isNot("button", "Try again…") // because the service would reject the same file again

@@ -16,7 +16,6 @@ import (
 
 	"parley/scripts/internal/fenced"
 	"parley/shared/testkit"
-	"parley/shared/testkit/pdf"
 )
 
 // js runs a block's program on Node with the tests' npm packages and the packaged TypeScript SDK.
@@ -136,12 +135,6 @@ func (r *reader) html(t *testing.T, b fenced.Block) {
 	if !strings.Contains(b.Text, "<script") {
 		t.Errorf("%s: contains no script, so no test runs it", b)
 	}
-}
-
-// handbook returns a PDF, which the blocks of documents upload.
-func handbook(t *testing.T) []byte {
-	t.Helper()
-	return pdf.Write(pdf.Page{Paragraphs: []string{"Everybody has thirty days of holidays a year."}})
 }
 
 // goSettings returns the Go settings whose defaults depend on HOME. Programs of a reader need these

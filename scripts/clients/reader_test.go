@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,7 +16,6 @@ import (
 	"time"
 
 	"parley/scripts/internal/fenced"
-	"parley/scripts/internal/quickstart"
 	"parley/shared/testkit"
 )
 
@@ -48,7 +46,7 @@ const (
 var receivers = regexp.MustCompile(`\b900[1-9]\b`)
 
 // newReader creates a reader with its own organization and a directory that contains links to
-// Parley's programs and the files that documents assume to exist.
+// Parley's programs, and its credentials.
 func newReader(t *testing.T, root string) *reader {
 	t.Helper()
 	s := withTestEnv(t)
@@ -61,7 +59,6 @@ func newReader(t *testing.T, root string) *reader {
 	t.Cleanup(func() { r.endAll(t) }) // before the directory is removed
 	own := s.tenant(t)
 	r.save(t, ".data/credentials.json", encoded(t, own))
-	r.save(t, "handbook.pdf", handbook(t))
 	for _, command := range []string{"deploy/standalone/cmd/parley", "ingress/cmd/ingress", "workers/cmd/worker"} {
 		link := filepath.Join(r.dir, "bin", filepath.Base(command))
 		if err := errors.Join(os.MkdirAll(filepath.Dir(link), 0o700), os.Symlink(testkit.BuildBinary(t, command), link)); err != nil {
@@ -77,7 +74,7 @@ func newReader(t *testing.T, root string) *reader {
 	r.env = append(s.env(
 		"PARLEY_API_KEY="+own.APIKey, "AGENT_ID="+own.AgentID, "ORGANIZATION_ID="+own.OrganizationID,
 		"HOME="+r.dir, "READER="+r.dir, "PATH="+filepath.Join(r.dir, "bin")+":"+os.Getenv("PATH"), "REPOSITORY="+root,
-		"RUN="+s.ranOnce(t, own), "UP_PORT="+strconv.Itoa(r.port), "PORT=", "DATA_DIR="), settings...)
+		"UP_PORT="+strconv.Itoa(r.port), "PORT=", "DATA_DIR="), settings...)
 	return r
 }
 
@@ -106,15 +103,6 @@ func (r *reader) builds(t *testing.T) {
 	}
 	t.Log("NOT TESTED with -short: building a clone. An existing build of the same files is used")
 	r.save(t, "bin/go", fmt.Appendf(nil, built, quoted(program)))
-}
-
-// ranOnce runs the organization's agent once, and returns the finished run's ID.
-func (s *testEnv) ranOnce(t *testing.T, own quickstart.Credentials) string {
-	t.Helper()
-	var run struct{ ID string }
-	body := map[string]any{"sessionId": t.Name(), "message": "What is 6 * 7?"}
-	s.callAs(t, http.Header{"X-Api-Key": {own.APIKey}}, http.MethodPost, "/api/agents?action=chat&id="+own.AgentID, body, &run)
-	return run.ID
 }
 
 func (r *reader) save(t *testing.T, name string, content []byte) {
@@ -162,7 +150,6 @@ func (r *reader) checkUsed(t *testing.T) {
 const prelude = `
 echo $$ >>"$READER/.groups"; exec >"$READER/.output" 2>&1
 set -a; cd "$READER"; [ ! -e "$READER/.state" ] || . "$READER/.state"; cd "$PWD"; set +a
-[ -e handbook.pdf ] || cp "$READER/handbook.pdf" .
 curl() {
 	local patience=60 code=0 fail=--fail-with-body
 	case "$*" in *'%{http_code}'*) fail=--no-fail-with-body ;; esac # the caller checks the status

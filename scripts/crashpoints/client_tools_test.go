@@ -48,8 +48,8 @@ var ratesRows = []row{
 	{name: "after the only result, of the client", strikes: []strike{{agent, failpoint.ToolAfter, "kill"}}},
 	{name: "after the client's result", tool: byKey, strikes: []strike{{agent, failpoint.ToolAfter, "kill@2"}}},
 	{name: "before the final commit", tool: byKey, strikes: []strike{{agent, failpoint.FinishBefore, "kill"}}},
-	{name: "after the final commit, before the done event", tool: byKey, strikes: []strike{{agent, failpoint.FinishAfter, "kill"}}},
-	{name: "after the done event", tool: byKey, strikes: []strike{{agent, failpoint.DoneAfter, "kill:100ms"}}},
+	{name: "after the final commit, before the result is published", tool: byKey, strikes: []strike{{agent, failpoint.FinishAfter, "kill"}}},
+	{name: "after the result is published", tool: byKey, strikes: []strike{{agent, failpoint.DoneAfter, "kill:100ms"}}},
 	{name: "ingress dies before it returns the answer", tool: byKey, strikes: []strike{{ingress, failpoint.AnswerBefore, "kill"}}},
 	{name: "a run is requeued, its job message lost", tool: byKey, strikes: []strike{
 		{tool, failpoint.SendAfter, "kill"}, {agent, failpoint.RequeuedAfter, "kill"},

@@ -100,7 +100,7 @@ func pointsAfter(n int) []crashPoint {
 		return slices.Concat(lost, claim, from(failpoint.FinishBefore))
 	case failpoint.FinishAfter: // an ingress that gets no reply polls the run
 		return path[at(failpoint.AnswerBefore):]
-	default: // at DoneAfter and AnswerBefore, the run has finished and its job message is acknowledged
+	default: // at DoneAfter and AnswerBefore, the run has finished
 		return nil
 	}
 }

@@ -48,8 +48,8 @@ var rows = []row{
 	{name: "before a tool call is journaled", strikes: []strike{{agent, failpoint.ToolBefore, "kill"}}},
 	{name: "after a tool call", strikes: []strike{{agent, failpoint.ToolAfter, "kill"}}},
 	{name: "before the final commit", strikes: []strike{{agent, failpoint.FinishBefore, "kill"}}},
-	{name: "after the final commit, before the done event", strikes: []strike{{agent, failpoint.FinishAfter, "kill"}}, short: true},
-	{name: "after the done event", strikes: []strike{{agent, failpoint.DoneAfter, "kill:100ms"}}},
+	{name: "after the final commit, before the result is published", strikes: []strike{{agent, failpoint.FinishAfter, "kill"}}, short: true},
+	{name: "after the result is published", strikes: []strike{{agent, failpoint.DoneAfter, "kill:100ms"}}},
 	{name: "ingress dies before it returns the answer", strikes: []strike{{ingress, failpoint.AnswerBefore, "kill"}}},
 	{
 		name: "a run waits for a person, without a notification", asked: true,

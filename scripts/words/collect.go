@@ -24,7 +24,7 @@ type kind string
 
 const (
 	document kind = "document"
-	message  kind = "message"          // error or log message in Go code
+	message  kind = "message"          // error or log message of a program
 	ui       kind = "interface string" // string in the dashboard, the widget or another page
 	comment  kind = "comment"
 )
@@ -78,15 +78,15 @@ func read(name, content string) ([]text, error) {
 	case ".css":
 		return readComments(name, content, cssComment), nil
 	case ".sql":
-		return readComments(name, content, sqlComment), nil
+		return append(readComments(name, content, sqlComment), readStrings(name, content, sqlComment, sqlMessage)...), nil
 	case ".sh", ".yaml", ".yml", ".py", ".toml", ".conf", ".cfg":
 		if strings.HasSuffix(name, "openapi/openapi.yaml") {
 			return []text{{document, name, 1, content}}, nil
 		}
-		return readComments(name, content, hashComment), nil
+		return readScripts(name, content), nil
 	default:
 		if base == "Makefile" || base == "Dockerfile" || base == "setup" || strings.HasPrefix(name, ".ci/") {
-			return readComments(name, content, hashComment), nil
+			return readScripts(name, content), nil
 		}
 	}
 	return nil, nil
@@ -103,6 +103,33 @@ func readComments(name, content string, pattern *regexp.Regexp) []text {
 	var texts []text
 	for _, at := range pattern.FindAllStringIndex(content, -1) {
 		texts = append(texts, text{comment, name, 1 + strings.Count(content[:at[0]], "\n"), content[at[0]:at[1]]})
+	}
+	return texts
+}
+
+var (
+	// sqlMessage matches a message that a function raises.
+	sqlMessage = regexp.MustCompile(`RAISE (?:EXCEPTION|WARNING|NOTICE) '[^']*'`)
+	// hashString matches a string of several words. A string of three quotes may have several lines.
+	hashString = regexp.MustCompile(`(?s:"{3}.*?"{3})|"[^"\n]* [^"\n]*"|'[^'\n]* [^'\n]*'`)
+)
+
+// readScripts returns the comments in a file whose comments begin with #, and, unless the file is a
+// test, the strings.
+func readScripts(name, content string) []text {
+	texts := readComments(name, content, hashComment)
+	if strings.HasPrefix(path.Base(name), "test_") || strings.HasPrefix(name, "scripts/clients/") {
+		return texts
+	}
+	return append(texts, readStrings(name, content, hashComment, hashString)...)
+}
+
+// readStrings returns each match of a pattern outside of comments as a message.
+func readStrings(name, content string, comments, pattern *regexp.Regexp) []text {
+	content = comments.ReplaceAllStringFunc(content, func(c string) string { return strings.Repeat("\n", strings.Count(c, "\n")) })
+	var texts []text
+	for _, at := range pattern.FindAllStringIndex(content, -1) {
+		texts = append(texts, text{message, name, 1 + strings.Count(content[:at[0]], "\n"), strings.Trim(content[at[0]:at[1]], `"'`)})
 	}
 	return texts
 }

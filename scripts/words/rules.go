@@ -31,6 +31,7 @@ var rules = []rule{
 		regexp.MustCompile(`(?:^|[.:;!?] )(?:What|Whatever|Of what|Where) (?:\w+ ){1,4}(?:is|are|was|were|has|have) (?:\w+ed|told|read|kept|given|made|said|had)\b`),
 		`a sentence whose subject is a thing`,
 	},
+	{regexp.MustCompile(`description: (?:\||["'])?\s*(?:What|Where|Of)\b`), `a description that begins with a noun`},
 }
 
 // word returns a pattern that matches the alternatives as whole words, regardless of case.

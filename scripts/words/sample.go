@@ -57,7 +57,7 @@ func declared(root string, t text) string {
 }
 
 // code matches strings that contain code, or the path of an icon, instead of a sentence.
-var code = regexp.MustCompile(`[{}=<>;$\\|]|\w\(|\?\?|&&|\bWords\.|\b(signal|text): \w|\d[chvlz]-?[\d.]`)
+var code = regexp.MustCompile(`[{}=<>;$\\|]|\w\(|%w|^\(|^\w+:"|…\) : |\d, \w+, |(?:\w+, ){8}|\?\?|&&|\bWords\.|\b(signal|text): \w|\d[chvlz]-?[\d.]`)
 
 // words returns the number of words in a text.
 func words(t text) int { return len(strings.Fields(t.content)) }

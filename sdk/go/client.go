@@ -13,6 +13,9 @@ import (
 	"time"
 )
 
+// Version is the version of the SDK. It is the version of the service with which it was released.
+const Version = "0.3.0"
+
 const (
 	defaultBaseURL  = "http://127.0.0.1:8080"
 	defaultRetries  = 2
@@ -28,7 +31,7 @@ type Options struct {
 	Key          string // an API key, a session token or a widget token; default: PARLEY_API_KEY
 	Organization string // the organization that a user's key acts in; default: PARLEY_ORGANIZATION_ID
 	Demo         bool   // demo mode, without a key: lists templates and chats with them
-	UserAgent    string
+	UserAgent    string // default: parley-sdk-go/ and the version
 
 	Transport http.RoundTripper // sends the requests; default: a separate transport
 
@@ -110,7 +113,7 @@ type group struct{ client *Client }
 
 // identity returns the headers that identify the caller.
 func identity(options Options) (map[string]string, error) {
-	header := map[string]string{"User-Agent": cmp.Or(options.UserAgent, "parley-sdk-go")}
+	header := map[string]string{"User-Agent": cmp.Or(options.UserAgent, "parley-sdk-go/"+Version)}
 	if options.Demo {
 		if options.Key != "" {
 			return nil, errors.New("a key is not allowed in demo mode")

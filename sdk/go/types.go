@@ -470,8 +470,8 @@ type Agent struct {
 	// The schema that answers must match; null: answers are text. `output` of a request takes
 	// precedence.
 	OutputSchema map[string]any `json:"outputSchema"`
-	// Whether the text of answers on `/v1` ends with a list of the cited sources and of the files that
-	// programs made, for clients that ignore annotations.
+	// Whether the text of answers on `/v1` ends with a list of cited sources and of files that
+	// programs made. The list is for clients that ignore annotations.
 	AppendSources     bool             `json:"appendSources"`
 	Suggestions       []string         `json:"suggestions"`
 	Temperature       *float64         `json:"temperature"`
@@ -537,7 +537,7 @@ type PromptPreview struct {
 	SystemPrompt string `json:"systemPrompt"`
 }
 
-// What a run would have. All fields may be missing.
+// The expected properties of a run. All fields may be missing.
 type PromptPreviewRequest struct {
 	// The prompt to fill; default: the agent's.
 	SystemPrompt *string `json:"systemPrompt,omitzero"`
@@ -1002,7 +1002,7 @@ type ClientTool struct {
 	// Not the name of one of the agent's tools or of another tool of the request, nor `auto`, `none`
 	// or `required`.
 	Name string `json:"name"`
-	// What the tool does, for the model.
+	// The purpose of the tool, for the model.
 	Description *string `json:"description,omitzero"`
 	// The JSON Schema of the tool's input, of type `object`: at most 64 KiB, and without references to
 	// other documents. Default: no input.
@@ -1114,7 +1114,7 @@ type RunWarning struct {
 	Message string `json:"message"`
 }
 
-// What started the run.
+// The cause of the run.
 type Trigger struct {
 	// `chat`, or the value of `x-trigger-type`.
 	Type string `json:"type"`
@@ -1253,7 +1253,7 @@ type RunFile struct {
 	Bytes int64 `json:"bytes"`
 }
 
-// What the run consumed.
+// The tokens and the cost of the run.
 type Usage struct {
 	InputTokens  int64 `json:"inputTokens"`
 	OutputTokens int64 `json:"outputTokens"`
@@ -1317,7 +1317,7 @@ const (
 	RunErrorCodeModelRateLimited RunErrorCode = "model_rate_limited"
 	// The model did not respond before the run's deadline.
 	RunErrorCodeModelTimeout RunErrorCode = "model_timeout"
-	// The model's answer broke off in several attempts in a row, or the output limit cut off a tool
+	// The model's answer broke off in several attempts in a row. Or the output limit cut off a tool
 	// call or the JSON of the answer.
 	RunErrorCodeModelTruncated RunErrorCode = "model_truncated"
 	// The provider rejected the request or the credentials, or returned an unusable response.
@@ -1509,7 +1509,7 @@ type Span struct {
 	Provider *ProviderError `json:"provider,omitzero"`
 }
 
-// Where a run's time went.
+// The times of the parts of a run, as spans.
 type Timeline struct {
 	RunID  string    `json:"runId"`
 	Status RunStatus `json:"status"`
@@ -1547,8 +1547,8 @@ type TimelineInputOutput struct {
 // The tools of the client.
 type TimelineInputClientTools struct {
 	Tools []ClientTool `json:"tools"`
-	// What the first model call must do: `auto`, `none`, `required`, or the name of the tool to call.
-	// Absent if the request did not say.
+	// The required action of the first model call: `auto`, `none`, `required`, or the name of the tool
+	// to call. Absent if the request did not say.
 	Choice *string `json:"choice,omitzero"`
 }
 
@@ -2086,8 +2086,8 @@ const (
 	ErrorCodeUnauthenticated ErrorCode = "unauthenticated"
 	// run-automation and MCP accept API keys only.
 	ErrorCodeAPIKeyRequired ErrorCode = "api_key_required"
-	// The caller's role or membership does not allow the request, a page of another origin sent the
-	// request, or the agent has no widget that allows the page's origin.
+	// The caller's role or membership does not allow the request. Or a page of another origin sent the
+	// request, or no widget of the agent allows the page's origin.
 	ErrorCodePermissionDenied ErrorCode = "permission_denied"
 	// The agent's `allowedCallers` does not include this kind of caller.
 	ErrorCodeCallerNotAllowed ErrorCode = "caller_not_allowed"

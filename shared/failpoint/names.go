@@ -54,7 +54,8 @@ const (
 	FinishBefore Point = "finish.before"
 	// FinishAfter is in an agent worker: the result is committed, but no notice is published.
 	FinishAfter Point = "finish.after"
-	// DoneAfter is in an agent worker: the result is committed and the done notice is published.
+	// DoneAfter is in an agent worker: the result is committed and published, but no waiting run may
+	// have the freed slot yet.
 	DoneAfter Point = "done.after"
 	// DispatchNextBefore is in an agent worker: a finished run has freed its slot, but no other run
 	// has the slot.

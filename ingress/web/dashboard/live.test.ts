@@ -110,7 +110,7 @@ export const tests: Test[] = [
     name: "a failed load is repeated when the browser is online again",
     run: () =>
       withService({ "/thing": [away, found], "/api/events": [stream().answer] }, async (page) => {
-        await says(page, "Can't reach the service");
+        await says(page, "Can’t reach the service");
         await new Promise((resolve) => setTimeout(resolve, 200)); // by then the page listens to changes
         dispatchEvent(new Event("online"));
         await says(page, "here");

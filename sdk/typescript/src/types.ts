@@ -581,8 +581,8 @@ export interface Agent {
    */
   outputSchema: OutputSchema | null;
   /**
-   * Whether the text of answers on `/v1` ends with a list of the cited sources and of the files
-   * that programs made, for clients that ignore annotations.
+   * Whether the text of answers on `/v1` ends with a list of cited sources and of files that
+   * programs made. The list is for clients that ignore annotations.
    */
   appendSources: boolean;
   suggestions: Suggestions;
@@ -672,7 +672,7 @@ export interface PromptPreview {
   systemPrompt: string;
 }
 
-/** What a run would have. All fields may be missing. */
+/** The expected properties of a run. All fields may be missing. */
 export interface PromptPreviewRequest {
   /** The prompt to fill; default: the agent's. */
   systemPrompt?: string;
@@ -682,8 +682,8 @@ export interface PromptPreviewRequest {
 }
 
 /**
- * A JSON Schema of 2020-12, or of the draft 04, 06, 07 or 2019-09 that its `$schema` names, at most
- * 64 KiB and 16 levels deep, without references to other documents. See the guide to structured
+ * A JSON Schema of 2020-12, or of the draft that its `$schema` names: 04, 06, 07 or 2019-09. It has
+ * at most 64 KiB and 16 levels, and no references to other documents. See the guide to structured
  * output.
  */
 export type OutputSchema = Record<string, unknown>;
@@ -1294,7 +1294,7 @@ export interface ClientTool {
    * or `required`.
    */
   name: string;
-  /** What the tool does, for the model. */
+  /** The purpose of the tool, for the model. */
   description?: string;
   /**
    * The JSON Schema of the tool's input, of type `object`: at most 64 KiB, and without references
@@ -1423,7 +1423,7 @@ export interface RunWarning {
   message: string;
 }
 
-/** What started the run. */
+/** The cause of the run. */
 export interface Trigger {
   /** `chat`, or the value of `x-trigger-type`. */
   type: string;
@@ -1576,7 +1576,7 @@ export interface RunFile {
   bytes: number;
 }
 
-/** What the run consumed. */
+/** The tokens and the cost of the run. */
 export interface Usage {
   inputTokens: number;
   outputTokens: number;
@@ -1640,7 +1640,7 @@ export type RunErrorCode =
   /** The model did not respond before the run's deadline. */
   | "model_timeout"
   /**
-   * The model's answer broke off in several attempts in a row, or the output limit cut off a tool
+   * The model's answer broke off in several attempts in a row. Or the output limit cut off a tool
    * call or the JSON of the answer.
    */
   | "model_truncated"
@@ -1860,7 +1860,7 @@ export interface Span {
   provider?: ProviderError;
 }
 
-/** Where a run's time went. */
+/** The times of the parts of a run, as spans. */
 export interface Timeline {
   runId: RunId;
   status: RunStatus;
@@ -1899,8 +1899,8 @@ export interface TimelineInputOutput {
 export interface TimelineInputClientTools {
   tools: Array<ClientTool>;
   /**
-   * What the first model call must do: `auto`, `none`, `required`, or the name of the tool to call.
-   * Absent if the request did not say.
+   * The required action of the first model call: `auto`, `none`, `required`, or the name of the
+   * tool to call. Absent if the request did not say.
    */
   choice?: string;
 }
@@ -2209,7 +2209,7 @@ export interface AiSdkChat {
 }
 
 export interface AiSdkChatMessagesItem {
-  /** Of an answer: the id that the stream has given it. */
+  /** For an answer: the id that the stream has given it. */
   id?: string;
   role: string;
   parts: Array<AiSdkChatMessagesItemPartsItem>;
@@ -3107,8 +3107,8 @@ export type ErrorCode =
   /** run-automation and MCP accept API keys only. */
   | "api_key_required"
   /**
-   * The caller's role or membership does not allow the request, a page of another origin sent the
-   * request, or the agent has no widget that allows the page's origin.
+   * The caller's role or membership does not allow the request. Or a page of another origin sent
+   * the request, or no widget of the agent allows the page's origin.
    */
   | "permission_denied"
   /** The agent's `allowedCallers` does not include this kind of caller. */
@@ -3285,7 +3285,7 @@ export interface OpenAiContent3Item {
   refusal?: string;
   /** An image: a data URL or a public URL, or an object with the `url`. */
   image_url?: unknown;
-  /** Of the type `file`: `file_data`, `file_id` and `filename`. */
+  /** For the type `file`: `file_data`, `file_id` and `filename`. */
   file?: Record<string, unknown>;
   file_data?: string;
   file_url?: string;
@@ -3294,24 +3294,24 @@ export interface OpenAiContent3Item {
   [key: string]: unknown;
 }
 
-/** One message of a conversation. */
+/** One message of a chat. */
 export interface OpenAiMessage {
   role: "system" | "developer" | "user" | "assistant" | "tool";
   content?: OpenAiContent;
   /** Ignored. */
   name?: string;
   /**
-   * Of the assistant: the calls as they were returned. A message of the role `tool` must follow for
-   * each.
+   * For the assistant: the calls as they were returned. A message of the role `tool` must follow
+   * for each.
    */
   tool_calls?: Array<OpenAiToolCall> | null;
-  /** Of the role `tool`: the call whose result `content` is. */
+  /** For the role `tool`: the call whose result `content` is. */
   tool_call_id?: string | null;
   [key: string]: unknown;
 }
 
 /**
- * A conversation to answer. The model settings need the agent's permission (`overridable`). Fields
+ * The messages to answer. The model settings need the agent's permission (`overridable`). Fields
  * not listed here are ignored, such as `user`.
  */
 export interface OpenAiCompletionRequest {
@@ -3478,7 +3478,7 @@ export interface OpenAiAnnotationUrl_citation {
   start_index: number;
   end_index: number;
   title: string;
-  /** Of a document: the passage in Parley's API, which needs a credential. */
+  /** For a document: the passage in Parley's API, which needs a credential. */
   url: string;
 }
 
@@ -3701,12 +3701,14 @@ export interface OpenAiInputItem {
     | "mcp_call"
     | "mcp_list_tools"
     | null;
-  /** Of an `item_reference`: the id of an item of a response to the same caller. Else ignored. */
+  /**
+   * For an `item_reference`: the id of an item of a response to the same caller. Otherwise ignored.
+   */
   id?: string | null;
   role?: "user" | "assistant" | "system" | "developer" | null;
   content?: OpenAiContent;
   /**
-   * Of a `function_call` or a `function_call_output`. The call of a result may be in the continued
+   * For a `function_call` or a `function_call_output`. The call of a result may be in the continued
    * response.
    */
   call_id?: string | null;
@@ -3910,9 +3912,9 @@ export interface OpenAiOutputText {
 }
 
 /**
- * A citation, in Unicode code points: a page that supports the text from `start_index` to
- * `end_index`, a document that supports the text before `index`, or a file that a program made,
- * with its place in the list of files or at the end of the text.
+ * A citation or a file; positions count Unicode code points. A page supports the text from
+ * `start_index` to `end_index`, and a document the text before `index`. A file that a program made
+ * has its position in the list of files, or at the end of the text.
  */
 export type OpenAiTextAnnotation =
   | OpenAiTextAnnotation1
@@ -4344,7 +4346,7 @@ export type GetDeliveriesAnswer = DeliveryList | DeliveryWithBody;
 
 /** The query parameters of `POST /api/hooks/deliveries`: Deliver again. */
 export interface PostDeliveriesQuery {
-  /** What to do with the delivery. */
+  /** The action on the delivery. */
   action: "redeliver";
   /** The hook. */
   hookId: HookId;
@@ -4468,7 +4470,7 @@ export type GetRunsEvent = RunEvent | AiSdkEvent | AgUiEvent;
 export interface PostRunsQuery {
   /** The run. */
   id: RunId;
-  /** What to do with the run. */
+  /** The action on the run. */
   action: "cancel" | "approve" | "deny" | "happened" | "resend" | "abandon" | "tool-results";
   /** With a decision: the call to decide. */
   toolCallId?: string;
@@ -5000,7 +5002,7 @@ export type GetNotificationMessagesAnswer = NotificationMessageList | Notificati
 
 /** The query parameters of `POST /api/notifications/messages`: Send a message again. */
 export interface PostNotificationMessagesQuery {
-  /** What to do with the message. */
+  /** The action on the message. */
   action: "resend";
   /** The message. */
   id: NotificationId;
@@ -5392,7 +5394,7 @@ export type GetOwnInvitationsAnswer = OwnInvitationList | OwnInvitation;
 export interface AnswerInvitationQuery {
   /** The invitation. */
   id: InvitationId;
-  /** What to do with the invitation. */
+  /** The action on the invitation. */
   action: "accept" | "decline";
 }
 

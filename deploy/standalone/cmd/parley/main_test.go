@@ -10,6 +10,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"parley/deploy/standalone/internal/cli"
+	parley "parley/sdk/go"
 )
 
 // TestUsageErrorsAreSaidLast runs every command with invalid arguments and with an invalid setting.
@@ -55,7 +56,8 @@ func TestUsageErrorsAreSaidLast(t *testing.T) {
 	}
 }
 
-// TestVersionIsTheInterfaces compares the release with info.version in openapi.yaml.
+// TestVersionIsTheInterfaces compares the release with info.version in openapi.yaml, and with the
+// version of the Go SDK.
 func TestVersionIsTheInterfaces(t *testing.T) {
 	t.Parallel()
 	contract, err := os.ReadFile("../../../../ingress/internal/openapi/openapi.yaml")
@@ -65,5 +67,8 @@ func TestVersionIsTheInterfaces(t *testing.T) {
 	found := regexp.MustCompile(`(?m)^  version: (\S+)$`).FindSubmatch(contract)
 	if found == nil || string(found[1]) != cli.Release {
 		t.Fatalf("cli.Release = %s, but openapi.yaml has version %s", cli.Release, found)
+	}
+	if parley.Version != cli.Release {
+		t.Errorf("cli.Release = %s, but the Go SDK has version %s", cli.Release, parley.Version)
 	}
 }

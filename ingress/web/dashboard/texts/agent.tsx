@@ -10,10 +10,10 @@ export enum Words {
   agent = "Agent",
   agents = "Agents",
   agentNotFound = "Agent not found",
-  thisAgentDoesntExist = "Couldn't find this agent",
+  thisAgentDoesntExist = "Couldn’t find this agent",
   goToAgents = "Go to agents",
   itWasDeleted = "The agent was deleted, or it belongs to another of your organizations.",
-  copyAgentsId = "Copy the agent's id",
+  copyAgentsId = "Copy the agent’s id",
   readThisAgent = "Read this agent",
   peopleMayNotChat = "People may not chat with this agent",
   openSettings = "Open settings",
@@ -82,7 +82,7 @@ export enum Words {
 
   // Texts of the module pages/agent/modelpicker.
   openaiGpt5Mini = "openai/gpt-5-mini",
-  providerModelOffline = "Enter provider/model, offline, or offline/echo. Leave empty to use the service's default.",
+  providerModelOffline = "Enter provider/model, offline, or offline/echo. Leave empty to use the service’s default.",
   defaultOfService = "Service default",
   anotherModel = "Another model …",
   nameOfModel = "Model name",
@@ -92,11 +92,11 @@ export enum Words {
   acceptsItOnlyWithReasoning = "accepts it only with the reasoning effort none",
   acceptsItOnlyWithoutTemperature = "accepts it only without a temperature",
   modelSettings = "Model settings",
-  leaveFieldEmpty = "Leave a field empty to use the model's default. The limits are those of the provider's own service; other servers may accept more.",
+  leaveFieldEmpty = "Leave a field empty to use the model’s default. The limits are those of the provider’s own service; other servers may accept more.",
   to2LowValues = "From 0 to 2. Lower values make answers more predictable.",
   to1ModelChooses = "From 0 to 1. The model chooses among the most likely tokens whose probabilities add up to this value.",
   ofOneAnswer = "The limit for one answer of the model, including its reasoning. A longer answer is truncated.",
-  theModelsDefault = "The model's default",
+  theModelsDefault = "The model’s default",
   howMuchModelReasons = "How much the model reasons before it answers.",
   wholeNumberSameSeed = "A whole number. With the same seed, answers are repeatable if the provider supports this.",
   onePerLineAtMost = "One text per line, at most four. The answer ends before the first of these texts. Write \\n for a line break.",
@@ -127,7 +127,7 @@ export enum Words {
   discard = "Discard",
   saving = "Saving …",
   nothingShownHere = "settings that this page does not show",
-  yourChangesAndTheirs = "Your changes and theirs don't overlap.",
+  yourChangesAndTheirs = "Your changes and theirs don’t overlap.",
   discardMineLoadTheirs = "Discard my changes and load theirs",
   applyMineOnTop = "Apply my changes on top of theirs",
 
@@ -137,7 +137,7 @@ export enum Words {
   deleteIt = "Delete",
   youCanViewThese = "You can view these settings. Only admins and owners of the organization can change them.",
   deleteThisAgent = "Delete this agent",
-  itsQueuedRuns = "The agent's queued runs are cancelled. Finished runs stay readable. Requests that repeat an idempotency key still get the stored result.",
+  itsQueuedRuns = "The agent’s queued runs are cancelled. Finished runs stay readable. Requests that repeat an idempotency key still get the stored result.",
   deleteAgent = "Delete agent",
 
   // Texts of the module pages/agent/words.
@@ -160,10 +160,10 @@ export enum Words {
 
 // Texts of the module pages/agent.
 export const yourChangesWillBeLost = (names: string): string => `Your changes will be lost: ${names}.`;
-export const unsavedChangesDontApply = (href: string) => <>Unsaved changes don't apply here. The agent uses its last saved settings. <a href={href}>Continue editing</a></>;
+export const unsavedChangesDontApply = (href: string) => <>Unsaved changes don’t apply here. The agent uses its last saved settings. <a href={href}>Continue editing</a></>;
 
 // Texts of the module pages/agent/basics.
-export const agentsRoleHowItWorks = (length: string, most: string) => <>Describe the agent's role, how it works, and what it must not do. Variables such as <code>{"{{now}}"}</code> and <code>{"{{input.customer}}"}</code> are filled in for each run. <span class="number">{length} of {most} characters</span></>;
+export const agentsRoleHowItWorks = (length: string, most: string) => <>Describe the agent’s role, how it works, and what it must not do. Variables such as <code>{"{{now}}"}</code> and <code>{"{{input.customer}}"}</code> are filled in for each run. <span class="number">{length} of {most} characters</span></>;
 export const questionN = (n: number): string => `Question ${n}`;
 export const removeFallbackModelN = (n: number): string => `Remove fallback model ${n}`;
 export const fallbackModelNumber = (number: number): string => `Fallback model ${number}`;

@@ -20,7 +20,7 @@ export enum Words {
   endTheRun = "End the run",
   nothingMoreIsDone = "The call is not made again, and the run fails.",
   yourDecisionIsNeeded = "Your decision is needed",
-  someoneElseDecidedFirst = "Someone else decided first. The page shows the run's current state.",
+  someoneElseDecidedFirst = "Someone else decided first. The page shows the run’s current state.",
   runWaitsForItsClient = "The run is waiting for its client",
   waitingForClient = "Waiting for the client",
   agentCalledTools = "The agent called tools of the program that started this run. The run continues when the program sends their results.",
@@ -28,9 +28,9 @@ export enum Words {
   callMayHaveBeenExecuted = "The call may have been executed, but its response was lost. Check the called system before you decide.",
 
   // Texts of the module answer/files.
-  filesCantBeOpened = "Files can't be opened in the demo",
+  filesCantBeOpened = "Files can’t be opened in the demo",
   files = "Files",
-  filesCantBeOpenedInDemo = "Files can't be opened in the demo. Sign up to open them.",
+  filesCantBeOpenedInDemo = "Files can’t be opened in the demo. Sign up to open them.",
   attachedFiles = "Attached files",
 
   // Texts of the module answer/source.

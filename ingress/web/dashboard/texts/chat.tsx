@@ -56,7 +56,7 @@ export enum Words {
   eraseThisSessionText = "Erase this session",
   goBack = "Go back",
   erase = "Erase",
-  itsMessagesAreDeleted = "The session's messages are deleted permanently, with the texts and steps of its runs. Unfinished runs are cancelled.",
+  itsMessagesAreDeleted = "The session’s messages are deleted permanently, with the texts and steps of its runs. Unfinished runs are cancelled.",
 
   // Texts of the module chat/trouble.
   sendAgain = "Send again",
@@ -74,13 +74,13 @@ export enum Words {
   serviceUnavailable = "Service unavailable",
   messageNotAccepted = "Message not accepted",
   demoAcceptsFewRequests = "The demo accepts a few requests per minute from each visitor. Your message was not sent. Send it again after the countdown, or sign up for a higher limit.",
-  inAgentsSettingsAllow = "In the agent's settings, allow People under “Who may call it”.",
+  inAgentsSettingsAllow = "In the agent’s settings, allow People under “Who may call it”.",
   agentWasDeleted = "The agent was deleted. Its finished runs can still be read.",
   messageWasNotAccepted = "The message was not accepted. Send it again in a moment.",
   changeTheBudget = "Change the budget",
   askAdminToRaise = "Ask an admin to raise the budget.",
-  chooseAnotherModel = "Choose another model in the agent's settings, or ask the operator of this service to configure the provider.",
-  tryAgainLater = "Try again later, or add a fallback model in the agent's settings.",
+  chooseAnotherModel = "Choose another model in the agent’s settings, or ask the operator of this service to configure the provider.",
+  tryAgainLater = "Try again later, or add a fallback model in the agent’s settings.",
   askOperatorOfThisService = "Ask the operator of this service to check its account with the provider.",
   sendShorterMessage = "Send a shorter message, or start a new session.",
   waitedTooLong = "The run waited too long for a decision or for results. Ask again if you still need the answer.",
@@ -99,7 +99,7 @@ export enum Words {
   working = "Working",
   waitingInQueue = "Waiting in the queue",
   thinking = "Thinking",
-  runIsWaiting = "The run is waiting for a decision, but decisions can't be made in the demo.",
+  runIsWaiting = "The run is waiting for a decision, but decisions can’t be made in the demo.",
   copyAnswer = "Copy answer",
   runDetails = "Run details",
   incompleteModelReached = "incomplete: the model reached its output limit",
@@ -143,7 +143,7 @@ export const connectedAgainAnswerIsBeingResumed = () => <><span class="dots" ari
 export const runIsWaitingForClient = (href: string) => <>The run is waiting for tool results from the program that started it. <a href={href}>Open the run</a></>;
 export const runIsWaitingForDecision = (href: string) => <>The run is waiting for a decision. <a href={href}>Open the run</a></>;
 export const spokenAfterLatency = (latency: string): string => `spoken after ${latency}`;
-export const earlierTurnsOmittedModels = (omittedTurns: number): string => `${many(omittedTurns, "earlier turn")} omitted: the model's context is too small`;
+export const earlierTurnsOmittedModels = (omittedTurns: number): string => `${many(omittedTurns, "earlier turn")} omitted: the model’s context is too small`;
 export const citationsRemovedNotFound = (citationsRemoved: number): string => `${many(citationsRemoved, "citation")} removed: not found in the source`;
 export const tokens = (tokens: string): string => ` · ${tokens} tokens`;
 export const cost = (costMicros: string): string => ` · cost ${costMicros}`;

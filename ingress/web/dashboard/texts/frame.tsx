@@ -3,13 +3,13 @@ import type { ComponentChildren } from "preact";
 
 export enum Words {
   // Texts of the module api.
-  cantReachServiceCheck = "Can't reach the service. Check the connection and try again.",
-  cantReachService = "Can't reach the service, or its response was lost. Check whether the change was made before you try again.",
+  cantReachServiceCheck = "Can’t reach the service. Check the connection and try again.",
+  cantReachService = "Can’t reach the service, or its response was lost. Check whether the change was made before you try again.",
 
   // Texts of the module app.
   skipToContent = "Skip to content",
   thisPageFailed = "This page failed",
-  couldntShowThisPage = "Couldn't show this page",
+  couldntShowThisPage = "Couldn’t show this page",
   reloadThePage = "Reload the page",
   yourSavedData = "Your saved data is safe. Reload the page. If it fails again, the browser’s console shows the error.",
   notAvailableInDemo = "Not available in the demo",
@@ -26,9 +26,9 @@ export enum Words {
   uploadCancelled = "Upload cancelled.",
 
   // Texts of the module later.
-  couldntLoadThisPage = "Couldn't load this page",
-  stillCouldntLoad = "Still couldn't load",
-  partOfDashboardCouldnt = "Part of the dashboard couldn't be loaded",
+  couldntLoadThisPage = "Couldn’t load this page",
+  stillCouldntLoad = "Still couldn’t load",
+  partOfDashboardCouldnt = "Part of the dashboard couldn’t be loaded",
   tryAgain = "Try again",
   serviceMayBeDown = "The service may be down, or was upgraded after you opened the dashboard. Check the connection and try again.",
 

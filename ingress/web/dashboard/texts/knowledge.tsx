@@ -52,12 +52,12 @@ export enum Words {
   // Texts of the module pages/knowledge/document.
   document = "Document",
   id = "Id",
-  copyDocumentsId = "Copy the document's id",
+  copyDocumentsId = "Copy the document’s id",
   kind = "Kind",
   unknown = "unknown",
   from = "From",
   newContentIsBeingProcessed = "The new content is being processed.",
-  couldntSendFileTry = "Couldn't send the file. Try again.",
+  couldntSendFileTry = "Couldn’t send the file. Try again.",
   download = "Download",
   replace = "Replace",
   tryAgain = "Try again",
@@ -81,7 +81,7 @@ export enum Words {
   // Texts of the module pages/knowledge/search.
   search = "Search",
   searchTheDocuments = "Search the documents",
-  findsPassagesThatAgent = "Shows the passages that an agent's search would find.",
+  findsPassagesThatAgent = "Shows the passages that an agent’s search would find.",
   howLongIsWarranty = "How long is the warranty?",
   searchedByWords = "Searched by words only: the embeddings service did not respond.",
 

@@ -11,7 +11,7 @@ export enum Words {
   rename = "Rename",
   newOrganization = "New organization",
   organizationId = "Organization id",
-  copyOrganizationsId = "Copy the organization's id",
+  copyOrganizationsId = "Copy the organization’s id",
   renameTheOrganization = "Rename the organization",
   createAnOrganization = "Create an organization",
   cancel = "Cancel",
@@ -76,14 +76,14 @@ export enum Words {
   // Texts of the module pages/org/invitations.
   yourInvitations = "Your invitations",
   invitationsToYourEmail = "Invitations from other organizations to your email address.",
-  toAcceptOrDecline = "To accept or decline an invitation, open the link that you received. Invitations are listed here after your email address is verified, for example by signing in with your organization's account.",
+  toAcceptOrDecline = "To accept or decline an invitation, open the link that you received. Invitations are listed here after your email address is verified, for example by signing in with your organization’s account.",
   youHaveNoOpen = "You have no open invitations.",
   role = "Role",
   expires = "Expires",
   actions = "Actions",
   accept = "Accept",
   decline = "Decline",
-  itsLinkStopsWorking = "The invitation's link stops working.",
+  itsLinkStopsWorking = "The invitation’s link stops working.",
 
   // Texts of the module pages/org/keys.
   apiKeys = "API keys",
@@ -128,8 +128,8 @@ export enum Words {
   automations = "Automations",
   aWidgetVisitor = "A widget visitor",
   widgetsFromOneIp = "All widget visitors from one IP address",
-  anAgentsWidgets = "An agent's widgets",
-  newVisitorsToAgents = "New visitors to an agent's widgets",
+  anAgentsWidgets = "An agent’s widgets",
+  newVisitorsToAgents = "New visitors to an agent’s widgets",
   limits = "Limits",
   setByOperator = "The operator of this service sets these limits.",
   readTheLimits = "Read the limits",
@@ -197,7 +197,7 @@ export enum Words {
   parleyNotifiesYourServices = "Parley notifies your services of events. Messages are signed according to Standard Webhooks, and resent if a delivery fails.",
   listTheEndpoints = "List the endpoints",
   noEndpointsYet = "No endpoints yet",
-  endpointIsUrl = "An endpoint is a URL of your service. It gets a POST request when a run finishes or waits for a person, or when a document is ready, so your service doesn't need to poll. Each message has a signature, and an id that stays the same on retries.",
+  endpointIsUrl = "An endpoint is a URL of your service. It gets a POST request when a run finishes or waits for a person, or when a document is ready, so your service doesn’t need to poll. Each message has a signature, and an id that stays the same on retries.",
   copyThisSecretNow = "Copy this secret now",
   yourServiceUses = "Your service uses the secret to verify that messages come from Parley. The secret is not shown again.",
   theSecret = "the secret",
@@ -260,7 +260,7 @@ export enum Words {
 }
 
 // Texts of the module pages/org.
-export const otherOrganizationsCantSee = (name: string): string => `${name}. Other organizations can't see its agents, documents, sessions and API keys.`;
+export const otherOrganizationsCantSee = (name: string): string => `${name}. Other organizations can’t see its agents, documents, sessions and API keys.`;
 export const youArePart = (part: string): string => `You are ${part}.`;
 
 /** The roles of members. */

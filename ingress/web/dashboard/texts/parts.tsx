@@ -65,4 +65,4 @@ export const setParleySession = () => <>Set <code>PARLEY_SESSION</code> to the t
 export const setParleyApiKey = (name: string) => <>Set <code>PARLEY_API_KEY</code> to an API key of {name}. <a href="/dashboard/org">Create one under Organization</a>.</>;
 
 // Texts of the module ui/uploads.
-export const filesSizeIsLimit = (size: string): string => `The file's size is ${size}. The limit is 20 MiB.`;
+export const filesSizeIsLimit = (size: string): string => `The file’s size is ${size}. The limit is 20 MiB.`;

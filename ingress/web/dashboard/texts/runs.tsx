@@ -73,7 +73,7 @@ export enum Words {
   plotOfRuns = "Plot of runs",
 
   // Texts of the module pages/runs/rows.
-  waitingForResults = "Waiting for results of the client's tools",
+  waitingForResults = "Waiting for results of the client’s tools",
   waitingForRetry = "Waiting for a retry",
   waitingForWorker = "Waiting for a worker",
   working = "Working",

@@ -1,9 +1,9 @@
-// The texts of voice conversations.
+// The texts of voice sessions.
 
 export enum Words {
   // Texts of the module voice/call.
   microphoneWasDisconnectedAnother = "The microphone was disconnected. Another microphone is in use now.",
-  couldntTranscribeSayAgain = "Couldn't transcribe your speech. Say it again.",
+  couldntTranscribeSayAgain = "Couldn’t transcribe your speech. Say it again.",
 
   // Texts of the module voice/line.
   yourOrganizationMayHaveTooMany = "Your organization may have too many open voice connections, or a proxy blocks WebSockets.",
@@ -50,7 +50,7 @@ export enum Words {
   // Texts of the module voice/spoken.
   yourMessageWasNotAccepted = "Your message was not accepted.",
   connectionWasLost = "The connection was lost before the agent could answer. Send the message again.",
-  conversationEndedBeforeAgent = "The conversation ended before the agent could answer. You can send the message as text.",
+  conversationEndedBeforeAgent = "The session ended before the agent could answer. You can send the message as text.",
 
   // Texts of the module voice/trouble.
   microphoneBlockedOnThisInsecure = "Microphone blocked on this insecure page",
@@ -76,8 +76,8 @@ export enum Words {
   speechIsUnavailable = "Speech is unavailable",
   noVoiceWorkerRole = "No voice worker (role voice) is available: none is running, TRANSCRIPTION_MODEL and SPEECH_MODEL are off, or all are busy. ",
   operatorCanFindReason = "The operator can find the reason with parley doctor. Continue by text, or try again in a moment.",
-  maximumConversationTimeReached = "Maximum conversation time reached",
-  conversationIsSavedSpeak = "The conversation is saved. Speak again, and the agent remembers it.",
+  maximumConversationTimeReached = "Maximum session time reached",
+  conversationIsSavedSpeak = "The chat is saved. Speak again, and the agent remembers it.",
   connectionClosedAfterLong = "Connection closed after a long silence",
   speakAgainWhenYou = "Speak again when you like.",
   connectionTooSlow = "Connection too slow for speech",
@@ -88,13 +88,13 @@ export enum Words {
   serviceClosedConnection = "The service closed the connection",
   serviceGaveNoReason = "The service gave no reason. Try again.",
   connectionLost = "Connection lost",
-  reconnectingFailedConversation = "Reconnecting failed. The conversation is saved. Continue by text, or try again.",
+  reconnectingFailedConversation = "Reconnecting failed. The chat is saved. Continue by text, or try again.",
   agentsVoiceIsUnknown = "The agent’s voice is unknown to the speech service, so the default voice is used. Change it in the agent’s settings, under Tools.",
   answerCouldNotBeSpoken = "The answer could not be spoken.",
 }
 
 // Texts of the module voice/call.
-export const couldntTranscribeYourSpeech = (reason: string): string => `Couldn't transcribe your speech: ${reason}`;
+export const couldntTranscribeYourSpeech = (reason: string): string => `Couldn’t transcribe your speech: ${reason}`;
 
 // Texts of the module voice/panel.
 export const muteM = () => <>Mute<kbd aria-hidden="true">M</kbd></>;

@@ -738,8 +738,8 @@ MaybeTime: TypeAlias = str | None
 
 
 OutputSchema: TypeAlias = dict[str, Any]
-"""A JSON Schema of 2020-12, or of the draft 04, 06, 07 or 2019-09 that its `$schema` names, at
-most 64 KiB and 16 levels deep, without references to other documents. See the guide to
+"""A JSON Schema of 2020-12, or of the draft that its `$schema` names: 04, 06, 07 or 2019-09.
+It has at most 64 KiB and 16 levels, and no references to other documents. See the guide to
 structured output.
 """
 
@@ -1642,8 +1642,8 @@ class Agent(TypedDict):
     """
 
     appendSources: bool
-    """Whether the text of answers on `/v1` ends with a list of the cited sources and of the
-    files that programs made, for clients that ignore annotations.
+    """Whether the text of answers on `/v1` ends with a list of cited sources and of files that
+    programs made. The list is for clients that ignore annotations.
     """
 
     suggestions: Suggestions
@@ -1698,7 +1698,7 @@ class PromptPreview(TypedDict):
 
 
 class PromptPreviewRequest(TypedDict):
-    """What a run would have. All fields may be missing."""
+    """The expected properties of a run. All fields may be missing."""
 
     systemPrompt: NotRequired[str]
     """The prompt to fill; default: the agent's."""
@@ -2099,7 +2099,7 @@ class ClientTool(TypedDict):
     """
 
     description: NotRequired[str]
-    """What the tool does, for the model."""
+    """The purpose of the tool, for the model."""
 
     inputSchema: NotRequired[dict[str, Any]]
     """The JSON Schema of the tool's input, of type `object`: at most 64 KiB, and without
@@ -2225,7 +2225,7 @@ until a person decides or the client sends results of its tools.
 
 
 class Trigger(TypedDict):
-    """What started the run."""
+    """The cause of the run."""
 
     type: str
     """`chat`, or the value of `x-trigger-type`."""
@@ -2309,7 +2309,7 @@ class ToolCall(TypedDict):
 
 
 class Usage(TypedDict):
-    """What the run consumed."""
+    """The tokens and the cost of the run."""
 
     inputTokens: int
     outputTokens: int
@@ -2329,7 +2329,7 @@ RunErrorCode: TypeAlias = Literal[
     "model_rate_limited",
     # The model did not respond before the run's deadline.
     "model_timeout",
-    # The model's answer broke off in several attempts in a row, or the output limit cut off a tool
+    # The model's answer broke off in several attempts in a row. Or the output limit cut off a tool
     # call or the JSON of the answer.
     "model_truncated",
     # The provider rejected the request or the credentials, or returned an unusable response.
@@ -2875,8 +2875,8 @@ class TimelineInputClientTools(TypedDict):
     tools: list[ClientTool]
 
     choice: NotRequired[str]
-    """What the first model call must do: `auto`, `none`, `required`, or the name of the tool
-    to call. Absent if the request did not say.
+    """The required action of the first model call: `auto`, `none`, `required`, or the name of
+    the tool to call. Absent if the request did not say.
     """
 
 
@@ -2918,7 +2918,7 @@ class TimelineInput(TypedDict):
 
 
 class Timeline(TypedDict):
-    """Where a run's time went."""
+    """The times of the parts of a run, as spans."""
 
     runId: RunId
     status: RunStatus
@@ -3377,7 +3377,7 @@ class AiSdkChatMessagesItemPartsItem(TypedDict):
 
 class AiSdkChatMessagesItem(TypedDict):
     id: NotRequired[str]
-    """Of an answer: the id that the stream has given it."""
+    """For an answer: the id that the stream has given it."""
 
     role: str
     parts: list[AiSdkChatMessagesItemPartsItem | dict[str, Any]]
@@ -4273,8 +4273,8 @@ ErrorCode: TypeAlias = Literal[
     "unauthenticated",
     # run-automation and MCP accept API keys only.
     "api_key_required",
-    # The caller's role or membership does not allow the request, a page of another origin sent the
-    # request, or the agent has no widget that allows the page's origin.
+    # The caller's role or membership does not allow the request. Or a page of another origin sent
+    # the request, or no widget of the agent allows the page's origin.
     "permission_denied",
     # The agent's `allowedCallers` does not include this kind of caller.
     "caller_not_allowed",
@@ -4522,7 +4522,7 @@ class OpenAiContent3Item(TypedDict):
     """An image: a data URL or a public URL, or an object with the `url`."""
 
     file: NotRequired[dict[str, Any]]
-    """Of the type `file`: `file_data`, `file_id` and `filename`."""
+    """For the type `file`: `file_data`, `file_id` and `filename`."""
 
     file_data: NotRequired[str]
     file_url: NotRequired[str]
@@ -4557,7 +4557,7 @@ class OpenAiToolCall(TypedDict):
 
 
 class OpenAiMessage(TypedDict):
-    """One message of a conversation."""
+    """One message of a chat."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: NotRequired[OpenAiContent]
@@ -4566,12 +4566,12 @@ class OpenAiMessage(TypedDict):
     """Ignored."""
 
     tool_calls: NotRequired[list[OpenAiToolCall] | None]
-    """Of the assistant: the calls as they were returned. A message of the role `tool` must
+    """For the assistant: the calls as they were returned. A message of the role `tool` must
     follow for each.
     """
 
     tool_call_id: NotRequired[str | None]
-    """Of the role `tool`: the call whose result `content` is."""
+    """For the role `tool`: the call whose result `content` is."""
 
 
 class OpenAiCompletionRequestStream_options(TypedDict):
@@ -4646,8 +4646,8 @@ class OpenAiCompletionRequestResponse_format(TypedDict):
 
 
 class OpenAiCompletionRequest(TypedDict):
-    """A conversation to answer. The model settings need the agent's permission
-    (`overridable`). Fields not listed here are ignored, such as `user`.
+    """The messages to answer. The model settings need the agent's permission (`overridable`).
+    Fields not listed here are ignored, such as `user`.
     """
 
     model: str
@@ -4733,7 +4733,7 @@ class OpenAiAnnotationUrl_citation(TypedDict):
     title: str
 
     url: str
-    """Of a document: the passage in Parley's API, which needs a credential."""
+    """For a document: the passage in Parley's API, which needs a credential."""
 
 
 class OpenAiAnnotationFile_citation(TypedDict):
@@ -4900,7 +4900,7 @@ class OpenAiInputItem(TypedDict):
     )]
 
     id: NotRequired[str | None]
-    """Of an `item_reference`: the id of an item of a response to the same caller. Else
+    """For an `item_reference`: the id of an item of a response to the same caller. Otherwise
     ignored.
     """
 
@@ -4908,7 +4908,7 @@ class OpenAiInputItem(TypedDict):
     content: NotRequired[OpenAiContent]
 
     call_id: NotRequired[str | None]
-    """Of a `function_call` or a `function_call_output`. The call of a result may be in the
+    """For a `function_call` or a `function_call_output`. The call of a result may be in the
     continued response.
     """
 
@@ -5063,9 +5063,9 @@ OpenAiTextAnnotation: TypeAlias = (
     | OpenAiTextAnnotation2
     | OpenAiTextAnnotation3
 )
-"""A citation, in Unicode code points: a page that supports the text from `start_index` to
-`end_index`, a document that supports the text before `index`, or a file that a program
-made, with its place in the list of files or at the end of the text.
+"""A citation or a file; positions count Unicode code points. A page supports the text from
+`start_index` to `end_index`, and a document the text before `index`. A file that a program
+made has its position in the list of files, or at the end of the text.
 """
 
 
@@ -5733,7 +5733,7 @@ class PostDeliveriesQuery(TypedDict):
     """The query parameters of `POST /api/hooks/deliveries`: Deliver again."""
 
     action: Literal["redeliver"]
-    """What to do with the delivery."""
+    """The action on the delivery."""
 
     hookId: HookId
     """The hook."""
@@ -5874,7 +5874,7 @@ class PostRunsQuery(TypedDict):
     """The run."""
 
     action: Literal["cancel", "approve", "deny", "happened", "resend", "abandon", "tool-results"]
-    """What to do with the run."""
+    """The action on the run."""
 
     toolCallId: NotRequired[str]
     """With a decision: the call to decide."""
@@ -6532,7 +6532,7 @@ class PostNotificationMessagesQuery(TypedDict):
     """The query parameters of `POST /api/notifications/messages`: Send a message again."""
 
     action: Literal["resend"]
-    """What to do with the message."""
+    """The action on the message."""
 
     id: NotificationId
     """The message."""
@@ -7023,7 +7023,7 @@ class AnswerInvitationQuery(TypedDict):
     """The invitation."""
 
     action: Literal["accept", "decline"]
-    """What to do with the invitation."""
+    """The action on the invitation."""
 
 
 AnswerInvitationHeaders = TypedDict(

@@ -108,7 +108,7 @@ def become_main(source, paths):
 
 
 class Loader:
-    """Tells the program's source to whoever shows lines of it."""
+    """Provides the program's source for tracebacks."""
 
     def __init__(self, source):
         self.source = source
@@ -215,7 +215,7 @@ class Program:
         return "".join(whole.format_exception_only()).rstrip("\n")
 
     def finish(self, status):
-        """Does what the interpreter does at its end, as far as a program can tell, and ends the process.
+        """Does the same visible work as the interpreter at its end, and ends the process.
 
         The interpreter also takes itself apart, module by module, which takes longer than most programs do.
         """
@@ -238,7 +238,7 @@ class Program:
 
 
 def is_plot(value):
-    """Tells what plt.plot and its like return: a plot is to be seen, not to be read."""
+    """Reports whether value is the result of a function like plt.plot, whose text is not useful."""
     parts = value if isinstance(value, list) and value else [value]
     return all(type(part).__module__.startswith("matplotlib.") for part in parts)
 
@@ -268,7 +268,7 @@ def spare_memory():
 
 
 def theirs_only(part, seen):
-    """Keeps of a traceback, and of those that it tells of, the lines of the program and of modules in its folder."""
+    """Keeps only the lines of the program and of modules in its folder, in a traceback and its causes."""
     if part is None or id(part) in seen:
         return
     seen.add(id(part))
@@ -301,7 +301,7 @@ def limit_behind(exception):
 
 
 def can_fork():
-    """EAGAIN has many causes; what tells is whether it happens again."""
+    """Reports whether os.fork works. EAGAIN has many causes, so a second attempt decides."""
     try:
         pid = os.fork()
     except OSError:

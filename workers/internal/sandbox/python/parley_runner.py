@@ -1,4 +1,4 @@
-"""Runs one program that nobody vouches for, and reports on it.
+"""Runs one untrusted program, and reports on it.
 
 This is the first thing that is started in a sandbox. It says that it is ready, waits for a program on its standard
 input, places the program's files, forks, and lets the program run in the child, while here its output is passed on and
@@ -126,7 +126,7 @@ def inodes_used():
 
 
 def mark(entry):
-    """What tells whether a file was written to."""
+    """Returns values that change when the file is written to."""
     return entry.st_ino, entry.st_size, entry.st_mtime_ns, entry.st_ctime_ns
 
 
@@ -274,7 +274,7 @@ class Watch:
         return inodes_used() - self.inodes > self.limits["filecount"]
 
     def turn(self, seconds):
-        """Waits for something to happen, at most so long, and deals with it."""
+        """Waits at most the given seconds for an event, and handles it."""
         for descriptor, _ in self.poll.poll(seconds * 1000):
             if descriptor in self.pipes:
                 self.relay(descriptor)

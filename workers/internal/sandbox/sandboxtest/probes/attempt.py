@@ -9,7 +9,7 @@ def everybody(pids):
 
 
 def listed(pids):
-    """Processes that /proc tells of."""
+    """Returns the processes that /proc lists."""
     return found(pid for pid in pids if os.path.exists(f"/proc/{pid}"))
 
 
@@ -190,7 +190,7 @@ def raised(resources, lowered):
 
 
 def unlimited(resources):
-    """Limits that nobody set."""
+    """Limits that were not set."""
     hits = []
     for number in resources:
         old = ctypes.create_string_buffer(16)
@@ -221,7 +221,7 @@ def named(name):
 def greeting(connection, canary):
     ready, _, _ = select.select([connection], [], [], 2)
     if not ready or canary.encode() not in connection.recv(256):
-        raise Refused("nobody answered")
+        raise Refused("no server answered")
     return "was answered"
 
 

@@ -218,7 +218,7 @@ def locks(path):
         fcntl.flock(second, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return path
-    raise Refused("nobody else meets it")
+    raise Refused("no other process opens it")
 
 
 def syncs(name):

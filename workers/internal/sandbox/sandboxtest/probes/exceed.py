@@ -102,7 +102,7 @@ def mapped(shared):
 
 
 def let_go(path=""):
-    """Shared memory that stays when nobody has it in his own any more: filled, and let go of page by page."""
+    """Shared memory that remains after each page was unmapped: it is filled and unmapped page by page."""
     file = os.open(path, os.O_RDWR) if path else -1
     flags = mmap.MAP_SHARED | (0 if path else mmap.MAP_ANONYMOUS)
     kept = []
