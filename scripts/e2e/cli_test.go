@@ -588,7 +588,9 @@ func cliDocs(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a h
 		switch b.Language {
 		case "sh", "bash":
 			executed++
-			cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", b.Text)
+			// Each block has its own shell, so all of them use the same folder for the examples' files.
+			text := strings.ReplaceAll(b.Text, "$(mktemp -d)", dir)
+			cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", text)
 			cmd.Dir = dir
 			cmd.Env = []string{"PATH=" + filepath.Dir(s.program) + ":" + os.Getenv("PATH"), "DATA_DIR=" + s.data}
 			if out, err := cmd.CombinedOutput(); err != nil {

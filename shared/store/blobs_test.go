@@ -483,7 +483,7 @@ func TestFilesAreFoundByTheirIndexes(t *testing.T) {
 				}
 				r.must(nil, err)
 			}},
-			"KeepFiles": {400, func(s *store.Store) {
+			"KeepFiles": {500, func(s *store.Store) {
 				_, _, err := s.Blobs.KeepFiles(t.Context(), c.Held(), "d", []blobdb.NewFile{made("new", "new"), made("old", "1")}, []string{"name 2"}, 0)
 				r.must(nil, err)
 				_, _, err = s.Blobs.KeepFiles(t.Context(), c.Held(), "d", nil, nil, 0)
