@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"parley/shared/domain"
-	"parley/shared/testkit"
 	"parley/shared/store/knowledgedb"
+	"parley/shared/testkit"
 )
 
 // boundStatements makes statements fail that change more than 1000 rows of terms or chunks. On a
