@@ -50,7 +50,8 @@ func cleanText(s string) string {
 // if a claim took over the run before the sweeper, or if a binary of the previous release requeued
 // the run.
 const noteQuery = `WITH asked AS MATERIALIZED (
-	  SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::int[], $5::timestamptz[], $6::timestamptz[], $7::text[], $8::text[], $9::text[])
+	  SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::int[], $5::timestamptz[], $6::timestamptz[],
+	      $7::text[], $8::text[], $9::text[])
 	    AS u (run_id, org_id, fence, attempts, began_at, started_at, status, code, message)
 	), mine AS MATERIALIZED (
 	  SELECT a.* FROM open_runs o JOIN asked a USING (run_id, org_id, fence)
