@@ -175,3 +175,9 @@ func endOfString(text string) int {
 	}
 	return -1
 }
+
+// Playback records which part of an interrupted spoken answer was played.
+type Playback struct {
+	Text    string // empty: nothing was played
+	AudioMS int64
+}

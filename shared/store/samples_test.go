@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"parley/shared/domain"
+	"parley/shared/store/knowledgedb"
 )
 
 // TestSyncSamples stores the sample documents of two releases in an organization. A changed sample
@@ -17,10 +18,10 @@ func TestSyncSamples(t *testing.T) {
 
 	sync := func(samples ...domain.Sample) []*domain.Document {
 		t.Helper()
-		if err := b.s.Knowledge.SyncSamples(t.Context(), b.org, domain.SystemPrincipal, samples); err != nil {
+		if err := knowledgedb.SyncSamples(t.Context(), b.s.Knowledge, b.org, domain.SystemPrincipal, samples); err != nil {
 			t.Fatal(err)
 		}
-		found, err := b.s.Knowledge.SampleDocuments(t.Context(), b.org, samples)
+		found, err := knowledgedb.SampleDocuments(t.Context(), b.s.Knowledge, b.org, samples)
 		if err != nil || len(found) != len(samples) || found[0] == nil || found[len(found)-1] == nil {
 			t.Fatalf("%v, %v", found, err)
 		}
@@ -39,7 +40,7 @@ func TestSyncSamples(t *testing.T) {
 	if n := b.text(`SELECT count(*)::text FROM documents WHERE metadata ? 'example'`); n != "2" {
 		t.Errorf("%s documents, want 2", n)
 	}
-	if found, err := b.s.Knowledge.SampleDocuments(t.Context(), b.org, []domain.Sample{old, same}); err != nil || found[0] != nil || found[1] == nil {
+	if found, err := knowledgedb.SampleDocuments(t.Context(), b.s.Knowledge, b.org, []domain.Sample{old, same}); err != nil || found[0] != nil || found[1] == nil {
 		t.Errorf("documents of the old samples: %v, %v", found, err)
 	}
 }

@@ -6,6 +6,7 @@ import "./answer/approval";
 import "./answer/place";
 import "./chat/trouble";
 import "./files";
+import "./firstquestions";
 import "./narrow";
 import "./overview";
 import "./pages/agent/draft";

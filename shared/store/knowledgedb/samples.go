@@ -16,13 +16,13 @@ import (
 
 // AddSamples adds sample documents to an organization, like AddDocuments. The new documents have
 // the metadata domain.MetadataExample. by is the principal that adds them.
-func (s *Store) AddSamples(
-	ctx context.Context, org, by string, samples []domain.Sample, limits DocumentLimits,
+func AddSamples(
+	ctx context.Context, s *Store, org, by string, samples []domain.Sample, limits DocumentLimits,
 ) ([]QueuedDocument, error) {
 	docs := make([]NewDocument, len(samples))
 	for i, sample := range samples {
 		var err error
-		if docs[i], err = s.newSample(ctx, org, by, sample); err != nil {
+		if docs[i], err = newSample(ctx, s, org, by, sample); err != nil {
 			return nil, err
 		}
 	}
@@ -30,7 +30,7 @@ func (s *Store) AddSamples(
 }
 
 // newSample stores the content of a sample and returns the document to add.
-func (s *Store) newSample(ctx context.Context, org, by string, sample domain.Sample) (NewDocument, error) {
+func newSample(ctx context.Context, s *Store, org, by string, sample domain.Sample) (NewDocument, error) {
 	content, err := s.blobs.Upload(ctx, org, bytes.NewReader(sample.Content), int64(len(sample.Content)))
 	if err != nil {
 		return NewDocument{}, err
@@ -43,7 +43,7 @@ func (s *Store) newSample(ctx context.Context, org, by string, sample domain.Sam
 
 // SyncSamples adds the sample documents to an organization without members, which cannot change its
 // documents. A sample of an earlier release with the same name gets the new content.
-func (s *Store) SyncSamples(ctx context.Context, org, by string, samples []domain.Sample) error {
+func SyncSamples(ctx context.Context, s *Store, org, by string, samples []domain.Sample) error {
 	var rows []DocumentRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		rows = nil // the transaction may be retried
@@ -59,7 +59,7 @@ func (s *Store) SyncSamples(ctx context.Context, org, by string, samples []domai
 			if row.Name != sample.Name || bytes.Equal(row.Hash, sampleHash(sample)) {
 				continue
 			}
-			changed, err := s.newSample(ctx, org, by, sample)
+			changed, err := newSample(ctx, s, org, by, sample)
 			if err == nil {
 				_, err = s.ReplaceDocument(ctx, org, row.ID, changed, DocumentLimits{})
 			}
@@ -69,7 +69,7 @@ func (s *Store) SyncSamples(ctx context.Context, org, by string, samples []domai
 		}
 	}
 
-	_, err = s.AddSamples(ctx, org, by, samples, DocumentLimits{})
+	_, err = AddSamples(ctx, s, org, by, samples, DocumentLimits{})
 	return err
 }
 
@@ -81,7 +81,7 @@ func sampleHash(sample domain.Sample) []byte {
 
 // SampleDocuments returns, for each sample, the organization's document with the sample's content,
 // or nil.
-func (s *Store) SampleDocuments(ctx context.Context, org string, samples []domain.Sample) ([]*domain.Document, error) {
+func SampleDocuments(ctx context.Context, s *Store, org string, samples []domain.Sample) ([]*domain.Document, error) {
 	hashes := pg.Column(samples, func(sample *domain.Sample) []byte { return sampleHash(*sample) })
 	var rows []DocumentRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {

@@ -18,6 +18,7 @@ import (
 	"parley/shared/domain"
 	"parley/shared/lifecycle"
 	"parley/shared/store"
+	"parley/shared/store/knowledgedb"
 	"parley/shared/telemetry/tracing"
 	"parley/shared/templates"
 )
@@ -105,7 +106,7 @@ func migrateDatabase(ctx context.Context, dsn string) error {
 	}
 
 	// Visitors of the demo ask the templates about these documents.
-	if err := st.Knowledge.SyncSamples(ctx, domain.DemoOrganization, domain.SystemPrincipal, templates.Samples()); err != nil {
+	if err := knowledgedb.SyncSamples(ctx, st.Knowledge, domain.DemoOrganization, domain.SystemPrincipal, templates.Samples()); err != nil {
 		return fmt.Errorf("storing sample documents: %w", err)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/domain"
+	"parley/shared/store/knowledgedb"
 	"parley/shared/templates"
 )
 
@@ -22,7 +23,7 @@ type shownSample struct {
 // listSamples handles GET /api/knowledge/samples.
 func (h *Handler) listSamples(c *gin.Context) error {
 	samples := templates.Samples()
-	found, err := h.KnowledgeDB.SampleDocuments(c.Request.Context(), httpx.Caller(c).OrganizationID, samples)
+	found, err := knowledgedb.SampleDocuments(c.Request.Context(), h.KnowledgeDB, httpx.Caller(c).OrganizationID, samples)
 	if err != nil {
 		return err
 	}
@@ -41,7 +42,7 @@ func (h *Handler) listSamples(c *gin.Context) error {
 // request has no effect on documents that still exist.
 func (h *Handler) addSamples(c *gin.Context) error {
 	caller := httpx.Caller(c)
-	queued, err := h.KnowledgeDB.AddSamples(c.Request.Context(), caller.OrganizationID, caller.Principal(), templates.Samples(), h.Limits)
+	queued, err := knowledgedb.AddSamples(c.Request.Context(), h.KnowledgeDB, caller.OrganizationID, caller.Principal(), templates.Samples(), h.Limits)
 	if err != nil {
 		return documentError(err)
 	}
