@@ -41,8 +41,8 @@ func (h *Handler) listSamples(c *gin.Context) error {
 // addSamples handles POST /api/knowledge/samples: it adds all sample documents. Repeating the
 // request has no effect on documents that still exist.
 func (h *Handler) addSamples(c *gin.Context) error {
-	caller := httpx.Caller(c)
-	queued, err := knowledgedb.AddSamples(c.Request.Context(), h.KnowledgeDB, caller.OrganizationID, caller.Principal(), templates.Samples(), h.Limits)
+	ctx, caller := c.Request.Context(), httpx.Caller(c)
+	queued, err := knowledgedb.AddSamples(ctx, h.KnowledgeDB, caller.OrganizationID, caller.Principal(), templates.Samples(), h.Limits)
 	if err != nil {
 		return documentError(err)
 	}
