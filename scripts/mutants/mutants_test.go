@@ -339,7 +339,7 @@ var all = []mutant{
 	},
 	{
 		"a batch that waits for locked rows",
-		[]edit{{"shared/store/pg/batch.go", "BatchLockTimeout = 50 * time.Millisecond", "BatchLockTimeout = 5 * time.Second"}},
+		[]edit{{"shared/store/pg/batch.go", "BatchLockTimeout = 50 * time.Millisecond", "BatchLockTimeout = 30 * time.Second"}},
 		"shared/store",
 		[]string{"TestALockedSessionDelaysItsOwnRunAlone", "TestALockedRunDelaysItsOwnEndAlone", "TestALockedSessionDelaysItsOwnDeliveryAlone"},
 	},
