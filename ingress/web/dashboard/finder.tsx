@@ -24,7 +24,7 @@ interface Entry {
   to: string | (() => unknown);
 }
 
-const most = 12; // maximum number of entries shown
+const maxEntries = 12; // maximum number of entries shown
 const someRun = /^run_[0-7][0-9a-hjkmnp-tv-z]{25}$/;
 
 /**
@@ -96,7 +96,7 @@ function useFound(text: string, help: () => void): { entries: Entry[]; loading: 
     ...documents.data.map((d): Entry => ({ kind: Words.document, words: d.name, icon: "file", to: "/dashboard/knowledge?id=" + encodeURIComponent(d.id) })),
     ...(hooks.data?.data ?? []).map((h): Entry => ({ kind: Words.webhook, words: h.name, icon: "automations", to: "/dashboard/automations/" + h.id })),
     ...(automations.data?.data ?? []).map(({ id }): Entry => ({ kind: Words.automation, words: id, icon: "runs", to: "/dashboard/runs?automation=" + encodeURIComponent(id) })),
-  ], typed).slice(0, most);
+  ], typed).slice(0, maxEntries);
   if (someRun.test(typed)) entries.unshift({ kind: Words.run, words: typed, icon: "runs", to: "/dashboard/runs/" + typed });
   if (typed !== "") {
     const q = encodeURIComponent(typed.slice(0, 200));

@@ -25,7 +25,7 @@ export interface Item {
 
 /** The maximum nesting depth of quotes and lists. Deeper ones become plain text. */
 const deepest = 12;
-const mostColumns = 100;
+const maxColumns = 100;
 
 const indentOf = (line: string): number => line.length - line.trimStart().length;
 const blank = (line: string): boolean => line.trim() === "";
@@ -114,7 +114,7 @@ function cellsOf(line: string): string[] {
 function columnsOf(head: string, line: string | undefined): Align[] | null {
   if (line === undefined || !head.includes("|") || !/^[ \t|:-]+$/.test(line) || indentOf(line) > 3) return null;
   const cells = cellsOf(line);
-  if (cells.length > mostColumns || !cells.every((c) => /^:?-+:?$/.test(c)) || cellsOf(head).length !== cells.length) return null;
+  if (cells.length > maxColumns || !cells.every((c) => /^:?-+:?$/.test(c)) || cellsOf(head).length !== cells.length) return null;
   return cells.map((c) => {
     if (c.startsWith(":")) return c.endsWith(":") && c.length > 1 ? "center" : "left";
     return c.endsWith(":") ? "right" : undefined;
@@ -274,7 +274,7 @@ class Reader {
     // While the second line of a table's header has not arrived, the header would appear as a
     // paragraph for a moment.
     if (!align && this.open && this.at === this.lines.length - 1 && head.trimStart().startsWith("|")) {
-      align = cellsOf(head).slice(0, mostColumns).map(() => undefined);
+      align = cellsOf(head).slice(0, maxColumns).map(() => undefined);
     }
     if (!align) return null;
     const rows: Leaf[][] = [];

@@ -24,13 +24,13 @@ function harmless(node: Element, what: string): void {
 }
 
 function deepestOf(node: Element): number {
-  let most = 0;
+  let max = 0;
   const left: [Element, number][] = [[node, 0]];
   for (let next = left.pop(); next; next = left.pop()) {
-    most = Math.max(most, next[1]);
+    max = Math.max(max, next[1]);
     for (const child of next[0].children) left.push([child, next[1] + 1]);
   }
-  return most;
+  return max;
 }
 
 export const tests: Test[] = [

@@ -266,7 +266,7 @@ export async function* events(url: string, options: StreamOptions = {}): AsyncGe
     if (!resume || !passing(trouble.status) || failures >= attempts) throw trouble;
     connected?.(false);
 
-    const most = Math.min(pause * 2 ** (failures - 1), pause * 30);
-    await rest(Math.max((trouble.retryAfter ?? 0) * 1000, most / 2 + (Math.random() * most) / 2), signal);
+    const max = Math.min(pause * 2 ** (failures - 1), pause * 30);
+    await rest(Math.max((trouble.retryAfter ?? 0) * 1000, max / 2 + (Math.random() * max) / 2), signal);
   }
 }

@@ -50,8 +50,8 @@ interface Outcome {
   after: number | null;
 }
 
-const most = 10;
-const mostBytes = 20 << 20;
+const maxFiles = 10;
+const maxBytes = 20 << 20;
 const accept = "image/png,image/jpeg,image/webp,image/gif,application/pdf,text/*,.docx,.pptx,.xlsx,.epub,.md,.csv,.json,.jsonl";
 const clip = "M20 11l-8.5 8.5a5 5 0 0 1-7-7L13 4a3.4 3.4 0 0 1 4.8 4.8l-8.5 8.4a1.7 1.7 0 0 1-2.4-2.4L15 7";
 const sheet = "M6 3h8l4 4v14H6z M14 3v4h4";
@@ -201,14 +201,14 @@ export function start({ panel, form, field, texts, request }: Host): Files {
     list.append(item.node);
     preview(file, place).catch(() => undefined); // the file is not an image: its icon stays
     if (file.size === 0) fail(item, say("empty"), false);
-    else if (file.size > mostBytes) fail(item, say("large"), false);
+    else if (file.size > maxBytes) fail(item, say("large"), false);
     else send(item);
   }
 
   function add(files: File[]): void {
-    const room = most - items.length;
+    const room = maxFiles - items.length;
     files.slice(0, room).forEach(addOne);
-    show(files.length > room ? say("most", most) : "");
+    show(files.length > room ? say("most", maxFiles) : "");
     list.scrollTop = list.scrollHeight;
     field.focus();
   }

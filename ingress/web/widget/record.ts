@@ -33,8 +33,8 @@ export interface Transcript {
   pending: Pending | null;
 }
 
-const mostEntries = 60;
-const mostCharacters = 300_000;
+const maxEntries = 60;
+const maxCharacters = 300_000;
 const longestQuote = 600;
 
 /** Returns an unguessable id, also on pages without TLS, where crypto.randomUUID is missing. */
@@ -114,7 +114,7 @@ export function save(store: Store, transcript: Transcript): void {
   for (const { citations } of entries) citations?.forEach((c) => (c.citedText = c.citedText.slice(0, longestQuote)));
   let size = 0;
   let from = entries.length;
-  while (from > 0 && entries.length - from < mostEntries && size < mostCharacters) size += JSON.stringify(entries[--from]).length;
+  while (from > 0 && entries.length - from < maxEntries && size < maxCharacters) size += JSON.stringify(entries[--from]).length;
   entries.splice(0, from);
   store.set("transcript", transcript);
 }

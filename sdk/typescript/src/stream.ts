@@ -56,9 +56,9 @@ export class RunStream implements AsyncIterable<RunEvent> {
    * `run.timed_out`.
    */
   async *[Symbol.asyncIterator](): AsyncGenerator<RunEvent, void, undefined> {
-    const most = this.#transport.retries(this.#options);
+    const maxFailures = this.#transport.retries(this.#options);
     for (let failures = 0; this.#run === undefined; ) {
-      const connection = await this.#open(most - failures);
+      const connection = await this.#open(maxFailures - failures);
       if (!connection) return; // the run has no event after the last known one
       let broken: unknown = new ConnectionError("the stream ended before the run finished");
 
@@ -74,7 +74,7 @@ export class RunStream implements AsyncIterable<RunEvent> {
         connection.bounds.close();
       }
 
-      if (!(broken instanceof ConnectionError) || ++failures > most) throw broken;
+      if (!(broken instanceof ConnectionError) || ++failures > maxFailures) throw broken;
       await sleep(backoff(failures - 1) / 2, this.#options.signal);
     }
   }

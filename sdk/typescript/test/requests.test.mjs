@@ -14,13 +14,13 @@ test("retries: which requests, how often, and when", async (t) => {
     { what: "408 of a proxy", answer: page(408), requests: 3, error: sdk.BadRequestError },
     { what: "retryable 409", answer: problem(409, "version_conflict", true), requests: 3, error: sdk.ConflictError },
     { what: "409 that is not retryable", answer: problem(409, "version_conflict", false), requests: 1, error: sdk.ConflictError },
-    { what: "429", answer: problem(429, "rate_limited", true, { "Retry-After": "7" }), requests: 3, error: sdk.RateLimitError, least: 7_000, most: 7_500 },
+    { what: "429", answer: problem(429, "rate_limited", true, { "Retry-After": "7" }), requests: 3, error: sdk.RateLimitError, min: 7_000, max: 7_500 },
     { what: "429 with Retry-After of an hour", answer: problem(429, "budget_exceeded", true, { "Retry-After": "3600" }), requests: 1, error: sdk.RateLimitError },
-    { what: "503", answer: problem(503, "overloaded", true, { "Retry-After": "1" }), requests: 3, error: sdk.ServerError, least: 1_000, most: 1_500 },
-    { what: "503 until a date", answer: () => problem(503, "unavailable", true, { "Retry-After": new Date(Date.now() + 20_000).toUTCString() }), requests: 3, error: sdk.ServerError, least: 18_000, most: 20_500 },
-    { what: "503 until whenever", answer: problem(503, "unavailable", true, { "Retry-After": "soon" }), requests: 3, error: sdk.ServerError, least: 250, most: 1_000 },
+    { what: "503", answer: problem(503, "overloaded", true, { "Retry-After": "1" }), requests: 3, error: sdk.ServerError, min: 1_000, max: 1_500 },
+    { what: "503 until a date", answer: () => problem(503, "unavailable", true, { "Retry-After": new Date(Date.now() + 20_000).toUTCString() }), requests: 3, error: sdk.ServerError, min: 18_000, max: 20_500 },
+    { what: "503 until whenever", answer: problem(503, "unavailable", true, { "Retry-After": "soon" }), requests: 3, error: sdk.ServerError, min: 250, max: 1_000 },
     { what: "500", answer: problem(500, "internal", false), requests: 1, error: sdk.ServerError },
-    { what: "502 of a proxy", answer: page(502), requests: 3, error: sdk.ServerError, least: 250, most: 1_000 },
+    { what: "502 of a proxy", answer: page(502), requests: 3, error: sdk.ServerError, min: 250, max: 1_000 },
     { what: "500 of a proxy", answer: page(500), requests: 1, error: sdk.ServerError },
     { what: "400", answer: problem(400, "invalid_request", false), requests: 1, error: sdk.BadRequestError },
     { what: "401", answer: problem(401, "unauthenticated", false), requests: 1, error: sdk.AuthenticationError },
@@ -32,7 +32,7 @@ test("retries: which requests, how often, and when", async (t) => {
     { what: "422", answer: problem(422, "idempotency_key_reused", false), requests: 1, error: sdk.ConflictError },
     { what: "a redirect", answer: new Response(null, { status: 307, headers: { Location: "http://elsewhere/" } }), requests: 1, error: sdk.APIError },
   ];
-  for (const { what, answer, requests, error, least = 0, most = Infinity } of rows) {
+  for (const { what, answer, requests, error, min = 0, max = Infinity } of rows) {
     made.length = 0;
     const { parley, asked } = client([answer]);
     const thrown = await parley.chat({ agentId: "ag_1", message: "hi" }).catch((reason) => reason);
@@ -41,7 +41,7 @@ test("retries: which requests, how often, and when", async (t) => {
     assert.ok(thrown instanceof sdk.ParleyError, what);
     assert.equal(asked.length, requests, what);
     assert.equal(made.length, requests - 1, what);
-    assert.ok(made.every((ms) => ms >= least && ms <= most), `${what}: ${made}`);
+    assert.ok(made.every((ms) => ms >= min && ms <= max), `${what}: ${made}`);
     assert.equal(new Set(asked.map((request) => request.headers["Idempotency-Key"])).size, 1, what);
     assert.deepEqual(asked.at(-1).body, asked[0].body, what);
   }

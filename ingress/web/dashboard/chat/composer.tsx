@@ -9,7 +9,7 @@ import { Button } from "../ui/button";
 import { Curl } from "../ui/curl";
 import { FilePicker, useDrop } from "../ui/uploads";
 import { Speak, type Voice } from "../voice/speak";
-import { AttachedList, mostFiles, pastedFiles, useAttachments } from "./attachments";
+import { AttachedList, maxFiles, pastedFiles, useAttachments } from "./attachments";
 import { DemoLimit } from "./demo";
 import { draftOf, keepDraft } from "./kept";
 import { bodyOf, moment, type ChatSession } from "./session";
@@ -18,8 +18,8 @@ import type { Turn } from "./turn";
 
 // The maximum size of a message in bytes: the limit of a request body, less 1 KiB for the other
 // fields.
-const bodyMost = 2 * 1024 * 1024 - 1024;
-const demoMost = 256 * 1024 - 1024;
+const maxBodyBytes = 2 * 1024 * 1024 - 1024;
+const maxDemoBodyBytes = 256 * 1024 - 1024;
 
 /** Returns the size of a text in JSON, in bytes. */
 function bytesOf(text: string): number {
@@ -34,9 +34,9 @@ export function Composer({ session, slot, busy, voice, onSend, onSpeak }: {
   const area = useRef<HTMLTextAreaElement>(null);
   const attached = useAttachments(session.id);
   const settled = useSettled(session);
-  const most = inDemo() ? demoMost : bodyMost;
-  const length = text.length * 6 > most ? bytesOf(text) : 0; // no character takes more than 6 bytes, so a short text needs no exact count
-  const ready = (text.trim() !== "" || attached.stored.length > 0) && length <= most && !busy && attached.ready;
+  const maxBytes = inDemo() ? maxDemoBodyBytes : maxBodyBytes;
+  const length = text.length * 6 > maxBytes ? bytesOf(text) : 0; // no character takes more than 6 bytes, so a short text needs no exact count
+  const ready = (text.trim() !== "" || attached.stored.length > 0) && length <= maxBytes && !busy && attached.ready;
 
   const send = () => {
     if (!ready) return;
@@ -70,7 +70,7 @@ export function Composer({ session, slot, busy, voice, onSend, onSpeak }: {
       <AttachedList list={attached.list} onRemove={(id) => { attached.remove(id); area.current?.focus(); }}
         onRetry={(id) => { attached.retry(id); area.current?.focus(); }} />
       <div class={"composer-box" + (dropping ? " dropping" : "")}>
-        {!inDemo() && <FilePicker look="bare" icon="plus" label={Words.attachFiles} words={Words.filesToAttach} onFiles={attached.add} disabled={attached.list.length >= mostFiles} />}
+        {!inDemo() && <FilePicker look="bare" icon="plus" label={Words.attachFiles} words={Words.filesToAttach} onFiles={attached.add} disabled={attached.list.length >= maxFiles} />}
         <label class="visually-hidden" for="chat-message">{Words.message}</label>
         <textarea ref={area} id="chat-message" rows={1} value={text} placeholder={dropping ? Words.dropFilesToAttach : Words.writeAMessage} aria-describedby="chat-hint"
           onInput={(e) => setText(e.currentTarget.value)} onKeyDown={key} onPaste={paste} />
@@ -80,8 +80,8 @@ export function Composer({ session, slot, busy, voice, onSend, onSpeak }: {
           : <Button type="submit" look="primary" icon="send" label={Words.sendMessage} disabled={!ready}><span class="button-words">{Words.send}</span></Button>}
       </div>
       <div class="composer-below">
-        {length > most
-          ? <span id="chat-hint" class="fault small">{texts.messageIsBytesTooLong((length - most).toLocaleString("en"))}</span>
+        {length > maxBytes
+          ? <span id="chat-hint" class="fault small">{texts.messageIsBytesTooLong((length - maxBytes).toLocaleString("en"))}</span>
           : <span id="chat-hint" class="hint">{!attached.ready ? Words.removeFilesThatFailed : busy ? Words.youCanSendNext : Words.enterSendsShiftEnter}</span>}
         <DemoLimit />
         {busy?.runId && !inDemo()

@@ -9,7 +9,7 @@ import { Button } from "./button";
 import type { IconName } from "./icon";
 import { size } from "./parts";
 
-const mostBytes = 20 << 20;
+const maxBytes = 20 << 20;
 
 /** The state of a file that is being uploaded. */
 export interface Upload<T> {
@@ -28,7 +28,7 @@ export interface Upload<T> {
 /** Returns the reason for which the service would reject a file, or undefined. */
 export function faultOf(file: { size: number }): string | undefined {
   if (file.size === 0) return Words.fileIsEmpty;
-  return file.size > mostBytes ? texts.filesSizeIsLimit(size(file.size)) : undefined;
+  return file.size > maxBytes ? texts.filesSizeIsLimit(size(file.size)) : undefined;
 }
 
 const words = (error: ApiError): string => error.errors.map((e) => `${e.field} ${e.message}`).join("; ") || error.detail;

@@ -12,7 +12,7 @@ export const secretRequest = (target: Target, session: string) => ({
   method: "POST" as const, path: "/v1/realtime/client_secrets", params: { session_id: session }, body: { session: { type: "realtime", model: targetId(target) } },
 });
 
-const most = 1 << 20; // maximum number of unsent bytes; with more, the connection counts as broken
+const maxUnsentBytes = 1 << 20; // maximum number of unsent bytes; with more, the connection counts as broken
 
 export interface LineEvents {
   told: (event: VoiceEvent) => void;
@@ -48,7 +48,7 @@ export class Line {
 
   send(event: object): void {
     if (this.socket.readyState !== WebSocket.OPEN) return;
-    if (this.socket.bufferedAmount > most) {
+    if (this.socket.bufferedAmount > maxUnsentBytes) {
       this.close();
       this.on.closed(1006, "");
       return;

@@ -11,7 +11,7 @@ import type { Editor } from "./editor";
 import { ModelPicker, useModels } from "./modelpicker";
 import { PromptPreview } from "./preview";
 
-const promptMost = 32_000;
+const maxPromptCharacters = 32_000;
 
 export function Basics({ editor }: { editor: Editor }) {
   const { draft, set, fault } = editor;
@@ -23,7 +23,7 @@ export function Basics({ editor }: { editor: Editor }) {
         <TextField label={Words.description} value={draft.description} maxLength={2000} onChange={(v) => set("description", v)} fault={fault("description")}
           hint={Words.shownToPeople} />
         <TextArea label={Words.systemPrompt} value={draft.systemPrompt} rows={10} required onChange={(v) => set("systemPrompt", v)} fault={fault("systemPrompt")}
-          hint={texts.agentsRoleHowItWorks(count([...draft.systemPrompt].length), count(promptMost))} />
+          hint={texts.agentsRoleHowItWorks(count([...draft.systemPrompt].length), count(maxPromptCharacters))} />
         {draft.systemPrompt.includes("{{") && <PromptPreview agentId={editor.agent.id} prompt={draft.systemPrompt} />}
         <TextArea label={Words.suggestedQuestions} value={draft.suggestions} rows={3} onChange={(v) => set("suggestions", v)} fault={suggestions}
           placeholder={firstQuestions({ name: draft.name, description: draft.description, tools: editor.agent.tools }).join("\n")} hint={Words.onePerLine} />

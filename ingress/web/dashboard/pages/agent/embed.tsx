@@ -15,7 +15,7 @@ import { Languages } from "./languages";
 import { originsOf } from "./origin";
 import { random, Secret } from "./secret";
 
-const most = 50;
+const maxOrigins = 50;
 
 export function Embed({ editor }: { editor: Editor }) {
   const where = { baseUrl: useBaseUrl(), id: editor.agent.id };
@@ -109,7 +109,7 @@ function Origins({ editor }: { editor: Editor }) {
         {origins.length > 0 && !enabled && <p class="note warn">{Words.widgetIsOff}</p>}
         {editor.fault(field) && <div class="fault">{saidOf(Words.theList, editor.fault(field) ?? "")}</div>}
       </div>
-      {origins.length < most && (
+      {origins.length < maxOrigins && (
         <form ref={form} class="with-buttons end" onSubmit={(e) => { e.preventDefault(); add(); }}>
           <div class="grow">
             <TextField label={Words.addAnOrigin} mono value={text} placeholder="https://www.example.com" onChange={type} fault={refused.fault || undefined}

@@ -14,8 +14,8 @@ function modelsOf(editor: Editor): [string, ModelSupport][] {
   return [model, ...fallbackModels].filter((m) => m !== "").map((m) => [m, supportFor(m)]);
 }
 
-const rangeWords = (range: Range | null, most: number): string | undefined =>
-  range === null ? Words.doesNotAcceptIt : range.min === range.max ? texts.acceptsOnlyMin(range.min) : range.max < most ? texts.acceptsAtMostMax(range.max) : undefined;
+const rangeWords = (range: Range | null, max: number): string | undefined =>
+  range === null ? Words.doesNotAcceptIt : range.min === range.max ? texts.acceptsOnlyMin(range.min) : range.max < max ? texts.acceptsAtMostMax(range.max) : undefined;
 
 /**
  * Returns the restriction that a model has for a setting, or undefined if it accepts all values.

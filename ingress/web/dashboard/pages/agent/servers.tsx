@@ -8,7 +8,7 @@ import type { Editor } from "./editor";
 import { effectMeanings, effects } from "./endpoints";
 import { Pairs } from "./pairs";
 
-const most = 16;
+const maxServers = 16;
 
 export function Servers({ editor }: { editor: Editor }) {
   const field = "tools.mcp.servers";
@@ -30,8 +30,8 @@ export function Servers({ editor }: { editor: Editor }) {
       </ul>
       {editor.fault(field) && <p class="fault">{saidOf(Words.theList, editor.fault(field) ?? "")}</p>}
       <div class="row">
-        {servers.length < most && <Button icon="plus" onClick={() => change([...servers, newServer()])}>{Words.addAServer}</Button>}
-        <span class="hint number">{texts.serversOfMost(servers.length, most)}</span>
+        {servers.length < maxServers && <Button icon="plus" onClick={() => change([...servers, newServer()])}>{Words.addAServer}</Button>}
+        <span class="hint number">{texts.serversOfMax(servers.length, maxServers)}</span>
       </div>
     </div>
   );

@@ -88,11 +88,11 @@ function calendarTime(s: Setup): string {
   return { hour: `*-*-* *:${two(minute)}:00`, day: `*-*-* ${time}`, week: texts.monTime(time), month: `*-*-01 ${time}` }[s.period];
 }
 
-const cronMost = 950; // maximum number of characters of a command; Debian's cron accepts 998
+const maxCronCommand = 950; // maximum number of characters of a command; Debian's cron accepts 998
 
 function cron(s: Setup): Recipe {
   const command = curl(s, { key: `$(date +${stamps[s.period]})`, between: " " }).replaceAll("%", "\\%"); // cron ends the line at an unescaped %
-  const long = command.length > cronMost ? Words.thisLineMayBeTooLong : "";
+  const long = command.length > maxCronCommand ? Words.thisLineMayBeTooLong : "";
   return {
     id: "cron", title: Words.cron, note: Words.runsInMachinesTime + long,
     pieces: [{ where: "crontab -e", text: `PARLEY_API_KEY=the key\n${cronTime(s)} ${command}` }],

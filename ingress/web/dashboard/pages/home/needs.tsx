@@ -46,9 +46,9 @@ export function Needs({ of: o, stale }: { of: Overview; stale: boolean }) {
   );
 }
 
-const most = 100; // the service counts waiting runs up to this number
+const maxCounted = 100; // the service counts waiting runs up to this number
 
-const counted = (n: number): string => (n >= most ? texts.mostOrMore(most) : count(n));
+const counted = (n: number): string => (n >= maxCounted ? texts.maxOrMore(maxCounted) : count(n));
 
 const units: Record<Exclude<BudgetMetric, "costMicros">, string> = { tokens: Words.tokens, runs: Words.runsLower, sandboxSeconds: Words.sandboxSeconds };
 

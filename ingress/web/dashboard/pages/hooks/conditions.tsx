@@ -8,7 +8,7 @@ import { Button } from "../../ui/button";
 import { faultOf, saidOf, Switch, TextField, type Choice } from "../../ui/field";
 import { nextRow, type HookDraft, type Row } from "./draft";
 
-const most = 20;
+const maxConditions = 20;
 
 const ops: readonly Choice<FilterOp>[] = [
   { value: "eq", label: Words.is }, { value: "ne", label: Words.isNot }, { value: "in", label: Words.isOneOf },
@@ -29,7 +29,7 @@ export function Filters({ rows, onChange, error, paths }: { rows: Row[]; onChang
           change={(part) => onChange(rows.with(i, { ...row, ...part }))} remove={() => onChange(rows.toSpliced(i, 1))} />
       ))}
       {all && <p class="fault">{saidOf(Words.theFilter, all)}</p>}
-      {rows.length < most && <div><Button look="bare" icon="plus" onClick={() => onChange([...rows, nextRow()])}>{Words.addACondition}</Button></div>}
+      {rows.length < maxConditions && <div><Button look="bare" icon="plus" onClick={() => onChange([...rows, nextRow()])}>{Words.addACondition}</Button></div>}
     </fieldset>
   );
 }

@@ -7,8 +7,8 @@ export interface Sample {
   payload: unknown;
 }
 
-const nameMost = 4000; // maximum length of an event's name or a delivery's id in a message, in characters
-const payloadMost = 8000; // maximum size of a whole payload in a message, in bytes
+const maxName = 4000; // maximum length of an event's name or a delivery's id in a message, in characters
+const maxPayload = 8000; // maximum size of a whole payload in a message, in bytes
 const open = "⟦";
 const close = "⟧";
 
@@ -23,15 +23,15 @@ export function valueAt(payload: unknown, path: string): unknown {
   return at;
 }
 
-function cut(text: string, most: number): string {
+function cut(text: string, max: number): string {
   const points = [...text];
-  return points.length <= most ? text : points.slice(0, most - 1).join("") + "…";
+  return points.length <= max ? text : points.slice(0, max - 1).join("") + "…";
 }
 
-function cutBytes(text: string, most: number): string {
+function cutBytes(text: string, max: number): string {
   const bytes = new TextEncoder().encode(text);
   // In stream mode, the decoder omits an incomplete last character.
-  return bytes.length <= most ? text : new TextDecoder().decode(bytes.slice(0, most - 3), { stream: true }) + "…";
+  return bytes.length <= max ? text : new TextDecoder().decode(bytes.slice(0, max - 3), { stream: true }) + "…";
 }
 
 function textOf(value: unknown): string {
@@ -40,9 +40,9 @@ function textOf(value: unknown): string {
 }
 
 function named(path: string, sample: Sample): string {
-  if (path === "@event") return cut(sample.event, nameMost);
-  if (path === "@deliveryId") return cut(sample.deliveryId, nameMost);
-  if (path === "@payload") return cutBytes(JSON.stringify(sample.payload), payloadMost);
+  if (path === "@event") return cut(sample.event, maxName);
+  if (path === "@deliveryId") return cut(sample.deliveryId, maxName);
+  if (path === "@payload") return cutBytes(JSON.stringify(sample.payload), maxPayload);
   return textOf(valueAt(sample.payload, path));
 }
 
@@ -76,13 +76,13 @@ export const messageOf = (template: string, sample: Sample): string => piecesOf(
 const plain = /^[\p{L}\p{Nd}_$:/-]+$/u; // matches the keys that a path can contain
 
 /**
- * Returns the paths of the first values of a payload that are not empty. most is the maximum number
+ * Returns the paths of the first values of a payload that are not empty. max is the maximum number
  * of paths.
  */
-export function pathsOf(payload: unknown, most = 60): string[] {
+export function pathsOf(payload: unknown, max = 60): string[] {
   const found: string[] = [];
   const look = (value: unknown, path: string, depth: number) => {
-    if (found.length >= most) return;
+    if (found.length >= max) return;
     if (typeof value !== "object" || value === null) {
       if (path !== "" && value !== null && value !== "") found.push(path);
       return;

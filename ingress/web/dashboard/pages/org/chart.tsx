@@ -76,15 +76,15 @@ interface BarsProps extends Axes {
 
 export function Bars({ points, format = count, tick = format, typical = 10, ...axes }: BarsProps) {
   const sums = points.map((p) => p.parts.reduce((sum, part) => sum + part.value, 0));
-  const most = Math.max(0, ...sums);
-  const top = most === 0 ? typical : roundUp(most);
+  const max = Math.max(0, ...sums);
+  const top = max === 0 ? typical : roundUp(max);
   const names = points[0]?.parts.map((part) => part.name) ?? [];
   const several = names.length > 1;
   const value = (part: { name: string; value: number }) => (several ? texts.amountMeasure(format(part.value), texts.measures[part.name] ?? part.name) : format(part.value));
   const step = (width - left) / Math.max(1, points.length);
   const full = height - bottom - 8;
   return (
-    <Frame {...axes} none={most === 0} top={top} format={tick} labels={points.map((p) => p.label)} legend={several ? names : []} says={texts.maximumIsMost(format(most))}>
+    <Frame {...axes} none={max === 0} top={top} format={tick} labels={points.map((p) => p.label)} legend={several ? names : []} says={texts.maximumIs(format(max))}>
       {points.map((p, i) => {
         let below = 0;
         return (
@@ -106,12 +106,12 @@ export function Bars({ points, format = count, tick = format, typical = 10, ...a
 
 export function Lines({ points, format, ...axes }: Axes & { points: { label: string; values: Record<string, number | null> }[]; format: (n: number) => string }) {
   const names = Object.keys(points[0]?.values ?? {});
-  const most = Math.max(0, ...points.flatMap((p) => Object.values(p.values).map((v) => v ?? 0)));
-  const top = most === 0 ? 10_000 : roundUp(most); // the axis of an empty chart has a typical length
+  const max = Math.max(0, ...points.flatMap((p) => Object.values(p.values).map((v) => v ?? 0)));
+  const top = max === 0 ? 10_000 : roundUp(max); // the axis of an empty chart has a typical length
   const step = (width - left) / Math.max(1, points.length);
   const place = (value: number, i: number) => [left + (i + 0.5) * step, height - bottom - (value / top) * (height - bottom - 8)] as const;
   return (
-    <Frame {...axes} none={most === 0} top={top} format={format} labels={points.map((p) => p.label)} legend={names} says={most === 0 ? Words.noRunFinished : texts.longestIsFormat(format(most))}>
+    <Frame {...axes} none={max === 0} top={top} format={format} labels={points.map((p) => p.label)} legend={names} says={max === 0 ? Words.noRunFinished : texts.longestIsFormat(format(max))}>
       {names.map((name) => {
         const known = points.flatMap((p, i) => {
           const value = p.values[name];

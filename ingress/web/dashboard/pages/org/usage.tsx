@@ -79,13 +79,13 @@ function TemplateName({ id }: { id: string }) {
 function Groups({ of: groups, by, subjects, choose }: { of: UsageGroup[]; by: Subject; subjects: Subjects; choose: (id: string) => void }) {
   const costs = groups.some((g) => g.costMicros > 0);
   const weight = (g: UsageGroup) => (costs ? g.costMicros : g.runs);
-  const most = Math.max(1, ...groups.map(weight));
+  const max = Math.max(1, ...groups.map(weight));
   return (
     <Table caption={texts.usageByOne(words[by].one.toLowerCase())} rows={groups} id={(g) => g.id ?? String(g.others)} columns={[
       { head: words[by].one, cell: (g) => (
         <span class="group">
           <GroupName of={g} by={by} subjects={subjects} choose={choose} />
-          <span class="bar" aria-hidden="true"><i style={{ display: "block", width: `${(weight(g) / most) * 100}%` }} /></span>
+          <span class="bar" aria-hidden="true"><i style={{ display: "block", width: `${(weight(g) / max) * 100}%` }} /></span>
         </span>
       ) },
       { head: Words.runs, end: true, tight: true, cell: (g) => count(g.runs) },

@@ -12,9 +12,9 @@ export interface Sent {
   cut: boolean;
 }
 
-const most = 8000; // maximum number of characters of a message that are shown
+const maxCharacters = 8000; // maximum number of characters of a message that are shown
 
-const sent = (head: string, text: string, cut = false): Sent => ({ head, text: text.slice(0, most), cut: cut || text.length > most });
+const sent = (head: string, text: string, cut = false): Sent => ({ head, text: text.slice(0, maxCharacters), cut: cut || text.length > maxCharacters });
 
 const textOf = (value: unknown): string => (typeof value === "string" ? value : (JSON.stringify(value, null, 2) ?? ""));
 

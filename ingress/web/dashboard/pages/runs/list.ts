@@ -8,7 +8,7 @@ import { ended } from "./times";
 import type { List, RunSummary } from "../../types";
 
 const page = 40;
-const most = 100; // number of runs in one request
+const pageSize = 100; // number of runs in one request
 const alone = 10; // maximum number of older unfinished runs, which are read one by one
 
 interface Shown {
@@ -77,7 +77,7 @@ export function useRunList(params: Params, holding: () => boolean): RunList {
     const rows = now.current.shown.key === key ? now.current.shown.rows : [];
     setLoading(true);
     const read = async () => {
-      const newest = await get<List<RunSummary>>("/api/runs", { ...params, limit: Math.min(most, Math.max(page, rows.length, earlierLength(key))) }, stop.signal);
+      const newest = await get<List<RunSummary>>("/api/runs", { ...params, limit: Math.min(pageSize, Math.max(page, rows.length, earlierLength(key))) }, stop.signal);
       const older = newest.hasMore ? await stragglers(rows, newest, stop.signal) : new Map<string, RunSummary>();
       if (stop.signal.aborted) return;
       setShown((before) => {
