@@ -5,13 +5,13 @@ import { equal, ok, type Test } from "../kit/check";
 import { Answer } from "./answer/answer";
 import { place, webAddress } from "./answer/place";
 import { ToolCalls } from "./answer/toolcalls";
-import { demoSession, draftOf, keepDemo, keepDraft, keptLimit } from "./chat/kept";
+import { demoSession, readDraft, keepDemo, keepDraft, keptLimit } from "./chat/kept";
 import { noteLimit } from "./chat/limit";
-import { bodyOf, ChatSession } from "./chat/session";
+import { messageBody, ChatSession } from "./chat/session";
 import { TurnView } from "./chat/turnview";
-import { after, ended, newestBranch, newTurn, titleOf, turnsOf, underWay, withRun, type Turn } from "./chat/turn";
+import { after, ended, newestBranch, newTurn, messageTitle, buildTurns, underWay, withRun, type Turn } from "./chat/turn";
 import type { Citation, Message, Run, ToolCall } from "./types";
-import { faultOf } from "./ui/uploads";
+import { checkFile } from "./ui/uploads";
 
 const citation: Citation = { id: 1, type: "web", title: "A", url: "https://a.example/", citedText: "words", startIndex: 0, endIndex: 5, documentId: null, page: null };
 const call = (id: string, status: string): ToolCall => ({ id, name: "webSearch", status, input: {}, output: null, durationMs: 0 });
@@ -140,12 +140,12 @@ export const tests: Test[] = [
     name: "a message names its attachments, and a turn keeps those of its run",
     run() {
       const sent = { fileId: "file_1", name: "a.png", mediaType: "image/png", bytes: 3 };
-      equal(bodyOf("s", "hello", [sent]), { sessionId: "s", message: "hello", attachments: [{ fileId: "file_1" }], stream: true });
-      equal(bodyOf("s", "hello"), { sessionId: "s", message: "hello", stream: true });
+      equal(messageBody("s", "hello", [sent]), { sessionId: "s", message: "hello", attachments: [{ fileId: "file_1" }], stream: true });
+      equal(messageBody("s", "hello"), { sessionId: "s", message: "hello", stream: true });
       equal(withRun(newTurn("hello", "k"), run({ attachments: [sent] })).attachments, [sent]);
       equal(withRun({ ...newTurn("hello", "k"), attachments: [sent] }, run()).attachments, [sent]);
-      ok(faultOf({ size: (20 << 20) + 1 })?.includes("20 MiB") === true, "a fault names the limit");
-      equal([faultOf({ size: 0 }), faultOf({ size: 20 << 20 })], ["The file is empty.", undefined]);
+      ok(checkFile({ size: (20 << 20) + 1 })?.includes("20 MiB") === true, "a fault names the limit");
+      equal([checkFile({ size: 0 }), checkFile({ size: 20 << 20 })], ["The file is empty.", undefined]);
     },
   },
   {
@@ -328,9 +328,9 @@ export const tests: Test[] = [
     name: "a draft is stored under its session's name",
     run: () => {
       keepDraft("a.new", "half a sen");
-      equal([draftOf("a.new"), draftOf("b.new")], ["half a sen", ""]);
+      equal([readDraft("a.new"), readDraft("b.new")], ["half a sen", ""]);
       keepDraft("a.new", "");
-      equal([draftOf("a.new"), sessionStorage.length], ["", 0]);
+      equal([readDraft("a.new"), sessionStorage.length], ["", 0]);
     },
   },
   {
@@ -395,12 +395,12 @@ export const tests: Test[] = [
     name: "messages are converted to turns",
     run: () => {
       const message = (role: Message["role"], content: string, runId: string, status: Run["status"]): Message => ({ id: role + runId, role, content, runId, status, createdAt: "2026-11-21T09:00:00.000Z" });
-      const turns = turnsOf([message("user", "a", "run_1", "completed"), message("assistant", "A", "run_1", "completed"), message("user", "b", "run_2", "running")], new Map([["run_1", run()]]));
+      const turns = buildTurns([message("user", "a", "run_1", "completed"), message("assistant", "A", "run_1", "completed"), message("user", "b", "run_2", "running")], new Map([["run_1", run()]]));
       equal(turns.map((t) => [t.message, t.text, t.status, t.run?.id ?? null]), [["a", "A", "completed", "run_1"], ["b", "", "running", null]], "the text is that of the message, because lists may truncate that of the run");
       equal(turns[1] && withRun(turns[1], undefined), turns[1]);
       const file = { fileId: "file_1", name: "a.png", mediaType: "image/png", bytes: 3 };
-      const [only] = turnsOf([{ ...message("user", "", "run_1", "completed"), attachments: [file] }], new Map([["run_1", run()]]));
-      equal([only?.attachments, titleOf(only?.message ?? "?", only?.attachments), titleOf("hello", [file]), titleOf("```python\nimport time\n```\n"), titleOf("```")], [[file], "a.png", "hello", "import time", "```"], "a message without text is named after its files");
+      const [only] = buildTurns([{ ...message("user", "", "run_1", "completed"), attachments: [file] }], new Map([["run_1", run()]]));
+      equal([only?.attachments, messageTitle(only?.message ?? "?", only?.attachments), messageTitle("hello", [file]), messageTitle("```python\nimport time\n```\n"), messageTitle("```")], [[file], "a.png", "hello", "import time", "```"], "a message without text is named after its files");
     },
   },
   {

@@ -32,8 +32,8 @@ async function addSamples(): Promise<void> {
 const useSamples = (wanted: boolean): Sample[] | undefined =>
   useQuery<{ data: Sample[] }>(wanted ? path : null, (signal) => get(path, {}, signal)).data?.data;
 
-const bytesOf = (samples: Sample[]): string => size(samples.reduce((sum, sample) => sum + sample.bytes, 0));
-const namesOf = (samples: Sample[]): string => samples.map((sample) => sample.name).join(", ");
+const totalSize = (samples: Sample[]): string => size(samples.reduce((sum, sample) => sum + sample.bytes, 0));
+const joinNames = (samples: Sample[]): string => samples.map((sample) => sample.name).join(", ");
 
 /**
  * Returns a switch for a dialog that creates an agent with these tools, and a function that adds
@@ -55,7 +55,7 @@ export function useSampleSwitch(tools: Tools | undefined): { field: ComponentChi
   return {
     field: (
       <>
-        <Switch label={Words.addSampleDocuments} checked={on} onChange={choose} hint={texts.answerSuggestions(namesOf(samples), bytesOf(samples))} />
+        <Switch label={Words.addSampleDocuments} checked={on} onChange={choose} hint={texts.answerSuggestions(joinNames(samples), totalSize(samples))} />
         {on && <Curl what={Words.addSampleDocuments} request={{ method: "POST", path }} />}
       </>
     ),
@@ -75,7 +75,7 @@ export function OfferSamples({ look, before, onAdded, children }: { look?: "note
   };
   return (
     <section class={"stack tight" + (look ? " " + look : "")} aria-label={Words.sampleDocuments}>
-      <p>{before} {texts.tryWithSamples(namesOf(samples), bytesOf(samples))}</p>
+      <p>{before} {texts.tryWithSamples(joinNames(samples), totalSize(samples))}</p>
       <div class="row">
         <Button onClick={add}>{Words.addSampleDocuments}</Button>
         {children}

@@ -1,6 +1,6 @@
 import { h, render } from "preact";
 import { ApiError } from "./api";
-import { newTurn, shownText, turnsOf, underWay, type Turn } from "./chat/turn";
+import { newTurn, shownText, buildTurns, underWay, type Turn } from "./chat/turn";
 import { TurnView } from "./chat/turnview";
 import { spokenWords } from "./chat/chat";
 import { ChatSession } from "./chat/session";
@@ -9,11 +9,11 @@ import type { Message } from "./types";
 import { Call } from "./voice/call";
 import type { Line } from "./voice/line";
 import { decode, encode, energy, loudness, millis, rate, Resampler, toPCM } from "./voice/pcm";
-import { stateOf, VoicePanel } from "./voice/panel";
+import { describeState, VoicePanel } from "./voice/panel";
 import { Playback, type Played } from "./voice/playback";
 import type { Loudspeaker } from "./voice/sound";
 import { afterLoss, afterVoice, interrupted, withLatency, withPlayed, type VoiceEvent } from "./voice/spoken";
-import { endTrouble, failureOf, microphoneTrouble, noticeOf, refusal } from "./voice/trouble";
+import { endTrouble, failureFor, microphoneTrouble, noticeFor, refusal } from "./voice/trouble";
 
 const started = (item: string): VoiceEvent => ({ type: "input_audio_buffer.speech_started", item_id: item });
 const transcript = (item: string, words: string): VoiceEvent => ({ type: "conversation.item.input_audio_transcription.completed", item_id: item, transcript: words });
@@ -308,14 +308,14 @@ export const tests: Test[] = [
       equal(call.notice, "SPEECH_MODEL is off");
       tell(started("u2"), transcript("u2", "Again?"), created("r2", "run_2"));
       equal(call.notice, null, "until the next one");
-      equal([failureOf(done("r1", "completed")), failureOf(done("r1", "failed", { metadata: {} }))], [null, null], "the turn of a refused message shows the error");
+      equal([failureFor(done("r1", "completed")), failureFor(done("r1", "failed", { metadata: {} }))], [null, null], "the turn of a refused message shows the error");
     },
   },
   {
     name: "interrupted messages are marked in the history",
     run: () => {
       const message = (role: Message["role"], content: string, more: Partial<Message> = {}): Message => ({ id: role, role, content, runId: "run_1", status: "cancelled", createdAt: "2026-11-21T09:00:00.000Z", ...more });
-      const [turn] = turnsOf([message("user", "a"), message("assistant", "It is", { interrupted: true })], new Map());
+      const [turn] = buildTurns([message("user", "a"), message("assistant", "It is", { interrupted: true })], new Map());
       equal([turn?.heard, turn && shownText(turn)], ["It is", "It is"]);
       const box = document.createElement("div");
       if (turn) render(h(TurnView, { turn, session: new ChatSession({ agentId: "ag_1" }, "s"), onAsk: () => {}, last: true }), box);
@@ -346,14 +346,14 @@ export const tests: Test[] = [
       const [hearing] = all(asked.slice(0, 1));
       const [thinking] = all(asked);
       equal(
-        [stateOf(call, undefined), stateOf(call, hearing), stateOf(call, thinking), stateOf({ ...call, sounding: true }, thinking), stateOf({ ...call, muted: true }, undefined)],
+        [describeState(call, undefined), describeState(call, hearing), describeState(call, thinking), describeState({ ...call, sounding: true }, thinking), describeState({ ...call, muted: true }, undefined)],
         ["Listening", "You are speaking", "Thinking", "The agent is speaking", "Muted"],
       );
-      equal(stateOf({ ...call, status: "again", tries: 2 }, hearing), "Connection lost, reconnecting (2/3)");
-      equal(thinking && stateOf(call, { ...thinking, status: "requires_action", spoken: thinking.spoken && { ...thinking.spoken, phase: "over" } }), "Waiting for your decision");
+      equal(describeState({ ...call, status: "again", tries: 2 }, hearing), "Connection lost, reconnecting (2/3)");
+      equal(thinking && describeState(call, { ...thinking, status: "requires_action", spoken: thinking.spoken && { ...thinking.spoken, phase: "over" } }), "Waiting for your decision");
       const requiredAction = { kind: "client_tools" as const, expiresAt: "" };
-      equal(thinking && stateOf(call, { ...thinking, status: "requires_action", requiredAction, spoken: thinking.spoken && { ...thinking.spoken, phase: "over" } }), "Waiting for the client");
-      equal([stateOf({ ...call, status: "connecting" }, undefined), stateOf({ ...call, status: "ending" }, thinking)], ["Connecting", "Ending"]);
+      equal(thinking && describeState(call, { ...thinking, status: "requires_action", requiredAction, spoken: thinking.spoken && { ...thinking.spoken, phase: "over" } }), "Waiting for the client");
+      equal([describeState({ ...call, status: "connecting" }, undefined), describeState({ ...call, status: "ending" }, thinking)], ["Connecting", "Ending"]);
     },
   },
   {
@@ -412,8 +412,8 @@ export const tests: Test[] = [
       equal([endTrouble(1000, "session_idle", "")?.calm, endTrouble(1000, "session_expired", "")?.calm, endTrouble(1008, null, "No.")?.words], [true, true, "No."]);
       for (const missing of ["role voice", "TRANSCRIPTION_MODEL", "SPEECH_MODEL", "parley doctor", "by text"]) ok(endTrouble(1013, null, "")?.words.includes(missing) ?? false, missing);
       equal(["client_too_slow", "credential_revoked"].map((code) => endTrouble(1008, code, "protocol words")?.words.includes("protocol")), [false, false]);
-      equal(["service_restarting", "session_idle", "voice_unavailable"].map((code) => noticeOf({ code, message: "connect again with the same session_id" })), [null, null, null]);
-      equal([noticeOf({ code: "response_cancel_not_active", message: "x" }), noticeOf({ code: "other", message: "x" })], [null, "x"]);
+      equal(["service_restarting", "session_idle", "voice_unavailable"].map((code) => noticeFor({ code, message: "connect again with the same session_id" })), [null, null, null]);
+      equal([noticeFor({ code: "response_cancel_not_active", message: "x" }), noticeFor({ code: "other", message: "x" })], [null, "x"]);
     },
   },
 ];

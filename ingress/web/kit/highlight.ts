@@ -24,7 +24,7 @@ import type { Child, Make } from "./markdown";
  */
 const longest = 20_000;
 /** The maximum nesting depth of highlighted spans. Deeper ones become plain text. */
-const deepest = 24;
+const maxDepth = 24;
 
 const lowlight = createLowlight({ bash, c, cpp, css, go, java, javascript, json, markdown, python, rust, sql, typescript, xml, yaml });
 
@@ -35,7 +35,7 @@ interface Tree {
   children?: Tree[];
 }
 
-function textOf(tree: Tree): string {
+function treeText(tree: Tree): string {
   let text = "";
   const left = [tree];
   for (let next = left.pop(); next; next = left.pop()) {
@@ -48,7 +48,7 @@ function textOf(tree: Tree): string {
 function nodes<N>(h: Make<N>, trees: Tree[], depth: number): Child<N>[] {
   return trees.map((tree): Child<N> => {
     if (tree.type !== "element") return tree.value ?? "";
-    if (depth >= deepest) return textOf(tree);
+    if (depth >= maxDepth) return treeText(tree);
     const names = tree.properties?.className;
     return h("span", { class: Array.isArray(names) ? names.join(" ") : "" }, nodes(h, tree.children ?? [], depth + 1));
   });

@@ -140,7 +140,7 @@ class Reader {
   private code(): void {
     const length = this.runLength("`");
     const from = this.at + length;
-    this.ticks ??= ticksOf(this.text);
+    this.ticks ??= findTicks(this.text);
     const ends = this.ticks.get(length) ?? []; // the first backtick after a backslash is escaped, so it does not count
     while (ends.length > 0 && ends.at(-1)! < from) ends.pop();
     let end = ends.at(-1);
@@ -237,7 +237,7 @@ class Reader {
         continue;
       }
       const key = closer.mark + (closer.canOpen ? 1 : 0) + (closer.length % 3);
-      const opener = openerOf(closer, bottom, floor[key] ?? -1);
+      const opener = findOpener(closer, bottom, floor[key] ?? -1);
       if (opener) {
         closer = this.join(opener, closer);
         continue;
@@ -259,7 +259,7 @@ class Reader {
    */
   private join(opener: Run, closer: Run): Run | null {
     const marks = opener.count > 1 && closer.count > 1 ? 2 : 1;
-    opener.piece.opens.push(spanOf(opener.mark, marks));
+    opener.piece.opens.push(newSpan(opener.mark, marks));
     closer.piece.closes++;
     opener.after = closer;
     closer.before = opener;
@@ -285,7 +285,7 @@ class Reader {
     for (let run = first; run; run = run.after) {
       if (!run.canOpen) continue;
       const spans: Span[] = [];
-      for (let left = Math.min(run.count, 8); left > 0; left -= left > 1 ? 2 : 1) spans.push(spanOf(run.mark, left > 1 ? 2 : 1));
+      for (let left = Math.min(run.count, 8); left > 0; left -= left > 1 ? 2 : 1) spans.push(newSpan(run.mark, left > 1 ? 2 : 1));
       closes += spans.length;
       run.piece.opens.push(...spans);
       run.piece.text = "";
@@ -303,7 +303,7 @@ function charBefore(text: string, at: number): string {
  * Returns the positions of the runs of backticks, by the length of the run. The positions are in
  * descending order.
  */
-function ticksOf(text: string): Map<number, number[]> {
+function findTicks(text: string): Map<number, number[]> {
   const places = new Map<number, number[]>();
   for (const m of text.matchAll(/`+/g)) {
     const list = places.get(m[0].length) ?? [];
@@ -314,11 +314,11 @@ function ticksOf(text: string): Map<number, number[]> {
   return places;
 }
 
-function spanOf(mark: string, marks: number): Span {
+function newSpan(mark: string, marks: number): Span {
   return { tag: mark === "~" ? "del" : marks > 1 ? "strong" : "em", address: null };
 }
 
-function openerOf(closer: Run, bottom: Run | null, floor: number): Run | null {
+function findOpener(closer: Run, bottom: Run | null, floor: number): Run | null {
   for (let run = closer.before; run && run !== bottom && run.at >= floor; run = run.before) {
     if (run.mark !== closer.mark || !run.canOpen) continue;
     const odd = (run.canClose || closer.canOpen) && (run.length + closer.length) % 3 === 0 && run.length % 3 !== 0;

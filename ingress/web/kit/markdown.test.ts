@@ -23,7 +23,7 @@ function harmless(node: Element, what: string): void {
   }
 }
 
-function deepestOf(node: Element): number {
+function measureDepth(node: Element): number {
   let max = 0;
   const left: [Element, number][] = [[node, 0]];
   for (let next = left.pop(); next; next = left.pop()) {
@@ -214,7 +214,7 @@ export const tests: Test[] = [
     run() {
       quick(name, () => {
         const node = shown(text);
-        ok(deepestOf(node) < 60, `nesting depth = ${deepestOf(node)}`);
+        ok(measureDepth(node) < 60, `nesting depth = ${measureDepth(node)}`);
       });
       quick(`${name}, open`, () => new Growing<Node>({ h }).update(text, true));
     },

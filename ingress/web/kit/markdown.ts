@@ -1,7 +1,7 @@
 // Renders the Markdown of answers as nodes that the caller creates, and never as HTML. HTML in an
 // answer appears as text, and so do URLs and images from other hosts. A link works only if it leads
 // to a source that the run cites, or to a path on this host.
-import { blocksOf, type Align, type Block, type Leaf } from "./blocks";
+import { parseBlocks, type Align, type Block, type Leaf } from "./blocks";
 import { inline, type Span } from "./inline";
 import { labels, type Labels } from "./texts";
 
@@ -264,7 +264,7 @@ class Writer<N> {
 /** Renders a complete answer. */
 export function markdown<N>(text: string, options: MarkdownOptions<N>): N[] {
   const writer = new Writer(options);
-  return blocksOf(text, false).blocks.map((block) => writer.block(block));
+  return parseBlocks(text, false).blocks.map((block) => writer.block(block));
 }
 
 /** The finished part of a list or table that is still being written. */
@@ -312,7 +312,7 @@ export class Growing<N> {
     const head = this.part?.head ?? "";
     const at = this.from - head.length;
     const source = head + text.slice(this.from);
-    const { blocks, final, from, kept, inner } = blocksOf(source, open);
+    const { blocks, final, from, kept, inner } = parseBlocks(source, open);
 
     if (this.part && !this.goesOn(this.part, blocks)) return this.again(this.part, open);
     for (const block of blocks.slice(0, final)) {

@@ -4,7 +4,7 @@ import type { Citation } from "../kit/markdown";
 import { unreachable } from "../kit/texts";
 import { activity, Answer } from "./answer";
 import type { Attached } from "./files";
-import { begun, citationsOf, load, save, unguessable, type Entry, type Pending, type Store, type Transcript } from "./record";
+import { begun, readCitations, load, save, unguessable, type Entry, type Pending, type Store, type Transcript } from "./record";
 import { advice, type Service } from "./service";
 import type { Texts } from "./texts";
 import type { View } from "./view";
@@ -161,7 +161,7 @@ export class Chat {
         this.view.status(this.texts.say("thinking"));
         break;
       case "citation.added":
-        pending.citations = [...pending.citations, ...citationsOf([told.citation])];
+        pending.citations = [...pending.citations, ...readCitations([told.citation])];
         break;
       case "tool.started":
         this.view.status(activity(told.toolCall?.name ?? "", this.texts));
@@ -182,7 +182,7 @@ export class Chat {
     const { run } = JSON.parse(event.data) as Told;
 
     const text = run?.message ?? pending.answer;
-    const citations = run?.citations ? citationsOf(run.citations) : pending.citations;
+    const citations = run?.citations ? readCitations(run.citations) : pending.citations;
     const note = failure(event.event, this.texts);
     const stopped = event.event === "run.cancelled";
 

@@ -4,11 +4,11 @@ import { StreamProblem } from "../kit/sse";
 import { Chat, type Tell } from "./chat";
 import { h } from "./dom";
 import type { Attached } from "./files";
-import { baseOf, ownScript } from "./origin";
+import { baseUrl, ownScript } from "./origin";
 import { Store } from "./record";
 import { Service, type Identity, type Member } from "./service";
 import css from "./style.css";
-import { languageOf, Texts } from "./texts";
+import { findLanguage, Texts } from "./texts";
 import { View } from "./view";
 
 type Name = "ready" | "open" | "close" | Parameters<Tell>[0];
@@ -16,7 +16,7 @@ type Handler = (detail: Record<string, unknown>) => void;
 
 /** The script element that loaded this file. */
 export const script = ownScript();
-const base = baseOf(script);
+const base = baseUrl(script);
 
 const handlers = new Map<string, Set<Handler>>();
 
@@ -150,7 +150,7 @@ export class AgentChat extends HTMLElement {
 
   private build(agent: string, service: Service, lasting: Store, passing: Store): void {
     const inline = this.hasAttribute("inline");
-    const language = languageOf(this);
+    const language = findLanguage(this);
     const texts = new Texts(language);
     const title = this.getAttribute("chat-title") || service.agent.name || texts.say("chat");
     this.root.adoptedStyleSheets = [styles()];

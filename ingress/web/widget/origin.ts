@@ -29,4 +29,4 @@ export function ownScript(): HTMLScriptElement | null {
  * Returns the base URL of the API, which is the folder of the script. If there is no script, the
  * page belongs to the service itself.
  */
-export const baseOf = (script: HTMLScriptElement | null): string => (script ? folder(script) : "/");
+export const baseUrl = (script: HTMLScriptElement | null): string => (script ? folder(script) : "/");

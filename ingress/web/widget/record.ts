@@ -88,7 +88,7 @@ export const begun = (): Transcript => ({ session: `w_${unguessable()}`, entries
 const list = <T>(told: T[] | null | undefined): T[] => (Array.isArray(told) ? told : []);
 
 /** Returns the valid citations in a list. Invalid citations would break the rendering. */
-export function citationsOf(told: unknown): Citation[] {
+export function readCitations(told: unknown): Citation[] {
   if (!Array.isArray(told)) return [];
   return told.filter((c: Citation | null) => typeof c?.id === "number" && [c.title, c.url, c.citedText].every((text) => typeof text === "string"));
 }
@@ -101,10 +101,10 @@ export function load(store: Store): Transcript {
   if (!texts(kept?.session) || !Array.isArray(kept?.entries)) return begun();
   const entries = kept.entries
     .filter((e: Entry | null) => texts(e?.from, e?.text, e?.note ?? ""))
-    .map((e) => (e.citations === undefined ? e : { ...e, citations: citationsOf(e.citations) }))
+    .map((e) => (e.citations === undefined ? e : { ...e, citations: readCitations(e.citations) }))
     .map((e) => (e.files === undefined ? e : { ...e, files: list(e.files).filter((name) => texts(name)) }));
   const { pending: p } = kept;
-  const pending = texts(p?.key, p?.text, p?.answer, p?.lastEventId) ? { ...p!, files: list(p!.files).filter((f) => texts(f?.fileId, f?.name)), citations: citationsOf(p!.citations) } : null;
+  const pending = texts(p?.key, p?.text, p?.answer, p?.lastEventId) ? { ...p!, files: list(p!.files).filter((f) => texts(f?.fileId, f?.name)), citations: readCitations(p!.citations) } : null;
   return { session: kept.session, entries, pending };
 }
 

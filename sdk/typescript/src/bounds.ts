@@ -45,12 +45,12 @@ export class Bounds {
     if (this.#caller?.aborted) return this.#caller.reason;
     if (this.signal.reason instanceof TimeoutError) return this.signal.reason;
     if (thrown instanceof ParleyError) return thrown;
-    return new ConnectionError(`connection lost: ${messageOf(thrown)}`, { cause: thrown });
+    return new ConnectionError(`connection lost: ${errorMessage(thrown)}`, { cause: thrown });
   }
 }
 
 // The message of Node's error is only "fetch failed". Its cause has the reason.
-function messageOf(thrown: unknown): string {
+function errorMessage(thrown: unknown): string {
   const { cause, message } = thrown as Error;
   return cause instanceof Error ? `${message}: ${cause.message || (cause as { code?: string }).code}` : message;
 }

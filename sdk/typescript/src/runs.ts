@@ -1,5 +1,5 @@
 import { ParleyError, WaitEndedError } from "./errors.js";
-import { idOf } from "./given.js";
+import { checkId } from "./given.js";
 import { list, type PagePromise } from "./page.js";
 import { sleep } from "./retry.js";
 import { runPromise, settled, type RunPromise } from "./run.js";
@@ -34,7 +34,7 @@ export class Runs {
 
   /** Reads a run's current state. */
   get(id: string, options?: RequestOptions): RunPromise {
-    return runPromise(() => this.#transport.json<Run>({ method: "GET", path, query: { id: idOf(id) } }, options));
+    return runPromise(() => this.#transport.json<Run>({ method: "GET", path, query: { id: checkId(id) } }, options));
   }
 
   /** Lists runs in short form, newest first. `get` returns a complete run. */
@@ -49,30 +49,30 @@ export class Runs {
   wait(id: string, options: RequestOptions = {}): RunPromise {
     const known: Known = { runId: id, idempotencyKey: null };
     return runPromise(async () => {
-      const poll: Call = { method: "GET", path, query: { id: idOf(id), wait: this.#patience(options) } };
+      const poll: Call = { method: "GET", path, query: { id: checkId(id), wait: this.#patience(options) } };
       return this.#findable(known, options, () => this.#settle(poll, poll, options, known));
     });
   }
 
   /** Returns a run's events, from the first one or after `lastEventId`. */
   stream(id: string, options: RequestOptions & { lastEventId?: string | undefined } = {}): RunStream {
-    const call = this.streamCall(idOf(id));
+    const call = this.streamCall(checkId(id));
     return new RunStream(this.#transport, () => call, options, options.lastEventId);
   }
 
   /** Reads how a run spent its time: queue, attempts, model turns, tool calls and waits. */
   async timeline(id: string, options?: RequestOptions): Promise<Timeline> {
-    return this.#transport.json({ method: "GET", path, query: { id: idOf(id), timeline: 1 } }, options);
+    return this.#transport.json({ method: "GET", path, query: { id: checkId(id), timeline: 1 } }, options);
   }
 
   /** Cancels a run. A finished run is returned unchanged. */
   cancel(id: string, options?: RequestOptions): RunPromise {
-    return runPromise(() => this.#transport.json<Run>({ method: "POST", path, query: { id: idOf(id), action: "cancel" } }, options));
+    return runPromise(() => this.#transport.json<Run>({ method: "POST", path, query: { id: checkId(id), action: "cancel" } }, options));
   }
 
   /** Sends decisions about a run's `requiredAction`. The run then continues. */
   act(id: string, decision: RunDecision, toolCallId: string, options?: RequestOptions): RunPromise {
-    const answer = (): Call => ({ method: "POST", path, query: { id: idOf(id), action: decision, toolCallId } });
+    const answer = (): Call => ({ method: "POST", path, query: { id: checkId(id), action: decision, toolCallId } });
     return runPromise(() => this.#transport.json<Run>(answer(), options));
   }
 
@@ -83,7 +83,7 @@ export class Runs {
    */
   submitToolResults(id: string, results: ToolResult[], options?: RequestOptions): RunPromise {
     const body: ToolResults = { results };
-    return runPromise(() => this.#transport.json<Run>({ method: "POST", path, query: { id: idOf(id), action: "tool-results" }, body }, options));
+    return runPromise(() => this.#transport.json<Run>({ method: "POST", path, query: { id: checkId(id), action: "tool-results" }, body }, options));
   }
 
   /**

@@ -108,7 +108,7 @@ export function documentPlace(citation: Citation): string {
 
 function Whereabouts({ citation }: { citation: Citation }) {
   const web = citation.documentId === null ? webAddress(citation.url) : null;
-  const request = placeOf(citation);
+  const request = textRequest(citation);
   return (
     <div class="whereabouts">
       {citation.documentId === null && <p class="code quiet">{citation.url}</p>}
@@ -127,7 +127,7 @@ function Whereabouts({ citation }: { citation: Citation }) {
  * Returns the request that reads the cited text: a document's page or passage, or the stored text
  * of a web page. Returns null if no text is stored.
  */
-function placeOf(citation: Citation): Request | null {
+function textRequest(citation: Citation): Request | null {
   if (citation.documentId !== null) {
     const asked = new URLSearchParams(citation.url.split("?")[1] ?? "");
     const at = citation.page !== null ? { page: citation.page } : { chunk: asked.get("chunk") ?? "0" };
@@ -146,7 +146,7 @@ async function keptText(request: Request, signal: AbortSignal): Promise<Kept> {
 }
 
 function Content({ citation }: { citation: Citation }) {
-  const request = placeOf(citation);
+  const request = textRequest(citation);
   const query = useQuery(request === null ? null : JSON.stringify(request), (signal) => keptText(request ?? { method: "GET", path: "" }, signal));
   if (request === null) return <Cited words={citation.citedText} note={Words.textOfThisSource} />;
   if (query.data) return <Marked kept={query.data} words={citation.citedText} isDocument={citation.documentId !== null} />;

@@ -11,8 +11,8 @@ import { FilePicker, useDrop } from "../ui/uploads";
 import { Speak, type Voice } from "../voice/speak";
 import { AttachedList, maxFiles, pastedFiles, useAttachments } from "./attachments";
 import { DemoLimit } from "./demo";
-import { draftOf, keepDraft } from "./kept";
-import { bodyOf, moment, type ChatSession } from "./session";
+import { readDraft, keepDraft } from "./kept";
+import { messageBody, moment, type ChatSession } from "./session";
 import { ofChat } from "./target";
 import type { Turn } from "./turn";
 
@@ -22,7 +22,7 @@ const maxBodyBytes = 2 * 1024 * 1024 - 1024;
 const maxDemoBodyBytes = 256 * 1024 - 1024;
 
 /** Returns the size of a text in JSON, in bytes. */
-function bytesOf(text: string): number {
+function jsonBytes(text: string): number {
   return new TextEncoder().encode(JSON.stringify(text)).length;
 }
 
@@ -35,7 +35,7 @@ export function Composer({ session, slot, busy, voice, onSend, onSpeak }: {
   const attached = useAttachments(session.id);
   const settled = useSettled(session);
   const maxBytes = inDemo() ? maxDemoBodyBytes : maxBodyBytes;
-  const length = text.length * 6 > maxBytes ? bytesOf(text) : 0; // no character takes more than 6 bytes, so a short text needs no exact count
+  const length = text.length * 6 > maxBytes ? jsonBytes(text) : 0; // no character takes more than 6 bytes, so a short text needs no exact count
   const ready = (text.trim() !== "" || attached.stored.length > 0) && length <= maxBytes && !busy && attached.ready;
 
   const send = () => {
@@ -87,7 +87,7 @@ export function Composer({ session, slot, busy, voice, onSend, onSpeak }: {
         {busy?.runId && !inDemo()
           ? <Curl what={Words.stopTheRun} request={{ method: "POST", path: "/api/runs", params: { id: busy.runId, action: "cancel" } }} />
           : <Curl what={Words.sendThisMessage} request={{
-            method: "POST", path: "/api/agents", params: ofChat(session.target), credential: inDemo() ? "demo" : "key", body: bodyOf(session.id, text.trim() || (attached.stored.length > 0 ? "" : Words.whatCanYouDo), attached.stored),
+            method: "POST", path: "/api/agents", params: ofChat(session.target), credential: inDemo() ? "demo" : "key", body: messageBody(session.id, text.trim() || (attached.stored.length > 0 ? "" : Words.whatCanYouDo), attached.stored),
           }} />}
       </div>
     </form>
@@ -100,8 +100,8 @@ export function Composer({ session, slot, busy, voice, onSend, onSpeak }: {
  */
 function useDraft(slot: string): [string, (text: string) => void] {
   const name = `${useSession()?.caller.userId ?? ""}.${slot}`; // separates the drafts of people who share a browser
-  const [text, setText] = useState(() => draftOf(name));
-  useEffect(() => setText(draftOf(name)), [name]);
+  const [text, setText] = useState(() => readDraft(name));
+  useEffect(() => setText(readDraft(name)), [name]);
   const write = (now: string) => {
     keepDraft(name, now);
     setText(now);

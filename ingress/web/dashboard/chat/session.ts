@@ -4,10 +4,10 @@ import { events, StreamProblem, type StreamOptions } from "../../kit/sse";
 import type { Attachment, List, Run, RunSummary, SessionMessages } from "../types";
 import { failed } from "../ui/button";
 import { afterLoss, afterVoice, type VoiceEvent } from "../voice/spoken";
-import { demoSession, keepDemo, noteSent, sentOf } from "./kept";
+import { demoSession, keepDemo, noteSent, readSent } from "./kept";
 import { noteLimit } from "./limit";
 import { freshName, ofChat, ofSession, targetId, type Target } from "./target";
-import { after, ended, newTurn, turnsOf, underWay, withRun, type Turn } from "./turn";
+import { after, ended, newTurn, buildTurns, underWay, withRun, type Turn } from "./turn";
 
 const page = 20; // number of turns in one request
 const redraw = 40; // milliseconds between two renderings
@@ -19,7 +19,7 @@ const redraw = 40; // milliseconds between two renderings
 export const moment = 500;
 
 /** Returns the request body of a message. The page's curl command shows the same body. */
-export const bodyOf = (sessionId: string, message: string, attachments: Attachment[] = []) => ({
+export const messageBody = (sessionId: string, message: string, attachments: Attachment[] = []) => ({
   sessionId, message, ...(attachments.length > 0 && { attachments: attachments.map(({ fileId }) => ({ fileId })) }), stream: true,
 });
 
@@ -167,7 +167,7 @@ export class ChatSession extends EventTarget {
     const said = await this.messages(null);
     if (this.closed) return;
     for (const { id } of runs) this.others.add(id); // not read again if they belong to another session of the same name
-    const turns = turnsOf(said.messages, new Map(runs.map((run) => [run.id, run])));
+    const turns = buildTurns(said.messages, new Map(runs.map((run) => [run.id, run])));
     const fresh = turns.filter((t) => !known(t.runId));
     if (said.hasMore && fresh.length === turns.length) {
       // Messages are missing between the turns shown and the new ones.
@@ -201,7 +201,7 @@ export class ChatSession extends EventTarget {
     const [said, runs] = await Promise.all([this.messages(cursor), cursor === null ? this.runs() : []]);
     this.noteMore(said);
     void this.readCalls(runs);
-    return turnsOf(said.messages, new Map(runs.map((run) => [run.id, run])));
+    return buildTurns(said.messages, new Map(runs.map((run) => [run.id, run])));
   }
 
   /**
@@ -220,7 +220,7 @@ export class ChatSession extends EventTarget {
   /** Resumes the messages that were unanswered when the page was left. */
 
   private takeUp(): void {
-    for (const sent of inDemo() ? [] : sentOf(targetId(this.target), this.id)) {
+    for (const sent of inDemo() ? [] : readSent(targetId(this.target), this.id)) {
       if (this.turns.some((t) => t.key === sent.key)) continue;
       const stopping = sent.stopping === true;
       const known = sent.runId === null ? undefined : this.turns.find((t) => t.runId === sent.runId);
@@ -301,7 +301,7 @@ export class ChatSession extends EventTarget {
   private where(turn: Turn): [string, StreamOptions] {
     if (turn.key === null && turn.runId !== null) return [address("/api/runs", { id: turn.runId, stream: 1 }), { headers: identity }];
     const headers = () => ({ ...identity(), "Idempotency-Key": turn.key ?? "" });
-    return [address("/api/agents", ofChat(this.target)), { method: "POST", headers, body: JSON.stringify(bodyOf(this.id, turn.message, turn.attachments)) }];
+    return [address("/api/agents", ofChat(this.target)), { method: "POST", headers, body: JSON.stringify(messageBody(this.id, turn.message, turn.attachments)) }];
   }
 
   private async follow(turn: Turn): Promise<void> {

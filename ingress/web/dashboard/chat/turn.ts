@@ -76,7 +76,7 @@ export const waitsForClient = (of: { requiredAction?: RequiredAction | null }): 
  * Returns the title of a message in a list: its text without the fences of code blocks or, without
  * text, the names of its files.
  */
-export function titleOf(message: string, attachments: Attachment[] = []): string {
+export function messageTitle(message: string, attachments: Attachment[] = []): string {
   const text = message.trim();
   return text.replace(/^ *(```|~~~).*$/gm, "").trim() || text || attachments.map((a) => a.name).join(", ");
 }
@@ -98,7 +98,7 @@ export function shownText(turn: Turn): string {
 }
 
 /** Builds turns from a session's messages and the known states of their runs. */
-export function turnsOf(messages: Message[], runs: Map<string, RunSummary>): Turn[] {
+export function buildTurns(messages: Message[], runs: Map<string, RunSummary>): Turn[] {
   const turns: Turn[] = [];
   for (const m of messages) {
     if (m.role === "user") {

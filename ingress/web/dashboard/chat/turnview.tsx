@@ -13,14 +13,14 @@ import { money } from "../ui/money";
 import { count, duration, Time } from "../ui/parts";
 import type { ChatSession } from "./session";
 import { Refused, Ended } from "./trouble";
-import { ended, shownText, titleOf, underWay, waitsForClient, type Spoken, type Turn } from "./turn";
+import { ended, shownText, messageTitle, underWay, waitsForClient, type Spoken, type Turn } from "./turn";
 
 export function TurnView({ turn, session, onAsk, last }: { turn: Turn; session: ChatSession; onAsk: (message: string, attachments: Attachment[]) => void; last: boolean }) {
   const text = shownText(turn);
   const answered = text !== "" || (turn.status === "completed" && turn.spoken?.phase !== "thinking");
   const listening = turn.spoken?.phase === "hearing" || turn.spoken?.phase === "understanding";
   return (
-    <article class="turn" aria-label={texts.messageTitle(titleOf(turn.message, turn.attachments).slice(0, 60) || Words.beingSpoken)}>
+    <article class="turn" aria-label={texts.messageTitle(messageTitle(turn.message, turn.attachments).slice(0, 60) || Words.beingSpoken)}>
       {(turn.message !== "" || turn.attachments.length === 0) && <div class="turn-asked" dir="auto">{turn.message || <Hearing />}</div>}
       <SentAttachments list={turn.attachments} readable={turn.run !== null} />
       {!listening && (turn.toolCalls.length > 0 || answered || turn.status !== "sending" || !turn.problem) && (

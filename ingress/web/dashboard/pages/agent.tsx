@@ -15,7 +15,7 @@ import { Copy } from "../ui/copy";
 import { Curl } from "../ui/curl";
 import { Leave } from "../ui/dialog";
 import { Empty, Loaded, PageHeader } from "../ui/parts";
-import { namesOf } from "./agent/draft";
+import { fieldLabels } from "./agent/draft";
 import { useEditor, type Editor } from "./agent/editor";
 import { useKeptFocus } from "./agent/focus";
 
@@ -74,7 +74,7 @@ function Shown({ loaded, tab }: { loaded: Agent; tab: string }) {
       {current === "settings" && <SettingsTab editor={editor} />}
       {current === "embed" && <EmbedTab editor={editor} />}
       {current === "use" && <UseTab editor={editor} />}
-      {editor.leaving && <Leave onStay={editor.leaving.stay} onLeave={editor.leaving.leave}>{texts.yourChangesWillBeLost(namesOf(editor.changed).join(", "))}</Leave>}
+      {editor.leaving && <Leave onStay={editor.leaving.stay} onLeave={editor.leaving.leave}>{texts.yourChangesWillBeLost(fieldLabels(editor.changed).join(", "))}</Leave>}
     </div>
   );
 }

@@ -17,7 +17,7 @@ import { Empty, Loaded, PageHeader, Problem, Status, Time, Waiting } from "../ui
 import { toast } from "../ui/toast";
 import { Allow } from "./hooks/allow";
 import { Deliveries } from "./hooks/deliveries";
-import { changeOf, draftOf, type HookDraft } from "./hooks/draft";
+import { changeBody, newDraft, type HookDraft } from "./hooks/draft";
 import { HookForm } from "./hooks/form";
 import { rejected } from "./hooks/list";
 import { useKeys } from "./hooks/names";
@@ -114,10 +114,10 @@ function HookSettings({ hook, onSaved }: { hook: Hook; onSaved: (hook: Hook) => 
   const { agents, loaded: named, error: unnamed, reload } = useAgents();
   const { keys, loaded, error: unloaded, reload: reloadKeys } = useKeys();
   const sample = useNewestPayload(hook.id);
-  const [draft, setDraft] = useState(() => draftOf(hook));
+  const [draft, setDraft] = useState(() => newDraft(hook));
   const [error, setError] = useState<ApiError>();
-  const body = changeOf(draft);
-  const unsaved = useUnsaved(JSON.stringify(body) !== JSON.stringify(changeOf(draftOf(hook))));
+  const body = changeBody(draft);
+  const unsaved = useUnsaved(JSON.stringify(body) !== JSON.stringify(changeBody(newDraft(hook))));
 
   useFaults(error);
 
@@ -136,7 +136,7 @@ function HookSettings({ hook, onSaved }: { hook: Hook; onSaved: (hook: Hook) => 
     try {
       const next = await put<Hook>("/api/hooks", body, { id: hook.id });
       onSaved(next); // called before setDraft, because the draft is compared with the saved webhook
-      setDraft(draftOf(next));
+      setDraft(newDraft(next));
       toast(Words.saved);
     } catch (cause) {
       if (!(cause instanceof ApiError)) throw cause;

@@ -10,7 +10,7 @@ import { Button, LinkButton } from "../ui/button";
 import { Curl } from "../ui/curl";
 import { Icon } from "../ui/icon";
 import { Empty, PageHeader, Problem, Waiting } from "../ui/parts";
-import { clearFilter, Export, filtered, filterOf, Filters, forOpen, paramsOf, type Filter } from "./runs/filters";
+import { clearFilter, Export, filtered, readFilter, Filters, forOpen, filterParams, type Filter } from "./runs/filters";
 import { useRunList } from "./runs/list";
 import { useNames } from "./runs/names";
 import { Plot } from "./runs/rate";
@@ -20,8 +20,8 @@ const indexed = 2500; // milliseconds after which a search finds a run that has 
 const atTop = 160; // maximum scroll position in pixels at which new rows are shown immediately
 
 export function RunsPage() {
-  const filter = filterOf(new URLSearchParams(location.search));
-  const params = paramsOf(filter);
+  const filter = readFilter(new URLSearchParams(location.search));
+  const params = filterParams(filter);
   const names = useNames();
   const all = useMay("admin");
   const narrow = useNarrow();

@@ -55,7 +55,7 @@ export interface Request {
 const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
 /** Returns a request as a shell command. The API key is read from $PARLEY_API_KEY. */
-export function curlOf(request: Request, baseUrl: string): string {
+export function formatCurl(request: Request, baseUrl: string): string {
   const parts = [`curl ${request.params?.["stream"] ? "-N " : ""}${quoted(baseUrl + address(request.path, request.params))}`];
   if (request.method !== "GET" && !(request.method === "POST" && (request.body !== undefined || request.file))) parts.push(`-X ${request.method}`);
   if (request.credential === "demo") parts.push("-H 'x-tenant-id: tenant_demo'");

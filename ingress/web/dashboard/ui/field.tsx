@@ -11,7 +11,7 @@ interface FieldProps {
 }
 
 /** Returns the API's messages about a field and its nested fields. */
-export function faultOf(error: ApiError | undefined, field: string): string | undefined {
+export function fieldFault(error: ApiError | undefined, field: string): string | undefined {
   const found = error?.errors.filter((e) => e.field === field || e.field.startsWith(field + ".") || e.field.startsWith(field + "["));
   if (!found || found.length === 0) return undefined;
   return found.map((e) => (e.field === field ? e.message : `${e.field.slice(field.length).replace(/^\./, "")} ${e.message}`)).join("; ");
@@ -21,7 +21,7 @@ export function faultOf(error: ApiError | undefined, field: string): string | un
  * Returns an error as a sentence with the label as its subject, because the API's messages begin
  * with the verb.
  */
-export const saidOf = (label: string, fault: string): string => (/^(must|is|are|has|have|holds|cannot|can|may|needs|contains|exceeds|appears|belongs|would|was|does)\b/.test(fault) ? `${label} ${fault}` : fault);
+export const faultSentence = (label: string, fault: string): string => (/^(must|is|are|has|have|holds|cannot|can|may|needs|contains|exceeds|appears|belongs|would|was|does)\b/.test(fault) ? `${label} ${fault}` : fault);
 
 /**
  * Focuses the first field with an error, and scrolls it into view with its message. Returns false
@@ -56,7 +56,7 @@ function Around({ id, label, hint, fault, children }: FieldProps & { id: string;
       <label for={id}>{label}</label>
       {children}
       {hint && <div class="hint" id={id + "-hint"}>{hint}</div>}
-      {fault && <div class="fault" id={id + "-fault"}>{saidOf(label, fault)}</div>}
+      {fault && <div class="fault" id={id + "-fault"}>{faultSentence(label, fault)}</div>}
     </div>
   );
 }

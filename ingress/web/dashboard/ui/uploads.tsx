@@ -26,7 +26,7 @@ export interface Upload<T> {
 }
 
 /** Returns the reason for which the service would reject a file, or undefined. */
-export function faultOf(file: { size: number }): string | undefined {
+export function checkFile(file: { size: number }): string | undefined {
   if (file.size === 0) return Words.fileIsEmpty;
   return file.size > maxBytes ? texts.filesSizeIsLimit(size(file.size)) : undefined;
 }
@@ -71,7 +71,7 @@ export function useUploads<T>(path: string, params: Params, atOnce: number, onSe
     };
     const add = (files: Iterable<File>) => {
       const added = [...files].map((file): Upload<T> => {
-        const fault = faultOf(file);
+        const fault = checkFile(file);
         return { id: next++, file, part: 0, state: fault === undefined ? "waiting" : "failed", fault, stop: new AbortController() };
       });
       show([...all, ...added]);

@@ -8,7 +8,7 @@ import { decode, encode, millis } from "./pcm";
 import type { Played } from "./playback";
 import { Loudspeaker, makeContext, Microphone, microphones, prepare } from "./sound";
 import { interrupted, withLatency, withPlayed, type VoiceEvent } from "./spoken";
-import { endTrouble, failureOf, lost, microphoneTrouble, noticeOf, pauses, refusal, type Trouble } from "./trouble";
+import { endTrouble, failureFor, lost, microphoneTrouble, noticeFor, pauses, refusal, type Trouble } from "./trouble";
 
 export type CallStatus = "off" | "asking" | "connecting" | "on" | "again" | "ending" | "ended";
 
@@ -278,12 +278,12 @@ export class Call extends EventTarget {
         if (this.notice === this.failure) this.set({ notice: null });
         return;
       case "response.done":
-        return this.failed(failureOf(event));
+        return this.failed(failureFor(event));
       case "conversation.item.input_audio_transcription.failed":
         return this.set({ notice: event.error?.message ? texts.couldntTranscribeYourSpeech(event.error.message) : Words.couldntTranscribeSayAgain });
       case "error":
         this.lastError = { code: event.error?.code ?? null, message: event.error?.message ?? "" };
-        return this.set({ notice: noticeOf(event.error ?? {}) ?? this.notice });
+        return this.set({ notice: noticeFor(event.error ?? {}) ?? this.notice });
     }
   }
 

@@ -1,5 +1,5 @@
 // The voice connection: a WebSocket that is opened with a short-lived secret.
-import { ApiError, post, problemOf, reached } from "../api";
+import { ApiError, post, readProblem, reached } from "../api";
 import { targetId, type Target } from "../chat/target";
 import { Words } from "../texts/voice";
 import type { VoiceEvent } from "./spoken";
@@ -62,7 +62,7 @@ export class Line {
   }
 }
 
-function addressOf(target: Target, session: string): URL {
+function voiceAddress(target: Target, session: string): URL {
   const url = new URL("/v1/realtime", location.origin);
   url.search = new URLSearchParams({ model: targetId(target), session_id: session }).toString();
   return url;
@@ -75,7 +75,7 @@ function addressOf(target: Target, session: string): URL {
 export async function open(target: Target, session: string, on: LineEvents, signal: AbortSignal): Promise<Line> {
   const { path, body, params } = secretRequest(target, session);
   const { value } = await post<{ value: string }>(path, body, params, signal);
-  const url = addressOf(target, session);
+  const url = voiceAddress(target, session);
   const web = url.href;
   url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
   const socket = new WebSocket(url, ["realtime", `openai-insecure-api-key.${value}`]);
@@ -93,6 +93,6 @@ export async function open(target: Target, session: string, on: LineEvents, sign
 const reason = (url: string, secret: string, signal: AbortSignal): Promise<ApiError> =>
   reached(async () => {
     const response = await fetch(url, { headers: { authorization: `Bearer ${secret}` }, credentials: "omit", signal });
-    if (response.status !== 426) return problemOf(response);
+    if (response.status !== 426) return readProblem(response);
     return new ApiError(503, "not_opened", Words.yourOrganizationMayHaveTooMany);
   }, signal);

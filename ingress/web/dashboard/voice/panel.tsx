@@ -15,7 +15,7 @@ import { pauses } from "./trouble";
 export function VoicePanel({ call, onEnd }: { call: Call; onEnd: () => void }) {
   const panel = useRef<HTMLElement>(null);
   const turn = call.session.turns.findLast((t) => t.spoken);
-  const words = stateOf(call, turn);
+  const words = describeState(call, turn);
   const decides = call.status === "on" && turn?.status === "requires_action" && !waitsForClient(turn);
   useEffect(() => panel.current?.querySelector("button")?.focus(), []);
   const key = (e: KeyboardEvent) => {
@@ -34,7 +34,7 @@ export function VoicePanel({ call, onEnd }: { call: Call; onEnd: () => void }) {
         : (
           <>
             <div class="voice-head">
-              <span class={"status " + (decides ? "warn" : toneOf(call))}>{words}</span>
+              <span class={"status " + (decides ? "warn" : statusTone(call))}>{words}</span>
               <Latency turns={call.session.turns} />
             </div>
             <div class="voice-levels">
@@ -53,7 +53,7 @@ export function VoicePanel({ call, onEnd }: { call: Call; onEnd: () => void }) {
             {call.notice && <p class="voice-notice" role="alert">{call.notice}</p>}
           </>
         )}
-      <p class="visually-hidden" role="status">{aloudOf(call)}</p>
+      <p class="visually-hidden" role="status">{announcement(call)}</p>
     </section>
   );
 }
@@ -74,7 +74,7 @@ function Troubled({ call, onEnd }: { call: Call; onEnd: () => void }) {
 }
 
 /** Describes the state of a call in a few words. */
-export function stateOf(call: Pick<Call, "status" | "tries" | "sounding" | "muted">, turn: Pick<Turn, "spoken" | "status" | "requiredAction"> | undefined): string {
+export function describeState(call: Pick<Call, "status" | "tries" | "sounding" | "muted">, turn: Pick<Turn, "spoken" | "status" | "requiredAction"> | undefined): string {
   switch (call.status) {
     case "asking": return Words.waitingForMicrophone;
     case "connecting": return Words.connecting;
@@ -91,13 +91,13 @@ export function stateOf(call: Pick<Call, "status" | "tries" | "sounding" | "mute
   return call.muted ? Words.muted : Words.listening;
 }
 
-const toneOf = (call: Call): string => (call.status === "again" ? "warn" : call.status !== "on" ? "busy" : call.muted ? "" : "good");
+const statusTone = (call: Call): string => (call.status === "again" ? "warn" : call.status !== "on" ? "busy" : call.muted ? "" : "good");
 
 /**
  * Returns the announcement for screen readers. It does not say who is speaking, because that is
  * audible.
  */
-function aloudOf(call: Call): string {
+function announcement(call: Call): string {
   switch (call.status) {
     case "asking": return Words.waitingForTheMicrophone;
     case "again": return texts.connectionLostReconnectingOf(call.tries, pauses.length);

@@ -81,22 +81,22 @@ function answering(turns: Turn[], { response }: VoiceEvent): Turn[] {
   const last = open.at(-1);
   if (!response || !last?.spoken) return turns;
   const all: Turn = {
-    ...last, message: open.map((t) => t.message).join("\n\n"), runId: runOf(response) ?? last.runId,
+    ...last, message: open.map((t) => t.message).join("\n\n"), runId: runIdIn(response) ?? last.runId,
     spoken: { ...last.spoken, response: response.id, phase: "thinking" },
   };
   return turns.filter((t) => t === last || !open.includes(t)).map((t) => (t === last ? all : t));
 }
 
-const runOf = (response: NonNullable<VoiceEvent["response"]>): string | null => response.metadata?.["run_id"] ?? null;
+const runIdIn = (response: NonNullable<VoiceEvent["response"]>): string | null => response.metadata?.["run_id"] ?? null;
 
 function done(turns: Turn[], { response }: VoiceEvent): Turn[] {
   if (!response) return turns;
   return change(turns, (s) => s.response === response.id, (turn, spoken) => {
-    const over: Turn = { ...turn, runId: runOf(response) ?? turn.runId, spoken: { ...spoken, phase: "over" } };
+    const over: Turn = { ...turn, runId: runIdIn(response) ?? turn.runId, spoken: { ...spoken, phase: "over" } };
     if (response.status === "cancelled") return { ...over, heard: over.heard ?? (spoken.said.trim() || nothing) };
     if (response.status === "failed" && over.runId !== null) return { ...over, spoken: { ...spoken, phase: "over", silent: spoken.played === 0 } };
     if (response.status === "completed" || over.runId !== null) return over; // the event stream of the run delivers the rest
-    return { ...over, problem: refusalOf(response) };
+    return { ...over, problem: newRefusal(response) };
   });
 }
 
@@ -105,7 +105,7 @@ const statuses: Record<string, number> = {
   rate_limited: 429, rate_limit_exceeded: 429, budget_exceeded: 429, overloaded: 503, unavailable: 503, permission_denied: 403, caller_not_allowed: 403, not_found: 404,
 };
 
-function refusalOf(response: NonNullable<VoiceEvent["response"]>): ApiError {
+function newRefusal(response: NonNullable<VoiceEvent["response"]>): ApiError {
   const { code = "unknown", message } = response.status_details?.error ?? {};
   return new ApiError(statuses[code] ?? 400, code, message ?? Words.yourMessageWasNotAccepted);
 }

@@ -4,7 +4,7 @@ import { firstQuestions } from "../../firstquestions";
 import * as texts from "../../texts/agent";
 import { Words } from "../../texts/agent";
 import { Button } from "../../ui/button";
-import { Check, saidOf, Switch, TextArea, TextField } from "../../ui/field";
+import { Check, faultSentence, Switch, TextArea, TextField } from "../../ui/field";
 import { count, Section } from "../../ui/parts";
 import type { Caller } from "./draft";
 import type { Editor } from "./editor";
@@ -38,7 +38,7 @@ export function Basics({ editor }: { editor: Editor }) {
 function suggestionFault(fault: Editor["fault"]): string | undefined {
   const faults = Array.from({ length: 6 }, (_, i) => fault(`suggestions[${i}]`));
   const i = faults.findIndex((f) => f !== undefined);
-  return i < 0 ? undefined : saidOf(texts.questionN(i + 1), faults[i] ?? "");
+  return i < 0 ? undefined : faultSentence(texts.questionN(i + 1), faults[i] ?? "");
 }
 
 export function Models({ editor }: { editor: Editor }) {
@@ -66,7 +66,7 @@ export function Models({ editor }: { editor: Editor }) {
               </li>
             ))}
           </ol>
-          {fault("fallbackModels") && <div class="fault">{saidOf(Words.theList, fault("fallbackModels") ?? "")}</div>}
+          {fault("fallbackModels") && <div class="fault">{faultSentence(Words.theList, fault("fallbackModels") ?? "")}</div>}
           {fallbacks.length < 3 && <div><Button look="bare" icon="plus" onClick={() => change([...fallbacks, ""])}>{Words.addFallbackModel}</Button></div>}
         </div>
       </div>
@@ -80,7 +80,7 @@ function Fallback({ number, model, list, fault, onChange }: { number: number; mo
     <div class="grow">
       <input class="input code" aria-label={texts.fallbackModelNumber(number)} value={model} list={list} autocomplete="off" aria-invalid={fault ? "true" : undefined}
         aria-describedby={fault ? id : undefined} onInput={(e) => onChange(e.currentTarget.value)} />
-      {fault && <div class="fault" id={id}>{saidOf(Words.model, fault)}</div>}
+      {fault && <div class="fault" id={id}>{faultSentence(Words.model, fault)}</div>}
     </div>
   );
 }
@@ -102,7 +102,7 @@ export function Callers({ editor }: { editor: Editor }) {
         {callers.map((c) => (
           <Check key={c.kind} checked={chosen.includes(c.kind)} onChange={(on) => toggle(c.kind, on)} label={<><strong>{c.label}</strong> <span class="hint below">{c.hint}</span></>} />
         ))}
-        {wrong && <p class="fault">{saidOf(Words.whoMayCallIt, wrong)}</p>}
+        {wrong && <p class="fault">{faultSentence(Words.whoMayCallIt, wrong)}</p>}
       </fieldset>
     </Section>
   );

@@ -119,7 +119,7 @@ const typed = (value: number | null): string => (value === null ? "" : String(va
 const escaped = (text: string): string => text.replaceAll("\\", "\\\\").replaceAll("\n", "\\n");
 const unescaped = (line: string): string => line.replace(/\\(n|\\)/g, (_, c: string) => (c === "n" ? "\n" : "\\"));
 
-export function draftOf(agent: Agent): Draft {
+export function newDraft(agent: Agent): Draft {
   const { webSearch, codeExecution, knowledge, httpRequest, mcp, voice } = agent.tools;
   return {
     name: agent.name, description: agent.description, systemPrompt: agent.systemPrompt, model: agent.model,
@@ -191,9 +191,9 @@ function serverBody(s: ServerDraft): Record<string, unknown> {
 }
 
 /** Returns the lines of a text that are not blank. */
-const linesOf = (text: string): string[] => text.split("\n").map((line) => line.trim()).filter((line) => line !== "");
+const splitLines = (text: string): string[] => text.split("\n").map((line) => line.trim()).filter((line) => line !== "");
 
-function valueOf(draft: Draft, field: Field): unknown {
+function fieldValue(draft: Draft, field: Field): unknown {
   switch (field) {
     case "tools.httpRequest.endpoints": return draft[field].map(endpointBody);
     case "tools.mcp.servers": return draft[field].map(serverBody);
@@ -207,7 +207,7 @@ function valueOf(draft: Draft, field: Field): unknown {
       const lines = draft[field].split("\n").filter((line) => line !== "").map(unescaped);
       return lines.length === 0 ? null : lines;
     }
-    case "suggestions": return linesOf(draft[field]);
+    case "suggestions": return splitLines(draft[field]);
     default: return draft[field];
   }
 }
@@ -216,10 +216,10 @@ function valueOf(draft: Draft, field: Field): unknown {
  * Returns the body of the PUT that saves a draft: the changed fields, and the version on which they
  * are based. The draft must have no errors.
  */
-export function changeOf(agent: Agent, draft: Draft): Record<string, unknown> {
-  const changed = differing(draft, draftOf(agent));
+export function changeBody(agent: Agent, draft: Draft): Record<string, unknown> {
+  const changed = differing(draft, newDraft(agent));
   const body: Record<string, unknown> = { version: agent.version };
-  for (const field of changed) put(body, field.split("."), valueOf(draft, field));
+  for (const field of changed) put(body, field.split("."), fieldValue(draft, field));
   for (const tool of toolNames) {
     const enabled = `tools.${tool}.enabled` as const;
     const touched = changed.some((f) => f.startsWith(`tools.${tool}.`));
@@ -240,7 +240,7 @@ function put(body: Record<string, unknown>, path: string[], value: unknown): voi
 }
 
 /** Returns the errors that prevent a draft from being sent. */
-export function faultsOf(draft: Draft): FieldError[] {
+export function findFaults(draft: Draft): FieldError[] {
   const found: FieldError[] = [];
   const add = (field: string, message: string) => found.push({ field, code: "invalid_value", message });
   draft["tools.httpRequest.endpoints"].forEach((e, i) => {
@@ -276,6 +276,6 @@ export const fieldWords: Partial<Record<Field, string>> = {
 };
 
 /** Returns the labels of the given fields, each label once. */
-export function namesOf(changed: Field[]): string[] {
+export function fieldLabels(changed: Field[]): string[] {
   return [...new Set(changed.map((f) => fieldWords[f] ?? toolWords[toolNames.find((t) => f.startsWith(`tools.${t}.`)) ?? "webSearch"]))];
 }

@@ -5,7 +5,7 @@ import { useGuard } from "../../router";
 import { useMay } from "../../state";
 import { Words } from "../../texts/agent";
 import type { Agent, AgentCheck } from "../../types";
-import { changeOf, differing, draftOf, faultsOf, rebase, withKeys, type Draft, type Field } from "./draft";
+import { changeBody, differing, newDraft, findFaults, rebase, withKeys, type Draft, type Field } from "./draft";
 
 export interface Editor {
   /** The agent as it was last read. */
@@ -54,7 +54,7 @@ interface Work {
 const kept = new Map<string, Work>();
 
 export function useEditor(loaded: Agent): Editor {
-  const [work, setWork] = useState<Work>(() => kept.get(loaded.id) ?? { agent: loaded, draft: draftOf(loaded) });
+  const [work, setWork] = useState<Work>(() => kept.get(loaded.id) ?? { agent: loaded, draft: newDraft(loaded) });
   const [saving, setSaving] = useState(false);
   const [saved, setSaved] = useState(0);
   const [error, setError] = useState<ApiError>();
@@ -64,7 +64,7 @@ export function useEditor(loaded: Agent): Editor {
   now.current = work;
   const mayEdit = useMay("admin");
   const { agent, draft } = work;
-  const base = useMemo(() => draftOf(agent), [agent]);
+  const base = useMemo(() => newDraft(agent), [agent]);
   const changed = useMemo(() => differing(draft, base), [draft, base]);
   const dirty = changed.length > 0;
 
@@ -86,7 +86,7 @@ export function useEditor(loaded: Agent): Editor {
   }, []);
   const adopt = useCallback((next: Agent) => {
     const { agent: from, draft: mine } = now.current;
-    settle({ agent: next, draft: rebase(mine, draftOf(from), withKeys(draftOf(next), mine)) });
+    settle({ agent: next, draft: rebase(mine, newDraft(from), withKeys(newDraft(next), mine)) });
   }, [settle]);
 
   const refuse = (cause: ApiError) => {
@@ -95,9 +95,9 @@ export function useEditor(loaded: Agent): Editor {
   };
   const save = async () => {
     const { agent, draft } = now.current; // a key may be pressed before the last input is rendered
-    if (saving || !mayEdit || differing(draft, draftOf(agent)).length === 0) return;
+    if (saving || !mayEdit || differing(draft, newDraft(agent)).length === 0) return;
 
-    const found = faultsOf(draft);
+    const found = findFaults(draft);
     if (found.length > 0) {
       refuse(new ApiError(400, "invalid_request", Words.notSavedCorrectMarked, found));
       return;
@@ -106,9 +106,9 @@ export function useEditor(loaded: Agent): Editor {
     setSaving(true);
     setError(undefined);
     try {
-      const next = await put<Agent>("/api/agents", changeOf(agent, draft), { id: agent.id });
+      const next = await put<Agent>("/api/agents", changeBody(agent, draft), { id: agent.id });
       // Input that the person types during the request stays unsaved.
-      settle({ agent: next, draft: rebase(now.current.draft, draft, withKeys(draftOf(next), now.current.draft)) });
+      settle({ agent: next, draft: rebase(now.current.draft, draft, withKeys(newDraft(next), now.current.draft)) });
       setSaved(Date.now());
     } catch (cause) {
       if (!(cause instanceof ApiError)) throw cause;
@@ -130,7 +130,7 @@ export function useEditor(loaded: Agent): Editor {
     checked: (check) => setWork((before) => ({ ...before, agent: { ...before.agent, lastCheck: check } })),
     discard: () => settle({ agent, draft: base }),
     keepMine: () => theirs && adopt(theirs),
-    loadTheirs: () => theirs && settle({ agent: theirs, draft: draftOf(theirs) }),
+    loadTheirs: () => theirs && settle({ agent: theirs, draft: newDraft(theirs) }),
   };
 }
 

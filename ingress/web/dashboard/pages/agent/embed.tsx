@@ -5,14 +5,14 @@ import * as texts from "../../texts/embed";
 import { Words } from "../../texts/embed";
 import { Button } from "../../ui/button";
 import { Snippet } from "../../ui/copy";
-import { saidOf, showFault, Switch, TextField } from "../../ui/field";
+import { faultSentence, showFault, Switch, TextField } from "../../ui/field";
 import { Section } from "../../ui/parts";
 import { Appearance, useLook } from "./appearance";
 import { hidden } from "./draft";
 import type { Editor } from "./editor";
 import { element, policy, scriptTag, signedTag, signing } from "./examples";
 import { Languages } from "./languages";
-import { originsOf } from "./origin";
+import { parseOrigins } from "./origin";
 import { random, Secret } from "./secret";
 
 const maxOrigins = 50;
@@ -83,7 +83,7 @@ function Origins({ editor }: { editor: Editor }) {
     if (refused.fault !== "") setRefused({ fault: "" });
   };
   const add = () => {
-    const found = originsOf(text);
+    const found = parseOrigins(text);
     setRefused(found);
     if (found.fault !== "") return;
     setText("");
@@ -101,13 +101,13 @@ function Origins({ editor }: { editor: Editor }) {
                 <li key={o} class={"chip" + (editor.fault(`${field}[${i}]`) ? " wrong" : "")}>
                   <code>{o}</code>
                   <Button look="bare" icon="close" label={texts.removeValue(o)} onClick={() => change(origins.filter((other) => other !== o))} />
-                  {editor.fault(`${field}[${i}]`) && <span class="fault">{saidOf(Words.theOrigin, editor.fault(`${field}[${i}]`) ?? "")}</span>}
+                  {editor.fault(`${field}[${i}]`) && <span class="fault">{faultSentence(Words.theOrigin, editor.fault(`${field}[${i}]`) ?? "")}</span>}
                 </li>
               ))}
             </ul>
           )}
         {origins.length > 0 && !enabled && <p class="note warn">{Words.widgetIsOff}</p>}
-        {editor.fault(field) && <div class="fault">{saidOf(Words.theList, editor.fault(field) ?? "")}</div>}
+        {editor.fault(field) && <div class="fault">{faultSentence(Words.theList, editor.fault(field) ?? "")}</div>}
       </div>
       {origins.length < maxOrigins && (
         <form ref={form} class="with-buttons end" onSubmit={(e) => { e.preventDefault(); add(); }}>

@@ -4,7 +4,7 @@ import * as texts from "../../texts/tools";
 import { Words } from "../../texts/tools";
 import type { SideEffect } from "../../types";
 import { Button } from "../../ui/button";
-import { saidOf, Select, TextArea, TextField, type Choice } from "../../ui/field";
+import { faultSentence, Select, TextArea, TextField, type Choice } from "../../ui/field";
 import { Icon } from "../../ui/icon";
 import { jsonFault } from "../../ui/json";
 import { hidden, newEndpoint, type EndpointDraft } from "./draft";
@@ -52,7 +52,7 @@ export function Endpoints({ editor }: { editor: Editor }) {
           </li>
         ))}
       </ul>
-      {editor.fault(field) && <p class="fault">{saidOf(Words.theList, editor.fault(field) ?? "")}</p>}
+      {editor.fault(field) && <p class="fault">{faultSentence(Words.theList, editor.fault(field) ?? "")}</p>}
       <div class="row">
         {entries.length < maxEntries && <Button icon="plus" onClick={add}>{Words.addAnEndpoint}</Button>}
         <Button icon="upload" onClick={() => setImporting(true)}>{Words.importFromOpenapi}</Button>

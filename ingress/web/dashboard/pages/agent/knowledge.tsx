@@ -7,7 +7,7 @@ import { Words } from "../../texts/agent";
 import type { Document } from "../../types";
 import { Button } from "../../ui/button";
 import { Dialog } from "../../ui/dialog";
-import { Check, saidOf, TextField } from "../../ui/field";
+import { Check, faultSentence, TextField } from "../../ui/field";
 import { Loaded, More, Status } from "../../ui/parts";
 import type { Editor } from "./editor";
 import { Pairs } from "./pairs";
@@ -25,7 +25,7 @@ export function Knowledge({ editor }: { editor: Editor }) {
         <Radio name={name} label={Words.allDocuments} hint={Words.includingDocumentsAddedLater} checked={ids === null} onChoose={() => set("tools.knowledge.documentIds", null)} />
         <Radio name={name} label={Words.chosenDocuments} checked={ids !== null} onChoose={() => set("tools.knowledge.documentIds", ids ?? [])} />
         {ids !== null && <Chosen ids={ids} onChange={(chosen) => set("tools.knowledge.documentIds", chosen)} />}
-        {wrong && <p class="fault">{saidOf(Words.theChoice, wrong)}</p>}
+        {wrong && <p class="fault">{faultSentence(Words.theChoice, wrong)}</p>}
       </fieldset>
       <Pairs legend={Words.onlyDocumentsWithThisMetadata} hint={Words.documentMustMatch} rows={metadata} at="tools.knowledge.metadata"
         onChange={(rows) => set("tools.knowledge.metadata", rows)} fault={fault} nameLabel={Words.name} add={Words.addMetadata} />

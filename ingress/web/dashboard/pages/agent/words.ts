@@ -1,7 +1,7 @@
 // Translates field names of the API's errors into the labels of an agent's form.
 import * as texts from "../../texts/agent";
 import { Words } from "../../texts/agent";
-import { saidOf } from "../../ui/field";
+import { faultSentence } from "../../ui/field";
 import { toolWords } from "../../toolnames";
 import { fieldWords, toolNames, type Draft } from "./draft";
 
@@ -29,7 +29,7 @@ function entryPlace(draft: Draft, list: "endpoints" | "servers", i: number, rest
 /**
  * Returns the label for a field in the form, or the field's name if the form has no label for it.
  */
-export function placeOf(field: string, draft: Draft): string {
+export function fieldLabel(field: string, draft: Draft): string {
   const entry = /^tools\.(?:httpRequest\.(endpoints)|mcp\.(servers))\[(\d+)\]\.?(.*)$/.exec(field);
   if (entry) return entryPlace(draft, entry[1] === "endpoints" ? "endpoints" : "servers", Number(entry[3]), entry[4] ?? "");
   const [, list = field, place] = /^(.*)\[(\d+)\]$/.exec(field) ?? [];
@@ -49,7 +49,7 @@ export function placeOf(field: string, draft: Draft): string {
 
 /** Returns an error as a sentence that names its field. */
 export function faultText(fault: { field: string; message: string }, draft: Draft): string {
-  const place = placeOf(fault.field, draft);
-  const said = saidOf(place, fault.message);
+  const place = fieldLabel(fault.field, draft);
+  const said = faultSentence(place, fault.message);
   return said === fault.message ? `${place}: ${fault.message}` : said;
 }

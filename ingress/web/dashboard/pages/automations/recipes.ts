@@ -40,7 +40,7 @@ const json = (value: unknown): string =>
   JSON.stringify(value).replace(/[\u007f-\u009f\u2028\u2029\ufeff]/g, (c) => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
 
 /** Returns a name in the form that file names and Kubernetes accept. */
-function slugOf(name: string): string {
+function slugify(name: string): string {
   const slug = name.toLowerCase().normalize("NFKD").replace(/[^a-z0-9]+/g, "-").slice(0, 40).replace(/^-+|-+$/g, "");
   return slug === "" ? "automation" : slug;
 }
@@ -100,9 +100,9 @@ function cron(s: Setup): Recipe {
 }
 
 function systemd(s: Setup): Recipe {
-  const unit = "parley-" + slugOf(s.name);
+  const unit = "parley-" + slugify(s.name);
   const program = `#!/bin/sh\nexec ${curl(s, { key: `$(date +${stamps[s.period]})`, between: lines })}\n`;
-  const service = `[Unit]\nDescription=Parley automation ${slugOf(s.name)}\nWants=network-online.target\nAfter=network-online.target\n\n[Service]\nType=oneshot\nDynamicUser=yes\nEnvironmentFile=/etc/parley.env\nExecStart=/usr/local/bin/${unit}\n`;
+  const service = `[Unit]\nDescription=Parley automation ${slugify(s.name)}\nWants=network-online.target\nAfter=network-online.target\n\n[Service]\nType=oneshot\nDynamicUser=yes\nEnvironmentFile=/etc/parley.env\nExecStart=/usr/local/bin/${unit}\n`;
   const timer = `[Unit]\nDescription=When to run ${unit}\n\n[Timer]\nOnCalendar=${calendarTime(s)}\nPersistent=true\n\n[Install]\nWantedBy=timers.target\n`;
   return {
     id: "systemd", title: Words.systemd, note: Words.runsInMachinesTimeZone,
@@ -123,8 +123,8 @@ function github(s: Setup): Recipe {
     note: Words.runsInUtcOften +
       Words.storeApiKey,
     pieces: [{
-      where: `.github/workflows/parley-${slugOf(s.name)}.yml`,
-      text: `name: ${json(texts.workflow(slugOf(s.name)))}
+      where: `.github/workflows/parley-${slugify(s.name)}.yml`,
+      text: `name: ${json(texts.workflow(slugify(s.name)))}
 on:
   schedule:
     - cron: "${cronTime(s)}"
@@ -154,11 +154,11 @@ function kubernetes(s: Setup): Recipe {
     pieces: [
       { where: Words.inShellOnce, text: `kubectl create secret generic parley --from-literal=api-key="$PARLEY_API_KEY"` },
       {
-        where: texts.parleyYamlForKubectl(slugOf(s.name)),
+        where: texts.parleyYamlForKubectl(slugify(s.name)),
         text: `apiVersion: batch/v1
 kind: CronJob
 metadata:
-  name: parley-${slugOf(s.name)}
+  name: parley-${slugify(s.name)}
 spec:
   schedule: "${cronTime(s)}"
   timeZone: Etc/UTC
@@ -211,4 +211,4 @@ function webhook(s: Setup): Recipe {
 }
 
 /** Returns the recipes for all schedulers. */
-export const recipesOf = (s: Setup): Recipe[] => [cron(s), systemd(s), github(s), kubernetes(s), webhook(s)];
+export const newRecipes = (s: Setup): Recipe[] => [cron(s), systemd(s), github(s), kubernetes(s), webhook(s)];

@@ -10,7 +10,7 @@ import { Select, TextArea, TextField } from "../../ui/field";
 import { Section } from "../../ui/parts";
 import { Tabs } from "../../ui/tabs";
 import { Allow } from "../hooks/allow";
-import { clock, recipesOf, type Period, type Recipe, type Setup } from "./recipes";
+import { clock, newRecipes, type Period, type Recipe, type Setup } from "./recipes";
 
 const periods: { value: Period; label: string }[] = [
   { value: "hour", label: Words.everyHour }, { value: "day", label: Words.everyDay }, 
@@ -59,7 +59,7 @@ export function SetUp({ agents, reload }: { agents: Agent[]; reload: () => void 
         </div>
         <TextArea label={Words.message} value={message} onChange={setMessage} rows={2} maxLength={600_000} fault={message === "" ? Words.isRequired : undefined} />
         <Allow agent={agent} reload={reload} />
-        <Recipes recipes={recipesOf(setup)} />
+        <Recipes recipes={newRecipes(setup)} />
         <p class="hint">
           {texts.parleyApiKey()}
         </p>

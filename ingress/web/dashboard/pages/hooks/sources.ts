@@ -132,7 +132,7 @@ type Address = Pick<Hook, "url" | "signatureHeader" | "deliveryIdHeader">;
  * Returns a shell command that sends a delivery, signed as the source signs it. Without a secret, the
  * command reads the secret from the variable SECRET.
  */
-export function commandOf(source: HookSource, { url, signatureHeader, deliveryIdHeader }: Address, secret?: string): string {
+export function formatCommand(source: HookSource, { url, signatureHeader, deliveryIdHeader }: Address, secret?: string): string {
   const { payload, event } = sources[source].example;
   const body = quoted(JSON.stringify(payload));
   const key = secret === undefined ? '"$SECRET"' : quoted(secret);

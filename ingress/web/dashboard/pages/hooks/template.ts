@@ -34,7 +34,7 @@ function cutBytes(text: string, max: number): string {
   return bytes.length <= max ? text : new TextDecoder().decode(bytes.slice(0, max - 3), { stream: true }) + "…";
 }
 
-function textOf(value: unknown): string {
+function formatValue(value: unknown): string {
   if (value === undefined || value === null) return "";
   return typeof value === "string" ? value : JSON.stringify(value);
 }
@@ -43,7 +43,7 @@ function named(path: string, sample: Sample): string {
   if (path === "@event") return cut(sample.event, maxName);
   if (path === "@deliveryId") return cut(sample.deliveryId, maxName);
   if (path === "@payload") return cutBytes(JSON.stringify(sample.payload), maxPayload);
-  return textOf(valueAt(sample.payload, path));
+  return formatValue(valueAt(sample.payload, path));
 }
 
 /** A piece of a previewed message: text of the template, or a value of the payload. */
@@ -56,7 +56,7 @@ export interface Piece {
 const fields = /\{\{([^]*?)\}\}/g;
 
 /** Splits the message into pieces. A piece for an empty value has an empty text. */
-export function piecesOf(template: string, sample: Sample): Piece[] {
+export function renderPieces(template: string, sample: Sample): Piece[] {
   const pieces: Piece[] = [];
   let from = 0;
   for (const found of template.matchAll(fields)) {
@@ -71,7 +71,7 @@ export function piecesOf(template: string, sample: Sample): Piece[] {
 }
 
 /** Returns the message that the agent gets. */
-export const messageOf = (template: string, sample: Sample): string => piecesOf(template, sample).map((p) => p.text).join("");
+export const renderMessage = (template: string, sample: Sample): string => renderPieces(template, sample).map((p) => p.text).join("");
 
 const plain = /^[\p{L}\p{Nd}_$:/-]+$/u; // matches the keys that a path can contain
 
@@ -79,7 +79,7 @@ const plain = /^[\p{L}\p{Nd}_$:/-]+$/u; // matches the keys that a path can cont
  * Returns the paths of the first values of a payload that are not empty. max is the maximum number
  * of paths.
  */
-export function pathsOf(payload: unknown, max = 60): string[] {
+export function findPaths(payload: unknown, max = 60): string[] {
   const found: string[] = [];
   const look = (value: unknown, path: string, depth: number) => {
     if (found.length >= max) return;

@@ -9,7 +9,7 @@ import { Words } from "../../texts/knowledge";
 import type { Document, Found } from "../../types";
 import { Button } from "../../ui/button";
 import { Loaded, Problem, Waiting } from "../../ui/parts";
-import { marksOf, type Box, type PageWord } from "./marks";
+import { findMarks, type Box, type PageWord } from "./marks";
 
 /** A passage to show: its page or its number, and the quoted words. */
 export interface CitedPassage {
@@ -106,7 +106,7 @@ function Picture({ of: d, page, quote, large, passages }: { of: Document; page: 
 function Sheet({ picture, name, quote, large, passages }: { picture: PagePicture; name: string; quote: string; large: boolean; passages: Found[] | undefined }) {
   const url = useObjectUrl(picture);
   const marks = useMemo(() => {
-    const found = marksOf(picture.words, quote);
+    const found = findMarks(picture.words, quote);
     return found.length > 0 ? found : passageMarks(passages, quote);
   }, [picture, quote, passages]);
   const first = useRef<HTMLSpanElement>(null);

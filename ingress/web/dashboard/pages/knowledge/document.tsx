@@ -13,7 +13,7 @@ import { Copy } from "../../ui/copy";
 import { Curl } from "../../ui/curl";
 import { Confirm } from "../../ui/confirm";
 import { Dialog } from "../../ui/dialog";
-import { TextArea, TextField, faultOf } from "../../ui/field";
+import { TextArea, TextField, fieldFault } from "../../ui/field";
 import { Loaded, Problem, Time, size } from "../../ui/parts";
 import { toast } from "../../ui/toast";
 import { Contents, type CitedPassage } from "./contents";
@@ -150,8 +150,8 @@ function Details({ of: d, onChange }: { of: Document; onChange: () => void }) {
     <details class="fold">
       <summary>{Words.nameAndMetadata}</summary>
       <div class="stack">
-        <TextField label={Words.name} value={name} onChange={setName} maxLength={255} hint={Words.changingNameProcessesDocument} fault={faultOf(error, "name")} />
-        <TextArea label={Words.metadata} rows={3} value={lines} onChange={setLines} hint={Words.onePairPerLine} fault={faultOf(error, "metadata")} />
+        <TextField label={Words.name} value={name} onChange={setName} maxLength={255} hint={Words.changingNameProcessesDocument} fault={fieldFault(error, "name")} />
+        <TextArea label={Words.metadata} rows={3} value={lines} onChange={setLines} hint={Words.onePairPerLine} fault={fieldFault(error, "metadata")} />
         {error && error.errors.length === 0 && <Problem error={error} />}
         <div class="actions">
           <Button look="primary" onClick={save}>{Words.save}</Button>

@@ -21,7 +21,7 @@ const letters = (text: string): string => text.normalize("NFKC").toLowerCase().r
  * another page, returns the boxes of the half that the page contains. Returns no boxes if the page
  * contains neither half.
  */
-export function marksOf(words: PageWord[], quote: string): Box[] {
+export function findMarks(words: PageWord[], quote: string): Box[] {
   const sought = letters(quote);
   if (sought === "") return [];
 

@@ -22,7 +22,7 @@ export interface Followed {
 }
 
 /** Returns the text of a message.delta event. */
-function pieceOf(event: ServerEvent): string {
+function readDelta(event: ServerEvent): string {
   try {
     const data: unknown = JSON.parse(event.data);
     return typeof data === "object" && data !== null && "text" in data && typeof data.text === "string" ? data.text : "";
@@ -76,7 +76,7 @@ async function follow(id: string, known: RunStatus | undefined, signal: AbortSig
   try {
     const options = { headers: identity, credentials: credentials(), signal, resume: true, last: (e: ServerEvent) => ends.has(e.event) };
     for await (const event of events(address("/api/runs", { id, stream: 1 }), options)) {
-      if (event.event === "message.delta") answer += pieceOf(event);
+      if (event.event === "message.delta") answer += readDelta(event);
       else if (event.event === "run.restarted") answer = "";
       stands = standing[event.event] ?? stands;
       if (event.event !== "message.delta") changed();

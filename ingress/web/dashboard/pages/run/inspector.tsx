@@ -9,7 +9,7 @@ import type { Run, Timeline } from "../../types";
 import { Button } from "../../ui/button";
 import { money } from "../../ui/money";
 import { count, duration, Status } from "../../ui/parts";
-import { messagesOf, requested, type Sent } from "./messages";
+import { turnMessages, requested, type Sent } from "./messages";
 import { exact, type Part } from "./spans";
 
 /** Shows all details of a part: exact times, model, tokens, cost, input and output. */
@@ -35,7 +35,7 @@ export function Inspector({ part, trace, run, close }: { part: Part; trace: Time
       </dl>
       {call && <CallBody call={call} />}
       {span.kind === "turn" && <Said part={part} run={run} />}
-      {span.kind === "turn" && <Received messages={messagesOf(trace, span, run.toolCalls)} run={run} />}
+      {span.kind === "turn" && <Received messages={turnMessages(trace, span, run.toolCalls)} run={run} />}
     </section>
   );
 }

@@ -44,7 +44,7 @@ export function union(intervals: Interval[]): Interval[] {
 export const length = (intervals: Interval[]): number => intervals.reduce((sum, [from, to]) => sum + to - from, 0);
 
 /** Returns the periods between 0 and end, alternately with and without work. */
-function stretchesOf(work: Interval[], end: number): { from: number; to: number; idle: boolean }[] {
+function splitStretches(work: Interval[], end: number): { from: number; to: number; idle: boolean }[] {
   const out: { from: number; to: number; idle: boolean }[] = [];
   let at = 0;
   for (const [from, to] of work) {
@@ -57,7 +57,7 @@ function stretchesOf(work: Interval[], end: number): { from: number; to: number;
 }
 
 /** Returns the scale of a timeline. If whole is true, even the longest wait is drawn to scale. */
-export function scaleOf(t: Timeline, now: number, whole: boolean): Scale {
+export function newScale(t: Timeline, now: number, whole: boolean): Scale {
   const start = beginning(t);
   const interval = (s: Span): Interval => [Date.parse(s.startedAt) - start, overAt(s, now) - start];
   const end = Math.max(1, ...t.spans.map((s) => overAt(s, now) - start));
@@ -65,7 +65,7 @@ export function scaleOf(t: Timeline, now: number, whole: boolean): Scale {
   const busy = length(work);
   const idle = end - busy;
   const shorten = !whole && busy > 0 && idle > busy * 2;
-  const drawn = stretchesOf(work, end).map((s) => {
+  const drawn = splitStretches(work, end).map((s) => {
     const cut = shorten && s.idle && s.to - s.from > busy / 2;
     return { from: s.from, to: s.to, cut, size: cut ? busy / 4 : s.to - s.from };
   });
@@ -81,7 +81,7 @@ export function scaleOf(t: Timeline, now: number, whole: boolean): Scale {
     if (!s) return 0;
     return s.at + (s.to === s.from ? 0 : Math.min(1, Math.max(0, (ms - s.from) / (s.to - s.from)))) * s.width;
   };
-  return { end, stretches, place, ticks: ticksOf(stretches, total, place) };
+  return { end, stretches, place, ticks: newTicks(stretches, total, place) };
 }
 
 const steps = [1, 2, 5];
@@ -97,7 +97,7 @@ function roundUp(ms: number): number {
  * Returns ticks at round times, outside shortened waits, and far enough apart that their labels do
  * not touch.
  */
-function ticksOf(stretches: Stretch[], total: number, place: (ms: number) => number): { ms: number; at: number }[] {
+function newTicks(stretches: Stretch[], total: number, place: (ms: number) => number): { ms: number; at: number }[] {
   const step = roundUp(total / 8);
   const ticks = [{ ms: 0, at: 0 }];
   for (const s of stretches) {

@@ -9,8 +9,8 @@ import { duration, Section, Status } from "../../ui/parts";
 import { Table } from "../../ui/table";
 import { useTick } from "../runs/times";
 import { Inspector } from "./inspector";
-import { scaleOf, type Scale } from "./scale";
-import { after, clock, exact, fitted, momentsOf, partsOf, saidOf, spentOf, type Part } from "./spans";
+import { newScale, type Scale } from "./scale";
+import { after, clock, exact, fitted, formatMoments, newParts, describePart, timeSpent, type Part } from "./spans";
 
 const listed = new Intl.ListFormat("en-GB");
 
@@ -20,9 +20,9 @@ export function Timeline({ trace, run }: { trace: Trace; run: Run }) {
   const open = trace.spans.some((s) => s.finishedAt === null);
   useTick(open);
   const now = Date.now();
-  const parts = partsOf(trace, now, run.toolCalls);
+  const parts = newParts(trace, now, run.toolCalls);
   if (parts.length === 0) return null;
-  const scale = scaleOf(trace, now, whole);
+  const scale = newScale(trace, now, whole);
   const cut = scale.stretches.filter((s) => s.cut);
   return (
     <Section title={Words.timeline} actions={
@@ -49,7 +49,7 @@ const outcomes: Partial<Record<RunStatus, string>> = { completed: Words.wasAnswe
 
 /** Describes where the time of the run was spent. */
 function summary(parts: Part[], scale: Scale, status: RunStatus, open: boolean): string {
-  const { queue, turn, tool, wait, client, lost } = spentOf(parts);
+  const { queue, turn, tool, wait, client, lost } = timeSpent(parts);
   const kinds = ([[Words.waitingForAWorker, queue], [Words.inTheModel, turn], [Words.inTools, tool], [Words.waitingForAPerson, wait], [Words.waitingForTheClient, client], [Words.lostWithWorker, lost]] as const).filter(([, ms]) => ms > 0);
   const shown = fitted(scale.end, kinds.map(([what, took]) => ({ took, fixed: what === Words.waitingForAWorker })));
   const words = kinds.map(([what], i) => `${duration(shown[i] ?? 0)} ${what}`);
@@ -86,7 +86,7 @@ function Chart({ parts, scale, trace, run }: { parts: Part[]; scale: Scale; trac
               <span class="part-name">{part.name}</span>
               <Track part={part} scale={scale} labels={labels} />
               <span class="part-took">{duration(part.shown)}</span>
-              <span class="visually-hidden">{saidOf(part)}</span>
+              <span class="visually-hidden">{describePart(part)}</span>
               {part.why && <span class="part-why">{part.why}</span>}
             </button>
           </li>
@@ -108,7 +108,7 @@ const lastWords = 0.85; // share of the width; labels that begin further to the 
  * end of the axis it ends there. Ticks whose labels would touch another label are omitted.
  */
 export function labelled({ ticks }: Pick<Scale, "ticks">, narrow: boolean) {
-  const moments = momentsOf(ticks.map((tick) => tick.ms));
+  const moments = formatMoments(ticks.map((tick) => tick.ms));
   let free = 0;
   return ticks.flatMap(({ at }, i) => {
     const words = moments[i] ?? "";

@@ -1,6 +1,6 @@
 // The rows of the list of runs.
 import { post } from "../../api";
-import { titleOf, waitsForClient } from "../../chat/turn";
+import { messageTitle, waitsForClient } from "../../chat/turn";
 import { markdown, type Make } from "../../../kit/markdown";
 import * as texts from "../../texts/runs";
 import { Words } from "../../texts/runs";
@@ -14,7 +14,7 @@ import { toolNamed } from "../../toolnames";
 import type { Names } from "./names";
 import { ended, QueueTime, RunTime } from "./times";
 
-export const hrefOf = (run: { id: string }): string => "/dashboard/runs/" + encodeURIComponent(run.id);
+export const runHref = (run: { id: string }): string => "/dashboard/runs/" + encodeURIComponent(run.id);
 
 const aside = /^\s*\([^\n]*\)[ \t]*\n+(?=\s*\S)/; // a first line in parentheses is a note, for example by the offline model
 
@@ -34,7 +34,7 @@ const words: Make<string> = (tag, props, ...children) => {
 const plain = (text: string): string => markdown(text.replace(aside, ""), { h: words }).join("").replace(/\s+/g, " ").trim();
 
 /** Returns the message that started a run, in one line. The list of runs cuts long messages. */
-export const questionOf = (run: RunSummary): string => titleOf(run.input?.message ?? "", run.attachments).slice(0, 300);
+export const runQuestion = (run: RunSummary): string => messageTitle(run.input?.message ?? "", run.attachments).slice(0, 300);
 
 /** Describes the state or result of a run in one line. */
 export function gist(run: RunSummary): string {
@@ -83,14 +83,14 @@ export function RunRows({ rows, names, onCancelled }: { rows: RunSummary[]; name
 }
 
 function Row({ run, name, onCancelled }: { run: RunSummary; name: string; onCancelled: (run: RunSummary) => void }) {
-  const href = hrefOf(run);
+  const href = runHref(run);
   const tokens = run.usage.inputTokens + run.usage.outputTokens;
   return (
     <tr class={run.status === "requires_action" && !waitsForClient(run) ? "asks-you" : undefined} onClick={openRow}>
       <td class="run-status"><Status of={waitsForClient(run) ? "waits_for_client" : run.status} /></td>
       <th scope="row" class="run-what">
         <a href={href}>{name}</a>
-        {run.input && <span class="run-question">{questionOf(run)}</span>}
+        {run.input && <span class="run-question">{runQuestion(run)}</span>}
         <span class="run-gist">{gist(run)}</span>
       </th>
       <td class="run-trigger"><Trigger run={run} /></td>
