@@ -84,7 +84,7 @@ export const tests: Test[] = [
   {
     name: "fields are named by the form's labels",
     run: () => {
-      const places: Record<string, string> = {
+      const labels: Record<string, string> = {
         name: "Name", systemPrompt: "System prompt", "fallbackModels[1]": "Fallback model 2", "allowedCallers[0]": "Who may call it", "tools.httpRequest.endpoints[0].name": "Endpoint 1: Name",
         "tools.httpRequest.endpoints[1].url": "Endpoint “getOrder”: URL", "tools.httpRequest.endpoints[1].headers.X-Key": "Endpoint “getOrder”: Header X-Key",
         "tools.httpRequest.endpoints[1].inputSchema.properties.id": "Endpoint “getOrder”: Arguments", "tools.httpRequest.endpoints[0]": "Endpoint 1", "tools.httpRequest.endpoints": "HTTP endpoints: Endpoints",
@@ -92,7 +92,7 @@ export const tests: Test[] = [
         "tools.knowledge.metadata.team": "Knowledge: Metadata team", "tools.voice.voice": "Voice", "widget.allowedOrigins[0]": "Allowed origin https://a.example", "widget.identitySecret": "Identity secret",
         version: "version",
       };
-      for (const [field, words] of Object.entries(places)) equal(fieldLabel(field, draft), words, field);
+      for (const [field, words] of Object.entries(labels)) equal(fieldLabel(field, draft), words, field);
     },
   },
   {

@@ -31,7 +31,7 @@ const someRun = /^run_[0-7][0-9a-hjkmnp-tv-z]{25}$/;
  * Returns the entries that contain all words of the text in their kind and name. Entries that begin
  * with the text come first.
  */
-export function matching(entries: Entry[], text: string): Entry[] {
+export function matchEntries(entries: Entry[], text: string): Entry[] {
   const wanted = text.toLowerCase().split(/\s+/).filter(Boolean);
   const first = (e: Entry) => (wanted[0] !== undefined && e.words.toLowerCase().startsWith(wanted[0]) ? 0 : 1);
   return entries.filter((e) => wanted.every((word) => `${e.kind} ${e.words}`.toLowerCase().includes(word))).sort((a, b) => first(a) - first(b));
@@ -89,7 +89,7 @@ function useFound(text: string, help: () => void): { entries: Entry[]; loading: 
   const hooks = useQuery(admin ? "hooks" : null, (signal) => get<List<Hook>>("/api/hooks", { limit: perList }, signal));
   const automations = useQuery(admin ? "automations" : null, (signal) => get<List<Automation>>("/api/automations", { limit: perList }, signal));
 
-  const entries = matching([
+  const entries = matchEntries([
     ...fixedEntries(admin, help),
     ...agents.data.map((a): Entry => ({ kind: Words.agent, words: a.name, icon: "agents", to: "/dashboard/agents/" + encodeURIComponent(a.id) })),
     ...(templates.data?.data ?? []).map((t): Entry => ({ kind: Words.template, words: t.name, icon: "templates", to: "/dashboard/templates/" + encodeURIComponent(t.id) })),

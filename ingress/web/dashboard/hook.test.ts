@@ -1,5 +1,5 @@
 import { equal, thrown, type Test } from "../kit/check";
-import { beginning, createBody, changeBody, newDraft, parseFilters, nextRow } from "./pages/hooks/draft";
+import { newSourceDraft, createBody, changeBody, newDraft, parseFilters, nextRow } from "./pages/hooks/draft";
 import { formatCommand, sourceIds, sources } from "./pages/hooks/sources";
 import { renderMessage, passes, findPaths, renderPieces, valueAt } from "./pages/hooks/template";
 import { makeHook } from "./pages/newhook";
@@ -86,7 +86,7 @@ export const tests: Test[] = [
         const one = { ...example, deliveryId: "d" };
         equal(passes(filter, one), true, source);
         equal([...renderPieces(template, one), ...renderPieces(key, one)].filter((p) => p.text === ""), [], source);
-        const body = createBody({ ...beginning(source, "ag_1"), name: "N", secret: "s3cret" }, "key_9");
+        const body = createBody({ ...newSourceDraft(source, "ag_1"), name: "N", secret: "s3cret" }, "key_9");
         equal([body.source, body.keyId, "coalesce" in body, "signatureHeader" in body], [source, "key_9", false, source === "hmac" || source === "token"]);
       }
     },
@@ -114,7 +114,7 @@ export const tests: Test[] = [
             asked.push(`${init?.method} ${String(input)}`);
             return String(input) === "/api/hooks" ? ofHook() : Promise.resolve(Response.json({ id: "key_1" }));
           };
-          await thrown(() => makeHook({ ...beginning("github", "ag_1"), name: "N" }));
+          await thrown(() => makeHook({ ...newSourceDraft("github", "ag_1"), name: "N" }));
         }
       } finally {
         globalThis.fetch = real;

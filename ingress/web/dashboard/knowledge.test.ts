@@ -1,6 +1,6 @@
 import { equal, type Test } from "../kit/check";
 import type { Citation } from "../kit/markdown";
-import { sharesPlace } from "./answer/places";
+import { sharesPage } from "./answer/samepage";
 import { findMarks, type PageWord } from "./pages/knowledge/marks";
 
 /** Returns words that are boxes of 10 by 10 points, five on a line. */
@@ -13,12 +13,12 @@ const cited = (id: number, page: number, more: Partial<Citation> = {}): Citation
 
 export const tests: Test[] = [
   {
-    name: "citations of one page share their place",
+    name: "citations of one page are recognized",
     run: () => {
       const all = [cited(1, 4), cited(2, 4), cited(3, 5), cited(4, 6), cited(5, 6, { citedText: "" })];
-      equal(all.map((c) => sharesPlace(c, all)), [true, true, false, true, false]);
-      equal(sharesPlace(cited(1, 4), [cited(1, 4)]), false);
-      equal(sharesPlace(cited(1, 4, { documentId: null }), all), false);
+      equal(all.map((c) => sharesPage(c, all)), [true, true, false, true, false]);
+      equal(sharesPage(cited(1, 4), [cited(1, 4)]), false);
+      equal(sharesPage(cited(1, 4, { documentId: null }), all), false);
     },
   },
   {

@@ -7,7 +7,7 @@ import { ChatSession } from "./chat/session";
 import { equal, ok, type Test } from "../kit/check";
 import type { Message } from "./types";
 import { Call } from "./voice/call";
-import type { Line } from "./voice/line";
+import type { VoiceConnection } from "./voice/connection";
 import { decode, encode, energy, loudness, millis, rate, Resampler, toPCM } from "./voice/pcm";
 import { describeState, VoicePanel } from "./voice/panel";
 import { Playback, type Played } from "./voice/playback";
@@ -23,7 +23,7 @@ const done = (id: string, status: string, more: object = {}): VoiceEvent => ({ t
 
 const all = (events: VoiceEvent[], from: Turn[] = []): Turn[] => events.reduce(afterVoice, from);
 const asked = [started("u1"), { type: "input_audio_buffer.speech_stopped", item_id: "u1" }, transcript("u1", " What is it? ")];
-const answering = [...asked, created("r1", "run_1"), words("r1", "a1", "It is "), words("r1", "a1", "a lamp.")];
+const answerEvents = [...asked, created("r1", "run_1"), words("r1", "a1", "It is "), words("r1", "a1", "a lamp.")];
 
 /** Returns the samples of a tone. */
 const tone = (hertz: number, samples: number, of: number): Float32Array => Float32Array.from({ length: samples }, (_, i) => 0.5 * Math.sin((2 * Math.PI * hertz * i) / of));
@@ -41,21 +41,21 @@ function resampled(hertz: number, from: number): Float32Array {
  * Returns a connected call and the events that it has sent. The call's loudspeaker stops on
  * command.
  */
-function calling(session: ChatSession, stops: Played | null) {
+function newCall(session: ChatSession, stops: Played | null) {
   const call = new Call(session);
   const sent: { type: string; audio_end_ms?: number }[] = [];
   let closed = false;
-  call["line"] = { send: (event: { type: string }) => { if (!closed) sent.push(event); }, close: () => { closed = true; } } as unknown as Line;
+  call["connection"] = { send: (event: { type: string }) => { if (!closed) sent.push(event); }, close: () => { closed = true; } } as unknown as VoiceConnection;
   call["speaker"] = { underWay: 0, stop: () => queueMicrotask(() => call["played"](stops, true)), play: () => {}, close: () => {} } as unknown as Loudspeaker;
   call.status = "on";
-  return { call, sent, tell: (...events: VoiceEvent[]) => { for (const event of events) call["take"](event); }, isClosed: () => closed };
+  return { call, sent, receive: (...events: VoiceEvent[]) => { for (const event of events) call["take"](event); }, isClosed: () => closed };
 }
 
 /**
  * A session without a service. It records the names of the answers that are passed to cut, and does
  * not read which parts of them were played.
  */
-class Alone extends ChatSession {
+class FakeSession extends ChatSession {
   readonly cuts: string[] = [];
   constructor() {
     super({ agentId: "ag_1" }, "s");
@@ -78,14 +78,14 @@ const ones = (n: number): Float32Array => new Float32Array(n).fill(1);
  * Takes samples from the playback queue as the audio thread does. Returns how many of the samples
  * are not silent.
  */
-function sounding(playback: Playback, samples: number): number {
-  let heard = 0;
+function countAudible(playback: Playback, samples: number): number {
+  let audible = 0;
   for (let n = 0; n < samples; n += 128) {
     const out = new Float32Array(128);
     playback.read(out);
-    heard += out.filter((s) => s !== 0).length;
+    audible += out.filter((s) => s !== 0).length;
   }
-  return heard;
+  return audible;
 }
 
 export const tests: Test[] = [
@@ -140,12 +140,12 @@ export const tests: Test[] = [
     run: () => {
       const playback = new Playback();
       playback.push("a", ones(1000));
-      equal([sounding(playback, 256), playback.now()], [0, null], "too few samples to begin");
+      equal([countAudible(playback, 256), playback.now()], [0, null], "too few samples to begin");
       playback.push("a", ones(1000));
-      equal([sounding(playback, 1280), playback.now()], [1280, { item: "a", samples: 1280 }]);
+      equal([countAudible(playback, 1280), playback.now()], [1280, { item: "a", samples: 1280 }]);
       playback.push("a", ones(300));
       playback.end("a");
-      equal([sounding(playback, 1280), playback.over()], [1020, [{ item: "a", samples: 2300 }]], "without a gap, to the end");
+      equal([countAudible(playback, 1280), playback.over()], [1020, [{ item: "a", samples: 2300 }]], "without a gap, to the end");
       equal([playback.now(), playback.over()], [null, []]);
     },
   },
@@ -155,7 +155,7 @@ export const tests: Test[] = [
       const playback = new Playback();
       playback.push("a", ones(100));
       playback.end("a");
-      equal([sounding(playback, 128), playback.over()], [100, [{ item: "a", samples: 100 }]]);
+      equal([countAudible(playback, 128), playback.over()], [100, [{ item: "a", samples: 100 }]]);
       playback.end("b");
       equal(playback.over(), [{ item: "b", samples: 0 }], "an answer without audio is over immediately");
     },
@@ -167,29 +167,29 @@ export const tests: Test[] = [
       equal(playback.stop(), null, "nothing was played");
       playback.push("a", ones(5000));
       equal(playback.stop(), { item: "a", samples: 0 }, "nothing was played yet");
-      equal(sounding(playback, 1280), 0);
+      equal(countAudible(playback, 1280), 0);
       playback.push("b", ones(5000));
-      sounding(playback, 2560);
+      countAudible(playback, 2560);
       equal(playback.stop(), { item: "b", samples: 2560 });
       const out = new Float32Array(128);
       playback.read(out);
       ok((out[0] ?? 0) > 0.9 && (out[60] ?? 1) < 0.6 && out[127] === 0, "it fades within 5 ms");
-      equal([sounding(playback, 1280), playback.now()], [0, null]);
+      equal([countAudible(playback, 1280), playback.now()], [0, null]);
       playback.push("c", ones(2000));
-      equal([sounding(playback, 128), playback.now()], [128, { item: "c", samples: 128 }], "the next answer is played");
+      equal([countAudible(playback, 128), playback.now()], [128, { item: "c", samples: 128 }], "the next answer is played");
     },
   },
   {
     name: "speech becomes a turn",
     run: () => {
-      const heard = all(asked.slice(0, 1));
-      equal([heard.length, heard[0]?.message, heard[0]?.spoken?.phase], [1, "", "hearing"]);
-      equal(all(asked.slice(0, 1), heard).length, 1, "once");
-      const [turn] = all(answering);
+      const hearing = all(asked.slice(0, 1));
+      equal([hearing.length, hearing[0]?.message, hearing[0]?.spoken?.phase], [1, "", "hearing"]);
+      equal(all(asked.slice(0, 1), hearing).length, 1, "once");
+      const [turn] = all(answerEvents);
       equal([turn?.message, turn?.runId, turn?.spoken?.phase, turn?.spoken?.answer], ["What is it?", "run_1", "speaking", "a1"]);
       equal([turn && shownText(turn), turn && underWay(turn)], ["It is a lamp.", true], "the text spoken so far is shown");
-      const [over] = all([...answering, done("r1", "completed")]);
-      equal([over?.spoken?.phase, over && shownText({ ...over, text: "It is a lamp [1]." }), over?.heard], ["over", "It is a lamp [1].", null], "then the run's answer is shown");
+      const [over] = all([...answerEvents, done("r1", "completed")]);
+      equal([over?.spoken?.phase, over && shownText({ ...over, text: "It is a lamp [1]." }), over?.playedText], ["over", "It is a lamp [1].", null], "then the run's answer is shown");
     },
   },
   {
@@ -197,7 +197,7 @@ export const tests: Test[] = [
     run: () => {
       equal(all([started("u1"), transcript("u1", " ")]), []);
       equal(all([started("u1"), { type: "conversation.item.input_audio_transcription.failed", item_id: "u1" }]), []);
-      const before = all(answering);
+      const before = all(answerEvents);
       equal(all([started("u2"), transcript("u2", "")], before), before, "no other turn is removed");
     },
   },
@@ -212,19 +212,19 @@ export const tests: Test[] = [
   {
     name: "an interrupted answer is marked",
     run: () => {
-      const [cancelled] = all([...answering, done("r1", "cancelled", { status_details: { reason: "turn_detected" } })]);
-      equal([cancelled?.heard, cancelled && shownText({ ...cancelled, text: "It is a lamp, and more." })], ["It is a lamp.", "It is a lamp."]);
-      const [unheard] = all([...asked, created("r1", "run_1"), done("r1", "cancelled")]);
-      equal(unheard?.heard, "…");
-      const [late] = interrupted(all([...answering, done("r1", "completed")]), "a1");
-      equal(late?.heard, "It is a lamp.", "even if all audio was sent");
-      equal(interrupted(all(answering), "a2")[0]?.heard, null, "no other answer is marked");
+      const [cancelled] = all([...answerEvents, done("r1", "cancelled", { status_details: { reason: "turn_detected" } })]);
+      equal([cancelled?.playedText, cancelled && shownText({ ...cancelled, text: "It is a lamp, and more." })], ["It is a lamp.", "It is a lamp."]);
+      const [unplayed] = all([...asked, created("r1", "run_1"), done("r1", "cancelled")]);
+      equal(unplayed?.playedText, "…");
+      const [late] = interrupted(all([...answerEvents, done("r1", "completed")]), "a1");
+      equal(late?.playedText, "It is a lamp.", "even if all audio was sent");
+      equal(interrupted(all(answerEvents), "a2")[0]?.playedText, null, "no other answer is marked");
     },
   },
   {
     name: "the played part of each answer is counted",
     run: () => {
-      const turns = withLatency(withPlayed(withPlayed(all(answering), "a1", 900), "a1", 400), "a1", 250);
+      const turns = withLatency(withPlayed(withPlayed(all(answerEvents), "a1", 900), "a1", 400), "a1", 250);
       equal([turns[0]?.spoken?.played, withLatency(turns, "a1", 999)[0]?.spoken?.latency], [900, 250], "the maximum played, and the first latency");
       equal(withPlayed(turns, "a1", 900)[0], turns[0], "a known value changes nothing");
     },
@@ -235,13 +235,13 @@ export const tests: Test[] = [
       const refused = done("r1", "failed", { metadata: {}, status_details: { error: { type: "rate_limit_error", code: "rate_limit_exceeded", message: "Later." } } });
       const [turn] = all([...asked, created("r1"), refused]);
       equal([turn?.problem?.status, turn?.problem?.code, turn?.problem?.detail], [429, "rate_limit_exceeded", "Later."]);
-      equal(all([...answering, done("r1", "failed")])[0]?.problem, null, "a failed run shows its own error");
+      equal(all([...answerEvents, done("r1", "failed")])[0]?.problem, null, "a failed run shows its own error");
     },
   },
   {
     name: "a lost connection keeps the turns that have a run or words",
     run: () => {
-      const turns = afterLoss(all([...answering, started("u2"), transcript("u2", "And then?"), started("u3")]));
+      const turns = afterLoss(all([...answerEvents, started("u2"), transcript("u2", "And then?"), started("u3")]));
       equal(turns.map((t) => [t.message, t.spoken?.phase, t.problem?.code ?? null]), [["What is it?", "over", null], ["And then?", "over", "connection_lost"]]);
       equal(afterLoss(turns).map((t) => t.problem?.code ?? null), [null, "connection_lost"]);
       const typed = [newTurn("typed", "k")];
@@ -249,17 +249,17 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "ending waits until the heard part is known",
+    name: "ending waits until the played part is known",
     run: async () => {
-      const session = new Alone();
-      const { call, sent, tell, isClosed } = calling(session, { item: "a1", samples: 24_000 });
-      tell(...answering);
+      const session = new FakeSession();
+      const { call, sent, receive, isClosed } = newCall(session, { item: "a1", samples: 24_000 });
+      receive(...answerEvents);
       const ended = call.end();
       await soon();
       equal([call.status, isClosed(), sent], ["ending", false, [{ type: "conversation.item.truncate", item_id: "a1", content_index: 0, audio_end_ms: 1000 }]]);
-      tell({ type: "response.output_audio.delta", item_id: "a2", delta: "AAAA" });
+      receive({ type: "response.output_audio.delta", item_id: "a2", delta: "AAAA" });
       equal(sent[1]?.audio_end_ms, 0, "a new answer is not played");
-      tell({ type: "conversation.item.truncated", item_id: "a2" }, { type: "conversation.item.truncated", item_id: "a1" });
+      receive({ type: "conversation.item.truncated", item_id: "a2" }, { type: "conversation.item.truncated", item_id: "a1" });
       await ended;
       equal([call.status, isClosed(), session.cuts], ["ended", true, ["a2", "a1"]]);
     },
@@ -267,14 +267,14 @@ export const tests: Test[] = [
   {
     name: "ending does not wait forever, and does not wait without need",
     run: async () => {
-      const session = new Alone();
-      const late = calling(session, { item: "a1", samples: 24_000 });
-      late.tell(...answering);
+      const session = new FakeSession();
+      const late = newCall(session, { item: "a1", samples: 24_000 });
+      late.receive(...answerEvents);
       const began = performance.now();
       await late.call.end();
       ok(performance.now() - began >= 900, "a second");
-      equal([late.isClosed(), session.cuts], [true, ["a1"]], "then the heard part is read");
-      const quiet = calling(new Alone(), null);
+      equal([late.isClosed(), session.cuts], [true, ["a1"]], "then the played part is read");
+      const quiet = newCall(new FakeSession(), null);
       const ended = quiet.call.end();
       await soon();
       equal([quiet.isClosed(), quiet.sent], [true, []]);
@@ -287,15 +287,15 @@ export const tests: Test[] = [
       const thinking = [...asked, created("r1", "run_1")];
       const [left] = afterLoss(all(thinking), true);
       if (!left) throw new Error("the turn is gone");
-      equal([left.problem, left.spoken?.silent, left.heard, spokenWords(left)], [null, true, null, "The agent is answering."]);
+      equal([left.problem, left.spoken?.silent, left.playedText, spokenWords(left)], [null, true, null, "The agent is answering."]);
       const answered = { ...left, status: "completed" as const, text: "It is a lamp." };
       equal(spokenWords(answered), "Answer: It is a lamp.");
       const box = document.createElement("div");
-      render(h(TurnView, { turn: answered, session: new Alone(), onAsk: () => {}, last: true }), box);
+      render(h(TurnView, { turn: answered, session: new FakeSession(), onAsk: () => {}, last: true }), box);
       ok(/It is a lamp\..*This answer was not spoken\./.test(box.textContent ?? ""), box.textContent ?? "");
       render(null, box);
       equal(all([...thinking, done("r1", "failed")])[0]?.spoken?.silent, true, "an answer that could not be spoken is marked, too");
-      equal(withPlayed(all([...answering, done("r1", "failed")]), "a1", 20)[0]?.spoken?.silent, false, "an answer that was partly heard is not marked");
+      equal(withPlayed(all([...answerEvents, done("r1", "failed")]), "a1", 20)[0]?.spoken?.silent, false, "an answer that was partly played is not marked");
       equal(afterLoss(all(asked), true)[0]?.problem?.code, "speaking_ended", "an unanswered message shows that the conversation ended");
     },
   },
@@ -303,10 +303,10 @@ export const tests: Test[] = [
     name: "an answer that cannot be spoken shows the reason",
     run: () => {
       const fails = done("r1", "failed", { status_details: { error: { type: "server_error", code: "unavailable", message: "SPEECH_MODEL is off" } } });
-      const { call, tell } = calling(new Alone(), null);
-      tell(...asked, created("r1", "run_1"), fails);
+      const { call, receive } = newCall(new FakeSession(), null);
+      receive(...asked, created("r1", "run_1"), fails);
       equal(call.notice, "SPEECH_MODEL is off");
-      tell(started("u2"), transcript("u2", "Again?"), created("r2", "run_2"));
+      receive(started("u2"), transcript("u2", "Again?"), created("r2", "run_2"));
       equal(call.notice, null, "until the next one");
       equal([failureFor(done("r1", "completed")), failureFor(done("r1", "failed", { metadata: {} }))], [null, null], "the turn of a refused message shows the error");
     },
@@ -316,7 +316,7 @@ export const tests: Test[] = [
     run: () => {
       const message = (role: Message["role"], content: string, more: Partial<Message> = {}): Message => ({ id: role, role, content, runId: "run_1", status: "cancelled", createdAt: "2026-11-21T09:00:00.000Z", ...more });
       const [turn] = buildTurns([message("user", "a"), message("assistant", "It is", { interrupted: true })], new Map());
-      equal([turn?.heard, turn && shownText(turn)], ["It is", "It is"]);
+      equal([turn?.playedText, turn && shownText(turn)], ["It is", "It is"]);
       const box = document.createElement("div");
       if (turn) render(h(TurnView, { turn, session: new ChatSession({ agentId: "ag_1" }, "s"), onAsk: () => {}, last: true }), box);
       ok(/It is.*Interrupted/.test(box.textContent ?? "") && !/cancelled/.test(box.textContent ?? ""), box.textContent ?? "");
@@ -335,7 +335,7 @@ export const tests: Test[] = [
       };
       equal(show(asked.slice(0, 2)), "being spoken", "nothing is answered yet");
       ok(/What is it\?.*Thinking/.test(show([...asked, created("r1", "run_1")])), box.textContent ?? "");
-      ok(/It is a lamp\./.test(show(answering)), box.textContent ?? "");
+      ok(/It is a lamp\./.test(show(answerEvents)), box.textContent ?? "");
       render(null, box);
     },
   },
@@ -360,16 +360,16 @@ export const tests: Test[] = [
     name: "the panel says that recognition is offline, and that a decision is pending",
     run: async () => {
       const box = document.createElement("div");
-      const session = new Alone();
-      const { call, tell } = calling(session, null);
+      const session = new FakeSession();
+      const { call, receive } = newCall(session, null);
       const says = (model: string): string => {
-        tell({ type: "session.created", session: { audio: { input: { transcription: { model } } } } });
+        receive({ type: "session.created", session: { audio: { input: { transcription: { model } } } } });
         render(h(VoicePanel, { call, onEnd: () => {} }), box);
         return box.textContent ?? "";
       };
       ok(/recognized offline/.test(says("offline/pocketsphinx")), box.textContent ?? "");
       ok(!/recognized offline|decision/.test(says("openai/gpt-4o-mini-transcribe")), box.textContent ?? "");
-      const [turn] = all([...answering, done("r1", "incomplete")]);
+      const [turn] = all([...answerEvents, done("r1", "incomplete")]);
       if (turn) session.turns = [{ ...turn, status: "requires_action" }];
       ok(/Waiting for your decision.*needs your decision/.test(says("openai/x")), box.textContent ?? "");
       await soon();
@@ -380,7 +380,7 @@ export const tests: Test[] = [
     name: "the second click of a double click does not reach the panel",
     run: async () => {
       const box = document.createElement("div");
-      const { call } = calling(new Alone(), null);
+      const { call } = newCall(new FakeSession(), null);
       let ended = 0;
       render(h(VoicePanel, { call, onEnd: () => { ended++; } }), box);
       const press = () => box.querySelector<HTMLElement>("[aria-label='End speaking']")?.click();

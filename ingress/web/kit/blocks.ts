@@ -316,7 +316,7 @@ const closesAny = (line: string): boolean => /^ {0,3}(?:```|~~~)/.test(line);
  * Returns the part of an unfinished text that can be shown. It omits the last line if that contains
  * only markers.
  */
-function settled(text: string): string {
+function stablePart(text: string): string {
   const from = text.lastIndexOf("\n") + 1;
   return /^[-+*=_~#|:>` \t]*(?:\d{1,9}[.)]?)?$/.test(text.slice(from)) ? text.slice(0, Math.max(0, from - 1)) : text;
 }
@@ -340,7 +340,7 @@ function partLines(block: Block | undefined): number[] {
 
 /** Parses a text. If open is true, the text is still being written. */
 export function parseBlocks(text: string, open: boolean): Outline {
-  const source = open ? settled(text) : text;
+  const source = open ? stablePart(text) : text;
   const raw = source.split("\n");
   const reader = new Reader(raw.map((line) => untabbed(line.endsWith("\r") ? line.slice(0, -1) : line)), open, 0);
   const blocks: Block[] = [];

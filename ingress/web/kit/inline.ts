@@ -78,7 +78,7 @@ class Reader {
   private step(c: string): void {
     if (c === "\\") this.escape();
     else if (c === "`") this.code();
-    else if (c === "\n") this.line();
+    else if (c === "\n") this.lineBreak();
     else if (c === "&") this.entity();
     else if (c === "[") this.bracket(false);
     else if (c === "!") {
@@ -105,7 +105,7 @@ class Reader {
     else this.literal(1);
   }
 
-  private line(): void {
+  private lineBreak(): void {
     const last = this.pieces.at(-1);
     this.at++;
     if (last?.kind !== "text") {
@@ -304,14 +304,14 @@ function charBefore(text: string, at: number): string {
  * descending order.
  */
 function findTicks(text: string): Map<number, number[]> {
-  const places = new Map<number, number[]>();
+  const positions = new Map<number, number[]>();
   for (const m of text.matchAll(/`+/g)) {
-    const list = places.get(m[0].length) ?? [];
+    const list = positions.get(m[0].length) ?? [];
     list.push(m.index);
-    places.set(m[0].length, list);
+    positions.set(m[0].length, list);
   }
-  for (const list of places.values()) list.reverse();
-  return places;
+  for (const list of positions.values()) list.reverse();
+  return positions;
 }
 
 function newSpan(mark: string, marks: number): Span {

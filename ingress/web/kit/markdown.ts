@@ -285,7 +285,7 @@ interface Part<N> {
  * Renders an answer while it is being written. Finished blocks, items and rows are rendered once
  * and keep their nodes.
  */
-export class Growing<N> {
+export class LiveMarkdown<N> {
   private text = "";
   private done: N[] = [];
   private from = 0;
@@ -314,7 +314,7 @@ export class Growing<N> {
     const source = head + text.slice(this.from);
     const { blocks, final, from, kept, inner } = parseBlocks(source, open);
 
-    if (this.part && !this.goesOn(this.part, blocks)) return this.again(this.part, open);
+    if (this.part && !this.continues(this.part, blocks)) return this.again(this.part, open);
     for (const block of blocks.slice(0, final)) {
       this.done.push(this.make(block, this.part));
       this.part = null;
@@ -338,7 +338,7 @@ export class Growing<N> {
    * Reports whether the first block continues the unfinished part. The block then inherits the
    * properties of the part.
    */
-  private goesOn(part: Part<N>, blocks: Block[]): boolean {
+  private continues(part: Part<N>, blocks: Block[]): boolean {
     const first = blocks[0];
     if (part.top) return first?.type === "table";
     if (first?.type !== "list" || (first.loose && !part.loose)) return false;

@@ -1,5 +1,5 @@
 import { equal, ok, type Test } from "../kit/check";
-import { begun, load, save, Store, unguessable, type Entry } from "./record";
+import { newTranscript, load, save, Store, unguessable, type Entry } from "./record";
 
 const named = (): Store => new Store("localStorage", `test-${unguessable()}`);
 
@@ -12,7 +12,7 @@ export const tests: Test[] = [
     name: "a transcript is loaded as stored",
     run() {
       const store = named();
-      const transcript = begun();
+      const transcript = newTranscript();
       transcript.entries.push({ from: "visitor", text: "é😀 <b>", files: ["é.png"] });
       transcript.pending = { key: "k", text: "é", files: [{ fileId: "file_1", name: "é.png" }], answer: "half", citations: [], lastEventId: "1.2" };
       save(store, transcript);
@@ -25,7 +25,7 @@ export const tests: Test[] = [
     name: "the stored transcript is bounded to its newest part",
     run() {
       const store = named();
-      const transcript = begun();
+      const transcript = newTranscript();
       for (let i = 0; i < 200; i++) transcript.entries.push({ from: "visitor", text: String(i) });
       save(store, transcript);
       const texts = load(store).entries.map((e) => e.text);
@@ -77,7 +77,7 @@ export const tests: Test[] = [
       Storage.prototype.getItem = Storage.prototype.setItem = denied;
       try {
         const store = named();
-        const transcript = begun();
+        const transcript = newTranscript();
         transcript.entries.push({ from: "visitor", text: "here" });
         save(store, transcript);
         equal(load(store), transcript);

@@ -83,14 +83,14 @@ export class Store {
   }
 }
 
-export const begun = (): Transcript => ({ session: `w_${unguessable()}`, entries: [], pending: null });
+export const newTranscript = (): Transcript => ({ session: `w_${unguessable()}`, entries: [], pending: null });
 
-const list = <T>(told: T[] | null | undefined): T[] => (Array.isArray(told) ? told : []);
+const list = <T>(stored: T[] | null | undefined): T[] => (Array.isArray(stored) ? stored : []);
 
 /** Returns the valid citations in a list. Invalid citations would break the rendering. */
-export function readCitations(told: unknown): Citation[] {
-  if (!Array.isArray(told)) return [];
-  return told.filter((c: Citation | null) => typeof c?.id === "number" && [c.title, c.url, c.citedText].every((text) => typeof text === "string"));
+export function readCitations(stored: unknown): Citation[] {
+  if (!Array.isArray(stored)) return [];
+  return stored.filter((c: Citation | null) => typeof c?.id === "number" && [c.title, c.url, c.citedText].every((text) => typeof text === "string"));
 }
 
 const texts = (...all: unknown[]): boolean => all.every((text) => typeof text === "string");
@@ -98,7 +98,7 @@ const texts = (...all: unknown[]): boolean => all.every((text) => typeof text ==
 /** Returns the stored transcript without invalid entries, or a new one. */
 export function load(store: Store): Transcript {
   const kept = store.get("transcript") as Transcript | null;
-  if (!texts(kept?.session) || !Array.isArray(kept?.entries)) return begun();
+  if (!texts(kept?.session) || !Array.isArray(kept?.entries)) return newTranscript();
   const entries = kept.entries
     .filter((e: Entry | null) => texts(e?.from, e?.text, e?.note ?? ""))
     .map((e) => (e.citations === undefined ? e : { ...e, citations: readCitations(e.citations) }))

@@ -22,20 +22,20 @@ export class Bounds {
   }
 
   /** Restarts the timeout, in milliseconds. */
-  wind(ms: number): void {
-    this.unwind();
+  restartTimeout(ms: number): void {
+    this.stopTimeout();
     const silent = (): void => this.#controller.abort(new TimeoutError(`no data from the service for ${ms} ms`));
     this.#timer = setTimeout(silent, ms);
   }
 
   /** Stops the timeout. */
-  unwind(): void {
+  stopTimeout(): void {
     clearTimeout(this.#timer);
   }
 
   /** Ends the request and closes its connection. */
   close(): void {
-    this.unwind();
+    this.stopTimeout();
     this.#caller?.removeEventListener("abort", this.#abort);
     this.#controller.abort();
   }

@@ -59,8 +59,8 @@ export function newChat(transport: Transport, runs: Runs, visitor: boolean): Cha
     });
   const stream = (params: ChatParams, options?: RequestOptions): RunStream => {
     const { call } = messageCall(params, true);
-    const opening = (runId: string | undefined): Call => (runId === undefined || visitor ? call : runs.streamCall(runId));
-    return new RunStream(transport, opening, options);
+    const request = (runId: string | undefined): Call => (runId === undefined || visitor ? call : runs.streamCall(runId));
+    return new RunStream(transport, request, options);
   };
   const parse = async <S extends AnySchema>(
     params: Omit<ChatParams, "output"> & { schema: S }, options?: RequestOptions,

@@ -71,8 +71,8 @@ export class Knowledge {
   /** Finds the passages most similar to a question, best first. Agents search in the same way. */
   async search(question: string, { documentIds, metadata = {}, limit }: SearchOptions = {}, options?: RequestOptions): Promise<FoundList> {
     if (!question) throw new ParleyError("search requires a question");
-    const having = Object.entries(metadata).map(([name, value]) => `${name}:${value}`);
-    const query = { query: question, documentId: documentIds, metadata: having, limit };
+    const pairs = Object.entries(metadata).map(([name, value]) => `${name}:${value}`);
+    const query = { query: question, documentId: documentIds, metadata: pairs, limit };
     return this.#transport.json({ method: "GET", path, query }, options);
   }
 

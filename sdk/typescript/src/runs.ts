@@ -2,7 +2,7 @@ import { ParleyError, WaitEndedError } from "./errors.js";
 import { checkId } from "./given.js";
 import { list, type PagePromise } from "./page.js";
 import { sleep } from "./retry.js";
-import { runPromise, settled, type RunPromise } from "./run.js";
+import { runPromise, waitIsOver, type RunPromise } from "./run.js";
 import { RunStream } from "./stream.js";
 import type { Call, RequestOptions, Transport } from "./transport.js";
 import type { GetRunsQuery, PostRunsQuery, Run, RunSummary, Timeline, ToolResult, ToolResults } from "./types.js";
@@ -50,7 +50,7 @@ export class Runs {
     const known: Known = { runId: id, idempotencyKey: null };
     return runPromise(async () => {
       const poll: Call = { method: "GET", path, query: { id: checkId(id), wait: this.#patience(options) } };
-      return this.#findable(known, options, () => this.#settle(poll, poll, options, known));
+      return this.#findable(known, options, () => this.#pollUntilOver(poll, poll, options, known));
     });
   }
 
@@ -120,26 +120,26 @@ export class Runs {
    */
   async submit(call: Call, key: string, wait: boolean, again: boolean, options: RequestOptions): Promise<Run> {
     const known: Known = { runId: null, idempotencyKey: key };
-    const preferring = (preference: string): Call => ({ ...call, headers: { ...call.headers, Prefer: preference } });
-    const patient = preferring(`wait=${this.#patience(options)}`);
-    const hasty = preferring("respond-async");
+    const withPreference = (preference: string): Call => ({ ...call, headers: { ...call.headers, Prefer: preference } });
+    const patient = withPreference(`wait=${this.#patience(options)}`);
+    const hasty = withPreference("respond-async");
     // If the caller ends the wait, the error must contain the run's id. Therefore the first request
     // returns without waiting.
 
     const first = options.signal && !again ? hasty : patient;
     return this.#findable(known, options, () => {
       if (!wait) return this.#transport.json<Run>(hasty, options);
-      return this.#settle(first, again ? patient : undefined, options, known);
+      return this.#pollUntilOver(first, again ? patient : undefined, options, known);
     });
   }
 
-  async #settle(call: Call, again: Call | undefined, options: RequestOptions, known: Known): Promise<Run> {
+  async #pollUntilOver(call: Call, again: Call | undefined, options: RequestOptions, known: Known): Promise<Run> {
     let asked = call.headers?.["Prefer"] === "respond-async" ? 0 : Date.now();
     let run = await this.#transport.json<Run>(call, options);
 
     known.runId = run.id;
     const poll = again ?? { method: "GET", path, query: { id: run.id, wait: this.#patience(options) } };
-    while (!settled(run)) {
+    while (!waitIsOver(run)) {
       // A service that is shutting down responds immediately, so this prevents a busy loop.
       if (Date.now() - asked < 500) await sleep(500, options.signal);
       asked = Date.now();

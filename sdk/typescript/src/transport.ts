@@ -121,7 +121,7 @@ export class Transport {
     const init = this.#newInit(call);
     for (let failures = 0; ; failures++) {
       const bounds = new Bounds(options.signal);
-      bounds.wind(this.timeout(options));
+      bounds.restartTimeout(this.timeout(options));
       try {
         const response = await fetch(url, { ...init, signal: bounds.signal });
         this.#reached = true;

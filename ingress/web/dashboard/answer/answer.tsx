@@ -2,14 +2,14 @@
 import { Component, type ComponentChildren, type VNode } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { inDemo } from "../api";
-import { Growing, type Make, type MarkdownOptions } from "../../kit/markdown";
+import { LiveMarkdown, type Make, type MarkdownOptions } from "../../kit/markdown";
 import * as texts from "../texts/answer";
 import { Words } from "../texts/answer";
 import type { Citation, ToolCall } from "../types";
 import { Code, make } from "./code";
 import { fileAddress, FileLink, Files, filesIn, isImage, Picture, type RunFile } from "./files";
-import { sharesPlace } from "./places";
-import { documentPlace, SourcePanel } from "./source";
+import { sharesPage } from "./samepage";
+import { documentHref, SourcePanel } from "./source";
 
 const none: never[] = [];
 let closeOther: (() => void) | null = null;
@@ -50,7 +50,7 @@ function Rendered({ text, citations = none, toolCalls = none, streaming = false 
   const files = useMemo(() => toolCalls.flatMap(filesIn), [toolCalls]);
   const images = useMemo(() => new Set<string>(), [files]); // the files that the text itself shows as images
   const levels = headingLevels(text);
-  const grown = useMemo(() => new Growing<VNode>({ ...markdownOptions(citations, files, images, setOpen), h: ranked(levels, files) }), [citations, files, levels]);
+  const grown = useMemo(() => new LiveMarkdown<VNode>({ ...markdownOptions(citations, files, images, setOpen), h: ranked(levels, files) }), [citations, files, levels]);
   const nodes = useMemo(() => grown.update(text, streaming), [grown, text, streaming]);
   return (
     <>
@@ -94,8 +94,8 @@ function ranked(levels: string, files: RunFile[]): Make<VNode> {
     if (tag === "img") return <Picture src={String(props?.["src"])} alt={String(props?.["alt"])} />;
     const level = /^h([2-6])$/.exec(tag)?.[1];
     const rank = level === undefined ? -1 : levels.indexOf(String(Number(level) - 1));
-    const held = props?.["role"] === "region" ? { ...props, role: "group" } : props; // tables in an answer must not be landmarks of the page
-    return make(rank < 0 ? tag : `h${Math.min(6, rank + 2)}`, held, ...children);
+    const shown = props?.["role"] === "region" ? { ...props, role: "group" } : props; // tables in an answer must not be landmarks of the page
+    return make(rank < 0 ? tag : `h${Math.min(6, rank + 2)}`, shown, ...children);
   };
 }
 
@@ -130,7 +130,7 @@ function markdownOptions(citations: Citation[], files: RunFile[], images: Set<st
       const file = findFile(files, address);
       if (file) return inDemo() ? null : fileAddress(file);
       const cited = citations.find((c) => c.documentId !== null && c.url === address);
-      return cited && !inDemo() ? documentPlace(cited) : null;
+      return cited && !inDemo() ? documentHref(cited) : null;
     },
   };
 }
@@ -154,7 +154,7 @@ function Sources({ citations, onOpen }: { citations: Citation[]; onOpen: (citati
             <button type="button" onClick={() => onOpen(c)}>
               <span class="cite" aria-hidden="true">{c.id}</span><span class="visually-hidden">{texts.sourceId(c.id)}{" "}</span>
               <span class="source-name">{c.title || c.url}</span>
-              {sharesPlace(c, each)
+              {sharesPage(c, each)
                 ? <span class="source-quote quiet small">{texts.quoted(c.citedText)}</span>
                 : <span class="quiet small">{whence(c)}</span>}
             </button>

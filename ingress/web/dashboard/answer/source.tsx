@@ -8,8 +8,8 @@ import type { Citation, Source } from "../types";
 import { Button } from "../ui/button";
 import type { Request } from "../ui/copy";
 import { Curl } from "../ui/curl";
-import { count, Empty, Problem, Time, Waiting } from "../ui/parts";
-import { place, webAddress } from "./place";
+import { count, Empty, Problem, Time, Loading } from "../ui/parts";
+import { findQuote, webAddress } from "./quote";
 
 interface Passages {
   text?: string; // set only if the request is for a page of a document
@@ -98,7 +98,7 @@ const maxQuote = 600; // maximum number of characters of a quote in a URL
  * Returns the URL that shows a cited document at the cited passage. The quote is in the fragment,
  * which browsers do not send.
  */
-export function documentPlace(citation: Citation): string {
+export function documentHref(citation: Citation): string {
   const at = new URLSearchParams({ id: citation.documentId ?? "" });
   const chunk = new URLSearchParams(citation.url.split("?")[1] ?? "").get("chunk");
   if (citation.page !== null) at.set("page", String(citation.page));
@@ -116,7 +116,7 @@ function Whereabouts({ citation }: { citation: Citation }) {
         {web !== null && (
           <a class="button" href={web} target="_blank" rel="noopener noreferrer">{texts.openPageInNew()}</a>
         )}
-        {citation.documentId !== null && !inDemo() && <a class="button" href={documentPlace(citation)}>{Words.openTheDocument}</a>}
+        {citation.documentId !== null && !inDemo() && <a class="button" href={documentHref(citation)}>{Words.openTheDocument}</a>}
         {request !== null && !inDemo() && <Curl what={Words.readThisSource} request={request} />}
       </div>
     </div>
@@ -152,7 +152,7 @@ function Content({ citation }: { citation: Citation }) {
   if (query.data) return <Marked kept={query.data} words={citation.citedText} isDocument={citation.documentId !== null} />;
   if (query.error instanceof ApiError && (query.error.status === 404 || query.error.status === 410)) return <Gone citation={citation} />;
   if (query.error) return <Problem error={query.error} retry={query.reload} />;
-  return <Waiting words={Words.loadingTheSource} />;
+  return <Loading words={Words.loadingTheSource} />;
 }
 
 function Gone({ citation }: { citation: Citation }) {
@@ -177,7 +177,7 @@ function Cited({ words, note }: { words: string; note?: string }) {
 
 function Marked({ kept, words, isDocument }: { kept: Kept; words: string; isDocument: boolean }) {
   const mark = useRef<HTMLElement>(null);
-  const at = place(kept.text, words);
+  const at = findQuote(kept.text, words);
   useEffect(() => mark.current?.scrollIntoView({ block: "center" }), [kept.text, words]);
   return (
     <>

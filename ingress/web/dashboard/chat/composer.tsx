@@ -33,7 +33,7 @@ export function Composer({ session, slot, busy, voice, onSend, onSpeak }: {
   const [text, setText] = useDraft(slot);
   const area = useRef<HTMLTextAreaElement>(null);
   const attached = useAttachments(session.id);
-  const settled = useSettled(session);
+  const stopAllowed = useStopAllowed(session);
   const maxBytes = inDemo() ? maxDemoBodyBytes : maxBodyBytes;
   const length = text.length * 6 > maxBytes ? jsonBytes(text) : 0; // no character takes more than 6 bytes, so a short text needs no exact count
   const ready = (text.trim() !== "" || attached.stored.length > 0) && length <= maxBytes && !busy && attached.ready;
@@ -75,7 +75,7 @@ export function Composer({ session, slot, busy, voice, onSend, onSpeak }: {
         <textarea ref={area} id="chat-message" rows={1} value={text} placeholder={dropping ? Words.dropFilesToAttach : Words.writeAMessage} aria-describedby="chat-hint"
           onInput={(e) => setText(e.currentTarget.value)} onKeyDown={key} onPaste={paste} />
         {voice && <Speak voice={voice} onSpeak={onSpeak} disabled={busy !== undefined} />}
-        {busy && settled && !inDemo() // visitors of the demo must not cancel runs
+        {busy && stopAllowed && !inDemo() // visitors of the demo must not cancel runs
           ? <Button icon="stop" label={Words.stopTheRun} disabled={busy.stopping} onClick={() => stop(busy)}><span class="button-words">{Words.stop}</span></Button>
           : <Button type="submit" look="primary" icon="send" label={Words.sendMessage} disabled={!ready}><span class="button-words">{Words.send}</span></Button>}
       </div>
@@ -113,7 +113,7 @@ function useDraft(slot: string): [string, (text: string) => void] {
  * Returns whether the stop button may act. For half a second after a message was sent, it may not,
  * so that the second click of a double click on Send does not stop the run.
  */
-function useSettled(session: ChatSession): boolean {
+function useStopAllowed(session: ChatSession): boolean {
   const [, draw] = useState(0);
   const rest = session.sentAt + moment - Date.now();
   useEffect(() => {

@@ -63,11 +63,11 @@ export function useScroll(of: object) {
     /**
      * Runs a function that inserts content above the visible text. The visible text stays in place.
      */
-    keeping: async (doing: () => Promise<void>) => {
+    keepInPlace: async (insert: () => Promise<void>) => {
       sticks.current = false;
       kept.current = document.documentElement.scrollHeight - scrollY;
       try {
-        await doing();
+        await insert();
       } finally {
         setTimeout(() => {
           kept.current = null;

@@ -34,7 +34,7 @@ export class ChatSession extends EventTarget {
   private cursor: string | null = null;
   private readonly others = new Set<string>(); // runs that refresh has read
   private readonly streams = new Map<string, AbortController>();
-  private drawing: ReturnType<typeof setTimeout> | undefined;
+  private drawTimer: ReturnType<typeof setTimeout> | undefined;
   private closed = false;
 
   constructor(
@@ -51,15 +51,15 @@ export class ChatSession extends EventTarget {
     else if (begun) await this.load();
 
     if (this.closed || this.error !== null) return;
-    this.takeUp();
+    this.resumeUnanswered();
     this.draw();
   }
 
   /** Closes the streams. The runs continue without a reader. */
   close(): void {
     this.closed = true;
-    clearTimeout(this.drawing);
-    this.drawing = undefined;
+    clearTimeout(this.drawTimer);
+    this.drawTimer = undefined;
     for (const stop of this.streams.values()) stop.abort();
     this.streams.clear();
   }
@@ -219,7 +219,7 @@ export class ChatSession extends EventTarget {
 
   /** Resumes the messages that were unanswered when the page was left. */
 
-  private takeUp(): void {
+  private resumeUnanswered(): void {
     for (const sent of inDemo() ? [] : readSent(targetId(this.target), this.id)) {
       if (this.turns.some((t) => t.key === sent.key)) continue;
       const stopping = sent.stopping === true;
@@ -263,9 +263,9 @@ export class ChatSession extends EventTarget {
     if (!turn || turn.runId === null || this.closed) return;
     get<SessionMessages>("/api/sessions", { id: this.id, ...ofSession(this.target), limit: 5 }).then((said) => {
       const message = said.messages.find((m) => m.role === "assistant" && m.runId === turn.runId);
-      if (message?.interrupted) this.change(turn.name, (t) => ({ ...t, heard: message.content }));
+      if (message?.interrupted) this.change(turn.name, (t) => ({ ...t, playedText: message.content }));
       else if (tries > 1) setTimeout(() => this.cut(answer, tries - 1), 500);
-      else if (message) this.change(turn.name, (t) => ({ ...t, heard: null })); // the answer was played to its end, so it was not interrupted
+      else if (message) this.change(turn.name, (t) => ({ ...t, playedText: null })); // the answer was played to its end, so it was not interrupted
     }, () => {}); // if the request fails, the text that was sent stays until the session is loaded again
   }
 
@@ -277,8 +277,8 @@ export class ChatSession extends EventTarget {
   /** Dispatches "change", at most once per redraw interval. */
   private draw(): void {
     if (this.closed) return;
-    this.drawing ??= setTimeout(() => {
-      this.drawing = undefined;
+    this.drawTimer ??= setTimeout(() => {
+      this.drawTimer = undefined;
       if (inDemo() && this.turns.length > 0) keepDemo(targetId(this.target), { sessionId: this.id, turns: this.turns });
       this.dispatchEvent(new Event("change"));
     }, redraw);
@@ -313,7 +313,7 @@ export class ChatSession extends EventTarget {
     const current = () => this.turns.find((t) => t.name === name);
     try {
       const stream = events(url, {
-        ...request, credentials: credentials(), signal: stop.signal, resume: true, fetch: noting,
+        ...request, credentials: credentials(), signal: stop.signal, resume: true, fetch: fetchNotingLimit,
         last: (event) => /^run\.(completed|failed|cancelled|timed_out)$/.test(event.event),
         connected: (up) => this.change(name, (t) => ({ ...t, cutOff: up ? null : "lost" })),
         reached: () => this.change(name, (t) => ({ ...t, cutOff: "resuming" })),
@@ -369,7 +369,7 @@ export class ChatSession extends EventTarget {
  */
 const definite = (problem: ApiError): boolean => (problem.status >= 400 && problem.status < 500) || problem.code === "overloaded";
 
-const noting: typeof fetch = async (input, init) => {
+const fetchNotingLimit: typeof fetch = async (input, init) => {
   const answer = await fetch(input, init);
   if (inDemo()) noteLimit(answer.headers);
   return answer;

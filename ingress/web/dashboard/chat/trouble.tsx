@@ -20,7 +20,7 @@ export function Refused({ turn, session }: { turn: Turn; session: ChatSession })
 
   if (!problem) return null;
   const long = (problem.retryAfter ?? 0) > short;
-  const held = rest > 0 && !long;
+  const paused = rest > 0 && !long;
   const again = problem.status === 0 || problem.status === 429 || problem.status >= 500;
 
   return (
@@ -32,7 +32,7 @@ export function Refused({ turn, session }: { turn: Turn; session: ChatSession })
         {long && rest > 0 && turn.againAt !== null && <p>{texts.limitResetsBeforeThatMessage(<Time at={new Date(turn.againAt).toISOString()} />)}</p>}
       </div>
       <div class="actions">
-        {again && <Button onClick={() => session.resend(turn)} disabled={held}>{held ? texts.sendAgainInS(rest) : Words.sendAgain}</Button>}
+        {again && <Button onClick={() => session.resend(turn)} disabled={paused}>{paused ? texts.sendAgainInS(rest) : Words.sendAgain}</Button>}
         {turn.runId === null && <Button look="bare" onClick={() => session.drop(turn)}>{Words.discardMessage}</Button>}
         {inDemo() && problem.status === 429 && <SignUp />}
       </div>

@@ -4,7 +4,7 @@ import { get } from "../api";
 import { firstQuestions } from "../firstquestions";
 import { later } from "../later";
 import { useQuery } from "../query";
-import { usePlace } from "../router";
+import { useRoute } from "../router";
 import { SamplesNote, searchesDocuments } from "../samples";
 import * as texts from "../texts/agent";
 import { Words } from "../texts/agent";
@@ -84,7 +84,7 @@ function Shown({ loaded, tab }: { loaded: Agent; tab: string }) {
  * then opens this session again.
  */
 function useOpenSession(playground: boolean): string {
-  const here = usePlace().query.get("session");
+  const here = useRoute().query.get("session");
   const open = useRef(here);
   if (playground) open.current = here;
   return open.current === null ? "" : "?session=" + encodeURIComponent(open.current);

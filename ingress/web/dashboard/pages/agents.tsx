@@ -2,7 +2,7 @@
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { del } from "../api";
 import { useList } from "../query";
-import { setQuery, usePlace } from "../router";
+import { setQuery, useRoute } from "../router";
 import { useMay } from "../state";
 import * as texts from "../texts/agents";
 import { Words } from "../texts/agents";
@@ -19,7 +19,7 @@ import { NewAgent } from "./agents/create";
 import { DeleteWords } from "./agents/delete";
 
 export function AgentsPage() {
-  const { query } = usePlace();
+  const { query } = useRoute();
   const q = query.get("q") ?? "";
   const creating = query.get("new");
   const mayEdit = useMay("admin");

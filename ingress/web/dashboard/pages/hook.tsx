@@ -13,7 +13,7 @@ import { Copy } from "../ui/copy";
 import { Curl } from "../ui/curl";
 import { Confirm } from "../ui/confirm";
 import { useFaults } from "../ui/field";
-import { Empty, Loaded, PageHeader, Problem, Status, Time, Waiting } from "../ui/parts";
+import { Empty, Loaded, PageHeader, Problem, Status, Time, Loading } from "../ui/parts";
 import { toast } from "../ui/toast";
 import { Allow } from "./hooks/allow";
 import { Deliveries } from "./hooks/deliveries";
@@ -121,7 +121,7 @@ function HookSettings({ hook, onSaved }: { hook: Hook; onSaved: (hook: Hook) => 
 
   useFaults(error);
 
-  if (!named || !loaded || !sample.loaded) return <Waiting />;
+  if (!named || !loaded || !sample.loaded) return <Loading />;
   if (unnamed) return <Problem error={unnamed} retry={reload} />;
   if (unloaded) return <Problem error={unloaded} retry={reloadKeys} />;
 

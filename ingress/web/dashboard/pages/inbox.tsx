@@ -31,7 +31,7 @@ export function InboxPage() {
         </Empty>
       ) : (
         <div class="stack">
-          <ul class="inbox">{runs.map((run, i) => <Waiting key={run.id} run={run} names={names} label={texts.decisionNOf(i + 1, names.of(run))} decided={decided} />)}</ul>
+          <ul class="inbox">{runs.map((run, i) => <WaitingRun key={run.id} run={run} names={names} label={texts.decisionNOf(i + 1, names.of(run))} decided={decided} />)}</ul>
           <More list={list} />
         </div>
       )}</Loaded>
@@ -39,7 +39,7 @@ export function InboxPage() {
   );
 }
 
-function Waiting({ run, names, label, decided }: { run: RunSummary; names: Names; label: string; decided: () => void }) {
+function WaitingRun({ run, names, label, decided }: { run: RunSummary; names: Names; label: string; decided: () => void }) {
   return (
     <li class="stack tight">
       <p class="row between"><a href={runHref(run)}>{names.of(run)}</a><span class="small quiet">{texts.startedTime(<Time at={run.createdAt} />)}</span></p>

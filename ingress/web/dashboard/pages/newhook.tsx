@@ -11,9 +11,9 @@ import { Snippet } from "../ui/copy";
 import { Curl } from "../ui/curl";
 import { Dialog } from "../ui/dialog";
 import { TextField, fieldFault, useFaults } from "../ui/field";
-import { Empty, PageHeader, Problem, Section, Waiting } from "../ui/parts";
+import { Empty, PageHeader, Problem, Section, Loading } from "../ui/parts";
 import { Allow } from "./hooks/allow";
-import { beginning, createBody, newKey, type HookDraft } from "./hooks/draft";
+import { newSourceDraft, createBody, newKey, type HookDraft } from "./hooks/draft";
 import { HookForm, SourcePicker } from "./hooks/form";
 import { useKeys } from "./hooks/names";
 import { Steps, Values } from "./hooks/setup";
@@ -36,7 +36,7 @@ export function NewHookPage() {
 function New() {
   const { agents, loaded: named, error: unnamed, reload } = useAgents();
   const { keys, loaded, error, reload: reloadKeys } = useKeys();
-  if (!named || !loaded) return <Waiting />;
+  if (!named || !loaded) return <Loading />;
   if (unnamed) return <Problem error={unnamed} retry={reload} />;
   if (error) return <Problem error={error} retry={reloadKeys} />;
   const first = agents.find((a) => a.allowedCallers.includes("system")) ?? agents[0];
@@ -63,13 +63,13 @@ export async function makeHook(draft: HookDraft): Promise<Hook> {
 }
 
 function Form({ agents, keys, first, reload }: { agents: Agent[]; keys: Key[]; first: string; reload: () => void }) {
-  const [draft, setDraft] = useState(() => beginning("github", first));
+  const [draft, setDraft] = useState(() => newSourceDraft("github", first));
   const [error, setError] = useState<ApiError>();
   const [made, setMade] = useState<Hook>();
 
   const agent = agents.find((a) => a.id === draft.agentId);
   const source = sources[draft.source];
-  const unsaved = useUnsaved(made === undefined && JSON.stringify(createBody(draft)) !== JSON.stringify(createBody(beginning(draft.source, draft.agentId))));
+  const unsaved = useUnsaved(made === undefined && JSON.stringify(createBody(draft)) !== JSON.stringify(createBody(newSourceDraft(draft.source, draft.agentId))));
   useFaults(error);
 
   const set = (part: Partial<HookDraft>) => {
@@ -77,7 +77,7 @@ function Form({ agents, keys, first, reload }: { agents: Agent[]; keys: Key[]; f
     setError((before) => Object.keys(part).reduce(withoutField, before));
   };
   const choose = (s: HookSource) => {
-    setDraft((before) => beginning(s, first, before));
+    setDraft((before) => newSourceDraft(s, first, before));
     setError(undefined);
   };
 

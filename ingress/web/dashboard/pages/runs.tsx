@@ -9,7 +9,7 @@ import { Words } from "../texts/runs";
 import { Button, LinkButton } from "../ui/button";
 import { Curl } from "../ui/curl";
 import { Icon } from "../ui/icon";
-import { Empty, PageHeader, Problem, Waiting } from "../ui/parts";
+import { Empty, PageHeader, Problem, Loading } from "../ui/parts";
 import { clearFilter, Export, filtered, readFilter, Filters, forOpen, filterParams, type Filter } from "./runs/filters";
 import { useRunList } from "./runs/list";
 import { useNames } from "./runs/names";
@@ -73,7 +73,7 @@ export function RunsPage() {
         <NeedsYou count={overview.data?.approvals ?? 0} />
         <Fresh count={list.fresh} show={list.show} />
         {list.error && <Problem error={list.error} retry={list.refresh} />}
-        {list.rows === undefined || !counted ? !list.error && <Waiting /> : list.rows.length === 0 ? !list.error && <NoRuns filter={filter} more={list.hasMore} /> : (
+        {list.rows === undefined || !counted ? !list.error && <Loading /> : list.rows.length === 0 ? !list.error && <NoRuns filter={filter} more={list.hasMore} /> : (
           <RunRows rows={list.rows} names={names} onCancelled={list.replace} />
         )}
         {counted && list.hasMore && <div><Button onClick={list.more} disabled={list.loadingMore}>{list.loadingMore ? Words.loading : filter.words !== "" ? Words.searchOlderRuns : Words.showOlderRuns}</Button></div>}
@@ -82,7 +82,7 @@ export function RunsPage() {
   );
 }
 
-/** When the reader scrolls to the top, shows the runs that were held back. */
+/** When the reader scrolls to the top, shows the new runs that are not shown yet. */
 function useReturn(show: () => void): void {
   useEffect(() => {
     const scrolled = () => {

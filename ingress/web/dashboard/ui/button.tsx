@@ -50,10 +50,10 @@ export function Button({ look, icon, label, children, type = "button", disabled,
       event.preventDefault();
       return;
     }
-    const doing = onClick?.(event);
-    if (!(doing instanceof Promise)) return;
+    const result = onClick?.(event);
+    if (!(result instanceof Promise)) return;
     setBusy(true);
-    doing.catch(failed).finally(() => {
+    result.catch(failed).finally(() => {
       if (here.current) setBusy(false);
     });
   };

@@ -37,7 +37,7 @@ const words = (error: ApiError): string => error.errors.map((e) => `${e.field} $
  * Reports whether another attempt to upload a file may succeed. An error about the type or the
  * content of the file is permanent.
  */
-const passing = ({ status }: ApiError): boolean => status === 0 || status === 429 || status >= 500;
+const isTransient = ({ status }: ApiError): boolean => status === 0 || status === 429 || status >= 500;
 
 /**
  * Returns the uploads to a path, and the functions that change them. At most atOnce uploads run at
@@ -65,7 +65,7 @@ export function useUploads<T>(path: string, params: Params, atOnce: number, onSe
           .then((stored) => {
             update(u.id, { state: "sent", part: 1, stored });
             latest.current?.(u.id);
-          }, (error: ApiError) => update(u.id, { state: "failed", fault: words(error), again: passing(error) }))
+          }, (error: ApiError) => update(u.id, { state: "failed", fault: words(error), again: isTransient(error) }))
           .finally(begin);
       }
     };

@@ -8,7 +8,7 @@ import { moment } from "../chat/session";
 import { SettingsLink } from "../chat/trouble";
 import { waitsForClient, type Turn } from "../chat/turn";
 import type { Call } from "./call";
-import { secretRequest } from "./line";
+import { secretRequest } from "./connection";
 import { pauses } from "./trouble";
 
 /** The call's controls. The key M mutes while the focus is inside. */
@@ -45,7 +45,7 @@ export function VoicePanel({ call, onEnd }: { call: Call; onEnd: () => void }) {
               <Button icon={call.muted ? "muted" : "voice"} pressed={call.muted} keys="m" onClick={() => call.mute(!call.muted)}>{texts.muteM()}</Button>
               <Button look="danger" icon="close" label={Words.endSpeaking} onClick={onEnd}>{Words.end}</Button>
               <Device call={call} />
-              {call.sounding && <Button icon="stop" label={Words.stopTheAnswer} onClick={() => { panel.current?.querySelector("button")?.focus(); call.hush(); }}>{Words.stop}</Button>}
+              {call.sounding && <Button icon="stop" label={Words.stopTheAnswer} onClick={() => { panel.current?.querySelector("button")?.focus(); call.stopAnswer(); }}>{Words.stop}</Button>}
               <Curl what={Words.createSecretForSpeaking} request={secretRequest(call.session.target, call.session.id)} />
             </div>
             {decides && <p class="voice-notice">{Words.agentWantsToUse}</p>}

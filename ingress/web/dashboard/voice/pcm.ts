@@ -97,7 +97,7 @@ export class Resampler {
     const first = Math.max(0, Math.floor((this.next * this.down) / this.up) - this.dropped - this.half);
     this.kept = all.slice(first);
     this.dropped += first;
-    this.settle();
+    this.reduceCounters();
     return Float32Array.from(out);
   }
 
@@ -105,7 +105,7 @@ export class Resampler {
    * Reduces the counters by whole common periods of both rates, so that they stay small in long
    * conversations.
    */
-  private settle(): void {
+  private reduceCounters(): void {
     const periods = Math.floor(this.next / this.up) - 1;
     if (periods <= 0) return;
     this.next -= periods * this.up;

@@ -1,5 +1,5 @@
 // The unsaved settings of an agent. The fields of a draft have the names that the API's errors use.
-// The same name therefore identifies a change, a field of the request body, and the place of an
+// The same name therefore identifies a change, a field of the request body, and the label of an
 // error in the form.
 import { Words } from "../../texts/agent";
 import { Words as SchemaWords } from "../../texts/schema";
@@ -147,11 +147,11 @@ const sameText = (value: unknown): string => JSON.stringify(value, (name, v: unk
 const fields = (draft: Draft): Field[] => Object.keys(draft) as Field[];
 
 /** Returns the fields in which two drafts differ. */
-export const differing = (a: Draft, b: Draft): Field[] => fields(a).filter((f) => sameText(a[f]) !== sameText(b[f]));
+export const changedFields = (a: Draft, b: Draft): Field[] => fields(a).filter((f) => sameText(a[f]) !== sameText(b[f]));
 
 /** Returns the draft theirs, with the changes between the drafts from and mine applied to it. */
 export function rebase(mine: Draft, from: Draft, theirs: Draft): Draft {
-  return Object.assign({}, theirs, Object.fromEntries(differing(mine, from).map((f) => [f, mine[f]])));
+  return Object.assign({}, theirs, Object.fromEntries(changedFields(mine, from).map((f) => [f, mine[f]])));
 }
 
 /**
@@ -217,7 +217,7 @@ function fieldValue(draft: Draft, field: Field): unknown {
  * are based. The draft must have no errors.
  */
 export function changeBody(agent: Agent, draft: Draft): Record<string, unknown> {
-  const changed = differing(draft, newDraft(agent));
+  const changed = changedFields(draft, newDraft(agent));
   const body: Record<string, unknown> = { version: agent.version };
   for (const field of changed) put(body, field.split("."), fieldValue(draft, field));
   for (const tool of toolNames) {

@@ -10,7 +10,7 @@ import { Section } from "../../ui/parts";
 import { Appearance, useLook } from "./appearance";
 import { hidden } from "./draft";
 import type { Editor } from "./editor";
-import { element, policy, scriptTag, signedTag, signing } from "./examples";
+import { element, policy, scriptTag, signedTag, signatureCode } from "./examples";
 import { Languages } from "./languages";
 import { parseOrigins } from "./origin";
 import { random, Secret } from "./secret";
@@ -58,7 +58,7 @@ export function Embed({ editor }: { editor: Editor }) {
             <Secret label={Words.identitySecret} value={draft["widget.identitySecret"]} saved={editor.base["widget.identitySecret"] === hidden} fault={editor.fault("widget.identitySecret")}
               generate={() => random(32, "hex")} onChange={(v) => set("widget.identitySecret", v)} hint={Words.to256Characters} />
           </fieldset>
-          <Languages what={Words.signAVisitor} of={signing(where)} />
+          <Languages what={Words.signAVisitor} of={signatureCode(where)} />
           <Snippet text={signedTag(where)} label={Words.scriptTagWithSigned} />
         </div>
       </Section>

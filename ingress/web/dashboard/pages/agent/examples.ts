@@ -225,7 +225,7 @@ export const element = ({ baseUrl, id }: Where, look: Look): string => {
 
 export const policy = (baseUrl: string): string => `Content-Security-Policy: script-src ${baseUrl}; connect-src ${baseUrl}`;
 
-export const signing = ({ id }: Where): Record<string, string> => ({
+export const signatureCode = ({ id }: Where): Record<string, string> => ({
   "Node.js": `import { createHmac } from "node:crypto";
 
 // On your server: userId is your id of the signed-in person.

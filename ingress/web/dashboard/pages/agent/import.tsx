@@ -68,13 +68,13 @@ export function Import({ editor, onClose }: { editor: Editor; onClose: () => voi
       <div class="stack">
         {pending && <p class="note warn">{Words.endpointsHaveUnsavedChanges}</p>}
         {error && <Problem error={error} />}
-        <Asking asked={asked} set={(part) => setAsked((before) => ({ ...before, ...part }))} error={error} />
+        <ImportForm asked={asked} set={(part) => setAsked((before) => ({ ...before, ...part }))} error={error} />
       </div>
     </Dialog>
   );
 }
 
-function Asking({ asked, set, error }: { asked: Asked; set: (part: Partial<Asked>) => void; error: ApiError | undefined }) {
+function ImportForm({ asked, set, error }: { asked: Asked; set: (part: Partial<Asked>) => void; error: ApiError | undefined }) {
   const [refused, setRefused] = useState("");
   const read = async (file: File | undefined) => {
     if (!file) return;

@@ -7,7 +7,7 @@ import { Curl } from "../../ui/curl";
 import { showFault } from "../../ui/field";
 import { Icon } from "../../ui/icon";
 import { Time } from "../../ui/parts";
-import { changeBody, differing, newDraft, findFaults, fieldLabels } from "./draft";
+import { changeBody, changedFields, newDraft, findFaults, fieldLabels } from "./draft";
 import type { Editor } from "./editor";
 import { faultText } from "./words";
 
@@ -26,12 +26,12 @@ export function SaveBar({ editor }: { editor: Editor }) {
   const saved = editor.saved && !editor.theirs;
   return (
     <section class="savebar" aria-label={saved ? Words.savedChanges : Words.unsavedChanges}>
-      {editor.theirs ? <Conflict editor={editor} /> : saved ? <p class="saved" role="status"><Icon name="check" />{Words.saved}</p> : <Pending editor={editor} />}
+      {editor.theirs ? <Conflict editor={editor} /> : saved ? <p class="saved" role="status"><Icon name="check" />{Words.saved}</p> : <UnsavedChanges editor={editor} />}
     </section>
   );
 }
 
-function Pending({ editor }: { editor: Editor }) {
+function UnsavedChanges({ editor }: { editor: Editor }) {
   const { agent, draft, error } = editor;
   const sound = findFaults(draft).length === 0;
   return (
@@ -56,7 +56,7 @@ function Pending({ editor }: { editor: Editor }) {
 function Conflict({ editor }: { editor: Editor }) {
   const { theirs, base, changed } = editor;
   if (!theirs) return null;
-  const other = differing(newDraft(theirs), base);
+  const other = changedFields(newDraft(theirs), base);
   const both = changed.filter((f) => other.includes(f));
   return (
     <>

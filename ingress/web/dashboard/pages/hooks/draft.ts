@@ -80,7 +80,7 @@ const filterRows = (filter: HookFilter[]): Row[] => filter.map((f) => nextRow(f.
 /**
  * Returns the initial draft for a source. Its message and filter are those of the source's example.
  */
-export function beginning(source: HookSource, agentId: string, before?: HookDraft): HookDraft {
+export function newSourceDraft(source: HookSource, agentId: string, before?: HookDraft): HookDraft {
   const { template, filter, key } = sources[source];
   return {
     source, agentId: before?.agentId ?? agentId, name: before?.name ?? "", keyId: before?.keyId ?? newKey, secret: "",

@@ -17,7 +17,7 @@ import { TextArea, TextField, fieldFault } from "../../ui/field";
 import { Loaded, Problem, Time, size } from "../../ui/parts";
 import { toast } from "../../ui/toast";
 import { Contents, type CitedPassage } from "./contents";
-import { Standing } from "./standing";
+import { DocumentStatus } from "./status";
 
 /** The dialog of a document. If a passage is given, the dialog first shows that passage. */
 export function DocumentDialog({ id, passage, onClose, onChange }: { id: string; passage?: CitedPassage; onClose: () => void; onChange: () => void }) {
@@ -59,7 +59,7 @@ function languageNamed(code: string): string {
 function Facts({ of: d }: { of: Document }) {
   return (
     <div class="stack">
-      <div><Standing of={d} /></div>
+      <div><DocumentStatus of={d} /></div>
       {d.notes.length > 0 && <ul class="notes">{d.notes.map((note) => <li key={note}>{note}</li>)}</ul>}
       <dl class="facts">
         <dt>{Words.id}</dt><dd class="row"><code>{d.id}</code><Copy text={d.id} label={Words.copyDocumentsId} /></dd>

@@ -109,13 +109,13 @@ export function Lines({ points, format, ...axes }: Axes & { points: { label: str
   const max = Math.max(0, ...points.flatMap((p) => Object.values(p.values).map((v) => v ?? 0)));
   const top = max === 0 ? 10_000 : roundUp(max); // the axis of an empty chart has a typical length
   const step = (width - left) / Math.max(1, points.length);
-  const place = (value: number, i: number) => [left + (i + 0.5) * step, height - bottom - (value / top) * (height - bottom - 8)] as const;
+  const point = (value: number, i: number) => [left + (i + 0.5) * step, height - bottom - (value / top) * (height - bottom - 8)] as const;
   return (
     <Frame {...axes} none={max === 0} top={top} format={format} labels={points.map((p) => p.label)} legend={names} says={max === 0 ? Words.noRunFinished : texts.longestIsFormat(format(max))}>
       {names.map((name) => {
         const known = points.flatMap((p, i) => {
           const value = p.values[name];
-          return value === null || value === undefined ? [] : [{ label: p.label, value, at: place(value, i) }];
+          return value === null || value === undefined ? [] : [{ label: p.label, value, at: point(value, i) }];
         });
         return (
           <g key={name} class={"line " + name.replaceAll(" ", "-")}>

@@ -6,7 +6,7 @@ import type { Span, Timeline, ToolCall } from "../../types";
 import { money } from "../../ui/money";
 import { count, duration } from "../../ui/parts";
 import { toolNamed } from "../../toolnames";
-import { beginning, length, overAt, union, type Interval } from "./scale";
+import { startTime, length, overAt, union, type Interval } from "./scale";
 
 const time = { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 } as const;
 
@@ -149,7 +149,7 @@ function fit(parts: Part[]): void {
  */
 export function newParts(t: Timeline, now: number, calls: ToolCall[] = []): Part[] {
   if (t.spans.length === 0) return [];
-  const start = beginning(t);
+  const start = startTime(t);
   const findCall = (span: Span) => (span.kind === "tool" ? calls.find((c) => c.id === span.toolCallId) : undefined);
   const times = spanTimes(t.spans, now, findCall);
   const parts = t.spans.map((span, i): Part => {

@@ -136,8 +136,8 @@ function Axis({ scale, labels }: { scale: Scale; labels: Label[] }) {
 
 /** The bar of a part, on top of the shortened stretches. */
 function Track({ part, scale, labels }: { part: Part; scale: Scale; labels: Label[] }) {
-  const left = scale.place(part.from);
-  const width = scale.place(part.from + part.took) - left;
+  const left = scale.position(part.from);
+  const width = scale.position(part.from + part.took) - left;
   return (
     <span class="track">
       {labels.map(({ at }) => <i key={at} class="tick" style={{ left: percent(at) }} />)}

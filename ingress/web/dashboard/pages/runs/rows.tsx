@@ -55,7 +55,7 @@ export function gist(run: RunSummary): string {
 }
 
 /** Explains the effect of cancelling. */
-export const cancelling = Words.runIsCancelledWithin;
+export const cancelHint = Words.runIsCancelledWithin;
 
 export async function cancelRun(id: string): Promise<Run> {
   return post<Run>("/api/runs", undefined, { id, action: "cancel" });
@@ -102,7 +102,7 @@ function Row({ run, name, onCancelled }: { run: RunSummary; name: string; onCanc
       <td class="tight run-cancel">
         {!ended(run) && (
           <Confirm look="remove" action={Words.cancel} label={texts.cancelThisRunOf(name)} question={texts.cancelThisRunOfQuestion(name)}
-            detail={cancelling} request={{ method: "POST", path: "/api/runs", params: { id: run.id, action: "cancel" } }}
+            detail={cancelHint} request={{ method: "POST", path: "/api/runs", params: { id: run.id, action: "cancel" } }}
             onConfirm={() => cancelRun(run.id).then(onCancelled)} />
         )}
       </td>

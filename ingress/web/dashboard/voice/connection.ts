@@ -14,19 +14,19 @@ export const secretRequest = (target: Target, session: string) => ({
 
 const maxUnsentBytes = 1 << 20; // maximum number of unsent bytes; with more, the connection counts as broken
 
-export interface LineEvents {
-  told: (event: VoiceEvent) => void;
+export interface ConnectionEvents {
+  received: (event: VoiceEvent) => void;
   closed: (code: number, reason: string) => void;
 }
 
 /** An open voice connection. */
-export class Line {
+export class VoiceConnection {
   constructor(
     private readonly socket: WebSocket,
-    private readonly on: LineEvents,
+    private readonly on: ConnectionEvents,
   ) {
     socket.onmessage = ({ data }: MessageEvent<unknown>) => {
-      if (typeof data === "string") on.told(JSON.parse(data) as VoiceEvent);
+      if (typeof data === "string") on.received(JSON.parse(data) as VoiceEvent);
     };
   }
 
@@ -72,18 +72,18 @@ function voiceAddress(target: Target, session: string): URL {
  * Opens a voice connection to an agent in a session. Throws an ApiError if the service refuses the
  * connection.
  */
-export async function open(target: Target, session: string, on: LineEvents, signal: AbortSignal): Promise<Line> {
+export async function open(target: Target, session: string, on: ConnectionEvents, signal: AbortSignal): Promise<VoiceConnection> {
   const { path, body, params } = secretRequest(target, session);
   const { value } = await post<{ value: string }>(path, body, params, signal);
   const url = voiceAddress(target, session);
   const web = url.href;
   url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
   const socket = new WebSocket(url, ["realtime", `openai-insecure-api-key.${value}`]);
-  const line = new Line(socket, on);
-  const opened = await line.opened(signal);
+  const connection = new VoiceConnection(socket, on);
+  const opened = await connection.opened(signal);
   signal.throwIfAborted();
   if (!opened) throw await reason(web, value, signal);
-  return line;
+  return connection;
 }
 
 /**
