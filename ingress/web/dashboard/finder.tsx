@@ -55,9 +55,9 @@ function fixedEntries(admin: boolean, help: () => void): Entry[] {
   ];
 }
 
-const perSearch = 50; // maximum number of entries in one response
-const longestSearch = 120; // maximum number of characters that the service accepts in a search
-const perList = 100; // maximum number of webhooks and of automations whose names are matched
+const maxFound = 50; // maximum number of entries in one response
+const maxSearchLength = 120; // maximum number of characters that the service accepts in a search
+const maxListed = 100; // maximum number of webhooks and of automations whose names are matched
 
 /**
  * Loads the newest entries of a kind whose names contain all words of a text. Words that name the
@@ -65,8 +65,8 @@ const perList = 100; // maximum number of webhooks and of automations whose name
  * pointer.
  */
 function useNamed<T>(kind: string, path: string, text: string): { data: T[]; loading: boolean; failed: boolean } {
-  const q = text.split(/\s+/).filter((word) => word.toLowerCase() !== kind).join(" ").slice(0, longestSearch);
-  const query = useQuery(`${kind} named ${q}`, (signal) => get<List<T>>(path, { q, limit: perSearch }, signal));
+  const q = text.split(/\s+/).filter((word) => word.toLowerCase() !== kind).join(" ").slice(0, maxSearchLength);
+  const query = useQuery(`${kind} named ${q}`, (signal) => get<List<T>>(path, { q, limit: maxFound }, signal));
   const known = useRef<T[]>([]);
   if (query.data) known.current = query.data.data;
   return { data: known.current, loading: query.loading, failed: query.error !== undefined };
@@ -86,8 +86,8 @@ function useFound(text: string, help: () => void): { entries: Entry[]; loading: 
   const agents = useNamed<Agent>("agent", "/api/agents", asked);
   const templates = useQuery("templates", (signal) => get<List<Template>>("/api/agents/templates", {}, signal));
   const documents = useNamed<Document>("document", "/api/knowledge", asked);
-  const hooks = useQuery(admin ? "hooks" : null, (signal) => get<List<Hook>>("/api/hooks", { limit: perList }, signal));
-  const automations = useQuery(admin ? "automations" : null, (signal) => get<List<Automation>>("/api/automations", { limit: perList }, signal));
+  const hooks = useQuery(admin ? "hooks" : null, (signal) => get<List<Hook>>("/api/hooks", { limit: maxListed }, signal));
+  const automations = useQuery(admin ? "automations" : null, (signal) => get<List<Automation>>("/api/automations", { limit: maxListed }, signal));
 
   const entries = matchEntries([
     ...fixedEntries(admin, help),

@@ -4,12 +4,12 @@ import { Words } from "./texts/questions";
 import type { Tools } from "./types";
 
 const maxQuestions = 3; // number of questions
-const longest = 120; // characters of a description that a question contains
+const maxDescription = 120; // characters of a description that a question contains
 
 /** Returns the first sentence of a text, or "" if it is too long for a question. */
 function firstSentence(text: string): string {
   const sentence = /^.*?[.!?:;](?=\s|$)|^.*/.exec(text.trim().replaceAll(/\s+/g, " "))?.[0] ?? "";
-  return sentence.length > longest ? "" : sentence.replace(/[:;]$/, ".");
+  return sentence.length > maxDescription ? "" : sentence.replace(/[:;]$/, ".");
 }
 
 /**

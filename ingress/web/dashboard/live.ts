@@ -9,21 +9,21 @@ export type Kind = "runs" | "documents" | "notifications";
 const listeners = new Map<Kind, Set<() => void>>([["runs", new Set()], ["documents", new Set()], ["notifications", new Set()]]);
 const disconnected = new Set<() => void>(); // functions that repeat requests, which failed because the service was unreachable
 const changed = new EventTarget();
-const again = 60_000; // milliseconds until a stream that the service refused is requested again
-const unasked = 15_000; // milliseconds between retries of a failed request while the stream delivers no event
+const refusedPause = 60_000; // milliseconds until a stream that the service refused is requested again
+const retryInterval = 15_000; // milliseconds between retries of a failed request while the stream delivers no event
 let open: AbortController | null = null;
 let up = true;
 
 // A browser opens about six connections to a server without HTTP/2, shared by all its windows. A
 // hidden page therefore closes its stream after a while. When the page is shown again, all
 // listeners are notified.
-const keptHidden = 60_000; // milliseconds for which the stream of a hidden page stays open
+const hiddenTimeout = 60_000; // milliseconds for which the stream of a hidden page stays open
 let paused = document.hidden;
 let pauseTimer: ReturnType<typeof setTimeout> | undefined;
 
 document.addEventListener("visibilitychange", () => {
   clearTimeout(pauseTimer);
-  if (document.hidden) pauseTimer = setTimeout(() => setPaused(true), keptHidden);
+  if (document.hidden) pauseTimer = setTimeout(() => setPaused(true), hiddenTimeout);
   else setPaused(false);
 });
 
@@ -70,7 +70,7 @@ function arrange(): void {
     void follow(mine.signal).finally(() => {
       if (open !== mine) return;
       open = null;
-      setTimeout(arrange, again);
+      setTimeout(arrange, refusedPause);
     });
   }
   if (!needsStream() && open !== null) {
@@ -80,13 +80,13 @@ function arrange(): void {
   }
 }
 
-const usual = 1000; // minimum milliseconds between two calls of the same listener
+const defaultPace = 1000; // minimum milliseconds between two calls of the same listener
 
 /**
  * Calls reload when an object of the kind has changed. It does so at most once in pace
  * milliseconds, and not while the page is hidden.
  */
-export function useLive(kind: Kind, reload: () => void, pace = usual): void {
+export function useLive(kind: Kind, reload: () => void, pace = defaultPace): void {
   const call = useRef(reload);
   call.current = reload;
   useEffect(() => {
@@ -152,7 +152,7 @@ export function useComeback(error: ApiError | undefined, reload: () => void): vo
     arrange();
     const timer = setInterval(() => { // retries even if the stream remains connected and delivers no event
       if (!document.hidden) retry();
-    }, unasked);
+    }, retryInterval);
     return () => {
       clearInterval(timer);
       disconnected.delete(retry);

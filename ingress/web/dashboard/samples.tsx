@@ -85,7 +85,7 @@ export function OfferSamples({ look, before, onAdded, children }: { look?: "note
   );
 }
 
-const newest = 20; // number of documents among which samples that are being read are found
+const maxRead = 20; // number of documents among which samples that are being read are found
 
 /**
  * A note for the empty chat of an agent that searches documents. If the organization has no
@@ -94,7 +94,7 @@ const newest = 20; // number of documents among which samples that are being rea
 export function SamplesNote() {
   const organization = useSession()?.organization.id ?? "";
   const may = useMay("admin");
-  const documents = useList<Document>("/api/knowledge", { limit: newest });
+  const documents = useList<Document>("/api/knowledge", { limit: maxRead });
   useLive("documents", documents.reload);
   const [hidden, setHidden] = useState(() => isHidden("samples", organization));
 

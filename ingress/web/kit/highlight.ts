@@ -22,7 +22,7 @@ import type { Child, Make } from "./markdown";
  * The maximum length of highlighted code, in characters. Highlighting longer code would take too
  * long.
  */
-const longest = 20_000;
+const maxLength = 20_000;
 /** The maximum nesting depth of highlighted spans. Deeper ones become plain text. */
 const maxDepth = 24;
 
@@ -73,6 +73,6 @@ function tangled(text: string): boolean {
  * language is unknown or the code is long.
  */
 export function highlight<N>(h: Make<N>, text: string, language: string): Child<N>[] {
-  if (text.length > longest || !lowlight.registered(language) || tangled(text)) return [text];
+  if (text.length > maxLength || !lowlight.registered(language) || tangled(text)) return [text];
   return nodes(h, lowlight.highlight(language, text).children as Tree[], 0);
 }

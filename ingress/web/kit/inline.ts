@@ -35,7 +35,7 @@ interface Bracket {
   run: Run | null;
 }
 
-const longestAddress = 2048;
+const maxAddress = 2048;
 const entities: Record<string, string> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'", nbsp: "\u00A0" };
 const special = /[\\`*_~[\]!&\n]/g;
 const punctuation = /^[\p{P}\p{S}]/u;
@@ -339,10 +339,10 @@ const linkEnd = new RegExp(`^[ \\n]{0,3}${addressPart}(?:[ \\n]{1,3}${titlePart}
  * null and the end is the end of the text.
  */
 function addressAt(text: string, from: number, open: boolean): { address: string | null; end: number } | null {
-  const part = text.slice(from, from + longestAddress + 1024);
+  const part = text.slice(from, from + maxAddress + 1024);
   const m = linkEnd.exec(part);
   const address = m?.[1] ?? m?.[2];
-  if (m && address !== undefined && address.length <= longestAddress) {
+  if (m && address !== undefined && address.length <= maxAddress) {
     return { address: address.replace(/\\([!-/:-@[-`{-~])/g, "$1").replace(/&amp;/g, "&"), end: from + m[0].length };
   }
   const unfinished =

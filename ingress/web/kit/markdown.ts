@@ -61,7 +61,7 @@ type List = Extract<Block, { type: "list" }>;
 type Table = Extract<Block, { type: "table" }>;
 
 /** The maximum nesting depth of spans. Deeper spans are rendered without their marks. */
-const deepest = 12;
+const maxDepth = 12;
 
 /**
  * Replaces characters that change the reading direction with U+FFFD, so that a text cannot look
@@ -205,7 +205,7 @@ class Writer<N> {
       if (piece.opens.length > 0) flush();
       for (let i = piece.opens.length - 1; i >= 0; i--) {
         const span = piece.opens[i]!;
-        if (frames.length > deepest) skipped++;
+        if (frames.length > maxDepth) skipped++;
         else frames.push(new Frame<N>(span, frames.at(-1)!.inLink || span.tag === "link"));
       }
     }

@@ -35,7 +35,7 @@ export interface Transcript {
 
 const maxEntries = 60;
 const maxCharacters = 300_000;
-const longestQuote = 600;
+const maxQuote = 600;
 
 /** Returns an unguessable id, also on pages without TLS, where crypto.randomUUID is missing. */
 export function unguessable(): string {
@@ -111,7 +111,7 @@ export function load(store: Store): Transcript {
 /** Stores a transcript. If the transcript is long, only its newest part is stored. */
 export function save(store: Store, transcript: Transcript): void {
   const { entries } = transcript;
-  for (const { citations } of entries) citations?.forEach((c) => (c.citedText = c.citedText.slice(0, longestQuote)));
+  for (const { citations } of entries) citations?.forEach((c) => (c.citedText = c.citedText.slice(0, maxQuote)));
   let size = 0;
   let from = entries.length;
   while (from > 0 && entries.length - from < maxEntries && size < maxCharacters) size += JSON.stringify(entries[--from]).length;

@@ -21,7 +21,7 @@ export type ToolFunctions = Record<string, (input: any) => unknown>;
 
 const path = "/api/runs";
 /** The maximum number of seconds for which the service waits in one request. */
-const longest = 55;
+const maxWait = 55;
 
 /** Runs started by messages and triggers. */
 export class Runs {
@@ -159,7 +159,7 @@ export class Runs {
   }
 
   #patience(options: RequestOptions): number {
-    return Math.max(1, Math.min(longest, Math.floor(this.#transport.timeout(options) / 1000) - 5));
+    return Math.max(1, Math.min(maxWait, Math.floor(this.#transport.timeout(options) / 1000) - 5));
   }
 }
 

@@ -9,7 +9,7 @@ import { noteLimit } from "./limit";
 import { freshName, ofChat, ofSession, targetId, type Target } from "./target";
 import { after, ended, newTurn, buildTurns, underWay, withRun, type Turn } from "./turn";
 
-const page = 20; // number of turns in one request
+const pageSize = 20; // number of turns in one request
 const redraw = 40; // milliseconds between two renderings
 
 /**
@@ -183,12 +183,12 @@ export class ChatSession extends EventTarget {
   }
 
   private messages(cursor: string | null): Promise<SessionMessages> {
-    return get<SessionMessages>("/api/sessions", { id: this.id, ...ofSession(this.target), limit: page, cursor });
+    return get<SessionMessages>("/api/sessions", { id: this.id, ...ofSession(this.target), limit: pageSize, cursor });
   }
 
   /** Reads the newest runs, with their cost and duration. */
   private async runs(): Promise<RunSummary[]> {
-    return (await get<List<RunSummary>>("/api/runs", { sessionId: this.id, limit: page })).data;
+    return (await get<List<RunSummary>>("/api/runs", { sessionId: this.id, limit: pageSize })).data;
   }
 
   private noteMore({ hasMore, nextCursor }: SessionMessages): void {

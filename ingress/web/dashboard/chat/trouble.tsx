@@ -11,7 +11,7 @@ import type { ChatSession } from "./session";
 import type { Target } from "./target";
 import type { Turn } from "./turn";
 
-const short = 60; // seconds for which the button is disabled at most; during a longer wait, a retry may succeed earlier
+const maxDisabled = 60; // seconds for which the button is disabled at most; during a longer wait, a retry may succeed earlier
 
 /** Shows a message that was refused, with a button that sends it again. */
 export function Refused({ turn, session }: { turn: Turn; session: ChatSession }) {
@@ -19,7 +19,7 @@ export function Refused({ turn, session }: { turn: Turn; session: ChatSession })
   const rest = useCountdown(turn.againAt);
 
   if (!problem) return null;
-  const long = (problem.retryAfter ?? 0) > short;
+  const long = (problem.retryAfter ?? 0) > maxDisabled;
   const paused = rest > 0 && !long;
   const again = problem.status === 0 || problem.status === 429 || problem.status >= 500;
 

@@ -16,8 +16,8 @@ import { useNames } from "./runs/names";
 import { Plot } from "./runs/rate";
 import { RunRows } from "./runs/rows";
 
-const indexed = 2500; // milliseconds after which a search finds a run that has finished
-const atTop = 160; // maximum scroll position in pixels at which new rows are shown immediately
+const indexDelay = 2500; // milliseconds after which a search finds a run that has finished
+const maxScroll = 160; // maximum scroll position in pixels at which new rows are shown immediately
 
 export function RunsPage() {
   const filter = readFilter(new URLSearchParams(location.search));
@@ -27,7 +27,7 @@ export function RunsPage() {
   const narrow = useNarrow();
   const [paused, setPaused] = useState(false);
   const connected = useConnected();
-  const list = useRunList(params, () => scrollY > atTop);
+  const list = useRunList(params, () => scrollY > maxScroll);
   const overview = useOverview();
   const counted = overview.data !== undefined || overview.error !== undefined; // waits for the overview, because its notice of waiting runs would move the list down
   const searching = filter.words !== "";
@@ -36,7 +36,7 @@ export function RunsPage() {
     if (paused) return;
     list.refresh();
     clearTimeout(again.current);
-    if (searching) again.current = setTimeout(list.refresh, indexed);
+    if (searching) again.current = setTimeout(list.refresh, indexDelay);
   }, [paused, searching]);
   useEffect(() => () => clearTimeout(again.current), [searching, paused]);
   useLive("runs", refresh);
@@ -86,7 +86,7 @@ export function RunsPage() {
 function useReturn(show: () => void): void {
   useEffect(() => {
     const scrolled = () => {
-      if (scrollY < atTop / 4) show();
+      if (scrollY < maxScroll / 4) show();
     };
     addEventListener("scroll", scrolled, { passive: true });
     return () => removeEventListener("scroll", scrolled);

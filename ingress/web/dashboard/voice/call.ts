@@ -12,7 +12,7 @@ import { endTrouble, failureFor, lost, microphoneTrouble, noticeFor, pauses, ref
 
 export type CallStatus = "off" | "asking" | "connecting" | "on" | "again" | "ending" | "ended";
 
-const steady = 10_000; // milliseconds after which a connection counts as stable, so that the count of retries begins again
+const stableAfter = 10_000; // milliseconds after which a connection counts as stable, so that the count of retries begins again
 const maxEndWait = 5000; // milliseconds that ending waits at most for the service to confirm which part of the answer was played
 
 /**
@@ -198,7 +198,7 @@ export class Call extends EventTarget {
     this.speaker?.stop();
     const trouble = endTrouble(code, this.lastError.code, this.lastError.message || reason);
     if (trouble) return this.finish(trouble);
-    if (Date.now() - this.openedAt > steady) this.tries = 0;
+    if (Date.now() - this.openedAt > stableAfter) this.tries = 0;
     void this.again(lost);
   }
 

@@ -112,7 +112,7 @@ function Latency({ turns }: { turns: Turn[] }) {
   return <span class="quiet small number">{texts.lastAnswerStarted((took / 1000).toFixed(1))}</span>;
 }
 
-const calm = 250; // milliseconds between two drawings for people who prefer reduced motion
+const drawInterval = 250; // milliseconds between two drawings for people who prefer reduced motion
 
 /**
  * Shows the volume of the person or of the agent. It is drawn directly, because rendering the page
@@ -126,7 +126,7 @@ function Level({ call, of, label }: { call: Call; of: keyof Call["levels"]; labe
     const draw = () => {
       const now = performance.now();
       const level = call.levels[of];
-      if (still.matches && now - drawn < calm && level > 0) return;
+      if (still.matches && now - drawn < drawInterval && level > 0) return;
       drawn = now;
       meter.current?.style.setProperty("--level", level.toFixed(2));
       meter.current?.setAttribute("aria-valuenow", String(Math.round(level * 100)));

@@ -43,17 +43,17 @@ function Radio({ name, label, hint, checked, onChoose }: { name: string; label: 
   );
 }
 
-const shown = 8;
+const maxShown = 8;
 
 function Chosen({ ids, onChange }: { ids: string[]; onChange: (ids: string[]) => void }) {
   const [choosing, setChoosing] = useState(false);
-  const first = ids.slice(0, shown);
+  const first = ids.slice(0, maxShown);
   return (
     <div class="chosen">
       {first.length > 0 && (
         <ul class="chips" aria-label={Words.chosenDocuments}>
           {first.map((id) => <Chip key={id} id={id} remove={() => onChange(ids.filter((other) => other !== id))} />)}
-          {ids.length > shown && <li class="chip quiet">{texts.andIdsMore(ids.length - shown)}</li>}
+          {ids.length > maxShown && <li class="chip quiet">{texts.andIdsMore(ids.length - maxShown)}</li>}
         </ul>
       )}
       <div><Button onClick={() => setChoosing(true)}>{Words.chooseDocuments}</Button></div>

@@ -50,7 +50,7 @@ export function SetUp({ agents, reload }: { agents: Agent[]; reload: () => void 
       <div class="stack">
         <div class="set-up-form">
           <Select label={Words.agent} value={agent.id} options={agents.map((a) => ({ value: a.id, label: a.name }))} onChange={setChosen} />
-          <TextField label={Words.automation} value={name} onChange={setName} maxLength={128} fault={faultOfName(name)}
+          <TextField label={Words.automation} value={name} onChange={setName} maxLength={128} fault={checkName(name)}
             hint={Words.automationsNameSent} />
           <Select label={Words.when} value={period} options={periods} onChange={setPeriod} />
           <TextField label={period === "hour" ? Words.atOnlyMinutesCount : Words.at} value={at} onChange={setAt} maxLength={5}
@@ -69,7 +69,7 @@ export function SetUp({ agents, reload }: { agents: Agent[]; reload: () => void 
   );
 }
 
-function faultOfName(name: string): string | undefined {
+function checkName(name: string): string | undefined {
   if (name.trim() === "") return Words.isRequired;
   return /\p{C}/u.test(name) ? Words.mustContainOnlyPrintable : undefined;
 }

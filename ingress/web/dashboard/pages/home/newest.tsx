@@ -8,11 +8,11 @@ import { Loaded, Section, Status, Time } from "../../ui/parts";
 import type { Names } from "../runs/names";
 import { gist, runHref, runQuestion } from "../runs/rows";
 
-const shown = 5;
+const maxShown = 5;
 const pace = 2000; // milliseconds between two loads
 
 export function useNewest(): Query<List<RunSummary>> {
-  const runs = useQuery("newest runs", (signal) => get<List<RunSummary>>("/api/runs", { limit: shown }, signal));
+  const runs = useQuery("newest runs", (signal) => get<List<RunSummary>>("/api/runs", { limit: maxShown }, signal));
   useLive("runs", runs.reload, pace);
   return runs;
 }

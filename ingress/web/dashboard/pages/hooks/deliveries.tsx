@@ -20,7 +20,7 @@ import { pretty } from "./newest";
 const come = new EventTarget();
 
 /** Reloads the log after a delivery that was sent from this page. */
-export const tellOfDelivery = (): void => void come.dispatchEvent(new Event("delivery"));
+export const notifyDelivery = (): void => void come.dispatchEvent(new Event("delivery"));
 
 function useDelivered(reload: () => void): void {
   useEffect(() => {
@@ -83,7 +83,7 @@ function One({ delivery: listed, onClose }: { delivery: Delivery; onClose: () =>
   const again = { ...params, action: "redeliver" };
   const redeliver = async () => {
     const made = await post<Received>("/api/hooks/deliveries", undefined, again);
-    tellOfDelivery();
+    notifyDelivery();
     toast(made.runId ? Words.redeliveredAsNewRun : texts.redeliveredStatus(wordFor(statuses, made.status)));
     onClose();
   };

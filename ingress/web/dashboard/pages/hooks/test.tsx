@@ -8,7 +8,7 @@ import { Curl } from "../../ui/curl";
 import { Dialog } from "../../ui/dialog";
 import { TextArea, TextField, fieldFault } from "../../ui/field";
 import { Problem, Status } from "../../ui/parts";
-import { tellOfDelivery } from "./deliveries";
+import { notifyDelivery } from "./deliveries";
 import { parseSample } from "./message";
 import { sources } from "./sources";
 
@@ -35,7 +35,7 @@ function Test({ hook, onClose }: { hook: Hook; onClose: () => void }) {
     setError(undefined);
     try {
       setAnswer(await post<Received>("/api/hooks", body, params));
-      tellOfDelivery();
+      notifyDelivery();
     } catch (cause) {
       if (!(cause instanceof ApiError)) throw cause;
       setError(cause);

@@ -9,7 +9,7 @@ const width = 480;
 const height = 160;
 const left = 54;
 const bottom = 22;
-const dates = 4; // maximum number of labels on the horizontal axis
+const maxDates = 4; // maximum number of labels on the horizontal axis
 
 /**
  * Returns the upper end of an axis: the smallest round number above the values whose half is round,
@@ -23,7 +23,7 @@ export function roundUp(n: number): number {
 
 /** Returns the positions of the labels on the horizontal axis: the first and the last point, and some between them. */
 export function labelled(points: number): number[] {
-  const n = Math.min(dates, points);
+  const n = Math.min(maxDates, points);
   return n < 2 ? [...Array(n).keys()] : Array.from({ length: n }, (_, i) => Math.round((i * (points - 1)) / (n - 1)));
 }
 

@@ -7,9 +7,9 @@ import { earlierLength, noteLength } from "../../query";
 import { ended } from "./times";
 import type { List, RunSummary } from "../../types";
 
-const page = 40;
-const pageSize = 100; // number of runs in one request
-const alone = 10; // maximum number of older unfinished runs, which are read one by one
+const pageSize = 40; // number of runs that one step adds to the list
+const maxPageSize = 100; // maximum number of runs in one request
+const maxReadSingly = 10; // maximum number of older unfinished runs, which are read one by one
 
 interface Shown {
   key: string;
@@ -56,7 +56,7 @@ function merge(before: Shown, newest: List<RunSummary>, hideNew: boolean): Shown
 /** Reads unfinished runs that are too old for the newest page, because they may have finished. */
 async function stragglers(rows: RunSummary[], newest: List<RunSummary>, signal: AbortSignal): Promise<Map<string, RunSummary>> {
   const read = new Set(newest.data.map((run) => run.id));
-  const open = rows.filter((run) => !read.has(run.id) && !ended(run)).slice(0, alone);
+  const open = rows.filter((run) => !read.has(run.id) && !ended(run)).slice(0, maxReadSingly);
   const found = await Promise.all(open.map((run) => get<RunSummary>("/api/runs", { id: run.id }, signal).then((read) => ({ ...read, input: run.input }), () => run)));
   return new Map(found.map((run) => [run.id, run]));
 }
@@ -77,7 +77,7 @@ export function useRunList(params: Params, hideNew: () => boolean): RunList {
     const rows = now.current.shown.key === key ? now.current.shown.rows : [];
     setLoading(true);
     const read = async () => {
-      const newest = await get<List<RunSummary>>("/api/runs", { ...params, limit: Math.min(pageSize, Math.max(page, rows.length, earlierLength(key))) }, stop.signal);
+      const newest = await get<List<RunSummary>>("/api/runs", { ...params, limit: Math.min(maxPageSize, Math.max(pageSize, rows.length, earlierLength(key))) }, stop.signal);
       const older = newest.hasMore ? await stragglers(rows, newest, stop.signal) : new Map<string, RunSummary>();
       if (stop.signal.aborted) return;
       setShown((before) => {
@@ -95,7 +95,7 @@ export function useRunList(params: Params, hideNew: () => boolean): RunList {
     const { next } = now.current.shown;
     if (next === null || loadingMore) return;
     setLoadingMore(true);
-    get<List<RunSummary>>("/api/runs", { ...params, limit: page, cursor: next })
+    get<List<RunSummary>>("/api/runs", { ...params, limit: pageSize, cursor: next })
       .then((older) => setShown((before) => {
         if (before.key !== key || before.next !== next) return before;
         return { ...before, rows: [...before.rows, ...older.data], next: older.hasMore ? older.nextCursor : null };
