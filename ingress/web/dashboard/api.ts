@@ -40,10 +40,10 @@ export function withoutField(error: ApiError | undefined, field: string): ApiErr
 export type Params = Record<string, string | number | boolean | null | undefined>;
 
 const chosen = "parley.organization";
-let organization: string | null = stored();
+let organization: string | null = readStored();
 let demo = false;
 
-function stored(): string | null {
+function readStored(): string | null {
   try {
     return localStorage.getItem(chosen);
   } catch {

@@ -1,8 +1,8 @@
 import { equal, ok, type Test } from "../kit/check";
 import { newScale } from "./pages/run/scale";
 import { turnMessages } from "./pages/run/messages";
-import { fitted, formatMoments, newParts, timeSpent } from "./pages/run/spans";
-import { labelled } from "./pages/run/timeline";
+import { roundDurations, formatMoments, newParts, timeSpent } from "./pages/run/spans";
+import { tickLabels } from "./pages/run/timeline";
 import { gist } from "./pages/runs/rows";
 import { runErrors, statuses, triggers, wordFor } from "./texts/values";
 import { duration } from "./ui/parts";
@@ -43,10 +43,10 @@ export const tests: Test[] = [
     name: "a label near the end of the axis ends at its tick, and ticks without room for a label are omitted",
     run: () => {
       const ticks = newScale(trace(span("queue", 0, 16), span("turn", 16, 218)), 0, false).ticks;
-      const labels = labelled({ ticks }, false);
+      const labels = tickLabels({ ticks }, false);
       equal(labels.map((label) => label.words), ["0", "+50 ms", "+100 ms", "+150 ms", "+200 ms"]);
       equal(labels.map((label) => Object.keys(label.style)[0]), ["left", "left", "left", "left", "right"]);
-      const close = labelled({ ticks: [0, 0.12, 0.6, 0.9, 0.96].map((at, i) => ({ ms: i * 100, at })) }, true);
+      const close = tickLabels({ ticks: [0, 0.12, 0.6, 0.9, 0.96].map((at, i) => ({ ms: i * 100, at })) }, true);
       equal(close.map((label) => label.words), ["0", "+100 ms", "+200 ms"]);
     },
   },
@@ -96,15 +96,15 @@ export const tests: Test[] = [
         [121_900, [61_950, 59_950], ["1 min 1 s", "60 s"]],
       ];
       for (const [whole, parts, want] of table) {
-        const shown = fitted(whole, parts.map((took) => ({ took }))).map(duration);
+        const shown = roundDurations(whole, parts.map((took) => ({ took }))).map(duration);
         const sum = shown.reduce((total, text) => total + read(text), 0);
         ok(Math.round(sum) <= Math.round(read(duration(whole))), `${duration(whole)}: ${shown.join(" + ")}`);
         equal(shown, want);
       }
-      equal([1740, ...fitted(1740, [{ took: 999 }, { took: 741 }])].map(duration), ["1.7 s", "999 ms", "741 ms"]); // exact parts
+      equal([1740, ...roundDurations(1740, [{ took: 999 }, { took: 741 }])].map(duration), ["1.7 s", "999 ms", "741 ms"]); // exact parts
       // The duration of a tool call is also shown elsewhere, so it changes last.
-      equal(fitted(2520, [{ took: 1260, fixed: true }, { took: 1260 }]).map(duration), ["1.3 s", "1.2 s"]);
-      equal(fitted(2520, [{ took: 1260 }, { took: 1260, fixed: true }]).map(duration), ["1.2 s", "1.3 s"]);
+      equal(roundDurations(2520, [{ took: 1260, fixed: true }, { took: 1260 }]).map(duration), ["1.3 s", "1.2 s"]);
+      equal(roundDurations(2520, [{ took: 1260 }, { took: 1260, fixed: true }]).map(duration), ["1.2 s", "1.3 s"]);
     },
   },
   {

@@ -9,7 +9,7 @@ import { useMay, useSession } from "./state";
 import * as texts from "./texts/samples";
 import { Words } from "./texts/samples";
 import type { Document, Sample, Tools } from "./types";
-import { Button, failed } from "./ui/button";
+import { Button, showError } from "./ui/button";
 import { Curl } from "./ui/curl";
 import { Switch } from "./ui/field";
 import { size } from "./ui/parts";
@@ -60,7 +60,7 @@ export function useSampleSwitch(tools: Tools | undefined): { field: ComponentChi
       </>
     ),
     add: async () => {
-      if (on) await addSamples().catch(failed); // the agent has been created, and its chat offers the samples again
+      if (on) await addSamples().catch(showError); // the agent has been created, and its chat offers the samples again
     },
   };
 }

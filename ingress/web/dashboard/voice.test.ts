@@ -12,7 +12,7 @@ import { decode, encode, energy, loudness, millis, rate, Resampler, toPCM } from
 import { describeState, VoicePanel } from "./voice/panel";
 import { Playback, type Played } from "./voice/playback";
 import type { Loudspeaker } from "./voice/sound";
-import { afterLoss, afterVoice, interrupted, withLatency, withPlayed, type VoiceEvent } from "./voice/spoken";
+import { afterLoss, afterVoice, markInterrupted, withLatency, withPlayed, type VoiceEvent } from "./voice/spoken";
 import { endTrouble, failureFor, microphoneTrouble, noticeFor, refusal } from "./voice/trouble";
 
 const started = (item: string): VoiceEvent => ({ type: "input_audio_buffer.speech_started", item_id: item });
@@ -29,7 +29,7 @@ const answerEvents = [...asked, created("r1", "run_1"), words("r1", "a1", "It is
 const tone = (hertz: number, samples: number, of: number): Float32Array => Float32Array.from({ length: samples }, (_, i) => 0.5 * Math.sin((2 * Math.PI * hertz * i) / of));
 
 /** Returns the output of a resampler that gets a tone in chunks of different sizes. */
-function resampled(hertz: number, from: number): Float32Array {
+function resample(hertz: number, from: number): Float32Array {
   const resampler = new Resampler(from, rate);
   const source = tone(hertz, from, from); // a tone of one second
   const out: number[] = [];
@@ -115,14 +115,14 @@ export const tests: Test[] = [
     name: "a microphone's rate is converted to the service's",
     run: () => {
       for (const from of [48_000, 44_100, 16_000, 24_000]) {
-        const out = resampled(440, from);
+        const out = resample(440, from);
         ok(Math.abs(out.length - rate) < 64, `${from}: ${out.length} samples for a second`);
         const crossings = out.reduce((n, s, i) => n + ((out[i - 1] ?? 0) < 0 && s >= 0 ? 1 : 0), 0);
         ok(Math.abs(crossings - 440) <= 2, `${from}: ${crossings} periods`);
         const loud = Math.sqrt(energy(out.subarray(2000, 22_000)) / 20_000);
         ok(Math.abs(loud - 0.5 / Math.SQRT2) < 0.01, `${from}: the same loudness,  ${loud}`);
       }
-      const high = resampled(15_000, 48_000);
+      const high = resample(15_000, 48_000);
       ok(Math.sqrt(energy(high) / high.length) < 0.01, "frequencies above the rate's limit are removed, without aliasing");
     },
   },
@@ -216,9 +216,9 @@ export const tests: Test[] = [
       equal([cancelled?.playedText, cancelled && shownText({ ...cancelled, text: "It is a lamp, and more." })], ["It is a lamp.", "It is a lamp."]);
       const [unplayed] = all([...asked, created("r1", "run_1"), done("r1", "cancelled")]);
       equal(unplayed?.playedText, "…");
-      const [late] = interrupted(all([...answerEvents, done("r1", "completed")]), "a1");
+      const [late] = markInterrupted(all([...answerEvents, done("r1", "completed")]), "a1");
       equal(late?.playedText, "It is a lamp.", "even if all audio was sent");
-      equal(interrupted(all(answerEvents), "a2")[0]?.playedText, null, "no other answer is marked");
+      equal(markInterrupted(all(answerEvents), "a2")[0]?.playedText, null, "no other answer is marked");
     },
   },
   {

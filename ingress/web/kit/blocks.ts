@@ -31,7 +31,7 @@ const indentWidth = (line: string): number => line.length - line.trimStart().len
 const blank = (line: string): boolean => line.trim() === "";
 
 /** Expands the tabs before a line's text to spaces, because the parser counts columns in spaces. */
-function untabbed(line: string): string {
+function expandTabs(line: string): string {
   const width = indentWidth(line);
   if (!line.slice(0, width).includes("\t")) return line;
   let spaces = "";
@@ -81,11 +81,11 @@ function rule(line: string): boolean {
 }
 
 const heading = (line: string): RegExpExecArray | null => /^ {0,3}(#{1,6})(?=[ \t]|$)/.exec(line);
-const quoted = (line: string): boolean => /^ {0,3}>/.test(line);
+const isQuote = (line: string): boolean => /^ {0,3}>/.test(line);
 
 /** Whether a line ends the preceding paragraph. */
 function interrupts(line: string): boolean {
-  if (quoted(line) || heading(line) || parseFence(line) || rule(line)) return true;
+  if (isQuote(line) || heading(line) || parseFence(line) || rule(line)) return true;
   const marker = parseMarker(line);
   return marker !== null && !marker.empty && (marker.number === null || marker.number === 1);
 }
@@ -197,7 +197,7 @@ class Reader {
 
   private nested(line: string): Block | null {
     if (this.depth >= maxDepth) return null;
-    if (quoted(line)) return this.quote();
+    if (isQuote(line)) return this.quote();
     const marker = parseMarker(line);
     return marker && this.list(marker);
   }
@@ -207,8 +207,8 @@ class Reader {
     let fence: Fence | null = null;
     for (; this.at < this.lines.length; this.at++) {
       const line = this.lines[this.at]!;
-      if (quoted(line)) {
-        const text = untabbed(line.trimStart().slice(1).replace(/^ /, ""));
+      if (isQuote(line)) {
+        const text = expandTabs(line.trimStart().slice(1).replace(/^ /, ""));
         if (fence) fence = closes(text, fence) ? null : fence;
         else fence = parseFence(text);
         inner.push(text);
@@ -246,7 +246,7 @@ class Reader {
   /** Returns the lines of the item that starts here, without its marker and indentation. */
   private item(marker: Marker): string[] {
     let width = marker.width;
-    const inner = [untabbed(this.lines[this.at]!.slice(width))];
+    const inner = [expandTabs(this.lines[this.at]!.slice(width))];
     let fence = parseFence(inner[0]!);
     for (this.at++; this.at < this.lines.length; this.at++) {
       const line = this.lines[this.at]!;
@@ -342,7 +342,7 @@ function partLines(block: Block | undefined): number[] {
 export function parseBlocks(text: string, open: boolean): Outline {
   const source = open ? stablePart(text) : text;
   const raw = source.split("\n");
-  const reader = new Reader(raw.map((line) => untabbed(line.endsWith("\r") ? line.slice(0, -1) : line)), open, 0);
+  const reader = new Reader(raw.map((line) => expandTabs(line.endsWith("\r") ? line.slice(0, -1) : line)), open, 0);
   const blocks: Block[] = [];
   const starts: number[] = [];
   for (let start = 0, block = reader.next(); block; block = reader.next()) {

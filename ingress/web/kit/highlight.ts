@@ -58,7 +58,7 @@ function nodes<N>(h: Make<N>, trees: Tree[], depth: number): Child<N>[] {
  * Reports whether brackets are nested more deeply than in real code. Highlighting such a text would
  * take quadratic time.
  */
-function tangled(text: string): boolean {
+function isTangled(text: string): boolean {
   let open = 0;
   for (const c of text) {
     if ("([{<".includes(c)) open++;
@@ -73,6 +73,6 @@ function tangled(text: string): boolean {
  * language is unknown or the code is long.
  */
 export function highlight<N>(h: Make<N>, text: string, language: string): Child<N>[] {
-  if (text.length > maxLength || !lowlight.registered(language) || tangled(text)) return [text];
+  if (text.length > maxLength || !lowlight.registered(language) || isTangled(text)) return [text];
   return nodes(h, lowlight.highlight(language, text).children as Tree[], 0);
 }

@@ -100,7 +100,7 @@ async function preview(file: File, box: HTMLElement): Promise<void> {
  * Returns the files in a paste that must be attached. If the paste contains both plain and HTML
  * text, no file must be attached, because office programs add a picture to the text that they copy.
  */
-function pasted(from: DataTransfer | null): File[] {
+function pastedFiles(from: DataTransfer | null): File[] {
   const kinds = [...(from?.types ?? [])];
   return kinds.includes("text/plain") && kinds.includes("text/html") ? [] : [...(from?.files ?? [])];
 }
@@ -219,7 +219,7 @@ export function start({ panel, form, field, texts, request }: Host): Files {
     input.value = ""; // lets the visitor choose the same file again
   };
   field.addEventListener("paste", (event) => {
-    const files = pasted(event.clipboardData);
+    const files = pastedFiles(event.clipboardData);
     if (files.length === 0) return;
     event.preventDefault();
     add(files);

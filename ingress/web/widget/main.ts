@@ -98,7 +98,7 @@ const run: Queued = (name, ...rest) => {
 };
 
 /** Returns the options in a script element's data attributes. */
-function asked({ dataset: d }: HTMLScriptElement): Options {
+function readOptions({ dataset: d }: HTMLScriptElement): Options {
   const visitor = d.visitorId ? { id: d.visitorId, signature: d.visitorSignature ?? "" } : undefined;
   const { agent, title, greeting, accent, position, scheme, lang } = d;
   return { agent, title, greeting, accent, position, scheme, lang, visitor };
@@ -116,7 +116,7 @@ function start(): void {
   run.ready = true;
   page.agentChat = run;
   if (!customElements.get("agent-chat")) customElements.define("agent-chat", AgentChat);
-  if (script.dataset.agent) run("boot", asked(script));
+  if (script.dataset.agent) run("boot", readOptions(script));
   for (const call of before?.q ?? []) run(...(Array.from(call) as [string, ...unknown[]]));
 }
 

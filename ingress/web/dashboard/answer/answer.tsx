@@ -50,7 +50,7 @@ function Rendered({ text, citations = none, toolCalls = none, streaming = false 
   const files = useMemo(() => toolCalls.flatMap(filesIn), [toolCalls]);
   const images = useMemo(() => new Set<string>(), [files]); // the files that the text itself shows as images
   const levels = headingLevels(text);
-  const grown = useMemo(() => new LiveMarkdown<VNode>({ ...markdownOptions(citations, files, images, setOpen), h: ranked(levels, files) }), [citations, files, levels]);
+  const grown = useMemo(() => new LiveMarkdown<VNode>({ ...markdownOptions(citations, files, images, setOpen), h: rankHeadings(levels, files) }), [citations, files, levels]);
   const nodes = useMemo(() => grown.update(text, streaming), [grown, text, streaming]);
   return (
     <>
@@ -87,7 +87,7 @@ const headingLevels = (text: string): string => [...new Set(Array.from(text.matc
  * just below the page's title, and the next level just below that. The factory fetches the run's
  * pictures and files, because a plain link cannot send the identity headers.
  */
-function ranked(levels: string, files: RunFile[]): Make<VNode> {
+function rankHeadings(levels: string, files: RunFile[]): Make<VNode> {
   return (tag, props, ...children) => {
     const file = tag === "a" ? files.find((f) => fileAddress(f) === props?.["href"]) : undefined;
     if (file) return <FileLink file={file} />;

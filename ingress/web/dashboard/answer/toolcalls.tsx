@@ -1,7 +1,7 @@
 import * as texts from "../texts/answer";
 import { Words } from "../texts/answer";
 import { statuses, wordFor } from "../texts/values";
-import { toolNamed } from "../toolnames";
+import { toolLabel } from "../toolnames";
 import type { ToolCall } from "../types";
 import { Icon } from "../ui/icon";
 import { duration, Status } from "../ui/parts";
@@ -28,7 +28,7 @@ export function gist(call: ToolCall): string {
 
 function Call({ call, completed }: { call: ToolCall; completed: boolean }) {
   const plain = call.status === "completed" || (completed && call.status === "failed");
-  const called = toolNamed(call.name);
+  const called = toolLabel(call.name);
   return (
     <details class="call">
       <summary>

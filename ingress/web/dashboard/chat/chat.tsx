@@ -6,9 +6,9 @@ import { useLive } from "../live";
 import { setQuery } from "../router";
 import * as texts from "../texts/chat";
 import { Words } from "../texts/chat";
-import { toolNamed } from "../toolnames";
+import { toolLabel } from "../toolnames";
 import type { Attachment } from "../types";
-import { Button, failed } from "../ui/button";
+import { Button, showError } from "../ui/button";
 import { Problem, Loading } from "../ui/parts";
 import type { Call } from "../voice/call";
 import { VoicePanel } from "../voice/panel";
@@ -91,7 +91,7 @@ function useSession(target: Target, id: string, begun: boolean): ChatSession {
   useEffect(() => {
     const again = () => draw((n) => n + 1);
     session.addEventListener("change", again);
-    session.open(begun).catch(failed);
+    session.open(begun).catch(showError);
     return () => {
       session.removeEventListener("change", again);
       session.close();
@@ -125,7 +125,7 @@ function Said({ session, slot, suggested, voice, note, onBegin }: {
   const speak = () => {
     if (performance.now() - call.turnedAt < moment) return;
     setSpokenWith(call);
-    void call.start().catch(failed);
+    void call.start().catch(showError);
     scroll.toEnd();
   };
   const endSpeaking = async () => {
@@ -137,7 +137,7 @@ function Said({ session, slot, suggested, voice, note, onBegin }: {
 
   return (
     <div class="chat-said">
-      {session.error && <Problem error={session.error} retry={() => session.open(true).catch(failed)} />}
+      {session.error && <Problem error={session.error} retry={() => session.open(true).catch(showError)} />}
       {session.loading && turns.length === 0 && <Loading words={Words.loadingTheSession} />}
       {session.hasMore && (
         <div class="row">
@@ -191,7 +191,7 @@ function Announcement({ session }: { session: ChatSession }) {
     return () => clearTimeout(timer);
   }, [over]);
 
-  const calls = turn?.toolCalls.filter((c) => c.status === "running").map((c) => toolNamed(c.name)).join(", ");
+  const calls = turn?.toolCalls.filter((c) => c.status === "running").map((c) => toolLabel(c.name)).join(", ");
   let said = "";
 
   if (turn && turn.name !== first.current && turn.name !== silent) {

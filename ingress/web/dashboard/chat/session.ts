@@ -2,7 +2,7 @@
 import { address, ApiError, credentials, get, identity, inDemo, post, toLogin } from "../api";
 import { events, StreamProblem, type StreamOptions } from "../../kit/sse";
 import type { Attachment, List, Run, RunSummary, SessionMessages } from "../types";
-import { failed } from "../ui/button";
+import { showError } from "../ui/button";
 import { afterLoss, afterVoice, type VoiceEvent } from "../voice/spoken";
 import { demoSession, keepDemo, noteSent, readSent } from "./kept";
 import { noteLimit } from "./limit";
@@ -347,7 +347,7 @@ export class ChatSession extends EventTarget {
     this.note(turn);
     this.dispatchEvent(new Event("accepted"));
 
-    if (turn.stopping && turn.runId !== null) this.cancel(name, turn.runId).catch(failed);
+    if (turn.stopping && turn.runId !== null) this.cancel(name, turn.runId).catch(showError);
   }
 
   private refused(name: string, cause: unknown): void {

@@ -19,7 +19,7 @@ import { Allow } from "./hooks/allow";
 import { Deliveries } from "./hooks/deliveries";
 import { changeBody, newDraft, type HookDraft } from "./hooks/draft";
 import { HookForm } from "./hooks/form";
-import { rejected } from "./hooks/list";
+import { wasRejected } from "./hooks/list";
 import { useKeys } from "./hooks/names";
 import { useNewestPayload } from "./hooks/newest";
 import { HookSetUp } from "./hooks/setup";
@@ -69,7 +69,7 @@ function Shown({ hook, tab, query }: { hook: Hook; tab: string; query: { set: (h
         ))}
       </nav>
       {!hook.enabled && <p class="note warn">{Words.thisWebhookIsDisabled}</p>}
-      {rejected(hook) && <Rejection hook={hook} below={current === "setup"} />}
+      {wasRejected(hook) && <Rejection hook={hook} below={current === "setup"} />}
       {current === "" && <Deliveries hook={hook} onChange={query.reload} />}
       {current === "setup" && <HookSetUp hook={hook} reload={query.reload} />}
       {current === "settings" && <HookSettings hook={hook} onSaved={query.set} />}

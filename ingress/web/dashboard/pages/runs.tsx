@@ -10,7 +10,7 @@ import { Button, LinkButton } from "../ui/button";
 import { Curl } from "../ui/curl";
 import { Icon } from "../ui/icon";
 import { Empty, PageHeader, Problem, Loading } from "../ui/parts";
-import { clearFilter, Export, filtered, readFilter, Filters, forOpen, filterParams, type Filter } from "./runs/filters";
+import { clearFilter, Export, isFiltered, readFilter, Filters, forOpen, filterParams, type Filter } from "./runs/filters";
 import { useRunList } from "./runs/list";
 import { useNames } from "./runs/names";
 import { Plot } from "./runs/rate";
@@ -61,10 +61,10 @@ export function RunsPage() {
         <div class={"run-choice" + (all ? " with-rate" : "")}>
           <div class="stack tight">
             <Filters filter={filter} names={names} rows={list.rows ?? []} />
-            {(!narrow || filtered(filter)) && (
+            {(!narrow || isFiltered(filter)) && (
               <div class="actions">
                 {!narrow && <Export filter={filter} />}
-                {filtered(filter) && <Button look="bare" icon="close" onClick={clearFilter}>{Words.clearFilters}</Button>}
+                {isFiltered(filter) && <Button look="bare" icon="close" onClick={clearFilter}>{Words.clearFilters}</Button>}
               </div>
             )}
           </div>
@@ -134,7 +134,7 @@ function NoRuns({ filter, more }: { filter: Filter; more: boolean }) {
     );
   }
   if (more) return <Empty title={Words.nothingFoundSoFar}>{Words.searchGoesOnInOlder}</Empty>;
-  if (filtered(filter)) {
+  if (isFiltered(filter)) {
     return (
       <Empty title={Words.noRunsMatchThese} action={<Button onClick={clearFilter}>{Words.clearFilters}</Button>}>
         {Words.newRunsThatMatch}

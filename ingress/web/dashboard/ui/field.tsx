@@ -61,7 +61,7 @@ function Around({ id, label, hint, fault, children }: FieldProps & { id: string;
   );
 }
 
-const described = (id: string, hint?: ComponentChildren, fault?: string) =>
+const descriptionAttributes = (id: string, hint?: ComponentChildren, fault?: string) =>
   [hint ? id + "-hint" : "", fault ? id + "-fault" : ""].filter(Boolean).join(" ") || undefined;
 
 interface TextProps extends FieldProps {
@@ -79,7 +79,7 @@ export function TextField({ label, hint, fault, value, onChange, mono, type = "t
   const id = useId();
   return (
     <Around id={id} label={label} hint={hint} fault={fault}>
-      <input id={id} class={"input" + (mono ? " code" : "")} {...({ type } as object)} value={value} aria-invalid={fault ? "true" : undefined} aria-describedby={described(id, hint, fault)}
+      <input id={id} class={"input" + (mono ? " code" : "")} {...({ type } as object)} value={value} aria-invalid={fault ? "true" : undefined} aria-describedby={descriptionAttributes(id, hint, fault)}
         onInput={(e) => onChange(e.currentTarget.value)} {...(rest as object)} />
     </Around>
   );
@@ -89,7 +89,7 @@ export function TextArea({ label, hint, fault, value, onChange, mono, rows, ...r
   const id = useId();
   return (
     <Around id={id} label={label} hint={hint} fault={fault}>
-      <textarea id={id} class={"input" + (mono ? " code" : "")} rows={rows} value={value} aria-invalid={fault ? "true" : undefined} aria-describedby={described(id, hint, fault)}
+      <textarea id={id} class={"input" + (mono ? " code" : "")} rows={rows} value={value} aria-invalid={fault ? "true" : undefined} aria-describedby={descriptionAttributes(id, hint, fault)}
         onInput={(e) => onChange(e.currentTarget.value)} {...(rest as object)} />
     </Around>
   );
@@ -106,7 +106,7 @@ export function Select<T extends string>({ label, hint, fault, value, options, o
   const id = useId();
   return (
     <Around id={id} label={label} hint={hint} fault={fault}>
-      <select id={id} class="input" value={value} disabled={disabled} aria-invalid={fault ? "true" : undefined} aria-describedby={described(id, hint, fault)}
+      <select id={id} class="input" value={value} disabled={disabled} aria-invalid={fault ? "true" : undefined} aria-describedby={descriptionAttributes(id, hint, fault)}
         onChange={(e) => onChange(e.currentTarget.value as T)}>
         {options.map((o) => <option key={o.value} value={o.value} selected={o.value === value}>{o.label}</option>)}
       </select>

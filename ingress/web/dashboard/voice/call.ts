@@ -7,7 +7,7 @@ import { VoiceConnection, open } from "./connection";
 import { decode, encode, millis } from "./pcm";
 import type { Played } from "./playback";
 import { Loudspeaker, makeContext, Microphone, microphones, prepare } from "./sound";
-import { interrupted, withLatency, withPlayed, type VoiceEvent } from "./spoken";
+import { markInterrupted, withLatency, withPlayed, type VoiceEvent } from "./spoken";
 import { endTrouble, failureFor, lost, microphoneTrouble, noticeFor, pauses, refusal, type Trouble } from "./trouble";
 
 export type CallStatus = "off" | "asking" | "connecting" | "on" | "again" | "ending" | "ended";
@@ -323,7 +323,7 @@ export class Call extends EventTarget {
     if (!stopped) return this.session.turnsWith((turns) => withPlayed(turns, played.item, millis(played.samples)));
     this.cut.add(played.item);
     const playedMillis = Math.max(0, Math.floor(millis(played.samples - (this.speaker?.underWay ?? 0))));
-    this.session.turnsWith((turns) => interrupted(withPlayed(turns, played.item, playedMillis), played.item));
+    this.session.turnsWith((turns) => markInterrupted(withPlayed(turns, played.item, playedMillis), played.item));
     if (!this.connection) return this.session.cut(played.item);
     this.unconfirmed.add(played.item);
     this.connection.send({ type: "conversation.item.truncate", item_id: played.item, content_index: 0, audio_end_ms: playedMillis });

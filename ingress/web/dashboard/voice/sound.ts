@@ -16,7 +16,7 @@ export interface MicrophoneEvents {
   gone: () => void;
 }
 
-const wanted = (device: string | null): MediaStreamConstraints => ({
+const newConstraints = (device: string | null): MediaStreamConstraints => ({
   audio: { ...(device !== null && { deviceId: { exact: device } }), echoCancellation: true, noiseSuppression: true, autoGainControl: true, channelCount: 1 },
 });
 
@@ -39,7 +39,7 @@ export class Microphone {
    */
   async open(context: AudioContext, device: string | null, ready?: Promise<void>): Promise<void> {
     ready?.catch(() => {}); // the await below reports its error
-    const stream = await navigator.mediaDevices.getUserMedia(wanted(device));
+    const stream = await navigator.mediaDevices.getUserMedia(newConstraints(device));
     this.release();
     this.stream = stream;
     for (const track of stream.getAudioTracks()) {

@@ -134,5 +134,5 @@ export const withLatency = (turns: Turn[], answer: string, latency: number): Tur
   change(turns, (s) => s.answer === answer && s.latency === null, (turn, spoken) => ({ ...turn, spoken: { ...spoken, latency } }));
 
 /** Returns the turns as they are after an answer was interrupted. */
-export const interrupted = (turns: Turn[], answer: string): Turn[] =>
+export const markInterrupted = (turns: Turn[], answer: string): Turn[] =>
   change(turns, (s) => s.answer === answer, (turn, spoken) => ({ ...turn, playedText: turn.playedText ?? (spoken.said.trim() || notPlayed) }));

@@ -113,11 +113,11 @@ export const newEndpoint = (): EndpointDraft =>
 
 export const newServer = (): ServerDraft => ({ key: nextKey(), name: "", url: "", headers: [], sideEffect: "unsafe" });
 
-const typed = (value: number | null): string => (value === null ? "" : String(value));
+const formatNumber = (value: number | null): string => (value === null ? "" : String(value));
 
 /** Stop texts are typed one per line, so a line break within one is written as \\n. */
-const escaped = (text: string): string => text.replaceAll("\\", "\\\\").replaceAll("\n", "\\n");
-const unescaped = (line: string): string => line.replace(/\\(n|\\)/g, (_, c: string) => (c === "n" ? "\n" : "\\"));
+const escapeBreaks = (text: string): string => text.replaceAll("\\", "\\\\").replaceAll("\n", "\\n");
+const unescapeBreaks = (line: string): string => line.replace(/\\(n|\\)/g, (_, c: string) => (c === "n" ? "\n" : "\\"));
 
 export function newDraft(agent: Agent): Draft {
   const { webSearch, codeExecution, knowledge, httpRequest, mcp, voice } = agent.tools;
@@ -137,8 +137,8 @@ export function newDraft(agent: Agent): Draft {
     "widget.attachments": agent.widget.attachments, "widget.identitySecret": agent.widget.identitySecret ?? "",
     outputSchema: schemaText(agent.outputSchema),
     appendSources: agent.appendSources, suggestions: agent.suggestions.join("\n"),
-    temperature: typed(agent.temperature), topP: typed(agent.topP), maxOutputTokens: typed(agent.maxOutputTokens),
-    reasoningEffort: agent.reasoningEffort ?? "", seed: typed(agent.seed), stop: (agent.stop ?? []).map(escaped).join("\n"),
+    temperature: formatNumber(agent.temperature), topP: formatNumber(agent.topP), maxOutputTokens: formatNumber(agent.maxOutputTokens),
+    reasoningEffort: agent.reasoningEffort ?? "", seed: formatNumber(agent.seed), stop: (agent.stop ?? []).map(escapeBreaks).join("\n"),
     parallelToolCalls: agent.parallelToolCalls === null ? "" : agent.parallelToolCalls ? "true" : "false", overridable: agent.overridable,
   };
 }
@@ -204,7 +204,7 @@ function fieldValue(draft: Draft, field: Field): unknown {
     case "reasoningEffort": return draft[field] === "" ? null : draft[field];
     case "parallelToolCalls": return draft[field] === "" ? null : draft[field] === "true";
     case "stop": {
-      const lines = draft[field].split("\n").filter((line) => line !== "").map(unescaped);
+      const lines = draft[field].split("\n").filter((line) => line !== "").map(unescapeBreaks);
       return lines.length === 0 ? null : lines;
     }
     case "suggestions": return splitLines(draft[field]);

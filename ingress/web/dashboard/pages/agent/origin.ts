@@ -5,7 +5,7 @@ import { Words } from "../../texts/embed";
 const shape = /^(?:(https?):\/\/)?(\[[0-9a-f:.]+\]|[^\s/?#@\\:*%[\]]+)(?::(\d{1,5}))?\/?$/i;
 const label = /^[a-z0-9]([a-z0-9_-]*[a-z0-9])?$/;
 
-function parsed(address: string): URL | null {
+function parseUrl(address: string): URL | null {
   try {
     return new URL(address);
   } catch {
@@ -21,7 +21,7 @@ export function parseOrigin(text: string): string | null {
   const [, scheme, host = "", port] = shape.exec(text) ?? [];
   if (host === "" || Number(port ?? 1) < 1) return null;
   if (scheme === undefined && port === undefined && !host.includes(".") && host.toLowerCase() !== "localhost") return null;
-  const url = parsed(scheme === undefined ? "https://" + text : text);
+  const url = parseUrl(scheme === undefined ? "https://" + text : text);
   if (url === null || url.origin.length > 255) return null;
   const ascii = !/[^\x21-\x7e]/.test(host);
   if (ascii && url.hostname !== host.toLowerCase() && !host.startsWith("[")) return null; // rejects hosts such as 1.5, which the class URL changes to 1.0.0.5

@@ -33,7 +33,7 @@ export interface Recipe {
 
 const start = "curl -sS --fail-with-body --retry 5 --retry-connrefused"; // retries are safe, because the request has an idempotency key
 
-const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
+const quoteShell = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
 /** Returns JSON in which characters that some parsers treat as line breaks are escaped. */
 const json = (value: unknown): string =>
@@ -60,10 +60,10 @@ interface Call {
 /** Returns the request as a curl command. The shell that runs it expands key. */
 function curl(s: Setup, { key, between }: Call): string {
   const rest = { target: s.agentId, input: { message: s.message }, ...(s.keep > 0 ? { ttlOverride: s.keep } : {}) };
-  const body = quoted(`{"idempotencyKey":${json(s.name + "-").slice(0, -1)}`) + `"${key}"` + quoted(`",${json(rest).slice(1)}`);
+  const body = quoteShell(`{"idempotencyKey":${json(s.name + "-").slice(0, -1)}`) + `"${key}"` + quoteShell(`",${json(rest).slice(1)}`);
   return [
-    start, quoted(s.baseUrl + "/api/internal/run-automation"), `-H "x-api-key: $PARLEY_API_KEY"`,
-    "-H 'x-trigger-type: schedule'", `-H ${quoted("x-automation-id: " + s.name)}`, "-H 'content-type: application/json'", `-d ${body}`,
+    start, quoteShell(s.baseUrl + "/api/internal/run-automation"), `-H "x-api-key: $PARLEY_API_KEY"`,
+    "-H 'x-trigger-type: schedule'", `-H ${quoteShell("x-automation-id: " + s.name)}`, "-H 'content-type: application/json'", `-d ${body}`,
   ].join(between);
 }
 
@@ -192,8 +192,8 @@ function webhook(s: Setup): Recipe {
   const url = s.baseUrl + "/api/internal/run-automation";
   const body = { target: s.agentId, input: { message: s.message }, ...(s.keep > 0 ? { ttlOverride: s.keep } : {}) };
   const command = [
-    start, quoted(url), `-H "x-api-key: $PARLEY_API_KEY"`, "-H 'x-trigger-type: webhook'", `-H ${quoted("x-automation-id: " + s.name)}`,
-    `-H "idempotency-key: $DELIVERY_ID"`, "-H 'prefer: respond-async'", "-H 'content-type: application/json'", `-d ${quoted(json(body))}`,
+    start, quoteShell(url), `-H "x-api-key: $PARLEY_API_KEY"`, "-H 'x-trigger-type: webhook'", `-H ${quoteShell("x-automation-id: " + s.name)}`,
+    `-H "idempotency-key: $DELIVERY_ID"`, "-H 'prefer: respond-async'", "-H 'content-type: application/json'", `-d ${quoteShell(json(body))}`,
   ].join(lines);
   const headers = [
     "x-api-key: the key", "x-trigger-type: webhook", "x-automation-id: " + s.name,

@@ -55,14 +55,14 @@ function parseValue(text: string): unknown {
  * Returns the text to type for a value. A string that looks like another JSON value keeps its
  * quotes.
  */
-function typed(value: unknown): string {
+function formatValue(value: unknown): string {
   return typeof value === "string" && parseValue(value) === value ? value : JSON.stringify(value ?? "");
 }
 
 function formatOperand({ op, value }: HookFilter): string {
   if (op === "exists") return value === false ? "false" : "true";
-  if (op !== "in" || !Array.isArray(value)) return typed(value);
-  const each = value.map(typed);
+  if (op !== "in" || !Array.isArray(value)) return formatValue(value);
+  const each = value.map(formatValue);
   return each.some((v) => v.includes(",")) ? JSON.stringify(value) : each.join(", ");
 }
 

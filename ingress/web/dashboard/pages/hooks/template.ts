@@ -39,7 +39,7 @@ function formatValue(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-function named(path: string, sample: Sample): string {
+function placeholderText(path: string, sample: Sample): string {
   if (path === "@event") return cut(sample.event, maxName);
   if (path === "@deliveryId") return cut(sample.deliveryId, maxName);
   if (path === "@payload") return cutBytes(JSON.stringify(sample.payload), maxPayload);
@@ -62,7 +62,7 @@ export function renderPieces(template: string, sample: Sample): Piece[] {
   for (const found of template.matchAll(fields)) {
     if (found.index > from) pieces.push({ text: template.slice(from, found.index) });
     const path = (found[1] ?? "").trim();
-    const value = named(path, sample).replace(/[⟦⟧]/g, "");
+    const value = placeholderText(path, sample).replace(/[⟦⟧]/g, "");
     pieces.push({ path, text: value === "" ? "" : open + value + close });
     from = found.index + found[0].length;
   }
@@ -98,13 +98,13 @@ export function findPaths(payload: unknown, max = 60): string[] {
 }
 
 /** Returns the value that a condition compares. A missing value counts as null. */
-function asked(path: string, { event, deliveryId, payload }: Sample): unknown {
+function comparedValue(path: string, { event, deliveryId, payload }: Sample): unknown {
   if (path === "@event") return event || null;
   return path === "@deliveryId" ? deliveryId || null : (valueAt(payload, path) ?? null);
 }
 
 function holds({ path, op, value }: HookFilter, sample: Sample): boolean {
-  const at = asked(path, sample);
+  const at = comparedValue(path, sample);
   switch (op) {
     case "eq": return at === value;
     case "ne": return at !== value;

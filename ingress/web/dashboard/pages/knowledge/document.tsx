@@ -48,7 +48,7 @@ export function DocumentDialog({ id, passage, onClose, onChange }: { id: string;
 const languages = new Intl.DisplayNames("en", { type: "language" });
 
 /** Returns the name of a language, or its code if the browser does not know the code. */
-function languageNamed(code: string): string {
+function languageName(code: string): string {
   try {
     return languages.of(code) ?? code;
   } catch {
@@ -65,7 +65,7 @@ function Facts({ of: d }: { of: Document }) {
         <dt>{Words.id}</dt><dd class="row"><code>{d.id}</code><Copy text={d.id} label={Words.copyDocumentsId} /></dd>
         <dt>{Words.kind}</dt><dd>{d.mimeType || Words.unknown}{d.bytes > 0 && `, ${size(d.bytes)}`}</dd>
         {d.url !== null && <><dt>{Words.from}</dt><dd>{d.url}</dd></>}
-        <dt>{Words.contents}</dt><dd>{d.pages !== null && `${texts.pagesLower(d.pages)}, `}{texts.passagesLower(d.chunks)}{d.language && texts.inLanguage(languageNamed(d.language))}</dd>
+        <dt>{Words.contents}</dt><dd>{d.pages !== null && `${texts.pagesLower(d.pages)}, `}{texts.passagesLower(d.chunks)}{d.language && texts.inLanguage(languageName(d.language))}</dd>
         <dt>{Words.added}</dt><dd><Time at={d.createdAt} /></dd>
       </dl>
     </div>

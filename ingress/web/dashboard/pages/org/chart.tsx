@@ -22,7 +22,7 @@ export function roundUp(n: number): number {
 }
 
 /** Returns the positions of the labels on the horizontal axis: the first and the last point, and some between them. */
-export function labelled(points: number): number[] {
+export function labelledPoints(points: number): number[] {
   const n = Math.min(maxDates, points);
   return n < 2 ? [...Array(n).keys()] : Array.from({ length: n }, (_, i) => Math.round((i * (points - 1)) / (n - 1)));
 }
@@ -52,7 +52,7 @@ function Frame({ title, unit, empty, none, top, format, labels, legend, says, ch
               <text x={left - 6} y={y(share) + 4} text-anchor="end">{format(top * share)}</text>
             </g>
           ))}
-          {labelled(labels.length).map((at) => (
+          {labelledPoints(labels.length).map((at) => (
             <text key={at} class={at === 0 || at === labels.length - 1 ? undefined : "middle"} x={left + ((at + 0.5) * (width - left)) / labels.length} y={height - 4} text-anchor={at === 0 ? "start" : at === labels.length - 1 ? "end" : "middle"}>{labels[at]}</text>
           ))}
           {children}

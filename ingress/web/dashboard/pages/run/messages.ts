@@ -2,7 +2,7 @@
 import * as texts from "../../texts/run";
 import { Words } from "../../texts/run";
 import type { Span, Timeline, ToolCall } from "../../types";
-import { toolNamed } from "../../toolnames";
+import { toolLabel } from "../../toolnames";
 
 /** A message to the model, or one of its answers. */
 export interface Sent {
@@ -19,7 +19,7 @@ const sent = (head: string, text: string, cut = false): Sent => ({ head, text: t
 const formatValue = (value: unknown): string => (typeof value === "string" ? value : (JSON.stringify(value, null, 2) ?? ""));
 
 /** Names the tool calls that a turn requested. */
-export function requested(span: Span, calls: ToolCall[]): ToolCall[] {
+export function requestedCalls(span: Span, calls: ToolCall[]): ToolCall[] {
   return (span.toolCallIds ?? []).flatMap((id) => calls.find((call) => call.id === id) ?? []);
 }
 
@@ -28,12 +28,12 @@ export function requested(span: Span, calls: ToolCall[]): ToolCall[] {
  * requested.
  */
 function exchange(span: Span, calls: ToolCall[]): Sent[] {
-  const made = requested(span, calls);
-  const names = made.map((call) => toolNamed(call.name)).join(", ");
+  const made = requestedCalls(span, calls);
+  const names = made.map((call) => toolLabel(call.name)).join(", ");
   const said = [span.text ?? "", names && texts.callsNames(names)].filter(Boolean).join("\n\n");
   return [
     sent(texts.answerOfName(span.name), said, span.textCut),
-    ...made.filter((call) => call.output !== null && call.output !== undefined).map((call) => sent(texts.resultOfToolNamed(toolNamed(call.name)), formatValue(call.output))),
+    ...made.filter((call) => call.output !== null && call.output !== undefined).map((call) => sent(texts.resultOfToolNamed(toolLabel(call.name)), formatValue(call.output))),
   ];
 }
 

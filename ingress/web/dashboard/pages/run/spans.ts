@@ -5,7 +5,7 @@ import { runErrors, statuses, wordFor } from "../../texts/values";
 import type { Span, Timeline, ToolCall } from "../../types";
 import { money } from "../../ui/money";
 import { count, duration } from "../../ui/parts";
-import { toolNamed } from "../../toolnames";
+import { toolLabel } from "../../toolnames";
 import { startTime, length, overAt, union, type Interval } from "./scale";
 
 const time = { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 } as const;
@@ -65,8 +65,8 @@ function spanName(s: Span, t: Timeline): string {
     case "queue": return unlucky(t, s.attempt - 1) ? texts.pauseBeforeAttempt(s.attempt) : s.attempt > 1 ? Words.queueAgain : Words.queue;
     case "attempt": return texts.attemptNumber(s.attempt);
     case "turn": return s.status === "lost" ? Words.workLostWithItsWorker : texts.turnNumber(/\d+$/.exec(s.name)?.[0] ?? "");
-    case "wait": return ofClient(s) ? Words.waitingForClient : s.name === "wait" ? Words.waitingForPerson : texts.decisionOnToolNamed(toolNamed(s.name));
-    default: return toolNamed(s.name);
+    case "wait": return ofClient(s) ? Words.waitingForClient : s.name === "wait" ? Words.waitingForPerson : texts.decisionOnToolNamed(toolLabel(s.name));
+    default: return toolLabel(s.name);
   }
 }
 
@@ -94,7 +94,7 @@ function read(ms: number): number {
  * duration, which other places show too, is changed last. If the whole is rounded down, parts of
  * less than a second, which are exact, may exceed it by less than its unit.
  */
-export function fitted(whole: number, parts: { took: number; fixed?: boolean }[]): number[] {
+export function roundDurations(whole: number, parts: { took: number; fixed?: boolean }[]): number[] {
   const shown = parts.map((p) => p.took);
   const fits = () => shown.reduce((sum, ms) => sum + read(ms), 0) <= read(whole);
   const roundedUp = parts.map((p, at) => ({ ...p, at, up: read(p.took) - p.took })).filter((p) => p.up > 0);
@@ -136,7 +136,7 @@ function fit(parts: Part[]): void {
   for (const attempt of parts.filter((p) => p.span.kind === "attempt")) {
     const all = parts.filter((p) => p.within && p.span.attempt === attempt.span.attempt);
     const alone = all.filter((p) => !overlaps(p, all));
-    fitted(attempt.took, alone.map((p) => ({ took: p.took, fixed: p.call !== undefined }))).forEach((shown, i) => {
+    roundDurations(attempt.took, alone.map((p) => ({ took: p.took, fixed: p.call !== undefined }))).forEach((shown, i) => {
       const part = alone[i];
       if (part) part.shown = shown;
     });

@@ -10,7 +10,7 @@ import { Table } from "../../ui/table";
 import { useTick } from "../runs/times";
 import { Inspector } from "./inspector";
 import { newScale, type Scale } from "./scale";
-import { after, clock, exact, fitted, formatMoments, newParts, describePart, timeSpent, type Part } from "./spans";
+import { after, clock, exact, roundDurations, formatMoments, newParts, describePart, timeSpent, type Part } from "./spans";
 
 const listed = new Intl.ListFormat("en-GB");
 
@@ -51,7 +51,7 @@ const outcomes: Partial<Record<RunStatus, string>> = { completed: Words.wasAnswe
 function summary(parts: Part[], scale: Scale, status: RunStatus, open: boolean): string {
   const { queue, turn, tool, wait, client, lost } = timeSpent(parts);
   const kinds = ([[Words.waitingForAWorker, queue], [Words.inTheModel, turn], [Words.inTools, tool], [Words.waitingForAPerson, wait], [Words.waitingForTheClient, client], [Words.lostWithWorker, lost]] as const).filter(([, ms]) => ms > 0);
-  const shown = fitted(scale.end, kinds.map(([what, took]) => ({ took, fixed: what === Words.waitingForAWorker })));
+  const shown = roundDurations(scale.end, kinds.map(([what, took]) => ({ took, fixed: what === Words.waitingForAWorker })));
   const words = kinds.map(([what], i) => `${duration(shown[i] ?? 0)} ${what}`);
   const whole = open ? texts.endSoFar(duration(scale.end)) : texts.fromAcceptanceUntilItOfEnd(duration(scale.end), outcomes[status] ?? Words.ended);
   return words.length === 0 ? `${whole}.` : `${whole}: ${words.join(", ")}.`;
@@ -73,7 +73,7 @@ function Chart({ parts, scale, trace, run }: { parts: Part[]; scale: Scale; trac
   };
   const shown = parts.find((p) => p.key === chosen);
   const inspected = parts.find((p) => p.key === opened);
-  const labels = labelled(scale, inspected !== undefined);
+  const labels = tickLabels(scale, inspected !== undefined);
   return (
     <div class={"timeline" + (inspected ? " inspecting" : "")} onMouseLeave={() => setChosen(null)}>
       <div>
@@ -107,7 +107,7 @@ const lastWords = 0.85; // share of the width; labels that begin further to the 
  * Returns the labels of the ticks, with their position as CSS. A label begins at its tick, and near the
  * end of the axis it ends there. Ticks whose labels would touch another label are omitted.
  */
-export function labelled({ ticks }: Pick<Scale, "ticks">, narrow: boolean) {
+export function tickLabels({ ticks }: Pick<Scale, "ticks">, narrow: boolean) {
   const moments = formatMoments(ticks.map((tick) => tick.ms));
   let free = 0;
   return ticks.flatMap(({ at }, i) => {
@@ -120,7 +120,7 @@ export function labelled({ ticks }: Pick<Scale, "ticks">, narrow: boolean) {
   });
 }
 
-type Label = ReturnType<typeof labelled>[number];
+type Label = ReturnType<typeof tickLabels>[number];
 
 function Axis({ scale, labels }: { scale: Scale; labels: Label[] }) {
   return (

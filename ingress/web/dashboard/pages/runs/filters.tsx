@@ -67,7 +67,7 @@ export const filterParams = (f: Filter): Params => ({
   status: f.waitsFor !== "" ? "requires_action" : f.status, waitsFor: f.words === "" ? f.waitsFor : "", agentId: f.agent, automationId: f.automation, sessionId: f.session, triggerType: f.trigger, q: f.words, from: f.from, to: f.to,
 });
 
-export const filtered = (f: Filter): boolean => Object.values(f).some((value) => value !== "");
+export const isFiltered = (f: Filter): boolean => Object.values(f).some((value) => value !== "");
 
 export const clearFilter = (): void => setQuery({ status: null, waitsFor: null, agent: null, automation: null, session: null, trigger: null, q: null, from: null, to: null });
 
@@ -111,7 +111,7 @@ export function Filters(props: FiltersProps) {
       {open && (
         <Dialog title={Words.filters} onClose={() => setOpen(false)} kept foot={
           <>
-            <Button onClick={clearFilter} disabled={!filtered(props.filter)}>{Words.clearFilters}</Button>
+            <Button onClick={clearFilter} disabled={!isFiltered(props.filter)}>{Words.clearFilters}</Button>
             <Button look="primary" onClick={() => setOpen(false)}>{Words.showRuns}</Button>
           </>
         }>

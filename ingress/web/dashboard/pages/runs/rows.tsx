@@ -10,7 +10,7 @@ import { Confirm } from "../../ui/confirm";
 import { money } from "../../ui/money";
 import { count, Status, Time } from "../../ui/parts";
 import { openRow } from "../../ui/table";
-import { toolNamed } from "../../toolnames";
+import { toolLabel } from "../../toolnames";
 import type { Names } from "./names";
 import { ended, QueueTime, RunTime } from "./times";
 
@@ -40,11 +40,11 @@ export const runQuestion = (run: RunSummary): string => messageTitle(run.input?.
 export function gist(run: RunSummary): string {
   const asks = run.requiredAction;
   if (asks?.kind === "client_tools") return Words.waitingForResults;
-  if (asks) return asks.kind === "approval" ? texts.allowToolNamed(toolNamed(asks.name ?? "")) : texts.didCallToGo(toolNamed(asks.name ?? ""));
+  if (asks) return asks.kind === "approval" ? texts.allowToolNamed(toolLabel(asks.name ?? "")) : texts.didCallToGo(toolLabel(asks.name ?? ""));
   if (run.error) return run.error.message;
   if (run.message) return plain(run.message.slice(0, 400));
   const last = run.toolCalls.at(-1);
-  if (last && !ended(run)) return texts.callingToolNamed(toolNamed(last.name));
+  if (last && !ended(run)) return texts.callingToolNamed(toolLabel(last.name));
   switch (run.status) {
     case "queued": return run.attempts > 0 ? Words.waitingForRetry : Words.waitingForWorker;
     case "running": return Words.working;
