@@ -35,8 +35,8 @@ var bytesFirst = map[string]int64{
 	"docs": 9977, "guide": 13086, "search": 8438, "schemas": 40812, "missing": 3675, "missing-guide": 3675, "reset": 4303,
 }
 
-// mostBytes returns the limit for the compressed size of a page's first load.
-func mostBytes(t *testing.T, name string) int64 {
+// maxPageBytes returns the limit for the compressed size of a page's first load.
+func maxPageBytes(t *testing.T, name string) int64 {
 	t.Helper()
 	before, old := bytesBefore[name]
 	first, known := bytesFirst[name]
@@ -67,8 +67,8 @@ func (p *page) budget(name, path string) {
 	requests, bytes, list := p.watch.weight()
 	p.t.Logf("%s: %d requests, %.1f KB, DOMContentLoaded after %.0f ms, at rest after %s, layout shift %.4f",
 		path, requests, float64(bytes)/1024, load.Ready, time.Since(began).Round(time.Millisecond), load.Shift)
-	if most := mostBytes(p.t, name); bytes > most {
-		p.t.Errorf("%s: the first load transfers %d bytes, want at most %d:\n%s", path, bytes, most, list)
+	if limit := maxPageBytes(p.t, name); bytes > limit {
+		p.t.Errorf("%s: the first load transfers %d bytes, want at most %d:\n%s", path, bytes, limit, list)
 	}
 	if requests > budgetRequests {
 		p.t.Errorf("%s: the first load makes %d requests, want at most %d:\n%s", path, requests, budgetRequests, list)

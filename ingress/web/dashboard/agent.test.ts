@@ -1,8 +1,8 @@
 import { equal, type Test } from "../kit/check";
-import { changeOf, draftOf, faultsOf, newEndpoint, newServer, type Draft } from "./pages/agent/draft";
+import { changeBody, newDraft, findFaults, newEndpoint, newServer, type Draft } from "./pages/agent/draft";
 import { policy } from "./pages/agent/examples";
-import { originOf, originsOf } from "./pages/agent/origin";
-import { placeOf, faultText } from "./pages/agent/words";
+import { parseOrigin, parseOrigins } from "./pages/agent/origin";
+import { fieldLabel, faultText } from "./pages/agent/words";
 import { supportFor } from "./pages/agent/modelsupport";
 import type { Agent } from "./types";
 
@@ -13,7 +13,7 @@ const agent: Agent = {
 };
 
 const draft: Draft = {
-  ...draftOf(agent),
+  ...newDraft(agent),
   "tools.httpRequest.endpoints": [newEndpoint(), { ...newEndpoint(), name: "getOrder", inputSchema: "{" }],
   "tools.mcp.servers": [{ ...newServer(), name: "docs" }],
 };
@@ -22,19 +22,19 @@ export const tests: Test[] = [
   {
     name: "model settings are typed as texts and saved as the API's values",
     run: () => {
-      equal(draftOf(agent).stop, "END\na\\n\\\\n", "stop texts");
-      equal(changeOf(agent, draftOf(agent)), { version: 1 }, "no change");
-      const typed: Draft = { ...draftOf(agent), temperature: " 0.2", topP: "", seed: "7", stop: "x\\ny\n\n", reasoningEffort: "low", parallelToolCalls: "", overridable: [] };
-      equal(changeOf(agent, typed), { version: 1, temperature: 0.2, topP: null, reasoningEffort: "low", seed: 7, stop: ["x\ny"], parallelToolCalls: null, overridable: [] }, "changes");
-      equal(faultsOf({ ...draftOf(agent), temperature: "warm", topP: "1" }).map((f) => f.field), ["temperature"], "faults");
+      equal(newDraft(agent).stop, "END\na\\n\\\\n", "stop texts");
+      equal(changeBody(agent, newDraft(agent)), { version: 1 }, "no change");
+      const typed: Draft = { ...newDraft(agent), temperature: " 0.2", topP: "", seed: "7", stop: "x\\ny\n\n", reasoningEffort: "low", parallelToolCalls: "", overridable: [] };
+      equal(changeBody(agent, typed), { version: 1, temperature: 0.2, topP: null, reasoningEffort: "low", seed: 7, stop: ["x\ny"], parallelToolCalls: null, overridable: [] }, "changes");
+      equal(findFaults({ ...newDraft(agent), temperature: "warm", topP: "1" }).map((f) => f.field), ["temperature"], "faults");
     },
   },
   {
     name: "suggested questions are typed one per line",
     run: () => {
-      equal(draftOf(agent).suggestions, "Who are you?", "draft");
-      equal(changeOf(agent, { ...draftOf(agent), suggestions: "Who are you?\n\n  What can you do? \n" }), { version: 1, suggestions: ["Who are you?", "What can you do?"] }, "changes");
-      equal(changeOf(agent, { ...draftOf(agent), suggestions: "\n" }), { version: 1, suggestions: [] }, "none");
+      equal(newDraft(agent).suggestions, "Who are you?", "draft");
+      equal(changeBody(agent, { ...newDraft(agent), suggestions: "Who are you?\n\n  What can you do? \n" }), { version: 1, suggestions: ["Who are you?", "What can you do?"] }, "changes");
+      equal(changeBody(agent, { ...newDraft(agent), suggestions: "\n" }), { version: 1, suggestions: [] }, "none");
     },
   },
   {
@@ -54,7 +54,7 @@ export const tests: Test[] = [
         "intranet:8080": "https://intranet:8080", "http://intranet": "http://intranet", "http://127.0.0.1:5000": "http://127.0.0.1:5000", "http://[::1]:3000": "http://[::1]:3000",
         "https://bücher.example": "https://xn--bcher-kva.example", "https://example.com:65535": "https://example.com:65535",
       };
-      for (const [typed, sent] of Object.entries(good)) equal(originOf(typed), sent, typed);
+      for (const [typed, sent] of Object.entries(good)) equal(parseOrigin(typed), sent, typed);
     },
   },
   {
@@ -65,16 +65,16 @@ export const tests: Test[] = [
         "ftp://a.example", "javascript:alert(1)", "https://", "https://a.example:0", "https://a.example:65536", "https://a.example:99999", "https://a..example", "https://-a.example", "1.5",
         "https://a_.example", "https://a.example.", "https://a.example\\b", "null", "https://a%20b.example", "//a.example",
       ];
-      for (const typed of bad) equal(originOf(typed), null, typed);
+      for (const typed of bad) equal(parseOrigin(typed), null, typed);
     },
   },
   {
     name: "an invalid origin prevents the others from being added",
     run: () => {
-      equal(originsOf("a.example, https://b.example").origins, ["https://a.example", "https://b.example"]);
-      const { origins, fault } = originsOf("not an origin a.example");
+      equal(parseOrigins("a.example, https://b.example").origins, ["https://a.example", "https://b.example"]);
+      const { origins, fault } = parseOrigins("not an origin a.example");
       equal([origins, fault], [[], "Not an origin: not, an, origin. Enter a scheme and a host without a path, for example https://www.example.com."]);
-      equal(originsOf("*.a.example").fault, "Not an origin: *.a.example. Patterns are not supported. Add each origin separately, for example https://www.example.com.");
+      equal(parseOrigins("*.a.example").fault, "Not an origin: *.a.example. Patterns are not supported. Add each origin separately, for example https://www.example.com.");
     },
   },
   {
@@ -84,7 +84,7 @@ export const tests: Test[] = [
   {
     name: "fields are named by the form's labels",
     run: () => {
-      const places: Record<string, string> = {
+      const labels: Record<string, string> = {
         name: "Name", systemPrompt: "System prompt", "fallbackModels[1]": "Fallback model 2", "allowedCallers[0]": "Who may call it", "tools.httpRequest.endpoints[0].name": "Endpoint 1: Name",
         "tools.httpRequest.endpoints[1].url": "Endpoint “getOrder”: URL", "tools.httpRequest.endpoints[1].headers.X-Key": "Endpoint “getOrder”: Header X-Key",
         "tools.httpRequest.endpoints[1].inputSchema.properties.id": "Endpoint “getOrder”: Arguments", "tools.httpRequest.endpoints[0]": "Endpoint 1", "tools.httpRequest.endpoints": "HTTP endpoints: Endpoints",
@@ -92,7 +92,7 @@ export const tests: Test[] = [
         "tools.knowledge.metadata.team": "Knowledge: Metadata team", "tools.voice.voice": "Voice", "widget.allowedOrigins[0]": "Allowed origin https://a.example", "widget.identitySecret": "Identity secret",
         version: "version",
       };
-      for (const [field, words] of Object.entries(places)) equal(placeOf(field, draft), words, field);
+      for (const [field, words] of Object.entries(labels)) equal(fieldLabel(field, draft), words, field);
     },
   },
   {
@@ -100,7 +100,7 @@ export const tests: Test[] = [
     run: () => {
       equal(faultText({ field: "name", message: "must not be empty" }, draft), "Name must not be empty");
       equal(faultText({ field: "widget.identitySecret", message: "there is no secret to keep" }, draft), "Identity secret: there is no secret to keep");
-      const [fault] = faultsOf(draft);
+      const [fault] = findFaults(draft);
       equal(fault && faultText(fault, draft).startsWith("Endpoint “getOrder”: Arguments must be valid JSON: "), true);
     },
   },

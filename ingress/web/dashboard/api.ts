@@ -40,10 +40,10 @@ export function withoutField(error: ApiError | undefined, field: string): ApiErr
 export type Params = Record<string, string | number | boolean | null | undefined>;
 
 const chosen = "parley.organization";
-let organization: string | null = stored();
+let organization: string | null = readStored();
 let demo = false;
 
-function stored(): string | null {
+function readStored(): string | null {
   try {
     return localStorage.getItem(chosen);
   } catch {
@@ -106,7 +106,7 @@ async function send<T>(method: string, url: string, body?: unknown, signal?: Abo
   if (body !== undefined) headers["content-type"] = "application/json";
   const ask = async () => {
     const response = await fetch(url, { method, headers, credentials: credentials(), body: body === undefined ? undefined : JSON.stringify(body), signal });
-    if (!response.ok) throw await problemOf(response);
+    if (!response.ok) throw await readProblem(response);
     return (response.status === 204 ? undefined : await response.json()) as T;
   };
   return reached(ask, signal, method === "GET" ? askAgain : lookFirst);
@@ -135,7 +135,7 @@ export async function reached<T>(ask: () => Promise<T>, signal?: AbortSignal, ot
 }
 
 /** Returns the error in a response. If the status is 401, it opens the login page. */
-export async function problemOf(response: Response): Promise<ApiError> {
+export async function readProblem(response: Response): Promise<ApiError> {
   const wait = Number(response.headers.get("retry-after"));
   const problem: Record<string, unknown> = await response.json().catch(() => ({}));
   const foreign = (problem["error"] ?? {}) as Record<string, unknown>; // the form of errors in the OpenAI-compatible API

@@ -4,7 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { chooseOrganization, chosenOrganization, enterDemo } from "./api";
 import { later } from "./later";
 import { BootContext } from "./state";
-import { match, usePlace } from "./router";
+import { match, useRoute } from "./router";
 import { Rail, VisitorRail } from "./rail";
 import { Words } from "./texts/frame";
 import type { Boot, Session } from "./types";
@@ -57,26 +57,26 @@ const pages: Page[] = [
 ];
 
 export function App({ boot }: { boot: Boot }) {
-  const place = usePlace();
+  const route = useRoute();
   const session = boot.session === null ? null : chosen(boot.session);
-  const demo = session === null || (place.path.startsWith("/dashboard/templates") && place.query.get("token") === "demo");
+  const demo = session === null || (route.path.startsWith("/dashboard/templates") && route.query.get("token") === "demo");
 
   enterDemo(demo);
-  const found = find(place.path);
+  const found = find(route.path);
   const main = useRef<HTMLElement>(null);
   const first = useRef(true);
 
   useEffect(() => {
     if (first.current) first.current = false;
     else main.current?.focus({ preventScroll: true }); // screen readers begin to read a new page at its top
-  }, [place.path]);
+  }, [route.path]);
 
   const Shown = found && (!demo || found.page.demo) ? found.page.show : null;
   return (
     <BootContext.Provider value={{ ...boot, session: demo ? null : session }}>
       <a class="skip" href="#content">{Words.skipToContent}</a>
       <div class="frame">
-        {demo ? <VisitorRail signedIn={session !== null} /> : <Rail path={place.path} session={session} />}
+        {demo ? <VisitorRail signedIn={session !== null} /> : <Rail path={route.path} session={session} />}
         <main id="content" ref={main} tabIndex={-1} class={"content" + (found?.page.wide ? " wide" : "")}>
           <Boundary key={JSON.stringify([found?.page.path.replace(/\/:tab$/, ""), found?.params["id"], demo])}>
             <ApiScope>{Shown && found ? <Shown {...found.params} /> : <Nowhere demo={demo} />}</ApiScope>
@@ -84,7 +84,7 @@ export function App({ boot }: { boot: Boot }) {
         </main>
       </div>
       {!demo && <Shortcuts />}
-      <ApiRequests path={place.path} />
+      <ApiRequests path={route.path} />
       <Toasts />
     </BootContext.Provider>
   );

@@ -3,15 +3,15 @@ import { ApiError } from "./api";
 import type { ServerEvent } from "../kit/sse";
 import { equal, ok, type Test } from "../kit/check";
 import { Answer } from "./answer/answer";
-import { place, webAddress } from "./answer/place";
+import { findQuote, webAddress } from "./answer/quote";
 import { ToolCalls } from "./answer/toolcalls";
-import { demoSession, draftOf, keepDemo, keepDraft, keptLimit } from "./chat/kept";
+import { demoSession, readDraft, keepDemo, keepDraft, keptLimit } from "./chat/kept";
 import { noteLimit } from "./chat/limit";
-import { bodyOf, ChatSession } from "./chat/session";
+import { messageBody, ChatSession } from "./chat/session";
 import { TurnView } from "./chat/turnview";
-import { after, ended, newestBranch, newTurn, titleOf, turnsOf, underWay, withRun, type Turn } from "./chat/turn";
+import { after, ended, newestBranch, newTurn, messageTitle, buildTurns, underWay, withRun, type Turn } from "./chat/turn";
 import type { Citation, Message, Run, ToolCall } from "./types";
-import { faultOf } from "./ui/uploads";
+import { checkFile } from "./ui/uploads";
 
 const citation: Citation = { id: 1, type: "web", title: "A", url: "https://a.example/", citedText: "words", startIndex: 0, endIndex: 5, documentId: null, page: null };
 const call = (id: string, status: string): ToolCall => ({ id, name: "webSearch", status, input: {}, output: null, durationMs: 0 });
@@ -21,11 +21,11 @@ const run = (fields: Partial<Run> = {}): Run => ({
   idempotencyKey: "k", createdAt: "2026-11-21T09:00:00.000Z", startedAt: null, finishedAt: null, expiresAt: null, ...fields,
 });
 
-const told = (event: string, data: object): ServerEvent => ({ id: "1.1", event, data: JSON.stringify({ runId: "run_1", ...data }) });
+const newEvent = (event: string, data: object): ServerEvent => ({ id: "1.1", event, data: JSON.stringify({ runId: "run_1", ...data }) });
 const all = (events: ServerEvent[], from: Turn = newTurn("hello", "k")): Turn => events.reduce(after, from);
 
-const created = told("run.created", { createdAt: "2026-11-21T09:00:00.000Z" });
-const begun = [created, told("run.started", {}), told("message.delta", { text: "One " }), told("tool.started", { toolCall: call("c1", "running") }), told("citation.added", { citation })];
+const created = newEvent("run.created", { createdAt: "2026-11-21T09:00:00.000Z" });
+const begun = [created, newEvent("run.started", {}), newEvent("message.delta", { text: "One " }), newEvent("tool.started", { toolCall: call("c1", "running") }), newEvent("citation.added", { citation })];
 
 /** Returns a run in the short form that lists contain. */
 const inShort = (whole: Run) => ({
@@ -65,7 +65,7 @@ class Service {
   }
 
   /** Begins the stream of a message's run. The stream stays open. */
-  async tell(...events: ServerEvent[]): Promise<void> {
+  async startStream(...events: ServerEvent[]): Promise<void> {
     const text = events.map((e) => `id: ${e.id}\nevent: ${e.event}\ndata: ${e.data}\n\n`).join("");
     const body = new ReadableStream({ start: (to) => to.enqueue(new TextEncoder().encode(text)) });
     await this.answer("/api/agents", new Response(body, { headers: { "content-type": "text/event-stream" } }));
@@ -140,12 +140,12 @@ export const tests: Test[] = [
     name: "a message names its attachments, and a turn keeps those of its run",
     run() {
       const sent = { fileId: "file_1", name: "a.png", mediaType: "image/png", bytes: 3 };
-      equal(bodyOf("s", "hello", [sent]), { sessionId: "s", message: "hello", attachments: [{ fileId: "file_1" }], stream: true });
-      equal(bodyOf("s", "hello"), { sessionId: "s", message: "hello", stream: true });
+      equal(messageBody("s", "hello", [sent]), { sessionId: "s", message: "hello", attachments: [{ fileId: "file_1" }], stream: true });
+      equal(messageBody("s", "hello"), { sessionId: "s", message: "hello", stream: true });
       equal(withRun(newTurn("hello", "k"), run({ attachments: [sent] })).attachments, [sent]);
       equal(withRun({ ...newTurn("hello", "k"), attachments: [sent] }, run()).attachments, [sent]);
-      ok(faultOf({ size: (20 << 20) + 1 })?.includes("20 MiB") === true, "a fault names the limit");
-      equal([faultOf({ size: 0 }), faultOf({ size: 20 << 20 })], ["The file is empty.", undefined]);
+      ok(checkFile({ size: (20 << 20) + 1 })?.includes("20 MiB") === true, "a fault names the limit");
+      equal([checkFile({ size: 0 }), checkFile({ size: 20 << 20 })], ["The file is empty.", undefined]);
     },
   },
   {
@@ -205,7 +205,7 @@ export const tests: Test[] = [
       session.send("hello");
       await session.stop(only(session));
       ok(!only(session).stopping, "the run is not stopped before it is accepted");
-      await service.tell(created);
+      await service.startStream(created);
       await until(session, () => only(session).runId !== null);
       await session.stop(only(session));
       equal([service.asked, only(session).status], [["POST /api/agents"], "queued"], "nor after that");
@@ -225,7 +225,7 @@ export const tests: Test[] = [
       equal(service.asked.filter((a) => a === "POST /api/runs"), [], "nothing is cancelled before there is a run");
       session.close();
       await session.open(false);
-      await service.tell(created);
+      await service.startStream(created);
       await until(session, () => only(session).status === "cancelled");
       equal(service.asked.filter((a) => a === "POST /api/runs"), ["POST /api/runs"]);
     }),
@@ -252,7 +252,7 @@ export const tests: Test[] = [
       render(h(TurnView, { turn: only(session), session, onAsk: () => {}, last: true }), box);
       ok(/Sending/.test(box.textContent ?? ""), "Sending is shown");
       ok(performance.now() - began < 300, "within 300 ms");
-      for (const event of [created, told("run.started", {}), told("message.delta", { text: "\n" })]) session.turns = session.turns.map((t) => after(t, event));
+      for (const event of [created, newEvent("run.started", {}), newEvent("message.delta", { text: "\n" })]) session.turns = session.turns.map((t) => after(t, event));
       render(h(TurnView, { turn: only(session), session, onAsk: () => {}, last: true }), box);
       ok(/Thinking/.test(box.textContent ?? ""), "Thinking is shown until text arrives");
       render(null, box);
@@ -328,9 +328,9 @@ export const tests: Test[] = [
     name: "a draft is stored under its session's name",
     run: () => {
       keepDraft("a.new", "half a sen");
-      equal([draftOf("a.new"), draftOf("b.new")], ["half a sen", ""]);
+      equal([readDraft("a.new"), readDraft("b.new")], ["half a sen", ""]);
       keepDraft("a.new", "");
-      equal([draftOf("a.new"), sessionStorage.length], ["", 0]);
+      equal([readDraft("a.new"), sessionStorage.length], ["", 0]);
     },
   },
   {
@@ -356,7 +356,7 @@ export const tests: Test[] = [
   {
     name: "events extend a turn",
     run: () => {
-      const turn = all([...begun, told("message.delta", { text: "two" }), told("tool.completed", { toolCall: call("c1", "completed") })]);
+      const turn = all([...begun, newEvent("message.delta", { text: "two" }), newEvent("tool.completed", { toolCall: call("c1", "completed") })]);
       equal([turn.runId, turn.status, turn.text, turn.toolCalls.map((c) => c.status), turn.citations.length], ["run_1", "running", "One two", ["completed"], 1]);
       ok(underWay(turn), "a running turn is under way");
     },
@@ -364,23 +364,23 @@ export const tests: Test[] = [
   {
     name: "a new attempt voids the events of the previous one",
     run: () => {
-      const turn = all([...begun, told("run.requires_action", { requiredAction: { kind: "approval" } }), told("run.restarted", { afterStep: 1 }), told("message.delta", { text: "Anew" })]);
-      equal([turn.status, turn.text, turn.toolCalls, turn.citations, turn.requiredAction], ["running", "Anew", [], [], null]);
+      const turn = all([...begun, newEvent("run.requires_action", { requiredAction: { kind: "approval" } }), newEvent("run.restarted", { afterStep: 1 }), newEvent("message.delta", { text: "Again" })]);
+      equal([turn.status, turn.text, turn.toolCalls, turn.citations, turn.requiredAction], ["running", "Again", [], [], null]);
     },
   },
   {
     name: "a turn can require an action",
     run: () => {
-      const turn = all([...begun, told("run.requires_action", { requiredAction: { kind: "approval", name: "refund" } })]);
+      const turn = all([...begun, newEvent("run.requires_action", { requiredAction: { kind: "approval", name: "refund" } })]);
       equal([turn.status, turn.requiredAction?.name], ["requires_action", "refund"]);
     },
   },
   {
     name: "the last event contains the finished run",
     run: () => {
-      const turn = all([...begun, told("run.completed", { run: run() })]);
+      const turn = all([...begun, newEvent("run.completed", { run: run() })]);
       equal([turn.status, turn.text, turn.run?.usage.outputTokens, ended(turn.status), underWay(turn)], ["completed", "Done [1].", 2, true, false]);
-      const cut = all([...begun, told("run.cancelled", { run: run({ status: "cancelled", message: null, citations: [] }) })]);
+      const cut = all([...begun, newEvent("run.cancelled", { run: run({ status: "cancelled", message: null, citations: [] }) })]);
       equal([cut.status, cut.text, cut.citations.length], ["cancelled", "One ", 1], "the text of a cancelled answer stays");
     },
   },
@@ -388,19 +388,19 @@ export const tests: Test[] = [
     name: "unknown events change nothing",
     run: () => {
       const before = all(begun);
-      equal(after(before, told("run.dreamt", { text: "x" })), before);
+      equal(after(before, newEvent("run.dreamt", { text: "x" })), before);
     },
   },
   {
     name: "messages are converted to turns",
     run: () => {
       const message = (role: Message["role"], content: string, runId: string, status: Run["status"]): Message => ({ id: role + runId, role, content, runId, status, createdAt: "2026-11-21T09:00:00.000Z" });
-      const turns = turnsOf([message("user", "a", "run_1", "completed"), message("assistant", "A", "run_1", "completed"), message("user", "b", "run_2", "running")], new Map([["run_1", run()]]));
+      const turns = buildTurns([message("user", "a", "run_1", "completed"), message("assistant", "A", "run_1", "completed"), message("user", "b", "run_2", "running")], new Map([["run_1", run()]]));
       equal(turns.map((t) => [t.message, t.text, t.status, t.run?.id ?? null]), [["a", "A", "completed", "run_1"], ["b", "", "running", null]], "the text is that of the message, because lists may truncate that of the run");
       equal(turns[1] && withRun(turns[1], undefined), turns[1]);
       const file = { fileId: "file_1", name: "a.png", mediaType: "image/png", bytes: 3 };
-      const [only] = turnsOf([{ ...message("user", "", "run_1", "completed"), attachments: [file] }], new Map([["run_1", run()]]));
-      equal([only?.attachments, titleOf(only?.message ?? "?", only?.attachments), titleOf("hello", [file]), titleOf("```python\nimport time\n```\n"), titleOf("```")], [[file], "a.png", "hello", "import time", "```"], "a message without text is named after its files");
+      const [only] = buildTurns([{ ...message("user", "", "run_1", "completed"), attachments: [file] }], new Map([["run_1", run()]]));
+      equal([only?.attachments, messageTitle(only?.message ?? "?", only?.attachments), messageTitle("hello", [file]), messageTitle("```python\nimport time\n```\n"), messageTitle("```")], [[file], "a.png", "hello", "import time", "```"], "a message without text is named after its files");
     },
   },
   {
@@ -421,11 +421,11 @@ export const tests: Test[] = [
   {
     name: "cited words are located in their text",
     run: () => {
-      equal(place("before words behind", "words"), [7, 12]);
-      equal(place("before two\n  words behind", "two words"), [7, 18], "with other white space");
-      equal(place("a (b) [c]", "(b)  [c]"), [2, 9], "marks of patterns are text");
-      equal(place("before", "words"), null);
-      equal(place("before", " "), null);
+      equal(findQuote("before words after", "words"), [7, 12]);
+      equal(findQuote("before two\n  words after", "two words"), [7, 18], "with other white space");
+      equal(findQuote("a (b) [c]", "(b)  [c]"), [2, 9], "marks of patterns are text");
+      equal(findQuote("before", "words"), null);
+      equal(findQuote("before", " "), null);
     },
   },
   {

@@ -24,7 +24,7 @@ class Request {
   }
 }
 
-const sending = (): Promise<unknown> =>
+const sendFile = (): Promise<unknown> =>
   upload("POST", "/api/knowledge", {}, new File(["text"], "a.txt"), () => {}, new AbortController().signal).catch((cause: ApiError) => `${cause.status} ${cause.detail}`);
 
 export const tests: Test[] = [
@@ -34,15 +34,15 @@ export const tests: Test[] = [
       const real = globalThis.XMLHttpRequest;
       globalThis.XMLHttpRequest = Request as unknown as typeof XMLHttpRequest;
       try {
-        equal(await sending(), "0 Connection lost before the whole file was sent. Try again.");
+        equal(await sendFile(), "0 Connection lost before the whole file was sent. Try again.");
         Request.whole = true;
-        equal(await sending(), `0 ${lookFirst}`, "the response was lost");
+        equal(await sendFile(), `0 ${lookFirst}`, "the response was lost");
         Request.answer = { status: 200, body: "<p>Sign in to this network</p>" };
-        equal(await sending(), `0 ${lookFirst}`, "another server responded");
+        equal(await sendFile(), `0 ${lookFirst}`, "another server responded");
         Request.answer = { status: 409, body: `{"code":"document_exists","detail":"There is one."}` };
-        equal(await sending(), "409 There is one.");
+        equal(await sendFile(), "409 There is one.");
         Request.answer = { status: 201, body: `{"id":"doc_1"}` };
-        equal(await sending(), { id: "doc_1" });
+        equal(await sendFile(), { id: "doc_1" });
       } finally {
         globalThis.XMLHttpRequest = real;
       }

@@ -1,13 +1,13 @@
 // Downloads and uploads of documents and files. The requests send the identity headers, which a
 // plain link cannot.
 import { useEffect, useState } from "preact/hooks";
-import { ApiError, address, credentials, identity, lookFirst, problemOf, reached, type Params } from "./api";
+import { ApiError, address, credentials, identity, lookFirst, readProblem, reached, type Params } from "./api";
 import { Words } from "./texts/frame";
 
 const read = (path: string, params?: Params, signal?: AbortSignal): Promise<Blob> =>
   reached(async () => {
     const response = await fetch(address(path, params), { headers: identity(), credentials: credentials(), signal });
-    if (!response.ok) throw await problemOf(response);
+    if (!response.ok) throw await readProblem(response);
     return response.blob();
   }, signal);
 
@@ -69,7 +69,7 @@ export function upload<T>(method: "POST" | "PUT", path: string, params: Params, 
       }
       const response = new Response(request.responseText, { status: request.status, headers });
       if (response.ok) reached<T>(() => response.json(), undefined, lookFirst).then(resolve, reject);
-      else problemOf(response).then(reject, reject);
+      else readProblem(response).then(reject, reject);
     };
 
     signal.addEventListener("abort", () => request.abort());

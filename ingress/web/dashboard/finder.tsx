@@ -24,14 +24,14 @@ interface Entry {
   to: string | (() => unknown);
 }
 
-const most = 12; // maximum number of entries shown
+const maxEntries = 12; // maximum number of entries shown
 const someRun = /^run_[0-7][0-9a-hjkmnp-tv-z]{25}$/;
 
 /**
  * Returns the entries that contain all words of the text in their kind and name. Entries that begin
  * with the text come first.
  */
-export function matching(entries: Entry[], text: string): Entry[] {
+export function matchEntries(entries: Entry[], text: string): Entry[] {
   const wanted = text.toLowerCase().split(/\s+/).filter(Boolean);
   const first = (e: Entry) => (wanted[0] !== undefined && e.words.toLowerCase().startsWith(wanted[0]) ? 0 : 1);
   return entries.filter((e) => wanted.every((word) => `${e.kind} ${e.words}`.toLowerCase().includes(word))).sort((a, b) => first(a) - first(b));
@@ -55,9 +55,9 @@ function fixedEntries(admin: boolean, help: () => void): Entry[] {
   ];
 }
 
-const perSearch = 50; // maximum number of entries in one response
-const longestSearch = 120; // maximum number of characters that the service accepts in a search
-const perList = 100; // maximum number of webhooks and of automations whose names are matched
+const maxFound = 50; // maximum number of entries in one response
+const maxSearchLength = 120; // maximum number of characters that the service accepts in a search
+const maxListed = 100; // maximum number of webhooks and of automations whose names are matched
 
 /**
  * Loads the newest entries of a kind whose names contain all words of a text. Words that name the
@@ -65,8 +65,8 @@ const perList = 100; // maximum number of webhooks and of automations whose name
  * pointer.
  */
 function useNamed<T>(kind: string, path: string, text: string): { data: T[]; loading: boolean; failed: boolean } {
-  const q = text.split(/\s+/).filter((word) => word.toLowerCase() !== kind).join(" ").slice(0, longestSearch);
-  const query = useQuery(`${kind} named ${q}`, (signal) => get<List<T>>(path, { q, limit: perSearch }, signal));
+  const q = text.split(/\s+/).filter((word) => word.toLowerCase() !== kind).join(" ").slice(0, maxSearchLength);
+  const query = useQuery(`${kind} named ${q}`, (signal) => get<List<T>>(path, { q, limit: maxFound }, signal));
   const known = useRef<T[]>([]);
   if (query.data) known.current = query.data.data;
   return { data: known.current, loading: query.loading, failed: query.error !== undefined };
@@ -86,17 +86,17 @@ function useFound(text: string, help: () => void): { entries: Entry[]; loading: 
   const agents = useNamed<Agent>("agent", "/api/agents", asked);
   const templates = useQuery("templates", (signal) => get<List<Template>>("/api/agents/templates", {}, signal));
   const documents = useNamed<Document>("document", "/api/knowledge", asked);
-  const hooks = useQuery(admin ? "hooks" : null, (signal) => get<List<Hook>>("/api/hooks", { limit: perList }, signal));
-  const automations = useQuery(admin ? "automations" : null, (signal) => get<List<Automation>>("/api/automations", { limit: perList }, signal));
+  const hooks = useQuery(admin ? "hooks" : null, (signal) => get<List<Hook>>("/api/hooks", { limit: maxListed }, signal));
+  const automations = useQuery(admin ? "automations" : null, (signal) => get<List<Automation>>("/api/automations", { limit: maxListed }, signal));
 
-  const entries = matching([
+  const entries = matchEntries([
     ...fixedEntries(admin, help),
     ...agents.data.map((a): Entry => ({ kind: Words.agent, words: a.name, icon: "agents", to: "/dashboard/agents/" + encodeURIComponent(a.id) })),
     ...(templates.data?.data ?? []).map((t): Entry => ({ kind: Words.template, words: t.name, icon: "templates", to: "/dashboard/templates/" + encodeURIComponent(t.id) })),
     ...documents.data.map((d): Entry => ({ kind: Words.document, words: d.name, icon: "file", to: "/dashboard/knowledge?id=" + encodeURIComponent(d.id) })),
     ...(hooks.data?.data ?? []).map((h): Entry => ({ kind: Words.webhook, words: h.name, icon: "automations", to: "/dashboard/automations/" + h.id })),
     ...(automations.data?.data ?? []).map(({ id }): Entry => ({ kind: Words.automation, words: id, icon: "runs", to: "/dashboard/runs?automation=" + encodeURIComponent(id) })),
-  ], typed).slice(0, most);
+  ], typed).slice(0, maxEntries);
   if (someRun.test(typed)) entries.unshift({ kind: Words.run, words: typed, icon: "runs", to: "/dashboard/runs/" + typed });
   if (typed !== "") {
     const q = encodeURIComponent(typed.slice(0, 200));

@@ -3,13 +3,13 @@ import * as texts from "./texts/questions";
 import { Words } from "./texts/questions";
 import type { Tools } from "./types";
 
-const most = 3; // number of questions
-const longest = 120; // characters of a description that a question contains
+const maxQuestions = 3; // number of questions
+const maxDescription = 120; // characters of a description that a question contains
 
 /** Returns the first sentence of a text, or "" if it is too long for a question. */
 function firstSentence(text: string): string {
   const sentence = /^.*?[.!?:;](?=\s|$)|^.*/.exec(text.trim().replaceAll(/\s+/g, " "))?.[0] ?? "";
-  return sentence.length > longest ? "" : sentence.replace(/[:;]$/, ".");
+  return sentence.length > maxDescription ? "" : sentence.replace(/[:;]$/, ".");
 }
 
 /**
@@ -27,5 +27,5 @@ export function firstQuestions({ name, description, tools }: { name: string; des
   const sentence = firstSentence(description);
   if (sentence !== "") questions.push(texts.showExampleOf(sentence));
   else if (name.trim() !== "") questions.push(texts.showWorkAs(name.trim()));
-  return questions.slice(0, most);
+  return questions.slice(0, maxQuestions);
 }

@@ -1,7 +1,7 @@
 import { equal, thrown, type Test } from "../kit/check";
-import { beginning, bodyOf, changeOf, draftOf, filtersOf, nextRow } from "./pages/hooks/draft";
-import { commandOf, sourceIds, sources } from "./pages/hooks/sources";
-import { messageOf, passes, pathsOf, piecesOf, valueAt } from "./pages/hooks/template";
+import { newSourceDraft, createBody, changeBody, newDraft, parseFilters, nextRow } from "./pages/hooks/draft";
+import { formatCommand, sourceIds, sources } from "./pages/hooks/sources";
+import { renderMessage, passes, findPaths, renderPieces, valueAt } from "./pages/hooks/template";
 import { makeHook } from "./pages/newhook";
 import type { Hook, HookFilter } from "./types";
 
@@ -29,21 +29,21 @@ export const tests: Test[] = [
   {
     name: "a template is rendered as by the service",
     run: () => {
-      equal(messageOf("{{ action }} #{{issue.number}} {{issue.title}}{{issue.body}}{{none}}: {{issue.labels}} {{draft}}", sample), '⟦opened⟧ #⟦17⟧ ⟦A lamp⟧: ⟦[{"name":"bug"}]⟧ ⟦false⟧');
-      equal(messageOf("{{@event}} {{@deliveryId}}", sample), "⟦issues⟧ ⟦d-1⟧");
-      equal(messageOf("{{x}}", { ...sample, payload: { x: "é".repeat(5000) } }), `⟦${"é".repeat(5000)}⟧`);
-      equal(messageOf("{{@payload}}", { ...sample, payload: "é".repeat(5000) }), `⟦"${"é".repeat(3998)}…⟧`);
-      equal(messageOf("left {{open", sample), "left {{open");
-      equal(messageOf("{{x}}", { ...sample, payload: { x: "{{action}}" } }), "⟦{{action}}⟧");
-      equal(piecesOf("a{{none}}b", sample), [{ text: "a" }, { path: "none", text: "" }, { text: "b" }]);
+      equal(renderMessage("{{ action }} #{{issue.number}} {{issue.title}}{{issue.body}}{{none}}: {{issue.labels}} {{draft}}", sample), '⟦opened⟧ #⟦17⟧ ⟦A lamp⟧: ⟦[{"name":"bug"}]⟧ ⟦false⟧');
+      equal(renderMessage("{{@event}} {{@deliveryId}}", sample), "⟦issues⟧ ⟦d-1⟧");
+      equal(renderMessage("{{x}}", { ...sample, payload: { x: "é".repeat(5000) } }), `⟦${"é".repeat(5000)}⟧`);
+      equal(renderMessage("{{@payload}}", { ...sample, payload: "é".repeat(5000) }), `⟦"${"é".repeat(3998)}…⟧`);
+      equal(renderMessage("left {{open", sample), "left {{open");
+      equal(renderMessage("{{x}}", { ...sample, payload: { x: "{{action}}" } }), "⟦{{action}}⟧");
+      equal(renderPieces("a{{none}}b", sample), [{ text: "a" }, { path: "none", text: "" }, { text: "b" }]);
     },
   },
   {
     name: "the fields of a sample are those that a template can contain",
     run: () => {
-      equal(pathsOf(payload), ["action", "issue.number", "issue.title", "issue.labels.0.name", "draft"]);
-      equal(pathsOf(Object.fromEntries(Array.from({ length: 200 }, (_, i) => [`k${i}`, i]))).length, 60);
-      equal(pathsOf("text"), []);
+      equal(findPaths(payload), ["action", "issue.number", "issue.title", "issue.labels.0.name", "draft"]);
+      equal(findPaths(Object.fromEntries(Array.from({ length: 200 }, (_, i) => [`k${i}`, i]))).length, 60);
+      equal(findPaths("text"), []);
     },
   },
   {
@@ -60,22 +60,22 @@ export const tests: Test[] = [
   {
     name: "opening and saving a webhook does not change it",
     run: () => {
-      const draft = draftOf(hook);
-      equal(filtersOf(draft.filter), hook.filter);
+      const draft = newDraft(hook);
+      equal(parseFilters(draft.filter), hook.filter);
       const { name, agentId, keyId, messageTemplate, outputSchema, filter, coalesce, signatureHeader, deliveryIdHeader } = hook;
-      equal(changeOf(draft), { name, agentId, keyId, messageTemplate, outputSchema, filter, coalesce, signatureHeader, deliveryIdHeader });
-      equal(filtersOf([nextRow("a", "in", "x, 1, true"), nextRow("b", "eq", "12"), nextRow("c", "eq", '"12"')]).map((f) => f.value), [["x", 1, true], 12, "12"]);
+      equal(changeBody(draft), { name, agentId, keyId, messageTemplate, outputSchema, filter, coalesce, signatureHeader, deliveryIdHeader });
+      equal(parseFilters([nextRow("a", "in", "x, 1, true"), nextRow("b", "eq", "12"), nextRow("c", "eq", '"12"')]).map((f) => f.value), [["x", 1, true], 12, "12"]);
     },
   },
   {
     name: "an empty schema is removed, and one that is not JSON is sent as typed",
     run: () => {
       const schema = { type: "object", required: ["n"] };
-      const draft = draftOf({ ...hook, outputSchema: schema });
-      equal(changeOf(draft).outputSchema, schema);
-      equal(changeOf({ ...draft, outputSchema: " \n" }).outputSchema, null);
-      equal("outputSchema" in bodyOf({ ...draft, outputSchema: "" }), false);
-      equal(bodyOf({ ...draft, outputSchema: "{" }).outputSchema, "{");
+      const draft = newDraft({ ...hook, outputSchema: schema });
+      equal(changeBody(draft).outputSchema, schema);
+      equal(changeBody({ ...draft, outputSchema: " \n" }).outputSchema, null);
+      equal("outputSchema" in createBody({ ...draft, outputSchema: "" }), false);
+      equal(createBody({ ...draft, outputSchema: "{" }).outputSchema, "{");
     },
   },
   {
@@ -85,8 +85,8 @@ export const tests: Test[] = [
         const { example, template, filter, key } = sources[source];
         const one = { ...example, deliveryId: "d" };
         equal(passes(filter, one), true, source);
-        equal([...piecesOf(template, one), ...piecesOf(key, one)].filter((p) => p.text === ""), [], source);
-        const body = bodyOf({ ...beginning(source, "ag_1"), name: "N", secret: "s3cret" }, "key_9");
+        equal([...renderPieces(template, one), ...renderPieces(key, one)].filter((p) => p.text === ""), [], source);
+        const body = createBody({ ...newSourceDraft(source, "ag_1"), name: "N", secret: "s3cret" }, "key_9");
         equal([body.source, body.keyId, "coalesce" in body, "signatureHeader" in body], [source, "key_9", false, source === "hmac" || source === "token"]);
       }
     },
@@ -94,9 +94,9 @@ export const tests: Test[] = [
   {
     name: "a command contains the secret if it is known, quoted for the shell",
     run: () => {
-      equal(commandOf("token", hook).includes(`-H 'X-Signature: '"$SECRET"`), true);
-      equal(commandOf("token", hook, "it's").includes(`-H 'X-Signature: ''it'\\''s'`), true);
-      equal(commandOf("hmac", hook, "s3cret").includes("-hmac 's3cret' -r"), true);
+      equal(formatCommand("token", hook).includes(`-H 'X-Signature: '"$SECRET"`), true);
+      equal(formatCommand("token", hook, "it's").includes(`-H 'X-Signature: ''it'\\''s'`), true);
+      equal(formatCommand("hmac", hook, "s3cret").includes("-hmac 's3cret' -r"), true);
     },
   },
   {
@@ -114,7 +114,7 @@ export const tests: Test[] = [
             asked.push(`${init?.method} ${String(input)}`);
             return String(input) === "/api/hooks" ? ofHook() : Promise.resolve(Response.json({ id: "key_1" }));
           };
-          await thrown(() => makeHook({ ...beginning("github", "ag_1"), name: "N" }));
+          await thrown(() => makeHook({ ...newSourceDraft("github", "ag_1"), name: "N" }));
         }
       } finally {
         globalThis.fetch = real;

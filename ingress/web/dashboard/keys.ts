@@ -5,12 +5,12 @@ export const opened = new EventTarget();
 /** Opens the finder. */
 export const openFinder = (): void => void opened.dispatchEvent(new Event("finder"));
 
-const setting = "parley.single-keys";
+const storageKey = "parley.single-keys";
 
 /** Reports whether single-key shortcuts are on. */
 export function singleKeys(): boolean {
   try {
-    return localStorage.getItem(setting) !== "off";
+    return localStorage.getItem(storageKey) !== "off";
   } catch {
     return true; // storage is blocked by the browser
   }
@@ -19,8 +19,8 @@ export function singleKeys(): boolean {
 /** Turns single-key shortcuts on or off. */
 export function setSingleKeys(on: boolean): void {
   try {
-    if (on) localStorage.removeItem(setting);
-    else localStorage.setItem(setting, "off");
+    if (on) localStorage.removeItem(storageKey);
+    else localStorage.setItem(storageKey, "off");
   } catch {
     // the browser blocks its storage: the setting lasts until the page is left
   }

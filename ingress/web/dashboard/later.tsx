@@ -5,7 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import * as texts from "./texts/frame";
 import { Words } from "./texts/frame";
 import { Button } from "./ui/button";
-import { Empty, PageHeader, Waiting } from "./ui/parts";
+import { Empty, PageHeader, Loading } from "./ui/parts";
 
 /**
  * Returns a function that makes components for pages that share a bundle. Each component loads the
@@ -14,7 +14,7 @@ import { Empty, PageHeader, Waiting } from "./ui/parts";
  */
 export function later<Pages>(load: () => Promise<Pages>, { within = false } = {}): <Props = Record<string, string>>(pick: (pages: Pages) => ComponentType<Props>) => ComponentType<Props> {
   let pages: Pages | null = null;
-  const bring = async () => {
+  const loadPages = async () => {
     pages ??= await load();
   };
   return (pick) => function Later(params) {
@@ -22,7 +22,7 @@ export function later<Pages>(load: () => Promise<Pages>, { within = false } = {}
     useEffect(() => {
       let here = true;
       const done = () => here && setTried(true);
-      bring().then(done, done); // the bundle may have loaded since the component was rendered
+      loadPages().then(done, done); // the bundle may have loaded since the component was rendered
       return () => {
         here = false;
       };
@@ -31,17 +31,17 @@ export function later<Pages>(load: () => Promise<Pages>, { within = false } = {}
       const Page = pick(pages);
       return <Page {...params} />;
     }
-    return tried ? <Missing within={within} /> : <Waiting />;
+    return tried ? <LoadError within={within} /> : <Loading />;
   };
 }
 
-function Missing({ within }: { within: boolean }) {
+function LoadError({ within }: { within: boolean }) {
   const [again, setAgain] = useState(false);
   return (
     <div role="alert">
       {!within && <PageHeader title={Words.couldntLoadThisPage} />}
       <Empty title={again ? Words.stillCouldntLoad : Words.partOfDashboardCouldnt} action={
-        <Button look="primary" onClick={() => loadAnew().catch(() => setAgain(true))}>{Words.tryAgain}</Button>
+        <Button look="primary" onClick={() => reloadPage().catch(() => setAgain(true))}>{Words.tryAgain}</Button>
       }>
         {Words.serviceMayBeDown}
       </Empty>
@@ -53,7 +53,7 @@ function Missing({ within }: { within: boolean }) {
  * Reloads the page if the service responds. The reload is necessary, because many browsers never
  * request a script again after it has failed to load.
  */
-async function loadAnew(): Promise<void> {
+async function reloadPage(): Promise<void> {
   const page = await fetch(location.href, { cache: "no-store" });
   if (!page.ok) throw new Error(texts.theServiceResponded(page.status));
   location.reload();

@@ -6,7 +6,7 @@ import { useQuery } from "./query";
 
 type Answer = () => Promise<Response>;
 
-const away: Answer = () => Promise.reject(new TypeError("nobody there"));
+const away: Answer = () => Promise.reject(new TypeError("connection refused"));
 const broken: Answer = () => Promise.resolve(Response.json({ code: "unavailable", detail: "Later" }, { status: 503 }));
 const refused: Answer = () => Promise.resolve(Response.json({ code: "not_found", detail: "None" }, { status: 404 }));
 const foreign: Answer = () => Promise.resolve(new Response("<p>Sign in to this network</p>"));

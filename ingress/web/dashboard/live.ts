@@ -7,33 +7,33 @@ import { events } from "../kit/sse";
 export type Kind = "runs" | "documents" | "notifications";
 
 const listeners = new Map<Kind, Set<() => void>>([["runs", new Set()], ["documents", new Set()], ["notifications", new Set()]]);
-const stranded = new Set<() => void>(); // functions that repeat requests, which failed because the service was unreachable
+const disconnected = new Set<() => void>(); // functions that repeat requests, which failed because the service was unreachable
 const changed = new EventTarget();
-const again = 60_000; // milliseconds until a stream that the service refused is requested again
-const unasked = 15_000; // milliseconds between retries of a failed request while the stream delivers no event
+const refusedPause = 60_000; // milliseconds until a stream that the service refused is requested again
+const retryInterval = 15_000; // milliseconds between retries of a failed request while the stream delivers no event
 let open: AbortController | null = null;
 let up = true;
 
 // A browser opens about six connections to a server without HTTP/2, shared by all its windows. A
 // hidden page therefore closes its stream after a while. When the page is shown again, all
 // listeners are notified.
-const keptHidden = 60_000; // milliseconds for which the stream of a hidden page stays open
-let resting = document.hidden;
-let rest: ReturnType<typeof setTimeout> | undefined;
+const hiddenTimeout = 60_000; // milliseconds for which the stream of a hidden page stays open
+let paused = document.hidden;
+let pauseTimer: ReturnType<typeof setTimeout> | undefined;
 
 document.addEventListener("visibilitychange", () => {
-  clearTimeout(rest);
-  if (document.hidden) rest = setTimeout(() => setResting(true), keptHidden);
-  else setResting(false);
+  clearTimeout(pauseTimer);
+  if (document.hidden) pauseTimer = setTimeout(() => setPaused(true), hiddenTimeout);
+  else setPaused(false);
 });
 
-function setResting(now: boolean): void {
-  resting = now;
+function setPaused(now: boolean): void {
+  paused = now;
   arrange();
 }
 
-function listening(): boolean {
-  return !resting && (stranded.size > 0 || [...listeners.values()].some((set) => set.size > 0));
+function needsStream(): boolean {
+  return !paused && (disconnected.size > 0 || [...listeners.values()].some((set) => set.size > 0));
 }
 
 function setUp(now: boolean): void {
@@ -48,7 +48,7 @@ function setUp(now: boolean): void {
  */
 function back(): void {
   setUp(true);
-  for (const tell of [...stranded, ...[...listeners.values()].flatMap((set) => [...set])]) tell();
+  for (const listener of [...disconnected, ...[...listeners.values()].flatMap((set) => [...set])]) listener();
 }
 
 async function follow(stop: AbortSignal): Promise<void> {
@@ -56,7 +56,7 @@ async function follow(stop: AbortSignal): Promise<void> {
     const connected = (is: boolean) => (is ? back() : setUp(false));
     const stream = events(address("/api/events"), { headers: identity, credentials: credentials(), signal: stop, resume: true, connected });
     for await (const event of stream) {
-      for (const tell of listeners.get(event.event as Kind) ?? []) tell();
+      for (const listener of listeners.get(event.event as Kind) ?? []) listener();
     }
   } catch {
     setUp(false); // refused by the service, for example because the session ended; pages keep their data
@@ -64,29 +64,29 @@ async function follow(stop: AbortSignal): Promise<void> {
 }
 
 function arrange(): void {
-  if (listening() && open === null && !inDemo()) {
+  if (needsStream() && open === null && !inDemo()) {
     open = new AbortController();
     const mine = open;
     void follow(mine.signal).finally(() => {
       if (open !== mine) return;
       open = null;
-      setTimeout(arrange, again);
+      setTimeout(arrange, refusedPause);
     });
   }
-  if (!listening() && open !== null) {
+  if (!needsStream() && open !== null) {
     open.abort();
     open = null;
     setUp(true); // the page closed the stream itself, so this is no failure
   }
 }
 
-const usual = 1000; // minimum milliseconds between two calls of the same listener
+const defaultPace = 1000; // minimum milliseconds between two calls of the same listener
 
 /**
  * Calls reload when an object of the kind has changed. It does so at most once in pace
  * milliseconds, and not while the page is hidden.
  */
-export function useLive(kind: Kind, reload: () => void, pace = usual): void {
+export function useLive(kind: Kind, reload: () => void, pace = defaultPace): void {
   const call = useRef(reload);
   call.current = reload;
   useEffect(() => {
@@ -103,24 +103,24 @@ export function useLive(kind: Kind, reload: () => void, pace = usual): void {
       call.current();
     };
 
-    const tell = () => {
+    const schedule = () => {
       timer ??= setTimeout(run, Math.max(0, last + pace - Date.now()));
     };
 
     const shown = () => {
       if (!document.hidden && missed) {
         missed = false;
-        tell();
+        schedule();
       }
     };
 
-    listeners.get(kind)?.add(tell);
+    listeners.get(kind)?.add(schedule);
     document.addEventListener("visibilitychange", shown);
     arrange();
 
     return () => {
       clearTimeout(timer);
-      listeners.get(kind)?.delete(tell);
+      listeners.get(kind)?.delete(schedule);
       document.removeEventListener("visibilitychange", shown);
       setTimeout(arrange, 0); // the next page may begin to listen immediately
     };
@@ -131,10 +131,10 @@ export function useLive(kind: Kind, reload: () => void, pace = usual): void {
 export function useConnected(): boolean {
   const [is, setIs] = useState(up);
   useEffect(() => {
-    const tell = () => setIs(up);
-    tell();
-    changed.addEventListener("change", tell);
-    return () => changed.removeEventListener("change", tell);
+    const update = () => setIs(up);
+    update();
+    changed.addEventListener("change", update);
+    return () => changed.removeEventListener("change", update);
   }, []);
   return is;
 }
@@ -146,17 +146,17 @@ export function useComeback(error: ApiError | undefined, reload: () => void): vo
   const away = error !== undefined && (error.status === 0 || error.status >= 500);
   useEffect(() => {
     if (!away) return;
-    const tell = () => call.current();
-    stranded.add(tell);
-    addEventListener("online", tell);
+    const retry = () => call.current();
+    disconnected.add(retry);
+    addEventListener("online", retry);
     arrange();
     const timer = setInterval(() => { // retries even if the stream remains connected and delivers no event
-      if (!document.hidden) tell();
-    }, unasked);
+      if (!document.hidden) retry();
+    }, retryInterval);
     return () => {
       clearInterval(timer);
-      stranded.delete(tell);
-      removeEventListener("online", tell);
+      disconnected.delete(retry);
+      removeEventListener("online", retry);
       setTimeout(arrange, 0); // the next request may fail immediately
     };
   }, [away]);

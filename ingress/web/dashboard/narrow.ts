@@ -6,10 +6,10 @@ const narrow = matchMedia("(max-width: 47.99rem)"); // the same width as in the 
 export function useNarrow(): boolean {
   const [is, setIs] = useState(narrow.matches);
   useEffect(() => {
-    const tell = () => setIs(narrow.matches);
-    tell();
-    narrow.addEventListener("change", tell);
-    return () => narrow.removeEventListener("change", tell);
+    const update = () => setIs(narrow.matches);
+    update();
+    narrow.addEventListener("change", update);
+    return () => narrow.removeEventListener("change", update);
   }, []);
   return is;
 }

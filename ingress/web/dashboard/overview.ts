@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { get, type ApiError } from "./api";
 import { useComeback, useLive } from "./live";
-import { titleWaiting } from "./title";
+import { setWaiting } from "./title";
 import type { Overview } from "./types";
 
 interface Known {
@@ -11,7 +11,7 @@ interface Known {
 }
 
 let known: Known = { data: undefined, error: undefined };
-let asking: Promise<void> | null = null;
+let loading: Promise<void> | null = null;
 let again: ReturnType<typeof setTimeout> | undefined;
 const changed = new EventTarget();
 const pace = 5000; // milliseconds between two loads; changes of any kind cause a load
@@ -22,28 +22,28 @@ const hiddenPace = 60_000; // milliseconds between two loads while the page is h
  * that caused such a call, so the overview is loaded again after a while.
  */
 export function reloadOverview(): Promise<void> {
-  if (asking !== null) {
+  if (loading !== null) {
     again ??= setTimeout(() => {
       again = undefined;
       void reloadOverview();
     }, pace);
   }
-  asking ??= get<Overview>("/api/home").then(
+  loading ??= get<Overview>("/api/home").then(
     (data) => { known = { data, error: undefined }; },
     (error: ApiError) => { known = { data: known.data, error }; },
   ).finally(() => {
-    asking = null;
-    titleWaiting(known.data?.approvals ?? 0);
+    loading = null;
+    setWaiting(known.data?.approvals ?? 0);
     changed.dispatchEvent(new Event("change"));
   });
-  return asking;
+  return loading;
 }
 
 /** Returns the overview that was loaded last. */
 export function useOverview(): Known {
-  const [, tell] = useState(known);
+  const [, redraw] = useState(known);
   useEffect(() => {
-    const update = () => tell(known);
+    const update = () => redraw(known);
     update();
     changed.addEventListener("change", update);
     return () => changed.removeEventListener("change", update);

@@ -2,7 +2,7 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { get, type ApiError, type Params } from "./api";
 import { useComeback } from "./live";
-import { returning } from "./router";
+import { isReturning } from "./router";
 import type { List } from "./types";
 
 export interface Query<T> {
@@ -70,7 +70,7 @@ export function noteLength(key: string | null, shown: number): void {
 }
 
 /** Returns how many entries of a list were shown when the person left the page, if they return to it. */
-export const earlierLength = (key: string | null): number => (returning() && lengths.get(key)) || 0;
+export const earlierLength = (key: string | null): number => (isReturning() && lengths.get(key)) || 0;
 
 /**
  * Loads a list from the API. The returned function more appends the next page, and reload loads as

@@ -9,7 +9,7 @@ import { SetPassword } from "./password";
 import * as texts from "./texts/frame";
 import { Words } from "./texts/frame";
 import { chooseTheme, theme, type Theme } from "./theme";
-import { atMost99 } from "./title";
+import { formatBadge } from "./title";
 import type { Role, Session } from "./types";
 import { Button, LinkButton } from "./ui/button";
 import { Icon, Mark, type IconName } from "./ui/icon";
@@ -76,7 +76,7 @@ export function VisitorRail({ signedIn }: { signedIn: boolean }) {
 /** Shows the number of runs that wait for a decision, if there are any. */
 function Badge({ count }: { count: number }) {
   if (count === 0) return null;
-  return <span class="badge">{atMost99(count)}<span class="visually-hidden">{" "}{Words.waiting}</span></span>;
+  return <span class="badge">{formatBadge(count)}<span class="visually-hidden">{" "}{Words.waiting}</span></span>;
 }
 
 function Navigation({ path, role, waiting }: { path: string; role: Role; waiting: number }) {

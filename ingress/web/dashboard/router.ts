@@ -2,12 +2,12 @@
 // dashboard. The browser's Back button shows a page at the position to which it was scrolled.
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
-export interface Place {
+export interface Route {
   path: string;
   query: URLSearchParams;
 }
 
-const here = (): Place => ({ path: location.pathname.replace(/\/+$/, "") || "/", query: new URLSearchParams(location.search) });
+const here = (): Route => ({ path: location.pathname.replace(/\/+$/, "") || "/", query: new URLSearchParams(location.search) });
 const changed = new EventTarget();
 
 /**
@@ -70,7 +70,7 @@ let wanted = 0; // the position to which the page is to be scrolled as soon as i
 let timer: ReturnType<typeof setTimeout> | undefined;
 
 /** Reports whether the page is shown again, and is to be scrolled to its earlier position. */
-export const returning = (): boolean => wanted > 0;
+export const isReturning = (): boolean => wanted > 0;
 
 /** Stores the position to which the page is scrolled in the state of its history entry. */
 function keepPosition(): void {
@@ -137,14 +137,14 @@ addEventListener("popstate", ({ state }) => {
 document.addEventListener("click", follow);
 
 /** Returns the current path and query. */
-export function usePlace(): Place {
-  const [place, setPlace] = useState(here);
+export function useRoute(): Route {
+  const [route, setRoute] = useState(here);
   useLayoutEffect(() => { // an ordinary effect would start after painting, and miss a navigation before that
-    const update = () => setPlace(here());
+    const update = () => setRoute(here());
     changed.addEventListener("change", update);
     return () => changed.removeEventListener("change", update);
   }, []);
-  return place;
+  return route;
 }
 
 /**

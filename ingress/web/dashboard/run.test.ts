@@ -1,8 +1,8 @@
 import { equal, ok, type Test } from "../kit/check";
-import { scaleOf } from "./pages/run/scale";
-import { messagesOf } from "./pages/run/messages";
-import { fitted, momentsOf, partsOf, spentOf } from "./pages/run/spans";
-import { labelled } from "./pages/run/timeline";
+import { newScale } from "./pages/run/scale";
+import { turnMessages } from "./pages/run/messages";
+import { roundDurations, formatMoments, newParts, timeSpent } from "./pages/run/spans";
+import { tickLabels } from "./pages/run/timeline";
 import { gist } from "./pages/runs/rows";
 import { runErrors, statuses, triggers, wordFor } from "./texts/values";
 import { duration } from "./ui/parts";
@@ -21,20 +21,20 @@ export const tests: Test[] = [
   {
     name: "times have as many digits as needed",
     run: () => {
-      equal(momentsOf([0, 100, 200]), ["0", "+100 ms", "+200 ms"]);
-      equal(momentsOf([0, 1000, 1500]), ["0", "+1.0 s", "+1.5 s"]);
-      equal(momentsOf([0, 6105, 6110, 6115]), ["0", "+6.105 s", "+6.110 s", "+6.115 s"]);
-      equal(momentsOf([0, 10_000, 10_500]), ["0", "+10.0 s", "+10.5 s"]);
-      equal(momentsOf([0, 61_200, 61_400]), ["0", "+1 min 1.2 s", "+1 min 1.4 s"]);
-      equal(momentsOf([0, 3_601_000, 3_602_000]), ["0", "+1 h 1 s", "+1 h 2 s"]);
-      equal(momentsOf([0, 3_600_000, 7_200_000]), ["0", "+1 h", "+2 h"]);
+      equal(formatMoments([0, 100, 200]), ["0", "+100 ms", "+200 ms"]);
+      equal(formatMoments([0, 1000, 1500]), ["0", "+1.0 s", "+1.5 s"]);
+      equal(formatMoments([0, 6105, 6110, 6115]), ["0", "+6.105 s", "+6.110 s", "+6.115 s"]);
+      equal(formatMoments([0, 10_000, 10_500]), ["0", "+10.0 s", "+10.5 s"]);
+      equal(formatMoments([0, 61_200, 61_400]), ["0", "+1 min 1.2 s", "+1 min 1.4 s"]);
+      equal(formatMoments([0, 3_601_000, 3_602_000]), ["0", "+1 h 1 s", "+1 h 2 s"]);
+      equal(formatMoments([0, 3_600_000, 7_200_000]), ["0", "+1 h", "+2 h"]);
     },
   },
   {
     name: "ticks after a long wait have different labels",
     run: () => {
       const t = trace(span("queue", 0, 6100), span("turn", 6100, 6126), span("tool", 6126, 6140));
-      const said = momentsOf(scaleOf(t, 0, false).ticks.map((tick) => tick.ms));
+      const said = formatMoments(newScale(t, 0, false).ticks.map((tick) => tick.ms));
       ok(said.length > 2, "there are ticks");
       equal(new Set(said).size, said.length, said.join(", "));
     },
@@ -42,11 +42,11 @@ export const tests: Test[] = [
   {
     name: "a label near the end of the axis ends at its tick, and ticks without room for a label are omitted",
     run: () => {
-      const ticks = scaleOf(trace(span("queue", 0, 16), span("turn", 16, 218)), 0, false).ticks;
-      const labels = labelled({ ticks }, false);
+      const ticks = newScale(trace(span("queue", 0, 16), span("turn", 16, 218)), 0, false).ticks;
+      const labels = tickLabels({ ticks }, false);
       equal(labels.map((label) => label.words), ["0", "+50 ms", "+100 ms", "+150 ms", "+200 ms"]);
       equal(labels.map((label) => Object.keys(label.style)[0]), ["left", "left", "left", "left", "right"]);
-      const close = labelled({ ticks: [0, 0.12, 0.6, 0.9, 0.96].map((at, i) => ({ ms: i * 100, at })) }, true);
+      const close = tickLabels({ ticks: [0, 0.12, 0.6, 0.9, 0.96].map((at, i) => ({ ms: i * 100, at })) }, true);
       equal(close.map((label) => label.words), ["0", "+100 ms", "+200 ms"]);
     },
   },
@@ -54,7 +54,7 @@ export const tests: Test[] = [
     name: "overlapping work counts once",
     run: () => {
       const t = trace(span("queue", 0, 79), span("attempt", 79, 612), span("turn", 79, 105), span("tool", 100, 400, "a"), span("tool", 110, 380, "b"), { ...span("wait", 400, 500), toolCallId: "c1" }, span("tool", 390, 520, "c"));
-      equal(spentOf(partsOf(t, 0)), { queue: 79, turn: 26, wait: 100, client: 0, tool: 315, lost: 0 });
+      equal(timeSpent(newParts(t, 0)), { queue: 79, turn: 26, wait: 100, client: 0, tool: 315, lost: 0 });
     },
   },
   {
@@ -62,7 +62,7 @@ export const tests: Test[] = [
     run: () => {
       const took = (t: Timeline, recorded: Record<string, number>) => {
         const calls = Object.entries(recorded).map(([id, durationMs]) => ({ id, name: id, status: "completed", input: {}, output: {}, durationMs }));
-        return partsOf(t, 0, calls).map((p) => `${p.from} ${duration(p.shown)}`);
+        return newParts(t, 0, calls).map((p) => `${p.from} ${duration(p.shown)}`);
       };
       const tool = (from: number, to: number, id: string): Span => ({ ...span("tool", from, to, id), toolCallId: id });
       const attempt = span("attempt", 0, 52);
@@ -96,15 +96,15 @@ export const tests: Test[] = [
         [121_900, [61_950, 59_950], ["1 min 1 s", "60 s"]],
       ];
       for (const [whole, parts, want] of table) {
-        const shown = fitted(whole, parts.map((took) => ({ took }))).map(duration);
+        const shown = roundDurations(whole, parts.map((took) => ({ took }))).map(duration);
         const sum = shown.reduce((total, text) => total + read(text), 0);
         ok(Math.round(sum) <= Math.round(read(duration(whole))), `${duration(whole)}: ${shown.join(" + ")}`);
         equal(shown, want);
       }
-      equal([1740, ...fitted(1740, [{ took: 999 }, { took: 741 }])].map(duration), ["1.7 s", "999 ms", "741 ms"]); // exact parts
+      equal([1740, ...roundDurations(1740, [{ took: 999 }, { took: 741 }])].map(duration), ["1.7 s", "999 ms", "741 ms"]); // exact parts
       // The duration of a tool call is also shown elsewhere, so it changes last.
-      equal(fitted(2520, [{ took: 1260, fixed: true }, { took: 1260 }]).map(duration), ["1.3 s", "1.2 s"]);
-      equal(fitted(2520, [{ took: 1260 }, { took: 1260, fixed: true }]).map(duration), ["1.2 s", "1.3 s"]);
+      equal(roundDurations(2520, [{ took: 1260, fixed: true }, { took: 1260 }]).map(duration), ["1.3 s", "1.2 s"]);
+      equal(roundDurations(2520, [{ took: 1260 }, { took: 1260, fixed: true }]).map(duration), ["1.2 s", "1.3 s"]);
     },
   },
   {
@@ -112,8 +112,8 @@ export const tests: Test[] = [
     run: () => {
       const lost = (s: Span): Span => ({ ...s, status: "lost" });
       const t = trace(lost(span("attempt", 0, 30, "attempt 1")), span("turn", 0, 2, "turn 1"), lost(span("turn", 2, 30, "turn 2")));
-      equal(partsOf(t, 0).map((p) => p.name).slice(1), ["Turn 1", "Work lost because its worker failed"]);
-      equal(spentOf(partsOf(t, 0)), { queue: 0, turn: 2, wait: 0, client: 0, tool: 0, lost: 28 });
+      equal(newParts(t, 0).map((p) => p.name).slice(1), ["Turn 1", "Work lost because its worker failed"]);
+      equal(timeSpent(newParts(t, 0)), { queue: 0, turn: 2, wait: 0, client: 0, tool: 0, lost: 28 });
     },
   },
   {
@@ -125,11 +125,11 @@ export const tests: Test[] = [
       const last = span("turn", 3, 4, "turn 2");
       const t = trace(first, lost, span("tool", 2, 3, "webSearch"), last);
       t.input = { message: "q", data: { n: 1 }, history: [{ message: "before", answer: "" }] };
-      const read = (turn: Span) => messagesOf(t, turn, [call]).map((m) => `${m.head}: ${m.text.replace(/\s+/g, " ")}`);
+      const read = (turn: Span) => turnMessages(t, turn, [call]).map((m) => `${m.head}: ${m.text.replace(/\s+/g, " ")}`);
       const sent = ["Earlier message: before", "Message: q", "Data of the message: { \"n\": 1 }"];
       equal(read(first), sent);
       equal(read(last), [...sent, "Answer of turn 1: I look. Calls Web search", "Result of Web search: { \"found\": 7 }"]);
-      const long = messagesOf({ ...t, input: { message: "x".repeat(9000) } }, first, [])[0];
+      const long = turnMessages({ ...t, input: { message: "x".repeat(9000) } }, first, [])[0];
       equal([long?.text.length, long?.cut], [8000, true]);
     },
   },
@@ -137,16 +137,16 @@ export const tests: Test[] = [
     name: "tools have the same name everywhere",
     run: () => {
       const t = trace(span("tool", 0, 1, "webSearch"), span("tool", 1, 2, "knowledge"), span("tool", 2, 3, "codeExecution"), span("tool", 3, 4, "getOrder"), { ...span("wait", 4, 5, "codeExecution"), toolCallId: "c5" });
-      equal(partsOf(t, 0).map((p) => p.name), ["Web search", "Knowledge", "Code execution", "getOrder", "Decision on Code execution"]);
+      equal(newParts(t, 0).map((p) => p.name), ["Web search", "Knowledge", "Code execution", "getOrder", "Decision on Code execution"]);
       equal(gist({ ...run, status: "running", finishedAt: null, toolCalls: [{ name: "webSearch", status: "running", durationMs: 0 }] }), "Calling Web search");
     },
   },
   {
     name: "a wait for the client is no wait for a person",
     run: () => {
-      const parts = partsOf(trace({ ...span("wait", 0, 10), status: "waiting", finishedAt: null, message: "client_tools" }), Date.parse(at(10)));
+      const parts = newParts(trace({ ...span("wait", 0, 10), status: "waiting", finishedAt: null, message: "client_tools" }), Date.parse(at(10)));
       equal(parts.map((p) => [p.name, p.status, ...p.notes]), [["Waiting for the client", "waiting", "waiting for results of its tools"]]);
-      equal(spentOf(parts), { queue: 0, turn: 0, wait: 0, client: 10, tool: 0, lost: 0 });
+      equal(timeSpent(parts), { queue: 0, turn: 0, wait: 0, client: 10, tool: 0, lost: 0 });
     },
   },
   {
@@ -155,7 +155,7 @@ export const tests: Test[] = [
       equal([wordFor(statuses, "timed_out"), wordFor(runErrors, "byte_limit"), wordFor(triggers, "api")], ["timed out", "run too large", "API"]);
       equal([wordFor(triggers, "queue"), wordFor(triggers, "constructor")], ["queue", "constructor"]);
       const expired: Span = { ...span("wait", 0, 1, "pay"), status: "failed", message: "action_expired" };
-      equal(partsOf(trace(expired), 0).map((p) => p.notes), [["waited too long"]]);
+      equal(newParts(trace(expired), 0).map((p) => p.notes), [["waited too long"]]);
     },
   },
   {

@@ -9,7 +9,7 @@ import { useMay, useSession } from "./state";
 import * as texts from "./texts/samples";
 import { Words } from "./texts/samples";
 import type { Document, Sample, Tools } from "./types";
-import { Button, failed } from "./ui/button";
+import { Button, showError } from "./ui/button";
 import { Curl } from "./ui/curl";
 import { Switch } from "./ui/field";
 import { size } from "./ui/parts";
@@ -32,8 +32,8 @@ async function addSamples(): Promise<void> {
 const useSamples = (wanted: boolean): Sample[] | undefined =>
   useQuery<{ data: Sample[] }>(wanted ? path : null, (signal) => get(path, {}, signal)).data?.data;
 
-const bytesOf = (samples: Sample[]): string => size(samples.reduce((sum, sample) => sum + sample.bytes, 0));
-const namesOf = (samples: Sample[]): string => samples.map((sample) => sample.name).join(", ");
+const totalSize = (samples: Sample[]): string => size(samples.reduce((sum, sample) => sum + sample.bytes, 0));
+const joinNames = (samples: Sample[]): string => samples.map((sample) => sample.name).join(", ");
 
 /**
  * Returns a switch for a dialog that creates an agent with these tools, and a function that adds
@@ -55,12 +55,12 @@ export function useSampleSwitch(tools: Tools | undefined): { field: ComponentChi
   return {
     field: (
       <>
-        <Switch label={Words.addSampleDocuments} checked={on} onChange={choose} hint={texts.answerSuggestions(namesOf(samples), bytesOf(samples))} />
+        <Switch label={Words.addSampleDocuments} checked={on} onChange={choose} hint={texts.answerSuggestions(joinNames(samples), totalSize(samples))} />
         {on && <Curl what={Words.addSampleDocuments} request={{ method: "POST", path }} />}
       </>
     ),
     add: async () => {
-      if (on) await addSamples().catch(failed); // the agent has been created, and its chat offers the samples again
+      if (on) await addSamples().catch(showError); // the agent has been created, and its chat offers the samples again
     },
   };
 }
@@ -75,7 +75,7 @@ export function OfferSamples({ look, before, onAdded, children }: { look?: "note
   };
   return (
     <section class={"stack tight" + (look ? " " + look : "")} aria-label={Words.sampleDocuments}>
-      <p>{before} {texts.tryWithSamples(namesOf(samples), bytesOf(samples))}</p>
+      <p>{before} {texts.tryWithSamples(joinNames(samples), totalSize(samples))}</p>
       <div class="row">
         <Button onClick={add}>{Words.addSampleDocuments}</Button>
         {children}
@@ -85,7 +85,7 @@ export function OfferSamples({ look, before, onAdded, children }: { look?: "note
   );
 }
 
-const newest = 20; // number of documents among which samples that are being read are found
+const maxRead = 20; // number of documents among which samples that are being read are found
 
 /**
  * A note for the empty chat of an agent that searches documents. If the organization has no
@@ -94,7 +94,7 @@ const newest = 20; // number of documents among which samples that are being rea
 export function SamplesNote() {
   const organization = useSession()?.organization.id ?? "";
   const may = useMay("admin");
-  const documents = useList<Document>("/api/knowledge", { limit: newest });
+  const documents = useList<Document>("/api/knowledge", { limit: maxRead });
   useLive("documents", documents.reload);
   const [hidden, setHidden] = useState(() => isHidden("samples", organization));
 

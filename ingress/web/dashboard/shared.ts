@@ -3,7 +3,7 @@
 // each file costs a request.
 import "./answer/answer";
 import "./answer/approval";
-import "./answer/place";
+import "./answer/quote";
 import "./chat/trouble";
 import "./files";
 import "./firstquestions";

@@ -4,7 +4,7 @@ import { Finder, Help } from "./finder";
 import { opened, singleKeys } from "./keys";
 
 /** Reports whether the element treats a typed key as input. */
-const typing = (at: EventTarget | null): boolean =>
+const takesInput = (at: EventTarget | null): boolean =>
   at instanceof HTMLElement && (at.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName));
 
 /** Moves the focus to the page's search field. Returns false if the page has none. */
@@ -25,7 +25,7 @@ export function Shortcuts() {
         event.preventDefault();
         setShown("finder");
       }
-      if (control || event.altKey || typing(event.target) || !singleKeys()) return;
+      if (control || event.altKey || takesInput(event.target) || !singleKeys()) return;
       if (event.key === "?") setShown("help");
       if (event.key === "/") {
         event.preventDefault();

@@ -5,18 +5,18 @@ let page = "";
 let waiting = 0;
 
 function show(): void {
-  document.title = (waiting > 0 ? `(${atMost99(waiting)}) ` : "") + (page === "" ? Words.parley : texts.pageParley(page));
+  document.title = (waiting > 0 ? `(${formatBadge(waiting)}) ` : "") + (page === "" ? Words.parley : texts.pageParley(page));
 }
 
 /** Returns the text of a badge that shows a count: the number, or "99+" for larger numbers. */
-export const atMost99 = (n: number): string => (n > 99 ? "99+" : String(n));
+export const formatBadge = (n: number): string => (n > 99 ? "99+" : String(n));
 
-export function titlePage(name: string): void {
+export function setPage(name: string): void {
   page = name;
   show();
 }
 
-export function titleWaiting(n: number): void {
+export function setWaiting(n: number): void {
   if (n === waiting) return;
   waiting = n;
   show();

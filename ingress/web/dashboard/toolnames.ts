@@ -14,4 +14,4 @@ const called: Record<string, string> = { webSearch: toolWords.webSearch, knowled
  * Returns the displayed name of a called tool. Endpoints and tools of MCP servers keep their own
  * names.
  */
-export const toolNamed = (name: string): string => called[name] ?? name;
+export const toolLabel = (name: string): string => called[name] ?? name;

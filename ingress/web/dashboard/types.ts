@@ -232,7 +232,7 @@ export interface Message {
   createdAt: string;
   citations?: Citation[];
   /**
-   * Whether the person interrupted a spoken answer. The content is then the part that was heard.
+   * Whether the person interrupted a spoken answer. The content is then the part that was played.
    */
   interrupted?: boolean;
 }

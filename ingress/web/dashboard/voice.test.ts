@@ -1,19 +1,19 @@
 import { h, render } from "preact";
 import { ApiError } from "./api";
-import { newTurn, shownText, turnsOf, underWay, type Turn } from "./chat/turn";
+import { newTurn, shownText, buildTurns, underWay, type Turn } from "./chat/turn";
 import { TurnView } from "./chat/turnview";
 import { spokenWords } from "./chat/chat";
 import { ChatSession } from "./chat/session";
 import { equal, ok, type Test } from "../kit/check";
 import type { Message } from "./types";
 import { Call } from "./voice/call";
-import type { Line } from "./voice/line";
+import type { VoiceConnection } from "./voice/connection";
 import { decode, encode, energy, loudness, millis, rate, Resampler, toPCM } from "./voice/pcm";
-import { stateOf, VoicePanel } from "./voice/panel";
+import { describeState, VoicePanel } from "./voice/panel";
 import { Playback, type Played } from "./voice/playback";
 import type { Loudspeaker } from "./voice/sound";
-import { afterLoss, afterVoice, interrupted, withLatency, withPlayed, type VoiceEvent } from "./voice/spoken";
-import { endTrouble, failureOf, microphoneTrouble, noticeOf, refusal } from "./voice/trouble";
+import { afterLoss, afterVoice, markInterrupted, withLatency, withPlayed, type VoiceEvent } from "./voice/spoken";
+import { endTrouble, failureFor, microphoneTrouble, noticeFor, refusal } from "./voice/trouble";
 
 const started = (item: string): VoiceEvent => ({ type: "input_audio_buffer.speech_started", item_id: item });
 const transcript = (item: string, words: string): VoiceEvent => ({ type: "conversation.item.input_audio_transcription.completed", item_id: item, transcript: words });
@@ -23,13 +23,13 @@ const done = (id: string, status: string, more: object = {}): VoiceEvent => ({ t
 
 const all = (events: VoiceEvent[], from: Turn[] = []): Turn[] => events.reduce(afterVoice, from);
 const asked = [started("u1"), { type: "input_audio_buffer.speech_stopped", item_id: "u1" }, transcript("u1", " What is it? ")];
-const answering = [...asked, created("r1", "run_1"), words("r1", "a1", "It is "), words("r1", "a1", "a lamp.")];
+const answerEvents = [...asked, created("r1", "run_1"), words("r1", "a1", "It is "), words("r1", "a1", "a lamp.")];
 
 /** Returns the samples of a tone. */
 const tone = (hertz: number, samples: number, of: number): Float32Array => Float32Array.from({ length: samples }, (_, i) => 0.5 * Math.sin((2 * Math.PI * hertz * i) / of));
 
 /** Returns the output of a resampler that gets a tone in chunks of different sizes. */
-function resampled(hertz: number, from: number): Float32Array {
+function resample(hertz: number, from: number): Float32Array {
   const resampler = new Resampler(from, rate);
   const source = tone(hertz, from, from); // a tone of one second
   const out: number[] = [];
@@ -41,21 +41,21 @@ function resampled(hertz: number, from: number): Float32Array {
  * Returns a connected call and the events that it has sent. The call's loudspeaker stops on
  * command.
  */
-function calling(session: ChatSession, stops: Played | null) {
+function newCall(session: ChatSession, stops: Played | null) {
   const call = new Call(session);
   const sent: { type: string; audio_end_ms?: number }[] = [];
   let closed = false;
-  call["line"] = { send: (event: { type: string }) => { if (!closed) sent.push(event); }, close: () => { closed = true; } } as unknown as Line;
+  call["connection"] = { send: (event: { type: string }) => { if (!closed) sent.push(event); }, close: () => { closed = true; } } as unknown as VoiceConnection;
   call["speaker"] = { underWay: 0, stop: () => queueMicrotask(() => call["played"](stops, true)), play: () => {}, close: () => {} } as unknown as Loudspeaker;
   call.status = "on";
-  return { call, sent, tell: (...events: VoiceEvent[]) => { for (const event of events) call["take"](event); }, isClosed: () => closed };
+  return { call, sent, receive: (...events: VoiceEvent[]) => { for (const event of events) call["take"](event); }, isClosed: () => closed };
 }
 
 /**
  * A session without a service. It records the names of the answers that are passed to cut, and does
  * not read which parts of them were played.
  */
-class Alone extends ChatSession {
+class FakeSession extends ChatSession {
   readonly cuts: string[] = [];
   constructor() {
     super({ agentId: "ag_1" }, "s");
@@ -78,14 +78,14 @@ const ones = (n: number): Float32Array => new Float32Array(n).fill(1);
  * Takes samples from the playback queue as the audio thread does. Returns how many of the samples
  * are not silent.
  */
-function sounding(playback: Playback, samples: number): number {
-  let heard = 0;
+function countAudible(playback: Playback, samples: number): number {
+  let audible = 0;
   for (let n = 0; n < samples; n += 128) {
     const out = new Float32Array(128);
     playback.read(out);
-    heard += out.filter((s) => s !== 0).length;
+    audible += out.filter((s) => s !== 0).length;
   }
-  return heard;
+  return audible;
 }
 
 export const tests: Test[] = [
@@ -115,14 +115,14 @@ export const tests: Test[] = [
     name: "a microphone's rate is converted to the service's",
     run: () => {
       for (const from of [48_000, 44_100, 16_000, 24_000]) {
-        const out = resampled(440, from);
+        const out = resample(440, from);
         ok(Math.abs(out.length - rate) < 64, `${from}: ${out.length} samples for a second`);
         const crossings = out.reduce((n, s, i) => n + ((out[i - 1] ?? 0) < 0 && s >= 0 ? 1 : 0), 0);
         ok(Math.abs(crossings - 440) <= 2, `${from}: ${crossings} periods`);
         const loud = Math.sqrt(energy(out.subarray(2000, 22_000)) / 20_000);
         ok(Math.abs(loud - 0.5 / Math.SQRT2) < 0.01, `${from}: the same loudness,  ${loud}`);
       }
-      const high = resampled(15_000, 48_000);
+      const high = resample(15_000, 48_000);
       ok(Math.sqrt(energy(high) / high.length) < 0.01, "frequencies above the rate's limit are removed, without aliasing");
     },
   },
@@ -140,12 +140,12 @@ export const tests: Test[] = [
     run: () => {
       const playback = new Playback();
       playback.push("a", ones(1000));
-      equal([sounding(playback, 256), playback.now()], [0, null], "too few samples to begin");
+      equal([countAudible(playback, 256), playback.now()], [0, null], "too few samples to begin");
       playback.push("a", ones(1000));
-      equal([sounding(playback, 1280), playback.now()], [1280, { item: "a", samples: 1280 }]);
+      equal([countAudible(playback, 1280), playback.now()], [1280, { item: "a", samples: 1280 }]);
       playback.push("a", ones(300));
       playback.end("a");
-      equal([sounding(playback, 1280), playback.over()], [1020, [{ item: "a", samples: 2300 }]], "without a gap, to the end");
+      equal([countAudible(playback, 1280), playback.over()], [1020, [{ item: "a", samples: 2300 }]], "without a gap, to the end");
       equal([playback.now(), playback.over()], [null, []]);
     },
   },
@@ -155,7 +155,7 @@ export const tests: Test[] = [
       const playback = new Playback();
       playback.push("a", ones(100));
       playback.end("a");
-      equal([sounding(playback, 128), playback.over()], [100, [{ item: "a", samples: 100 }]]);
+      equal([countAudible(playback, 128), playback.over()], [100, [{ item: "a", samples: 100 }]]);
       playback.end("b");
       equal(playback.over(), [{ item: "b", samples: 0 }], "an answer without audio is over immediately");
     },
@@ -167,29 +167,29 @@ export const tests: Test[] = [
       equal(playback.stop(), null, "nothing was played");
       playback.push("a", ones(5000));
       equal(playback.stop(), { item: "a", samples: 0 }, "nothing was played yet");
-      equal(sounding(playback, 1280), 0);
+      equal(countAudible(playback, 1280), 0);
       playback.push("b", ones(5000));
-      sounding(playback, 2560);
+      countAudible(playback, 2560);
       equal(playback.stop(), { item: "b", samples: 2560 });
       const out = new Float32Array(128);
       playback.read(out);
       ok((out[0] ?? 0) > 0.9 && (out[60] ?? 1) < 0.6 && out[127] === 0, "it fades within 5 ms");
-      equal([sounding(playback, 1280), playback.now()], [0, null]);
+      equal([countAudible(playback, 1280), playback.now()], [0, null]);
       playback.push("c", ones(2000));
-      equal([sounding(playback, 128), playback.now()], [128, { item: "c", samples: 128 }], "the next answer is played");
+      equal([countAudible(playback, 128), playback.now()], [128, { item: "c", samples: 128 }], "the next answer is played");
     },
   },
   {
     name: "speech becomes a turn",
     run: () => {
-      const heard = all(asked.slice(0, 1));
-      equal([heard.length, heard[0]?.message, heard[0]?.spoken?.phase], [1, "", "hearing"]);
-      equal(all(asked.slice(0, 1), heard).length, 1, "once");
-      const [turn] = all(answering);
+      const hearing = all(asked.slice(0, 1));
+      equal([hearing.length, hearing[0]?.message, hearing[0]?.spoken?.phase], [1, "", "hearing"]);
+      equal(all(asked.slice(0, 1), hearing).length, 1, "once");
+      const [turn] = all(answerEvents);
       equal([turn?.message, turn?.runId, turn?.spoken?.phase, turn?.spoken?.answer], ["What is it?", "run_1", "speaking", "a1"]);
       equal([turn && shownText(turn), turn && underWay(turn)], ["It is a lamp.", true], "the text spoken so far is shown");
-      const [over] = all([...answering, done("r1", "completed")]);
-      equal([over?.spoken?.phase, over && shownText({ ...over, text: "It is a lamp [1]." }), over?.heard], ["over", "It is a lamp [1].", null], "then the run's answer is shown");
+      const [over] = all([...answerEvents, done("r1", "completed")]);
+      equal([over?.spoken?.phase, over && shownText({ ...over, text: "It is a lamp [1]." }), over?.playedText], ["over", "It is a lamp [1].", null], "then the run's answer is shown");
     },
   },
   {
@@ -197,7 +197,7 @@ export const tests: Test[] = [
     run: () => {
       equal(all([started("u1"), transcript("u1", " ")]), []);
       equal(all([started("u1"), { type: "conversation.item.input_audio_transcription.failed", item_id: "u1" }]), []);
-      const before = all(answering);
+      const before = all(answerEvents);
       equal(all([started("u2"), transcript("u2", "")], before), before, "no other turn is removed");
     },
   },
@@ -212,19 +212,19 @@ export const tests: Test[] = [
   {
     name: "an interrupted answer is marked",
     run: () => {
-      const [cancelled] = all([...answering, done("r1", "cancelled", { status_details: { reason: "turn_detected" } })]);
-      equal([cancelled?.heard, cancelled && shownText({ ...cancelled, text: "It is a lamp, and more." })], ["It is a lamp.", "It is a lamp."]);
-      const [unheard] = all([...asked, created("r1", "run_1"), done("r1", "cancelled")]);
-      equal(unheard?.heard, "…");
-      const [late] = interrupted(all([...answering, done("r1", "completed")]), "a1");
-      equal(late?.heard, "It is a lamp.", "even if all audio was sent");
-      equal(interrupted(all(answering), "a2")[0]?.heard, null, "no other answer is marked");
+      const [cancelled] = all([...answerEvents, done("r1", "cancelled", { status_details: { reason: "turn_detected" } })]);
+      equal([cancelled?.playedText, cancelled && shownText({ ...cancelled, text: "It is a lamp, and more." })], ["It is a lamp.", "It is a lamp."]);
+      const [unplayed] = all([...asked, created("r1", "run_1"), done("r1", "cancelled")]);
+      equal(unplayed?.playedText, "…");
+      const [late] = markInterrupted(all([...answerEvents, done("r1", "completed")]), "a1");
+      equal(late?.playedText, "It is a lamp.", "even if all audio was sent");
+      equal(markInterrupted(all(answerEvents), "a2")[0]?.playedText, null, "no other answer is marked");
     },
   },
   {
     name: "the played part of each answer is counted",
     run: () => {
-      const turns = withLatency(withPlayed(withPlayed(all(answering), "a1", 900), "a1", 400), "a1", 250);
+      const turns = withLatency(withPlayed(withPlayed(all(answerEvents), "a1", 900), "a1", 400), "a1", 250);
       equal([turns[0]?.spoken?.played, withLatency(turns, "a1", 999)[0]?.spoken?.latency], [900, 250], "the maximum played, and the first latency");
       equal(withPlayed(turns, "a1", 900)[0], turns[0], "a known value changes nothing");
     },
@@ -235,13 +235,13 @@ export const tests: Test[] = [
       const refused = done("r1", "failed", { metadata: {}, status_details: { error: { type: "rate_limit_error", code: "rate_limit_exceeded", message: "Later." } } });
       const [turn] = all([...asked, created("r1"), refused]);
       equal([turn?.problem?.status, turn?.problem?.code, turn?.problem?.detail], [429, "rate_limit_exceeded", "Later."]);
-      equal(all([...answering, done("r1", "failed")])[0]?.problem, null, "a failed run shows its own error");
+      equal(all([...answerEvents, done("r1", "failed")])[0]?.problem, null, "a failed run shows its own error");
     },
   },
   {
     name: "a lost connection keeps the turns that have a run or words",
     run: () => {
-      const turns = afterLoss(all([...answering, started("u2"), transcript("u2", "And then?"), started("u3")]));
+      const turns = afterLoss(all([...answerEvents, started("u2"), transcript("u2", "And then?"), started("u3")]));
       equal(turns.map((t) => [t.message, t.spoken?.phase, t.problem?.code ?? null]), [["What is it?", "over", null], ["And then?", "over", "connection_lost"]]);
       equal(afterLoss(turns).map((t) => t.problem?.code ?? null), [null, "connection_lost"]);
       const typed = [newTurn("typed", "k")];
@@ -249,17 +249,17 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "ending waits until the heard part is known",
+    name: "ending waits until the played part is known",
     run: async () => {
-      const session = new Alone();
-      const { call, sent, tell, isClosed } = calling(session, { item: "a1", samples: 24_000 });
-      tell(...answering);
+      const session = new FakeSession();
+      const { call, sent, receive, isClosed } = newCall(session, { item: "a1", samples: 24_000 });
+      receive(...answerEvents);
       const ended = call.end();
       await soon();
       equal([call.status, isClosed(), sent], ["ending", false, [{ type: "conversation.item.truncate", item_id: "a1", content_index: 0, audio_end_ms: 1000 }]]);
-      tell({ type: "response.output_audio.delta", item_id: "a2", delta: "AAAA" });
+      receive({ type: "response.output_audio.delta", item_id: "a2", delta: "AAAA" });
       equal(sent[1]?.audio_end_ms, 0, "a new answer is not played");
-      tell({ type: "conversation.item.truncated", item_id: "a2" }, { type: "conversation.item.truncated", item_id: "a1" });
+      receive({ type: "conversation.item.truncated", item_id: "a2" }, { type: "conversation.item.truncated", item_id: "a1" });
       await ended;
       equal([call.status, isClosed(), session.cuts], ["ended", true, ["a2", "a1"]]);
     },
@@ -267,14 +267,14 @@ export const tests: Test[] = [
   {
     name: "ending does not wait forever, and does not wait without need",
     run: async () => {
-      const session = new Alone();
-      const late = calling(session, { item: "a1", samples: 24_000 });
-      late.tell(...answering);
+      const session = new FakeSession();
+      const late = newCall(session, { item: "a1", samples: 24_000 });
+      late.receive(...answerEvents);
       const began = performance.now();
       await late.call.end();
       ok(performance.now() - began >= 900, "a second");
-      equal([late.isClosed(), session.cuts], [true, ["a1"]], "then the heard part is read");
-      const quiet = calling(new Alone(), null);
+      equal([late.isClosed(), session.cuts], [true, ["a1"]], "then the played part is read");
+      const quiet = newCall(new FakeSession(), null);
       const ended = quiet.call.end();
       await soon();
       equal([quiet.isClosed(), quiet.sent], [true, []]);
@@ -287,15 +287,15 @@ export const tests: Test[] = [
       const thinking = [...asked, created("r1", "run_1")];
       const [left] = afterLoss(all(thinking), true);
       if (!left) throw new Error("the turn is gone");
-      equal([left.problem, left.spoken?.silent, left.heard, spokenWords(left)], [null, true, null, "The agent is answering."]);
+      equal([left.problem, left.spoken?.silent, left.playedText, spokenWords(left)], [null, true, null, "The agent is answering."]);
       const answered = { ...left, status: "completed" as const, text: "It is a lamp." };
       equal(spokenWords(answered), "Answer: It is a lamp.");
       const box = document.createElement("div");
-      render(h(TurnView, { turn: answered, session: new Alone(), onAsk: () => {}, last: true }), box);
+      render(h(TurnView, { turn: answered, session: new FakeSession(), onAsk: () => {}, last: true }), box);
       ok(/It is a lamp\..*This answer was not spoken\./.test(box.textContent ?? ""), box.textContent ?? "");
       render(null, box);
       equal(all([...thinking, done("r1", "failed")])[0]?.spoken?.silent, true, "an answer that could not be spoken is marked, too");
-      equal(withPlayed(all([...answering, done("r1", "failed")]), "a1", 20)[0]?.spoken?.silent, false, "an answer that was partly heard is not marked");
+      equal(withPlayed(all([...answerEvents, done("r1", "failed")]), "a1", 20)[0]?.spoken?.silent, false, "an answer that was partly played is not marked");
       equal(afterLoss(all(asked), true)[0]?.problem?.code, "speaking_ended", "an unanswered message shows that the conversation ended");
     },
   },
@@ -303,20 +303,20 @@ export const tests: Test[] = [
     name: "an answer that cannot be spoken shows the reason",
     run: () => {
       const fails = done("r1", "failed", { status_details: { error: { type: "server_error", code: "unavailable", message: "SPEECH_MODEL is off" } } });
-      const { call, tell } = calling(new Alone(), null);
-      tell(...asked, created("r1", "run_1"), fails);
+      const { call, receive } = newCall(new FakeSession(), null);
+      receive(...asked, created("r1", "run_1"), fails);
       equal(call.notice, "SPEECH_MODEL is off");
-      tell(started("u2"), transcript("u2", "Again?"), created("r2", "run_2"));
+      receive(started("u2"), transcript("u2", "Again?"), created("r2", "run_2"));
       equal(call.notice, null, "until the next one");
-      equal([failureOf(done("r1", "completed")), failureOf(done("r1", "failed", { metadata: {} }))], [null, null], "the turn of a refused message shows the error");
+      equal([failureFor(done("r1", "completed")), failureFor(done("r1", "failed", { metadata: {} }))], [null, null], "the turn of a refused message shows the error");
     },
   },
   {
     name: "interrupted messages are marked in the history",
     run: () => {
       const message = (role: Message["role"], content: string, more: Partial<Message> = {}): Message => ({ id: role, role, content, runId: "run_1", status: "cancelled", createdAt: "2026-11-21T09:00:00.000Z", ...more });
-      const [turn] = turnsOf([message("user", "a"), message("assistant", "It is", { interrupted: true })], new Map());
-      equal([turn?.heard, turn && shownText(turn)], ["It is", "It is"]);
+      const [turn] = buildTurns([message("user", "a"), message("assistant", "It is", { interrupted: true })], new Map());
+      equal([turn?.playedText, turn && shownText(turn)], ["It is", "It is"]);
       const box = document.createElement("div");
       if (turn) render(h(TurnView, { turn, session: new ChatSession({ agentId: "ag_1" }, "s"), onAsk: () => {}, last: true }), box);
       ok(/It is.*Interrupted/.test(box.textContent ?? "") && !/cancelled/.test(box.textContent ?? ""), box.textContent ?? "");
@@ -335,7 +335,7 @@ export const tests: Test[] = [
       };
       equal(show(asked.slice(0, 2)), "being spoken", "nothing is answered yet");
       ok(/What is it\?.*Thinking/.test(show([...asked, created("r1", "run_1")])), box.textContent ?? "");
-      ok(/It is a lamp\./.test(show(answering)), box.textContent ?? "");
+      ok(/It is a lamp\./.test(show(answerEvents)), box.textContent ?? "");
       render(null, box);
     },
   },
@@ -346,30 +346,30 @@ export const tests: Test[] = [
       const [hearing] = all(asked.slice(0, 1));
       const [thinking] = all(asked);
       equal(
-        [stateOf(call, undefined), stateOf(call, hearing), stateOf(call, thinking), stateOf({ ...call, sounding: true }, thinking), stateOf({ ...call, muted: true }, undefined)],
+        [describeState(call, undefined), describeState(call, hearing), describeState(call, thinking), describeState({ ...call, sounding: true }, thinking), describeState({ ...call, muted: true }, undefined)],
         ["Listening", "You are speaking", "Thinking", "The agent is speaking", "Muted"],
       );
-      equal(stateOf({ ...call, status: "again", tries: 2 }, hearing), "Connection lost, reconnecting (2/3)");
-      equal(thinking && stateOf(call, { ...thinking, status: "requires_action", spoken: thinking.spoken && { ...thinking.spoken, phase: "over" } }), "Waiting for your decision");
+      equal(describeState({ ...call, status: "again", tries: 2 }, hearing), "Connection lost, reconnecting (2/3)");
+      equal(thinking && describeState(call, { ...thinking, status: "requires_action", spoken: thinking.spoken && { ...thinking.spoken, phase: "over" } }), "Waiting for your decision");
       const requiredAction = { kind: "client_tools" as const, expiresAt: "" };
-      equal(thinking && stateOf(call, { ...thinking, status: "requires_action", requiredAction, spoken: thinking.spoken && { ...thinking.spoken, phase: "over" } }), "Waiting for the client");
-      equal([stateOf({ ...call, status: "connecting" }, undefined), stateOf({ ...call, status: "ending" }, thinking)], ["Connecting", "Ending"]);
+      equal(thinking && describeState(call, { ...thinking, status: "requires_action", requiredAction, spoken: thinking.spoken && { ...thinking.spoken, phase: "over" } }), "Waiting for the client");
+      equal([describeState({ ...call, status: "connecting" }, undefined), describeState({ ...call, status: "ending" }, thinking)], ["Connecting", "Ending"]);
     },
   },
   {
     name: "the panel says that recognition is offline, and that a decision is pending",
     run: async () => {
       const box = document.createElement("div");
-      const session = new Alone();
-      const { call, tell } = calling(session, null);
+      const session = new FakeSession();
+      const { call, receive } = newCall(session, null);
       const says = (model: string): string => {
-        tell({ type: "session.created", session: { audio: { input: { transcription: { model } } } } });
+        receive({ type: "session.created", session: { audio: { input: { transcription: { model } } } } });
         render(h(VoicePanel, { call, onEnd: () => {} }), box);
         return box.textContent ?? "";
       };
       ok(/recognized offline/.test(says("offline/pocketsphinx")), box.textContent ?? "");
       ok(!/recognized offline|decision/.test(says("openai/gpt-4o-mini-transcribe")), box.textContent ?? "");
-      const [turn] = all([...answering, done("r1", "incomplete")]);
+      const [turn] = all([...answerEvents, done("r1", "incomplete")]);
       if (turn) session.turns = [{ ...turn, status: "requires_action" }];
       ok(/Waiting for your decision.*needs your decision/.test(says("openai/x")), box.textContent ?? "");
       await soon();
@@ -380,7 +380,7 @@ export const tests: Test[] = [
     name: "the second click of a double click does not reach the panel",
     run: async () => {
       const box = document.createElement("div");
-      const { call } = calling(new Alone(), null);
+      const { call } = newCall(new FakeSession(), null);
       let ended = 0;
       render(h(VoicePanel, { call, onEnd: () => { ended++; } }), box);
       const press = () => box.querySelector<HTMLElement>("[aria-label='End speaking']")?.click();
@@ -412,8 +412,8 @@ export const tests: Test[] = [
       equal([endTrouble(1000, "session_idle", "")?.calm, endTrouble(1000, "session_expired", "")?.calm, endTrouble(1008, null, "No.")?.words], [true, true, "No."]);
       for (const missing of ["role voice", "TRANSCRIPTION_MODEL", "SPEECH_MODEL", "parley doctor", "by text"]) ok(endTrouble(1013, null, "")?.words.includes(missing) ?? false, missing);
       equal(["client_too_slow", "credential_revoked"].map((code) => endTrouble(1008, code, "protocol words")?.words.includes("protocol")), [false, false]);
-      equal(["service_restarting", "session_idle", "voice_unavailable"].map((code) => noticeOf({ code, message: "connect again with the same session_id" })), [null, null, null]);
-      equal([noticeOf({ code: "response_cancel_not_active", message: "x" }), noticeOf({ code: "other", message: "x" })], [null, "x"]);
+      equal(["service_restarting", "session_idle", "voice_unavailable"].map((code) => noticeFor({ code, message: "connect again with the same session_id" })), [null, null, null]);
+      equal([noticeFor({ code: "response_cancel_not_active", message: "x" }), noticeFor({ code: "other", message: "x" })], [null, "x"]);
     },
   },
 ];

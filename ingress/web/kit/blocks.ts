@@ -24,15 +24,15 @@ export interface Item {
 }
 
 /** The maximum nesting depth of quotes and lists. Deeper ones become plain text. */
-const deepest = 12;
-const mostColumns = 100;
+const maxDepth = 12;
+const maxColumns = 100;
 
-const indentOf = (line: string): number => line.length - line.trimStart().length;
+const indentWidth = (line: string): number => line.length - line.trimStart().length;
 const blank = (line: string): boolean => line.trim() === "";
 
 /** Expands the tabs before a line's text to spaces, because the parser counts columns in spaces. */
-function untabbed(line: string): string {
-  const width = indentOf(line);
+function expandTabs(line: string): string {
+  const width = indentWidth(line);
   if (!line.slice(0, width).includes("\t")) return line;
   let spaces = "";
   for (const c of line.slice(0, width)) spaces += c === "\t" ? " ".repeat(4 - (spaces.length % 4)) : " ";
@@ -45,7 +45,7 @@ interface Fence {
   language: string;
 }
 
-function fenceOf(line: string): Fence | null {
+function parseFence(line: string): Fence | null {
   const m = /^( {0,3})(`{3,}|~{3,})(.*)$/.exec(line);
   if (!m || (m[2]!.startsWith("`") && m[3]!.includes("`"))) return null;
   return { mark: m[2]!, indent: m[1]!.length, language: m[3]!.trim().split(/\s/, 1)[0]! };
@@ -53,7 +53,7 @@ function fenceOf(line: string): Fence | null {
 
 function closes(line: string, fence: Fence): boolean {
   const text = line.trim();
-  return indentOf(line) < 4 && text.length >= fence.mark.length && text === fence.mark[0]!.repeat(text.length);
+  return indentWidth(line) < 4 && text.length >= fence.mark.length && text === fence.mark[0]!.repeat(text.length);
 }
 
 interface Marker {
@@ -64,7 +64,7 @@ interface Marker {
   empty: boolean;
 }
 
-function markerOf(line: string): Marker | null {
+function parseMarker(line: string): Marker | null {
   const m = /^( {0,3})([-+*]|\d{1,9}[.)])(?:([ \t]+)(?=[^ \t])|[ \t]*$)/.exec(line);
   if (!m || rule(line)) return null;
   const mark = m[2]!;
@@ -75,22 +75,22 @@ function markerOf(line: string): Marker | null {
 
 function rule(line: string): boolean {
   const text = line.trim();
-  if (!/^[-*_]/.test(text) || indentOf(line) > 3) return false;
+  if (!/^[-*_]/.test(text) || indentWidth(line) > 3) return false;
   const marks = text.replace(/[ \t]/g, "");
   return marks.length > 2 && marks === marks[0]!.repeat(marks.length);
 }
 
 const heading = (line: string): RegExpExecArray | null => /^ {0,3}(#{1,6})(?=[ \t]|$)/.exec(line);
-const quoted = (line: string): boolean => /^ {0,3}>/.test(line);
+const isQuote = (line: string): boolean => /^ {0,3}>/.test(line);
 
 /** Whether a line ends the preceding paragraph. */
 function interrupts(line: string): boolean {
-  if (quoted(line) || heading(line) || fenceOf(line) || rule(line)) return true;
-  const marker = markerOf(line);
+  if (isQuote(line) || heading(line) || parseFence(line) || rule(line)) return true;
+  const marker = parseMarker(line);
   return marker !== null && !marker.empty && (marker.number === null || marker.number === 1);
 }
 
-function cellsOf(line: string): string[] {
+function splitCells(line: string): string[] {
   const cells: string[] = [];
   let cell = "";
   const text = line.trim();
@@ -111,10 +111,10 @@ function cellsOf(line: string): string[] {
  * Returns the columns of a table that starts with these two lines, or null if no table starts
  * there.
  */
-function columnsOf(head: string, line: string | undefined): Align[] | null {
-  if (line === undefined || !head.includes("|") || !/^[ \t|:-]+$/.test(line) || indentOf(line) > 3) return null;
-  const cells = cellsOf(line);
-  if (cells.length > mostColumns || !cells.every((c) => /^:?-+:?$/.test(c)) || cellsOf(head).length !== cells.length) return null;
+function parseColumns(head: string, line: string | undefined): Align[] | null {
+  if (line === undefined || !head.includes("|") || !/^[ \t|:-]+$/.test(line) || indentWidth(line) > 3) return null;
+  const cells = splitCells(line);
+  if (cells.length > maxColumns || !cells.every((c) => /^:?-+:?$/.test(c)) || splitCells(head).length !== cells.length) return null;
   return cells.map((c) => {
     if (c.startsWith(":")) return c.endsWith(":") && c.length > 1 ? "center" : "left";
     return c.endsWith(":") ? "right" : undefined;
@@ -159,20 +159,20 @@ class Reader {
 
   private coded(line: string): Block | null {
     const text: string[] = [];
-    const fence = fenceOf(line);
+    const fence = parseFence(line);
     if (fence) {
       let closed = false;
       for (this.at++; this.at < this.lines.length && !closed; this.at++) {
         const inner = this.lines[this.at]!;
         if (closes(inner, fence)) closed = true;
-        else text.push(inner.slice(Math.min(fence.indent, indentOf(inner))));
+        else text.push(inner.slice(Math.min(fence.indent, indentWidth(inner))));
       }
       return { type: "code", language: fence.language, text: text.join("\n"), open: !closed && this.ending };
     }
-    if (indentOf(line) < 4) return null;
+    if (indentWidth(line) < 4) return null;
     const first = this.at;
     let end = first;
-    for (let i = first; i < this.lines.length && (blank(this.lines[i]!) || indentOf(this.lines[i]!) > 3); i++) {
+    for (let i = first; i < this.lines.length && (blank(this.lines[i]!) || indentWidth(this.lines[i]!) > 3); i++) {
       if (!blank(this.lines[i]!)) end = i + 1;
     }
     for (const inner of this.lines.slice(first, end)) text.push(inner.slice(4));
@@ -196,9 +196,9 @@ class Reader {
   }
 
   private nested(line: string): Block | null {
-    if (this.depth >= deepest) return null;
-    if (quoted(line)) return this.quote();
-    const marker = markerOf(line);
+    if (this.depth >= maxDepth) return null;
+    if (isQuote(line)) return this.quote();
+    const marker = parseMarker(line);
     return marker && this.list(marker);
   }
 
@@ -207,10 +207,10 @@ class Reader {
     let fence: Fence | null = null;
     for (; this.at < this.lines.length; this.at++) {
       const line = this.lines[this.at]!;
-      if (quoted(line)) {
-        const text = untabbed(line.trimStart().slice(1).replace(/^ /, ""));
+      if (isQuote(line)) {
+        const text = expandTabs(line.trimStart().slice(1).replace(/^ /, ""));
         if (fence) fence = closes(text, fence) ? null : fence;
-        else fence = fenceOf(text);
+        else fence = parseFence(text);
         inner.push(text);
         continue;
       }
@@ -237,7 +237,7 @@ class Reader {
       items.push({ done: task ? task[1] !== " " : null, line, blocks: reader.rest() });
 
       const next: string | undefined = this.lines[this.at];
-      marker = next === undefined ? null : markerOf(next);
+      marker = next === undefined ? null : parseMarker(next);
       loose ||= reader.spaced || (gap > 0 && marker?.kind === first.kind);
     }
     return { type: "list", start: first.number, loose, items };
@@ -246,22 +246,22 @@ class Reader {
   /** Returns the lines of the item that starts here, without its marker and indentation. */
   private item(marker: Marker): string[] {
     let width = marker.width;
-    const inner = [untabbed(this.lines[this.at]!.slice(width))];
-    let fence = fenceOf(inner[0]!);
+    const inner = [expandTabs(this.lines[this.at]!.slice(width))];
+    let fence = parseFence(inner[0]!);
     for (this.at++; this.at < this.lines.length; this.at++) {
       const line = this.lines[this.at]!;
-      const indent = indentOf(line);
+      const indent = indentWidth(line);
       // Models often indent bullets under a number by two spaces, although the rules require three.
-      if (marker.number !== null && indent > 1 && indent < width && markerOf(line)?.number === null) width = indent;
+      if (marker.number !== null && indent > 1 && indent < width && parseMarker(line)?.number === null) width = indent;
       if (!blank(line) && indent < width) {
         const before = inner.at(-1)!;
-        if (fence || blank(before) || interrupts(line) || markerOf(line) || heading(before) || closesAny(before)) break;
+        if (fence || blank(before) || interrupts(line) || parseMarker(line) || heading(before) || closesAny(before)) break;
         inner.push(line.trimStart());
         continue;
       }
       const text = blank(line) ? "" : line.slice(width);
       if (fence) fence = closes(text, fence) ? null : fence;
-      else fence = fenceOf(text);
+      else fence = parseFence(text);
       inner.push(text);
     }
     return inner;
@@ -270,16 +270,16 @@ class Reader {
   private table(): Block | null {
     const line = this.at;
     const head = this.lines[line]!;
-    let align = columnsOf(head, this.lines[this.at + 1]);
+    let align = parseColumns(head, this.lines[this.at + 1]);
     // While the second line of a table's header has not arrived, the header would appear as a
     // paragraph for a moment.
     if (!align && this.open && this.at === this.lines.length - 1 && head.trimStart().startsWith("|")) {
-      align = cellsOf(head).slice(0, mostColumns).map(() => undefined);
+      align = splitCells(head).slice(0, maxColumns).map(() => undefined);
     }
     if (!align) return null;
     const rows: Leaf[][] = [];
     const columns = align.length;
-    const row = (line: string) => cellsOf(line).slice(0, columns).map((text) => ({ text, open: false }));
+    const row = (line: string) => splitCells(line).slice(0, columns).map((text) => ({ text, open: false }));
     for (this.at += 2; this.at < this.lines.length; this.at++) {
       const line = this.lines[this.at]!;
       if (blank(line) || interrupts(line)) break;
@@ -300,7 +300,7 @@ class Reader {
         this.at++;
         return { type: "heading", level: under[1] ? 1 : 2, leaf: { text: text.join("\n").trimEnd(), open: this.ending } };
       }
-      if (blank(line) || interrupts(line) || columnsOf(line, this.lines[this.at + 1])) break;
+      if (blank(line) || interrupts(line) || parseColumns(line, this.lines[this.at + 1])) break;
       if (this.open && this.at === this.lines.length - 1 && line.trimStart().startsWith("|")) break;
       text.push(line.trimStart());
     }
@@ -316,7 +316,7 @@ const closesAny = (line: string): boolean => /^ {0,3}(?:```|~~~)/.test(line);
  * Returns the part of an unfinished text that can be shown. It omits the last line if that contains
  * only markers.
  */
-function settled(text: string): string {
+function stablePart(text: string): string {
   const from = text.lastIndexOf("\n") + 1;
   return /^[-+*=_~#|:>` \t]*(?:\d{1,9}[.)]?)?$/.test(text.slice(from)) ? text.slice(0, Math.max(0, from - 1)) : text;
 }
@@ -333,16 +333,16 @@ interface Outline {
 }
 
 /** Returns the first lines of a list's items or a table's rows. */
-function partsOf(block: Block | undefined): number[] {
+function partLines(block: Block | undefined): number[] {
   if (block?.type === "list") return block.items.map((item) => item.line);
   return block?.type === "table" ? block.rows.map((_, i) => block.line + 2 + i) : [];
 }
 
 /** Parses a text. If open is true, the text is still being written. */
-export function blocksOf(text: string, open: boolean): Outline {
-  const source = open ? settled(text) : text;
+export function parseBlocks(text: string, open: boolean): Outline {
+  const source = open ? stablePart(text) : text;
   const raw = source.split("\n");
-  const reader = new Reader(raw.map((line) => untabbed(line.endsWith("\r") ? line.slice(0, -1) : line)), open, 0);
+  const reader = new Reader(raw.map((line) => expandTabs(line.endsWith("\r") ? line.slice(0, -1) : line)), open, 0);
   const blocks: Block[] = [];
   const starts: number[] = [];
   for (let start = 0, block = reader.next(); block; block = reader.next()) {
@@ -360,7 +360,7 @@ export function blocksOf(text: string, open: boolean): Outline {
     return length;
   };
 
-  const parts = partsOf(blocks[final]);
+  const parts = partLines(blocks[final]);
   const kept = Math.max(0, parts.findLastIndex((line) => line < raw.length - 2));
   return { blocks, final, from: offset(starts[final] ?? 0), kept, inner: offset(parts[kept] ?? 0) };
 }

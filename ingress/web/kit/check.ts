@@ -40,13 +40,13 @@ function measure(): number {
  */
 export function quick(what: string, run: () => void): void {
   let took = 0;
-  let most = 1000;
+  let max = 1000;
   for (let i = 0; i < 3; i++) {
     const began = performance.now();
     run();
     took = performance.now() - began;
-    if (took <= most) return;
-    most = Math.max(most, measure() * 20);
+    if (took <= max) return;
+    max = Math.max(max, measure() * 20);
   }
-  throw new Error(`${what}: took ${Math.round(took)} ms, want at most ${Math.round(most)}`);
+  throw new Error(`${what}: took ${Math.round(took)} ms, want at most ${Math.round(max)}`);
 }

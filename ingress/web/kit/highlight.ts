@@ -22,9 +22,9 @@ import type { Child, Make } from "./markdown";
  * The maximum length of highlighted code, in characters. Highlighting longer code would take too
  * long.
  */
-const longest = 20_000;
+const maxLength = 20_000;
 /** The maximum nesting depth of highlighted spans. Deeper ones become plain text. */
-const deepest = 24;
+const maxDepth = 24;
 
 const lowlight = createLowlight({ bash, c, cpp, css, go, java, javascript, json, markdown, python, rust, sql, typescript, xml, yaml });
 
@@ -35,7 +35,7 @@ interface Tree {
   children?: Tree[];
 }
 
-function textOf(tree: Tree): string {
+function treeText(tree: Tree): string {
   let text = "";
   const left = [tree];
   for (let next = left.pop(); next; next = left.pop()) {
@@ -48,7 +48,7 @@ function textOf(tree: Tree): string {
 function nodes<N>(h: Make<N>, trees: Tree[], depth: number): Child<N>[] {
   return trees.map((tree): Child<N> => {
     if (tree.type !== "element") return tree.value ?? "";
-    if (depth >= deepest) return textOf(tree);
+    if (depth >= maxDepth) return treeText(tree);
     const names = tree.properties?.className;
     return h("span", { class: Array.isArray(names) ? names.join(" ") : "" }, nodes(h, tree.children ?? [], depth + 1));
   });
@@ -58,7 +58,7 @@ function nodes<N>(h: Make<N>, trees: Tree[], depth: number): Child<N>[] {
  * Reports whether brackets are nested more deeply than in real code. Highlighting such a text would
  * take quadratic time.
  */
-function tangled(text: string): boolean {
+function isTangled(text: string): boolean {
   let open = 0;
   for (const c of text) {
     if ("([{<".includes(c)) open++;
@@ -73,6 +73,6 @@ function tangled(text: string): boolean {
  * language is unknown or the code is long.
  */
 export function highlight<N>(h: Make<N>, text: string, language: string): Child<N>[] {
-  if (text.length > longest || !lowlight.registered(language) || tangled(text)) return [text];
+  if (text.length > maxLength || !lowlight.registered(language) || isTangled(text)) return [text];
   return nodes(h, lowlight.highlight(language, text).children as Tree[], 0);
 }

@@ -35,7 +35,7 @@ interface Bracket {
   run: Run | null;
 }
 
-const longestAddress = 2048;
+const maxAddress = 2048;
 const entities: Record<string, string> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'", nbsp: "\u00A0" };
 const special = /[\\`*_~[\]!&\n]/g;
 const punctuation = /^[\p{P}\p{S}]/u;
@@ -78,7 +78,7 @@ class Reader {
   private step(c: string): void {
     if (c === "\\") this.escape();
     else if (c === "`") this.code();
-    else if (c === "\n") this.line();
+    else if (c === "\n") this.lineBreak();
     else if (c === "&") this.entity();
     else if (c === "[") this.bracket(false);
     else if (c === "!") {
@@ -105,7 +105,7 @@ class Reader {
     else this.literal(1);
   }
 
-  private line(): void {
+  private lineBreak(): void {
     const last = this.pieces.at(-1);
     this.at++;
     if (last?.kind !== "text") {
@@ -140,7 +140,7 @@ class Reader {
   private code(): void {
     const length = this.runLength("`");
     const from = this.at + length;
-    this.ticks ??= ticksOf(this.text);
+    this.ticks ??= findTicks(this.text);
     const ends = this.ticks.get(length) ?? []; // the first backtick after a backslash is escaped, so it does not count
     while (ends.length > 0 && ends.at(-1)! < from) ends.pop();
     let end = ends.at(-1);
@@ -237,7 +237,7 @@ class Reader {
         continue;
       }
       const key = closer.mark + (closer.canOpen ? 1 : 0) + (closer.length % 3);
-      const opener = openerOf(closer, bottom, floor[key] ?? -1);
+      const opener = findOpener(closer, bottom, floor[key] ?? -1);
       if (opener) {
         closer = this.join(opener, closer);
         continue;
@@ -259,7 +259,7 @@ class Reader {
    */
   private join(opener: Run, closer: Run): Run | null {
     const marks = opener.count > 1 && closer.count > 1 ? 2 : 1;
-    opener.piece.opens.push(spanOf(opener.mark, marks));
+    opener.piece.opens.push(newSpan(opener.mark, marks));
     closer.piece.closes++;
     opener.after = closer;
     closer.before = opener;
@@ -285,7 +285,7 @@ class Reader {
     for (let run = first; run; run = run.after) {
       if (!run.canOpen) continue;
       const spans: Span[] = [];
-      for (let left = Math.min(run.count, 8); left > 0; left -= left > 1 ? 2 : 1) spans.push(spanOf(run.mark, left > 1 ? 2 : 1));
+      for (let left = Math.min(run.count, 8); left > 0; left -= left > 1 ? 2 : 1) spans.push(newSpan(run.mark, left > 1 ? 2 : 1));
       closes += spans.length;
       run.piece.opens.push(...spans);
       run.piece.text = "";
@@ -303,22 +303,22 @@ function charBefore(text: string, at: number): string {
  * Returns the positions of the runs of backticks, by the length of the run. The positions are in
  * descending order.
  */
-function ticksOf(text: string): Map<number, number[]> {
-  const places = new Map<number, number[]>();
+function findTicks(text: string): Map<number, number[]> {
+  const positions = new Map<number, number[]>();
   for (const m of text.matchAll(/`+/g)) {
-    const list = places.get(m[0].length) ?? [];
+    const list = positions.get(m[0].length) ?? [];
     list.push(m.index);
-    places.set(m[0].length, list);
+    positions.set(m[0].length, list);
   }
-  for (const list of places.values()) list.reverse();
-  return places;
+  for (const list of positions.values()) list.reverse();
+  return positions;
 }
 
-function spanOf(mark: string, marks: number): Span {
+function newSpan(mark: string, marks: number): Span {
   return { tag: mark === "~" ? "del" : marks > 1 ? "strong" : "em", address: null };
 }
 
-function openerOf(closer: Run, bottom: Run | null, floor: number): Run | null {
+function findOpener(closer: Run, bottom: Run | null, floor: number): Run | null {
   for (let run = closer.before; run && run !== bottom && run.at >= floor; run = run.before) {
     if (run.mark !== closer.mark || !run.canOpen) continue;
     const odd = (run.canClose || closer.canOpen) && (run.length + closer.length) % 3 === 0 && run.length % 3 !== 0;
@@ -339,10 +339,10 @@ const linkEnd = new RegExp(`^[ \\n]{0,3}${addressPart}(?:[ \\n]{1,3}${titlePart}
  * null and the end is the end of the text.
  */
 function addressAt(text: string, from: number, open: boolean): { address: string | null; end: number } | null {
-  const part = text.slice(from, from + longestAddress + 1024);
+  const part = text.slice(from, from + maxAddress + 1024);
   const m = linkEnd.exec(part);
   const address = m?.[1] ?? m?.[2];
-  if (m && address !== undefined && address.length <= longestAddress) {
+  if (m && address !== undefined && address.length <= maxAddress) {
     return { address: address.replace(/\\([!-/:-@[-`{-~])/g, "$1").replace(/&amp;/g, "&"), end: from + m[0].length };
   }
   const unfinished =

@@ -1,7 +1,7 @@
 import { h } from "../widget/dom";
 import { equal, ok, quick, type Test } from "./check";
-import { Growing, markdown, type Citation, type MarkdownOptions } from "./markdown";
-import { answers, hostile, huge, muddles, pairs, turning } from "./markdown_samples";
+import { LiveMarkdown, markdown, type Citation, type MarkdownOptions } from "./markdown";
+import { answers, hostile, huge, mixtures, pairs, changing } from "./markdown_samples";
 
 const citation = (id: number, more: Partial<Citation> = {}): Citation => ({
   id, type: "web", title: `T${id}`, url: `https://cited.example/${id}`, citedText: `quote ${id}`, startIndex: 0, endIndex: 0, documentId: null, page: null, ...more,
@@ -23,14 +23,14 @@ function harmless(node: Element, what: string): void {
   }
 }
 
-function deepestOf(node: Element): number {
-  let most = 0;
+function measureDepth(node: Element): number {
+  let max = 0;
   const left: [Element, number][] = [[node, 0]];
   for (let next = left.pop(); next; next = left.pop()) {
-    most = Math.max(most, next[1]);
+    max = Math.max(max, next[1]);
     for (const child of next[0].children) left.push([child, next[1] + 1]);
   }
-  return most;
+  return max;
 }
 
 export const tests: Test[] = [
@@ -94,19 +94,19 @@ export const tests: Test[] = [
   {
     name: "every prefix of an answer is harmless, has no stray marks, and leads to the same result as the whole",
     run() {
-      for (const text of [...answers, ...turning, ...hostile.filter((t) => t.length < 300)]) {
+      for (const text of [...answers, ...changing, ...hostile.filter((t) => t.length < 300)]) {
         const citations = [citation(1), citation(1, { citedText: "another" }), citation(2)];
         const cite = (c: Citation): Node => h("sup", null, c.citedText);
-        const growing = new Growing<Node>({ h, citations, cite });
+        const live = new LiveMarkdown<Node>({ h, citations, cite });
         const points = [...text];
         for (let i = 0; i <= points.length; i++) {
           const part = points.slice(0, i).join("");
-          const node = h("div", null, growing.update(part, true)).cloneNode(true) as HTMLElement;
+          const node = h("div", null, live.update(part, true)).cloneNode(true) as HTMLElement;
           node.querySelectorAll("a").forEach((a) => ok(a.href.startsWith("https://cited.example/"), part));
           node.querySelectorAll("code").forEach((code) => code.remove());
           if (answers.includes(text)) ok(!/\*\*|~~|```|\]\(|^#|\|-/m.test(node.textContent), `${JSON.stringify(part.slice(-40))} shows ${JSON.stringify(node.textContent.slice(-40))}`);
         }
-        const whole = h("div", null, growing.update(text, false));
+        const whole = h("div", null, live.update(text, false));
         equal(whole.innerHTML, shown(text, { citations, cite }).innerHTML, text);
       }
     },
@@ -116,7 +116,7 @@ export const tests: Test[] = [
     run() {
       const citations = [citation(1), citation(1, { citedText: "another" })];
       const options = { citations, cite: (c: Citation): Node => h("sup", null, c.citedText) };
-      for (const text of muddles(3000)) {
+      for (const text of mixtures(3000)) {
         const what = JSON.stringify(text);
         try {
           const whole = shown(text, options);
@@ -126,9 +126,9 @@ export const tests: Test[] = [
           }
           harmless(whole, what);
           ok(!/[\u202A-\u202E\u2066-\u2069\0]/.test(whole.textContent), `${what} changes the reading direction`);
-          const growing = new Growing<Node>({ h, ...options });
-          for (let i = 0, step = 1; i < text.length; i += step, step = (step % 7) + 2) growing.update(text.slice(0, i), true);
-          equal(h("div", null, growing.update(text, false)).innerHTML, shown(text, options).innerHTML, what);
+          const live = new LiveMarkdown<Node>({ h, ...options });
+          for (let i = 0, step = 1; i < text.length; i += step, step = (step % 7) + 2) live.update(text.slice(0, i), true);
+          equal(h("div", null, live.update(text, false)).innerHTML, shown(text, options).innerHTML, what);
         } catch (cause) {
           throw new Error(`${what}: ${String(cause)}`, { cause });
         }
@@ -138,17 +138,17 @@ export const tests: Test[] = [
   {
     name: "finished blocks keep their nodes",
     run() {
-      const growing = new Growing<Node>({ h });
-      const before = growing.update("# One\n\ntwo\n\n- three\n\nfour\n\nfive", true);
-      const after = growing.update("# One\n\ntwo\n\n- three\n\nfour\n\nfive and more", true);
+      const live = new LiveMarkdown<Node>({ h });
+      const before = live.update("# One\n\ntwo\n\n- three\n\nfour\n\nfive", true);
+      const after = live.update("# One\n\ntwo\n\n- three\n\nfour\n\nfive and more", true);
       for (let i = 0; i < 3; i++) ok(before[i] === after[i], `block ${i} was rendered again`);
-      equal(growing.update("other", true).length, 1, "another text is rendered from its start");
+      equal(live.update("other", true).length, 1, "another text is rendered from its start");
     },
   },
   {
     name: "unfinished markup is rendered as if complete",
     run() {
-      const open = (text: string) => html(h("div", null, new Growing<Node>({ h, citations: [citation(1)] }).update(text, true)));
+      const open = (text: string) => html(h("div", null, new LiveMarkdown<Node>({ h, citations: [citation(1)] }).update(text, true)));
       const cases: [string, string][] = [
         ["a **bo", "<p>a <strong>bo</strong></p>"],
         ["a **bold*", "<p>a <strong>bold</strong></p>"],
@@ -179,8 +179,8 @@ export const tests: Test[] = [
     run() {
       const text = answers.join("\n\n").repeat(12);
       quick("growing", () => {
-        const growing = new Growing<Node>({ h });
-        for (let i = 0; i < text.length; i += 7) growing.update(text.slice(0, i), true);
+        const live = new LiveMarkdown<Node>({ h });
+        for (let i = 0; i < text.length; i += 7) live.update(text.slice(0, i), true);
       });
     },
   },
@@ -199,9 +199,9 @@ export const tests: Test[] = [
           return h(tag, props, ...children);
         };
         const options = { h: count, citations: [citation(1)] };
-        const growing = new Growing<Node>(options);
-        for (let i = 0; i < text.length; i += 500) growing.update(text.slice(0, i), true);
-        const whole = h("div", null, growing.update(text, false));
+        const live = new LiveMarkdown<Node>(options);
+        for (let i = 0; i < text.length; i += 500) live.update(text.slice(0, i), true);
+        const whole = h("div", null, live.update(text, false));
         const grown = made;
         made = 0;
         equal(whole.innerHTML === h("div", null, markdown(text, options)).innerHTML, true, `${name} differs from the complete rendering`);
@@ -214,9 +214,9 @@ export const tests: Test[] = [
     run() {
       quick(name, () => {
         const node = shown(text);
-        ok(deepestOf(node) < 60, `nesting depth = ${deepestOf(node)}`);
+        ok(measureDepth(node) < 60, `nesting depth = ${measureDepth(node)}`);
       });
-      quick(`${name}, open`, () => new Growing<Node>({ h }).update(text, true));
+      quick(`${name}, open`, () => new LiveMarkdown<Node>({ h }).update(text, true));
     },
   })),
 ];

@@ -1,7 +1,7 @@
 // Renders the Markdown of answers as nodes that the caller creates, and never as HTML. HTML in an
 // answer appears as text, and so do URLs and images from other hosts. A link works only if it leads
 // to a source that the run cites, or to a path on this host.
-import { blocksOf, type Align, type Block, type Leaf } from "./blocks";
+import { parseBlocks, type Align, type Block, type Leaf } from "./blocks";
 import { inline, type Span } from "./inline";
 import { labels, type Labels } from "./texts";
 
@@ -61,7 +61,7 @@ type List = Extract<Block, { type: "list" }>;
 type Table = Extract<Block, { type: "table" }>;
 
 /** The maximum nesting depth of spans. Deeper spans are rendered without their marks. */
-const deepest = 12;
+const maxDepth = 12;
 
 /**
  * Replaces characters that change the reading direction with U+FFFD, so that a text cannot look
@@ -205,7 +205,7 @@ class Writer<N> {
       if (piece.opens.length > 0) flush();
       for (let i = piece.opens.length - 1; i >= 0; i--) {
         const span = piece.opens[i]!;
-        if (frames.length > deepest) skipped++;
+        if (frames.length > maxDepth) skipped++;
         else frames.push(new Frame<N>(span, frames.at(-1)!.inLink || span.tag === "link"));
       }
     }
@@ -264,7 +264,7 @@ class Writer<N> {
 /** Renders a complete answer. */
 export function markdown<N>(text: string, options: MarkdownOptions<N>): N[] {
   const writer = new Writer(options);
-  return blocksOf(text, false).blocks.map((block) => writer.block(block));
+  return parseBlocks(text, false).blocks.map((block) => writer.block(block));
 }
 
 /** The finished part of a list or table that is still being written. */
@@ -285,7 +285,7 @@ interface Part<N> {
  * Renders an answer while it is being written. Finished blocks, items and rows are rendered once
  * and keep their nodes.
  */
-export class Growing<N> {
+export class LiveMarkdown<N> {
   private text = "";
   private done: N[] = [];
   private from = 0;
@@ -312,9 +312,9 @@ export class Growing<N> {
     const head = this.part?.head ?? "";
     const at = this.from - head.length;
     const source = head + text.slice(this.from);
-    const { blocks, final, from, kept, inner } = blocksOf(source, open);
+    const { blocks, final, from, kept, inner } = parseBlocks(source, open);
 
-    if (this.part && !this.goesOn(this.part, blocks)) return this.again(this.part, open);
+    if (this.part && !this.continues(this.part, blocks)) return this.again(this.part, open);
     for (const block of blocks.slice(0, final)) {
       this.done.push(this.make(block, this.part));
       this.part = null;
@@ -338,7 +338,7 @@ export class Growing<N> {
    * Reports whether the first block continues the unfinished part. The block then inherits the
    * properties of the part.
    */
-  private goesOn(part: Part<N>, blocks: Block[]): boolean {
+  private continues(part: Part<N>, blocks: Block[]): boolean {
     const first = blocks[0];
     if (part.top) return first?.type === "table";
     if (first?.type !== "list" || (first.loose && !part.loose)) return false;

@@ -8,7 +8,7 @@ export const answers: string[] = [
 ];
 
 /** Texts whose beginnings are parsed differently than the whole text. */
-export const turning: string[] = [
+export const changing: string[] = [
   "text\n| no table\nmore\n\nend",
   "text\n| a | b |\n|---|---|---|\nmore",
   "text\n```js`\nmore",
@@ -89,7 +89,7 @@ const marks =
 const lines = ["\n", "\n", "\n\n", "  \n", "\\\n", "\r\n", "\n- ", "\n- ", "\n\n- ", "\n  - ", "\n1. ", "\n2. ", "\n* [x] ", "\n> ", "\n# ", "\n```\n", "\n|a|b|\n|-|-|\n", "\n|a|b[1]|", "\n|a|b|", "\n    ", "\t", " "];
 
 /** Yields pseudo-random texts that consist of markers. The sequence is always the same. */
-export function* muddles(count: number): Generator<string> {
+export function* mixtures(count: number): Generator<string> {
   let state = 20_261_121;
   const below = (n: number): number => {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;

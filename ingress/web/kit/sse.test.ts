@@ -50,7 +50,7 @@ async function all(url: string, options: StreamOptions): Promise<ServerEvent[]> 
 }
 
 const sample = ": hello\r\n\r\nid: 1.1\r\nevent: message.delta\r\ndata: {\"text\":\"é😀\"}\r\n\r\n: ping\n\nid:1.2\ndata: one\ndata:  two\ndata\n\nevent: nothing\n\nid: 1.3\rdata: last\r\r";
-const told: ServerEvent[] = [
+const sampleEvents: ServerEvent[] = [
   { id: "1.1", event: "message.delta", data: '{"text":"é😀"}' },
   { id: "1.2", event: "message", data: "one\n two\n" },
   { id: "1.3", event: "message", data: "last" },
@@ -63,9 +63,9 @@ export const tests: Test[] = [
     async run() {
       const whole = bytes(sample);
       for (let i = 0; i <= whole.length; i++) {
-        equal(await all("/x", { fetch: answers(stream([whole.slice(0, i), whole.slice(i)])).fetch }), told, `split at ${i}`);
+        equal(await all("/x", { fetch: answers(stream([whole.slice(0, i), whole.slice(i)])).fetch }), sampleEvents, `split at ${i}`);
       }
-      equal(await all("/x", { fetch: answers(stream([...whole].map((b) => new Uint8Array([b])))).fetch }), told, "byte by byte");
+      equal(await all("/x", { fetch: answers(stream([...whole].map((b) => new Uint8Array([b])))).fetch }), sampleEvents, "byte by byte");
     },
   },
   {
@@ -97,7 +97,7 @@ export const tests: Test[] = [
       let n = 0;
       const up: boolean[] = [];
       const got = await all("/x", { fetch, method: "POST", body: "{}", headers: () => ({ "X-N": String(n++) }), resume: true, last, pause: 1, connected: (is) => up.push(is) });
-      equal(got, told);
+      equal(got, sampleEvents);
       equal(asked.map((a) => a.headers["Last-Event-ID"] ?? ""), ["", "1.1", "1.1", "1.1"]);
       equal(asked.map((a) => a.headers["X-N"]), ["0", "1", "2", "3"]);
       equal(asked[3]?.body, "{}");

@@ -143,31 +143,31 @@ function rest(ms: number, signal?: AbortSignal): Promise<void> {
 
 /** Reads the problem document in an error response. */
 export async function problem(answer: Response): Promise<StreamProblem> {
-  let told: Record<string, unknown> = {};
+  let fields: Record<string, unknown> = {};
   try {
-    told = Object(await answer.json()) as Record<string, unknown>;
+    fields = Object(await answer.json()) as Record<string, unknown>;
   } catch {
     // The response is not JSON of the service. It may be a page of a proxy, for example. Only the
     // status is known.
   }
-  const text = (name: string, other: string) => (typeof told[name] === "string" ? told[name] : other);
+  const text = (name: string, other: string) => (typeof fields[name] === "string" ? fields[name] : other);
 
   const after = Number.parseInt(answer.headers.get("Retry-After") ?? "", 10);
   return new StreamProblem(
     answer.status,
     text("code", "unavailable"),
     text("detail", text("title", responded(answer.status))),
-    Array.isArray(told.errors) ? (told.errors as StreamProblem["errors"]) : [],
+    Array.isArray(fields.errors) ? (fields.errors as StreamProblem["errors"]) : [],
     text("requestId", answer.headers.get("X-Request-Id") ?? ""),
     Number.isNaN(after) ? null : after,
   );
 }
 
 /** Reports whether a later retry may succeed. */
-const passing = (status: number): boolean => status === 0 || status === 408 || status === 429 || status >= 500;
+const isTransient = (status: number): boolean => status === 0 || status === 408 || status === 429 || status >= 500;
 
 /** The position of a reader in a stream, over all its connections. */
-interface Place {
+interface StreamPosition {
   lastEventId: string;
   over: boolean;
 }
@@ -176,7 +176,7 @@ interface Place {
  * Yields the events from one connection. Throws a StreamProblem if the response is not a stream,
  * and any error that breaks the connection.
  */
-async function* connection(url: string, options: StreamOptions, place: Place, reached: () => void): AsyncGenerator<ServerEvent> {
+async function* connection(url: string, options: StreamOptions, position: StreamPosition, reached: () => void): AsyncGenerator<ServerEvent> {
   const { method = "GET", body, credentials, signal, silence = 35_000 } = options;
   const headers = typeof options.headers === "function" ? await options.headers() : options.headers;
   const stop = new AbortController();
@@ -195,13 +195,13 @@ async function* connection(url: string, options: StreamOptions, place: Place, re
       headers: {
         Accept: "text/event-stream",
         ...(body === undefined ? {} : { "Content-Type": "application/json" }),
-        ...(place.lastEventId === "" ? {} : { "Last-Event-ID": place.lastEventId }),
+        ...(position.lastEventId === "" ? {} : { "Last-Event-ID": position.lastEventId }),
         ...headers,
       },
     });
 
     if (answer.status === 204) {
-      place.over = true; // the stream has ended, and all of it has been read
+      position.over = true; // the stream has ended, and all of it has been read
       return;
     }
     if (!answer.ok || !answer.body || !/^text\/event-stream\b/i.test(answer.headers.get("Content-Type") ?? "")) throw await problem(answer);
@@ -210,7 +210,7 @@ async function* connection(url: string, options: StreamOptions, place: Place, re
     const reader = answer.body.getReader();
     const decoder = new TextDecoder();
     const parser = new EventParser();
-    parser.lastEventId = place.lastEventId;
+    parser.lastEventId = position.lastEventId;
     for (;;) {
       clearTimeout(watch);
       watch = setTimeout(abort, silence);
@@ -231,7 +231,7 @@ async function* connection(url: string, options: StreamOptions, place: Place, re
  */
 export async function* events(url: string, options: StreamOptions = {}): AsyncGenerator<ServerEvent> {
   const { signal, refused, connected, resume = false, attempts = Infinity, pause = 500 } = options;
-  const place: Place = { lastEventId: options.lastEventId ?? "", over: false };
+  const position: StreamPosition = { lastEventId: options.lastEventId ?? "", over: false };
 
   let failures = 0;
   let asked = false;
@@ -241,16 +241,16 @@ export async function* events(url: string, options: StreamOptions = {}): AsyncGe
       const reached = () => {
         if (failures > 0) options.reached?.();
       };
-      for await (const event of connection(url, options, place, reached)) {
+      for await (const event of connection(url, options, position, reached)) {
         if (failures > 0) connected?.(true);
         failures = 0;
         asked = false;
-        place.lastEventId = event.id;
-        place.over = options.last?.(event) ?? false;
+        position.lastEventId = event.id;
+        position.over = options.last?.(event) ?? false;
         yield event;
-        if (place.over) return;
+        if (position.over) return;
       }
-      if (!resume || place.over) return;
+      if (!resume || position.over) return;
     } catch (cause) {
       if (signal?.aborted) return;
       trouble = cause instanceof StreamProblem ? cause : new StreamProblem(0, "unreachable", unreachable);
@@ -263,10 +263,10 @@ export async function* events(url: string, options: StreamOptions = {}): AsyncGe
     }
 
     failures++;
-    if (!resume || !passing(trouble.status) || failures >= attempts) throw trouble;
+    if (!resume || !isTransient(trouble.status) || failures >= attempts) throw trouble;
     connected?.(false);
 
-    const most = Math.min(pause * 2 ** (failures - 1), pause * 30);
-    await rest(Math.max((trouble.retryAfter ?? 0) * 1000, most / 2 + (Math.random() * most) / 2), signal);
+    const max = Math.min(pause * 2 ** (failures - 1), pause * 30);
+    await rest(Math.max((trouble.retryAfter ?? 0) * 1000, max / 2 + (Math.random() * max) / 2), signal);
   }
 }

@@ -7,7 +7,7 @@ const maxShown = 200_000; // maximum number of characters of a response that are
 
 for (const figure of document.querySelectorAll<HTMLElement>("figure[data-try]")) {
   const open = button(Words.tryIt);
-  open.setAttribute("aria-label", texts.tryExample(named(figure)));
+  open.setAttribute("aria-label", texts.tryExample(exampleName(figure)));
   open.addEventListener("click", () => {
     open.remove();
     figure.append(form(figure));
@@ -24,12 +24,12 @@ function form(figure: HTMLElement): HTMLFormElement {
   const { method = "GET", target = "/", body = "", headers = "" } = figure.dataset;
   const made = document.createElement("form");
   made.className = "try";
-  made.setAttribute("aria-label", texts.request(named(figure)));
+  made.setAttribute("aria-label", texts.request(exampleName(figure)));
 
   const path = document.createElement("input");
   path.value = target;
   path.spellcheck = false;
-  made.append(labelled(texts.pathAndQuery(method), path));
+  made.append(newLabel(texts.pathAndQuery(method), path));
 
   let text: HTMLTextAreaElement | null = null;
   if (body !== "") {
@@ -37,7 +37,7 @@ function form(figure: HTMLElement): HTMLFormElement {
     text.value = pretty(body);
     text.rows = Math.min(text.value.split("\n").length + 1, 14);
     text.spellcheck = false;
-    made.append(labelled(Words.body, text));
+    made.append(newLabel(Words.body, text));
   }
 
   const send = button(Words.send);
@@ -68,7 +68,7 @@ function form(figure: HTMLElement): HTMLFormElement {
 }
 
 /** Returns the name of an example, which consists of its operation and its title. */
-function named(figure: HTMLElement): string {
+function exampleName(figure: HTMLElement): string {
   const operation = figure.closest("article")?.querySelector("h3")?.textContent ?? "";
   return texts.example(operation, figure.querySelector("figcaption")?.textContent ?? "");
 }
@@ -85,7 +85,7 @@ async function request(
     const address = URL.canParse(target, location.origin) ? new URL(target, location.origin) : null;
     if (address?.origin !== location.origin) throw new Error(Words.onlyThisService);
     const sent = new Headers(JSON.parse(headers || "{}") as Record<string, string>);
-    const organization = stored();
+    const organization = readStored();
     if (organization !== null && !sent.has("x-tenant-id")) sent.set("x-organization-id", organization);
     if (body !== null) sent.set("content-type", "application/json");
 
@@ -129,7 +129,7 @@ function pretty(text: string): string {
 }
 
 /** Returns the organization that the dashboard shows, or null for the default. */
-function stored(): string | null {
+function readStored(): string | null {
   try {
     return localStorage.getItem(chosen);
   } catch {
@@ -144,7 +144,7 @@ function button(label: string): HTMLButtonElement {
   return made;
 }
 
-function labelled(label: string, field: HTMLElement): HTMLLabelElement {
+function newLabel(label: string, field: HTMLElement): HTMLLabelElement {
   const made = document.createElement("label");
   made.append(label, field);
   return made;

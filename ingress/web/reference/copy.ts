@@ -1,7 +1,7 @@
 // The buttons that copy the code on a page of the documentation.
 import { Words } from "./texts";
 
-const shown = 2000; // milliseconds for which a button confirms a copy
+const confirmTime = 2000; // milliseconds for which a button confirms a copy
 const maxBeside = 24; // maximum number of characters for which the code and the button share a line on a phone
 
 for (const code of document.querySelectorAll<HTMLElement>("pre > code")) {
@@ -32,7 +32,7 @@ function copyButton(code: HTMLElement): HTMLButtonElement {
       button.textContent = Words.selected;
     }
     clearTimeout(timer);
-    timer = setTimeout(() => (button.textContent = Words.copy), shown);
+    timer = setTimeout(() => (button.textContent = Words.copy), confirmTime);
   });
   return button;
 }

@@ -1,5 +1,5 @@
 // Renders an entry of the transcript.
-import { Growing, plain, type Citation } from "../kit/markdown";
+import { LiveMarkdown, plain, type Citation } from "../kit/markdown";
 import { h } from "./dom";
 import type { Entry } from "./record";
 import type { Texts } from "./texts";
@@ -11,7 +11,7 @@ export class Answer {
   readonly node: HTMLElement;
   private readonly text = h("div", { class: "answer" });
   private readonly sources: HTMLElement;
-  private growing: Growing<Node> | null = null;
+  private markdown: LiveMarkdown<Node> | null = null;
   private known = -1;
   private ids: number[] = []; // the ids of the sources, in the order of their first citation
 
@@ -39,10 +39,10 @@ export class Answer {
   private draw(text: string, citations: Citation[], open: boolean): void {
     if (this.known !== citations.length) {
       this.known = citations.length;
-      this.growing = new Growing<Node>({ h, labels: this.texts.labels, citations, cite: (c) => this.reference(c), lower: 2 });
+      this.markdown = new LiveMarkdown<Node>({ h, labels: this.texts.labels, citations, cite: (c) => this.reference(c), lower: 2 });
       this.list(citations);
     }
-    this.exchange(this.growing!.update(text, open));
+    this.exchange(this.markdown!.update(text, open));
   }
 
   /** Replaces the child nodes of an element. Nodes that are already in place stay untouched. */
@@ -100,10 +100,10 @@ export function entry({ from, text, files = [], citations = [], note, stopped }:
   return answer.node;
 }
 
-const doing = ["webSearch", "knowledge", "codeExecution"] as const;
+const namedTools = ["webSearch", "knowledge", "codeExecution"] as const;
 
 /** Describes a tool call in one line. */
 export function activity(tool: string, texts: Texts): string {
-  const known = doing.find((name) => name === tool);
+  const known = namedTools.find((name) => name === tool);
   return known ? texts.say(known) : texts.say("using", tool);
 }

@@ -10,7 +10,7 @@ import { View } from "./view";
 
 const texts = new Texts("en");
 
-interface Told {
+interface Reported {
   name: string;
   detail: Record<string, unknown>;
 }
@@ -19,9 +19,9 @@ interface Told {
  * Returns a chat that receives the given events. The returned promise ended resolves when the chat
  * reports anything other than a message.
  */
-function chatting(events: [string, unknown][], store = new Store("sessionStorage", unguessable())) {
+function newChat(events: [string, unknown][], store = new Store("sessionStorage", unguessable())) {
   const view = new View({ title: "T", greeting: "", inline: true, suggestions: [], language: "en" }, texts, { send: () => false, renew: () => {}, stop: () => {}, opened: () => {} });
-  const told: Told[] = [];
+  const reported: Reported[] = [];
   let over = () => {};
   const ended = new Promise<void>((resolve) => (over = resolve));
   async function* chat(): AsyncGenerator<ServerEvent> {
@@ -31,11 +31,11 @@ function chatting(events: [string, unknown][], store = new Store("sessionStorage
   const cancel = (run: string): Promise<void> => Promise.resolve(void stopped.push(run));
   const service = { chat, cancel } as unknown as Service;
   const made = new Chat(service, store, view, texts, (name, detail) => {
-    told.push({ name, detail });
+    reported.push({ name, detail });
     if (name !== "message") over();
   });
   const log = (): string => view.panel.querySelector(".log")?.textContent ?? "";
-  return { chat: made, told, ended, log, store, stopped };
+  return { chat: made, reported, ended, log, store, stopped };
 }
 
 /** Records the console output while a function runs. Returns the number of messages. */
@@ -55,7 +55,7 @@ export const tests: Test[] = [
   {
     name: "it needs only the name and status of tools",
     async run() {
-      const { chat, told, ended, log } = chatting([
+      const { chat, reported, ended, log } = newChat([
         ["run.started", {}],
         ["tool.started", { toolCall: { name: "webSearch", status: "running" } }],
         ["tool.completed", { toolCall: { name: "webSearch", status: "completed" } }],
@@ -66,7 +66,7 @@ export const tests: Test[] = [
       ok(chat.send("Hello"), "the message is not sent");
       await ended;
       chat.leave();
-      equal(told.map((t) => t.name), ["message", "answer"]);
+      equal(reported.map((t) => t.name), ["message", "answer"]);
       ok(log().endsWith("Hello" + "Answer:Whole."), log());
     },
   },
@@ -82,28 +82,28 @@ export const tests: Test[] = [
       await quietly(() => answer.show("a **b** <i>", [null as never], false));
       equal([answer.node.querySelector(".answer")?.textContent, answer.node.querySelector(".note")?.textContent], ["a **b** <i>", "why"]);
 
-      const { chat, told, ended, log } = chatting([["run.completed", { run: { message: "type \\`` now", citations: [null, { id: "x" }] } }]]);
+      const { chat, reported, ended, log } = newChat([["run.completed", { run: { message: "type \\`` now", citations: [null, { id: "x" }] } }]]);
       chat.send("1");
       await ended;
-      equal([told.at(-1)?.name, log().endsWith("type `` now"), chat.send("2")], ["answer", true, true]);
+      equal([reported.at(-1)?.name, log().endsWith("type `` now"), chat.send("2")], ["answer", true, true]);
       chat.leave();
     },
   },
   {
     name: "a stream without a last event does not leave the chat waiting",
     async run() {
-      const { chat, told, ended, store } = chatting([["message.delta", { text: "Half" }]]);
+      const { chat, reported, ended, store } = newChat([["message.delta", { text: "Half" }]]);
       chat.send("1");
       await ended;
       const { pending } = store.get("transcript") as Transcript;
-      equal([told.at(-1)?.name, pending?.answer, pending?.lastEventId, chat.send("2")], ["error", "", "", true]);
+      equal([reported.at(-1)?.name, pending?.answer, pending?.lastEventId, chat.send("2")], ["error", "", "", true]);
       chat.leave();
     },
   },
   {
     name: "an answer that is stopped before its run is known is cancelled as soon as it is known, once",
     async run() {
-      const { chat, told, ended, log, store, stopped } = chatting([
+      const { chat, reported, ended, log, store, stopped } = newChat([
         ["run.created", { runId: "run_1" }],
         ["message.delta", { runId: "run_1", text: "Half" }],
         ["run.cancelled", { runId: "run_1", run: { status: "cancelled", message: "Half", citations: [] } }],
@@ -112,7 +112,7 @@ export const tests: Test[] = [
       chat.cancel();
       equal(stopped, [], "nothing is cancelled before there is a run");
       await ended;
-      equal([stopped, told.at(-1)?.name, log().endsWith("Answer:HalfAnswer stopped.")], [["run_1"], "error", true], log());
+      equal([stopped, reported.at(-1)?.name, log().endsWith("Answer:HalfAnswer stopped.")], [["run_1"], "error", true], log());
       equal((store.get("transcript") as Transcript).entries.at(-1)?.stopped, true, "the transcript knows that the answer was stopped");
       chat.send("2");
       chat.leave();
@@ -182,7 +182,7 @@ export const tests: Test[] = [
       let asked = 0;
       let shown = 0;
       await new Promise<void>((done) => {
-        const grow = view.growing(new Answer(texts).node, () => {
+        const grow = view.newRedraw(new Answer(texts).node, () => {
           shown = asked;
           for (began.push(performance.now()); performance.now() - began.at(-1)! < 20; );
           if (began.length === 5) done();
@@ -209,7 +209,7 @@ export const tests: Test[] = [
       };
       try {
         await quietly(() => {
-          const { chat, log } = chatting([], store);
+          const { chat, log } = newChat([], store);
           equal(log(), "");
           ok(chat.send("new"), "no message can be sent");
           chat.leave();

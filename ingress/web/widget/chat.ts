@@ -4,15 +4,15 @@ import type { Citation } from "../kit/markdown";
 import { unreachable } from "../kit/texts";
 import { activity, Answer } from "./answer";
 import type { Attached } from "./files";
-import { begun, citationsOf, load, save, unguessable, type Entry, type Pending, type Store, type Transcript } from "./record";
+import { newTranscript, readCitations, load, save, unguessable, type Entry, type Pending, type Store, type Transcript } from "./record";
 import { advice, type Service } from "./service";
 import type { Texts } from "./texts";
 import type { View } from "./view";
 
-export type Tell = (name: "message" | "answer" | "error", detail: Record<string, unknown>) => void;
+export type Report = (name: "message" | "answer" | "error", detail: Record<string, unknown>) => void;
 
 /** The fields of an event that the widget reads. Visitors receive few other fields. */
-interface Told {
+interface EventData {
   runId: string;
   text?: string;
   citation?: Citation;
@@ -42,11 +42,11 @@ export class Chat {
     private readonly store: Store,
     private readonly view: View,
     private readonly texts: Texts,
-    private readonly tell: Tell,
+    private readonly report: Report,
   ) {
     this.transcript = load(store);
     addEventListener("storage", this.elsewhere);
-    this.takeUp();
+    this.resume();
   }
 
   /** Leaves the chat. The next page that opens it resumes an unfinished answer. */
@@ -68,7 +68,7 @@ export class Chat {
     this.transcript.pending = pending;
     save(this.store, this.transcript);
     this.view.add(said);
-    this.tell("message", { text });
+    this.report("message", { text });
     void this.follow(pending);
     return true;
   }
@@ -84,7 +84,7 @@ export class Chat {
   renew(): void {
     this.stop.abort();
     this.stop = new AbortController();
-    this.transcript = begun();
+    this.transcript = newTranscript();
     this.set(false);
     save(this.store, this.transcript);
     this.view.show([]);
@@ -94,11 +94,11 @@ export class Chat {
   private readonly elsewhere = (event: StorageEvent): void => {
     if (event.key !== this.store.name("transcript") || this.busy) return;
     this.transcript = load(this.store);
-    this.takeUp();
+    this.resume();
   };
 
   /** Shows the transcript, and resumes the pending answer. */
-  private takeUp(): void {
+  private resume(): void {
     try {
       this.view.show(this.transcript.entries);
     } catch (cause) {
@@ -120,7 +120,7 @@ export class Chat {
     this.cancelled = false;
     this.set(true);
     this.view.status(this.texts.say("thinking"));
-    const grow = this.view.growing(answer.node, () => answer.show(pending.answer, pending.citations, true));
+    const grow = this.view.newRedraw(answer.node, () => answer.show(pending.answer, pending.citations, true));
     if (pending.answer !== "") grow();
 
     try {
@@ -144,15 +144,15 @@ export class Chat {
 
   /** Applies an event of a run. Returns true if it is the last one. */
   private take(event: ServerEvent, pending: Pending): boolean {
-    const told = JSON.parse(event.data) as Told;
+    const data = JSON.parse(event.data) as EventData;
     pending.lastEventId = event.id;
-    if (pending.run !== told.runId) {
-      pending.run = told.runId;
+    if (pending.run !== data.runId) {
+      pending.run = data.runId;
       if (this.cancelled) this.cancel();
     }
     switch (event.event) {
       case "message.delta":
-        pending.answer += told.text ?? "";
+        pending.answer += data.text ?? "";
         this.view.status("");
         break;
       case "run.restarted": // the text so far is no longer valid
@@ -161,10 +161,10 @@ export class Chat {
         this.view.status(this.texts.say("thinking"));
         break;
       case "citation.added":
-        pending.citations = [...pending.citations, ...citationsOf([told.citation])];
+        pending.citations = [...pending.citations, ...readCitations([data.citation])];
         break;
       case "tool.started":
-        this.view.status(activity(told.toolCall?.name ?? "", this.texts));
+        this.view.status(activity(data.toolCall?.name ?? "", this.texts));
         break;
       case "tool.completed":
         this.view.status(this.texts.say("thinking"));
@@ -173,16 +173,16 @@ export class Chat {
         this.view.status(this.texts.say("approval"));
         break;
       default:
-        return told.run !== undefined;
+        return data.run !== undefined;
     }
     return false;
   }
 
   private finish(event: ServerEvent, pending: Pending, answer: Answer): void {
-    const { run } = JSON.parse(event.data) as Told;
+    const { run } = JSON.parse(event.data) as EventData;
 
     const text = run?.message ?? pending.answer;
-    const citations = run?.citations ? citationsOf(run.citations) : pending.citations;
+    const citations = run?.citations ? readCitations(run.citations) : pending.citations;
     const note = failure(event.event, this.texts);
     const stopped = event.event === "run.cancelled";
 
@@ -192,9 +192,9 @@ export class Chat {
 
     this.view.status("");
     this.set(false);
-    this.view.settle(answer.node, () => answer.show(text, citations, false, note, stopped));
-    if (note === undefined) this.tell("answer", { text, run });
-    else this.tell("error", { code: event.event, detail: note });
+    this.view.finish(answer.node, () => answer.show(text, citations, false, note, stopped));
+    if (note === undefined) this.report("answer", { text, run });
+    else this.report("error", { code: event.event, detail: note });
   }
 
   private fail(cause: unknown, pending: Pending, answer: Answer): void {
@@ -209,7 +209,7 @@ export class Chat {
     save(this.store, this.transcript);
 
     this.view.problem(text, again ? () => void this.follow(pending) : null, problem.retryAfter ?? 0);
-    this.tell("error", { code: problem.code, detail: text });
+    this.report("error", { code: problem.code, detail: text });
   }
 
   /** Stores the progress of the answer, at most once per interval, which is in milliseconds. */

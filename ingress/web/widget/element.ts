@@ -1,22 +1,22 @@
 // The element <agent-chat agent-id="ag_…">: a chat in another site's page, under any security
 // policy.
 import { StreamProblem } from "../kit/sse";
-import { Chat, type Tell } from "./chat";
+import { Chat, type Report } from "./chat";
 import { h } from "./dom";
 import type { Attached } from "./files";
-import { baseOf, ownScript } from "./origin";
+import { baseUrl, ownScript } from "./origin";
 import { Store } from "./record";
 import { Service, type Identity, type Member } from "./service";
 import css from "./style.css";
-import { languageOf, Texts } from "./texts";
+import { findLanguage, Texts } from "./texts";
 import { View } from "./view";
 
-type Name = "ready" | "open" | "close" | Parameters<Tell>[0];
+type Name = "ready" | "open" | "close" | Parameters<Report>[0];
 type Handler = (detail: Record<string, unknown>) => void;
 
 /** The script element that loaded this file. */
 export const script = ownScript();
-const base = baseOf(script);
+const base = baseUrl(script);
 
 const handlers = new Map<string, Set<Handler>>();
 
@@ -121,11 +121,11 @@ export class AgentChat extends HTMLElement {
     if (era !== this.era || !agent) return;
 
     const prefix = `agent-chat:${base}:${agent}:${this.identity?.id ?? ""}`;
-    const lasting = new Store("localStorage", prefix);
-    const passing = new Store("sessionStorage", prefix);
+    const local = new Store("localStorage", prefix);
+    const session = new Store("sessionStorage", prefix);
 
     const preview = JSON.parse(this.getAttribute("preview") ?? "null") as Member | null;
-    const service = new Service(base, agent, this.identity, lasting, passing, preview);
+    const service = new Service(base, agent, this.identity, local, session, preview);
     try {
       await service.token();
     } catch (cause) {
@@ -135,7 +135,7 @@ export class AgentChat extends HTMLElement {
         return; // the agent does not allow the page's origin, so nothing is shown
       }
     }
-    if (era === this.era) this.build(agent, service, lasting, passing);
+    if (era === this.era) this.build(agent, service, local, session);
   }
 
   private refused(agent: string, problem: StreamProblem, era: number): void {
@@ -150,7 +150,7 @@ export class AgentChat extends HTMLElement {
 
   private build(agent: string, service: Service, lasting: Store, passing: Store): void {
     const inline = this.hasAttribute("inline");
-    const language = languageOf(this);
+    const language = findLanguage(this);
     const texts = new Texts(language);
     const title = this.getAttribute("chat-title") || service.agent.name || texts.say("chat");
     this.root.adoptedStyleSheets = [styles()];

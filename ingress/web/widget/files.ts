@@ -50,8 +50,8 @@ interface Outcome {
   after: number | null;
 }
 
-const most = 10;
-const mostBytes = 20 << 20;
+const maxFiles = 10;
+const maxBytes = 20 << 20;
 const accept = "image/png,image/jpeg,image/webp,image/gif,application/pdf,text/*,.docx,.pptx,.xlsx,.epub,.md,.csv,.json,.jsonl";
 const clip = "M20 11l-8.5 8.5a5 5 0 0 1-7-7L13 4a3.4 3.4 0 0 1 4.8 4.8l-8.5 8.4a1.7 1.7 0 0 1-2.4-2.4L15 7";
 const sheet = "M6 3h8l4 4v14H6z M14 3v4h4";
@@ -69,15 +69,15 @@ function post(url: string, headers: Record<string, string>, file: File, progress
     };
     request.onerror = request.onabort = () => resolve({ status: 0, after: null });
     request.onload = () => {
-      let told: Record<string, unknown> = {};
+      let body: Record<string, unknown> = {};
       try {
-        told = Object(JSON.parse(request.responseText)) as Record<string, unknown>;
+        body = Object(JSON.parse(request.responseText)) as Record<string, unknown>;
       } catch {
         // The response is not JSON of the service. It may be a page of a proxy, for example. Only
         // the status is known.
       }
       const after = Number.parseInt(request.getResponseHeader("Retry-After") ?? "", 10);
-      resolve({ status: request.status, id: told.id as string, code: told.code as string, after: Number.isNaN(after) ? null : after });
+      resolve({ status: request.status, id: body.id as string, code: body.code as string, after: Number.isNaN(after) ? null : after });
     };
     signal.addEventListener("abort", () => request.abort());
     request.send(file);
@@ -85,7 +85,7 @@ function post(url: string, headers: Record<string, string>, file: File, progress
 }
 
 /** Draws a small picture of an image. A page's policy may forbid images, but not a canvas. */
-async function preview(file: File, place: HTMLElement): Promise<void> {
+async function preview(file: File, box: HTMLElement): Promise<void> {
   if (!/^image\/(png|jpeg|gif|webp)$/.test(file.type)) return;
   const image = await createImageBitmap(file);
   const size = 80;
@@ -93,14 +93,14 @@ async function preview(file: File, place: HTMLElement): Promise<void> {
   const canvas = h("canvas", { width: size, height: size, "aria-hidden": "true" });
   canvas.getContext("2d")?.drawImage(image, (size - image.width * scale) / 2, (size - image.height * scale) / 2, image.width * scale, image.height * scale);
   image.close();
-  place.replaceChildren(canvas);
+  box.replaceChildren(canvas);
 }
 
 /**
  * Returns the files in a paste that must be attached. If the paste contains both plain and HTML
  * text, no file must be attached, because office programs add a picture to the text that they copy.
  */
-function pasted(from: DataTransfer | null): File[] {
+function pastedFiles(from: DataTransfer | null): File[] {
   const kinds = [...(from?.types ?? [])];
   return kinds.includes("text/plain") && kinds.includes("text/html") ? [] : [...(from?.files ?? [])];
 }
@@ -185,10 +185,10 @@ export function start({ panel, form, field, texts, request }: Host): Files {
   }
 
   function addOne(file: File): void {
-    const place = h("span", { class: "picture" }, picture(sheet));
+    const box = h("span", { class: "picture" }, picture(sheet));
     const remove = h("button", { type: "button", class: "bare", "aria-label": say("remove", file.name) }, picture(cross));
     const name = h("span", { class: "name" }, file.name, " ", h("span", { class: "quiet" }, size(file.size)));
-    const item: Item = { file, node: h("li", null, place, name, remove), stored: null, failed: false, stop: new AbortController() };
+    const item: Item = { file, node: h("li", null, box, name, remove), stored: null, failed: false, stop: new AbortController() };
     remove.onclick = () => {
       item.stop.abort();
       items = items.filter((other) => other !== item);
@@ -199,16 +199,16 @@ export function start({ panel, form, field, texts, request }: Host): Files {
 
     items.push(item);
     list.append(item.node);
-    preview(file, place).catch(() => undefined); // the file is not an image: its icon stays
+    preview(file, box).catch(() => undefined); // the file is not an image: its icon stays
     if (file.size === 0) fail(item, say("empty"), false);
-    else if (file.size > mostBytes) fail(item, say("large"), false);
+    else if (file.size > maxBytes) fail(item, say("large"), false);
     else send(item);
   }
 
   function add(files: File[]): void {
-    const room = most - items.length;
+    const room = maxFiles - items.length;
     files.slice(0, room).forEach(addOne);
-    show(files.length > room ? say("most", most) : "");
+    show(files.length > room ? say("most", maxFiles) : "");
     list.scrollTop = list.scrollHeight;
     field.focus();
   }
@@ -219,7 +219,7 @@ export function start({ panel, form, field, texts, request }: Host): Files {
     input.value = ""; // lets the visitor choose the same file again
   };
   field.addEventListener("paste", (event) => {
-    const files = pasted(event.clipboardData);
+    const files = pastedFiles(event.clipboardData);
     if (files.length === 0) return;
     event.preventDefault();
     add(files);

@@ -20,7 +20,7 @@ type Queued = Command & { q?: ArrayLike<unknown>[]; ready?: true };
 const page = window as unknown as { agentChat?: Queued };
 let options: Options = {};
 let chat: AgentChat | null = null;
-let arranged = false;
+let scheduled = false;
 let waiting: (() => unknown)[] = []; // commands for the chat, which is not in the page yet
 
 const attributes = (o: Options): Record<string, string | undefined> => ({
@@ -40,14 +40,14 @@ const attributes = (o: Options): Record<string, string | undefined> => ({
  * calls in a row cause only one update.
  */
 function mount(): void {
-  arranged = false;
-  place();
+  scheduled = false;
+  replaceChat();
   const calls = waiting;
   waiting = [];
   for (const call of calls) call();
 }
 
-function place(): void {
+function replaceChat(): void {
   if (!options.agent) return;
   const wanted = Object.entries(attributes(options));
   if (chat?.isConnected && wanted.every(([name, value]) => chat!.getAttribute(name) === (value ?? null))) return;
@@ -60,9 +60,9 @@ function place(): void {
   own("body").append(next);
 }
 
-function arrange(): void {
-  if (arranged) return;
-  arranged = true;
+function scheduleMount(): void {
+  if (scheduled) return;
+  scheduled = true;
   if (own("body")) queueMicrotask(mount);
   else addEventListener("DOMContentLoaded", mount, { once: true });
 }
@@ -70,7 +70,7 @@ function arrange(): void {
 const commands: Record<string, (...rest: never[]) => unknown> = {
   boot(asked: Options = {}) {
     options = { ...options, ...asked };
-    arrange();
+    scheduleMount();
   },
   open: () => afterMount(() => chat?.open()),
   close: () => afterMount(() => chat?.close()),
@@ -86,7 +86,7 @@ const commands: Record<string, (...rest: never[]) => unknown> = {
 
 /** Delays a command until the chat is in the page. */
 function afterMount(call: () => unknown): unknown {
-  if (!arranged) return call();
+  if (!scheduled) return call();
   waiting.push(call);
   return true;
 }
@@ -98,7 +98,7 @@ const run: Queued = (name, ...rest) => {
 };
 
 /** Returns the options in a script element's data attributes. */
-function asked({ dataset: d }: HTMLScriptElement): Options {
+function readOptions({ dataset: d }: HTMLScriptElement): Options {
   const visitor = d.visitorId ? { id: d.visitorId, signature: d.visitorSignature ?? "" } : undefined;
   const { agent, title, greeting, accent, position, scheme, lang } = d;
   return { agent, title, greeting, accent, position, scheme, lang, visitor };
@@ -116,7 +116,7 @@ function start(): void {
   run.ready = true;
   page.agentChat = run;
   if (!customElements.get("agent-chat")) customElements.define("agent-chat", AgentChat);
-  if (script.dataset.agent) run("boot", asked(script));
+  if (script.dataset.agent) run("boot", readOptions(script));
   for (const call of before?.q ?? []) run(...(Array.from(call) as [string, ...unknown[]]));
 }
 

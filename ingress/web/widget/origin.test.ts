@@ -3,7 +3,7 @@ import { h, icon } from "./dom";
 import { own, ownScript } from "./origin";
 
 /** Adds nodes to the page while a check runs. */
-function holding(nodes: Element[], check: () => void): void {
+function withNodes(nodes: Element[], check: () => void): void {
   own("body").append(...nodes);
   try {
     check();
@@ -20,7 +20,7 @@ export const tests: Test[] = [
     name: "elements of the page do not shadow properties of the document",
     run() {
       const names = ["currentScript", "body", "createElement", "createElementNS", "querySelectorAll", "documentElement"];
-      holding([...names.map((name) => h("img", { name, alt: "" })), script("https://chat.example/widget.js")], () => {
+      withNodes([...names.map((name) => h("img", { name, alt: "" })), script("https://chat.example/widget.js")], () => {
         equal((document.currentScript as unknown as Element).tagName, "IMG", "the page's element shadows the property");
         equal(ownScript()?.src, "https://chat.example/widget.js");
         equal([own("body").tagName, h("p").tagName, icon("send").nodeName], ["BODY", "P", "svg"]);
@@ -34,7 +34,7 @@ export const tests: Test[] = [
       const before = Object.getOwnPropertyDescriptor(Document.prototype, "currentScript")!;
       Object.defineProperty(Document.prototype, "currentScript", { configurable: true, get: () => running });
       try {
-        holding([script("https://evil.example/widget.js", { "data-agent": "ag_1" })], () => equal(ownScript() === running, true));
+        withNodes([script("https://evil.example/widget.js", { "data-agent": "ag_1" })], () => equal(ownScript() === running, true));
       } finally {
         Object.defineProperty(Document.prototype, "currentScript", before);
       }
@@ -51,10 +51,10 @@ export const tests: Test[] = [
         script("data:text/javascript,/widget.js"),
         h("img", { src: "data:,/widget.js", alt: "" }),
       ];
-      holding(none, () => equal(ownScript(), null));
+      withNodes(none, () => equal(ownScript(), null));
       const ours = script("https://chat.example/a/widget.js?v=1", { "data-agent": "ag_1" });
-      holding([...none, script("https://chat.example/a/widget.js"), ours], () => equal(ownScript() === ours, true, "the script that names an agent"));
-      holding([ours, script("https://evil.example/widget.js")], () => equal(ownScript(), null, "the script is ambiguous"));
+      withNodes([...none, script("https://chat.example/a/widget.js"), ours], () => equal(ownScript() === ours, true, "the script that names an agent"));
+      withNodes([ours, script("https://evil.example/widget.js")], () => equal(ownScript(), null, "the script is ambiguous"));
     },
   },
 ];

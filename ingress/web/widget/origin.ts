@@ -8,7 +8,7 @@ export const own = <K extends keyof Document>(name: K): Document[K] => Reflect.g
 const folder = (script: HTMLScriptElement): string => new URL(".", script.src).href;
 
 /** Reports whether a node is a script that was loaded from a URL. */
-function loaded(node: unknown): node is HTMLScriptElement {
+function isLoaded(node: unknown): node is HTMLScriptElement {
   return node instanceof HTMLScriptElement && /^https?:/i.test(node.src) && URL.canParse(node.src);
 }
 
@@ -19,8 +19,8 @@ function loaded(node: unknown): node is HTMLScriptElement {
  */
 export function ownScript(): HTMLScriptElement | null {
   const current: unknown = own("currentScript");
-  if (loaded(current)) return current;
-  const named = [...own("querySelectorAll").call(document, "script[src]")].filter(loaded).filter((s) => new URL(s.src).pathname.endsWith("/widget.js"));
+  if (isLoaded(current)) return current;
+  const named = [...own("querySelectorAll").call(document, "script[src]")].filter(isLoaded).filter((s) => new URL(s.src).pathname.endsWith("/widget.js"));
   if (new Set(named.map(folder)).size !== 1) return null;
   return named.find((s) => s.dataset.agent) ?? named[0] ?? null;
 }
@@ -29,4 +29,4 @@ export function ownScript(): HTMLScriptElement | null {
  * Returns the base URL of the API, which is the folder of the script. If there is no script, the
  * page belongs to the service itself.
  */
-export const baseOf = (script: HTMLScriptElement | null): string => (script ? folder(script) : "/");
+export const baseUrl = (script: HTMLScriptElement | null): string => (script ? folder(script) : "/");

@@ -1,7 +1,7 @@
 import { equal, ok, type Test } from "../kit/check";
-import { begun, load, save, Store, unguessable, type Entry } from "./record";
+import { newTranscript, load, save, Store, unguessable, type Entry } from "./record";
 
-const named = (): Store => new Store("localStorage", `test-${unguessable()}`);
+const newStore = (): Store => new Store("localStorage", `test-${unguessable()}`);
 
 function forget(store: Store): void {
   localStorage.removeItem(store.name("transcript"));
@@ -11,8 +11,8 @@ export const tests: Test[] = [
   {
     name: "a transcript is loaded as stored",
     run() {
-      const store = named();
-      const transcript = begun();
+      const store = newStore();
+      const transcript = newTranscript();
       transcript.entries.push({ from: "visitor", text: "é😀 <b>", files: ["é.png"] });
       transcript.pending = { key: "k", text: "é", files: [{ fileId: "file_1", name: "é.png" }], answer: "half", citations: [], lastEventId: "1.2" };
       save(store, transcript);
@@ -24,8 +24,8 @@ export const tests: Test[] = [
   {
     name: "the stored transcript is bounded to its newest part",
     run() {
-      const store = named();
-      const transcript = begun();
+      const store = newStore();
+      const transcript = newTranscript();
       for (let i = 0; i < 200; i++) transcript.entries.push({ from: "visitor", text: String(i) });
       save(store, transcript);
       const texts = load(store).entries.map((e) => e.text);
@@ -40,7 +40,7 @@ export const tests: Test[] = [
   {
     name: "data of other programs is not a transcript",
     run() {
-      const store = named();
+      const store = newStore();
       for (const text of ["{", "null", '{"session":"w","entries":[7,{"text":1},{"text":"no name"}]}', "7", '{"session":1}', '{"session":"w","entries":[null]}', '{"session":"w","entries":[{}]}']) {
         localStorage.setItem(store.name("transcript"), text);
         equal(load(store).entries, [], text);
@@ -51,7 +51,7 @@ export const tests: Test[] = [
   {
     name: "invalid entries of a transcript are omitted",
     run() {
-      const store = named();
+      const store = newStore();
       const keep = (value: unknown): void => localStorage.setItem(store.name("transcript"), JSON.stringify(value));
       const cited = { id: 1, type: "web", title: "t", url: "u", citedText: "c", startIndex: 0, endIndex: 1, documentId: null, page: null };
       const agent = { from: "agent", text: "a" };
@@ -76,8 +76,8 @@ export const tests: Test[] = [
       };
       Storage.prototype.getItem = Storage.prototype.setItem = denied;
       try {
-        const store = named();
-        const transcript = begun();
+        const store = newStore();
+        const transcript = newTranscript();
         transcript.entries.push({ from: "visitor", text: "here" });
         save(store, transcript);
         equal(load(store), transcript);

@@ -33,9 +33,9 @@ export interface Transcript {
   pending: Pending | null;
 }
 
-const mostEntries = 60;
-const mostCharacters = 300_000;
-const longestQuote = 600;
+const maxEntries = 60;
+const maxCharacters = 300_000;
+const maxQuote = 600;
 
 /** Returns an unguessable id, also on pages without TLS, where crypto.randomUUID is missing. */
 export function unguessable(): string {
@@ -83,14 +83,14 @@ export class Store {
   }
 }
 
-export const begun = (): Transcript => ({ session: `w_${unguessable()}`, entries: [], pending: null });
+export const newTranscript = (): Transcript => ({ session: `w_${unguessable()}`, entries: [], pending: null });
 
-const list = <T>(told: T[] | null | undefined): T[] => (Array.isArray(told) ? told : []);
+const list = <T>(stored: T[] | null | undefined): T[] => (Array.isArray(stored) ? stored : []);
 
 /** Returns the valid citations in a list. Invalid citations would break the rendering. */
-export function citationsOf(told: unknown): Citation[] {
-  if (!Array.isArray(told)) return [];
-  return told.filter((c: Citation | null) => typeof c?.id === "number" && [c.title, c.url, c.citedText].every((text) => typeof text === "string"));
+export function readCitations(stored: unknown): Citation[] {
+  if (!Array.isArray(stored)) return [];
+  return stored.filter((c: Citation | null) => typeof c?.id === "number" && [c.title, c.url, c.citedText].every((text) => typeof text === "string"));
 }
 
 const texts = (...all: unknown[]): boolean => all.every((text) => typeof text === "string");
@@ -98,23 +98,23 @@ const texts = (...all: unknown[]): boolean => all.every((text) => typeof text ==
 /** Returns the stored transcript without invalid entries, or a new one. */
 export function load(store: Store): Transcript {
   const kept = store.get("transcript") as Transcript | null;
-  if (!texts(kept?.session) || !Array.isArray(kept?.entries)) return begun();
+  if (!texts(kept?.session) || !Array.isArray(kept?.entries)) return newTranscript();
   const entries = kept.entries
     .filter((e: Entry | null) => texts(e?.from, e?.text, e?.note ?? ""))
-    .map((e) => (e.citations === undefined ? e : { ...e, citations: citationsOf(e.citations) }))
+    .map((e) => (e.citations === undefined ? e : { ...e, citations: readCitations(e.citations) }))
     .map((e) => (e.files === undefined ? e : { ...e, files: list(e.files).filter((name) => texts(name)) }));
   const { pending: p } = kept;
-  const pending = texts(p?.key, p?.text, p?.answer, p?.lastEventId) ? { ...p!, files: list(p!.files).filter((f) => texts(f?.fileId, f?.name)), citations: citationsOf(p!.citations) } : null;
+  const pending = texts(p?.key, p?.text, p?.answer, p?.lastEventId) ? { ...p!, files: list(p!.files).filter((f) => texts(f?.fileId, f?.name)), citations: readCitations(p!.citations) } : null;
   return { session: kept.session, entries, pending };
 }
 
 /** Stores a transcript. If the transcript is long, only its newest part is stored. */
 export function save(store: Store, transcript: Transcript): void {
   const { entries } = transcript;
-  for (const { citations } of entries) citations?.forEach((c) => (c.citedText = c.citedText.slice(0, longestQuote)));
+  for (const { citations } of entries) citations?.forEach((c) => (c.citedText = c.citedText.slice(0, maxQuote)));
   let size = 0;
   let from = entries.length;
-  while (from > 0 && entries.length - from < mostEntries && size < mostCharacters) size += JSON.stringify(entries[--from]).length;
+  while (from > 0 && entries.length - from < maxEntries && size < maxCharacters) size += JSON.stringify(entries[--from]).length;
   entries.splice(0, from);
   store.set("transcript", transcript);
 }

@@ -36,14 +36,14 @@ const ends = /^run\.(completed|failed|cancelled|timed_out)$/;
 
 export class Service {
   agent: Facts = { name: "", suggestions: [], attachments: false };
-  private asking: Promise<Pass> | null = null;
+  private pendingPass: Promise<Pass> | null = null;
 
   constructor(
     private readonly base: string,
     private readonly id: string,
     private readonly identity: Identity | null,
-    private readonly lasting: Store,
-    private readonly passing: Store,
+    private readonly local: Store,
+    private readonly session: Store,
     /** The preview needs no token. */
     private readonly member: Member | null,
   ) {
@@ -53,18 +53,18 @@ export class Service {
   /** Returns a valid token. Throws a StreamProblem if it cannot get one. */
   async token(): Promise<string> {
     if (this.member !== null) return "";
-    let pass = this.passing.get("pass") as Pass | null;
+    let pass = this.session.get("pass") as Pass | null;
 
     if (typeof pass?.token !== "string" || !pass.agent || !(pass.until > Date.now())) {
-      this.asking ??= this.ask().finally(() => (this.asking = null));
-      pass = await this.asking;
+      this.pendingPass ??= this.ask().finally(() => (this.pendingPass = null));
+      pass = await this.pendingPass;
     }
     this.agent = pass.agent;
     return pass.token;
   }
 
   private async ask(): Promise<Pass> {
-    const kept = this.lasting.get("visitor");
+    const kept = this.local.get("visitor");
     const visitor = this.identity ?? (typeof kept === "string" ? kept : undefined);
     const answer = await fetch(`${this.base}api/widget/sessions`, {
       method: "POST",
@@ -83,8 +83,8 @@ export class Service {
     const lasts = left > minutes ? Math.min(left, 10 * minutes) - minutes : 9 * minutes;
     const pass = { token: given.token, until: now + lasts, agent: given.agent };
 
-    if (!this.identity) this.lasting.set("visitor", given.visitor);
-    this.passing.set("pass", pass);
+    if (!this.identity) this.local.set("visitor", given.visitor);
+    this.session.set("pass", pass);
     return pass;
   }
 
@@ -97,7 +97,7 @@ export class Service {
    * token.
    */
   async upload(session: string, name: string, renew: boolean): Promise<{ url: string; headers: Record<string, string> }> {
-    if (renew) this.passing.set("pass", null);
+    if (renew) this.session.set("pass", null);
     return { url: `${this.base}api/files?${new URLSearchParams({ sessionId: session, name })}`, headers: await this.identify() };
   }
 
@@ -125,7 +125,7 @@ export class Service {
       last: (event) => ends.test(event.event),
       refused: (p) => {
         if (p.status === 429) throw p; // the visitor must see the limit immediately
-        if (p.status === 401) this.passing.set("pass", null);
+        if (p.status === 401) this.session.set("pass", null);
         return p.status === 401;
       },
     });

@@ -3,7 +3,7 @@ import { StreamProblem } from "../kit/sse";
 import { Answer, entry } from "./answer";
 import { table as ofFiles } from "./files.texts";
 import { advice } from "./service";
-import { languageOf, table, Texts, type Row } from "./texts";
+import { findLanguage, table, Texts, type Row } from "./texts";
 
 /** Removes the differences between browsers in the spaces and apostrophes within numbers. */
 const plain = (text: string): string => text.replace(/[\u00A0\u202F]/g, " ").replaceAll("’", "'");
@@ -70,13 +70,13 @@ export const tests: Test[] = [
       const inner = document.createElement("p");
       host.attachShadow({ mode: "open" }).append(inner);
       outer.append(host);
-      equal(languageOf(inner), "", "no element states a language");
+      equal(findLanguage(inner), "", "no element states a language");
       outer.lang = "de-CH";
-      equal(languageOf(inner), "de-CH");
+      equal(findLanguage(inner), "de-CH");
       host.lang = "es";
-      equal(languageOf(inner), "es");
+      equal(findLanguage(inner), "es");
       inner.lang = "";
-      equal(languageOf(inner), "", "an empty attribute states that the language is unknown");
+      equal(findLanguage(inner), "", "an empty attribute states that the language is unknown");
     },
   },
   {

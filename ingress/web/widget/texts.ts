@@ -150,7 +150,7 @@ export class Texts {
  * Returns the language of an element, which is in the attribute lang of the element or of its
  * nearest ancestor.
  */
-export function languageOf(element: Element): string {
+export function findLanguage(element: Element): string {
   for (let at: Node | null = element; at; at = at instanceof ShadowRoot ? at.host : at.parentNode) {
     const tag = at instanceof Element ? at.getAttribute("lang") : null;
     if (tag !== null) return tag;

@@ -193,7 +193,7 @@ export class View {
    * Shows a complete answer. Screen readers announce the answer. If the panel is closed, the answer
    * counts as unread.
    */
-  settle(node: HTMLElement, draw: () => void): void {
+  finish(node: HTMLElement, draw: () => void): void {
     const near = this.near();
     if (!node.isConnected) this.append(node);
 
@@ -214,7 +214,7 @@ export class View {
    * drawing takes long, it is redrawn less often, so that drawing uses at most a quarter of the
    * page's time.
    */
-  growing(node: HTMLElement, draw: () => void): () => void {
+  newRedraw(node: HTMLElement, draw: () => void): () => void {
     let waiting = false;
     let next = 0;
     const drawn = (began: number): void => {

@@ -1,4 +1,4 @@
-import { idOf } from "./given.js";
+import { checkId } from "./given.js";
 import { list, type PagePromise } from "./page.js";
 import type { RequestOptions, Transport } from "./transport.js";
 import type {
@@ -33,7 +33,7 @@ export class Agents {
 
   /** Reads an agent. */
   async get(id: string, options?: RequestOptions): Promise<Agent> {
-    return this.#transport.json({ method: "GET", path, query: { id: idOf(id) } }, options);
+    return this.#transport.json({ method: "GET", path, query: { id: checkId(id) } }, options);
   }
 
   /** Lists agents, newest first. */
@@ -46,7 +46,7 @@ export class Agents {
    * agent has another version.
    */
   async update(id: string, change: AgentChange, options?: RequestOptions): Promise<Agent> {
-    return this.#transport.json({ method: "PUT", path, query: { id: idOf(id) }, body: change }, options);
+    return this.#transport.json({ method: "PUT", path, query: { id: checkId(id) }, body: change }, options);
   }
 
   /** Deletes an agent. */
@@ -56,7 +56,7 @@ export class Agents {
 
   /** Adds the operations of an OpenAPI 3 document to an agent's endpoints. */
   async importEndpoints(id: string, from: OpenApiImport, options?: RequestOptions): Promise<ImportedEndpoints> {
-    return this.#transport.json({ method: "POST", path, query: { id: idOf(id), action: "import-openapi" }, body: from }, options);
+    return this.#transport.json({ method: "POST", path, query: { id: checkId(id), action: "import-openapi" }, body: from }, options);
   }
 
   /**
@@ -64,12 +64,12 @@ export class Agents {
    * takes at most 30 seconds.
    */
   async check(id: string, options?: RequestOptions): Promise<AgentCheck> {
-    return this.#transport.json({ method: "POST", path, query: { id: idOf(id), action: "check" }, repeatable: false }, options);
+    return this.#transport.json({ method: "POST", path, query: { id: checkId(id), action: "check" }, repeatable: false }, options);
   }
 
   /** Returns an agent's system prompt, or the given one, with its variables replaced by values. */
   async preview(id: string, body: PromptPreviewRequest = {}, options?: RequestOptions): Promise<PromptPreview> {
-    return this.#transport.json({ method: "POST", path, query: { id: idOf(id), action: "preview" }, body }, options);
+    return this.#transport.json({ method: "POST", path, query: { id: checkId(id), action: "preview" }, body }, options);
   }
 }
 
@@ -84,7 +84,7 @@ export class Templates {
 
   /** Reads a template. */
   async get(id: string, options?: RequestOptions): Promise<Template> {
-    return this.#transport.json({ method: "GET", path: "/api/agents/templates", query: { id: idOf(id) } }, options);
+    return this.#transport.json({ method: "GET", path: "/api/agents/templates", query: { id: checkId(id) } }, options);
   }
 
   /** Lists templates. */

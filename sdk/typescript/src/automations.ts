@@ -1,5 +1,5 @@
 import { ParleyError } from "./errors.js";
-import { idOf, paramsOf } from "./given.js";
+import { checkId, checkParams } from "./given.js";
 import { list, type PagePromise } from "./page.js";
 import { jsonSchemaOf, parsed, type AnySchema, type DataOf, type Parsed } from "./output.js";
 import { runPromise, type RunPromise } from "./run.js";
@@ -41,8 +41,8 @@ export class Automations {
    */
   run(params: AutomationParams, options: RequestOptions = {}): RunPromise {
     return runPromise(async () => {
-      const { automationId, triggerType, wait, ...trigger } = paramsOf(params, "{ target, message } or { target, input }");
-      const body = bodyOf(trigger);
+      const { automationId, triggerType, wait, ...trigger } = checkParams(params, "{ target, message } or { target, input }");
+      const body = triggerBody(trigger);
       const headers = { "x-trigger-type": triggerType, "x-automation-id": automationId };
       const call = { method: "POST", path: "/api/internal/run-automation", headers, body } as const;
       return this.#runs.submit(call, body.idempotencyKey, wait ?? true, false, options);
@@ -56,13 +56,13 @@ export class Automations {
   async parse<S extends AnySchema>(
     params: Omit<AutomationParams, "output" | "wait"> & { schema: S }, options?: RequestOptions,
   ): Promise<Parsed<DataOf<S>>> {
-    const { schema, ...rest } = paramsOf(params, "{ target, message, schema } or { target, input, schema }");
+    const { schema, ...rest } = checkParams(params, "{ target, message, schema } or { target, input, schema }");
     return parsed(await this.run({ ...rest, output: { schema: jsonSchemaOf(schema) } } as AutomationParams, options), schema);
   }
 
   /** Reads an automation with its newest run. */
   async get(id: string, options?: RequestOptions): Promise<Automation> {
-    return this.#transport.json({ method: "GET", path, query: { id: idOf(id) } }, options);
+    return this.#transport.json({ method: "GET", path, query: { id: checkId(id) } }, options);
   }
 
   /** Lists automations by name. */
@@ -73,8 +73,8 @@ export class Automations {
 
 type Trigger = Omit<AutomationParams, "automationId" | "triggerType" | "wait">;
 
-function bodyOf({ message, input, target, idempotencyKey, ...trigger }: Trigger): AutomationTrigger & { idempotencyKey: string } {
+function triggerBody({ message, input, target, idempotencyKey, ...trigger }: Trigger): AutomationTrigger & { idempotencyKey: string } {
   const text = message ?? input?.message;
   if (input?.message !== undefined && input.message !== text) throw new ParleyError("message and input.message differ; pass only one of them");
-  return { ...trigger, target: idOf(target), input: { ...input, message: text! }, idempotencyKey: idempotencyKey ?? random() };
+  return { ...trigger, target: checkId(target), input: { ...input, message: text! }, idempotencyKey: idempotencyKey ?? random() };
 }

@@ -22,20 +22,20 @@ export class Bounds {
   }
 
   /** Restarts the timeout, in milliseconds. */
-  wind(ms: number): void {
-    this.unwind();
+  restartTimeout(ms: number): void {
+    this.stopTimeout();
     const silent = (): void => this.#controller.abort(new TimeoutError(`no data from the service for ${ms} ms`));
     this.#timer = setTimeout(silent, ms);
   }
 
   /** Stops the timeout. */
-  unwind(): void {
+  stopTimeout(): void {
     clearTimeout(this.#timer);
   }
 
   /** Ends the request and closes its connection. */
   close(): void {
-    this.unwind();
+    this.stopTimeout();
     this.#caller?.removeEventListener("abort", this.#abort);
     this.#controller.abort();
   }
@@ -45,12 +45,12 @@ export class Bounds {
     if (this.#caller?.aborted) return this.#caller.reason;
     if (this.signal.reason instanceof TimeoutError) return this.signal.reason;
     if (thrown instanceof ParleyError) return thrown;
-    return new ConnectionError(`connection lost: ${messageOf(thrown)}`, { cause: thrown });
+    return new ConnectionError(`connection lost: ${errorMessage(thrown)}`, { cause: thrown });
   }
 }
 
 // The message of Node's error is only "fetch failed". Its cause has the reason.
-function messageOf(thrown: unknown): string {
+function errorMessage(thrown: unknown): string {
   const { cause, message } = thrown as Error;
   return cause instanceof Error ? `${message}: ${cause.message || (cause as { code?: string }).code}` : message;
 }

@@ -1,5 +1,5 @@
 import { ParleyError } from "./errors.js";
-import { paramsOf } from "./given.js";
+import { checkParams } from "./given.js";
 import { jsonSchemaOf, parsed, type AnySchema, type DataOf, type Parsed } from "./output.js";
 import { runPromise, type RunPromise } from "./run.js";
 import { RunStream } from "./stream.js";
@@ -51,41 +51,41 @@ export interface Chat {
  * Returns the `chat` of a client. Visitors may not read runs. To wait for a run or to resume its
  * stream, they send the message again with the same key.
  */
-export function chatOf(transport: Transport, runs: Runs, visitor: boolean): Chat {
+export function newChat(transport: Transport, runs: Runs, visitor: boolean): Chat {
   const chat = (params: ChatParams & { wait?: boolean | undefined }, options: RequestOptions = {}): RunPromise =>
     runPromise(async () => {
-      const { call, key } = messageOf(params);
+      const { call, key } = messageCall(params);
       return runs.submit(call, key, params.wait ?? true, visitor, options);
     });
   const stream = (params: ChatParams, options?: RequestOptions): RunStream => {
-    const { call } = messageOf(params, true);
-    const opening = (runId: string | undefined): Call => (runId === undefined || visitor ? call : runs.streamCall(runId));
-    return new RunStream(transport, opening, options);
+    const { call } = messageCall(params, true);
+    const request = (runId: string | undefined): Call => (runId === undefined || visitor ? call : runs.streamCall(runId));
+    return new RunStream(transport, request, options);
   };
   const parse = async <S extends AnySchema>(
     params: Omit<ChatParams, "output"> & { schema: S }, options?: RequestOptions,
   ): Promise<Parsed<DataOf<S>>> => {
-    const { schema, ...rest } = paramsOf(params, "{ agentId, message, schema }");
+    const { schema, ...rest } = checkParams(params, "{ agentId, message, schema }");
     return parsed(await chat({ ...rest, output: { schema: jsonSchemaOf(schema) } } as ChatParams, options), schema);
   };
   return Object.assign(chat, { stream, parse });
 }
 
-function messageOf(params: ChatParams & { wait?: boolean | undefined }, stream?: true): { call: Call; key: string } {
-  const { agentId, templateId, sessionId, message, idempotencyKey, wait: _, ...further } = paramsOf(
+function messageCall(params: ChatParams & { wait?: boolean | undefined }, stream?: true): { call: Call; key: string } {
+  const { agentId, templateId, sessionId, message, idempotencyKey, wait: _, ...further } = checkParams(
     params,
     "{ agentId, message } or { templateId, message }",
   );
   if (!agentId === !templateId) throw new ParleyError("pass exactly one of agentId and templateId");
   const key = idempotencyKey ?? random();
-  const body: ChatMessage = { sessionId: sessionId ?? sessionOf(key), message, ...further, ...(stream && { stream }) };
+  const body: ChatMessage = { sessionId: sessionId ?? deriveSession(key), message, ...further, ...(stream && { stream }) };
   const query = { action: "chat", id: agentId, template: templateId };
   return { call: { method: "POST", path: "/api/agents", query, headers: { "Idempotency-Key": key }, body }, key };
 }
 
 // The session id is derived from the key. A retry with the same key but another session would be
 // rejected as a conflict.
-function sessionOf(key: string): string {
+function deriveSession(key: string): string {
   if ([...key].length > 124) throw new ParleyError("sessionId is required with an idempotencyKey of more than 124 characters");
   return `key-${key}`;
 }

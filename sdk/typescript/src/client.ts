@@ -1,6 +1,6 @@
 import { Agents, Templates } from "./agents.js";
 import { Automations } from "./automations.js";
-import { chatOf, type Chat } from "./chat.js";
+import { newChat, type Chat } from "./chat.js";
 import { ParleyError } from "./errors.js";
 import { Files, Sources } from "./files.js";
 import { Hooks } from "./hooks.js";
@@ -68,11 +68,11 @@ export class Parley {
 
   constructor(options: ParleyOptions = {}) {
     const { maxRetries = 2, timeout = 75_000, fetch = globalThis.fetch.bind(globalThis) } = options;
-    const transport = new Transport({ baseUrl: baseUrlOf(options), headers: headersOf(options), maxRetries, timeout, fetch });
+    const transport = new Transport({ baseUrl: readBaseUrl(options), headers: clientHeaders(options), maxRetries, timeout, fetch });
     this.agents = new Agents(transport);
     this.templates = new Templates(transport);
     this.runs = new Runs(transport);
-    this.chat = chatOf(transport, this.runs, isVisitor(options));
+    this.chat = newChat(transport, this.runs, isVisitor(options));
     this.automations = new Automations(transport, this.runs);
     this.sessions = new Sessions(transport);
     this.knowledge = new Knowledge(transport);
@@ -86,19 +86,19 @@ export class Parley {
   }
 }
 
-function baseUrlOf({ baseUrl }: ParleyOptions): string {
+function readBaseUrl({ baseUrl }: ParleyOptions): string {
   const address = baseUrl ?? environment("PARLEY_BASE_URL") ?? "http://127.0.0.1:8080";
   const web = /^https?:\/\//i.test(address) && URL.canParse(address);
   if (!web) throw new ParleyError(`baseUrl must be an http or https URL, not ${address}`);
   return address.replace(/\/+$/, "");
 }
 
-function headersOf(options: ParleyOptions): Record<string, string> {
+function clientHeaders(options: ParleyOptions): Record<string, string> {
   const organization = options.organizationId ?? environment("PARLEY_ORGANIZATION_ID");
-  return { ...credentialOf(options), ...(organization && !options.demo && { "x-organization-id": organization }) };
+  return { ...credentialHeaders(options), ...(organization && !options.demo && { "x-organization-id": organization }) };
 }
 
-function credentialOf(options: ParleyOptions): Record<string, string> {
+function credentialHeaders(options: ParleyOptions): Record<string, string> {
   const key = credential(options);
   if (options.demo) {
     if (key) throw new ParleyError("apiKey is not allowed with demo");

@@ -176,11 +176,11 @@ export class ServerError extends APIError {
 }
 
 /** Returns the error for a response's status. */
-export function errorOf(status: number, headers: Headers, body: string): APIError {
-  return new (classOf(status))(status, headers, problemOf(body));
+export function newAPIError(status: number, headers: Headers, body: string): APIError {
+  return new (classFor(status))(status, headers, parseProblem(body));
 }
 
-function classOf(status: number): typeof APIError {
+function classFor(status: number): typeof APIError {
   if (status >= 500) return ServerError;
   switch (status) {
     case 401: return AuthenticationError;
@@ -192,7 +192,7 @@ function classOf(status: number): typeof APIError {
   }
 }
 
-function problemOf(body: string): Problem | null {
+function parseProblem(body: string): Problem | null {
   try {
     const problem = JSON.parse(body) as Partial<Problem> | null;
     return typeof problem?.code === "string" && typeof problem.requestId === "string" ? (problem as Problem) : null;

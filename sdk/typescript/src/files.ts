@@ -1,5 +1,5 @@
 import { ParleyError } from "./errors.js";
-import { idOf } from "./given.js";
+import { checkId } from "./given.js";
 import type { RequestOptions, Transport } from "./transport.js";
 import type { Source, UploadedFile } from "./types.js";
 
@@ -38,7 +38,7 @@ export class Files {
 
   /** Downloads a file by its id in the `output.files` of a tool call. */
   async download(id: string, options?: RequestOptions): Promise<Blob> {
-    return this.#transport.blob({ method: "GET", path: "/api/files", query: { id: idOf(id) } }, options);
+    return this.#transport.blob({ method: "GET", path: "/api/files", query: { id: checkId(id) } }, options);
   }
 }
 
@@ -53,6 +53,6 @@ export class Sources {
 
   /** Reads a text by the `sourceId` of a citation, as it was when a run read it. */
   async get(id: string, options?: RequestOptions): Promise<Source> {
-    return this.#transport.json({ method: "GET", path: "/api/sources", query: { id: idOf(id) } }, options);
+    return this.#transport.json({ method: "GET", path: "/api/sources", query: { id: checkId(id) } }, options);
   }
 }

@@ -1,4 +1,4 @@
-import { idOf } from "./given.js";
+import { checkId } from "./given.js";
 import { list, type PagePromise } from "./page.js";
 import type { RequestOptions, Transport } from "./transport.js";
 import type {
@@ -33,7 +33,7 @@ export class Hooks {
 
   /** Reads a hook. */
   async get(id: string, options?: RequestOptions): Promise<Hook> {
-    return this.#transport.json({ method: "GET", path, query: { id: idOf(id) } }, options);
+    return this.#transport.json({ method: "GET", path, query: { id: checkId(id) } }, options);
   }
 
   /** Lists hooks, newest first. */
@@ -43,17 +43,17 @@ export class Hooks {
 
   /** Changes a hook. Omitted fields keep their values. */
   async update(id: string, change: HookChange, options?: RequestOptions): Promise<Hook> {
-    return this.#transport.json({ method: "PUT", path, query: { id: idOf(id) }, body: change }, options);
+    return this.#transport.json({ method: "PUT", path, query: { id: checkId(id) }, body: change }, options);
   }
 
   /** Sets a new secret. The previous one stays valid for `keepSeconds`. */
   async rotateSecret(id: string, rotation: HookRotation = {}, options?: RequestOptions): Promise<Hook> {
-    return this.#transport.json({ method: "POST", path, query: { id: idOf(id), action: "rotate" }, body: rotation, repeatable: false }, options);
+    return this.#transport.json({ method: "POST", path, query: { id: checkId(id), action: "rotate" }, body: rotation, repeatable: false }, options);
   }
 
   /** Sends a delivery, signed as the source would sign it. */
   async test(id: string, test: HookTest = {}, options?: RequestOptions): Promise<TakenDelivery> {
-    return this.#transport.json({ method: "POST", path, query: { id: idOf(id), action: "test" }, body: test, repeatable: false }, options);
+    return this.#transport.json({ method: "POST", path, query: { id: checkId(id), action: "test" }, body: test, repeatable: false }, options);
   }
 
   /** Deletes a hook and its deliveries. The runs that the deliveries started are kept. */
@@ -68,12 +68,12 @@ export class Hooks {
 
   /** Reads a delivery to a hook, with its body. */
   async getDelivery(hookId: string, id: string, options?: RequestOptions): Promise<DeliveryWithBody> {
-    return this.#transport.json({ method: "GET", path: deliveries, query: { hookId: idOf(hookId), id: idOf(id) } }, options);
+    return this.#transport.json({ method: "GET", path: deliveries, query: { hookId: checkId(hookId), id: checkId(id) } }, options);
   }
 
   /** Starts a new run from a stored delivery. */
   async redeliver(hookId: string, id: string, options?: RequestOptions): Promise<TakenDelivery> {
-    const query = { hookId: idOf(hookId), id: idOf(id), action: "redeliver" };
+    const query = { hookId: checkId(hookId), id: checkId(id), action: "redeliver" };
     return this.#transport.json({ method: "POST", path: deliveries, query, repeatable: false }, options);
   }
 }

@@ -1,5 +1,5 @@
 import { ParleyError } from "./errors.js";
-import { idOf, paramsOf } from "./given.js";
+import { checkId, checkParams } from "./given.js";
 import { list, type PagePromise } from "./page.js";
 import { sleep } from "./retry.js";
 import type { RequestOptions, Transport } from "./transport.js";
@@ -42,13 +42,13 @@ export class Knowledge {
    * service then processes the document; see `wait`.
    */
   async upload(document: NewDocument | NewFile, options?: RequestOptions): Promise<Document> {
-    const given = paramsOf(document, "{ file, name }, { name, content } or { url }");
-    return this.#transport.json({ method: "POST", path, body: "file" in given ? formOf(given) : given }, options);
+    const given = checkParams(document, "{ file, name }, { name, content } or { url }");
+    return this.#transport.json({ method: "POST", path, body: "file" in given ? newForm(given) : given }, options);
   }
 
   /** Reads a document's state. */
   async get(id: string, options?: RequestOptions): Promise<Document> {
-    return this.#transport.json({ method: "GET", path, query: { id: idOf(id) } }, options);
+    return this.#transport.json({ method: "GET", path, query: { id: checkId(id) } }, options);
   }
 
   /**
@@ -71,24 +71,24 @@ export class Knowledge {
   /** Finds the passages most similar to a question, best first. Agents search in the same way. */
   async search(question: string, { documentIds, metadata = {}, limit }: SearchOptions = {}, options?: RequestOptions): Promise<FoundList> {
     if (!question) throw new ParleyError("search requires a question");
-    const having = Object.entries(metadata).map(([name, value]) => `${name}:${value}`);
-    const query = { query: question, documentId: documentIds, metadata: having, limit };
+    const pairs = Object.entries(metadata).map(([name, value]) => `${name}:${value}`);
+    const query = { query: question, documentId: documentIds, metadata: pairs, limit };
     return this.#transport.json({ method: "GET", path, query }, options);
   }
 
   /** Downloads a document's original. */
   async download(id: string, options?: RequestOptions): Promise<Blob> {
-    return this.#transport.blob({ method: "GET", path, query: { id: idOf(id), content: 1 } }, options);
+    return this.#transport.blob({ method: "GET", path, query: { id: checkId(id), content: 1 } }, options);
   }
 
   /** Reads the text of a page. The first page is 1. */
   async page(id: string, page: number, options?: RequestOptions): Promise<DocumentPage> {
-    return this.#transport.json({ method: "GET", path, query: { id: idOf(id), page } }, options);
+    return this.#transport.json({ method: "GET", path, query: { id: checkId(id), page } }, options);
   }
 
   /** Reads a passage and the passages around it. The first passage is 0. */
   async passages(id: string, chunk: number, options?: RequestOptions): Promise<DocumentPassages> {
-    return this.#transport.json({ method: "GET", path, query: { id: idOf(id), chunk } }, options);
+    return this.#transport.json({ method: "GET", path, query: { id: checkId(id), chunk } }, options);
   }
 
   /**
@@ -96,13 +96,13 @@ export class Knowledge {
    * document with new content or a new name is processed again.
    */
   async update(id: string, change: DocumentChange | NewFile, options?: RequestOptions): Promise<Document> {
-    const given = paramsOf(change, "{ name }, { content }, { metadata } or { file, name }");
-    return this.#transport.json({ method: "PUT", path, query: { id: idOf(id) }, body: "file" in given ? formOf(given) : given }, options);
+    const given = checkParams(change, "{ name }, { content }, { metadata } or { file, name }");
+    return this.#transport.json({ method: "PUT", path, query: { id: checkId(id) }, body: "file" in given ? newForm(given) : given }, options);
   }
 
   /** Processes a failed or ready document again. */
   async retry(id: string, options?: RequestOptions): Promise<Document> {
-    return this.#transport.json({ method: "POST", path, query: { id: idOf(id), action: "retry" } }, options);
+    return this.#transport.json({ method: "POST", path, query: { id: checkId(id), action: "retry" } }, options);
   }
 
   /** Deletes a document. Its passages are no longer found or cited. */
@@ -111,7 +111,7 @@ export class Knowledge {
   }
 }
 
-function formOf({ file, name, metadata }: NewFile): FormData {
+function newForm({ file, name, metadata }: NewFile): FormData {
   const readable = file instanceof Blob || ArrayBuffer.isView(file);
   if (!readable) throw new ParleyError("file must be a Blob, a File or bytes; in Node use await openAsBlob(path)");
   const blob = file instanceof Blob ? file : new Blob([file as Uint8Array<ArrayBuffer>]);

@@ -1,4 +1,4 @@
-import { idOf } from "./given.js";
+import { checkId } from "./given.js";
 import { list, type PagePromise } from "./page.js";
 import type { RequestOptions, Transport } from "./transport.js";
 import type {
@@ -37,7 +37,7 @@ export class Notifications {
 
   /** Reads an endpoint. */
   async get(id: string, options?: RequestOptions): Promise<NotificationEndpoint> {
-    return this.#transport.json({ method: "GET", path, query: { id: idOf(id) } }, options);
+    return this.#transport.json({ method: "GET", path, query: { id: checkId(id) } }, options);
   }
 
   /** Lists endpoints. */
@@ -47,7 +47,7 @@ export class Notifications {
 
   /** Changes an endpoint. Omitted fields keep their values. */
   async update(id: string, change: NotificationEndpointChange, options?: RequestOptions): Promise<NotificationEndpoint> {
-    return this.#transport.json({ method: "PUT", path, query: { id: idOf(id) }, body: change }, options);
+    return this.#transport.json({ method: "PUT", path, query: { id: checkId(id) }, body: change }, options);
   }
 
   /**
@@ -55,12 +55,12 @@ export class Notifications {
    * signature with the old one.
    */
   async rotateSecret(id: string, options?: RequestOptions): Promise<NotificationEndpoint> {
-    return this.#transport.json({ method: "POST", path, query: { id: idOf(id), action: "rotate" }, repeatable: false }, options);
+    return this.#transport.json({ method: "POST", path, query: { id: checkId(id), action: "rotate" }, repeatable: false }, options);
   }
 
   /** Sends a ping to an endpoint. `getMessage` shows the outcome. */
   async test(id: string, options?: RequestOptions): Promise<NotificationMessage> {
-    return this.#transport.json({ method: "POST", path, query: { id: idOf(id), action: "test" }, repeatable: false }, options);
+    return this.#transport.json({ method: "POST", path, query: { id: checkId(id), action: "test" }, repeatable: false }, options);
   }
 
   /** Deletes an endpoint and its messages. */
@@ -75,11 +75,11 @@ export class Notifications {
 
   /** Reads a message with its payload. */
   async getMessage(id: string, options?: RequestOptions): Promise<NotificationMessage> {
-    return this.#transport.json({ method: "GET", path: messages, query: { id: idOf(id) } }, options);
+    return this.#transport.json({ method: "GET", path: messages, query: { id: checkId(id) } }, options);
   }
 
   /** Sends a message again, under the same id. */
   async resend(id: string, options?: RequestOptions): Promise<NotificationMessage> {
-    return this.#transport.json({ method: "POST", path: messages, query: { id: idOf(id), action: "resend" } }, options);
+    return this.#transport.json({ method: "POST", path: messages, query: { id: checkId(id), action: "resend" } }, options);
   }
 }

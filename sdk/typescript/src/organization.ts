@@ -1,4 +1,4 @@
-import { idOf } from "./given.js";
+import { checkId } from "./given.js";
 import { list, type PagePromise } from "./page.js";
 import type { RequestOptions, Transport } from "./transport.js";
 import type {
@@ -37,7 +37,7 @@ export class Keys {
 
   /** Reads a key, without its secret. */
   async get(id: string, options?: RequestOptions): Promise<Key> {
-    return this.#transport.json({ method: "GET", path: "/api/keys", query: { id: idOf(id) } }, options);
+    return this.#transport.json({ method: "GET", path: "/api/keys", query: { id: checkId(id) } }, options);
   }
 
   /** Lists the caller's own keys, or all keys of the organization if the caller is an admin. */
@@ -47,7 +47,7 @@ export class Keys {
 
   /** Creates a key that replaces another one. The old key stays valid for `overlapSeconds`. */
   async rotate(id: string, rotation: KeyRotation = {}, options?: RequestOptions): Promise<KeyWithSecret> {
-    const query = { id: idOf(id), action: "rotate" };
+    const query = { id: checkId(id), action: "rotate" };
     return this.#transport.json({ method: "POST", path: "/api/keys", query, body: rotation, repeatable: false }, options);
   }
 
@@ -93,7 +93,7 @@ export class Budgets {
 
   /** Reads a budget and the amounts used and reserved in the current period. */
   async get(id: string, options?: RequestOptions): Promise<Budget> {
-    return this.#transport.json({ method: "GET", path: "/api/budgets", query: { id: idOf(id) } }, options);
+    return this.#transport.json({ method: "GET", path: "/api/budgets", query: { id: checkId(id) } }, options);
   }
 
   /** Lists budgets. */
@@ -103,7 +103,7 @@ export class Budgets {
 
   /** Changes a budget's limit. */
   async update(id: string, change: BudgetChange, options?: RequestOptions): Promise<Budget> {
-    return this.#transport.json({ method: "PUT", path: "/api/budgets", query: { id: idOf(id) }, body: change }, options);
+    return this.#transport.json({ method: "PUT", path: "/api/budgets", query: { id: checkId(id) }, body: change }, options);
   }
 
   /** Deletes a budget. The cap no longer applies. */

@@ -1,12 +1,12 @@
 import { APIError, ConnectionError, CrossOriginError } from "./errors.js";
 
-const first = 500;
-const most = 8_000;
+const minPause = 500;
+const maxPause = 8_000;
 /**
  * The longest Retry-After that is followed, in milliseconds. If the service asks for a longer
  * pause, the error is thrown.
  */
-const mostAsked = 60_000;
+const maxRetryAfter = 60_000;
 
 /**
  * Returns the milliseconds after which a failed request may be sent again, or undefined if it must
@@ -20,8 +20,8 @@ export function retryDelay(error: unknown, failures: number, repeatable: boolean
   // unknown.
   if (!repeatable && error.problem === null && error.status !== 408 && error.status !== 429) return undefined;
   const asked = error.retryAfter ?? 0;
-  if (asked > mostAsked) return undefined;
-  return Math.max(backoff(failures), asked + Math.random() * first);
+  if (asked > maxRetryAfter) return undefined;
+  return Math.max(backoff(failures), asked + Math.random() * minPause);
 }
 
 /**
@@ -29,7 +29,7 @@ export function retryDelay(error: unknown, failures: number, repeatable: boolean
  * simultaneously.
  */
 export function backoff(failures: number): number {
-  return Math.min(first * 2 ** failures, most) * (0.5 + Math.random() / 2);
+  return Math.min(minPause * 2 ** failures, maxPause) * (0.5 + Math.random() / 2);
 }
 
 const unreached = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "UND_ERR_CONNECT_TIMEOUT"]);

@@ -11,7 +11,7 @@ export function orThrow(run: Run): CompletedRun {
 }
 
 /** Whether a run has finished or requires an action, so that waiting for it is over. */
-export function settled(run: Run): boolean {
+export function waitIsOver(run: Run): boolean {
   return run.status !== "queued" && run.status !== "running";
 }
 

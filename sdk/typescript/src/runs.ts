@@ -1,8 +1,8 @@
 import { ParleyError, WaitEndedError } from "./errors.js";
-import { idOf } from "./given.js";
+import { checkId } from "./given.js";
 import { list, type PagePromise } from "./page.js";
 import { sleep } from "./retry.js";
-import { runPromise, settled, type RunPromise } from "./run.js";
+import { runPromise, waitIsOver, type RunPromise } from "./run.js";
 import { RunStream } from "./stream.js";
 import type { Call, RequestOptions, Transport } from "./transport.js";
 import type { GetRunsQuery, PostRunsQuery, Run, RunSummary, Timeline, ToolResult, ToolResults } from "./types.js";
@@ -21,7 +21,7 @@ export type ToolFunctions = Record<string, (input: any) => unknown>;
 
 const path = "/api/runs";
 /** The maximum number of seconds for which the service waits in one request. */
-const longest = 55;
+const maxWait = 55;
 
 /** Runs started by messages and triggers. */
 export class Runs {
@@ -34,7 +34,7 @@ export class Runs {
 
   /** Reads a run's current state. */
   get(id: string, options?: RequestOptions): RunPromise {
-    return runPromise(() => this.#transport.json<Run>({ method: "GET", path, query: { id: idOf(id) } }, options));
+    return runPromise(() => this.#transport.json<Run>({ method: "GET", path, query: { id: checkId(id) } }, options));
   }
 
   /** Lists runs in short form, newest first. `get` returns a complete run. */
@@ -49,30 +49,30 @@ export class Runs {
   wait(id: string, options: RequestOptions = {}): RunPromise {
     const known: Known = { runId: id, idempotencyKey: null };
     return runPromise(async () => {
-      const poll: Call = { method: "GET", path, query: { id: idOf(id), wait: this.#patience(options) } };
-      return this.#findable(known, options, () => this.#settle(poll, poll, options, known));
+      const poll: Call = { method: "GET", path, query: { id: checkId(id), wait: this.#patience(options) } };
+      return this.#findable(known, options, () => this.#pollUntilOver(poll, poll, options, known));
     });
   }
 
   /** Returns a run's events, from the first one or after `lastEventId`. */
   stream(id: string, options: RequestOptions & { lastEventId?: string | undefined } = {}): RunStream {
-    const call = this.streamCall(idOf(id));
+    const call = this.streamCall(checkId(id));
     return new RunStream(this.#transport, () => call, options, options.lastEventId);
   }
 
   /** Reads how a run spent its time: queue, attempts, model turns, tool calls and waits. */
   async timeline(id: string, options?: RequestOptions): Promise<Timeline> {
-    return this.#transport.json({ method: "GET", path, query: { id: idOf(id), timeline: 1 } }, options);
+    return this.#transport.json({ method: "GET", path, query: { id: checkId(id), timeline: 1 } }, options);
   }
 
   /** Cancels a run. A finished run is returned unchanged. */
   cancel(id: string, options?: RequestOptions): RunPromise {
-    return runPromise(() => this.#transport.json<Run>({ method: "POST", path, query: { id: idOf(id), action: "cancel" } }, options));
+    return runPromise(() => this.#transport.json<Run>({ method: "POST", path, query: { id: checkId(id), action: "cancel" } }, options));
   }
 
   /** Sends decisions about a run's `requiredAction`. The run then continues. */
   act(id: string, decision: RunDecision, toolCallId: string, options?: RequestOptions): RunPromise {
-    const answer = (): Call => ({ method: "POST", path, query: { id: idOf(id), action: decision, toolCallId } });
+    const answer = (): Call => ({ method: "POST", path, query: { id: checkId(id), action: decision, toolCallId } });
     return runPromise(() => this.#transport.json<Run>(answer(), options));
   }
 
@@ -83,7 +83,7 @@ export class Runs {
    */
   submitToolResults(id: string, results: ToolResult[], options?: RequestOptions): RunPromise {
     const body: ToolResults = { results };
-    return runPromise(() => this.#transport.json<Run>({ method: "POST", path, query: { id: idOf(id), action: "tool-results" }, body }, options));
+    return runPromise(() => this.#transport.json<Run>({ method: "POST", path, query: { id: checkId(id), action: "tool-results" }, body }, options));
   }
 
   /**
@@ -120,26 +120,26 @@ export class Runs {
    */
   async submit(call: Call, key: string, wait: boolean, again: boolean, options: RequestOptions): Promise<Run> {
     const known: Known = { runId: null, idempotencyKey: key };
-    const preferring = (preference: string): Call => ({ ...call, headers: { ...call.headers, Prefer: preference } });
-    const patient = preferring(`wait=${this.#patience(options)}`);
-    const hasty = preferring("respond-async");
+    const withPreference = (preference: string): Call => ({ ...call, headers: { ...call.headers, Prefer: preference } });
+    const patient = withPreference(`wait=${this.#patience(options)}`);
+    const hasty = withPreference("respond-async");
     // If the caller ends the wait, the error must contain the run's id. Therefore the first request
     // returns without waiting.
 
     const first = options.signal && !again ? hasty : patient;
     return this.#findable(known, options, () => {
       if (!wait) return this.#transport.json<Run>(hasty, options);
-      return this.#settle(first, again ? patient : undefined, options, known);
+      return this.#pollUntilOver(first, again ? patient : undefined, options, known);
     });
   }
 
-  async #settle(call: Call, again: Call | undefined, options: RequestOptions, known: Known): Promise<Run> {
+  async #pollUntilOver(call: Call, again: Call | undefined, options: RequestOptions, known: Known): Promise<Run> {
     let asked = call.headers?.["Prefer"] === "respond-async" ? 0 : Date.now();
     let run = await this.#transport.json<Run>(call, options);
 
     known.runId = run.id;
     const poll = again ?? { method: "GET", path, query: { id: run.id, wait: this.#patience(options) } };
-    while (!settled(run)) {
+    while (!waitIsOver(run)) {
       // A service that is shutting down responds immediately, so this prevents a busy loop.
       if (Date.now() - asked < 500) await sleep(500, options.signal);
       asked = Date.now();
@@ -159,7 +159,7 @@ export class Runs {
   }
 
   #patience(options: RequestOptions): number {
-    return Math.max(1, Math.min(longest, Math.floor(this.#transport.timeout(options) / 1000) - 5));
+    return Math.max(1, Math.min(maxWait, Math.floor(this.#transport.timeout(options) / 1000) - 5));
   }
 }
 

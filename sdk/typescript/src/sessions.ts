@@ -1,4 +1,4 @@
-import { idOf } from "./given.js";
+import { checkId } from "./given.js";
 import { list, type PagePromise } from "./page.js";
 import type { RequestOptions, Transport } from "./transport.js";
 import type { Deleted, GetSessionsQuery, Session, SessionWithMessages } from "./types.js";
@@ -28,7 +28,7 @@ export class Sessions {
    * `nextCursor` leads to older turns.
    */
   async get(id: string, query: SessionSelector & { limit?: number; cursor?: string } = {}, options?: RequestOptions): Promise<SessionWithMessages> {
-    return this.#transport.json({ method: "GET", path, query: { ...query, id: idOf(id) } }, options);
+    return this.#transport.json({ method: "GET", path, query: { ...query, id: checkId(id) } }, options);
   }
 
   /**

@@ -15,7 +15,7 @@ const silence = 30_000;
  * A function that returns the request for opening a stream. Its argument is the run's id, or
  * undefined before the first event.
  */
-export type Opening = (runId: string | undefined) => Call;
+export type OpenRequest = (runId: string | undefined) => Call;
 
 /**
  * The events of a run as they happen. The stream is opened by the first read. If the connection is
@@ -24,16 +24,16 @@ export type Opening = (runId: string | undefined) => Call;
  */
 export class RunStream implements AsyncIterable<RunEvent> {
   readonly #transport: Transport;
-  readonly #opening: Opening;
+  readonly #request: OpenRequest;
   readonly #options: RequestOptions;
   #runId: string | undefined;
   #lastEventId: string | undefined;
   #run: Run | undefined;
 
   /** @internal */
-  constructor(transport: Transport, opening: Opening, options: RequestOptions = {}, lastEventId?: string) {
+  constructor(transport: Transport, request: OpenRequest, options: RequestOptions = {}, lastEventId?: string) {
     this.#transport = transport;
-    this.#opening = opening;
+    this.#request = request;
     this.#options = options;
     this.#lastEventId = lastEventId;
   }
@@ -56,9 +56,9 @@ export class RunStream implements AsyncIterable<RunEvent> {
    * `run.timed_out`.
    */
   async *[Symbol.asyncIterator](): AsyncGenerator<RunEvent, void, undefined> {
-    const most = this.#transport.retries(this.#options);
+    const maxFailures = this.#transport.retries(this.#options);
     for (let failures = 0; this.#run === undefined; ) {
-      const connection = await this.#open(most - failures);
+      const connection = await this.#open(maxFailures - failures);
       if (!connection) return; // the run has no event after the last known one
       let broken: unknown = new ConnectionError("the stream ended before the run finished");
 
@@ -74,7 +74,7 @@ export class RunStream implements AsyncIterable<RunEvent> {
         connection.bounds.close();
       }
 
-      if (!(broken instanceof ConnectionError) || ++failures > most) throw broken;
+      if (!(broken instanceof ConnectionError) || ++failures > maxFailures) throw broken;
       await sleep(backoff(failures - 1) / 2, this.#options.signal);
     }
   }
@@ -84,12 +84,12 @@ export class RunStream implements AsyncIterable<RunEvent> {
    * not repeated. If the new attempt's answer differs, it throws a `StreamRestartedError`.
    */
   async *text(): AsyncGenerator<string, void, undefined> {
-    const told = new Told();
+    const received = new ReceivedText();
     for await (const event of this) {
-      if (event.event === "run.restarted") told.restart();
-      else if (event.event === "run.completed") told.end();
+      if (event.event === "run.restarted") received.restart();
+      else if (event.event === "run.completed") received.end();
       else if (event.event === "message.delta") {
-        const fresh = told.add(event.data.text);
+        const fresh = received.add(event.data.text);
         if (fresh !== "") yield fresh;
       }
     }
@@ -107,7 +107,7 @@ export class RunStream implements AsyncIterable<RunEvent> {
    * Opens the stream. It returns undefined if the last known event is the last event of the run.
    */
   async #open(maxRetries: number): Promise<Opened | undefined> {
-    const call = this.#opening(this.#runId);
+    const call = this.#request(this.#runId);
     const headers = { ...call.headers, Accept: "text/event-stream", "Last-Event-ID": this.#lastEventId };
     const opened = await this.#transport.open({ ...call, headers }, { ...this.#options, maxRetries });
     if (opened.response.headers.get("content-type")?.startsWith("text/event-stream")) return opened;
@@ -118,7 +118,7 @@ export class RunStream implements AsyncIterable<RunEvent> {
 
   /** Returns the run if the stream was resumed after the run's last event. */
   #ofEnded(): Promise<Run> {
-    const { path, query } = this.#opening(this.#runId);
+    const { path, query } = this.#request(this.#runId);
     return this.#transport.json<Run>({ method: "GET", path, query: { id: query?.["id"] } }, this.#options);
   }
 
@@ -126,13 +126,13 @@ export class RunStream implements AsyncIterable<RunEvent> {
     const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
     const parser = new FrameParser();
     for (;;) {
-      bounds.wind(silence);
+      bounds.restartTimeout(silence);
       const { value, done } = await reader.read();
-      bounds.unwind(); // stops the timeout while the caller handles an event
+      bounds.stopTimeout(); // stops the timeout while the caller handles an event
       if (done) return;
       for (const { id, event, data } of parser.push(value)) {
-        const told = { id, event, data: JSON.parse(data) } as RunEvent;
-        if (this.#take(told)) yield told;
+        const parsed = { id, event, data: JSON.parse(data) } as RunEvent;
+        if (this.#take(parsed)) yield parsed;
       }
     }
   }
@@ -159,7 +159,7 @@ function follows(id: string, before: string): boolean {
 }
 
 /** Tracks the text that a reader has received, because such text cannot be retracted. */
-class Told {
+class ReceivedText {
   #text = "";
   #at = 0; // number of characters of the received text that the current attempt has repeated
 

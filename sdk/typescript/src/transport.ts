@@ -1,6 +1,6 @@
 import { Bounds } from "./bounds.js";
-import { ConnectionError, CrossOriginError, errorOf, NotFoundError, ParleyError } from "./errors.js";
-import { idOf } from "./given.js";
+import { ConnectionError, CrossOriginError, newAPIError, NotFoundError, ParleyError } from "./errors.js";
+import { checkId } from "./given.js";
 import { retryDelay, sleep } from "./retry.js";
 import type { Deleted } from "./types.js";
 
@@ -102,7 +102,7 @@ export class Transport {
   async delete(path: string, id: string, options: RequestOptions = {}, query: Query = {}): Promise<Deleted> {
     let lost = false;
     const onLost = (): void => void (lost = true);
-    return this.json<Deleted>({ method: "DELETE", path, query: { ...query, id: idOf(id) }, onLost }, options).catch((error: unknown) => {
+    return this.json<Deleted>({ method: "DELETE", path, query: { ...query, id: checkId(id) }, onLost }, options).catch((error: unknown) => {
       if (lost && error instanceof NotFoundError) return { id, deleted: true };
       throw error;
     });
@@ -117,15 +117,15 @@ export class Transport {
 
   async #persist<T>(call: Call, options: RequestOptions, take: (response: Response, bounds: Bounds) => Promise<T>): Promise<T> {
     const { fetch, baseUrl } = this.#settings;
-    const url = baseUrl + call.path + queryOf(call.query);
-    const init = this.#initOf(call);
+    const url = baseUrl + call.path + formatQuery(call.query);
+    const init = this.#newInit(call);
     for (let failures = 0; ; failures++) {
       const bounds = new Bounds(options.signal);
-      bounds.wind(this.timeout(options));
+      bounds.restartTimeout(this.timeout(options));
       try {
         const response = await fetch(url, { ...init, signal: bounds.signal });
         this.#reached = true;
-        if (!response.ok) throw errorOf(response.status, response.headers, await response.text());
+        if (!response.ok) throw newAPIError(response.status, response.headers, await response.text());
         return await take(response, bounds);
       } catch (thrown) {
         const error = this.#explained(thrown, bounds.error(thrown));
@@ -147,12 +147,12 @@ export class Transport {
     return new CrossOriginError(origin, this.#settings.baseUrl, thrown);
   }
 
-  #initOf({ method, headers, body }: Call): RequestInit {
+  #newInit({ method, headers, body }: Call): RequestInit {
     const form = body instanceof FormData;
     const typed = body && !form ? { "Content-Type": "application/json" } : {};
     return {
       method,
-      headers: headersOf({ ...this.#settings.headers, ...typed, ...headers }),
+      headers: encodeHeaders({ ...this.#settings.headers, ...typed, ...headers }),
       body: form ? body : body && JSON.stringify(body),
       redirect: "manual", // redirects are not followed, because the key must never be sent to another host
     };
@@ -165,7 +165,7 @@ function pageOrigin(): string | undefined {
   return browser ? (globalThis as { location?: { origin: string } }).location?.origin : undefined;
 }
 
-function queryOf(query: Query = {}): string {
+function formatQuery(query: Query = {}): string {
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
     for (const one of Array.isArray(value) ? value : [value]) {
@@ -177,7 +177,7 @@ function queryOf(query: Query = {}): string {
 
 // fetch sends one byte per character of a header. Names of automations and keys may contain any
 // characters, so their UTF-8 bytes are passed as characters.
-function headersOf(headers: Record<string, string | undefined>): Record<string, string> {
+function encodeHeaders(headers: Record<string, string | undefined>): Record<string, string> {
   const sent: Record<string, string> = {};
   for (const [name, value] of Object.entries(headers)) {
     if (value === undefined) continue;

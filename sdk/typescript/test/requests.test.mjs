@@ -14,13 +14,13 @@ test("retries: which requests, how often, and when", async (t) => {
     { what: "408 of a proxy", answer: page(408), requests: 3, error: sdk.BadRequestError },
     { what: "retryable 409", answer: problem(409, "version_conflict", true), requests: 3, error: sdk.ConflictError },
     { what: "409 that is not retryable", answer: problem(409, "version_conflict", false), requests: 1, error: sdk.ConflictError },
-    { what: "429", answer: problem(429, "rate_limited", true, { "Retry-After": "7" }), requests: 3, error: sdk.RateLimitError, least: 7_000, most: 7_500 },
+    { what: "429", answer: problem(429, "rate_limited", true, { "Retry-After": "7" }), requests: 3, error: sdk.RateLimitError, min: 7_000, max: 7_500 },
     { what: "429 with Retry-After of an hour", answer: problem(429, "budget_exceeded", true, { "Retry-After": "3600" }), requests: 1, error: sdk.RateLimitError },
-    { what: "503", answer: problem(503, "overloaded", true, { "Retry-After": "1" }), requests: 3, error: sdk.ServerError, least: 1_000, most: 1_500 },
-    { what: "503 until a date", answer: () => problem(503, "unavailable", true, { "Retry-After": new Date(Date.now() + 20_000).toUTCString() }), requests: 3, error: sdk.ServerError, least: 18_000, most: 20_500 },
-    { what: "503 until whenever", answer: problem(503, "unavailable", true, { "Retry-After": "soon" }), requests: 3, error: sdk.ServerError, least: 250, most: 1_000 },
+    { what: "503", answer: problem(503, "overloaded", true, { "Retry-After": "1" }), requests: 3, error: sdk.ServerError, min: 1_000, max: 1_500 },
+    { what: "503 until a date", answer: () => problem(503, "unavailable", true, { "Retry-After": new Date(Date.now() + 20_000).toUTCString() }), requests: 3, error: sdk.ServerError, min: 18_000, max: 20_500 },
+    { what: "503 until whenever", answer: problem(503, "unavailable", true, { "Retry-After": "soon" }), requests: 3, error: sdk.ServerError, min: 250, max: 1_000 },
     { what: "500", answer: problem(500, "internal", false), requests: 1, error: sdk.ServerError },
-    { what: "502 of a proxy", answer: page(502), requests: 3, error: sdk.ServerError, least: 250, most: 1_000 },
+    { what: "502 of a proxy", answer: page(502), requests: 3, error: sdk.ServerError, min: 250, max: 1_000 },
     { what: "500 of a proxy", answer: page(500), requests: 1, error: sdk.ServerError },
     { what: "400", answer: problem(400, "invalid_request", false), requests: 1, error: sdk.BadRequestError },
     { what: "401", answer: problem(401, "unauthenticated", false), requests: 1, error: sdk.AuthenticationError },
@@ -32,7 +32,7 @@ test("retries: which requests, how often, and when", async (t) => {
     { what: "422", answer: problem(422, "idempotency_key_reused", false), requests: 1, error: sdk.ConflictError },
     { what: "a redirect", answer: new Response(null, { status: 307, headers: { Location: "http://elsewhere/" } }), requests: 1, error: sdk.APIError },
   ];
-  for (const { what, answer, requests, error, least = 0, most = Infinity } of rows) {
+  for (const { what, answer, requests, error, min = 0, max = Infinity } of rows) {
     made.length = 0;
     const { parley, asked } = client([answer]);
     const thrown = await parley.chat({ agentId: "ag_1", message: "hi" }).catch((reason) => reason);
@@ -41,7 +41,7 @@ test("retries: which requests, how often, and when", async (t) => {
     assert.ok(thrown instanceof sdk.ParleyError, what);
     assert.equal(asked.length, requests, what);
     assert.equal(made.length, requests - 1, what);
-    assert.ok(made.every((ms) => ms >= least && ms <= most), `${what}: ${made}`);
+    assert.ok(made.every((ms) => ms >= min && ms <= max), `${what}: ${made}`);
     assert.equal(new Set(asked.map((request) => request.headers["Idempotency-Key"])).size, 1, what);
     assert.deepEqual(asked.at(-1).body, asked[0].body, what);
   }
@@ -65,8 +65,8 @@ test("an error contains the service's problem", async () => {
     assert.equal(error.problem.instance, "/api");
     return true;
   });
-  const { parley: behind } = client([page(404)]);
-  await assert.rejects(behind.agents.get("ag_1"), { name: "NotFoundError", status: 404, code: null, problem: null, requestId: null });
+  const { parley: proxied } = client([page(404)]);
+  await assert.rejects(proxied.agents.get("ag_1"), { name: "NotFoundError", status: 404, code: null, problem: null, requestId: null });
   const { parley: marked } = client([new Response("away", { status: 404, headers: { "X-Request-Id": "R2" } })]);
   await assert.rejects(marked.agents.get("ag_1"), { requestId: "R2" });
   const { parley: elsewhere } = client([page(200)]);
@@ -150,8 +150,8 @@ test("missing arguments are reported before anything is sent", async () => {
     ...["get", "update", "delete"].map((name) => [agents, name]), ...["get", "wait", "cancel", "act", "submitToolResults"].map((name) => [runs, name]),
     ...["get", "wait", "delete"].map((name) => [knowledge, name]),
   ];
-  for (const [id, told] of [[undefined, "undefined"], ["", '""'], [null, "null"], [7, "7"]]) {
-    const error = { name: "ParleyError", message: `id must be a non-empty string, not ${told}` };
+  for (const [id, shown] of [[undefined, "undefined"], ["", '""'], [null, "null"], [7, "7"]]) {
+    const error = { name: "ParleyError", message: `id must be a non-empty string, not ${shown}` };
     for (const [part, name] of byId) await assert.rejects(part[name](id, {}), error, name);
     assert.throws(() => runs.stream(id), error);
     await assert.rejects(automations.run({ target: id, message: "x" }), error);
@@ -280,8 +280,8 @@ test("aborting a wait identifies the run", async () => {
   for (const { call, known, key, prefers, answers = known ? [accepted] : [], options, pauses } of rows) {
     const controller = new AbortController();
     const hangs = ({ signal }) => new Promise((_, reject) => (signal.addEventListener("abort", () => reject(signal.reason)), controller.abort(reason)));
-    const isGoing = () => (setImmediate(() => controller.abort(reason)), accepted);
-    const { parley, asked } = client([...answers, pauses ? isGoing : hangs], options);
+    const acceptThenAbort = () => (setImmediate(() => controller.abort(reason)), accepted);
+    const { parley, asked } = client([...answers, pauses ? acceptThenAbort : hangs], options);
     await assert.rejects(call(parley, { signal: controller.signal }), (error) => {
       assert.ok(error instanceof sdk.WaitEndedError && !(error instanceof sdk.ConnectionError), error);
       assert.deepEqual([error.name, error.cause, error.runId], ["WaitEndedError", reason, known ? "run_1" : null]);
@@ -301,25 +301,25 @@ test("aborting a wait identifies the run", async () => {
 
 test("waiting for a run", async (t) => {
   pauses(t);
-  const going = json(run({ status: "running", message: null }), 202);
+  const running = json(run({ status: "running", message: null }), 202);
   const cases = [
     [(p) => p.chat({ agentId: "ag_1", message: "hi" }), "GET /base/api/runs?id=run_1&wait=55"],
     [(p) => p.automations.run({ target: "ag_1", message: "hi" }), "GET /base/api/runs?id=run_1&wait=55"],
     [(p) => p.runs.wait("run_1"), "GET /base/api/runs?id=run_1&wait=55"],
   ];
   for (const [call, poll] of cases) {
-    const { parley, asked } = client([going, json(run({ status: "queued" })), json(run())]);
+    const { parley, asked } = client([running, json(run({ status: "queued" })), json(run())]);
     assert.equal((await call(parley)).status, "completed");
     assert.deepEqual(asked.slice(1).map(({ method, path }) => `${method} ${path}`), [poll, poll]);
   }
   // Visitors may not read runs, so the client waits by sending the message again.
   for (const options of [{ apiKey: undefined, demo: true }, { apiKey: "wt_1" }]) {
-    const { parley, asked } = client([going, json(run())], options);
+    const { parley, asked } = client([running, json(run())], options);
     await parley.chat({ templateId: "tpl_1", message: "hi" });
     assert.deepEqual(asked[1].body, asked[0].body);
     assert.deepEqual(asked[1].headers, asked[0].headers);
   }
-  const { parley, asked } = client([going]);
+  const { parley, asked } = client([running]);
   assert.equal((await parley.automations.run({ target: "ag_1", message: "hi", wait: false })).status, "running");
   assert.equal(asked.length, 1);
   const { parley: asks } = client([json(run({ status: "requires_action" }), 202)]);

@@ -6,9 +6,9 @@ import * as sdk from "parley-sdk";
 import { all, begun, broken, client, completed, delta, events, frame, guards, json, pauses, problem } from "./service.mjs";
 
 const message = { agentId: "ag_1", message: "hi" };
-const told = (got) => got.map(({ id, event }) => `${id} ${event}`);
+const eventNames = (got) => got.map(({ id, event }) => `${id} ${event}`);
 const whole = begun + delta("1.2", "Wörter ") + delta("1.3", "😀") + completed("1.4", "Wörter 😀");
-const wholeTold = ["0.1 run.created", "1.1 run.started", "1.2 message.delta", "1.3 message.delta", "1.4 run.completed"];
+const wholeNames = ["0.1 run.created", "1.1 run.started", "1.2 message.delta", "1.3 message.delta", "1.4 run.completed"];
 
 /** Splits bytes into chunks of a size. */
 function pieces(text, size) {
@@ -24,7 +24,7 @@ test("events are complete for any chunks of bytes", async () => {
       const { parley } = client([events(...pieces(text, size))]);
       const stream = parley.chat.stream(message);
       const got = await all(stream);
-      assert.deepEqual(told(got), wholeTold, JSON.stringify(text.slice(0, 20)) + size);
+      assert.deepEqual(eventNames(got), wholeNames, JSON.stringify(text.slice(0, 20)) + size);
       assert.equal(got[3].data.text, "😀");
       assert.deepEqual([stream.runId, stream.lastEventId, (await stream.finalRun()).message], ["run_1", "1.4", "Wörter 😀"]);
     }
@@ -64,7 +64,7 @@ test("a stream that is cut at any byte resumes", async (t) => {
       return events(frames.slice(frames.findIndex((frame) => frame.startsWith(`id: ${last}\n`)) + 1).join(""))();
     };
     const { parley, asked } = client([cutOff, rest]);
-    assert.deepEqual(told(await all(parley.chat.stream(message))), wholeTold, `cut at ${cut}`);
+    assert.deepEqual(eventNames(await all(parley.chat.stream(message))), wholeNames, `cut at ${cut}`);
     assert.equal(asked.length, 2);
     if (asked[1].method === "POST") assert.deepEqual([asked[1].body, asked[1].headers], [asked[0].body, asked[0].headers]);
     else assert.equal(asked[1].path, "/base/api/runs?id=run_1&stream=1");
@@ -89,7 +89,7 @@ test("no event is returned twice, and none of a void attempt after its successor
   const again = frame("3.1", "run.restarted", { afterStep: 0 });
   const { parley } = client([events(begun + begun + delta("1.2", "a") + delta("1.2", "a") + again + delta("1.3", "void") + delta("3.2", "b") + completed("3.10", "b"))]);
   const got = await all(parley.chat.stream(message));
-  assert.deepEqual(told(got), ["0.1 run.created", "1.1 run.started", "1.2 message.delta", "3.1 run.restarted", "3.2 message.delta", "3.10 run.completed"]);
+  assert.deepEqual(eventNames(got), ["0.1 run.created", "1.1 run.started", "1.2 message.delta", "3.1 run.restarted", "3.2 message.delta", "3.10 run.completed"]);
 });
 
 test("text of a lost attempt is not repeated", async () => {
@@ -133,7 +133,7 @@ test("it gives up if no more events arrive", async (t) => {
   await assert.rejects(all(revoked.parley.chat.stream(message)), sdk.AuthenticationError);
   const busy = client([problem(503, "overloaded", true, { "Retry-After": "9" }), events(whole)]);
   made.length = 0;
-  assert.deepEqual(told(await all(busy.parley.chat.stream(message))), wholeTold);
+  assert.deepEqual(eventNames(await all(busy.parley.chat.stream(message))), wholeNames);
   assert.ok(made[0] >= 9_000, made);
   await assert.rejects(all(client([json({})]).parley.chat.stream(message)), { name: "ParleyError", message: /not an event stream/ });
 });

@@ -2,14 +2,14 @@
 import { Component, type ComponentChildren, type VNode } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { inDemo } from "../api";
-import { Growing, type Make, type MarkdownOptions } from "../../kit/markdown";
+import { LiveMarkdown, type Make, type MarkdownOptions } from "../../kit/markdown";
 import * as texts from "../texts/answer";
 import { Words } from "../texts/answer";
 import type { Citation, ToolCall } from "../types";
 import { Code, make } from "./code";
-import { fileAddress, FileLink, Files, filesOf, isImage, Picture, type RunFile } from "./files";
-import { sharesPlace } from "./places";
-import { documentPlace, SourcePanel } from "./source";
+import { fileAddress, FileLink, Files, filesIn, isImage, Picture, type RunFile } from "./files";
+import { sharesPage } from "./samepage";
+import { documentHref, SourcePanel } from "./source";
 
 const none: never[] = [];
 let closeOther: (() => void) | null = null;
@@ -47,15 +47,15 @@ export class Answer extends Component<Props, { broken: boolean }> {
 
 function Rendered({ text, citations = none, toolCalls = none, streaming = false }: Props) {
   const [open, setOpen] = useSource();
-  const files = useMemo(() => toolCalls.flatMap(filesOf), [toolCalls]);
+  const files = useMemo(() => toolCalls.flatMap(filesIn), [toolCalls]);
   const images = useMemo(() => new Set<string>(), [files]); // the files that the text itself shows as images
-  const levels = levelsOf(text);
-  const grown = useMemo(() => new Growing<VNode>({ ...optionsOf(citations, files, images, setOpen), h: ranked(levels, files) }), [citations, files, levels]);
+  const levels = headingLevels(text);
+  const grown = useMemo(() => new LiveMarkdown<VNode>({ ...markdownOptions(citations, files, images, setOpen), h: rankHeadings(levels, files) }), [citations, files, levels]);
   const nodes = useMemo(() => grown.update(text, streaming), [grown, text, streaming]);
   return (
     <>
       <div class="answer" aria-busy={streaming ? "true" : undefined}>{nodes}</div>
-      {!streaming && <Files files={lastOf(files)} images={lastOf(files).filter((f) => !images.has(f.id))} />}
+      {!streaming && <Files files={lastVersions(files)} images={lastVersions(files).filter((f) => !images.has(f.id))} />}
       <Sources citations={citations} onOpen={setOpen} />
       {open && <SourcePanel citation={open} onClose={() => setOpen(null)} />}
     </>
@@ -80,30 +80,30 @@ function useSource(): [Citation | null, (citation: Citation | null) => void] {
 }
 
 /** Returns the heading levels that a text contains as digits, for example "13". */
-const levelsOf = (text: string): string => [...new Set(Array.from(text.matchAll(/^ {0,3}(#{1,6})[ \t]/gm), (m) => String(Math.min(5, m[1]?.length ?? 1))))].sort().join("");
+const headingLevels = (text: string): string => [...new Set(Array.from(text.matchAll(/^ {0,3}(#{1,6})[ \t]/gm), (m) => String(Math.min(5, m[1]?.length ?? 1))))].sort().join("");
 
 /**
  * Returns a node factory whose headings skip no level: the answer's highest heading level ranks
  * just below the page's title, and the next level just below that. The factory fetches the run's
  * pictures and files, because a plain link cannot send the identity headers.
  */
-function ranked(levels: string, files: RunFile[]): Make<VNode> {
+function rankHeadings(levels: string, files: RunFile[]): Make<VNode> {
   return (tag, props, ...children) => {
     const file = tag === "a" ? files.find((f) => fileAddress(f) === props?.["href"]) : undefined;
     if (file) return <FileLink file={file} />;
     if (tag === "img") return <Picture src={String(props?.["src"])} alt={String(props?.["alt"])} />;
     const level = /^h([2-6])$/.exec(tag)?.[1];
     const rank = level === undefined ? -1 : levels.indexOf(String(Number(level) - 1));
-    const held = props?.["role"] === "region" ? { ...props, role: "group" } : props; // tables in an answer must not be landmarks of the page
-    return make(rank < 0 ? tag : `h${Math.min(6, rank + 2)}`, held, ...children);
+    const shown = props?.["role"] === "region" ? { ...props, role: "group" } : props; // tables in an answer must not be landmarks of the page
+    return make(rank < 0 ? tag : `h${Math.min(6, rank + 2)}`, shown, ...children);
   };
 }
 
 /** Returns the last version of each file, by name. */
-const lastOf = (files: RunFile[]): RunFile[] => [...new Map(files.map((f) => [f.name, f])).values()];
+const lastVersions = (files: RunFile[]): RunFile[] => [...new Map(files.map((f) => [f.name, f])).values()];
 
 /** Returns the run's file to which a URL in the answer refers, by id or by name. */
-function fileOf(files: RunFile[], address: string): RunFile | undefined {
+function findFile(files: RunFile[], address: string): RunFile | undefined {
   const id = /file_[0-9a-z]{26}/.exec(address)?.[0];
   if (id !== undefined) return files.findLast((f) => f.id === id);
   let name = address.replace(/^(sandbox|file):/, "").replace(/^\.?\/+(work\/)?/, "");
@@ -115,30 +115,30 @@ function fileOf(files: RunFile[], address: string): RunFile | undefined {
   return files.findLast((f) => f.name === name);
 }
 
-function optionsOf(citations: Citation[], files: RunFile[], images: Set<string>, onOpen: (citation: Citation) => void): Omit<MarkdownOptions<VNode>, "h"> {
+function markdownOptions(citations: Citation[], files: RunFile[], images: Set<string>, onOpen: (citation: Citation) => void): Omit<MarkdownOptions<VNode>, "h"> {
   return {
     citations,
     cite: (citation) => <Cite citation={citation} onOpen={onOpen} />,
     code: (text, language, open) => <Code text={text} language={language} label={language === "" ? Words.code : texts.codeInLanguage(language)} open={open} />,
     image: (address) => {
-      const file = fileOf(files, address);
+      const file = findFile(files, address);
       if (!file || !isImage(file) || inDemo()) return null;
       images.add(file.id);
       return fileAddress(file);
     },
     path: (address) => {
-      const file = fileOf(files, address);
+      const file = findFile(files, address);
       if (file) return inDemo() ? null : fileAddress(file);
       const cited = citations.find((c) => c.documentId !== null && c.url === address);
-      return cited && !inDemo() ? documentPlace(cited) : null;
+      return cited && !inDemo() ? documentHref(cited) : null;
     },
   };
 }
 
-const nameOf = (citation: Citation): string => texts.sourceIdTitle(citation.id, citation.title || citation.url);
+const citationName = (citation: Citation): string => texts.sourceIdTitle(citation.id, citation.title || citation.url);
 
 function Cite({ citation, onOpen }: { citation: Citation; onOpen: (citation: Citation) => void }) {
-  return <button type="button" class="cite" aria-label={nameOf(citation)} title={citation.title || citation.url} onClick={() => onOpen(citation)}>{citation.id}</button>;
+  return <button type="button" class="cite" aria-label={citationName(citation)} title={citation.title || citation.url} onClick={() => onOpen(citation)}>{citation.id}</button>;
 }
 
 /** Lists the sources of an answer. Each source is listed once, in the order of the numbers. */
@@ -154,7 +154,7 @@ function Sources({ citations, onOpen }: { citations: Citation[]; onOpen: (citati
             <button type="button" onClick={() => onOpen(c)}>
               <span class="cite" aria-hidden="true">{c.id}</span><span class="visually-hidden">{texts.sourceId(c.id)}{" "}</span>
               <span class="source-name">{c.title || c.url}</span>
-              {sharesPlace(c, each)
+              {sharesPage(c, each)
                 ? <span class="source-quote quiet small">{texts.quoted(c.citedText)}</span>
                 : <span class="quiet small">{whence(c)}</span>}
             </button>

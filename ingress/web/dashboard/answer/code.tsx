@@ -14,14 +14,14 @@ const bundle = (): string => document.getElementById("app")?.dataset["highlight"
 export const make: Make<VNode> = (tag, props, ...children) => h(tag, props, ...children);
 
 let highlight: Highlight | null = null;
-let coming: Promise<void> | null = null;
+let highlightLoad: Promise<void> | null = null;
 
 /** Loads the highlighter. Only pages that show code need it. */
 async function fetchHighlight(): Promise<void> {
-  coming ??= (import(bundle()) as Promise<typeof import("../../kit/highlight")>).then((kit) => {
+  highlightLoad ??= (import(bundle()) as Promise<typeof import("../../kit/highlight")>).then((kit) => {
     highlight = kit.highlight;
   });
-  await coming;
+  await highlightLoad;
 }
 
 /** Formats a value as indented JSON. */
@@ -49,7 +49,7 @@ function useHighlight(wanted: boolean): Highlight | null {
     let gone = false;
     void fetchHighlight().then(
       () => { if (!gone) loaded(true); },
-      () => { coming = null; }, // if the highlighter cannot be loaded, the text is readable without colours, and the next block tries again
+      () => { highlightLoad = null; }, // if the highlighter cannot be loaded, the text is readable without colours, and the next block tries again
     );
     return () => {
       gone = true;

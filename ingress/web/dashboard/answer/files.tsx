@@ -16,17 +16,17 @@ export interface RunFile {
 }
 
 /** Returns the fields of an untyped object of the API, or no fields for any other value. */
-export function fieldsOf(value: unknown): Record<string, unknown> {
+export function asFields(value: unknown): Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? Object.fromEntries(Object.entries(value)) : {};
 }
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 
 /** Returns the files listed in a call's output. */
-export function filesOf(call: ToolCall): RunFile[] {
-  const listed = fieldsOf(call.output)["files"];
+export function filesIn(call: ToolCall): RunFile[] {
+  const listed = asFields(call.output)["files"];
   if (!Array.isArray(listed)) return [];
-  return listed.map(fieldsOf).flatMap((f) => {
+  return listed.map(asFields).flatMap((f) => {
     const id = text(f["id"]);
     if (!/^file_[0-9a-z]{26}$/.test(id)) return [];
     return [{ id, name: text(f["name"]) || id, mimeType: text(f["mimeType"]), bytes: typeof f["bytes"] === "number" ? f["bytes"] : 0 }];

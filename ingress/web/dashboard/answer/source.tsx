@@ -8,8 +8,8 @@ import type { Citation, Source } from "../types";
 import { Button } from "../ui/button";
 import type { Request } from "../ui/copy";
 import { Curl } from "../ui/curl";
-import { count, Empty, Problem, Time, Waiting } from "../ui/parts";
-import { place, webAddress } from "./place";
+import { count, Empty, Problem, Time, Loading } from "../ui/parts";
+import { findQuote, webAddress } from "./quote";
 
 interface Passages {
   text?: string; // set only if the request is for a page of a document
@@ -98,7 +98,7 @@ const maxQuote = 600; // maximum number of characters of a quote in a URL
  * Returns the URL that shows a cited document at the cited passage. The quote is in the fragment,
  * which browsers do not send.
  */
-export function documentPlace(citation: Citation): string {
+export function documentHref(citation: Citation): string {
   const at = new URLSearchParams({ id: citation.documentId ?? "" });
   const chunk = new URLSearchParams(citation.url.split("?")[1] ?? "").get("chunk");
   if (citation.page !== null) at.set("page", String(citation.page));
@@ -108,7 +108,7 @@ export function documentPlace(citation: Citation): string {
 
 function Whereabouts({ citation }: { citation: Citation }) {
   const web = citation.documentId === null ? webAddress(citation.url) : null;
-  const request = placeOf(citation);
+  const request = textRequest(citation);
   return (
     <div class="whereabouts">
       {citation.documentId === null && <p class="code quiet">{citation.url}</p>}
@@ -116,7 +116,7 @@ function Whereabouts({ citation }: { citation: Citation }) {
         {web !== null && (
           <a class="button" href={web} target="_blank" rel="noopener noreferrer">{texts.openPageInNew()}</a>
         )}
-        {citation.documentId !== null && !inDemo() && <a class="button" href={documentPlace(citation)}>{Words.openTheDocument}</a>}
+        {citation.documentId !== null && !inDemo() && <a class="button" href={documentHref(citation)}>{Words.openTheDocument}</a>}
         {request !== null && !inDemo() && <Curl what={Words.readThisSource} request={request} />}
       </div>
     </div>
@@ -127,7 +127,7 @@ function Whereabouts({ citation }: { citation: Citation }) {
  * Returns the request that reads the cited text: a document's page or passage, or the stored text
  * of a web page. Returns null if no text is stored.
  */
-function placeOf(citation: Citation): Request | null {
+function textRequest(citation: Citation): Request | null {
   if (citation.documentId !== null) {
     const asked = new URLSearchParams(citation.url.split("?")[1] ?? "");
     const at = citation.page !== null ? { page: citation.page } : { chunk: asked.get("chunk") ?? "0" };
@@ -146,13 +146,13 @@ async function keptText(request: Request, signal: AbortSignal): Promise<Kept> {
 }
 
 function Content({ citation }: { citation: Citation }) {
-  const request = placeOf(citation);
+  const request = textRequest(citation);
   const query = useQuery(request === null ? null : JSON.stringify(request), (signal) => keptText(request ?? { method: "GET", path: "" }, signal));
   if (request === null) return <Cited words={citation.citedText} note={Words.textOfThisSource} />;
   if (query.data) return <Marked kept={query.data} words={citation.citedText} isDocument={citation.documentId !== null} />;
   if (query.error instanceof ApiError && (query.error.status === 404 || query.error.status === 410)) return <Gone citation={citation} />;
   if (query.error) return <Problem error={query.error} retry={query.reload} />;
-  return <Waiting words={Words.loadingTheSource} />;
+  return <Loading words={Words.loadingTheSource} />;
 }
 
 function Gone({ citation }: { citation: Citation }) {
@@ -177,7 +177,7 @@ function Cited({ words, note }: { words: string; note?: string }) {
 
 function Marked({ kept, words, isDocument }: { kept: Kept; words: string; isDocument: boolean }) {
   const mark = useRef<HTMLElement>(null);
-  const at = place(kept.text, words);
+  const at = findQuote(kept.text, words);
   useEffect(() => mark.current?.scrollIntoView({ block: "center" }), [kept.text, words]);
   return (
     <>

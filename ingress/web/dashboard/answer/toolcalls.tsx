@@ -1,12 +1,12 @@
 import * as texts from "../texts/answer";
 import { Words } from "../texts/answer";
 import { statuses, wordFor } from "../texts/values";
-import { toolNamed } from "../toolnames";
+import { toolLabel } from "../toolnames";
 import type { ToolCall } from "../types";
 import { Icon } from "../ui/icon";
 import { duration, Status } from "../ui/parts";
 import { Code, json } from "./code";
-import { fieldsOf, Files, filesOf } from "./files";
+import { asFields, Files, filesIn } from "./files";
 
 /**
  * Lists the tool calls of a run. Failed calls of a completed run are not emphasized, because the
@@ -19,7 +19,7 @@ export function ToolCalls({ calls, completed }: { calls: ToolCall[]; completed: 
 
 /** Summarizes a call's input in one line of at most 120 characters. */
 export function gist(call: ToolCall): string {
-  const input = fieldsOf(call.input);
+  const input = asFields(call.input);
   const first = input["query"] ?? input["code"] ?? input["url"] ?? Object.values(input)[0];
   const said = typeof first === "string" ? first : first === undefined ? "" : JSON.stringify(first);
   const line = said.trim().split("\n", 1)[0] ?? "";
@@ -28,7 +28,7 @@ export function gist(call: ToolCall): string {
 
 function Call({ call, completed }: { call: ToolCall; completed: boolean }) {
   const plain = call.status === "completed" || (completed && call.status === "failed");
-  const called = toolNamed(call.name);
+  const called = toolLabel(call.name);
   return (
     <details class="call">
       <summary>
@@ -57,7 +57,7 @@ export function CallBody({ call }: { call: ToolCall }) {
 
 /** Shows the complete input of a tool call. */
 export function Arguments({ name, input }: { name: string; input: unknown }) {
-  const { code, ...rest } = fieldsOf(input);
+  const { code, ...rest } = asFields(input);
   const program = name === "codeExecution" && typeof code === "string" ? code : null;
   if (program === null) return <Part head={Words.input}><Code text={json(input)} language="json" label={texts.inputOfName(name)} /></Part>;
   return (
@@ -74,17 +74,17 @@ function Output({ call }: { call: ToolCall }) {
     return (
       <>
         <Part head={Words.output}><Code text={typeof call.output === "string" ? call.output : json(call.output)} language="json" label={texts.outputOfName(call.name)} /></Part>
-        <Files files={filesOf(call)} images={[]} />
+        <Files files={filesIn(call)} images={[]} />
       </>
     );
   }
-  const { stdout, stderr, value, error, limit: _, files: __, ...rest } = fieldsOf(call.output);
+  const { stdout, stderr, value, error, limit: _, files: __, ...rest } = asFields(call.output);
   const outputs: [string, unknown][] = [[Words.value, value], [Words.standardOutput, stdout], [Words.error, error], [Words.standardError, stderr]];
   return (
     <>
       {outputs.map(([head, said]) => typeof said === "string" && said !== "" && <Part key={head} head={head}><Code text={said} label={head} /></Part>)}
       {Object.keys(rest).length > 0 && <Part head={Words.otherOutput}><Code text={json(rest)} language="json" label={Words.otherOutput} /></Part>}
-      <Files files={filesOf(call)} images={[]} />
+      <Files files={filesIn(call)} images={[]} />
     </>
   );
 }

@@ -11,7 +11,7 @@ import { toast } from "../ui/toast";
 import { useUploads, type Upload } from "../ui/uploads";
 
 /** The maximum number of files in a message. */
-export const mostFiles = 10;
+export const maxFiles = 10;
 
 /** A file in the composer, with the state of its upload. */
 type Attached = Upload<RunFile>;
@@ -27,8 +27,8 @@ export function useAttachments(sessionId: string) {
   const { list, add, remove, retry, clear, close } = useUploads<RunFile>("/api/files", { sessionId }, 1);
   useEffect(() => close, [close]); // uploads are stored for one session
   const addSome = (files: File[]) => {
-    const room = mostFiles - list.length;
-    if (files.length > room) toast(texts.messageTakesAtMost(mostFiles, files.slice(room).map((f) => f.name).join(", ")), "bad");
+    const room = maxFiles - list.length;
+    if (files.length > room) toast(texts.messageTakesAtMost(maxFiles, files.slice(room).map((f) => f.name).join(", ")), "bad");
     add(files.slice(0, room));
   };
   const stored = list.flatMap((a) => (a.stored ? [asAttachment(a.stored)] : []));

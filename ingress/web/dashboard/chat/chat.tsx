@@ -6,10 +6,10 @@ import { useLive } from "../live";
 import { setQuery } from "../router";
 import * as texts from "../texts/chat";
 import { Words } from "../texts/chat";
-import { toolNamed } from "../toolnames";
+import { toolLabel } from "../toolnames";
 import type { Attachment } from "../types";
-import { Button, failed } from "../ui/button";
-import { Problem, Waiting } from "../ui/parts";
+import { Button, showError } from "../ui/button";
+import { Problem, Loading } from "../ui/parts";
 import type { Call } from "../voice/call";
 import { VoicePanel } from "../voice/panel";
 import type { Voice } from "../voice/speak";
@@ -91,7 +91,7 @@ function useSession(target: Target, id: string, begun: boolean): ChatSession {
   useEffect(() => {
     const again = () => draw((n) => n + 1);
     session.addEventListener("change", again);
-    session.open(begun).catch(failed);
+    session.open(begun).catch(showError);
     return () => {
       session.removeEventListener("change", again);
       session.close();
@@ -115,7 +115,7 @@ function Said({ session, slot, suggested, voice, note, onBegin }: {
   const call = useCall(session);
   const [spokenWith, setSpokenWith] = useState<Call | null>(null);
   const speaking = spokenWith === call;
-  useBeginning(session, onBegin);
+  useFirstRun(session, onBegin);
 
   const send = (message: string, attachments: Attachment[] = []) => {
     session.send(message, attachments);
@@ -125,7 +125,7 @@ function Said({ session, slot, suggested, voice, note, onBegin }: {
   const speak = () => {
     if (performance.now() - call.turnedAt < moment) return;
     setSpokenWith(call);
-    void call.start().catch(failed);
+    void call.start().catch(showError);
     scroll.toEnd();
   };
   const endSpeaking = async () => {
@@ -137,23 +137,23 @@ function Said({ session, slot, suggested, voice, note, onBegin }: {
 
   return (
     <div class="chat-said">
-      {session.error && <Problem error={session.error} retry={() => session.open(true).catch(failed)} />}
-      {session.loading && turns.length === 0 && <Waiting words={Words.loadingTheSession} />}
+      {session.error && <Problem error={session.error} retry={() => session.open(true).catch(showError)} />}
+      {session.loading && turns.length === 0 && <Loading words={Words.loadingTheSession} />}
       {session.hasMore && (
         <div class="row">
-          <Button onClick={() => scroll.keeping(() => session.more())} disabled={session.loadingMore}>{session.loadingMore ? Words.loading : Words.showEarlierMessages}</Button>
+          <Button onClick={() => scroll.keepInPlace(() => session.more())} disabled={session.loadingMore}>{session.loadingMore ? Words.loading : Words.showEarlierMessages}</Button>
         </div>
       )}
       {dropped > 0 && (
         <div class="row">
           <span class="quiet">{dropped === 1 ? Words.oneMessageWasReplaced : texts.messagesWereReplaced(dropped)}</span>
-          <Button pressed={all} onClick={() => scroll.keeping(async () => setAll(!all))}>{Words.showOtherBranches}</Button>
+          <Button pressed={all} onClick={() => scroll.keepInPlace(async () => setAll(!all))}>{Words.showOtherBranches}</Button>
         </div>
       )}
       <div class="chat-turns" ref={scroll.content} role="log" aria-label={Words.messages} aria-live="off">
         {turns.map((turn) => <TurnView key={turn.name} turn={turn} session={session} onAsk={send} last={turn === last} />)}
       </div>
-      <Told session={session} />
+      <Announcement session={session} />
       {turns.length === 0 && !speaking && !session.loading && !session.error && <Suggestions messages={suggested} note={note} onChoose={send} />}
       <div class="composer" ref={scroll.foot}>
         {toEnd && <div class="composer-above">{toEnd}</div>}
@@ -166,7 +166,7 @@ function Said({ session, slot, suggested, voice, note, onBegin }: {
 }
 
 /** Calls onBegin when a spoken message starts the session's first run. */
-function useBeginning(session: ChatSession, onBegin: () => void): void {
+function useFirstRun(session: ChatSession, onBegin: () => void): void {
   const begin = useRef(onBegin);
   begin.current = onBegin;
   useEffect(() => {
@@ -179,7 +179,7 @@ function useBeginning(session: ChatSession, onBegin: () => void): void {
 }
 
 /** Announces the state of the newest turn to screen readers. */
-function Told({ session }: { session: ChatSession }) {
+function Announcement({ session }: { session: ChatSession }) {
   const turn = session.turns.at(-1);
 
   const first = useRef(turn?.name);
@@ -191,7 +191,7 @@ function Told({ session }: { session: ChatSession }) {
     return () => clearTimeout(timer);
   }, [over]);
 
-  const calls = turn?.toolCalls.filter((c) => c.status === "running").map((c) => toolNamed(c.name)).join(", ");
+  const calls = turn?.toolCalls.filter((c) => c.status === "running").map((c) => toolLabel(c.name)).join(", ");
   let said = "";
 
   if (turn && turn.name !== first.current && turn.name !== silent) {
@@ -212,7 +212,7 @@ function Told({ session }: { session: ChatSession }) {
 export function spokenWords(turn: Turn): string {
   if (turn.status === "requires_action") return waitsForClient(turn) ? Words.agentWaitsForClient : Words.agentIsWaiting;
   if (turn.spoken?.phase === "over") {
-    if (turn.heard !== null) return Words.answerWasInterrupted;
+    if (turn.playedText !== null) return Words.answerWasInterrupted;
     if (!turn.spoken.silent) return texts.agentSaidShownText(shownText(turn).slice(0, 1000));
     if (turn.status === "completed") return texts.answerText(turn.text.slice(0, 1000));
     return underWay(turn) ? Words.agentIsAnswering : Words.runEndedWithoutAnswer;

@@ -9,20 +9,20 @@ import { Button } from "../ui/button";
 import { Curl } from "../ui/curl";
 import { FilePicker, useDrop } from "../ui/uploads";
 import { Speak, type Voice } from "../voice/speak";
-import { AttachedList, mostFiles, pastedFiles, useAttachments } from "./attachments";
+import { AttachedList, maxFiles, pastedFiles, useAttachments } from "./attachments";
 import { DemoLimit } from "./demo";
-import { draftOf, keepDraft } from "./kept";
-import { bodyOf, moment, type ChatSession } from "./session";
+import { readDraft, keepDraft } from "./kept";
+import { messageBody, moment, type ChatSession } from "./session";
 import { ofChat } from "./target";
 import type { Turn } from "./turn";
 
 // The maximum size of a message in bytes: the limit of a request body, less 1 KiB for the other
 // fields.
-const bodyMost = 2 * 1024 * 1024 - 1024;
-const demoMost = 256 * 1024 - 1024;
+const maxBodyBytes = 2 * 1024 * 1024 - 1024;
+const maxDemoBodyBytes = 256 * 1024 - 1024;
 
 /** Returns the size of a text in JSON, in bytes. */
-function bytesOf(text: string): number {
+function jsonBytes(text: string): number {
   return new TextEncoder().encode(JSON.stringify(text)).length;
 }
 
@@ -33,10 +33,10 @@ export function Composer({ session, slot, busy, voice, onSend, onSpeak }: {
   const [text, setText] = useDraft(slot);
   const area = useRef<HTMLTextAreaElement>(null);
   const attached = useAttachments(session.id);
-  const settled = useSettled(session);
-  const most = inDemo() ? demoMost : bodyMost;
-  const length = text.length * 6 > most ? bytesOf(text) : 0; // no character takes more than 6 bytes, so a short text needs no exact count
-  const ready = (text.trim() !== "" || attached.stored.length > 0) && length <= most && !busy && attached.ready;
+  const stopAllowed = useStopAllowed(session);
+  const maxBytes = inDemo() ? maxDemoBodyBytes : maxBodyBytes;
+  const length = text.length * 6 > maxBytes ? jsonBytes(text) : 0; // no character takes more than 6 bytes, so a short text needs no exact count
+  const ready = (text.trim() !== "" || attached.stored.length > 0) && length <= maxBytes && !busy && attached.ready;
 
   const send = () => {
     if (!ready) return;
@@ -70,24 +70,24 @@ export function Composer({ session, slot, busy, voice, onSend, onSpeak }: {
       <AttachedList list={attached.list} onRemove={(id) => { attached.remove(id); area.current?.focus(); }}
         onRetry={(id) => { attached.retry(id); area.current?.focus(); }} />
       <div class={"composer-box" + (dropping ? " dropping" : "")}>
-        {!inDemo() && <FilePicker look="bare" icon="plus" label={Words.attachFiles} words={Words.filesToAttach} onFiles={attached.add} disabled={attached.list.length >= mostFiles} />}
+        {!inDemo() && <FilePicker look="bare" icon="plus" label={Words.attachFiles} words={Words.filesToAttach} onFiles={attached.add} disabled={attached.list.length >= maxFiles} />}
         <label class="visually-hidden" for="chat-message">{Words.message}</label>
         <textarea ref={area} id="chat-message" rows={1} value={text} placeholder={dropping ? Words.dropFilesToAttach : Words.writeAMessage} aria-describedby="chat-hint"
           onInput={(e) => setText(e.currentTarget.value)} onKeyDown={key} onPaste={paste} />
         {voice && <Speak voice={voice} onSpeak={onSpeak} disabled={busy !== undefined} />}
-        {busy && settled && !inDemo() // visitors of the demo must not cancel runs
+        {busy && stopAllowed && !inDemo() // visitors of the demo must not cancel runs
           ? <Button icon="stop" label={Words.stopTheRun} disabled={busy.stopping} onClick={() => stop(busy)}><span class="button-words">{Words.stop}</span></Button>
           : <Button type="submit" look="primary" icon="send" label={Words.sendMessage} disabled={!ready}><span class="button-words">{Words.send}</span></Button>}
       </div>
       <div class="composer-below">
-        {length > most
-          ? <span id="chat-hint" class="fault small">{texts.messageIsBytesTooLong((length - most).toLocaleString("en"))}</span>
+        {length > maxBytes
+          ? <span id="chat-hint" class="fault small">{texts.messageIsBytesTooLong((length - maxBytes).toLocaleString("en"))}</span>
           : <span id="chat-hint" class="hint">{!attached.ready ? Words.removeFilesThatFailed : busy ? Words.youCanSendNext : Words.enterSendsShiftEnter}</span>}
         <DemoLimit />
         {busy?.runId && !inDemo()
           ? <Curl what={Words.stopTheRun} request={{ method: "POST", path: "/api/runs", params: { id: busy.runId, action: "cancel" } }} />
           : <Curl what={Words.sendThisMessage} request={{
-            method: "POST", path: "/api/agents", params: ofChat(session.target), credential: inDemo() ? "demo" : "key", body: bodyOf(session.id, text.trim() || (attached.stored.length > 0 ? "" : Words.whatCanYouDo), attached.stored),
+            method: "POST", path: "/api/agents", params: ofChat(session.target), credential: inDemo() ? "demo" : "key", body: messageBody(session.id, text.trim() || (attached.stored.length > 0 ? "" : Words.whatCanYouDo), attached.stored),
           }} />}
       </div>
     </form>
@@ -100,8 +100,8 @@ export function Composer({ session, slot, busy, voice, onSend, onSpeak }: {
  */
 function useDraft(slot: string): [string, (text: string) => void] {
   const name = `${useSession()?.caller.userId ?? ""}.${slot}`; // separates the drafts of people who share a browser
-  const [text, setText] = useState(() => draftOf(name));
-  useEffect(() => setText(draftOf(name)), [name]);
+  const [text, setText] = useState(() => readDraft(name));
+  useEffect(() => setText(readDraft(name)), [name]);
   const write = (now: string) => {
     keepDraft(name, now);
     setText(now);
@@ -113,7 +113,7 @@ function useDraft(slot: string): [string, (text: string) => void] {
  * Returns whether the stop button may act. For half a second after a message was sent, it may not,
  * so that the second click of a double click on Send does not stop the run.
  */
-function useSettled(session: ChatSession): boolean {
+function useStopAllowed(session: ChatSession): boolean {
   const [, draw] = useState(0);
   const rest = session.sentAt + moment - Date.now();
   useEffect(() => {

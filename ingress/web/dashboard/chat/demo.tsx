@@ -13,5 +13,5 @@ export function DemoLimit() {
   const span = limit.windowSeconds === 60 ? Words.inThisMinute : texts.inSeconds(limit.windowSeconds);
   const left = untilAll === 0 ? limit.most : limit.left;
   if (left === 0 && untilMore === 0) return <span class="demo-limit">{Words.youCanSendRequests}</span>;
-  return <span class={"demo-limit number" + (left === 0 ? " out" : "")}>{texts.leftOfMostRequests(left, limit.most, span)}</span>;
+  return <span class={"demo-limit number" + (left === 0 ? " out" : "")}>{texts.leftOfMaxRequests(left, limit.most, span)}</span>;
 }

@@ -24,7 +24,7 @@ export interface Sent {
   againAt?: number | null;
 }
 
-const nameOf = (target: string, session: string): string => `parley.sent.${target}.${session}`;
+const sentName = (target: string, session: string): string => `parley.sent.${target}.${session}`;
 const demoName = (target: string): string => `parley.demo.${target}`;
 
 function read(name: string): unknown {
@@ -45,19 +45,19 @@ function write(name: string, value: unknown): void {
 }
 
 /** Returns the messages of a session that were sent from this window and are not answered yet. */
-export const sentOf = (target: string, session: string): Sent[] => (read(nameOf(target, session)) as Sent[] | null) ?? [];
+export const readSent = (target: string, session: string): Sent[] => (read(sentName(target, session)) as Sent[] | null) ?? [];
 
 /** Stores the state of an unanswered message. The value null removes the message. */
 export function noteSent(target: string, session: string, key: string, sent: Sent | null): void {
-  const others = sentOf(target, session).filter((s) => s.key !== key);
+  const others = readSent(target, session).filter((s) => s.key !== key);
   const all = sent === null ? others : [...others, sent];
-  write(nameOf(target, session), all.length === 0 ? null : all);
+  write(sentName(target, session), all.length === 0 ? null : all);
 }
 
 const draftName = (slot: string): string => `parley.draft.${slot}`;
 
 /** Returns the unsent text of a composer. */
-export function draftOf(slot: string): string {
+export function readDraft(slot: string): string {
   const found = read(draftName(slot));
   return typeof found === "string" ? found : "";
 }

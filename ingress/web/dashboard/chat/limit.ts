@@ -28,9 +28,9 @@ export function noteLimit(headers: Headers): void {
  * Returns the demo's rate limit according to the last response, or null before the first response.
  */
 export function useLimit(): Limit | null {
-  const [, tell] = useState(0);
+  const [, redraw] = useState(0);
   useEffect(() => {
-    const again = () => tell((n) => n + 1);
+    const again = () => redraw((n) => n + 1);
     changed.addEventListener("change", again);
     return () => changed.removeEventListener("change", again);
   }, []);

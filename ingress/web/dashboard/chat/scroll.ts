@@ -3,7 +3,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { stopRestoring } from "../router";
 
-const near = 96; // maximum distance in CSS pixels from the end of the page at which the reader counts as being at the end
+const maxDistance = 96; // maximum distance in CSS pixels from the end of the page at which the reader counts as being at the end
 
 const fromEnd = (): number => document.documentElement.scrollHeight - scrollY - innerHeight;
 
@@ -20,7 +20,7 @@ export function useScroll(of: object) {
     sticks.current = true;
     let at = scrollY;
     const look = () => {
-      if (fromEnd() < near) sticks.current = true;
+      if (fromEnd() < maxDistance) sticks.current = true;
       else if (scrollY < at) sticks.current = false; // the reader has scrolled up; otherwise the content has grown
       at = scrollY;
       setAway(!sticks.current);
@@ -63,11 +63,11 @@ export function useScroll(of: object) {
     /**
      * Runs a function that inserts content above the visible text. The visible text stays in place.
      */
-    keeping: async (doing: () => Promise<void>) => {
+    keepInPlace: async (insert: () => Promise<void>) => {
       sticks.current = false;
       kept.current = document.documentElement.scrollHeight - scrollY;
       try {
-        await doing();
+        await insert();
       } finally {
         setTimeout(() => {
           kept.current = null;

@@ -2,14 +2,14 @@
 import { address, ApiError, credentials, get, identity, inDemo, post, toLogin } from "../api";
 import { events, StreamProblem, type StreamOptions } from "../../kit/sse";
 import type { Attachment, List, Run, RunSummary, SessionMessages } from "../types";
-import { failed } from "../ui/button";
+import { showError } from "../ui/button";
 import { afterLoss, afterVoice, type VoiceEvent } from "../voice/spoken";
-import { demoSession, keepDemo, noteSent, sentOf } from "./kept";
+import { demoSession, keepDemo, noteSent, readSent } from "./kept";
 import { noteLimit } from "./limit";
 import { freshName, ofChat, ofSession, targetId, type Target } from "./target";
-import { after, ended, newTurn, turnsOf, underWay, withRun, type Turn } from "./turn";
+import { after, ended, newTurn, buildTurns, underWay, withRun, type Turn } from "./turn";
 
-const page = 20; // number of turns in one request
+const pageSize = 20; // number of turns in one request
 const redraw = 40; // milliseconds between two renderings
 
 /**
@@ -19,7 +19,7 @@ const redraw = 40; // milliseconds between two renderings
 export const moment = 500;
 
 /** Returns the request body of a message. The page's curl command shows the same body. */
-export const bodyOf = (sessionId: string, message: string, attachments: Attachment[] = []) => ({
+export const messageBody = (sessionId: string, message: string, attachments: Attachment[] = []) => ({
   sessionId, message, ...(attachments.length > 0 && { attachments: attachments.map(({ fileId }) => ({ fileId })) }), stream: true,
 });
 
@@ -34,7 +34,7 @@ export class ChatSession extends EventTarget {
   private cursor: string | null = null;
   private readonly others = new Set<string>(); // runs that refresh has read
   private readonly streams = new Map<string, AbortController>();
-  private drawing: ReturnType<typeof setTimeout> | undefined;
+  private drawTimer: ReturnType<typeof setTimeout> | undefined;
   private closed = false;
 
   constructor(
@@ -51,15 +51,15 @@ export class ChatSession extends EventTarget {
     else if (begun) await this.load();
 
     if (this.closed || this.error !== null) return;
-    this.takeUp();
+    this.resumeUnanswered();
     this.draw();
   }
 
   /** Closes the streams. The runs continue without a reader. */
   close(): void {
     this.closed = true;
-    clearTimeout(this.drawing);
-    this.drawing = undefined;
+    clearTimeout(this.drawTimer);
+    this.drawTimer = undefined;
     for (const stop of this.streams.values()) stop.abort();
     this.streams.clear();
   }
@@ -167,7 +167,7 @@ export class ChatSession extends EventTarget {
     const said = await this.messages(null);
     if (this.closed) return;
     for (const { id } of runs) this.others.add(id); // not read again if they belong to another session of the same name
-    const turns = turnsOf(said.messages, new Map(runs.map((run) => [run.id, run])));
+    const turns = buildTurns(said.messages, new Map(runs.map((run) => [run.id, run])));
     const fresh = turns.filter((t) => !known(t.runId));
     if (said.hasMore && fresh.length === turns.length) {
       // Messages are missing between the turns shown and the new ones.
@@ -183,12 +183,12 @@ export class ChatSession extends EventTarget {
   }
 
   private messages(cursor: string | null): Promise<SessionMessages> {
-    return get<SessionMessages>("/api/sessions", { id: this.id, ...ofSession(this.target), limit: page, cursor });
+    return get<SessionMessages>("/api/sessions", { id: this.id, ...ofSession(this.target), limit: pageSize, cursor });
   }
 
   /** Reads the newest runs, with their cost and duration. */
   private async runs(): Promise<RunSummary[]> {
-    return (await get<List<RunSummary>>("/api/runs", { sessionId: this.id, limit: page })).data;
+    return (await get<List<RunSummary>>("/api/runs", { sessionId: this.id, limit: pageSize })).data;
   }
 
   private noteMore({ hasMore, nextCursor }: SessionMessages): void {
@@ -201,7 +201,7 @@ export class ChatSession extends EventTarget {
     const [said, runs] = await Promise.all([this.messages(cursor), cursor === null ? this.runs() : []]);
     this.noteMore(said);
     void this.readCalls(runs);
-    return turnsOf(said.messages, new Map(runs.map((run) => [run.id, run])));
+    return buildTurns(said.messages, new Map(runs.map((run) => [run.id, run])));
   }
 
   /**
@@ -219,8 +219,8 @@ export class ChatSession extends EventTarget {
 
   /** Resumes the messages that were unanswered when the page was left. */
 
-  private takeUp(): void {
-    for (const sent of inDemo() ? [] : sentOf(targetId(this.target), this.id)) {
+  private resumeUnanswered(): void {
+    for (const sent of inDemo() ? [] : readSent(targetId(this.target), this.id)) {
       if (this.turns.some((t) => t.key === sent.key)) continue;
       const stopping = sent.stopping === true;
       const known = sent.runId === null ? undefined : this.turns.find((t) => t.runId === sent.runId);
@@ -263,9 +263,9 @@ export class ChatSession extends EventTarget {
     if (!turn || turn.runId === null || this.closed) return;
     get<SessionMessages>("/api/sessions", { id: this.id, ...ofSession(this.target), limit: 5 }).then((said) => {
       const message = said.messages.find((m) => m.role === "assistant" && m.runId === turn.runId);
-      if (message?.interrupted) this.change(turn.name, (t) => ({ ...t, heard: message.content }));
+      if (message?.interrupted) this.change(turn.name, (t) => ({ ...t, playedText: message.content }));
       else if (tries > 1) setTimeout(() => this.cut(answer, tries - 1), 500);
-      else if (message) this.change(turn.name, (t) => ({ ...t, heard: null })); // the answer was played to its end, so it was not interrupted
+      else if (message) this.change(turn.name, (t) => ({ ...t, playedText: null })); // the answer was played to its end, so it was not interrupted
     }, () => {}); // if the request fails, the text that was sent stays until the session is loaded again
   }
 
@@ -277,8 +277,8 @@ export class ChatSession extends EventTarget {
   /** Dispatches "change", at most once per redraw interval. */
   private draw(): void {
     if (this.closed) return;
-    this.drawing ??= setTimeout(() => {
-      this.drawing = undefined;
+    this.drawTimer ??= setTimeout(() => {
+      this.drawTimer = undefined;
       if (inDemo() && this.turns.length > 0) keepDemo(targetId(this.target), { sessionId: this.id, turns: this.turns });
       this.dispatchEvent(new Event("change"));
     }, redraw);
@@ -301,7 +301,7 @@ export class ChatSession extends EventTarget {
   private where(turn: Turn): [string, StreamOptions] {
     if (turn.key === null && turn.runId !== null) return [address("/api/runs", { id: turn.runId, stream: 1 }), { headers: identity }];
     const headers = () => ({ ...identity(), "Idempotency-Key": turn.key ?? "" });
-    return [address("/api/agents", ofChat(this.target)), { method: "POST", headers, body: JSON.stringify(bodyOf(this.id, turn.message, turn.attachments)) }];
+    return [address("/api/agents", ofChat(this.target)), { method: "POST", headers, body: JSON.stringify(messageBody(this.id, turn.message, turn.attachments)) }];
   }
 
   private async follow(turn: Turn): Promise<void> {
@@ -313,7 +313,7 @@ export class ChatSession extends EventTarget {
     const current = () => this.turns.find((t) => t.name === name);
     try {
       const stream = events(url, {
-        ...request, credentials: credentials(), signal: stop.signal, resume: true, fetch: noting,
+        ...request, credentials: credentials(), signal: stop.signal, resume: true, fetch: fetchNotingLimit,
         last: (event) => /^run\.(completed|failed|cancelled|timed_out)$/.test(event.event),
         connected: (up) => this.change(name, (t) => ({ ...t, cutOff: up ? null : "lost" })),
         reached: () => this.change(name, (t) => ({ ...t, cutOff: "resuming" })),
@@ -347,7 +347,7 @@ export class ChatSession extends EventTarget {
     this.note(turn);
     this.dispatchEvent(new Event("accepted"));
 
-    if (turn.stopping && turn.runId !== null) this.cancel(name, turn.runId).catch(failed);
+    if (turn.stopping && turn.runId !== null) this.cancel(name, turn.runId).catch(showError);
   }
 
   private refused(name: string, cause: unknown): void {
@@ -369,7 +369,7 @@ export class ChatSession extends EventTarget {
  */
 const definite = (problem: ApiError): boolean => (problem.status >= 400 && problem.status < 500) || problem.code === "overloaded";
 
-const noting: typeof fetch = async (input, init) => {
+const fetchNotingLimit: typeof fetch = async (input, init) => {
   const answer = await fetch(input, init);
   if (inDemo()) noteLimit(answer.headers);
   return answer;

@@ -12,7 +12,7 @@ import { Dialog } from "../ui/dialog";
 import { More, Problem, Time } from "../ui/parts";
 import type { ChatSession } from "./session";
 import { ofSession, targetId, type Target } from "./target";
-import { titleOf } from "./turn";
+import { messageTitle } from "./turn";
 
 interface Props {
   target: Target;
@@ -72,7 +72,7 @@ export function Sessions({ target, open, begun, wide, session, onChoose, onNew }
 /** Returns the last question of the open session, or undefined if there is none. */
 function lastTitle({ turns }: ChatSession): string | undefined {
   const last = turns.findLast((t) => t.runId !== null);
-  return last && titleOf(last.message, last.attachments);
+  return last && messageTitle(last.message, last.attachments);
 }
 
 /** The last question of each session. The key is the session's id and its number of runs. */
@@ -107,7 +107,7 @@ function usePreview(entry: SessionEntry, target: Target, seen: boolean): string 
     const stop = new AbortController();
     get<SessionMessages>("/api/sessions", { id: entry.id, ...ofSession(target), limit: 1 }, stop.signal).then((s) => {
       const last = s.messages.find((m) => m.role === "user");
-      const asked = last ? titleOf(last.content, last.attachments) : "";
+      const asked = last ? messageTitle(last.content, last.attachments) : "";
       if (asked !== "") previews.set(name, asked);
       setWords(asked);
     }, () => {

@@ -11,7 +11,7 @@ import type { ChatSession } from "./session";
 import type { Target } from "./target";
 import type { Turn } from "./turn";
 
-const short = 60; // seconds for which the button is disabled at most; during a longer wait, a retry may succeed earlier
+const maxDisabled = 60; // seconds for which the button is disabled at most; during a longer wait, a retry may succeed earlier
 
 /** Shows a message that was refused, with a button that sends it again. */
 export function Refused({ turn, session }: { turn: Turn; session: ChatSession }) {
@@ -19,20 +19,20 @@ export function Refused({ turn, session }: { turn: Turn; session: ChatSession })
   const rest = useCountdown(turn.againAt);
 
   if (!problem) return null;
-  const long = (problem.retryAfter ?? 0) > short;
-  const held = rest > 0 && !long;
+  const long = (problem.retryAfter ?? 0) > maxDisabled;
+  const paused = rest > 0 && !long;
   const again = problem.status === 0 || problem.status === 429 || problem.status >= 500;
 
   return (
     <div class="problem stack" role="alert">
       <div>
-        <p><strong>{headOf(problem)}</strong></p>
-        <p>{adviceOf(problem)} {problem.code === "caller_not_allowed" && <SettingsLink agentId={"agentId" in session.target ? session.target.agentId : null} part="callers" />}{problem.code === "budget_exceeded" && <RaiseBudget detail={problem.detail} />}</p>
+        <p><strong>{headFor(problem)}</strong></p>
+        <p>{adviceFor(problem)} {problem.code === "caller_not_allowed" && <SettingsLink agentId={"agentId" in session.target ? session.target.agentId : null} part="callers" />}{problem.code === "budget_exceeded" && <RaiseBudget detail={problem.detail} />}</p>
         {problem.errors.map((e) => <p key={e.field + e.code}><code>{e.field}</code> {e.message}</p>)}
         {long && rest > 0 && turn.againAt !== null && <p>{texts.limitResetsBeforeThatMessage(<Time at={new Date(turn.againAt).toISOString()} />)}</p>}
       </div>
       <div class="actions">
-        {again && <Button onClick={() => session.resend(turn)} disabled={held}>{held ? texts.sendAgainInS(rest) : Words.sendAgain}</Button>}
+        {again && <Button onClick={() => session.resend(turn)} disabled={paused}>{paused ? texts.sendAgainInS(rest) : Words.sendAgain}</Button>}
         {turn.runId === null && <Button look="bare" onClick={() => session.drop(turn)}>{Words.discardMessage}</Button>}
         {inDemo() && problem.status === 429 && <SignUp />}
       </div>
@@ -45,7 +45,7 @@ function SignUp() {
   return <a class="button" href="/signup">{Words.signUp}</a>;
 }
 
-function headOf(problem: ApiError): string {
+function headFor(problem: ApiError): string {
   if (problem.status === 429 && inDemo()) return problem.code === "budget_exceeded" ? Words.demoBudgetUsedUp : Words.demoLimitReached;
   switch (problem.code) {
     case "rate_limited": return Words.tooManyRequests;
@@ -59,7 +59,7 @@ function headOf(problem: ApiError): string {
   }
 }
 
-function adviceOf(problem: ApiError): string {
+function adviceFor(problem: ApiError): string {
   if (problem.status === 429 && inDemo()) {
     return Words.demoAcceptsFewRequests;
   }
@@ -67,7 +67,7 @@ function adviceOf(problem: ApiError): string {
     case "caller_not_allowed": return Words.inAgentsSettingsAllow;
     case "not_found": return Words.agentWasDeleted;
     case "overloaded": case "unavailable": return Words.messageWasNotAccepted;
-    case "budget_exceeded": return budgetOf(problem.detail);
+    case "budget_exceeded": return budgetSentence(problem.detail);
     default: return problem.detail;
   }
 }
@@ -76,7 +76,7 @@ function adviceOf(problem: ApiError): string {
  * Returns the sentence of an error that names the used-up budget, without ids. The sentence does
  * not contain the time of the reset, which is shown separately.
  */
-function budgetOf(detail: string): string {
+function budgetSentence(detail: string): string {
   const words = detail.replace(/; [^;]* at \S+ \(bud_\w+\)$/, ".").replace(/ \((?:ag|key)_\w+\)/, "");
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
@@ -135,7 +135,7 @@ export function Ended({ turn, target, onAsk }: { turn: Turn; target: Target; onA
   return (
     <div class={quiet ? "turn-ended" : "problem"}>
       <p>{quiet ? head + "." : <strong>{head}</strong>}</p>
-      {error && <p>{error.code === "budget_exceeded" ? budgetOf(error.message) : error.message} <RunErrorCode code={error.code} /></p>}
+      {error && <p>{error.code === "budget_exceeded" ? budgetSentence(error.message) : error.message} <RunErrorCode code={error.code} /></p>}
       {error && <Advice code={error.code} message={error.message} agentId={"agentId" in target ? target.agentId : null} />}
       {onAsk && <div class="actions"><Button onClick={onAsk}>{Words.askAgain}</Button></div>}
     </div>

@@ -59,7 +59,7 @@ export interface Turn {
   /** The idempotency key of a message that was sent from this window, or null. */
   key: string | null;
   /** The part of an interrupted answer that was played. */
-  heard: string | null;
+  playedText: string | null;
   /** The state of a turn that was spoken in this window. */
   spoken?: Spoken;
 }
@@ -76,7 +76,7 @@ export const waitsForClient = (of: { requiredAction?: RequiredAction | null }): 
  * Returns the title of a message in a list: its text without the fences of code blocks or, without
  * text, the names of its files.
  */
-export function titleOf(message: string, attachments: Attachment[] = []): string {
+export function messageTitle(message: string, attachments: Attachment[] = []): string {
   const text = message.trim();
   return text.replace(/^ *(```|~~~).*$/gm, "").trim() || text || attachments.map((a) => a.name).join(", ");
 }
@@ -84,7 +84,7 @@ export function titleOf(message: string, attachments: Attachment[] = []): string
 export function newTurn(message: string, key: string | null, createdAt = new Date().toISOString()): Turn {
   return {
     name: key ?? createdAt, runId: null, message, attachments: [], createdAt, status: "sending", text: "", citations: [], toolCalls: [], requiredAction: null,
-    run: null, problem: null, againAt: null, cutOff: null, stopping: false, key, heard: null,
+    run: null, problem: null, againAt: null, cutOff: null, stopping: false, key, playedText: null,
   };
 }
 
@@ -93,12 +93,12 @@ export function newTurn(message: string, key: string | null, createdAt = new Dat
  * an answer in progress, or the whole answer.
  */
 export function shownText(turn: Turn): string {
-  if (turn.heard !== null) return turn.heard;
+  if (turn.playedText !== null) return turn.playedText;
   return turn.spoken && turn.spoken.phase !== "over" ? turn.spoken.said : turn.text;
 }
 
 /** Builds turns from a session's messages and the known states of their runs. */
-export function turnsOf(messages: Message[], runs: Map<string, RunSummary>): Turn[] {
+export function buildTurns(messages: Message[], runs: Map<string, RunSummary>): Turn[] {
   const turns: Turn[] = [];
   for (const m of messages) {
     if (m.role === "user") {
@@ -106,7 +106,7 @@ export function turnsOf(messages: Message[], runs: Map<string, RunSummary>): Tur
       continue;
     }
     const turn = turns.find((t) => t.runId === m.runId);
-    if (turn) Object.assign(turn, { text: m.content, citations: m.citations ?? [], status: m.status, heard: m.interrupted ? m.content : null });
+    if (turn) Object.assign(turn, { text: m.content, citations: m.citations ?? [], status: m.status, playedText: m.interrupted ? m.content : null });
   }
   return turns.map((t) => withSummary(t, t.runId === null ? undefined : runs.get(t.runId)));
 }
@@ -150,7 +150,7 @@ export function withRun(turn: Turn, run: Run | undefined): Turn {
   };
 }
 
-interface Told {
+interface EventData {
   runId?: string;
   createdAt?: string;
   text?: string;
@@ -165,23 +165,23 @@ const withCall = (calls: ToolCall[], call: ToolCall): ToolCall[] =>
 
 /** Returns the turn after an event of its run. Unknown events change nothing. */
 export function after(turn: Turn, event: ServerEvent): Turn {
-  const told = JSON.parse(event.data) as Told;
+  const data = JSON.parse(event.data) as EventData;
   switch (event.event) {
     case "run.created":
-      return { ...turn, runId: told.runId ?? turn.runId, createdAt: told.createdAt ?? turn.createdAt, status: "queued", problem: null };
+      return { ...turn, runId: data.runId ?? turn.runId, createdAt: data.createdAt ?? turn.createdAt, status: "queued", problem: null };
     case "run.started":
     case "run.restarted": // the events of the previous attempt are no longer valid
       return { ...turn, status: "running", text: "", citations: [], toolCalls: [], requiredAction: null };
     case "message.delta":
-      return { ...turn, text: turn.text + (told.text ?? "") };
+      return { ...turn, text: turn.text + (data.text ?? "") };
     case "tool.started":
     case "tool.completed":
-      return told.toolCall ? { ...turn, toolCalls: withCall(turn.toolCalls, told.toolCall) } : turn;
+      return data.toolCall ? { ...turn, toolCalls: withCall(turn.toolCalls, data.toolCall) } : turn;
     case "citation.added":
-      return told.citation ? { ...turn, citations: [...turn.citations, told.citation] } : turn;
+      return data.citation ? { ...turn, citations: [...turn.citations, data.citation] } : turn;
     case "run.requires_action":
-      return { ...turn, status: "requires_action", requiredAction: told.requiredAction ?? null };
+      return { ...turn, status: "requires_action", requiredAction: data.requiredAction ?? null };
     default:
-      return told.run ? withRun(turn, told.run) : turn;
+      return data.run ? withRun(turn, data.run) : turn;
   }
 }

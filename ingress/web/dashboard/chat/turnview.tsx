@@ -13,25 +13,25 @@ import { money } from "../ui/money";
 import { count, duration, Time } from "../ui/parts";
 import type { ChatSession } from "./session";
 import { Refused, Ended } from "./trouble";
-import { ended, shownText, titleOf, underWay, waitsForClient, type Spoken, type Turn } from "./turn";
+import { ended, shownText, messageTitle, underWay, waitsForClient, type Spoken, type Turn } from "./turn";
 
 export function TurnView({ turn, session, onAsk, last }: { turn: Turn; session: ChatSession; onAsk: (message: string, attachments: Attachment[]) => void; last: boolean }) {
   const text = shownText(turn);
   const answered = text !== "" || (turn.status === "completed" && turn.spoken?.phase !== "thinking");
-  const listening = turn.spoken?.phase === "hearing" || turn.spoken?.phase === "understanding";
+  const beingSpoken = turn.spoken?.phase === "hearing" || turn.spoken?.phase === "understanding";
   return (
-    <article class="turn" aria-label={texts.messageTitle(titleOf(turn.message, turn.attachments).slice(0, 60) || Words.beingSpoken)}>
-      {(turn.message !== "" || turn.attachments.length === 0) && <div class="turn-asked" dir="auto">{turn.message || <Hearing />}</div>}
+    <article class="turn" aria-label={texts.messageTitle(messageTitle(turn.message, turn.attachments).slice(0, 60) || Words.beingSpoken)}>
+      {(turn.message !== "" || turn.attachments.length === 0) && <div class="turn-asked" dir="auto">{turn.message || <SpeechIndicator />}</div>}
       <SentAttachments list={turn.attachments} readable={turn.run !== null} />
-      {!listening && (turn.toolCalls.length > 0 || answered || turn.status !== "sending" || !turn.problem) && (
+      {!beingSpoken && (turn.toolCalls.length > 0 || answered || turn.status !== "sending" || !turn.problem) && (
         <div class="turn-reply">
           <ToolCalls completed={turn.status === "completed"} calls={turn.toolCalls.map((c) => (c.id === turn.requiredAction?.toolCallId && c.status === "running" ? { ...c, status: "waiting" } : c))} />
           {answered && <Answer text={text} citations={turn.citations} toolCalls={turn.toolCalls} streaming={underWay(turn)} />}
-          {turn.heard !== null && <p class="turn-ended">{texts.interruptedYouHeard()}</p>}
-          {turn.spoken?.silent && turn.heard === null && answered && <p class="turn-ended">{Words.thisAnswerWasNotSpoken}</p>}
-          <Going turn={turn} />
+          {turn.playedText !== null && <p class="turn-ended">{texts.interruptedYouHeard()}</p>}
+          {turn.spoken?.silent && turn.playedText === null && answered && <p class="turn-ended">{Words.thisAnswerWasNotSpoken}</p>}
+          <Progress turn={turn} />
           {turn.status === "requires_action" && <Decision turn={turn} session={session} />}
-          {ended(turn.status) && turn.status !== "completed" && turn.heard === null && <Ended turn={turn} target={session.target} onAsk={last ? () => onAsk(turn.message, turn.attachments) : undefined} />}
+          {ended(turn.status) && turn.status !== "completed" && turn.playedText === null && <Ended turn={turn} target={session.target} onAsk={last ? () => onAsk(turn.message, turn.attachments) : undefined} />}
           {ended(turn.status) && <Took turn={turn} />}
         </div>
       )}
@@ -41,7 +41,7 @@ export function TurnView({ turn, session, onAsk, last }: { turn: Turn; session: 
 }
 
 /** Shows that the person is speaking, until the words are transcribed. */
-function Hearing() {
+function SpeechIndicator() {
   return <><span class="dots" aria-hidden="true"><i /><i /><i /></span><span class="visually-hidden">{Words.beingSpoken}</span></>;
 }
 
@@ -49,7 +49,7 @@ function Hearing() {
  * Shows that the agent is working, both before the text of its answer appears and during tool
  * calls.
  */
-function Going({ turn }: { turn: Turn }) {
+function Progress({ turn }: { turn: Turn }) {
   const [slow, setSlow] = useState(false);
   useEffect(() => {
     if (turn.status !== "queued") return setSlow(false);

@@ -4,7 +4,7 @@ import { get } from "../api";
 import { firstQuestions } from "../firstquestions";
 import { later } from "../later";
 import { useQuery } from "../query";
-import { usePlace } from "../router";
+import { useRoute } from "../router";
 import { SamplesNote, searchesDocuments } from "../samples";
 import * as texts from "../texts/agent";
 import { Words } from "../texts/agent";
@@ -15,7 +15,7 @@ import { Copy } from "../ui/copy";
 import { Curl } from "../ui/curl";
 import { Leave } from "../ui/dialog";
 import { Empty, Loaded, PageHeader } from "../ui/parts";
-import { namesOf } from "./agent/draft";
+import { fieldLabels } from "./agent/draft";
 import { useEditor, type Editor } from "./agent/editor";
 import { useKeptFocus } from "./agent/focus";
 
@@ -74,7 +74,7 @@ function Shown({ loaded, tab }: { loaded: Agent; tab: string }) {
       {current === "settings" && <SettingsTab editor={editor} />}
       {current === "embed" && <EmbedTab editor={editor} />}
       {current === "use" && <UseTab editor={editor} />}
-      {editor.leaving && <Leave onStay={editor.leaving.stay} onLeave={editor.leaving.leave}>{texts.yourChangesWillBeLost(namesOf(editor.changed).join(", "))}</Leave>}
+      {editor.leaving && <Leave onStay={editor.leaving.stay} onLeave={editor.leaving.leave}>{texts.yourChangesWillBeLost(fieldLabels(editor.changed).join(", "))}</Leave>}
     </div>
   );
 }
@@ -84,7 +84,7 @@ function Shown({ loaded, tab }: { loaded: Agent; tab: string }) {
  * then opens this session again.
  */
 function useOpenSession(playground: boolean): string {
-  const here = usePlace().query.get("session");
+  const here = useRoute().query.get("session");
   const open = useRef(here);
   if (playground) open.current = here;
   return open.current === null ? "" : "?session=" + encodeURIComponent(open.current);

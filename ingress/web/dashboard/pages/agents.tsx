@@ -2,7 +2,7 @@
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { del } from "../api";
 import { useList } from "../query";
-import { setQuery, usePlace } from "../router";
+import { setQuery, useRoute } from "../router";
 import { useMay } from "../state";
 import * as texts from "../texts/agents";
 import { Words } from "../texts/agents";
@@ -19,7 +19,7 @@ import { NewAgent } from "./agents/create";
 import { DeleteWords } from "./agents/delete";
 
 export function AgentsPage() {
-  const { query } = usePlace();
+  const { query } = useRoute();
   const q = query.get("q") ?? "";
   const creating = query.get("new");
   const mayEdit = useMay("admin");
@@ -92,15 +92,15 @@ function Agents({ agents, mayEdit, gone }: { agents: Agent[]; mayEdit: boolean; 
   return <Table caption={Words.agents} columns={columns} rows={agents} id={(a) => a.id} />;
 }
 
-const shownTools = 3; // maximum number of tools shown for an agent; more would need a second line
+const maxTools = 3; // maximum number of tools shown for an agent; more would need a second line
 
 function ToolTags({ agent }: { agent: Agent }) {
   const on = toolNames.filter((t) => agent.tools[t]?.enabled);
   if (on.length === 0) return <span class="quiet">{Words.none}</span>;
-  const more = on.slice(shownTools);
+  const more = on.slice(maxTools);
   return (
     <span class="tags">
-      {on.slice(0, shownTools).map((t) => <span key={t} class="tag">{toolWords[t]}</span>)}
+      {on.slice(0, maxTools).map((t) => <span key={t} class="tag">{toolWords[t]}</span>)}
       {more.length > 0 && <span class="tag" title={more.map((t) => toolWords[t]).join(", ")}>+{more.length}<span class="visually-hidden">: {more.map((t) => toolWords[t]).join(", ")}</span></span>}
     </span>
   );

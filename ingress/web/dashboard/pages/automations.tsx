@@ -15,7 +15,7 @@ import { Empty, Loaded, More, PageHeader, Problem, Section, Status, Time } from 
 import { SetUp } from "./automations/setup";
 import { HookList, useHooks } from "./hooks/list";
 import { useNames, type Names } from "./runs/names";
-import { hrefOf } from "./runs/rows";
+import { runHref } from "./runs/rows";
 import { RunTime } from "./runs/times";
 
 export function AutomationsPage() {
@@ -49,7 +49,7 @@ function Automations() {
           {(automations) => (
             <Section title={Words.automationsThatHaveRun}>
               {automations.length === 0 ? (
-                <Empty title={Words.noAutomationHasRun} action={<Curl what={Words.runAgentAsAutomation} request={firstOf(names)} />}>
+                <Empty title={Words.noAutomationHasRun} action={<Curl what={Words.runAgentAsAutomation} request={firstRequest(names)} />}>
                   {Words.automationIsScheduler}
                 </Empty>
               ) : (
@@ -68,7 +68,7 @@ function Automations() {
 }
 
 /** Returns an example request, whose run makes the first automation appear. */
-function firstOf(names: Names): Request {
+function firstRequest(names: Names): Request {
   const agent = names.agents.find((a) => a.allowedCallers.includes("system")) ?? names.agents[0];
   return {
     method: "POST", path: "/api/internal/run-automation", headers: { "x-trigger-type": "schedule", "x-automation-id": "nightly" },
@@ -92,7 +92,7 @@ function Entry({ automation, names }: { automation: Automation; names: Names }) 
           </p>
         </div>
         {lastRun.kept
-          ? <a class="automation-last" href={hrefOf(lastRun)}><Status of={lastRun.status} /> <Time at={lastRun.createdAt} /></a>
+          ? <a class="automation-last" href={runHref(lastRun)}><Status of={lastRun.status} /> <Time at={lastRun.createdAt} /></a>
           : <span class="automation-last"><Status of={lastRun.status} /> {texts.timeNoLongerStored(<Time at={lastRun.createdAt} />)}</span>}
         <Button look="bare" icon="down" expanded={open} label={texts.lastRunsOfId(automation.id)} onClick={() => setOpen(!open)}>{Words.runs}</Button>
       </div>
@@ -116,7 +116,7 @@ function LastRuns({ id }: { id: string }) {
               {data.map((run) => (
                 <li key={run.id}>
                   <Status of={run.status} />
-                  <a href={hrefOf(run)}><Time at={run.createdAt} /></a>
+                  <a href={runHref(run)}><Time at={run.createdAt} /></a>
                   <span class="run-key code" title={run.idempotencyKey ?? undefined}>
                     {run.idempotencyKey ?? <span class="quiet">{Words.noIdempotencyKey}</span>}
                   </span>

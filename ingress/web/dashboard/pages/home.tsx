@@ -4,7 +4,7 @@ import { reloadOverview, useOverview } from "../overview";
 import { useMay } from "../state";
 import { Words } from "../texts/home";
 import { Curl } from "../ui/curl";
-import { PageHeader, Problem, Waiting } from "../ui/parts";
+import { PageHeader, Problem, Loading } from "../ui/parts";
 import { Needs } from "./home/needs";
 import { Newest, useNewest } from "./home/newest";
 import { Steps } from "./home/steps";
@@ -17,12 +17,12 @@ export function HomePage() {
   const names = useNames();
   const admin = useMay("admin");
   useEffect(() => void reloadOverview(), []); // reload, because events do not report all changes, such as a new key
-  const settled = data !== undefined && (newest.data !== undefined || newest.error !== undefined); // so no part moves down
+  const complete = data !== undefined && (newest.data !== undefined || newest.error !== undefined); // so no part moves down
   return (
     <>
       <PageHeader guide="dashboard#home" title={Words.home}>{Words.whatNeedsYou}</PageHeader>
       {data === undefined && error && <Problem error={error} retry={reloadOverview} />}
-      {data && settled ? (
+      {data && complete ? (
         <div class="stack">
           {error && <Problem error={error} retry={reloadOverview} />}
           <Steps steps={data.steps} agents={names.agents} />
@@ -32,7 +32,7 @@ export function HomePage() {
             {admin && <Week />}
           </div>
         </div>
-      ) : !error && <Waiting />}
+      ) : !error && <Loading />}
       <Curl what={Words.readTheOverview} request={{ method: "GET", path: "/api/home" }} />
     </>
   );

@@ -13,13 +13,13 @@ import { Copy } from "../ui/copy";
 import { Curl } from "../ui/curl";
 import { Confirm } from "../ui/confirm";
 import { useFaults } from "../ui/field";
-import { Empty, Loaded, PageHeader, Problem, Status, Time, Waiting } from "../ui/parts";
+import { Empty, Loaded, PageHeader, Problem, Status, Time, Loading } from "../ui/parts";
 import { toast } from "../ui/toast";
 import { Allow } from "./hooks/allow";
 import { Deliveries } from "./hooks/deliveries";
-import { changeOf, draftOf, type HookDraft } from "./hooks/draft";
+import { changeBody, newDraft, type HookDraft } from "./hooks/draft";
 import { HookForm } from "./hooks/form";
-import { rejected } from "./hooks/list";
+import { wasRejected } from "./hooks/list";
 import { useKeys } from "./hooks/names";
 import { useNewestPayload } from "./hooks/newest";
 import { HookSetUp } from "./hooks/setup";
@@ -69,7 +69,7 @@ function Shown({ hook, tab, query }: { hook: Hook; tab: string; query: { set: (h
         ))}
       </nav>
       {!hook.enabled && <p class="note warn">{Words.thisWebhookIsDisabled}</p>}
-      {rejected(hook) && <Rejection hook={hook} below={current === "setup"} />}
+      {wasRejected(hook) && <Rejection hook={hook} below={current === "setup"} />}
       {current === "" && <Deliveries hook={hook} onChange={query.reload} />}
       {current === "setup" && <HookSetUp hook={hook} reload={query.reload} />}
       {current === "settings" && <HookSettings hook={hook} onSaved={query.set} />}
@@ -114,14 +114,14 @@ function HookSettings({ hook, onSaved }: { hook: Hook; onSaved: (hook: Hook) => 
   const { agents, loaded: named, error: unnamed, reload } = useAgents();
   const { keys, loaded, error: unloaded, reload: reloadKeys } = useKeys();
   const sample = useNewestPayload(hook.id);
-  const [draft, setDraft] = useState(() => draftOf(hook));
+  const [draft, setDraft] = useState(() => newDraft(hook));
   const [error, setError] = useState<ApiError>();
-  const body = changeOf(draft);
-  const unsaved = useUnsaved(JSON.stringify(body) !== JSON.stringify(changeOf(draftOf(hook))));
+  const body = changeBody(draft);
+  const unsaved = useUnsaved(JSON.stringify(body) !== JSON.stringify(changeBody(newDraft(hook))));
 
   useFaults(error);
 
-  if (!named || !loaded || !sample.loaded) return <Waiting />;
+  if (!named || !loaded || !sample.loaded) return <Loading />;
   if (unnamed) return <Problem error={unnamed} retry={reload} />;
   if (unloaded) return <Problem error={unloaded} retry={reloadKeys} />;
 
@@ -136,7 +136,7 @@ function HookSettings({ hook, onSaved }: { hook: Hook; onSaved: (hook: Hook) => 
     try {
       const next = await put<Hook>("/api/hooks", body, { id: hook.id });
       onSaved(next); // called before setDraft, because the draft is compared with the saved webhook
-      setDraft(draftOf(next));
+      setDraft(newDraft(next));
       toast(Words.saved);
     } catch (cause) {
       if (!(cause instanceof ApiError)) throw cause;

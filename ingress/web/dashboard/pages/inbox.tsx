@@ -10,7 +10,7 @@ import { Curl } from "../ui/curl";
 import { Empty, Loaded, More, PageHeader, Time } from "../ui/parts";
 import { toast } from "../ui/toast";
 import { useNames, type Names } from "./runs/names";
-import { hrefOf } from "./runs/rows";
+import { runHref } from "./runs/rows";
 
 export function InboxPage() {
   const list = useList<RunSummary>("/api/runs", { waitsFor: "person" });
@@ -31,7 +31,7 @@ export function InboxPage() {
         </Empty>
       ) : (
         <div class="stack">
-          <ul class="inbox">{runs.map((run, i) => <Waiting key={run.id} run={run} names={names} label={texts.decisionNOf(i + 1, names.of(run))} decided={decided} />)}</ul>
+          <ul class="inbox">{runs.map((run, i) => <WaitingRun key={run.id} run={run} names={names} label={texts.decisionNOf(i + 1, names.of(run))} decided={decided} />)}</ul>
           <More list={list} />
         </div>
       )}</Loaded>
@@ -39,10 +39,10 @@ export function InboxPage() {
   );
 }
 
-function Waiting({ run, names, label, decided }: { run: RunSummary; names: Names; label: string; decided: () => void }) {
+function WaitingRun({ run, names, label, decided }: { run: RunSummary; names: Names; label: string; decided: () => void }) {
   return (
     <li class="stack tight">
-      <p class="row between"><a href={hrefOf(run)}>{names.of(run)}</a><span class="small quiet">{texts.startedTime(<Time at={run.createdAt} />)}</span></p>
+      <p class="row between"><a href={runHref(run)}>{names.of(run)}</a><span class="small quiet">{texts.startedTime(<Time at={run.createdAt} />)}</span></p>
       <Approval key={run.requiredAction?.toolCallId} run={run} label={label} onDone={decided} />
     </li>
   );

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import "../shared";
 import { useLive } from "../live";
 import { useList } from "../query";
-import { setQuery, usePlace } from "../router";
+import { setQuery, useRoute } from "../router";
 import { OfferSamples } from "../samples";
 import { useMay } from "../state";
 import * as texts from "../texts/knowledge";
@@ -17,7 +17,7 @@ import { AddDialog } from "./knowledge/add";
 import { passageInUrl, type CitedPassage } from "./knowledge/contents";
 import { DocumentDialog } from "./knowledge/document";
 import { Search } from "./knowledge/search";
-import { Standing } from "./knowledge/standing";
+import { DocumentStatus } from "./knowledge/status";
 import { DropZone, UploadButton, Uploads, useDocuments } from "./knowledge/uploads";
 
 export function KnowledgePage() {
@@ -27,7 +27,7 @@ export function KnowledgePage() {
   const uploads = useDocuments(documents.reload);
   const [shown, setShown] = useState<Shown | null>(shownInUrl);
   const [adding, setAdding] = useState(false);
-  const named = usePlace().query.toString();
+  const named = useRoute().query.toString();
   useEffect(() => { // the finder may change the document in the URL while this page is shown
     const next = shownInUrl();
     if (next !== null) setShown(next);
@@ -86,7 +86,7 @@ function Documents({ list, onShow }: { list: Document[]; onShow: (id: string) =>
   return (
     <Table caption={Words.documents} rows={list} id={(d) => d.id} columns={[
       { head: Words.name, cell: (d) => <button type="button" class="name-button" onClick={() => onShow(d.id)}>{d.name}</button> },
-      { head: Words.status, cell: (d) => <div class="document-status"><Standing of={d} />{d.status === "ready" && d.notes[0] && <span class="small quiet">{d.notes[0]}</span>}</div> },
+      { head: Words.status, cell: (d) => <div class="document-status"><DocumentStatus of={d} />{d.status === "ready" && d.notes[0] && <span class="small quiet">{d.notes[0]}</span>}</div> },
       { head: Words.size, end: true, tight: true, cell: (d) => d.bytes > 0 && size(d.bytes) },
       { head: Words.pages, end: true, tight: true, cell: (d) => d.pages !== null && count(d.pages) },
       { head: Words.passages, end: true, tight: true, cell: (d) => count(d.chunks) },

@@ -10,14 +10,14 @@ import { Button, LinkButton } from "../ui/button";
 import { Snippet } from "../ui/copy";
 import { Curl } from "../ui/curl";
 import { Dialog } from "../ui/dialog";
-import { TextField, faultOf, useFaults } from "../ui/field";
-import { Empty, PageHeader, Problem, Section, Waiting } from "../ui/parts";
+import { TextField, fieldFault, useFaults } from "../ui/field";
+import { Empty, PageHeader, Problem, Section, Loading } from "../ui/parts";
 import { Allow } from "./hooks/allow";
-import { beginning, bodyOf, newKey, type HookDraft } from "./hooks/draft";
+import { newSourceDraft, createBody, newKey, type HookDraft } from "./hooks/draft";
 import { HookForm, SourcePicker } from "./hooks/form";
 import { useKeys } from "./hooks/names";
 import { Steps, Values } from "./hooks/setup";
-import { commandOf, sources } from "./hooks/sources";
+import { formatCommand, sources } from "./hooks/sources";
 import { useUnsaved } from "./hooks/unsaved";
 import { useAgents } from "./runs/names";
 
@@ -36,7 +36,7 @@ export function NewHookPage() {
 function New() {
   const { agents, loaded: named, error: unnamed, reload } = useAgents();
   const { keys, loaded, error, reload: reloadKeys } = useKeys();
-  if (!named || !loaded) return <Waiting />;
+  if (!named || !loaded) return <Loading />;
   if (unnamed) return <Problem error={unnamed} retry={reload} />;
   if (error) return <Problem error={error} retry={reloadKeys} />;
   const first = agents.find((a) => a.allowedCallers.includes("system")) ?? agents[0];
@@ -48,10 +48,10 @@ function New() {
 
 /** Creates the webhook. If the draft asks for a new API key, creates the key first. */
 export async function makeHook(draft: HookDraft): Promise<Hook> {
-  if (draft.keyId !== newKey) return post<Hook>("/api/hooks", bodyOf(draft));
+  if (draft.keyId !== newKey) return post<Hook>("/api/hooks", createBody(draft));
   const key = await post<Key>("/api/keys", { name: texts.webhookName(draft.name.trim()).slice(0, 120).trim(), scope: "organization" });
   try {
-    return await post<Hook>("/api/hooks", bodyOf(draft, key.id));
+    return await post<Hook>("/api/hooks", createBody(draft, key.id));
   } catch (cause) {
     // If the service refused the webhook, the new key is deleted, because no one has seen it. If
     // the response was lost or came from a gateway, the key is kept, because a webhook with this
@@ -63,13 +63,13 @@ export async function makeHook(draft: HookDraft): Promise<Hook> {
 }
 
 function Form({ agents, keys, first, reload }: { agents: Agent[]; keys: Key[]; first: string; reload: () => void }) {
-  const [draft, setDraft] = useState(() => beginning("github", first));
+  const [draft, setDraft] = useState(() => newSourceDraft("github", first));
   const [error, setError] = useState<ApiError>();
   const [made, setMade] = useState<Hook>();
 
   const agent = agents.find((a) => a.id === draft.agentId);
   const source = sources[draft.source];
-  const unsaved = useUnsaved(made === undefined && JSON.stringify(bodyOf(draft)) !== JSON.stringify(bodyOf(beginning(draft.source, draft.agentId))));
+  const unsaved = useUnsaved(made === undefined && JSON.stringify(createBody(draft)) !== JSON.stringify(createBody(newSourceDraft(draft.source, draft.agentId))));
   useFaults(error);
 
   const set = (part: Partial<HookDraft>) => {
@@ -77,7 +77,7 @@ function Form({ agents, keys, first, reload }: { agents: Agent[]; keys: Key[]; f
     setError((before) => Object.keys(part).reduce(withoutField, before));
   };
   const choose = (s: HookSource) => {
-    setDraft((before) => beginning(s, first, before));
+    setDraft((before) => newSourceDraft(s, first, before));
     setError(undefined);
   };
 
@@ -91,9 +91,9 @@ function Form({ agents, keys, first, reload }: { agents: Agent[]; keys: Key[]; f
     }
   };
 
-  const body = bodyOf(draft, draft.keyId === newKey ? "key_…" : draft.keyId);
+  const body = createBody(draft, draft.keyId === newKey ? "key_…" : draft.keyId);
   const secret = (
-    <TextField label={source.secret} mono value={draft.secret} onChange={(secret) => set({ secret })} fault={faultOf(error, "secret")}
+    <TextField label={source.secret} mono value={draft.secret} onChange={(secret) => set({ secret })} fault={fieldFault(error, "secret")}
       hint={source.theirs ? texts.generatesItPaste(source.title) : Words.ifEmptySecret} />
   );
   return (
@@ -128,7 +128,7 @@ function Made({ hook, given }: { hook: Hook; given: string }) {
         <Steps hook={hook} />
         {!given && source.theirs
           ? <p class="note warn">{Words.deliveriesAreRefusedUntilYou}</p>
-          : <div class="piece"><p class="small">{Words.tryIt}</p><Snippet label={Words.commandThatSendsDelivery} text={commandOf(hook.source, hook, given || hook.secret)} /></div>}
+          : <div class="piece"><p class="small">{Words.tryIt}</p><Snippet label={Words.commandThatSendsDelivery} text={formatCommand(hook.source, hook, given || hook.secret)} /></div>}
       </div>
     </Dialog>
   );

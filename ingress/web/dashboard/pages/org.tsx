@@ -9,7 +9,7 @@ import { Button } from "../ui/button";
 import { Copy } from "../ui/copy";
 import { Curl } from "../ui/curl";
 import { Dialog } from "../ui/dialog";
-import { TextField, faultOf } from "../ui/field";
+import { TextField, fieldFault } from "../ui/field";
 import { PageHeader, Problem } from "../ui/parts";
 import { Invitations } from "./org/invitations";
 import { Keys } from "./org/keys";
@@ -113,7 +113,7 @@ function NameDialog({ kind, id, name: before, onClose }: { kind: "rename" | "cre
     }>
       <div class="stack">
         {kind === "create" && <p class="quiet">{Words.youBecomeItsOwner}</p>}
-        <TextField label={Words.name} value={name} onChange={setName} maxLength={120} fault={faultOf(error, "name")} />
+        <TextField label={Words.name} value={name} onChange={setName} maxLength={120} fault={fieldFault(error, "name")} />
         {error && error.errors.length === 0 && <Problem error={error} />}
       </div>
     </Dialog>

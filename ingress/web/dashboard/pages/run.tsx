@@ -16,12 +16,12 @@ import { Copy, Snippet } from "../ui/copy";
 import { Curl } from "../ui/curl";
 import { Confirm } from "../ui/confirm";
 import { money } from "../ui/money";
-import { count, Empty, PageHeader, Problem, Section, Status, Waiting } from "../ui/parts";
+import { count, Empty, PageHeader, Problem, Section, Status, Loading } from "../ui/parts";
 import { Facts } from "./run/facts";
 import { useRun, type Followed } from "./run/follow";
 import { Timeline } from "./run/timeline";
 import { useNames, type Names } from "./runs/names";
-import { cancelling, cancelRun } from "./runs/rows";
+import { cancelHint, cancelRun } from "./runs/rows";
 import { ended, QueueTime, RunTime } from "./runs/times";
 
 const back = <a href="/dashboard/runs">{Words.runs}</a>;
@@ -37,7 +37,7 @@ export function RunPage({ id = "" }: Record<string, string>) {
   return (
     <>
       <PageHeader title={Words.run} above={back} />
-      {run.error ? <Problem error={run.error} retry={run.reload} /> : <Waiting />}
+      {run.error ? <Problem error={run.error} retry={run.reload} /> : <Loading />}
     </>
   );
 }
@@ -83,7 +83,7 @@ function RunParts({ run, followed, names }: { run: Run; followed: Followed; name
           <Curl what={Words.readThisRun} request={{ method: "GET", path: "/api/runs", params: { id: run.id } }} />
           <Curl what={Words.followThisRun} request={{ method: "GET", path: "/api/runs", params: { id: run.id, stream: 1 } }} />
           {!ended(run) && <Curl what={Words.cancelThisRun} request={cancellation} />}
-          {!ended(run) && <Confirm action={Words.cancelRun} question={Words.cancelThisRunQuestion} detail={cancelling} request={cancellation} onConfirm={cancel} />}
+          {!ended(run) && <Confirm action={Words.cancelRun} question={Words.cancelThisRunQuestion} detail={cancelHint} request={cancellation} onConfirm={cancel} />}
         </>
       } />
       <div class="stack">

@@ -9,25 +9,25 @@ import { Words } from "../texts/runs";
 import { Button, LinkButton } from "../ui/button";
 import { Curl } from "../ui/curl";
 import { Icon } from "../ui/icon";
-import { Empty, PageHeader, Problem, Waiting } from "../ui/parts";
-import { clearFilter, Export, filtered, filterOf, Filters, forOpen, paramsOf, type Filter } from "./runs/filters";
+import { Empty, PageHeader, Problem, Loading } from "../ui/parts";
+import { clearFilter, Export, isFiltered, readFilter, Filters, forOpen, filterParams, type Filter } from "./runs/filters";
 import { useRunList } from "./runs/list";
 import { useNames } from "./runs/names";
 import { Plot } from "./runs/rate";
 import { RunRows } from "./runs/rows";
 
-const indexed = 2500; // milliseconds after which a search finds a run that has finished
-const atTop = 160; // maximum scroll position in pixels at which new rows are shown immediately
+const indexDelay = 2500; // milliseconds after which a search finds a run that has finished
+const maxScroll = 160; // maximum scroll position in pixels at which new rows are shown immediately
 
 export function RunsPage() {
-  const filter = filterOf(new URLSearchParams(location.search));
-  const params = paramsOf(filter);
+  const filter = readFilter(new URLSearchParams(location.search));
+  const params = filterParams(filter);
   const names = useNames();
   const all = useMay("admin");
   const narrow = useNarrow();
   const [paused, setPaused] = useState(false);
   const connected = useConnected();
-  const list = useRunList(params, () => scrollY > atTop);
+  const list = useRunList(params, () => scrollY > maxScroll);
   const overview = useOverview();
   const counted = overview.data !== undefined || overview.error !== undefined; // waits for the overview, because its notice of waiting runs would move the list down
   const searching = filter.words !== "";
@@ -36,7 +36,7 @@ export function RunsPage() {
     if (paused) return;
     list.refresh();
     clearTimeout(again.current);
-    if (searching) again.current = setTimeout(list.refresh, indexed);
+    if (searching) again.current = setTimeout(list.refresh, indexDelay);
   }, [paused, searching]);
   useEffect(() => () => clearTimeout(again.current), [searching, paused]);
   useLive("runs", refresh);
@@ -61,10 +61,10 @@ export function RunsPage() {
         <div class={"run-choice" + (all ? " with-rate" : "")}>
           <div class="stack tight">
             <Filters filter={filter} names={names} rows={list.rows ?? []} />
-            {(!narrow || filtered(filter)) && (
+            {(!narrow || isFiltered(filter)) && (
               <div class="actions">
                 {!narrow && <Export filter={filter} />}
-                {filtered(filter) && <Button look="bare" icon="close" onClick={clearFilter}>{Words.clearFilters}</Button>}
+                {isFiltered(filter) && <Button look="bare" icon="close" onClick={clearFilter}>{Words.clearFilters}</Button>}
               </div>
             )}
           </div>
@@ -73,7 +73,7 @@ export function RunsPage() {
         <NeedsYou count={overview.data?.approvals ?? 0} />
         <Fresh count={list.fresh} show={list.show} />
         {list.error && <Problem error={list.error} retry={list.refresh} />}
-        {list.rows === undefined || !counted ? !list.error && <Waiting /> : list.rows.length === 0 ? !list.error && <NoRuns filter={filter} more={list.hasMore} /> : (
+        {list.rows === undefined || !counted ? !list.error && <Loading /> : list.rows.length === 0 ? !list.error && <NoRuns filter={filter} more={list.hasMore} /> : (
           <RunRows rows={list.rows} names={names} onCancelled={list.replace} />
         )}
         {counted && list.hasMore && <div><Button onClick={list.more} disabled={list.loadingMore}>{list.loadingMore ? Words.loading : filter.words !== "" ? Words.searchOlderRuns : Words.showOlderRuns}</Button></div>}
@@ -82,11 +82,11 @@ export function RunsPage() {
   );
 }
 
-/** When the reader scrolls to the top, shows the runs that were held back. */
+/** When the reader scrolls to the top, shows the new runs that are not shown yet. */
 function useReturn(show: () => void): void {
   useEffect(() => {
     const scrolled = () => {
-      if (scrollY < atTop / 4) show();
+      if (scrollY < maxScroll / 4) show();
     };
     addEventListener("scroll", scrolled, { passive: true });
     return () => removeEventListener("scroll", scrolled);
@@ -134,7 +134,7 @@ function NoRuns({ filter, more }: { filter: Filter; more: boolean }) {
     );
   }
   if (more) return <Empty title={Words.nothingFoundSoFar}>{Words.searchGoesOnInOlder}</Empty>;
-  if (filtered(filter)) {
+  if (isFiltered(filter)) {
     return (
       <Empty title={Words.noRunsMatchThese} action={<Button onClick={clearFilter}>{Words.clearFilters}</Button>}>
         {Words.newRunsThatMatch}

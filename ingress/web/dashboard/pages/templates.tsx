@@ -25,7 +25,7 @@ export function TemplatesPage({ id }: Record<string, string>) {
   return (
     <>
       <PageHeader title={templates.data ? Words.templateNotFound : Words.template} above={<Back />} />
-      <Loaded query={templates}>{() => <Empty title={Words.thisTemplateDoesntExist} action={<LinkButton href={place()} look="primary">{Words.goToTemplates}</LinkButton>}>{Words.linkMayBeIncomplete}</Empty>}</Loaded>
+      <Loaded query={templates}>{() => <Empty title={Words.thisTemplateDoesntExist} action={<LinkButton href={templateHref()} look="primary">{Words.goToTemplates}</LinkButton>}>{Words.linkMayBeIncomplete}</Empty>}</Loaded>
     </>
   );
 }
@@ -34,9 +34,9 @@ export function TemplatesPage({ id }: Record<string, string>) {
  * Returns the URL of a template's page, or of the list. A demo visitor stays in the demo, even with
  * an account.
  */
-const place = (id?: string): string => "/dashboard/templates" + (id === undefined ? "" : "/" + id) + (inDemo() ? "?token=demo" : "");
+const templateHref = (id?: string): string => "/dashboard/templates" + (id === undefined ? "" : "/" + id) + (inDemo() ? "?token=demo" : "");
 
-const Back = () => <a href={place()}>{Words.templates}</a>;
+const Back = () => <a href={templateHref()}>{Words.templates}</a>;
 
 function List({ templates }: { templates: ReturnType<typeof useQuery<Template[]>> }) {
   const demo = inDemo();
@@ -56,12 +56,12 @@ function Card({ template }: { template: Template }) {
   const [creating, setCreating] = useState(false);
   return (
     <li class="template sheet">
-      <h2><a href={place(template.id)}>{template.name}</a></h2>
+      <h2><a href={templateHref(template.id)}>{template.name}</a></h2>
       <p>{template.description}</p>
       <Tools template={template} />
       {template.suggestedMessages.length > 0 && <blockquote class="quiet small">{template.suggestedMessages[0]}</blockquote>}
       <div class="actions">
-        <LinkButton href={place(template.id)} label={texts.chatWithName(template.name)}>{Words.chat}</LinkButton>
+        <LinkButton href={templateHref(template.id)} label={texts.chatWithName(template.name)}>{Words.chat}</LinkButton>
         {may && <Button look="bare" label={texts.createAgentFrom(template.name)} onClick={() => setCreating(true)}>{Words.createAnAgent}</Button>}
       </div>
       {creating && <CreateDialog template={template} onClose={() => setCreating(false)} />}

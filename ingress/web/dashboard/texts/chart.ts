@@ -8,6 +8,6 @@ export enum Words {
 export const measures: Record<string, string> = { completed: "completed", failed: "failed", other: "other", median: "median", "95th percentile": "95th percentile" };
 
 export const amountMeasure = (amount: string, measure: string): string => `${amount} ${measure}`;
-export const maximumIsMost = (most: string): string => `The maximum is ${most}.`;
+export const maximumIs = (max: string): string => `The maximum is ${max}.`;
 export const longestIsFormat = (format: string): string => `The longest is ${format}.`;
 export const labelNameInFormat = (label: string, name: string, format: string): string => `${label}: ${name} in ${format}`;

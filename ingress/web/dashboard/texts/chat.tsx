@@ -107,7 +107,7 @@ export enum Words {
 }
 
 // Texts of the module chat/attachments.
-export const messageTakesAtMost = (mostFiles: number, files: string): string => `A message can have at most ${mostFiles} files. Not attached: ${files}.`;
+export const messageTakesAtMost = (maxFiles: number, files: string): string => `A message can have at most ${maxFiles} files. Not attached: ${files}.`;
 export const uploadOfName = (name: string): string => `Upload of ${name}`;
 export const tryAgainName = (name: string): string => `Try again: ${name}`;
 export const removeName = (name: string): string => `Remove ${name}`;
@@ -125,7 +125,7 @@ export const messageIsBytesTooLong = (toLocaleString: string): string => `The me
 
 // Texts of the module chat/demo.
 export const inSeconds = (windowSeconds: number): string => `in ${windowSeconds} s`;
-export const leftOfMostRequests = (left: number, most: number, span: string): string => `${left} of ${most} requests left ${span}`;
+export const leftOfMaxRequests = (left: number, max: number, span: string): string => `${left} of ${max} requests left ${span}`;
 
 // Texts of the module chat/sessions.
 export const sessionsHowMany = (howMany: string): string => `Sessions${howMany}`;

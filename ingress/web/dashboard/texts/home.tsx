@@ -67,7 +67,7 @@ export const notificationEndpointDescriptionPart = (description: string, part: s
 export const budgetOfSubjectUsed = (subject: string, used: number): string => `Budget of ${subject}: ${used} % used`;
 export const amountUnit = (amount: string, unit: string): string => `${amount} ${unit}`;
 export const amountOfAmountPerPeriod = (used: string, limit: string, period: string, time: ComponentChildren) => <>{used} of {limit} per {period}. Resets {time}.</>;
-export const mostOrMore = (most: number): string => `${most} or more`;
+export const maxOrMore = (max: number): string => `${max} or more`;
 export const documentsCouldNotBeRead = (counted: string): string => `${counted} documents could not be read`;
 
 // Texts of the module pages/home/steps.

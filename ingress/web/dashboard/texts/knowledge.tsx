@@ -116,7 +116,7 @@ export const newContentOfName = (name: string): string => `New content of ${name
 export const noPassageMatchesTry = (asked: string): string => `No passage matches “${asked}”. Try other words.`;
 export const pagePage = (page: number): string => ` · page ${page}`;
 
-// Texts of the module pages/knowledge/standing.
+// Texts of the module pages/knowledge/status.
 export const processedPagesOfName = (name: string): string => `Processed pages of ${name}`;
 export const pagesDoneOfPages = (pagesDone: number, pages: number): string => `${pagesDone} of ${pages}`;
 

@@ -45,6 +45,6 @@ export const nameWasCreated = (name: string): string => `“${name}” was creat
 export const agentStartsWithInstructions = (name: string): string => `The agent starts with the instructions and tools of “${name}”. You can change them later.`;
 
 // Texts of the module pages/templates/demobar.
-export const mostRequestsPerMinute = (most: number): string => `${most} requests per minute`;
-export const mostRequestsInWindowSeconds = (most: number, windowSeconds: number): string => `${most} requests in ${windowSeconds} s`;
-export const thisIsDemoYou = (most: string) => <><strong>This is the demo.</strong> You can chat with templates, with up to {most}. Your messages are private, and stored for one day. <a href="/signup">Sign up</a> to create your own agents, give them documents and run them on a schedule.</>;
+export const maxRequestsPerMinute = (max: number): string => `${max} requests per minute`;
+export const maxRequestsInWindowSeconds = (max: number, windowSeconds: number): string => `${max} requests in ${windowSeconds} s`;
+export const thisIsDemoYou = (max: string) => <><strong>This is the demo.</strong> You can chat with templates, with up to {max}. Your messages are private, and stored for one day. <a href="/signup">Sign up</a> to create your own agents, give them documents and run them on a schedule.</>;

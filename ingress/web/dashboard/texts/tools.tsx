@@ -122,7 +122,7 @@ export const beforeLastChangeVersion = (version: number): string => `, before th
 export const testedTimeVersion = (time: ComponentChildren, version: ComponentChildren) => <>Tested {time}{version}</>;
 
 // Texts of the module pages/agent/endpoints.
-export const entriesOfMost = (entries: number, most: number): string => `${entries} of ${most}`;
+export const entriesOfMax = (entries: number, max: number): string => `${entries} of ${max}`;
 
 // Texts of the module pages/agent/import.
 export const importedImported = (imported: number): string => `Imported ${imported}`;
@@ -137,4 +137,4 @@ export const copyLabel = (label: string): string => `Copy: ${label}`;
 export const removeLabel = (label: string): string => `Remove: ${label}`;
 
 // Texts of the module pages/agent/servers.
-export const serversOfMost = (servers: number, most: number): string => `${servers} of ${most}`;
+export const serversOfMax = (servers: number, max: number): string => `${servers} of ${max}`;

@@ -5,7 +5,7 @@ export enum Words {
   microphoneWasDisconnectedAnother = "The microphone was disconnected. Another microphone is in use now.",
   couldntTranscribeSayAgain = "Couldn’t transcribe your speech. Say it again.",
 
-  // Texts of the module voice/line.
+  // Texts of the module voice/connection.
   yourOrganizationMayHaveTooMany = "Your organization may have too many open voice connections, or a proxy blocks WebSockets.",
 
   // Texts of the module voice/panel.

@@ -50,10 +50,10 @@ export function Button({ look, icon, label, children, type = "button", disabled,
       event.preventDefault();
       return;
     }
-    const doing = onClick?.(event);
-    if (!(doing instanceof Promise)) return;
+    const result = onClick?.(event);
+    if (!(result instanceof Promise)) return;
     setBusy(true);
-    doing.catch(failed).finally(() => {
+    result.catch(showError).finally(() => {
       if (here.current) setBusy(false);
     });
   };
@@ -67,7 +67,7 @@ export function Button({ look, icon, label, children, type = "button", disabled,
 }
 
 /** Shows the error of a failed action as a message. */
-export function failed(error: unknown): void {
+export function showError(error: unknown): void {
   if (error instanceof ApiError) {
     const fields = error.errors.map((e) => `${e.field} ${e.message}`).join("; ");
     toast(fields === "" ? error.detail : fields, "bad");

@@ -52,17 +52,17 @@ export interface Request {
   credential?: "key" | "session" | "demo" | "none";
 }
 
-const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
+const quoteShell = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
 /** Returns a request as a shell command. The API key is read from $PARLEY_API_KEY. */
-export function curlOf(request: Request, baseUrl: string): string {
-  const parts = [`curl ${request.params?.["stream"] ? "-N " : ""}${quoted(baseUrl + address(request.path, request.params))}`];
+export function formatCurl(request: Request, baseUrl: string): string {
+  const parts = [`curl ${request.params?.["stream"] ? "-N " : ""}${quoteShell(baseUrl + address(request.path, request.params))}`];
   if (request.method !== "GET" && !(request.method === "POST" && (request.body !== undefined || request.file))) parts.push(`-X ${request.method}`);
   if (request.credential === "demo") parts.push("-H 'x-tenant-id: tenant_demo'");
   else if (request.credential === "session") parts.push(`-H "Authorization: Bearer $PARLEY_SESSION"`);
   else if (request.credential !== "none") parts.push(`-H "x-api-key: $PARLEY_API_KEY"`);
-  for (const [name, value] of Object.entries(request.headers ?? {})) parts.push(`-H ${quoted(name + ": " + value)}`);
-  if (request.file) parts.push(`-F ${quoted("file=@" + request.file)}`);
-  if (request.body !== undefined) parts.push("-H 'content-type: application/json'", `-d ${quoted(JSON.stringify(request.body))}`);
+  for (const [name, value] of Object.entries(request.headers ?? {})) parts.push(`-H ${quoteShell(name + ": " + value)}`);
+  if (request.file) parts.push(`-F ${quoteShell("file=@" + request.file)}`);
+  if (request.body !== undefined) parts.push("-H 'content-type: application/json'", `-d ${quoteShell(JSON.stringify(request.body))}`);
   return parts.join(" \\\n  ");
 }

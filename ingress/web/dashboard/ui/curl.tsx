@@ -74,9 +74,9 @@ export function show(calls: Call[] | null): void {
 export function useAsked(): Call[] | null {
   const [, redraw] = useState(0);
   useEffect(() => {
-    const tell = () => redraw((n) => n + 1);
-    changes.addEventListener("change", tell);
-    return () => changes.removeEventListener("change", tell);
+    const update = () => redraw((n) => n + 1);
+    changes.addEventListener("change", update);
+    return () => changes.removeEventListener("change", update);
   }, []);
   return asked;
 }

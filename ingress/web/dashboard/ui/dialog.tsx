@@ -12,7 +12,7 @@ type Field = HTMLInputElement | HTMLTextAreaElement | HTMLSelectElement;
 const isField = (at: EventTarget | null): at is Field =>
   (at instanceof HTMLInputElement && at.type !== "search") || at instanceof HTMLTextAreaElement || at instanceof HTMLSelectElement;
 
-const stateOf = (field: Field): string => (field instanceof HTMLInputElement && /^(checkbox|radio)$/.test(field.type) ? String(field.checked) : field.value);
+const fieldState = (field: Field): string => (field instanceof HTMLInputElement && /^(checkbox|radio)$/.test(field.type) ? String(field.checked) : field.value);
 
 /**
  * Returns the first field of a dialog, or null. If that is a group of radio buttons, returns the
@@ -43,7 +43,7 @@ export function Dialog({ title, onClose, children, foot, side, firm, kept }: {
   const before = useRef(new Map<Field, string>()); // the state of each field when it was first focused
   const [asking, setAsking] = useState(false);
   const sent = useRef(false); // whether the form was submitted, and no field was focused since then
-  const changed = () => !kept && [...before.current].some(([field, state]) => field.isConnected && stateOf(field) !== state);
+  const changed = () => !kept && [...before.current].some(([field, state]) => field.isConnected && fieldState(field) !== state);
   const leave = () => {
     if (firm) return;
     if (changed()) setAsking(true);
@@ -61,7 +61,7 @@ export function Dialog({ title, onClose, children, foot, side, firm, kept }: {
   const note = (at: EventTarget | null) => {
     if (!isField(at)) return;
     sent.current = false;
-    if (!before.current.has(at)) before.current.set(at, stateOf(at));
+    if (!before.current.has(at)) before.current.set(at, fieldState(at));
   };
   const closed = () => { // on a second Esc the browser closes the dialog, which a page cannot prevent
     if (firm || changed()) dialog.current?.showModal();

@@ -11,7 +11,7 @@ interface FieldProps {
 }
 
 /** Returns the API's messages about a field and its nested fields. */
-export function faultOf(error: ApiError | undefined, field: string): string | undefined {
+export function fieldFault(error: ApiError | undefined, field: string): string | undefined {
   const found = error?.errors.filter((e) => e.field === field || e.field.startsWith(field + ".") || e.field.startsWith(field + "["));
   if (!found || found.length === 0) return undefined;
   return found.map((e) => (e.field === field ? e.message : `${e.field.slice(field.length).replace(/^\./, "")} ${e.message}`)).join("; ");
@@ -21,7 +21,7 @@ export function faultOf(error: ApiError | undefined, field: string): string | un
  * Returns an error as a sentence with the label as its subject, because the API's messages begin
  * with the verb.
  */
-export const saidOf = (label: string, fault: string): string => (/^(must|is|are|has|have|holds|cannot|can|may|needs|contains|exceeds|appears|belongs|would|was|does)\b/.test(fault) ? `${label} ${fault}` : fault);
+export const faultSentence = (label: string, fault: string): string => (/^(must|is|are|has|have|holds|cannot|can|may|needs|contains|exceeds|appears|belongs|would|was|does)\b/.test(fault) ? `${label} ${fault}` : fault);
 
 /**
  * Focuses the first field with an error, and scrolls it into view with its message. Returns false
@@ -56,12 +56,12 @@ function Around({ id, label, hint, fault, children }: FieldProps & { id: string;
       <label for={id}>{label}</label>
       {children}
       {hint && <div class="hint" id={id + "-hint"}>{hint}</div>}
-      {fault && <div class="fault" id={id + "-fault"}>{saidOf(label, fault)}</div>}
+      {fault && <div class="fault" id={id + "-fault"}>{faultSentence(label, fault)}</div>}
     </div>
   );
 }
 
-const described = (id: string, hint?: ComponentChildren, fault?: string) =>
+const descriptionAttributes = (id: string, hint?: ComponentChildren, fault?: string) =>
   [hint ? id + "-hint" : "", fault ? id + "-fault" : ""].filter(Boolean).join(" ") || undefined;
 
 interface TextProps extends FieldProps {
@@ -79,7 +79,7 @@ export function TextField({ label, hint, fault, value, onChange, mono, type = "t
   const id = useId();
   return (
     <Around id={id} label={label} hint={hint} fault={fault}>
-      <input id={id} class={"input" + (mono ? " code" : "")} {...({ type } as object)} value={value} aria-invalid={fault ? "true" : undefined} aria-describedby={described(id, hint, fault)}
+      <input id={id} class={"input" + (mono ? " code" : "")} {...({ type } as object)} value={value} aria-invalid={fault ? "true" : undefined} aria-describedby={descriptionAttributes(id, hint, fault)}
         onInput={(e) => onChange(e.currentTarget.value)} {...(rest as object)} />
     </Around>
   );
@@ -89,7 +89,7 @@ export function TextArea({ label, hint, fault, value, onChange, mono, rows, ...r
   const id = useId();
   return (
     <Around id={id} label={label} hint={hint} fault={fault}>
-      <textarea id={id} class={"input" + (mono ? " code" : "")} rows={rows} value={value} aria-invalid={fault ? "true" : undefined} aria-describedby={described(id, hint, fault)}
+      <textarea id={id} class={"input" + (mono ? " code" : "")} rows={rows} value={value} aria-invalid={fault ? "true" : undefined} aria-describedby={descriptionAttributes(id, hint, fault)}
         onInput={(e) => onChange(e.currentTarget.value)} {...(rest as object)} />
     </Around>
   );
@@ -106,7 +106,7 @@ export function Select<T extends string>({ label, hint, fault, value, options, o
   const id = useId();
   return (
     <Around id={id} label={label} hint={hint} fault={fault}>
-      <select id={id} class="input" value={value} disabled={disabled} aria-invalid={fault ? "true" : undefined} aria-describedby={described(id, hint, fault)}
+      <select id={id} class="input" value={value} disabled={disabled} aria-invalid={fault ? "true" : undefined} aria-describedby={descriptionAttributes(id, hint, fault)}
         onChange={(e) => onChange(e.currentTarget.value as T)}>
         {options.map((o) => <option key={o.value} value={o.value} selected={o.value === value}>{o.label}</option>)}
       </select>

@@ -5,7 +5,7 @@ import type { ApiError } from "../api";
 import * as texts from "../texts/parts";
 import { Words } from "../texts/parts";
 import { statuses, wordFor } from "../texts/values";
-import { titlePage } from "../title";
+import { setPage } from "../title";
 import type { RunStatus } from "../types";
 import { Button } from "./button";
 import { ApiButton } from "./curl";
@@ -16,7 +16,7 @@ import { ApiButton } from "./curl";
  */
 export function PageHeader({ title, above, children, actions, guide }: { title: string; above?: ComponentChildren; children?: ComponentChildren; actions?: ComponentChildren; guide?: string }) {
   useEffect(() => {
-    titlePage(title);
+    setPage(title);
   }, [title]);
   return (
     <header class="page-header">
@@ -95,11 +95,11 @@ export function Loaded<T>({ query, children, room }: {
     return <>{query.error && <Problem error={query.error} retry={query.reload} />}{children(query.data)}</>;
   }
   if (query.error) return <Problem error={query.error} retry={query.reload} />;
-  return <div style={{ minHeight: room }}><Waiting /></div>;
+  return <div style={{ minHeight: room }}><Loading /></div>;
 }
 
 /** Shows, after a moment, that data is loading. */
-export function Waiting({ words: said = Words.loading }: { words?: string }) {
+export function Loading({ words: said = Words.loading }: { words?: string }) {
   const [late, setLate] = useState(false);
   useEffect(() => {
     const timer = setTimeout(() => setLate(true), 300);

@@ -3,7 +3,7 @@ import { useEffect } from "preact/hooks";
 import { useBaseUrl, useSession } from "../state";
 import * as texts from "../texts/parts";
 import { Words } from "../texts/parts";
-import { Snippet, curlOf, type Request } from "./copy";
+import { Snippet, formatCurl, type Request } from "./copy";
 import { show, useAsked } from "./curl";
 import { Dialog } from "./dialog";
 
@@ -21,7 +21,7 @@ export function ApiRequests({ path }: { path: string }) {
         {calls.map((c) => (
           <section key={c.what} class="stack tight">
             <h3>{c.what}</h3>
-            <Snippet text={curlOf(c.request, baseUrl)} label={c.what} />
+            <Snippet text={formatCurl(c.request, baseUrl)} label={c.what} />
           </section>
         ))}
         {uses("session") && (

@@ -33,9 +33,9 @@ export function toast(text: string, tone: "good" | "bad" = "good"): void {
 export function useMessages(): Message[] {
   const [, redraw] = useState(0);
   useEffect(() => {
-    const tell = () => redraw((n) => n + 1);
-    changed.addEventListener("change", tell);
-    return () => changed.removeEventListener("change", tell);
+    const update = () => redraw((n) => n + 1);
+    changed.addEventListener("change", update);
+    return () => changed.removeEventListener("change", update);
   }, []);
   return messages;
 }

@@ -9,7 +9,7 @@ import { Button } from "./button";
 import type { IconName } from "./icon";
 import { size } from "./parts";
 
-const mostBytes = 20 << 20;
+const maxBytes = 20 << 20;
 
 /** The state of a file that is being uploaded. */
 export interface Upload<T> {
@@ -26,9 +26,9 @@ export interface Upload<T> {
 }
 
 /** Returns the reason for which the service would reject a file, or undefined. */
-export function faultOf(file: { size: number }): string | undefined {
+export function checkFile(file: { size: number }): string | undefined {
   if (file.size === 0) return Words.fileIsEmpty;
-  return file.size > mostBytes ? texts.filesSizeIsLimit(size(file.size)) : undefined;
+  return file.size > maxBytes ? texts.filesSizeIsLimit(size(file.size)) : undefined;
 }
 
 const words = (error: ApiError): string => error.errors.map((e) => `${e.field} ${e.message}`).join("; ") || error.detail;
@@ -37,7 +37,7 @@ const words = (error: ApiError): string => error.errors.map((e) => `${e.field} $
  * Reports whether another attempt to upload a file may succeed. An error about the type or the
  * content of the file is permanent.
  */
-const passing = ({ status }: ApiError): boolean => status === 0 || status === 429 || status >= 500;
+const isTransient = ({ status }: ApiError): boolean => status === 0 || status === 429 || status >= 500;
 
 /**
  * Returns the uploads to a path, and the functions that change them. At most atOnce uploads run at
@@ -65,13 +65,13 @@ export function useUploads<T>(path: string, params: Params, atOnce: number, onSe
           .then((stored) => {
             update(u.id, { state: "sent", part: 1, stored });
             latest.current?.(u.id);
-          }, (error: ApiError) => update(u.id, { state: "failed", fault: words(error), again: passing(error) }))
+          }, (error: ApiError) => update(u.id, { state: "failed", fault: words(error), again: isTransient(error) }))
           .finally(begin);
       }
     };
     const add = (files: Iterable<File>) => {
       const added = [...files].map((file): Upload<T> => {
-        const fault = faultOf(file);
+        const fault = checkFile(file);
         return { id: next++, file, part: 0, state: fault === undefined ? "waiting" : "failed", fault, stop: new AbortController() };
       });
       show([...all, ...added]);

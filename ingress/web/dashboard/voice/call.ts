@@ -3,17 +3,17 @@ import { ApiError } from "../api";
 import type { ChatSession } from "../chat/session";
 import * as texts from "../texts/voice";
 import { Words } from "../texts/voice";
-import { Line, open } from "./line";
+import { VoiceConnection, open } from "./connection";
 import { decode, encode, millis } from "./pcm";
 import type { Played } from "./playback";
 import { Loudspeaker, makeContext, Microphone, microphones, prepare } from "./sound";
-import { interrupted, withLatency, withPlayed, type VoiceEvent } from "./spoken";
-import { endTrouble, failureOf, lost, microphoneTrouble, noticeOf, pauses, refusal, type Trouble } from "./trouble";
+import { markInterrupted, withLatency, withPlayed, type VoiceEvent } from "./spoken";
+import { endTrouble, failureFor, lost, microphoneTrouble, noticeFor, pauses, refusal, type Trouble } from "./trouble";
 
 export type CallStatus = "off" | "asking" | "connecting" | "on" | "again" | "ending" | "ended";
 
-const steady = 10_000; // milliseconds after which a connection counts as stable, so that the count of retries begins again
-const parting = 5000; // milliseconds that ending waits at most for the service to confirm which part of the answer was played
+const stableAfter = 10_000; // milliseconds after which a connection counts as stable, so that the count of retries begins again
+const maxEndWait = 5000; // milliseconds that ending waits at most for the service to confirm which part of the answer was played
 
 /**
  * A voice conversation. It dispatches "change" when its state changes, and "level" when a volume
@@ -45,7 +45,7 @@ export class Call extends EventTarget {
   private context: AudioContext | null = null;
   private readonly microphone: Microphone;
   private speaker: Loudspeaker | null = null;
-  private line: Line | null = null;
+  private connection: VoiceConnection | null = null;
   private stopping = new AbortController();
   private openedAt = 0;
   private lastError: { code: string | null; message: string } = { code: null, message: "" };
@@ -55,13 +55,13 @@ export class Call extends EventTarget {
   private silent = 0; // milliseconds of silence that end a question; the question includes them
   private spokenAt: number | null = null; // end of the question that has no answer yet
   private readonly cut = new Set<string>(); // interrupted answers, whose remaining audio is ignored
-  private readonly untold = new Set<string>(); // interrupted answers whose played part the service has not confirmed yet
-  private told = (): void => {}; // called when untold becomes empty
+  private readonly unconfirmed = new Set<string>(); // interrupted answers whose played part the service has not confirmed yet
+  private allConfirmed = (): void => {}; // called when unconfirmed becomes empty
 
   constructor(readonly session: ChatSession) {
     super();
     this.microphone = new Microphone({
-      heard: (pcm) => this.send(pcm),
+      captured: (pcm) => this.send(pcm),
       loud: (level) => this.level({ microphone: level }),
       gone: () => void this.otherMicrophone(),
     });
@@ -118,7 +118,7 @@ export class Call extends EventTarget {
     this.microphone.close();
     if (this.status === "on") {
       this.set({ status: "ending", devices: [] });
-      await this.tellHeard();
+      await this.confirmPlayed();
     }
     if (!signal.aborted) this.finish(null);
   }
@@ -126,10 +126,10 @@ export class Call extends EventTarget {
   /**
    * Stops the audio, and waits until the service has confirmed which part of the answer was played.
    */
-  private tellHeard(): Promise<void> {
+  private confirmPlayed(): Promise<void> {
     return new Promise((resolve) => {
-      this.told = resolve;
-      setTimeout(resolve, parting);
+      this.allConfirmed = resolve;
+      setTimeout(resolve, maxEndWait);
       this.speaker?.stop();
     });
   }
@@ -140,8 +140,8 @@ export class Call extends EventTarget {
   }
 
   /** Stops the agent's answer, in the same way as speech of the person. */
-  hush(): void {
-    this.line?.send({ type: "response.cancel" });
+  stopAnswer(): void {
+    this.connection?.send({ type: "response.cancel" });
     this.speaker?.stop();
   }
 
@@ -177,9 +177,9 @@ export class Call extends EventTarget {
     this.sent = 0;
     this.lastError = { code: null, message: "" };
 
-    const events = { told: (event: VoiceEvent) => this.take(event), closed: (code: number, reason: string) => this.closed(code, reason) };
+    const events = { received: (event: VoiceEvent) => this.take(event), closed: (code: number, reason: string) => this.closed(code, reason) };
     try {
-      this.line = await open(this.session.target, this.session.id, events, signal);
+      this.connection = await open(this.session.target, this.session.id, events, signal);
       this.openedAt = Date.now();
     } catch (cause) {
       if (signal.aborted) return;
@@ -191,14 +191,14 @@ export class Call extends EventTarget {
   }
 
   private closed(code: number, reason: string): void {
-    this.line = null;
+    this.connection = null;
     if (this.status === "ending") return this.finish(null);
     this.session.lost();
-    this.readHeard();
+    this.readPlayed();
     this.speaker?.stop();
     const trouble = endTrouble(code, this.lastError.code, this.lastError.message || reason);
     if (trouble) return this.finish(trouble);
-    if (Date.now() - this.openedAt > steady) this.tries = 0;
+    if (Date.now() - this.openedAt > stableAfter) this.tries = 0;
     void this.again(lost);
   }
 
@@ -214,11 +214,11 @@ export class Call extends EventTarget {
 
   private finish(trouble: Trouble | null): void {
     this.stopping.abort();
-    this.line?.close();
-    this.line = null;
+    this.connection?.close();
+    this.connection = null;
     this.silence();
     this.session.lost(trouble === null);
-    this.readHeard();
+    this.readPlayed();
     this.turnedAt = performance.now();
     this.set({ status: "ended", trouble, sounding: false, devices: [] });
   }
@@ -227,9 +227,9 @@ export class Call extends EventTarget {
    * Reads which part of each interrupted answer was played, for the answers that the service will
    * not confirm on this connection.
    */
-  private readHeard(): void {
-    for (const item of this.untold) this.session.cut(item);
-    this.untold.clear();
+  private readPlayed(): void {
+    for (const item of this.unconfirmed) this.session.cut(item);
+    this.unconfirmed.clear();
   }
 
   private silence(): void {
@@ -246,7 +246,7 @@ export class Call extends EventTarget {
     if (this.status !== "on") return;
     this.sent += pcm.length;
     this.sentAt = performance.now();
-    this.line?.send({ type: "input_audio_buffer.append", audio: encode(pcm) });
+    this.connection?.send({ type: "input_audio_buffer.append", audio: encode(pcm) });
   }
 
   private take(event: VoiceEvent): void {
@@ -271,19 +271,19 @@ export class Call extends EventTarget {
         if (event.item_id !== undefined) this.speaker?.end(event.item_id);
         return;
       case "conversation.item.truncated":
-        this.untold.delete(event.item_id ?? "");
-        if (this.untold.size === 0) this.told();
+        this.unconfirmed.delete(event.item_id ?? "");
+        if (this.unconfirmed.size === 0) this.allConfirmed();
         return this.session.cut(event.item_id ?? "");
       case "response.created":
         if (this.notice === this.failure) this.set({ notice: null });
         return;
       case "response.done":
-        return this.failed(failureOf(event));
+        return this.failed(failureFor(event));
       case "conversation.item.input_audio_transcription.failed":
         return this.set({ notice: event.error?.message ? texts.couldntTranscribeYourSpeech(event.error.message) : Words.couldntTranscribeSayAgain });
       case "error":
         this.lastError = { code: event.error?.code ?? null, message: event.error?.message ?? "" };
-        return this.set({ notice: noticeOf(event.error ?? {}) ?? this.notice });
+        return this.set({ notice: noticeFor(event.error ?? {}) ?? this.notice });
     }
   }
 
@@ -318,15 +318,15 @@ export class Call extends EventTarget {
   private played(played: Played | null, stopped: boolean): void {
     this.set({ sounding: false });
 
-    if (stopped && this.untold.size === 0 && (!played || this.cut.has(played.item))) this.told();
+    if (stopped && this.unconfirmed.size === 0 && (!played || this.cut.has(played.item))) this.allConfirmed();
     if (!played || this.cut.has(played.item)) return;
     if (!stopped) return this.session.turnsWith((turns) => withPlayed(turns, played.item, millis(played.samples)));
     this.cut.add(played.item);
-    const heard = Math.max(0, Math.floor(millis(played.samples - (this.speaker?.underWay ?? 0))));
-    this.session.turnsWith((turns) => interrupted(withPlayed(turns, played.item, heard), played.item));
-    if (!this.line) return this.session.cut(played.item);
-    this.untold.add(played.item);
-    this.line.send({ type: "conversation.item.truncate", item_id: played.item, content_index: 0, audio_end_ms: heard });
+    const playedMillis = Math.max(0, Math.floor(millis(played.samples - (this.speaker?.underWay ?? 0))));
+    this.session.turnsWith((turns) => markInterrupted(withPlayed(turns, played.item, playedMillis), played.item));
+    if (!this.connection) return this.session.cut(played.item);
+    this.unconfirmed.add(played.item);
+    this.connection.send({ type: "conversation.item.truncate", item_id: played.item, content_index: 0, audio_end_ms: playedMillis });
   }
 
   private level(levels: Partial<Call["levels"]>): void {

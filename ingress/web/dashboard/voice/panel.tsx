@@ -8,14 +8,14 @@ import { moment } from "../chat/session";
 import { SettingsLink } from "../chat/trouble";
 import { waitsForClient, type Turn } from "../chat/turn";
 import type { Call } from "./call";
-import { secretRequest } from "./line";
+import { secretRequest } from "./connection";
 import { pauses } from "./trouble";
 
 /** The call's controls. The key M mutes while the focus is inside. */
 export function VoicePanel({ call, onEnd }: { call: Call; onEnd: () => void }) {
   const panel = useRef<HTMLElement>(null);
   const turn = call.session.turns.findLast((t) => t.spoken);
-  const words = stateOf(call, turn);
+  const words = describeState(call, turn);
   const decides = call.status === "on" && turn?.status === "requires_action" && !waitsForClient(turn);
   useEffect(() => panel.current?.querySelector("button")?.focus(), []);
   const key = (e: KeyboardEvent) => {
@@ -34,7 +34,7 @@ export function VoicePanel({ call, onEnd }: { call: Call; onEnd: () => void }) {
         : (
           <>
             <div class="voice-head">
-              <span class={"status " + (decides ? "warn" : toneOf(call))}>{words}</span>
+              <span class={"status " + (decides ? "warn" : statusTone(call))}>{words}</span>
               <Latency turns={call.session.turns} />
             </div>
             <div class="voice-levels">
@@ -45,7 +45,7 @@ export function VoicePanel({ call, onEnd }: { call: Call; onEnd: () => void }) {
               <Button icon={call.muted ? "muted" : "voice"} pressed={call.muted} keys="m" onClick={() => call.mute(!call.muted)}>{texts.muteM()}</Button>
               <Button look="danger" icon="close" label={Words.endSpeaking} onClick={onEnd}>{Words.end}</Button>
               <Device call={call} />
-              {call.sounding && <Button icon="stop" label={Words.stopTheAnswer} onClick={() => { panel.current?.querySelector("button")?.focus(); call.hush(); }}>{Words.stop}</Button>}
+              {call.sounding && <Button icon="stop" label={Words.stopTheAnswer} onClick={() => { panel.current?.querySelector("button")?.focus(); call.stopAnswer(); }}>{Words.stop}</Button>}
               <Curl what={Words.createSecretForSpeaking} request={secretRequest(call.session.target, call.session.id)} />
             </div>
             {decides && <p class="voice-notice">{Words.agentWantsToUse}</p>}
@@ -53,7 +53,7 @@ export function VoicePanel({ call, onEnd }: { call: Call; onEnd: () => void }) {
             {call.notice && <p class="voice-notice" role="alert">{call.notice}</p>}
           </>
         )}
-      <p class="visually-hidden" role="status">{aloudOf(call)}</p>
+      <p class="visually-hidden" role="status">{announcement(call)}</p>
     </section>
   );
 }
@@ -74,7 +74,7 @@ function Troubled({ call, onEnd }: { call: Call; onEnd: () => void }) {
 }
 
 /** Describes the state of a call in a few words. */
-export function stateOf(call: Pick<Call, "status" | "tries" | "sounding" | "muted">, turn: Pick<Turn, "spoken" | "status" | "requiredAction"> | undefined): string {
+export function describeState(call: Pick<Call, "status" | "tries" | "sounding" | "muted">, turn: Pick<Turn, "spoken" | "status" | "requiredAction"> | undefined): string {
   switch (call.status) {
     case "asking": return Words.waitingForMicrophone;
     case "connecting": return Words.connecting;
@@ -91,13 +91,13 @@ export function stateOf(call: Pick<Call, "status" | "tries" | "sounding" | "mute
   return call.muted ? Words.muted : Words.listening;
 }
 
-const toneOf = (call: Call): string => (call.status === "again" ? "warn" : call.status !== "on" ? "busy" : call.muted ? "" : "good");
+const statusTone = (call: Call): string => (call.status === "again" ? "warn" : call.status !== "on" ? "busy" : call.muted ? "" : "good");
 
 /**
  * Returns the announcement for screen readers. It does not say who is speaking, because that is
  * audible.
  */
-function aloudOf(call: Call): string {
+function announcement(call: Call): string {
   switch (call.status) {
     case "asking": return Words.waitingForTheMicrophone;
     case "again": return texts.connectionLostReconnectingOf(call.tries, pauses.length);
@@ -112,7 +112,7 @@ function Latency({ turns }: { turns: Turn[] }) {
   return <span class="quiet small number">{texts.lastAnswerStarted((took / 1000).toFixed(1))}</span>;
 }
 
-const calm = 250; // milliseconds between two drawings for people who prefer reduced motion
+const drawInterval = 250; // milliseconds between two drawings for people who prefer reduced motion
 
 /**
  * Shows the volume of the person or of the agent. It is drawn directly, because rendering the page
@@ -126,7 +126,7 @@ function Level({ call, of, label }: { call: Call; of: keyof Call["levels"]; labe
     const draw = () => {
       const now = performance.now();
       const level = call.levels[of];
-      if (still.matches && now - drawn < calm && level > 0) return;
+      if (still.matches && now - drawn < drawInterval && level > 0) return;
       drawn = now;
       meter.current?.style.setProperty("--level", level.toFixed(2));
       meter.current?.setAttribute("aria-valuenow", String(Math.round(level * 100)));

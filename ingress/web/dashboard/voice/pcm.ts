@@ -13,7 +13,7 @@ export function toPCM(samples: Float32Array): Int16Array {
   return out;
 }
 
-const chunk = 8192; // maximum number of arguments of one call
+const maxArguments = 8192; // maximum number of arguments of one call
 
 /** Encodes samples as base64, little-endian on every machine. */
 export function encode(pcm: Int16Array): string {
@@ -21,7 +21,7 @@ export function encode(pcm: Int16Array): string {
   const view = new DataView(bytes.buffer);
   pcm.forEach((sample, i) => view.setInt16(i * 2, sample, true));
   let text = "";
-  for (let at = 0; at < bytes.length; at += chunk) text += String.fromCharCode(...bytes.subarray(at, at + chunk));
+  for (let at = 0; at < bytes.length; at += maxArguments) text += String.fromCharCode(...bytes.subarray(at, at + maxArguments));
   return btoa(text);
 }
 
@@ -43,13 +43,13 @@ export function energy(samples: ArrayLike<number>): number {
   return sum;
 }
 
-const quietest = -60; // the volume in decibels, relative to the maximum, that counts as silence
+const minVolume = -60; // the volume in decibels, relative to the maximum, that counts as silence
 
 /** Returns the loudness of samples from 0 to 1, on a logarithmic scale as the ear perceives it. */
 export function loudness(sum: number, samples: number): number {
   if (samples === 0 || sum <= 0) return 0;
   const decibels = 10 * Math.log10(sum / samples);
-  return Math.max(0, Math.min(1, 1 - decibels / quietest));
+  return Math.max(0, Math.min(1, 1 - decibels / minVolume));
 }
 
 const gcd = (a: number, b: number): number => (b === 0 ? a : gcd(b, a % b));
@@ -97,7 +97,7 @@ export class Resampler {
     const first = Math.max(0, Math.floor((this.next * this.down) / this.up) - this.dropped - this.half);
     this.kept = all.slice(first);
     this.dropped += first;
-    this.settle();
+    this.reduceCounters();
     return Float32Array.from(out);
   }
 
@@ -105,7 +105,7 @@ export class Resampler {
    * Reduces the counters by whole common periods of both rates, so that they stay small in long
    * conversations.
    */
-  private settle(): void {
+  private reduceCounters(): void {
     const periods = Math.floor(this.next / this.up) - 1;
     if (periods <= 0) return;
     this.next -= periods * this.up;

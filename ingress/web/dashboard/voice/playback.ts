@@ -11,8 +11,8 @@ interface Piece {
   samples: Float32Array;
 }
 
-const enough = 1920; // number of samples before playback starts: 80 ms, so that a late chunk causes no gap
-const fading = 120; // number of samples of a fade-out: 5 ms
+const minQueued = 1920; // number of samples before playback starts: 80 ms, so that a late chunk causes no gap
+const fadeLength = 120; // number of samples of a fade-out: 5 ms
 
 export class Playback {
   private pieces: Piece[] = [];
@@ -90,8 +90,8 @@ export class Playback {
   stop(): Played | null {
     const [first] = this.pieces;
     if (this.flowing && first) {
-      this.rest = first.samples.slice(this.offset, this.offset + fading);
-      this.rest.forEach((sample, i) => (this.rest[i] = sample * (1 - (i + 1) / fading)));
+      this.rest = first.samples.slice(this.offset, this.offset + fadeLength);
+      this.rest.forEach((sample, i) => (this.rest[i] = sample * (1 - (i + 1) / fadeLength)));
     }
 
     const item = this.item ?? first?.item;
@@ -112,7 +112,7 @@ export class Playback {
 
   private ready(): boolean {
     const [first] = this.pieces;
-    return first !== undefined && (this.waiting >= enough || this.ended.has(first.item));
+    return first !== undefined && (this.waiting >= minQueued || this.ended.has(first.item));
   }
 
   private count(item: string, samples: number): void {

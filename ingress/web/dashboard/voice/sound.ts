@@ -8,15 +8,15 @@ import type { Played } from "./playback";
 const worklet = (): string => document.getElementById("app")?.dataset["worklet"] ?? "";
 
 /** Called with the audio of the microphone. */
-export interface Ears {
-  heard: (pcm: Int16Array) => void;
+export interface MicrophoneEvents {
+  captured: (pcm: Int16Array) => void;
   /** Called with the volume from 0 to 1, about 20 times per second. */
   loud: (level: number) => void;
   /** Called when the microphone was disconnected. */
   gone: () => void;
 }
 
-const wanted = (device: string | null): MediaStreamConstraints => ({
+const newConstraints = (device: string | null): MediaStreamConstraints => ({
   audio: { ...(device !== null && { deviceId: { exact: device } }), echoCancellation: true, noiseSuppression: true, autoGainControl: true, channelCount: 1 },
 });
 
@@ -27,7 +27,7 @@ export class Microphone {
   private node: AudioWorkletNode | null = null;
   private muted = false;
 
-  constructor(private readonly ears: Ears) {}
+  constructor(private readonly events: MicrophoneEvents) {}
 
   /** The id of the microphone in use. */
   get device(): string | null {
@@ -39,12 +39,12 @@ export class Microphone {
    */
   async open(context: AudioContext, device: string | null, ready?: Promise<void>): Promise<void> {
     ready?.catch(() => {}); // the await below reports its error
-    const stream = await navigator.mediaDevices.getUserMedia(wanted(device));
+    const stream = await navigator.mediaDevices.getUserMedia(newConstraints(device));
     this.release();
     this.stream = stream;
     for (const track of stream.getAudioTracks()) {
       track.enabled = !this.muted;
-      track.onended = () => this.ears.gone();
+      track.onended = () => this.events.gone();
     }
     await ready;
     await this.attach(context, stream);
@@ -79,8 +79,8 @@ export class Microphone {
   private listener(context: AudioContext): AudioWorkletNode {
     const node = new AudioWorkletNode(context, "parley-capture", { numberOfOutputs: 0, channelCount: 1, channelCountMode: "explicit" });
     node.port.onmessage = ({ data }: MessageEvent<{ pcm: Int16Array; energy: number }>) => {
-      this.ears.heard(data.pcm);
-      this.ears.loud(this.muted ? 0 : loudness(data.energy, data.pcm.length));
+      this.events.captured(data.pcm);
+      this.events.loud(this.muted ? 0 : loudness(data.energy, data.pcm.length));
     };
     return node;
   }
@@ -96,7 +96,7 @@ export class Microphone {
 }
 
 /** Called with reports about the playback. */
-export interface Sounding {
+export interface PlaybackEvents {
   playing: (played: Played | null, level: number) => void;
   over: (played: Played) => void;
   /** Called after stop has stopped the playback. */
@@ -110,13 +110,13 @@ export class Loudspeaker {
 
   constructor(
     private readonly context: AudioContext,
-    sounding: Sounding,
+    events: PlaybackEvents,
   ) {
     this.node = new AudioWorkletNode(context, "parley-speaker", { numberOfInputs: 0, outputChannelCount: [1] });
     this.node.port.onmessage = ({ data }: MessageEvent<Report>) => {
-      if (data.type === "playing") sounding.playing(data.played, loudness(data.energy, data.samples));
-      else if (data.type === "over") sounding.over(data.played);
-      else sounding.stopped(data.played);
+      if (data.type === "playing") events.playing(data.played, loudness(data.energy, data.samples));
+      else if (data.type === "over") events.over(data.played);
+      else events.stopped(data.played);
     };
     this.node.connect(context.destination);
   }

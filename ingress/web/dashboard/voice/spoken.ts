@@ -22,9 +22,9 @@ export interface VoiceEvent {
 }
 
 /** The text that replaces an answer of which no part was played. */
-export const nothing = "…";
+export const notPlayed = "…";
 
-const begun = (item: string): Turn => ({
+const newSpokenTurn = (item: string): Turn => ({
   ...newTurn("", null), name: item, spoken: { phase: "hearing", item, response: null, answer: null, said: "", latency: null, played: 0 },
 });
 
@@ -42,22 +42,22 @@ export function afterVoice(turns: Turn[], event: VoiceEvent): Turn[] {
   const answered = (s: Spoken) => s.response !== null && s.response === event.response_id;
   switch (event.type) {
     case "input_audio_buffer.speech_started":
-      return event.item_id === undefined || turns.some((t) => t.spoken && asked(t.spoken)) ? turns : [...turns, begun(event.item_id)];
+      return event.item_id === undefined || turns.some((t) => t.spoken && asked(t.spoken)) ? turns : [...turns, newSpokenTurn(event.item_id)];
     case "input_audio_buffer.speech_stopped":
       return phase(turns, asked, "understanding");
     case "conversation.item.input_audio_transcription.completed":
-      return understood(turns, asked, (event.transcript ?? "").trim());
+      return setTranscript(turns, asked, (event.transcript ?? "").trim());
     case "conversation.item.input_audio_transcription.failed":
-      return understood(turns, asked, "");
+      return setTranscript(turns, asked, "");
     case "response.created":
-      return answering(turns, event);
+      return startAnswer(turns, event);
     case "response.output_audio_transcript.delta":
     case "response.output_text.delta":
       return change(turns, answered, (turn, spoken) => ({
         ...turn, spoken: { ...spoken, answer: event.item_id ?? spoken.answer, said: spoken.said + (event.delta ?? ""), phase: spoken.phase === "over" ? "over" : "speaking" },
       }));
     case "response.done":
-      return done(turns, event);
+      return finishAnswer(turns, event);
     default:
       return turns;
   }
@@ -67,7 +67,7 @@ export function afterVoice(turns: Turn[], event: VoiceEvent): Turn[] {
  * Sets the transcript of a turn. If the transcript has no words, the turn is removed, because it
  * gets no answer.
  */
-function understood(turns: Turn[], asked: (spoken: Spoken) => boolean, words: string): Turn[] {
+function setTranscript(turns: Turn[], asked: (spoken: Spoken) => boolean, words: string): Turn[] {
   if (words === "") return turns.filter((t) => !t.spoken || !asked(t.spoken) || t.spoken.response !== null);
   return change(turns, asked, (turn, spoken) => ({ ...turn, message: words, spoken: { ...spoken, phase: "thinking" } }));
 }
@@ -76,27 +76,27 @@ function understood(turns: Turn[], asked: (spoken: Spoken) => boolean, words: st
  * Starts an answer. It responds to all questions since the previous answer, so the turns of these
  * questions are merged.
  */
-function answering(turns: Turn[], { response }: VoiceEvent): Turn[] {
+function startAnswer(turns: Turn[], { response }: VoiceEvent): Turn[] {
   const open = turns.filter((t) => t.spoken && t.spoken.response === null && t.message !== "");
   const last = open.at(-1);
   if (!response || !last?.spoken) return turns;
   const all: Turn = {
-    ...last, message: open.map((t) => t.message).join("\n\n"), runId: runOf(response) ?? last.runId,
+    ...last, message: open.map((t) => t.message).join("\n\n"), runId: runIdIn(response) ?? last.runId,
     spoken: { ...last.spoken, response: response.id, phase: "thinking" },
   };
   return turns.filter((t) => t === last || !open.includes(t)).map((t) => (t === last ? all : t));
 }
 
-const runOf = (response: NonNullable<VoiceEvent["response"]>): string | null => response.metadata?.["run_id"] ?? null;
+const runIdIn = (response: NonNullable<VoiceEvent["response"]>): string | null => response.metadata?.["run_id"] ?? null;
 
-function done(turns: Turn[], { response }: VoiceEvent): Turn[] {
+function finishAnswer(turns: Turn[], { response }: VoiceEvent): Turn[] {
   if (!response) return turns;
   return change(turns, (s) => s.response === response.id, (turn, spoken) => {
-    const over: Turn = { ...turn, runId: runOf(response) ?? turn.runId, spoken: { ...spoken, phase: "over" } };
-    if (response.status === "cancelled") return { ...over, heard: over.heard ?? (spoken.said.trim() || nothing) };
+    const over: Turn = { ...turn, runId: runIdIn(response) ?? turn.runId, spoken: { ...spoken, phase: "over" } };
+    if (response.status === "cancelled") return { ...over, playedText: over.playedText ?? (spoken.said.trim() || notPlayed) };
     if (response.status === "failed" && over.runId !== null) return { ...over, spoken: { ...spoken, phase: "over", silent: spoken.played === 0 } };
     if (response.status === "completed" || over.runId !== null) return over; // the event stream of the run delivers the rest
-    return { ...over, problem: refusalOf(response) };
+    return { ...over, problem: newRefusal(response) };
   });
 }
 
@@ -105,7 +105,7 @@ const statuses: Record<string, number> = {
   rate_limited: 429, rate_limit_exceeded: 429, budget_exceeded: 429, overloaded: 503, unavailable: 503, permission_denied: 403, caller_not_allowed: 403, not_found: 404,
 };
 
-function refusalOf(response: NonNullable<VoiceEvent["response"]>): ApiError {
+function newRefusal(response: NonNullable<VoiceEvent["response"]>): ApiError {
   const { code = "unknown", message } = response.status_details?.error ?? {};
   return new ApiError(statuses[code] ?? 400, code, message ?? Words.yourMessageWasNotAccepted);
 }
@@ -134,5 +134,5 @@ export const withLatency = (turns: Turn[], answer: string, latency: number): Tur
   change(turns, (s) => s.answer === answer && s.latency === null, (turn, spoken) => ({ ...turn, spoken: { ...spoken, latency } }));
 
 /** Returns the turns as they are after an answer was interrupted. */
-export const interrupted = (turns: Turn[], answer: string): Turn[] =>
-  change(turns, (s) => s.answer === answer, (turn, spoken) => ({ ...turn, heard: turn.heard ?? (spoken.said.trim() || nothing) }));
+export const markInterrupted = (turns: Turn[], answer: string): Turn[] =>
+  change(turns, (s) => s.answer === answer, (turn, spoken) => ({ ...turn, playedText: turn.playedText ?? (spoken.said.trim() || notPlayed) }));

@@ -89,7 +89,7 @@ export const lost: Trouble = { head: Words.connectionLost, words: Words.reconnec
  * Returns the message for an error that does not end the connection, or null if no message is
  * needed.
  */
-export function noticeOf(error: { code?: string | null; message?: string }): string | null {
+export function noticeFor(error: { code?: string | null; message?: string }): string | null {
   switch (error.code) {
     case "unknown_voice": return Words.agentsVoiceIsUnknown;
     case "response_cancel_not_active": case "conversation_already_has_active_response": return null;
@@ -102,7 +102,7 @@ export function noticeOf(error: { code?: string | null; message?: string }): str
  * Explains why an answer was not spoken, or not to its end. Returns null if the message was
  * refused, because its turn shows that error.
  */
-export function failureOf({ response }: VoiceEvent): string | null {
+export function failureFor({ response }: VoiceEvent): string | null {
   if (response?.status !== "failed" || !response.metadata?.["run_id"]) return null;
   return response.status_details?.error?.message || Words.answerCouldNotBeSpoken;
 }

@@ -43,9 +43,9 @@ class Capture extends AudioWorkletProcessor {
   }
 }
 
-type Order = { type: "play"; item: string; samples: Float32Array } | { type: "end"; item: string } | { type: "stop" } | { type: "close" };
+type Command = { type: "play"; item: string; samples: Float32Array } | { type: "end"; item: string } | { type: "stop" } | { type: "close" };
 
-const told = 10; // number of render quanta between two reports: 53 ms
+const reportInterval = 10; // number of render quanta between two reports: 53 ms
 
 /** Plays chunks of audio without gaps, and reports the number of played samples. */
 class Speaker extends AudioWorkletProcessor {
@@ -57,7 +57,7 @@ class Speaker extends AudioWorkletProcessor {
 
   constructor() {
     super();
-    this.port.onmessage = ({ data }: MessageEvent<Order>) => this.obey(data);
+    this.port.onmessage = ({ data }: MessageEvent<Command>) => this.execute(data);
   }
 
   process(_: Float32Array[][], outputs: Float32Array[][]): boolean {
@@ -66,11 +66,11 @@ class Speaker extends AudioWorkletProcessor {
     this.playback.read(out);
     this.energy += energy(out);
     this.samples += out.length;
-    if (++this.turns >= told) this.report();
+    if (++this.turns >= reportInterval) this.report();
     return this.on;
   }
 
-  private obey(order: Order): void {
+  private execute(order: Command): void {
     switch (order.type) {
       case "play": return this.playback.push(order.item, order.samples);
       case "end": return this.playback.end(order.item);

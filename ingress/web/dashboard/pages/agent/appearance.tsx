@@ -67,13 +67,13 @@ function Colour({ value, onChange }: { value: string; onChange: (value: string) 
 }
 
 /** Returns a value after it has not changed for a moment. */
-function useSettled<T>(value: T): T {
-  const [settled, setSettled] = useState(value);
+function useDebounced<T>(value: T): T {
+  const [debounced, setDebounced] = useState(value);
   useEffect(() => {
-    const timer = setTimeout(() => setSettled(value), pause);
+    const timer = setTimeout(() => setDebounced(value), pause);
     return () => clearTimeout(timer);
   }, [value]);
-  return settled;
+  return debounced;
 }
 
 /** Loads the widget, which is a bundle separate from the dashboard's. */
@@ -83,7 +83,7 @@ function Preview({ editor, look }: { editor: Editor; look: Look }) {
   const { id, name, suggestions } = editor.agent;
   const organization = useSession()?.organization.id;
   const [state, setState] = useState<"loading" | "ready" | "failed">("loading");
-  const { title, greeting, accent: colour, scheme } = useSettled(look);
+  const { title, greeting, accent: colour, scheme } = useDebounced(look);
   const frame = useRef<HTMLDivElement>(null);
   useEffect(() => { // the widget is loaded once the preview begins above the lowest quarter of the window
     if (!frame.current) return;

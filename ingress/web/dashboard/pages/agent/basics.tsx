@@ -4,14 +4,14 @@ import { firstQuestions } from "../../firstquestions";
 import * as texts from "../../texts/agent";
 import { Words } from "../../texts/agent";
 import { Button } from "../../ui/button";
-import { Check, saidOf, Switch, TextArea, TextField } from "../../ui/field";
+import { Check, faultSentence, Switch, TextArea, TextField } from "../../ui/field";
 import { count, Section } from "../../ui/parts";
 import type { Caller } from "./draft";
 import type { Editor } from "./editor";
 import { ModelPicker, useModels } from "./modelpicker";
 import { PromptPreview } from "./preview";
 
-const promptMost = 32_000;
+const maxPromptCharacters = 32_000;
 
 export function Basics({ editor }: { editor: Editor }) {
   const { draft, set, fault } = editor;
@@ -23,7 +23,7 @@ export function Basics({ editor }: { editor: Editor }) {
         <TextField label={Words.description} value={draft.description} maxLength={2000} onChange={(v) => set("description", v)} fault={fault("description")}
           hint={Words.shownToPeople} />
         <TextArea label={Words.systemPrompt} value={draft.systemPrompt} rows={10} required onChange={(v) => set("systemPrompt", v)} fault={fault("systemPrompt")}
-          hint={texts.agentsRoleHowItWorks(count([...draft.systemPrompt].length), count(promptMost))} />
+          hint={texts.agentsRoleHowItWorks(count([...draft.systemPrompt].length), count(maxPromptCharacters))} />
         {draft.systemPrompt.includes("{{") && <PromptPreview agentId={editor.agent.id} prompt={draft.systemPrompt} />}
         <TextArea label={Words.suggestedQuestions} value={draft.suggestions} rows={3} onChange={(v) => set("suggestions", v)} fault={suggestions}
           placeholder={firstQuestions({ name: draft.name, description: draft.description, tools: editor.agent.tools }).join("\n")} hint={Words.onePerLine} />
@@ -38,7 +38,7 @@ export function Basics({ editor }: { editor: Editor }) {
 function suggestionFault(fault: Editor["fault"]): string | undefined {
   const faults = Array.from({ length: 6 }, (_, i) => fault(`suggestions[${i}]`));
   const i = faults.findIndex((f) => f !== undefined);
-  return i < 0 ? undefined : saidOf(texts.questionN(i + 1), faults[i] ?? "");
+  return i < 0 ? undefined : faultSentence(texts.questionN(i + 1), faults[i] ?? "");
 }
 
 export function Models({ editor }: { editor: Editor }) {
@@ -66,7 +66,7 @@ export function Models({ editor }: { editor: Editor }) {
               </li>
             ))}
           </ol>
-          {fault("fallbackModels") && <div class="fault">{saidOf(Words.theList, fault("fallbackModels") ?? "")}</div>}
+          {fault("fallbackModels") && <div class="fault">{faultSentence(Words.theList, fault("fallbackModels") ?? "")}</div>}
           {fallbacks.length < 3 && <div><Button look="bare" icon="plus" onClick={() => change([...fallbacks, ""])}>{Words.addFallbackModel}</Button></div>}
         </div>
       </div>
@@ -80,7 +80,7 @@ function Fallback({ number, model, list, fault, onChange }: { number: number; mo
     <div class="grow">
       <input class="input code" aria-label={texts.fallbackModelNumber(number)} value={model} list={list} autocomplete="off" aria-invalid={fault ? "true" : undefined}
         aria-describedby={fault ? id : undefined} onInput={(e) => onChange(e.currentTarget.value)} />
-      {fault && <div class="fault" id={id}>{saidOf(Words.model, fault)}</div>}
+      {fault && <div class="fault" id={id}>{faultSentence(Words.model, fault)}</div>}
     </div>
   );
 }
@@ -102,7 +102,7 @@ export function Callers({ editor }: { editor: Editor }) {
         {callers.map((c) => (
           <Check key={c.kind} checked={chosen.includes(c.kind)} onChange={(on) => toggle(c.kind, on)} label={<><strong>{c.label}</strong> <span class="hint below">{c.hint}</span></>} />
         ))}
-        {wrong && <p class="fault">{saidOf(Words.whoMayCallIt, wrong)}</p>}
+        {wrong && <p class="fault">{faultSentence(Words.whoMayCallIt, wrong)}</p>}
       </fieldset>
     </Section>
   );

@@ -1,5 +1,5 @@
 // The unsaved settings of an agent. The fields of a draft have the names that the API's errors use.
-// The same name therefore identifies a change, a field of the request body, and the place of an
+// The same name therefore identifies a change, a field of the request body, and the label of an
 // error in the form.
 import { Words } from "../../texts/agent";
 import { Words as SchemaWords } from "../../texts/schema";
@@ -113,13 +113,13 @@ export const newEndpoint = (): EndpointDraft =>
 
 export const newServer = (): ServerDraft => ({ key: nextKey(), name: "", url: "", headers: [], sideEffect: "unsafe" });
 
-const typed = (value: number | null): string => (value === null ? "" : String(value));
+const formatNumber = (value: number | null): string => (value === null ? "" : String(value));
 
 /** Stop texts are typed one per line, so a line break within one is written as \\n. */
-const escaped = (text: string): string => text.replaceAll("\\", "\\\\").replaceAll("\n", "\\n");
-const unescaped = (line: string): string => line.replace(/\\(n|\\)/g, (_, c: string) => (c === "n" ? "\n" : "\\"));
+const escapeBreaks = (text: string): string => text.replaceAll("\\", "\\\\").replaceAll("\n", "\\n");
+const unescapeBreaks = (line: string): string => line.replace(/\\(n|\\)/g, (_, c: string) => (c === "n" ? "\n" : "\\"));
 
-export function draftOf(agent: Agent): Draft {
+export function newDraft(agent: Agent): Draft {
   const { webSearch, codeExecution, knowledge, httpRequest, mcp, voice } = agent.tools;
   return {
     name: agent.name, description: agent.description, systemPrompt: agent.systemPrompt, model: agent.model,
@@ -137,8 +137,8 @@ export function draftOf(agent: Agent): Draft {
     "widget.attachments": agent.widget.attachments, "widget.identitySecret": agent.widget.identitySecret ?? "",
     outputSchema: schemaText(agent.outputSchema),
     appendSources: agent.appendSources, suggestions: agent.suggestions.join("\n"),
-    temperature: typed(agent.temperature), topP: typed(agent.topP), maxOutputTokens: typed(agent.maxOutputTokens),
-    reasoningEffort: agent.reasoningEffort ?? "", seed: typed(agent.seed), stop: (agent.stop ?? []).map(escaped).join("\n"),
+    temperature: formatNumber(agent.temperature), topP: formatNumber(agent.topP), maxOutputTokens: formatNumber(agent.maxOutputTokens),
+    reasoningEffort: agent.reasoningEffort ?? "", seed: formatNumber(agent.seed), stop: (agent.stop ?? []).map(escapeBreaks).join("\n"),
     parallelToolCalls: agent.parallelToolCalls === null ? "" : agent.parallelToolCalls ? "true" : "false", overridable: agent.overridable,
   };
 }
@@ -147,11 +147,11 @@ const sameText = (value: unknown): string => JSON.stringify(value, (name, v: unk
 const fields = (draft: Draft): Field[] => Object.keys(draft) as Field[];
 
 /** Returns the fields in which two drafts differ. */
-export const differing = (a: Draft, b: Draft): Field[] => fields(a).filter((f) => sameText(a[f]) !== sameText(b[f]));
+export const changedFields = (a: Draft, b: Draft): Field[] => fields(a).filter((f) => sameText(a[f]) !== sameText(b[f]));
 
 /** Returns the draft theirs, with the changes between the drafts from and mine applied to it. */
 export function rebase(mine: Draft, from: Draft, theirs: Draft): Draft {
-  return Object.assign({}, theirs, Object.fromEntries(differing(mine, from).map((f) => [f, mine[f]])));
+  return Object.assign({}, theirs, Object.fromEntries(changedFields(mine, from).map((f) => [f, mine[f]])));
 }
 
 /**
@@ -191,9 +191,9 @@ function serverBody(s: ServerDraft): Record<string, unknown> {
 }
 
 /** Returns the lines of a text that are not blank. */
-const linesOf = (text: string): string[] => text.split("\n").map((line) => line.trim()).filter((line) => line !== "");
+const splitLines = (text: string): string[] => text.split("\n").map((line) => line.trim()).filter((line) => line !== "");
 
-function valueOf(draft: Draft, field: Field): unknown {
+function fieldValue(draft: Draft, field: Field): unknown {
   switch (field) {
     case "tools.httpRequest.endpoints": return draft[field].map(endpointBody);
     case "tools.mcp.servers": return draft[field].map(serverBody);
@@ -204,10 +204,10 @@ function valueOf(draft: Draft, field: Field): unknown {
     case "reasoningEffort": return draft[field] === "" ? null : draft[field];
     case "parallelToolCalls": return draft[field] === "" ? null : draft[field] === "true";
     case "stop": {
-      const lines = draft[field].split("\n").filter((line) => line !== "").map(unescaped);
+      const lines = draft[field].split("\n").filter((line) => line !== "").map(unescapeBreaks);
       return lines.length === 0 ? null : lines;
     }
-    case "suggestions": return linesOf(draft[field]);
+    case "suggestions": return splitLines(draft[field]);
     default: return draft[field];
   }
 }
@@ -216,10 +216,10 @@ function valueOf(draft: Draft, field: Field): unknown {
  * Returns the body of the PUT that saves a draft: the changed fields, and the version on which they
  * are based. The draft must have no errors.
  */
-export function changeOf(agent: Agent, draft: Draft): Record<string, unknown> {
-  const changed = differing(draft, draftOf(agent));
+export function changeBody(agent: Agent, draft: Draft): Record<string, unknown> {
+  const changed = changedFields(draft, newDraft(agent));
   const body: Record<string, unknown> = { version: agent.version };
-  for (const field of changed) put(body, field.split("."), valueOf(draft, field));
+  for (const field of changed) put(body, field.split("."), fieldValue(draft, field));
   for (const tool of toolNames) {
     const enabled = `tools.${tool}.enabled` as const;
     const touched = changed.some((f) => f.startsWith(`tools.${tool}.`));
@@ -240,7 +240,7 @@ function put(body: Record<string, unknown>, path: string[], value: unknown): voi
 }
 
 /** Returns the errors that prevent a draft from being sent. */
-export function faultsOf(draft: Draft): FieldError[] {
+export function findFaults(draft: Draft): FieldError[] {
   const found: FieldError[] = [];
   const add = (field: string, message: string) => found.push({ field, code: "invalid_value", message });
   draft["tools.httpRequest.endpoints"].forEach((e, i) => {
@@ -276,6 +276,6 @@ export const fieldWords: Partial<Record<Field, string>> = {
 };
 
 /** Returns the labels of the given fields, each label once. */
-export function namesOf(changed: Field[]): string[] {
+export function fieldLabels(changed: Field[]): string[] {
   return [...new Set(changed.map((f) => fieldWords[f] ?? toolWords[toolNames.find((t) => f.startsWith(`tools.${t}.`)) ?? "webSearch"]))];
 }

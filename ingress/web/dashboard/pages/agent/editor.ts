@@ -5,7 +5,7 @@ import { useGuard } from "../../router";
 import { useMay } from "../../state";
 import { Words } from "../../texts/agent";
 import type { Agent, AgentCheck } from "../../types";
-import { changeOf, differing, draftOf, faultsOf, rebase, withKeys, type Draft, type Field } from "./draft";
+import { changeBody, changedFields, newDraft, findFaults, rebase, withKeys, type Draft, type Field } from "./draft";
 
 export interface Editor {
   /** The agent as it was last read. */
@@ -24,7 +24,7 @@ export interface Editor {
   /** The agent with the changes that another person has saved since it was read. */
   theirs: Agent | undefined;
   /** Set while the page asks the person whether to discard unsaved changes. */
-  leaving: Leaving | null;
+  leaving: LeaveQuestion | null;
   set: <F extends Field>(field: F, value: Draft[F]) => void;
   /** Returns the error of the given field, ignoring errors of nested fields. */
   fault: (field: string) => string | undefined;
@@ -40,7 +40,7 @@ export interface Editor {
   checked: (check: AgentCheck) => void;
 }
 
-export interface Leaving {
+export interface LeaveQuestion {
   stay: () => void;
   leave: () => void;
 }
@@ -54,7 +54,7 @@ interface Work {
 const kept = new Map<string, Work>();
 
 export function useEditor(loaded: Agent): Editor {
-  const [work, setWork] = useState<Work>(() => kept.get(loaded.id) ?? { agent: loaded, draft: draftOf(loaded) });
+  const [work, setWork] = useState<Work>(() => kept.get(loaded.id) ?? { agent: loaded, draft: newDraft(loaded) });
   const [saving, setSaving] = useState(false);
   const [saved, setSaved] = useState(0);
   const [error, setError] = useState<ApiError>();
@@ -64,30 +64,30 @@ export function useEditor(loaded: Agent): Editor {
   now.current = work;
   const mayEdit = useMay("admin");
   const { agent, draft } = work;
-  const base = useMemo(() => draftOf(agent), [agent]);
-  const changed = useMemo(() => differing(draft, base), [draft, base]);
+  const base = useMemo(() => newDraft(agent), [agent]);
+  const changed = useMemo(() => changedFields(draft, base), [draft, base]);
   const dirty = changed.length > 0;
 
   useLayoutEffect(() => { // an effect would run too late, and miss input typed just before navigating back
     if (dirty) kept.set(agent.id, work);
     else kept.delete(agent.id);
   }, [work, dirty]);
-  const leaving = useLeaving(agent.id, dirty);
+  const leaving = useLeaveQuestion(agent.id, dirty);
   useEffect(() => {
     if (saved === 0) return;
     const timer = setTimeout(() => setSaved(0), 4000);
     return () => clearTimeout(timer);
   }, [saved]);
 
-  const settle = useCallback((next: Work) => {
+  const replaceWork = useCallback((next: Work) => {
     setWork(next);
     setError(undefined);
     setTheirs(undefined);
   }, []);
   const adopt = useCallback((next: Agent) => {
     const { agent: from, draft: mine } = now.current;
-    settle({ agent: next, draft: rebase(mine, draftOf(from), withKeys(draftOf(next), mine)) });
-  }, [settle]);
+    replaceWork({ agent: next, draft: rebase(mine, newDraft(from), withKeys(newDraft(next), mine)) });
+  }, [replaceWork]);
 
   const refuse = (cause: ApiError) => {
     setError(cause);
@@ -95,9 +95,9 @@ export function useEditor(loaded: Agent): Editor {
   };
   const save = async () => {
     const { agent, draft } = now.current; // a key may be pressed before the last input is rendered
-    if (saving || !mayEdit || differing(draft, draftOf(agent)).length === 0) return;
+    if (saving || !mayEdit || changedFields(draft, newDraft(agent)).length === 0) return;
 
-    const found = faultsOf(draft);
+    const found = findFaults(draft);
     if (found.length > 0) {
       refuse(new ApiError(400, "invalid_request", Words.notSavedCorrectMarked, found));
       return;
@@ -106,9 +106,9 @@ export function useEditor(loaded: Agent): Editor {
     setSaving(true);
     setError(undefined);
     try {
-      const next = await put<Agent>("/api/agents", changeOf(agent, draft), { id: agent.id });
+      const next = await put<Agent>("/api/agents", changeBody(agent, draft), { id: agent.id });
       // Input that the person types during the request stays unsaved.
-      settle({ agent: next, draft: rebase(now.current.draft, draft, withKeys(draftOf(next), now.current.draft)) });
+      replaceWork({ agent: next, draft: rebase(now.current.draft, draft, withKeys(newDraft(next), now.current.draft)) });
       setSaved(Date.now());
     } catch (cause) {
       if (!(cause instanceof ApiError)) throw cause;
@@ -128,9 +128,9 @@ export function useEditor(loaded: Agent): Editor {
     fault: (field) => error?.errors.find((e) => e.field === field)?.message,
     clearFaults: () => setError(undefined),
     checked: (check) => setWork((before) => ({ ...before, agent: { ...before.agent, lastCheck: check } })),
-    discard: () => settle({ agent, draft: base }),
+    discard: () => replaceWork({ agent, draft: base }),
     keepMine: () => theirs && adopt(theirs),
-    loadTheirs: () => theirs && settle({ agent: theirs, draft: draftOf(theirs) }),
+    loadTheirs: () => theirs && replaceWork({ agent: theirs, draft: newDraft(theirs) }),
   };
 }
 
@@ -144,8 +144,8 @@ async function findTheirs(id: string, found: (agent: Agent) => void, failed: (er
 }
 
 /** Asks before unsaved changes are lost by leaving the agent or the dashboard. */
-function useLeaving(id: string, dirty: boolean): Leaving | null {
-  const [leaving, setLeaving] = useState<Leaving | null>(null);
+function useLeaveQuestion(id: string, dirty: boolean): LeaveQuestion | null {
+  const [leaving, setLeaving] = useState<LeaveQuestion | null>(null);
   useGuard(dirty, (to, leave) => {
     if (to.startsWith(`/dashboard/agents/${id}`)) return true;
     const stay = () => setLeaving(null);

@@ -5,17 +5,17 @@ import * as texts from "../../texts/embed";
 import { Words } from "../../texts/embed";
 import { Button } from "../../ui/button";
 import { Snippet } from "../../ui/copy";
-import { saidOf, showFault, Switch, TextField } from "../../ui/field";
+import { faultSentence, showFault, Switch, TextField } from "../../ui/field";
 import { Section } from "../../ui/parts";
 import { Appearance, useLook } from "./appearance";
 import { hidden } from "./draft";
 import type { Editor } from "./editor";
-import { element, policy, scriptTag, signedTag, signing } from "./examples";
+import { element, policy, scriptTag, signedTag, signatureCode } from "./examples";
 import { Languages } from "./languages";
-import { originsOf } from "./origin";
+import { parseOrigins } from "./origin";
 import { random, Secret } from "./secret";
 
-const most = 50;
+const maxOrigins = 50;
 
 export function Embed({ editor }: { editor: Editor }) {
   const where = { baseUrl: useBaseUrl(), id: editor.agent.id };
@@ -58,7 +58,7 @@ export function Embed({ editor }: { editor: Editor }) {
             <Secret label={Words.identitySecret} value={draft["widget.identitySecret"]} saved={editor.base["widget.identitySecret"] === hidden} fault={editor.fault("widget.identitySecret")}
               generate={() => random(32, "hex")} onChange={(v) => set("widget.identitySecret", v)} hint={Words.to256Characters} />
           </fieldset>
-          <Languages what={Words.signAVisitor} of={signing(where)} />
+          <Languages what={Words.signAVisitor} of={signatureCode(where)} />
           <Snippet text={signedTag(where)} label={Words.scriptTagWithSigned} />
         </div>
       </Section>
@@ -83,7 +83,7 @@ function Origins({ editor }: { editor: Editor }) {
     if (refused.fault !== "") setRefused({ fault: "" });
   };
   const add = () => {
-    const found = originsOf(text);
+    const found = parseOrigins(text);
     setRefused(found);
     if (found.fault !== "") return;
     setText("");
@@ -101,15 +101,15 @@ function Origins({ editor }: { editor: Editor }) {
                 <li key={o} class={"chip" + (editor.fault(`${field}[${i}]`) ? " wrong" : "")}>
                   <code>{o}</code>
                   <Button look="bare" icon="close" label={texts.removeValue(o)} onClick={() => change(origins.filter((other) => other !== o))} />
-                  {editor.fault(`${field}[${i}]`) && <span class="fault">{saidOf(Words.theOrigin, editor.fault(`${field}[${i}]`) ?? "")}</span>}
+                  {editor.fault(`${field}[${i}]`) && <span class="fault">{faultSentence(Words.theOrigin, editor.fault(`${field}[${i}]`) ?? "")}</span>}
                 </li>
               ))}
             </ul>
           )}
         {origins.length > 0 && !enabled && <p class="note warn">{Words.widgetIsOff}</p>}
-        {editor.fault(field) && <div class="fault">{saidOf(Words.theList, editor.fault(field) ?? "")}</div>}
+        {editor.fault(field) && <div class="fault">{faultSentence(Words.theList, editor.fault(field) ?? "")}</div>}
       </div>
-      {origins.length < most && (
+      {origins.length < maxOrigins && (
         <form ref={form} class="with-buttons end" onSubmit={(e) => { e.preventDefault(); add(); }}>
           <div class="grow">
             <TextField label={Words.addAnOrigin} mono value={text} placeholder="https://www.example.com" onChange={type} fault={refused.fault || undefined}

@@ -4,7 +4,7 @@ import * as texts from "../../texts/tools";
 import { Words } from "../../texts/tools";
 import type { SideEffect } from "../../types";
 import { Button } from "../../ui/button";
-import { saidOf, Select, TextArea, TextField, type Choice } from "../../ui/field";
+import { faultSentence, Select, TextArea, TextField, type Choice } from "../../ui/field";
 import { Icon } from "../../ui/icon";
 import { jsonFault } from "../../ui/json";
 import { hidden, newEndpoint, type EndpointDraft } from "./draft";
@@ -13,7 +13,7 @@ import { Import } from "./import";
 import { Pairs } from "./pairs";
 import { random, Secret } from "./secret";
 
-const most = 32;
+const maxEntries = 32;
 const methods: readonly Choice<string>[] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"].map((m) => ({ value: m, label: m }));
 
 export const effects: readonly Choice<SideEffect>[] = [
@@ -52,11 +52,11 @@ export function Endpoints({ editor }: { editor: Editor }) {
           </li>
         ))}
       </ul>
-      {editor.fault(field) && <p class="fault">{saidOf(Words.theList, editor.fault(field) ?? "")}</p>}
+      {editor.fault(field) && <p class="fault">{faultSentence(Words.theList, editor.fault(field) ?? "")}</p>}
       <div class="row">
-        {entries.length < most && <Button icon="plus" onClick={add}>{Words.addAnEndpoint}</Button>}
+        {entries.length < maxEntries && <Button icon="plus" onClick={add}>{Words.addAnEndpoint}</Button>}
         <Button icon="upload" onClick={() => setImporting(true)}>{Words.importFromOpenapi}</Button>
-        <span class="hint number">{texts.entriesOfMost(entries.length, most)}</span>
+        <span class="hint number">{texts.entriesOfMax(entries.length, maxEntries)}</span>
       </div>
       {importing && <Import editor={editor} onClose={() => setImporting(false)} />}
     </div>

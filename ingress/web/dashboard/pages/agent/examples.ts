@@ -9,14 +9,14 @@ interface Where {
 
 const sample = Words.whatCanYouDo;
 
-const addressOf = ({ baseUrl, id }: Where): string => `${baseUrl}/api/agents?id=${id}&action=chat`;
+const chatAddress = ({ baseUrl, id }: Where): string => `${baseUrl}/api/agents?id=${id}&action=chat`;
 
 export const chat = (where: Where): Record<string, string> => ({
-  curl: `curl '${addressOf(where)}' \\
+  curl: `curl '${chatAddress(where)}' \\
   -H "x-api-key: $PARLEY_API_KEY" \\
   -H 'content-type: application/json' \\
   -d '{"sessionId":"demo-1","message":"${sample}"}'`,
-  JavaScript: `const response = await fetch("${addressOf(where)}", {
+  JavaScript: `const response = await fetch("${chatAddress(where)}", {
   method: "POST",
   headers: { "x-api-key": process.env.PARLEY_API_KEY, "content-type": "application/json" },
   body: JSON.stringify({ sessionId: "demo-1", message: "${sample}" }),
@@ -27,7 +27,7 @@ console.log(run.status, run.message);`,
   Python: `import json, os, urllib.request
 
 request = urllib.request.Request(
-    "${addressOf(where)}",
+    "${chatAddress(where)}",
     data=json.dumps({"sessionId": "demo-1", "message": "${sample}"}).encode(),
     headers={"x-api-key": os.environ["PARLEY_API_KEY"], "content-type": "application/json"},
 )
@@ -37,11 +37,11 @@ print(run["status"], run["message"])`,
 });
 
 export const stream = (where: Where): Record<string, string> => ({
-  curl: `curl -N '${addressOf(where)}' \\
+  curl: `curl -N '${chatAddress(where)}' \\
   -H "x-api-key: $PARLEY_API_KEY" \\
   -H 'content-type: application/json' \\
   -d '{"sessionId":"demo-1","message":"${sample}","stream":true}'`,
-  JavaScript: `const response = await fetch("${addressOf(where)}", {
+  JavaScript: `const response = await fetch("${chatAddress(where)}", {
   method: "POST",
   headers: { "x-api-key": process.env.PARLEY_API_KEY, "content-type": "application/json" },
   body: JSON.stringify({ sessionId: "demo-1", message: "${sample}", stream: true }),
@@ -59,7 +59,7 @@ for await (const piece of response.body.pipeThrough(new TextDecoderStream())) {
   Python: `import json, os, urllib.request
 
 request = urllib.request.Request(
-    "${addressOf(where)}",
+    "${chatAddress(where)}",
     data=json.dumps({"sessionId": "demo-1", "message": "${sample}", "stream": True}).encode(),
     headers={"x-api-key": os.environ["PARLEY_API_KEY"], "content-type": "application/json"},
 )
@@ -210,22 +210,22 @@ export interface Look {
 const attribute = (name: string, value: string): string => `${name}="${value.replaceAll("&", "&amp;").replaceAll('"', "&quot;")}"`;
 
 /** Returns the chosen options as attributes, for a script with the prefix "data-". */
-const attributesOf = (look: Look, prefix: string): string[] =>
+const formatAttributes = (look: Look, prefix: string): string[] =>
   Object.entries(look).filter(([, value]) => value !== "").map(([name, value]) => attribute(prefix + name, value));
 
 export const scriptTag = ({ baseUrl, id }: Where, look: Look): string =>
-  `<script async src="${baseUrl}/widget.js"\n  ${[attribute("data-agent", id), ...attributesOf(look, "data-")].join("\n  ")}></script>`;
+  `<script async src="${baseUrl}/widget.js"\n  ${[attribute("data-agent", id), ...formatAttributes(look, "data-")].join("\n  ")}></script>`;
 
 export const element = ({ baseUrl, id }: Where, look: Look): string => {
   const { title, position: _, ...rest } = look;
-  const options = attributesOf({ ...rest, position: "", title: "" }, "");
+  const options = formatAttributes({ ...rest, position: "", title: "" }, "");
   const all = [attribute("agent-id", id), ...(title === "" ? [] : [attribute("chat-title", title)]), ...options, "inline"];
   return `<script async src="${baseUrl}/widget.js"></script>\n<agent-chat ${all.join(" ")}></agent-chat>`;
 };
 
 export const policy = (baseUrl: string): string => `Content-Security-Policy: script-src ${baseUrl}; connect-src ${baseUrl}`;
 
-export const signing = ({ id }: Where): Record<string, string> => ({
+export const signatureCode = ({ id }: Where): Record<string, string> => ({
   "Node.js": `import { createHmac } from "node:crypto";
 
 // On your server: userId is your id of the signed-in person.

@@ -16,10 +16,10 @@ export function useKeptFocus(): void {
   useEffect(() => {
     const [had] = path.current;
     if (document.activeElement !== document.body || !had || had.isConnected) return;
-    for (const place of path.current.filter((element) => element.isConnected)) {
-      if (!place.hasAttribute("tabindex")) place.tabIndex = -1;
-      place.focus({ preventScroll: true });
-      if (document.activeElement === place) return; // a hidden element does not take the focus
+    for (const target of path.current.filter((element) => element.isConnected)) {
+      if (!target.hasAttribute("tabindex")) target.tabIndex = -1;
+      target.focus({ preventScroll: true });
+      if (document.activeElement === target) return; // a hidden element does not take the focus
     }
   });
 }

@@ -7,7 +7,7 @@ import type { Agent } from "../../types";
 import { Button } from "../../ui/button";
 import { Curl } from "../../ui/curl";
 import { Dialog } from "../../ui/dialog";
-import { TextArea, TextField, faultOf } from "../../ui/field";
+import { TextArea, TextField, fieldFault } from "../../ui/field";
 import { Problem } from "../../ui/parts";
 import type { Pair } from "./draft";
 import type { Editor } from "./editor";
@@ -26,9 +26,9 @@ interface Asked {
   headers: Pair[];
 }
 
-const largest = 2 << 20;
+const maxDocumentBytes = 2 << 20;
 
-function bodyOf(asked: Asked, version: number): Record<string, unknown> {
+function importBody(asked: Asked, version: number): Record<string, unknown> {
   const operations = asked.operations.split("\n").map((line) => line.trim()).filter(Boolean);
   const headers = Object.fromEntries(asked.headers.filter((h) => h.name !== "").map((h) => [h.name, h.value]));
   return {
@@ -42,7 +42,7 @@ export function Import({ editor, onClose }: { editor: Editor; onClose: () => voi
   const [error, setError] = useState<ApiError>();
   const [done, setDone] = useState<Imported>();
   const pending = editor.changed.some((f) => f.startsWith("tools.httpRequest."));
-  const body = bodyOf(asked, editor.agent.version);
+  const body = importBody(asked, editor.agent.version);
 
   const send = async () => {
     setError(undefined);
@@ -68,17 +68,17 @@ export function Import({ editor, onClose }: { editor: Editor; onClose: () => voi
       <div class="stack">
         {pending && <p class="note warn">{Words.endpointsHaveUnsavedChanges}</p>}
         {error && <Problem error={error} />}
-        <Asking asked={asked} set={(part) => setAsked((before) => ({ ...before, ...part }))} error={error} />
+        <ImportForm asked={asked} set={(part) => setAsked((before) => ({ ...before, ...part }))} error={error} />
       </div>
     </Dialog>
   );
 }
 
-function Asking({ asked, set, error }: { asked: Asked; set: (part: Partial<Asked>) => void; error: ApiError | undefined }) {
+function ImportForm({ asked, set, error }: { asked: Asked; set: (part: Partial<Asked>) => void; error: ApiError | undefined }) {
   const [refused, setRefused] = useState("");
   const read = async (file: File | undefined) => {
     if (!file) return;
-    if (file.size > largest) {
+    if (file.size > maxDocumentBytes) {
       setRefused(Words.fileIsLarger);
       return;
     }
@@ -87,12 +87,12 @@ function Asking({ asked, set, error }: { asked: Asked; set: (part: Partial<Asked
   };
   return (
     <>
-      <TextArea label={Words.document} mono rows={8} value={asked.document} onChange={(document) => set({ document })} fault={faultOf(error, "document")} hint={Words.openapi30} />
+      <TextArea label={Words.document} mono rows={8} value={asked.document} onChange={(document) => set({ document })} fault={fieldFault(error, "document")} hint={Words.openapi30} />
       <input type="file" aria-label={Words.openapiFile} accept=".json,.yaml,.yml,application/json,application/yaml" onChange={(e) => void read(e.currentTarget.files?.[0])} />
       {refused && <p class="fault" role="alert">{refused}</p>}
-      <TextArea label={Words.operations} mono rows={3} value={asked.operations} onChange={(operations) => set({ operations })} fault={faultOf(error, "operations")}
+      <TextArea label={Words.operations} mono rows={3} value={asked.operations} onChange={(operations) => set({ operations })} fault={fieldFault(error, "operations")}
         hint={Words.oneOperationPerLine} />
-      <TextField label={Words.server} mono value={asked.serverUrl} placeholder="https://tickets.example.com/v1" onChange={(serverUrl) => set({ serverUrl: serverUrl.trim() })} fault={faultOf(error, "serverUrl")}
+      <TextField label={Words.server} mono value={asked.serverUrl} placeholder="https://tickets.example.com/v1" onChange={(serverUrl) => set({ serverUrl: serverUrl.trim() })} fault={fieldFault(error, "serverUrl")}
         hint={Words.servicesBaseUrl} />
       <Pairs legend={Words.headers} hint={Words.sentWithEveryImported} rows={asked.headers}
         onChange={(headers) => set({ headers })} fault={(field) => error?.errors.find((e) => e.field === field)?.message} at="headers" nameLabel={Words.header} add={Words.addAHeader} />

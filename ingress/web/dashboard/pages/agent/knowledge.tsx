@@ -7,7 +7,7 @@ import { Words } from "../../texts/agent";
 import type { Document } from "../../types";
 import { Button } from "../../ui/button";
 import { Dialog } from "../../ui/dialog";
-import { Check, saidOf, TextField } from "../../ui/field";
+import { Check, faultSentence, TextField } from "../../ui/field";
 import { Loaded, More, Status } from "../../ui/parts";
 import type { Editor } from "./editor";
 import { Pairs } from "./pairs";
@@ -25,7 +25,7 @@ export function Knowledge({ editor }: { editor: Editor }) {
         <Radio name={name} label={Words.allDocuments} hint={Words.includingDocumentsAddedLater} checked={ids === null} onChoose={() => set("tools.knowledge.documentIds", null)} />
         <Radio name={name} label={Words.chosenDocuments} checked={ids !== null} onChoose={() => set("tools.knowledge.documentIds", ids ?? [])} />
         {ids !== null && <Chosen ids={ids} onChange={(chosen) => set("tools.knowledge.documentIds", chosen)} />}
-        {wrong && <p class="fault">{saidOf(Words.theChoice, wrong)}</p>}
+        {wrong && <p class="fault">{faultSentence(Words.theChoice, wrong)}</p>}
       </fieldset>
       <Pairs legend={Words.onlyDocumentsWithThisMetadata} hint={Words.documentMustMatch} rows={metadata} at="tools.knowledge.metadata"
         onChange={(rows) => set("tools.knowledge.metadata", rows)} fault={fault} nameLabel={Words.name} add={Words.addMetadata} />
@@ -43,17 +43,17 @@ function Radio({ name, label, hint, checked, onChoose }: { name: string; label: 
   );
 }
 
-const shown = 8;
+const maxShown = 8;
 
 function Chosen({ ids, onChange }: { ids: string[]; onChange: (ids: string[]) => void }) {
   const [choosing, setChoosing] = useState(false);
-  const first = ids.slice(0, shown);
+  const first = ids.slice(0, maxShown);
   return (
     <div class="chosen">
       {first.length > 0 && (
         <ul class="chips" aria-label={Words.chosenDocuments}>
           {first.map((id) => <Chip key={id} id={id} remove={() => onChange(ids.filter((other) => other !== id))} />)}
-          {ids.length > shown && <li class="chip quiet">{texts.andIdsMore(ids.length - shown)}</li>}
+          {ids.length > maxShown && <li class="chip quiet">{texts.andIdsMore(ids.length - maxShown)}</li>}
         </ul>
       )}
       <div><Button onClick={() => setChoosing(true)}>{Words.chooseDocuments}</Button></div>

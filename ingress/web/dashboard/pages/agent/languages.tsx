@@ -10,9 +10,9 @@ const changed = new EventTarget();
 export function Languages({ what, of }: { what: string; of: Record<string, string> }) {
   const [, redraw] = useState(0);
   useEffect(() => {
-    const tell = () => redraw((n) => n + 1);
-    changed.addEventListener("change", tell);
-    return () => changed.removeEventListener("change", tell);
+    const update = () => redraw((n) => n + 1);
+    changed.addEventListener("change", update);
+    return () => changed.removeEventListener("change", update);
   }, []);
   const names = Object.keys(of);
   const name = names.includes(chosen) ? chosen : names[0] ?? "";

@@ -2,25 +2,25 @@
 import * as texts from "../../texts/agent";
 import { Words } from "../../texts/agent";
 import { efforts, wordFor } from "../../texts/values";
-import { Check, saidOf, Select, TextArea, TextField } from "../../ui/field";
+import { Check, faultSentence, Select, TextArea, TextField } from "../../ui/field";
 import { Section } from "../../ui/parts";
 import type { Editor } from "./editor";
 import { settingNames, settingWords, type SettingName } from "./draft";
 import { supportFor, type ModelSupport, type Range } from "./modelsupport";
 
 /** Returns the models that must accept the settings: the agent's model and its fallbacks. */
-function modelsOf(editor: Editor): [string, ModelSupport][] {
+function usedModels(editor: Editor): [string, ModelSupport][] {
   const { model, fallbackModels } = editor.draft;
   return [model, ...fallbackModels].filter((m) => m !== "").map((m) => [m, supportFor(m)]);
 }
 
-const rangeWords = (range: Range | null, most: number): string | undefined =>
-  range === null ? Words.doesNotAcceptIt : range.min === range.max ? texts.acceptsOnlyMin(range.min) : range.max < most ? texts.acceptsAtMostMax(range.max) : undefined;
+const rangeWords = (range: Range | null, max: number): string | undefined =>
+  range === null ? Words.doesNotAcceptIt : range.min === range.max ? texts.acceptsOnlyMin(range.min) : range.max < max ? texts.acceptsAtMostMax(range.max) : undefined;
 
 /**
  * Returns the restriction that a model has for a setting, or undefined if it accepts all values.
  */
-function wordsOf(name: SettingName, model: ModelSupport): string | undefined {
+function restriction(name: SettingName, model: ModelSupport): string | undefined {
   switch (name) {
     case "temperature":
       return rangeWords(model.temperature, 2) ?? (model.samplesWithoutEffort ? Words.acceptsItOnlyWithReasoning : undefined);
@@ -39,10 +39,10 @@ function wordsOf(name: SettingName, model: ModelSupport): string | undefined {
 
 export function ModelSettings({ editor }: { editor: Editor }) {
   const { draft, set, fault } = editor;
-  const models = modelsOf(editor);
+  const models = usedModels(editor);
   const hint = (name: SettingName, words: string) => {
     const said = models.flatMap(([model, support]) => {
-      const about = wordsOf(name, support);
+      const about = restriction(name, support);
       return about === undefined ? [] : [`${model} ${about}.`];
     });
     return [words, ...new Set(said)].join(" ");
@@ -64,7 +64,7 @@ export function ModelSettings({ editor }: { editor: Editor }) {
         <fieldset class="stack plain">
           <legend class="label">{Words.settingsThatRequests}</legend>
           {settingNames.map((name) => <Check key={name} label={settingWords[name]} checked={draft.overridable.includes(name)} onChange={(on) => may(name, on)} />)}
-          {fault("overridable") && <p class="fault">{saidOf(Words.theList, fault("overridable") ?? "")}</p>}
+          {fault("overridable") && <p class="fault">{faultSentence(Words.theList, fault("overridable") ?? "")}</p>}
         </fieldset>
       </div>
     </Section>

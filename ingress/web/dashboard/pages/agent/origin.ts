@@ -5,7 +5,7 @@ import { Words } from "../../texts/embed";
 const shape = /^(?:(https?):\/\/)?(\[[0-9a-f:.]+\]|[^\s/?#@\\:*%[\]]+)(?::(\d{1,5}))?\/?$/i;
 const label = /^[a-z0-9]([a-z0-9_-]*[a-z0-9])?$/;
 
-function parsed(address: string): URL | null {
+function parseUrl(address: string): URL | null {
   try {
     return new URL(address);
   } catch {
@@ -17,11 +17,11 @@ function parsed(address: string): URL | null {
  * Returns a typed origin in the form that browsers send, or null if the text is not an origin. A
  * single word needs a scheme, a port or a dot.
  */
-export function originOf(text: string): string | null {
+export function parseOrigin(text: string): string | null {
   const [, scheme, host = "", port] = shape.exec(text) ?? [];
   if (host === "" || Number(port ?? 1) < 1) return null;
   if (scheme === undefined && port === undefined && !host.includes(".") && host.toLowerCase() !== "localhost") return null;
-  const url = parsed(scheme === undefined ? "https://" + text : text);
+  const url = parseUrl(scheme === undefined ? "https://" + text : text);
   if (url === null || url.origin.length > 255) return null;
   const ascii = !/[^\x21-\x7e]/.test(host);
   if (ascii && url.hostname !== host.toLowerCase() && !host.startsWith("[")) return null; // rejects hosts such as 1.5, which the class URL changes to 1.0.0.5
@@ -32,10 +32,10 @@ export function originOf(text: string): string | null {
  * Returns the origins in a text, separated by spaces or commas. If one of them is not an origin,
  * returns no origins, and an error.
  */
-export function originsOf(text: string): { origins: string[]; fault: string } {
+export function parseOrigins(text: string): { origins: string[]; fault: string } {
   const words = text.split(/[\s,]+/).filter(Boolean);
-  const wrong = words.filter((w) => originOf(w) === null);
-  if (wrong.length === 0) return { origins: words.map(originOf).filter((o) => o !== null), fault: "" };
+  const wrong = words.filter((w) => parseOrigin(w) === null);
+  if (wrong.length === 0) return { origins: words.map(parseOrigin).filter((o) => o !== null), fault: "" };
   const why = wrong.some((w) => w.includes("*")) ? Words.patternsAreNotSupported : Words.useSchemeAndHost;
   return { origins: [], fault: texts.notOriginForExample(wrong.join(", "), why) };
 }

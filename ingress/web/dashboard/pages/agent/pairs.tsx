@@ -3,7 +3,7 @@ import { useId } from "preact/hooks";
 import * as texts from "../../texts/tools";
 import { Words } from "../../texts/tools";
 import { Button } from "../../ui/button";
-import { saidOf } from "../../ui/field";
+import { faultSentence } from "../../ui/field";
 import { hidden, nextKey, type Pair } from "./draft";
 
 export function Pairs({ legend, hint, rows, onChange, fault, at, nameLabel, add, secret }: {
@@ -23,7 +23,7 @@ export function Pairs({ legend, hint, rows, onChange, fault, at, nameLabel, add,
       {hint && <p class="hint" id={id + "-hint"}>{hint}</p>}
       {rows.map((row, i) => <Row key={row.key} row={row} number={i + 1} fault={fault(`${at}.${row.name}`)} nameLabel={nameLabel} secret={secret} change={(part) => change(row.key, part)}
         remove={() => onChange(rows.filter((r) => r.key !== row.key))} />)}
-      {all && <p class="fault">{saidOf(legend, all)}</p>}
+      {all && <p class="fault">{faultSentence(legend, all)}</p>}
       <div><Button look="bare" icon="plus" onClick={() => onChange([...rows, { key: nextKey(), name: "", value: "" }])}>{add}</Button></div>
     </fieldset>
   );
@@ -43,7 +43,7 @@ function Row({ row, number, fault, nameLabel, secret, change, remove }: {
         spellcheck={false} autocomplete="off" {...invalid}
         onInput={(e) => change({ value: secret && row.saved && e.currentTarget.value === "" ? hidden : e.currentTarget.value })} />
       <Button look="bare" icon="close" label={texts.removeName(row.name || `${nameLabel.toLowerCase()} ${number}`)} onClick={remove} />
-      {fault && <p class="fault" id={id}>{saidOf(row.name || `${nameLabel} ${number}`, fault)}</p>}
+      {fault && <p class="fault" id={id}>{faultSentence(row.name || `${nameLabel} ${number}`, fault)}</p>}
     </div>
   );
 }

@@ -4,7 +4,7 @@ import { ApiError, post } from "../../api";
 import * as texts from "../../texts/agent";
 import { Words } from "../../texts/agent";
 import { Button } from "../../ui/button";
-import { faultOf, TextArea, TextField } from "../../ui/field";
+import { fieldFault, TextArea, TextField } from "../../ui/field";
 import { jsonFault } from "../../ui/json";
 
 export function PromptPreview({ agentId, prompt }: { agentId: string; prompt: string }) {
@@ -28,10 +28,10 @@ export function PromptPreview({ agentId, prompt }: { agentId: string; prompt: st
     <details>
       <summary>{Words.previewThePrompt}</summary>
       <div class="stack">
-        <TextArea label={Words.input} value={input} rows={3} mono onChange={setInput} fault={wrong || faultOf(error, "input")} hint={Words.inputOfTrigger} />
-        <TextField label={Words.session} value={session} onChange={setSession} fault={faultOf(error, "sessionId")} />
+        <TextArea label={Words.input} value={input} rows={3} mono onChange={setInput} fault={wrong || fieldFault(error, "input")} hint={Words.inputOfTrigger} />
+        <TextField label={Words.session} value={session} onChange={setSession} fault={fieldFault(error, "sessionId")} />
         <div><Button onClick={fill} disabled={wrong !== ""}>{Words.preview}</Button></div>
-        {error && faultOf(error, "systemPrompt") && <p class="fault" role="alert">{texts.systemPromptFault(faultOf(error, "systemPrompt"))}</p>}
+        {error && fieldFault(error, "systemPrompt") && <p class="fault" role="alert">{texts.systemPromptFault(fieldFault(error, "systemPrompt"))}</p>}
         {error && error.errors.length === 0 && <p class="fault" role="alert">{error.detail}</p>}
         {filled !== undefined && <TextArea label={Words.promptAsModelGets} value={filled} rows={8} onChange={() => {}} />}
       </div>

@@ -7,7 +7,7 @@ import { Curl } from "../../ui/curl";
 import { showFault } from "../../ui/field";
 import { Icon } from "../../ui/icon";
 import { Time } from "../../ui/parts";
-import { changeOf, differing, draftOf, faultsOf, namesOf } from "./draft";
+import { changeBody, changedFields, newDraft, findFaults, fieldLabels } from "./draft";
 import type { Editor } from "./editor";
 import { faultText } from "./words";
 
@@ -26,14 +26,14 @@ export function SaveBar({ editor }: { editor: Editor }) {
   const saved = editor.saved && !editor.theirs;
   return (
     <section class="savebar" aria-label={saved ? Words.savedChanges : Words.unsavedChanges}>
-      {editor.theirs ? <Conflict editor={editor} /> : saved ? <p class="saved" role="status"><Icon name="check" />{Words.saved}</p> : <Pending editor={editor} />}
+      {editor.theirs ? <Conflict editor={editor} /> : saved ? <p class="saved" role="status"><Icon name="check" />{Words.saved}</p> : <UnsavedChanges editor={editor} />}
     </section>
   );
 }
 
-function Pending({ editor }: { editor: Editor }) {
+function UnsavedChanges({ editor }: { editor: Editor }) {
   const { agent, draft, error } = editor;
-  const sound = faultsOf(draft).length === 0;
+  const sound = findFaults(draft).length === 0;
   return (
     <>
       <div class="savebar-words">
@@ -42,10 +42,10 @@ function Pending({ editor }: { editor: Editor }) {
             <strong class="bad-words">{error.errors.length === 0 ? error.detail : Words.notSavedCorrectThese}</strong>
             {error.errors.length > 0 && <ul>{error.errors.slice(0, 3).map((e) => <li key={e.field + e.code}>{faultText(e, draft)}</li>)}{error.errors.length > 3 && <li>{texts.andErrorsMore(error.errors.length - 3)}</li>}</ul>}
           </div>
-        ) : <p role="status"><strong>{Words.unsavedChangesText}</strong> {namesOf(editor.changed).join(", ")}</p>}
+        ) : <p role="status"><strong>{Words.unsavedChangesText}</strong> {fieldLabels(editor.changed).join(", ")}</p>}
       </div>
       <div class="actions">
-        {sound && <Curl what={Words.saveChanges} request={{ method: "PUT", path: "/api/agents", params: { id: agent.id }, body: changeOf(agent, draft) }} />}
+        {sound && <Curl what={Words.saveChanges} request={{ method: "PUT", path: "/api/agents", params: { id: agent.id }, body: changeBody(agent, draft) }} />}
         <Button look="bare" onClick={editor.discard}>{Words.discard}</Button>
         <Button look="primary" onClick={editor.save}>{editor.saving ? Words.saving : Words.saveChanges}</Button>
       </div>
@@ -56,13 +56,13 @@ function Pending({ editor }: { editor: Editor }) {
 function Conflict({ editor }: { editor: Editor }) {
   const { theirs, base, changed } = editor;
   if (!theirs) return null;
-  const other = differing(draftOf(theirs), base);
+  const other = changedFields(newDraft(theirs), base);
   const both = changed.filter((f) => other.includes(f));
   return (
     <>
       <div class="savebar-words" role="alert">
-        <p>{texts.someoneElseChanged(<Time at={theirs.updatedAt} />, namesOf(other).join(", ") || Words.nothingShownHere, namesOf(changed).join(", "))}</p>
-        <p class="small">{texts.nothingIsLost(both.length > 0 ? texts.bothOfYouChanged(namesOf(both).join(", ")) : Words.yourChangesAndTheirs)}</p>
+        <p>{texts.someoneElseChanged(<Time at={theirs.updatedAt} />, fieldLabels(other).join(", ") || Words.nothingShownHere, fieldLabels(changed).join(", "))}</p>
+        <p class="small">{texts.nothingIsLost(both.length > 0 ? texts.bothOfYouChanged(fieldLabels(both).join(", ")) : Words.yourChangesAndTheirs)}</p>
       </div>
       <div class="actions">
         <Button look="bare" onClick={editor.loadTheirs}>{Words.discardMineLoadTheirs}</Button>

@@ -4,7 +4,7 @@ import * as texts from "../../texts/tools";
 import { Words } from "../../texts/tools";
 import { Button } from "../../ui/button";
 import { Copy } from "../../ui/copy";
-import { saidOf } from "../../ui/field";
+import { faultSentence } from "../../ui/field";
 import { hidden } from "./draft";
 
 /** Returns random bytes as hex or base64. */
@@ -35,7 +35,7 @@ export function Secret({ label, hint, fault, value, saved, generate, onChange }:
         {kept && Words.secretIsSavedShown}
         {value === "" && saved && Words.secretIsRemoved}
       </div>
-      {fault && <div class="fault" id={id + "-fault"}>{saidOf(label, fault)}</div>}
+      {fault && <div class="fault" id={id + "-fault"}>{faultSentence(label, fault)}</div>}
     </div>
   );
 }

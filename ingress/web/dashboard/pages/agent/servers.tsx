@@ -2,13 +2,13 @@
 import * as texts from "../../texts/tools";
 import { Words } from "../../texts/tools";
 import { Button } from "../../ui/button";
-import { saidOf, Select, TextField } from "../../ui/field";
+import { faultSentence, Select, TextField } from "../../ui/field";
 import { newServer, type ServerDraft } from "./draft";
 import type { Editor } from "./editor";
 import { effectMeanings, effects } from "./endpoints";
 import { Pairs } from "./pairs";
 
-const most = 16;
+const maxServers = 16;
 
 export function Servers({ editor }: { editor: Editor }) {
   const field = "tools.mcp.servers";
@@ -28,10 +28,10 @@ export function Servers({ editor }: { editor: Editor }) {
           </li>
         ))}
       </ul>
-      {editor.fault(field) && <p class="fault">{saidOf(Words.theList, editor.fault(field) ?? "")}</p>}
+      {editor.fault(field) && <p class="fault">{faultSentence(Words.theList, editor.fault(field) ?? "")}</p>}
       <div class="row">
-        {servers.length < most && <Button icon="plus" onClick={() => change([...servers, newServer()])}>{Words.addAServer}</Button>}
-        <span class="hint number">{texts.serversOfMost(servers.length, most)}</span>
+        {servers.length < maxServers && <Button icon="plus" onClick={() => change([...servers, newServer()])}>{Words.addAServer}</Button>}
+        <span class="hint number">{texts.serversOfMax(servers.length, maxServers)}</span>
       </div>
     </div>
   );

@@ -11,7 +11,7 @@ import { Curl } from "../../ui/curl";
 import { Switch } from "../../ui/field";
 import { Section } from "../../ui/parts";
 import { Tabs } from "../../ui/tabs";
-import { failed } from "../../ui/button";
+import { showError } from "../../ui/button";
 import { toast } from "../../ui/toast";
 import type { Editor } from "./editor";
 import { automation, chat, connect, speak, stream } from "./examples";
@@ -74,7 +74,7 @@ function System({ editor }: { editor: Editor }) {
   };
   return (
     <div class={"note" + (allowed ? "" : " warn")}>
-      <Switch label={Words.schedulersAndServicesMayCall} checked={allowed} onChange={() => void toggle().catch(failed)}
+      <Switch label={Words.schedulersAndServicesMayCall} checked={allowed} onChange={() => void toggle().catch(showError)}
         hint={allowed ? Words.savedImmediately : Words.callsGet403Caller} />
       <Curl what={Words.changeWhoMayCall} request={{ method: "PUT", path: "/api/agents", params: { id: agent.id }, body }} />
     </div>

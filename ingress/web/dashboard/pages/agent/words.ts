@@ -1,7 +1,7 @@
 // Translates field names of the API's errors into the labels of an agent's form.
 import * as texts from "../../texts/agent";
 import { Words } from "../../texts/agent";
-import { saidOf } from "../../ui/field";
+import { faultSentence } from "../../ui/field";
 import { toolWords } from "../../toolnames";
 import { fieldWords, toolNames, type Draft } from "./draft";
 
@@ -17,7 +17,7 @@ const optionWords: Record<string, string> = { approval: Words.askPersonFirst, ke
  * Returns the label for a field of an endpoint or server. The label contains the entry's name, or
  * its number if it has no name.
  */
-function entryPlace(draft: Draft, list: "endpoints" | "servers", i: number, rest: string): string {
+function entryLabel(draft: Draft, list: "endpoints" | "servers", i: number, rest: string): string {
   const entry = list === "endpoints" ? draft["tools.httpRequest.endpoints"][i] : draft["tools.mcp.servers"][i];
   const whole = `${list === "endpoints" ? Words.endpoint : Words.server} ${entry?.name ? `“${entry.name}”` : i + 1}`;
   if (rest === "") return whole;
@@ -29,14 +29,14 @@ function entryPlace(draft: Draft, list: "endpoints" | "servers", i: number, rest
 /**
  * Returns the label for a field in the form, or the field's name if the form has no label for it.
  */
-export function placeOf(field: string, draft: Draft): string {
+export function fieldLabel(field: string, draft: Draft): string {
   const entry = /^tools\.(?:httpRequest\.(endpoints)|mcp\.(servers))\[(\d+)\]\.?(.*)$/.exec(field);
-  if (entry) return entryPlace(draft, entry[1] === "endpoints" ? "endpoints" : "servers", Number(entry[3]), entry[4] ?? "");
-  const [, list = field, place] = /^(.*)\[(\d+)\]$/.exec(field) ?? [];
-  const at = Number(place);
-  if (place !== undefined && list === "fallbackModels") return texts.fallbackModelAt(at + 1);
-  if (place !== undefined && list === "suggestions") return texts.suggestedQuestionAt(at + 1);
-  if (place !== undefined && list === "widget.allowedOrigins") return texts.allowedOriginDraft(draft[list][at] ?? at + 1);
+  if (entry) return entryLabel(draft, entry[1] === "endpoints" ? "endpoints" : "servers", Number(entry[3]), entry[4] ?? "");
+  const [, list = field, index] = /^(.*)\[(\d+)\]$/.exec(field) ?? [];
+  const at = Number(index);
+  if (index !== undefined && list === "fallbackModels") return texts.fallbackModelAt(at + 1);
+  if (index !== undefined && list === "suggestions") return texts.suggestedQuestionAt(at + 1);
+  if (index !== undefined && list === "widget.allowedOrigins") return texts.allowedOriginDraft(draft[list][at] ?? at + 1);
   if (list === "tools.voice.voice") return Words.voice;
   const tool = toolNames.find((t) => list === `tools.${t}` || list.startsWith(`tools.${t}.`));
   if (tool) {
@@ -49,7 +49,7 @@ export function placeOf(field: string, draft: Draft): string {
 
 /** Returns an error as a sentence that names its field. */
 export function faultText(fault: { field: string; message: string }, draft: Draft): string {
-  const place = placeOf(fault.field, draft);
-  const said = saidOf(place, fault.message);
-  return said === fault.message ? `${place}: ${fault.message}` : said;
+  const label = fieldLabel(fault.field, draft);
+  const said = faultSentence(label, fault.message);
+  return said === fault.message ? `${label}: ${fault.message}` : said;
 }

@@ -11,7 +11,7 @@ import type { Agent, Template } from "../../types";
 import { Button } from "../../ui/button";
 import { Curl } from "../../ui/curl";
 import { Dialog } from "../../ui/dialog";
-import { TextArea, TextField, faultOf, saidOf } from "../../ui/field";
+import { TextArea, TextField, fieldFault, faultSentence } from "../../ui/field";
 import { Loaded, Problem } from "../../ui/parts";
 
 const empty = "empty";
@@ -27,7 +27,7 @@ export function NewAgent({ template, onClose }: { template: string; onClose: () 
   const chosen = templates.data?.find((t) => t.id === from);
   const samples = useSampleSwitch(chosen?.tools);
 
-  const suggestions = linesOf(questions);
+  const suggestions = splitLines(questions);
   const body = {
     ...(from === empty ? { name: name.trim(), systemPrompt } : { templateId: from, ...(name.trim() !== "" && { name: name.trim() }) }),
     ...(suggestions.length > 0 && { suggestions }),
@@ -62,9 +62,9 @@ export function NewAgent({ template, onClose }: { template: string; onClose: () 
     }>
       <div class="stack">
         <From templates={templates} from={from} choose={choose} />
-        <TextField label={Words.name} value={name} maxLength={120} onChange={setName} fault={faultOf(error, "name")} hint={from === empty ? Words.shownToPeopleYou : Words.ifEmptyTemplatesName} />
+        <TextField label={Words.name} value={name} maxLength={120} onChange={setName} fault={fieldFault(error, "name")} hint={from === empty ? Words.shownToPeopleYou : Words.ifEmptyTemplatesName} />
         {from === empty && (
-          <TextArea label={Words.systemPrompt} rows={6} value={systemPrompt} onChange={setPrompt} fault={faultOf(error, "systemPrompt")}
+          <TextArea label={Words.systemPrompt} rows={6} value={systemPrompt} onChange={setPrompt} fault={fieldFault(error, "systemPrompt")}
             placeholder={Words.youWriteShortReleaseNotes} hint={Words.agentsRoleHowItWorks} />
         )}
         <TextArea label={Words.suggestedQuestions} rows={4} value={questions} onChange={setQuestions} fault={questionFault(error)} placeholder={otherwise.join("\n")}
@@ -77,13 +77,13 @@ export function NewAgent({ template, onClose }: { template: string; onClose: () 
 }
 
 /** Returns the lines of a text that are not blank, without white space around them. */
-const linesOf = (text: string): string[] => text.split("\n").map((line) => line.trim()).filter((line) => line !== "");
+const splitLines = (text: string): string[] => text.split("\n").map((line) => line.trim()).filter((line) => line !== "");
 
 /** Returns the first error of the suggested questions, with the question's number. */
 function questionFault(error: ApiError | undefined): string | undefined {
   const fault = error?.errors.find((e) => e.field.startsWith("suggestions"));
   const at = /\[(\d+)\]/.exec(fault?.field ?? "")?.[1];
-  return fault && at !== undefined ? saidOf(texts.questionN(Number(at) + 1), fault.message) : fault?.message;
+  return fault && at !== undefined ? faultSentence(texts.questionN(Number(at) + 1), fault.message) : fault?.message;
 }
 
 function From({ templates, from, choose }: { templates: ReturnType<typeof useList<Template>>; from: string; choose: (id: string) => void }) {

@@ -33,14 +33,14 @@ export interface Recipe {
 
 const start = "curl -sS --fail-with-body --retry 5 --retry-connrefused"; // retries are safe, because the request has an idempotency key
 
-const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
+const quoteShell = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
 /** Returns JSON in which characters that some parsers treat as line breaks are escaped. */
 const json = (value: unknown): string =>
   JSON.stringify(value).replace(/[\u007f-\u009f\u2028\u2029\ufeff]/g, (c) => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
 
 /** Returns a name in the form that file names and Kubernetes accept. */
-function slugOf(name: string): string {
+function slugify(name: string): string {
   const slug = name.toLowerCase().normalize("NFKD").replace(/[^a-z0-9]+/g, "-").slice(0, 40).replace(/^-+|-+$/g, "");
   return slug === "" ? "automation" : slug;
 }
@@ -60,10 +60,10 @@ interface Call {
 /** Returns the request as a curl command. The shell that runs it expands key. */
 function curl(s: Setup, { key, between }: Call): string {
   const rest = { target: s.agentId, input: { message: s.message }, ...(s.keep > 0 ? { ttlOverride: s.keep } : {}) };
-  const body = quoted(`{"idempotencyKey":${json(s.name + "-").slice(0, -1)}`) + `"${key}"` + quoted(`",${json(rest).slice(1)}`);
+  const body = quoteShell(`{"idempotencyKey":${json(s.name + "-").slice(0, -1)}`) + `"${key}"` + quoteShell(`",${json(rest).slice(1)}`);
   return [
-    start, quoted(s.baseUrl + "/api/internal/run-automation"), `-H "x-api-key: $PARLEY_API_KEY"`,
-    "-H 'x-trigger-type: schedule'", `-H ${quoted("x-automation-id: " + s.name)}`, "-H 'content-type: application/json'", `-d ${body}`,
+    start, quoteShell(s.baseUrl + "/api/internal/run-automation"), `-H "x-api-key: $PARLEY_API_KEY"`,
+    "-H 'x-trigger-type: schedule'", `-H ${quoteShell("x-automation-id: " + s.name)}`, "-H 'content-type: application/json'", `-d ${body}`,
   ].join(between);
 }
 
@@ -88,11 +88,11 @@ function calendarTime(s: Setup): string {
   return { hour: `*-*-* *:${two(minute)}:00`, day: `*-*-* ${time}`, week: texts.monTime(time), month: `*-*-01 ${time}` }[s.period];
 }
 
-const cronMost = 950; // maximum number of characters of a command; Debian's cron accepts 998
+const maxCronCommand = 950; // maximum number of characters of a command; Debian's cron accepts 998
 
 function cron(s: Setup): Recipe {
   const command = curl(s, { key: `$(date +${stamps[s.period]})`, between: " " }).replaceAll("%", "\\%"); // cron ends the line at an unescaped %
-  const long = command.length > cronMost ? Words.thisLineMayBeTooLong : "";
+  const long = command.length > maxCronCommand ? Words.thisLineMayBeTooLong : "";
   return {
     id: "cron", title: Words.cron, note: Words.runsInMachinesTime + long,
     pieces: [{ where: "crontab -e", text: `PARLEY_API_KEY=the key\n${cronTime(s)} ${command}` }],
@@ -100,9 +100,9 @@ function cron(s: Setup): Recipe {
 }
 
 function systemd(s: Setup): Recipe {
-  const unit = "parley-" + slugOf(s.name);
+  const unit = "parley-" + slugify(s.name);
   const program = `#!/bin/sh\nexec ${curl(s, { key: `$(date +${stamps[s.period]})`, between: lines })}\n`;
-  const service = `[Unit]\nDescription=Parley automation ${slugOf(s.name)}\nWants=network-online.target\nAfter=network-online.target\n\n[Service]\nType=oneshot\nDynamicUser=yes\nEnvironmentFile=/etc/parley.env\nExecStart=/usr/local/bin/${unit}\n`;
+  const service = `[Unit]\nDescription=Parley automation ${slugify(s.name)}\nWants=network-online.target\nAfter=network-online.target\n\n[Service]\nType=oneshot\nDynamicUser=yes\nEnvironmentFile=/etc/parley.env\nExecStart=/usr/local/bin/${unit}\n`;
   const timer = `[Unit]\nDescription=When to run ${unit}\n\n[Timer]\nOnCalendar=${calendarTime(s)}\nPersistent=true\n\n[Install]\nWantedBy=timers.target\n`;
   return {
     id: "systemd", title: Words.systemd, note: Words.runsInMachinesTimeZone,
@@ -123,8 +123,8 @@ function github(s: Setup): Recipe {
     note: Words.runsInUtcOften +
       Words.storeApiKey,
     pieces: [{
-      where: `.github/workflows/parley-${slugOf(s.name)}.yml`,
-      text: `name: ${json(texts.workflow(slugOf(s.name)))}
+      where: `.github/workflows/parley-${slugify(s.name)}.yml`,
+      text: `name: ${json(texts.workflow(slugify(s.name)))}
 on:
   schedule:
     - cron: "${cronTime(s)}"
@@ -154,11 +154,11 @@ function kubernetes(s: Setup): Recipe {
     pieces: [
       { where: Words.inShellOnce, text: `kubectl create secret generic parley --from-literal=api-key="$PARLEY_API_KEY"` },
       {
-        where: texts.parleyYamlForKubectl(slugOf(s.name)),
+        where: texts.parleyYamlForKubectl(slugify(s.name)),
         text: `apiVersion: batch/v1
 kind: CronJob
 metadata:
-  name: parley-${slugOf(s.name)}
+  name: parley-${slugify(s.name)}
 spec:
   schedule: "${cronTime(s)}"
   timeZone: Etc/UTC
@@ -192,8 +192,8 @@ function webhook(s: Setup): Recipe {
   const url = s.baseUrl + "/api/internal/run-automation";
   const body = { target: s.agentId, input: { message: s.message }, ...(s.keep > 0 ? { ttlOverride: s.keep } : {}) };
   const command = [
-    start, quoted(url), `-H "x-api-key: $PARLEY_API_KEY"`, "-H 'x-trigger-type: webhook'", `-H ${quoted("x-automation-id: " + s.name)}`,
-    `-H "idempotency-key: $DELIVERY_ID"`, "-H 'prefer: respond-async'", "-H 'content-type: application/json'", `-d ${quoted(json(body))}`,
+    start, quoteShell(url), `-H "x-api-key: $PARLEY_API_KEY"`, "-H 'x-trigger-type: webhook'", `-H ${quoteShell("x-automation-id: " + s.name)}`,
+    `-H "idempotency-key: $DELIVERY_ID"`, "-H 'prefer: respond-async'", "-H 'content-type: application/json'", `-d ${quoteShell(json(body))}`,
   ].join(lines);
   const headers = [
     "x-api-key: the key", "x-trigger-type: webhook", "x-automation-id: " + s.name,
@@ -211,4 +211,4 @@ function webhook(s: Setup): Recipe {
 }
 
 /** Returns the recipes for all schedulers. */
-export const recipesOf = (s: Setup): Recipe[] => [cron(s), systemd(s), github(s), kubernetes(s), webhook(s)];
+export const newRecipes = (s: Setup): Recipe[] => [cron(s), systemd(s), github(s), kubernetes(s), webhook(s)];

@@ -10,7 +10,7 @@ import { Select, TextArea, TextField } from "../../ui/field";
 import { Section } from "../../ui/parts";
 import { Tabs } from "../../ui/tabs";
 import { Allow } from "../hooks/allow";
-import { clock, recipesOf, type Period, type Recipe, type Setup } from "./recipes";
+import { clock, newRecipes, type Period, type Recipe, type Setup } from "./recipes";
 
 const periods: { value: Period; label: string }[] = [
   { value: "hour", label: Words.everyHour }, { value: "day", label: Words.everyDay }, 
@@ -50,7 +50,7 @@ export function SetUp({ agents, reload }: { agents: Agent[]; reload: () => void 
       <div class="stack">
         <div class="set-up-form">
           <Select label={Words.agent} value={agent.id} options={agents.map((a) => ({ value: a.id, label: a.name }))} onChange={setChosen} />
-          <TextField label={Words.automation} value={name} onChange={setName} maxLength={128} fault={faultOfName(name)}
+          <TextField label={Words.automation} value={name} onChange={setName} maxLength={128} fault={checkName(name)}
             hint={Words.automationsNameSent} />
           <Select label={Words.when} value={period} options={periods} onChange={setPeriod} />
           <TextField label={period === "hour" ? Words.atOnlyMinutesCount : Words.at} value={at} onChange={setAt} maxLength={5}
@@ -59,7 +59,7 @@ export function SetUp({ agents, reload }: { agents: Agent[]; reload: () => void 
         </div>
         <TextArea label={Words.message} value={message} onChange={setMessage} rows={2} maxLength={600_000} fault={message === "" ? Words.isRequired : undefined} />
         <Allow agent={agent} reload={reload} />
-        <Recipes recipes={recipesOf(setup)} />
+        <Recipes recipes={newRecipes(setup)} />
         <p class="hint">
           {texts.parleyApiKey()}
         </p>
@@ -69,7 +69,7 @@ export function SetUp({ agents, reload }: { agents: Agent[]; reload: () => void 
   );
 }
 
-function faultOfName(name: string): string | undefined {
+function checkName(name: string): string | undefined {
   if (name.trim() === "") return Words.isRequired;
   return /\p{C}/u.test(name) ? Words.mustContainOnlyPrintable : undefined;
 }

@@ -21,7 +21,7 @@ export function Needs({ of: o, stale }: { of: Overview; stale: boolean }) {
       {nothing ? <p class="quiet">{Words.nothingAtMoment}</p> : (
         <ul class="needs">
           {o.approvals > 0 && (
-            <Need href="/dashboard/inbox" words={o.approvals === 1 ? Words.runWaitsForYourDecision : texts.runsWaitForYourDecision(counted(o.approvals))} />
+            <Need href="/dashboard/inbox" words={o.approvals === 1 ? Words.runWaitsForYourDecision : texts.runsWaitForYourDecision(formatCount(o.approvals))} />
           )}
           {o.webhooks.map((h) => (
             <Need key={h.id} href={"/dashboard/automations/" + encodeURIComponent(h.id)} words={texts.webhookLastDeliveryWas(h.name, wordFor(statuses, h.status))}>
@@ -46,9 +46,9 @@ export function Needs({ of: o, stale }: { of: Overview; stale: boolean }) {
   );
 }
 
-const most = 100; // the service counts waiting runs up to this number
+const maxCounted = 100; // the service counts waiting runs up to this number
 
-const counted = (n: number): string => (n >= most ? texts.mostOrMore(most) : count(n));
+const formatCount = (n: number): string => (n >= maxCounted ? texts.maxOrMore(maxCounted) : count(n));
 
 const units: Record<Exclude<BudgetMetric, "costMicros">, string> = { tokens: Words.tokens, runs: Words.runsLower, sandboxSeconds: Words.sandboxSeconds };
 
@@ -62,7 +62,7 @@ function Documents({ of: d }: { of: Overview["documents"] }) {
   const [first] = d.newest;
   const one = d.count === 1 && first !== undefined;
   return (
-    <Need href={"/dashboard/knowledge" + (one ? "?id=" + encodeURIComponent(first.id) : "")} words={d.count === 1 ? Words.documentCouldNotBeRead : texts.documentsCouldNotBeRead(counted(d.count))}>
+    <Need href={"/dashboard/knowledge" + (one ? "?id=" + encodeURIComponent(first.id) : "")} words={d.count === 1 ? Words.documentCouldNotBeRead : texts.documentsCouldNotBeRead(formatCount(d.count))}>
       {first && <>{first.name}{first.error && ": " + first.error.message}</>}
     </Need>
   );

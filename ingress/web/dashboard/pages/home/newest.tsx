@@ -6,13 +6,13 @@ import { Words } from "../../texts/home";
 import type { List, RunSummary } from "../../types";
 import { Loaded, Section, Status, Time } from "../../ui/parts";
 import type { Names } from "../runs/names";
-import { gist, hrefOf, questionOf } from "../runs/rows";
+import { gist, runHref, runQuestion } from "../runs/rows";
 
-const shown = 5;
+const maxShown = 5;
 const pace = 2000; // milliseconds between two loads
 
 export function useNewest(): Query<List<RunSummary>> {
-  const runs = useQuery("newest runs", (signal) => get<List<RunSummary>>("/api/runs", { limit: shown }, signal));
+  const runs = useQuery("newest runs", (signal) => get<List<RunSummary>>("/api/runs", { limit: maxShown }, signal));
   useLive("runs", runs.reload, pace);
   return runs;
 }
@@ -26,8 +26,8 @@ export function Newest({ runs, names }: { runs: Query<List<RunSummary>>; names: 
         <ul class="newest">
           {data.map((run) => (
             <li key={run.id}>
-              <a href={hrefOf(run)}>{names.of(run)}</a>
-              {run.input && <p class="small">{questionOf(run)}</p>}
+              <a href={runHref(run)}>{names.of(run)}</a>
+              {run.input && <p class="small">{runQuestion(run)}</p>}
               <p class="small quiet">{gist(run)}</p>
               <span class="newest-state small quiet"><Status of={run.status} /><Time at={run.createdAt} /></span>
             </li>

@@ -5,10 +5,10 @@ import * as texts from "../../texts/hooks";
 import { Words } from "../../texts/hooks";
 import type { FilterOp } from "../../types";
 import { Button } from "../../ui/button";
-import { faultOf, saidOf, Switch, TextField, type Choice } from "../../ui/field";
+import { fieldFault, faultSentence, Switch, TextField, type Choice } from "../../ui/field";
 import { nextRow, type HookDraft, type Row } from "./draft";
 
-const most = 20;
+const maxConditions = 20;
 
 const ops: readonly Choice<FilterOp>[] = [
   { value: "eq", label: Words.is }, { value: "ne", label: Words.isNot }, { value: "in", label: Words.isOneOf },
@@ -25,11 +25,11 @@ export function Filters({ rows, onChange, error, paths }: { rows: Row[]; onChang
       {rows.length === 0 && <p class="quiet small">{Words.everyDeliveryStartsRun}</p>}
       <datalist id={id + "-paths"}>{["@event", ...paths].map((p) => <option key={p} value={p} />)}</datalist>
       {rows.map((row, i) => (
-        <Condition key={row.key} row={row} number={i + 1} list={id + "-paths"} fault={faultOf(error, `filter[${i}]`)}
+        <Condition key={row.key} row={row} number={i + 1} list={id + "-paths"} fault={fieldFault(error, `filter[${i}]`)}
           change={(part) => onChange(rows.with(i, { ...row, ...part }))} remove={() => onChange(rows.toSpliced(i, 1))} />
       ))}
-      {all && <p class="fault">{saidOf(Words.theFilter, all)}</p>}
-      {rows.length < most && <div><Button look="bare" icon="plus" onClick={() => onChange([...rows, nextRow()])}>{Words.addACondition}</Button></div>}
+      {all && <p class="fault">{faultSentence(Words.theFilter, all)}</p>}
+      {rows.length < maxConditions && <div><Button look="bare" icon="plus" onClick={() => onChange([...rows, nextRow()])}>{Words.addACondition}</Button></div>}
     </fieldset>
   );
 }
@@ -57,13 +57,13 @@ function Condition({ row, number, list, fault, change, remove }: {
           onInput={(e) => change({ value: e.currentTarget.value })} />
       )}
       <Button look="bare" icon="close" label={texts.removeConditionNumber(number)} onClick={remove} />
-      {fault && <p class="fault" id={id}>{saidOf(texts.conditionNumber(number), fault)}</p>}
+      {fault && <p class="fault" id={id}>{faultSentence(texts.conditionNumber(number), fault)}</p>}
     </div>
   );
 }
 
 export function Coalesce({ draft, set, error }: { draft: HookDraft; set: (part: Partial<HookDraft>) => void; error: ApiError | undefined }) {
-  const fault = (field: string) => (draft.coalesces ? faultOf(error, `coalesce.${field}`) : undefined);
+  const fault = (field: string) => (draft.coalesces ? fieldFault(error, `coalesce.${field}`) : undefined);
   const whole = draft.coalesces ? error?.errors.find((e) => e.field === "coalesce")?.message : undefined;
   return (
     <div class="stack tight">
@@ -76,7 +76,7 @@ export function Coalesce({ draft, set, error }: { draft: HookDraft; set: (part: 
           <TextField label={Words.waitAtMostSeconds} type="number" value={draft.maxWaitSeconds} onChange={(maxWaitSeconds) => set({ maxWaitSeconds })} fault={fault("maxWaitSeconds")} hint={Words.afterFirstDelivery} />
         </div>
       )}
-      {whole && <p class="fault">{saidOf(Words.coalescing, whole)}</p>}
+      {whole && <p class="fault">{faultSentence(Words.coalescing, whole)}</p>}
     </div>
   );
 }

@@ -20,7 +20,7 @@ import { pretty } from "./newest";
 const come = new EventTarget();
 
 /** Reloads the log after a delivery that was sent from this page. */
-export const tellOfDelivery = (): void => void come.dispatchEvent(new Event("delivery"));
+export const notifyDelivery = (): void => void come.dispatchEvent(new Event("delivery"));
 
 function useDelivered(reload: () => void): void {
   useEffect(() => {
@@ -36,7 +36,7 @@ const choices: { value: DeliveryStatus | ""; label: string }[] = [
 ];
 
 /** Whether a delivery has an id of its sender. The entries of rejected deliveries have ids of the log. */
-const named = (d: Delivery): boolean => d.status !== "rejected";
+const hasSenderId = (d: Delivery): boolean => d.status !== "rejected";
 
 export function Deliveries({ hook, onChange }: { hook: Hook; onChange: () => void }) {
   const [status, setStatus] = useState<DeliveryStatus | "">("");
@@ -62,10 +62,10 @@ export function Deliveries({ hook, onChange }: { hook: Hook; onChange: () => voi
       ) : (
         <>
           <Table caption={Words.deliveries} rows={deliveries} id={(d) => d.id} columns={[
-            { head: Words.received, tight: true, cell: (d) => <Button look="bare" onClick={() => setShown(d)}><span><Time at={d.receivedAt} /><span class="visually-hidden">{named(d) ? texts.deliveryId(d.id) : texts.rejectedDelivery(d.error?.message ?? "")}</span></span></Button> },
+            { head: Words.received, tight: true, cell: (d) => <Button look="bare" onClick={() => setShown(d)}><span><Time at={d.receivedAt} /><span class="visually-hidden">{hasSenderId(d) ? texts.deliveryId(d.id) : texts.rejectedDelivery(d.error?.message ?? "")}</span></span></Button> },
             { head: Words.status, tight: true, cell: (d) => <Status of={d.status} /> },
             { head: Words.event, cell: (d) => <span class="event">{d.event || (d.status === "rejected" && d.error?.message) || <span class="quiet">–</span>}</span> },
-            { head: Words.delivery, cell: (d) => <span class="delivery-id">{named(d) ? <code title={d.id}>{d.id}</code> : <span class="quiet">{Words.none}</span>}{d.duplicates > 0 && <span class="tag">{texts.receivedDuplicatesTimes(d.duplicates + 1)}</span>}</span> },
+            { head: Words.delivery, cell: (d) => <span class="delivery-id">{hasSenderId(d) ? <code title={d.id}>{d.id}</code> : <span class="quiet">{Words.none}</span>}{d.duplicates > 0 && <span class="tag">{texts.receivedDuplicatesTimes(d.duplicates + 1)}</span>}</span> },
             { head: Words.run, tight: true, cell: (d) => d.runId ? <a href={"/dashboard/runs/" + d.runId}>{Words.openRun}</a> : <span class="quiet">{Words.none}</span> },
             { head: Words.size, end: true, tight: true, cell: (d) => size(d.bytes) },
           ]} />
@@ -83,7 +83,7 @@ function One({ delivery: listed, onClose }: { delivery: Delivery; onClose: () =>
   const again = { ...params, action: "redeliver" };
   const redeliver = async () => {
     const made = await post<Received>("/api/hooks/deliveries", undefined, again);
-    tellOfDelivery();
+    notifyDelivery();
     toast(made.runId ? Words.redeliveredAsNewRun : texts.redeliveredStatus(wordFor(statuses, made.status)));
     onClose();
   };
@@ -98,7 +98,7 @@ function One({ delivery: listed, onClose }: { delivery: Delivery; onClose: () =>
         <div class="stack">
           <dl class="facts">
             <dt>{Words.status}</dt><dd><Status of={d.status} /></dd>
-            {named(d) && <><dt>{Words.id}</dt><dd><code>{d.id}</code> <Copy text={d.id} label={Words.copyDeliverysId} /></dd></>}
+            {hasSenderId(d) && <><dt>{Words.id}</dt><dd><code>{d.id}</code> <Copy text={d.id} label={Words.copyDeliverysId} /></dd></>}
             {d.event && <><dt>{Words.event}</dt><dd>{d.event}</dd></>}
             <dt>{Words.received}</dt><dd>{exactTime(d.receivedAt)}{d.duplicates > 0 && texts.receivedDuplicatesTimesPart(d.duplicates + 1)}</dd>
             <dt>{Words.run}</dt><dd>{d.runId ? <a href={"/dashboard/runs/" + d.runId}>{d.runId}</a> : Words.none}</dd>

@@ -5,14 +5,14 @@ import type { ApiError } from "../../api";
 import * as texts from "../../texts/hooks";
 import { Words } from "../../texts/hooks";
 import type { Agent, HookSource, Key } from "../../types";
-import { faultOf, Select, TextField } from "../../ui/field";
+import { fieldFault, Select, TextField } from "../../ui/field";
 import { Section } from "../../ui/parts";
 import { SchemaEditor } from "../../ui/schema";
 import { Coalesce, Filters } from "./conditions";
-import { filtersOf, newKey, type HookDraft } from "./draft";
-import { Message, sampleOf, type Typed } from "./message";
+import { parseFilters, newKey, type HookDraft } from "./draft";
+import { Message, parseSample, type Typed } from "./message";
 import { sources, sourceIds, usualHeader } from "./sources";
-import { pathsOf } from "./template";
+import { findPaths } from "./template";
 
 export interface FormProps {
   draft: HookDraft;
@@ -29,22 +29,22 @@ export interface FormProps {
 }
 
 /** Returns the example of a source as a sample. */
-const exampleOf = (source: HookSource): Typed => ({ event: sources[source].example.event, text: JSON.stringify(sources[source].example.payload, null, 2) });
+const exampleFor = (source: HookSource): Typed => ({ event: sources[source].example.event, text: JSON.stringify(sources[source].example.payload, null, 2) });
 
 export function HookForm(props: FormProps) {
   const { draft, set, error } = props;
   const [own, setOwn] = useState<Typed>();
-  const typed = own ?? props.sample ?? exampleOf(draft.source);
-  const sample = sampleOf(typed);
+  const typed = own ?? props.sample ?? exampleFor(draft.source);
+  const sample = parseSample(typed);
   return (
     <>
       <Section title={Words.nameAndAgent}><Who {...props} /></Section>
       <Section title={Words.messageToAgent} intro={Words.textWithValues}>
-        <Message template={draft.messageTemplate} onChange={(messageTemplate) => set({ messageTemplate })} fault={faultOf(error, "messageTemplate")}
-          filter={filtersOf(draft.filter)} typed={typed} onSample={setOwn} />
+        <Message template={draft.messageTemplate} onChange={(messageTemplate) => set({ messageTemplate })} fault={fieldFault(error, "messageTemplate")}
+          filter={parseFilters(draft.filter)} typed={typed} onSample={setOwn} />
       </Section>
       <Section title={Words.whenToRun}>
-        <Filters rows={draft.filter} onChange={(filter) => set({ filter })} error={error} paths={sample ? pathsOf(sample.payload) : []} />
+        <Filters rows={draft.filter} onChange={(filter) => set({ filter })} error={error} paths={sample ? findPaths(sample.payload) : []} />
       </Section>
       <Rare {...props} />
     </>
@@ -57,10 +57,10 @@ function Who({ draft, set, error, agents }: FormProps) {
   const agentChoices = agents.map((a) => ({ value: a.id, label: a.allowedCallers.includes("system") ? a.name : texts.nameAutomationsNotAllowed(a.name) }));
   return (
     <div class="set-up-form">
-      <TextField label={Words.name} value={draft.name} onChange={(name) => set({ name })} maxLength={120} fault={faultOf(error, "name")} hint={Words.webhooksRunsAreGrouped} />
-      <Select label={Words.agent} value={draft.agentId} options={known(agentChoices, draft.agentId, Words.deletedAgent)} onChange={(agentId) => set({ agentId })} fault={faultOf(error, "agentId")} />
+      <TextField label={Words.name} value={draft.name} onChange={(name) => set({ name })} maxLength={120} fault={fieldFault(error, "name")} hint={Words.webhooksRunsAreGrouped} />
+      <Select label={Words.agent} value={draft.agentId} options={known(agentChoices, draft.agentId, Words.deletedAgent)} onChange={(agentId) => set({ agentId })} fault={fieldFault(error, "agentId")} />
       {usualHeader(draft.source) !== "" && (
-        <TextField label={draft.source === "token" ? Words.headerWithToken : Words.headerWithSignature} mono value={draft.signatureHeader} onChange={(signatureHeader) => set({ signatureHeader })} fault={faultOf(error, "signatureHeader")} />
+        <TextField label={draft.source === "token" ? Words.headerWithToken : Words.headerWithSignature} mono value={draft.signatureHeader} onChange={(signatureHeader) => set({ signatureHeader })} fault={fieldFault(error, "signatureHeader")} />
       )}
     </div>
   );
@@ -78,15 +78,15 @@ function Rare({ draft, set, error, agents, keys, fresh, secret }: FormProps) {
       <summary>{secret ? Words.keySecretAnswers : Words.keyAnswers}</summary>
       <div class="stack">
         <div class="set-up-form">
-          <Select label={Words.apiKey} value={draft.keyId} options={known(keyChoices, draft.keyId, Words.revokedKey)} onChange={(keyId) => set({ keyId })} fault={faultOf(error, "keyId")}
+          <Select label={Words.apiKey} value={draft.keyId} options={known(keyChoices, draft.keyId, Words.revokedKey)} onChange={(keyId) => set({ keyId })} fault={fieldFault(error, "keyId")}
             hint={Words.apiKeyOfOrganization} />
           {usualHeader(draft.source) !== "" && (
-            <TextField label={Words.headerWithDeliverysId} mono value={draft.deliveryIdHeader} onChange={(deliveryIdHeader) => set({ deliveryIdHeader })} fault={faultOf(error, "deliveryIdHeader")}
+            <TextField label={Words.headerWithDeliverysId} mono value={draft.deliveryIdHeader} onChange={(deliveryIdHeader) => set({ deliveryIdHeader })} fault={fieldFault(error, "deliveryIdHeader")}
               placeholder={Words.xDeliveryId} hint={Words.ifEmptyBodyIdentifies} />
           )}
           {secret}
         </div>
-        <SchemaEditor value={draft.outputSchema} onChange={(outputSchema) => set({ outputSchema })} fault={faultOf(error, "outputSchema")} hint={Words.answersMatchIt}
+        <SchemaEditor value={draft.outputSchema} onChange={(outputSchema) => set({ outputSchema })} fault={fieldFault(error, "outputSchema")} hint={Words.answersMatchIt}
           agent={agents.find((a) => a.id === draft.agentId)} />
         <Coalesce draft={draft} set={set} error={error} />
       </div>

@@ -17,7 +17,7 @@ export function useHooks() {
 }
 
 /** Whether the newest delivery was rejected, which usually means that the sender has another secret. */
-export const rejected = (h: Hook): boolean =>
+export const wasRejected = (h: Hook): boolean =>
   h.lastRejectedAt !== null && (h.lastDeliveryAt === null || Date.parse(h.lastRejectedAt) > Date.parse(h.lastDeliveryAt));
 
 export function HookList({ list, names }: { list: ReturnType<typeof useHooks>; names: Names }) {
@@ -36,7 +36,7 @@ export function HookList({ list, names }: { list: ReturnType<typeof useHooks>; n
             { head: Words.agent, cell: (h) => names.of({ agentId: h.agentId, templateId: null }) },
             { head: Words.lastDelivery, tight: true, cell: (h) => <Time at={h.lastDeliveryAt} /> },
             { head: Words.state, tight: true, cell: (h) => (
-              <span class="row"><Status of={h.enabled ? "enabled" : "disabled"} />{rejected(h) && <Status of="rejected" />}</span>
+              <span class="row"><Status of={h.enabled ? "enabled" : "disabled"} />{wasRejected(h) && <Status of="rejected" />}</span>
             ) },
           ]} />
           <More list={list} />

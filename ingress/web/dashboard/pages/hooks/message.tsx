@@ -5,8 +5,8 @@ import * as texts from "../../texts/hooks";
 import { Words } from "../../texts/hooks";
 import type { HookFilter } from "../../types";
 import { Button } from "../../ui/button";
-import { saidOf, TextArea, TextField } from "../../ui/field";
-import { passes, pathsOf, piecesOf, type Sample } from "./template";
+import { faultSentence, TextArea, TextField } from "../../ui/field";
+import { passes, findPaths, renderPieces, type Sample } from "./template";
 
 const special = ["@event", "@deliveryId", "@payload"];
 
@@ -16,7 +16,7 @@ export interface Typed {
   text: string;
 }
 
-export function sampleOf({ event, text }: Typed): Sample | null {
+export function parseSample({ event, text }: Typed): Sample | null {
   try {
     return { event, deliveryId: "delivery-1", payload: JSON.parse(text) as unknown };
   } catch {
@@ -29,7 +29,7 @@ export function Message({ template, onChange, fault, filter, typed, onSample }: 
 }) {
   const area = useRef<HTMLTextAreaElement>(null);
   const id = useId();
-  const sample = sampleOf(typed);
+  const sample = parseSample(typed);
   const insert = (path: string) => {
     const at = area.current?.selectionStart ?? template.length;
     const to = area.current?.selectionEnd ?? at;
@@ -50,7 +50,7 @@ export function Message({ template, onChange, fault, filter, typed, onSample }: 
           <div class="hint" id={id + "-hint"}>
             {texts.pathsAreReplaced()}
           </div>
-          {fault && <div class="fault" id={id + "-fault"}>{saidOf(Words.message, fault)}</div>}
+          {fault && <div class="fault" id={id + "-fault"}>{faultSentence(Words.message, fault)}</div>}
         </div>
         <SampleFields typed={typed} onSample={onSample} />
       </div>
@@ -69,7 +69,7 @@ function SampleFields({ typed, onSample }: { typed: Typed; onSample: (typed: Typ
       <div class="stack tight">
         <TextField label={Words.sampleEvent} value={typed.event} onChange={(event) => onSample({ ...typed, event })} hint={Words.sendersNameForEvent} />
         <TextArea label={Words.sampleJson} mono rows={8} value={typed.text} onChange={(text) => onSample({ ...typed, text })} hint={Words.pasteYourOwnPayload} 
-          fault={sampleOf(typed) ? undefined : Words.isNotValidJson} />
+          fault={parseSample(typed) ? undefined : Words.isNotValidJson} />
       </div>
     </details>
   );
@@ -81,7 +81,7 @@ function Fields({ sample, insert }: { sample: Sample; insert: (path: string) => 
     <details class="fold" open={!useNarrow()}>
       <summary id={id}>{Words.insertFieldFromSample}</summary>
       <ul class="fields" aria-labelledby={id}>
-        {[...pathsOf(sample.payload), ...special].map((path) => (
+        {[...findPaths(sample.payload), ...special].map((path) => (
           <li key={path}><Button look="bare" label={texts.insertPath(path)} onClick={() => insert(path)}><code>{path}</code></Button></li>
         ))}
       </ul>
@@ -95,7 +95,7 @@ function Preview({ template, filter, sample }: { template: string; filter: HookF
     <section aria-labelledby={id} class="stack tight">
       <h3 id={id} class="small">{Words.previewWithSample}</h3>
       <p class="preview">
-        {piecesOf(template, sample).map((piece, i) => piece.path === undefined ? <span key={i}>{piece.text}</span>
+        {renderPieces(template, sample).map((piece, i) => piece.path === undefined ? <span key={i}>{piece.text}</span>
           : piece.text === "" ? <span key={i} class="nothing" title={piece.path}>{Words.empty}</span> : <mark key={i} title={piece.path}>{piece.text}</mark>)}
       </p>
       <p class="small quiet">

@@ -4,7 +4,7 @@ import { useQuery } from "../../query";
 import type { Delivery, List } from "../../types";
 import type { Typed } from "./message";
 
-async function newestOf(hookId: string, signal: AbortSignal): Promise<Typed | null> {
+async function readNewest(hookId: string, signal: AbortSignal): Promise<Typed | null> {
   const { data } = await get<List<Delivery>>("/api/hooks/deliveries", { hookId, limit: 20 }, signal);
   const kept = data.find((d) => d.kept && d.status !== "answered");
   if (!kept) return null;
@@ -22,6 +22,6 @@ export function pretty(text: string): string {
 }
 
 export function useNewestPayload(hookId: string) {
-  const newest = useQuery(`newest payload ${hookId}`, (signal) => newestOf(hookId, signal));
+  const newest = useQuery(`newest payload ${hookId}`, (signal) => readNewest(hookId, signal));
   return { typed: newest.data ?? undefined, loaded: newest.data !== undefined || newest.error !== undefined };
 }

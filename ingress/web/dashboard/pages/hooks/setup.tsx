@@ -8,10 +8,10 @@ import { Button } from "../../ui/button";
 import { Snippet } from "../../ui/copy";
 import { Curl } from "../../ui/curl";
 import { Dialog } from "../../ui/dialog";
-import { Select, TextField, faultOf } from "../../ui/field";
+import { Select, TextField, fieldFault } from "../../ui/field";
 import { Problem, Section, Time } from "../../ui/parts";
 import { toast } from "../../ui/toast";
-import { commandOf, sources, usualHeader } from "./sources";
+import { formatCommand, sources, usualHeader } from "./sources";
 
 export function Steps({ hook }: { hook: Hook }) {
   const { steps, note } = sources[hook.source];
@@ -45,7 +45,7 @@ export function HookSetUp({ hook, reload }: { hook: Hook; reload: () => void }) 
           <Steps hook={hook} />
           <div class="piece">
             <p class="small">{Words.sendDeliveryFromShell}</p>
-            <Snippet label={Words.commandThatSendsDelivery} text={commandOf(hook.source, hook)} />
+            <Snippet label={Words.commandThatSendsDelivery} text={formatCommand(hook.source, hook)} />
           </div>
         </div>
       </Section>
@@ -100,8 +100,8 @@ function Rotate({ hook, onClose, onDone }: { hook: Hook; onClose: () => void; on
       </>
     }>
       <div class="stack">
-        <TextField label={word} mono value={secret} onChange={setSecret} fault={faultOf(error, "secret")} hint={theirs ? texts.secretThatShows(title) : Words.ifEmptySecret} />
-        <Select label={Words.alsoAcceptPreviousSecret} value={keep} onChange={setKeep} options={keeps} fault={faultOf(error, "keepSeconds")} hint={Words.deliveriesKeepWorking} />
+        <TextField label={word} mono value={secret} onChange={setSecret} fault={fieldFault(error, "secret")} hint={theirs ? texts.secretThatShows(title) : Words.ifEmptySecret} />
+        <Select label={Words.alsoAcceptPreviousSecret} value={keep} onChange={setKeep} options={keeps} fault={fieldFault(error, "keepSeconds")} hint={Words.deliveriesKeepWorking} />
         {error && error.errors.length === 0 && <Problem error={error} />}
       </div>
     </Dialog>

@@ -124,7 +124,7 @@ export const sourceIds = Object.keys(sources) as HookSource[];
 /** The default header of the signature or the token. */
 export const usualHeader = (source: HookSource): string => (source === "hmac" ? "X-Signature" : source === "token" ? "X-Token" : "");
 
-const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
+const quoteShell = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
 type Address = Pick<Hook, "url" | "signatureHeader" | "deliveryIdHeader">;
 
@@ -132,13 +132,13 @@ type Address = Pick<Hook, "url" | "signatureHeader" | "deliveryIdHeader">;
  * Returns a shell command that sends a delivery, signed as the source signs it. Without a secret, the
  * command reads the secret from the variable SECRET.
  */
-export function commandOf(source: HookSource, { url, signatureHeader, deliveryIdHeader }: Address, secret?: string): string {
+export function formatCommand(source: HookSource, { url, signatureHeader, deliveryIdHeader }: Address, secret?: string): string {
   const { payload, event } = sources[source].example;
-  const body = quoted(JSON.stringify(payload));
-  const key = secret === undefined ? '"$SECRET"' : quoted(secret);
-  const proof = quoted((signatureHeader === "" ? usualHeader(source) : signatureHeader) + ": ");
-  const send = `curl -sS ${quoted(url)} \\\n `;
-  const rest = ` -H 'content-type: application/json'${deliveryIdHeader === "" ? "" : ` -H ${quoted([deliveryIdHeader, "delivery-1"].join(": "))}`} -d "$body"`;
+  const body = quoteShell(JSON.stringify(payload));
+  const key = secret === undefined ? '"$SECRET"' : quoteShell(secret);
+  const proof = quoteShell((signatureHeader === "" ? usualHeader(source) : signatureHeader) + ": ");
+  const send = `curl -sS ${quoteShell(url)} \\\n `;
+  const rest = ` -H 'content-type: application/json'${deliveryIdHeader === "" ? "" : ` -H ${quoteShell([deliveryIdHeader, "delivery-1"].join(": "))}`} -d "$body"`;
   switch (source) {
     case "github":
       return `body=${body}

@@ -7,8 +7,8 @@ export interface Sample {
   payload: unknown;
 }
 
-const nameMost = 4000; // maximum length of an event's name or a delivery's id in a message, in characters
-const payloadMost = 8000; // maximum size of a whole payload in a message, in bytes
+const maxName = 4000; // maximum length of an event's name or a delivery's id in a message, in characters
+const maxPayload = 8000; // maximum size of a whole payload in a message, in bytes
 const open = "⟦";
 const close = "⟧";
 
@@ -23,27 +23,27 @@ export function valueAt(payload: unknown, path: string): unknown {
   return at;
 }
 
-function cut(text: string, most: number): string {
+function cut(text: string, max: number): string {
   const points = [...text];
-  return points.length <= most ? text : points.slice(0, most - 1).join("") + "…";
+  return points.length <= max ? text : points.slice(0, max - 1).join("") + "…";
 }
 
-function cutBytes(text: string, most: number): string {
+function cutBytes(text: string, max: number): string {
   const bytes = new TextEncoder().encode(text);
   // In stream mode, the decoder omits an incomplete last character.
-  return bytes.length <= most ? text : new TextDecoder().decode(bytes.slice(0, most - 3), { stream: true }) + "…";
+  return bytes.length <= max ? text : new TextDecoder().decode(bytes.slice(0, max - 3), { stream: true }) + "…";
 }
 
-function textOf(value: unknown): string {
+function formatValue(value: unknown): string {
   if (value === undefined || value === null) return "";
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-function named(path: string, sample: Sample): string {
-  if (path === "@event") return cut(sample.event, nameMost);
-  if (path === "@deliveryId") return cut(sample.deliveryId, nameMost);
-  if (path === "@payload") return cutBytes(JSON.stringify(sample.payload), payloadMost);
-  return textOf(valueAt(sample.payload, path));
+function placeholderText(path: string, sample: Sample): string {
+  if (path === "@event") return cut(sample.event, maxName);
+  if (path === "@deliveryId") return cut(sample.deliveryId, maxName);
+  if (path === "@payload") return cutBytes(JSON.stringify(sample.payload), maxPayload);
+  return formatValue(valueAt(sample.payload, path));
 }
 
 /** A piece of a previewed message: text of the template, or a value of the payload. */
@@ -56,13 +56,13 @@ export interface Piece {
 const fields = /\{\{([^]*?)\}\}/g;
 
 /** Splits the message into pieces. A piece for an empty value has an empty text. */
-export function piecesOf(template: string, sample: Sample): Piece[] {
+export function renderPieces(template: string, sample: Sample): Piece[] {
   const pieces: Piece[] = [];
   let from = 0;
   for (const found of template.matchAll(fields)) {
     if (found.index > from) pieces.push({ text: template.slice(from, found.index) });
     const path = (found[1] ?? "").trim();
-    const value = named(path, sample).replace(/[⟦⟧]/g, "");
+    const value = placeholderText(path, sample).replace(/[⟦⟧]/g, "");
     pieces.push({ path, text: value === "" ? "" : open + value + close });
     from = found.index + found[0].length;
   }
@@ -71,18 +71,18 @@ export function piecesOf(template: string, sample: Sample): Piece[] {
 }
 
 /** Returns the message that the agent gets. */
-export const messageOf = (template: string, sample: Sample): string => piecesOf(template, sample).map((p) => p.text).join("");
+export const renderMessage = (template: string, sample: Sample): string => renderPieces(template, sample).map((p) => p.text).join("");
 
 const plain = /^[\p{L}\p{Nd}_$:/-]+$/u; // matches the keys that a path can contain
 
 /**
- * Returns the paths of the first values of a payload that are not empty. most is the maximum number
+ * Returns the paths of the first values of a payload that are not empty. max is the maximum number
  * of paths.
  */
-export function pathsOf(payload: unknown, most = 60): string[] {
+export function findPaths(payload: unknown, max = 60): string[] {
   const found: string[] = [];
   const look = (value: unknown, path: string, depth: number) => {
-    if (found.length >= most) return;
+    if (found.length >= max) return;
     if (typeof value !== "object" || value === null) {
       if (path !== "" && value !== null && value !== "") found.push(path);
       return;
@@ -98,13 +98,13 @@ export function pathsOf(payload: unknown, most = 60): string[] {
 }
 
 /** Returns the value that a condition compares. A missing value counts as null. */
-function asked(path: string, { event, deliveryId, payload }: Sample): unknown {
+function comparedValue(path: string, { event, deliveryId, payload }: Sample): unknown {
   if (path === "@event") return event || null;
   return path === "@deliveryId" ? deliveryId || null : (valueAt(payload, path) ?? null);
 }
 
 function holds({ path, op, value }: HookFilter, sample: Sample): boolean {
-  const at = asked(path, sample);
+  const at = comparedValue(path, sample);
   switch (op) {
     case "eq": return at === value;
     case "ne": return at !== value;

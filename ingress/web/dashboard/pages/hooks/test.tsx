@@ -6,10 +6,10 @@ import type { Hook, Received } from "../../types";
 import { Button, LinkButton } from "../../ui/button";
 import { Curl } from "../../ui/curl";
 import { Dialog } from "../../ui/dialog";
-import { TextArea, TextField, faultOf } from "../../ui/field";
+import { TextArea, TextField, fieldFault } from "../../ui/field";
 import { Problem, Status } from "../../ui/parts";
-import { tellOfDelivery } from "./deliveries";
-import { sampleOf } from "./message";
+import { notifyDelivery } from "./deliveries";
+import { parseSample } from "./message";
 import { sources } from "./sources";
 
 export function SendTest({ hook }: { hook: Hook }) {
@@ -28,14 +28,14 @@ function Test({ hook, onClose }: { hook: Hook; onClose: () => void }) {
   const [text, setText] = useState(() => JSON.stringify(example.payload, null, 2));
   const [error, setError] = useState<ApiError>();
   const [answer, setAnswer] = useState<Received>();
-  const sample = sampleOf({ event, text });
+  const sample = parseSample({ event, text });
   const params = { id: hook.id, action: "test" };
   const body = { ...(event !== "" && { event }), payload: sample?.payload ?? {} };
   const test = async () => {
     setError(undefined);
     try {
       setAnswer(await post<Received>("/api/hooks", body, params));
-      tellOfDelivery();
+      notifyDelivery();
     } catch (cause) {
       if (!(cause instanceof ApiError)) throw cause;
       setError(cause);
@@ -51,8 +51,8 @@ function Test({ hook, onClose }: { hook: Hook; onClose: () => void }) {
     }>
       <div class="stack">
         <p class="quiet">{Words.testIsHandledLike}</p>
-        <TextField label={Words.event} value={event} onChange={setEvent} fault={faultOf(error, "event")} />
-        <TextArea label={Words.payload} mono rows={10} value={text} onChange={setText} fault={sample ? faultOf(error, "payload") : Words.isNotValidJson} />
+        <TextField label={Words.event} value={event} onChange={setEvent} fault={fieldFault(error, "event")} />
+        <TextArea label={Words.payload} mono rows={10} value={text} onChange={setText} fault={sample ? fieldFault(error, "payload") : Words.isNotValidJson} />
         {error && error.errors.length === 0 && <Problem error={error} />}
         {answer && (
           <p class="row" role="status">

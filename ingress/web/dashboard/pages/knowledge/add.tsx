@@ -7,7 +7,7 @@ import type { Document } from "../../types";
 import { Button } from "../../ui/button";
 import { Curl } from "../../ui/curl";
 import { Dialog } from "../../ui/dialog";
-import { Select, TextArea, TextField, faultOf } from "../../ui/field";
+import { Select, TextArea, TextField, fieldFault } from "../../ui/field";
 import { Problem } from "../../ui/parts";
 import { toast } from "../../ui/toast";
 
@@ -40,10 +40,10 @@ export function AddDialog({ onClose, onAdded }: { onClose: () => void; onAdded: 
     }>
       <div class="stack">
         <Select label={Words.source} value={way} onChange={setWay} options={[{ value: "text", label: Words.textTypedOrPasted }, { value: "address", label: Words.urlToFetch }]} />
-        <TextField label={way === "text" ? Words.name : Words.nameOptional} value={name} onChange={setName} placeholder={Words.openingHoursMd} maxLength={255} fault={faultOf(error, "name")} />
+        <TextField label={way === "text" ? Words.name : Words.nameOptional} value={name} onChange={setName} placeholder={Words.openingHoursMd} maxLength={255} fault={fieldFault(error, "name")} />
         {way === "text"
-          ? <TextArea label={Words.text} hint={Words.markdownKeepsItsHeadings} rows={8} value={text} onChange={setText} fault={faultOf(error, "content")} />
-          : <TextField label={Words.url} type="url" hint={Words.publicUrlThatBegins} value={url} onChange={setUrl} fault={faultOf(error, "url")} />}
+          ? <TextArea label={Words.text} hint={Words.markdownKeepsItsHeadings} rows={8} value={text} onChange={setText} fault={fieldFault(error, "content")} />
+          : <TextField label={Words.url} type="url" hint={Words.publicUrlThatBegins} value={url} onChange={setUrl} fault={fieldFault(error, "url")} />}
         {error && error.errors.length === 0 && <Problem error={error} />}
       </div>
     </Dialog>

@@ -2,14 +2,14 @@
 // is marked in both.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get } from "../../api";
-import { place } from "../../answer/place";
+import { findQuote } from "../../answer/quote";
 import { useQuery } from "../../query";
 import * as texts from "../../texts/knowledge";
 import { Words } from "../../texts/knowledge";
 import type { Document, Found } from "../../types";
 import { Button } from "../../ui/button";
-import { Loaded, Problem, Waiting } from "../../ui/parts";
-import { marksOf, type Box, type PageWord } from "./marks";
+import { Loaded, Problem, Loading } from "../../ui/parts";
+import { findMarks, type Box, type PageWord } from "./marks";
 
 /** A passage to show: its page or its number, and the quoted words. */
 export interface CitedPassage {
@@ -18,7 +18,7 @@ export interface CitedPassage {
   quote: string;
 }
 
-/** Reads the passage to show from the URL of a citation (see documentPlace). */
+/** Reads the passage to show from the URL of a citation (see documentHref). */
 export function passageInUrl(): CitedPassage | undefined {
   const query = new URLSearchParams(location.search);
   const [page, chunk] = [Number(query.get("page") ?? "0"), Number(query.get("chunk") ?? "-1")];
@@ -73,7 +73,7 @@ export function Contents({ of: d, passage }: { of: Document; passage?: CitedPass
 /** The extracted text. If seen is set, the quote is scrolled into view. */
 function Text({ text, quote, seen }: { text: string; quote: string; seen?: boolean }) {
   const mark = useRef<HTMLElement>(null);
-  const at = place(text, quote);
+  const at = findQuote(text, quote);
   useEffect(() => {
     if (seen) mark.current?.scrollIntoView({ block: "center" });
   }, [text, quote]);
@@ -100,13 +100,13 @@ function Picture({ of: d, page, quote, large, passages }: { of: Document; page: 
   if (query.data) return <Sheet key={page} picture={query.data} name={texts.pagePageOfName(page, d.name)} quote={quote} large={large} passages={passages} />;
   if (query.error?.status === 404) return <p class="note warn">{query.error.detail}</p>;
   if (query.error) return <Problem error={query.error} retry={query.reload} />;
-  return <div class="page-waiting"><Waiting words={Words.loadingThePage} /></div>;
+  return <div class="page-waiting"><Loading words={Words.loadingThePage} /></div>;
 }
 
 function Sheet({ picture, name, quote, large, passages }: { picture: PagePicture; name: string; quote: string; large: boolean; passages: Found[] | undefined }) {
   const url = useObjectUrl(picture);
   const marks = useMemo(() => {
-    const found = marksOf(picture.words, quote);
+    const found = findMarks(picture.words, quote);
     return found.length > 0 ? found : passageMarks(passages, quote);
   }, [picture, quote, passages]);
   const first = useRef<HTMLSpanElement>(null);
@@ -140,7 +140,7 @@ function within(box: Box, { width, height }: PagePicture) {
  * the positions of words are unknown.
  */
 const passageMarks = (passages: Found[] | undefined, quote: string): Box[] =>
-  (passages ?? []).flatMap((p) => (p.box && place(p.text, quote) !== null ? [p.box] : [])).slice(0, 1);
+  (passages ?? []).flatMap((p) => (p.box && findQuote(p.text, quote) !== null ? [p.box] : [])).slice(0, 1);
 
 /** Returns a URL of a picture, valid while the picture is shown. */
 function useObjectUrl(picture: PagePicture): string | null {

@@ -13,11 +13,11 @@ import { Copy } from "../../ui/copy";
 import { Curl } from "../../ui/curl";
 import { Confirm } from "../../ui/confirm";
 import { Dialog } from "../../ui/dialog";
-import { TextArea, TextField, faultOf } from "../../ui/field";
+import { TextArea, TextField, fieldFault } from "../../ui/field";
 import { Loaded, Problem, Time, size } from "../../ui/parts";
 import { toast } from "../../ui/toast";
 import { Contents, type CitedPassage } from "./contents";
-import { Standing } from "./standing";
+import { DocumentStatus } from "./status";
 
 /** The dialog of a document. If a passage is given, the dialog first shows that passage. */
 export function DocumentDialog({ id, passage, onClose, onChange }: { id: string; passage?: CitedPassage; onClose: () => void; onChange: () => void }) {
@@ -48,7 +48,7 @@ export function DocumentDialog({ id, passage, onClose, onChange }: { id: string;
 const languages = new Intl.DisplayNames("en", { type: "language" });
 
 /** Returns the name of a language, or its code if the browser does not know the code. */
-function languageNamed(code: string): string {
+function languageName(code: string): string {
   try {
     return languages.of(code) ?? code;
   } catch {
@@ -59,13 +59,13 @@ function languageNamed(code: string): string {
 function Facts({ of: d }: { of: Document }) {
   return (
     <div class="stack">
-      <div><Standing of={d} /></div>
+      <div><DocumentStatus of={d} /></div>
       {d.notes.length > 0 && <ul class="notes">{d.notes.map((note) => <li key={note}>{note}</li>)}</ul>}
       <dl class="facts">
         <dt>{Words.id}</dt><dd class="row"><code>{d.id}</code><Copy text={d.id} label={Words.copyDocumentsId} /></dd>
         <dt>{Words.kind}</dt><dd>{d.mimeType || Words.unknown}{d.bytes > 0 && `, ${size(d.bytes)}`}</dd>
         {d.url !== null && <><dt>{Words.from}</dt><dd>{d.url}</dd></>}
-        <dt>{Words.contents}</dt><dd>{d.pages !== null && `${texts.pagesLower(d.pages)}, `}{texts.passagesLower(d.chunks)}{d.language && texts.inLanguage(languageNamed(d.language))}</dd>
+        <dt>{Words.contents}</dt><dd>{d.pages !== null && `${texts.pagesLower(d.pages)}, `}{texts.passagesLower(d.chunks)}{d.language && texts.inLanguage(languageName(d.language))}</dd>
         <dt>{Words.added}</dt><dd><Time at={d.createdAt} /></dd>
       </dl>
     </div>
@@ -150,8 +150,8 @@ function Details({ of: d, onChange }: { of: Document; onChange: () => void }) {
     <details class="fold">
       <summary>{Words.nameAndMetadata}</summary>
       <div class="stack">
-        <TextField label={Words.name} value={name} onChange={setName} maxLength={255} hint={Words.changingNameProcessesDocument} fault={faultOf(error, "name")} />
-        <TextArea label={Words.metadata} rows={3} value={lines} onChange={setLines} hint={Words.onePairPerLine} fault={faultOf(error, "metadata")} />
+        <TextField label={Words.name} value={name} onChange={setName} maxLength={255} hint={Words.changingNameProcessesDocument} fault={fieldFault(error, "name")} />
+        <TextArea label={Words.metadata} rows={3} value={lines} onChange={setLines} hint={Words.onePairPerLine} fault={fieldFault(error, "metadata")} />
         {error && error.errors.length === 0 && <Problem error={error} />}
         <div class="actions">
           <Button look="primary" onClick={save}>{Words.save}</Button>

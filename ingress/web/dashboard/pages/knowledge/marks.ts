@@ -9,7 +9,7 @@ export interface PageWord {
 }
 
 /** The minimum number of letters in a half of a quote that is searched separately. */
-const leastHalf = 24;
+const minHalf = 24;
 
 /**
  * Returns the letters and digits of a text. Quotes and pages may differ in all other characters.
@@ -21,7 +21,7 @@ const letters = (text: string): string => text.normalize("NFKC").toLowerCase().r
  * another page, returns the boxes of the half that the page contains. Returns no boxes if the page
  * contains neither half.
  */
-export function marksOf(words: PageWord[], quote: string): Box[] {
+export function findMarks(words: PageWord[], quote: string): Box[] {
   const sought = letters(quote);
   if (sought === "") return [];
 
@@ -37,7 +37,7 @@ export function marksOf(words: PageWord[], quote: string): Box[] {
 
   const whole = boxes(sought);
   const half = Math.floor(sought.length / 2);
-  if (whole.length > 0 || half < leastHalf) return whole;
+  if (whole.length > 0 || half < minHalf) return whole;
   return [...boxes(sought.slice(0, half)), ...boxes(sought.slice(half))];
 }
 

@@ -12,11 +12,11 @@ import type { Request } from "../../ui/copy";
 import { Curl } from "../../ui/curl";
 import { Confirm } from "../../ui/confirm";
 import { Dialog } from "../../ui/dialog";
-import { Select, TextField, faultOf } from "../../ui/field";
+import { Select, TextField, fieldFault } from "../../ui/field";
 import { currency, money } from "../../ui/money";
 import { count, Empty, Loaded, More, Problem, Section, Time } from "../../ui/parts";
 import { toast } from "../../ui/toast";
-import { choicesOf, type Subjects } from "./subjects";
+import { choicesFor, type Subjects } from "./subjects";
 
 const scopes: { value: BudgetScope; label: string }[] = [
   { value: "organization", label: Words.theOrganization }, { value: "agent", label: Words.anAgent }, { value: "key", label: Words.anApiKey }, { value: "automation", label: Words.anAutomation },
@@ -26,7 +26,7 @@ const metrics: { value: BudgetMetric; label: string }[] = [
 ];
 const periods: { value: BudgetPeriod; label: string }[] = [{ value: "day", label: Words.day }, { value: "month", label: Words.month }];
 
-const labelOf = <T extends string>(from: { value: T; label: string }[], value: T): string => from.find((c) => c.value === value)?.label ?? value;
+const labelFor = <T extends string>(from: { value: T; label: string }[], value: T): string => from.find((c) => c.value === value)?.label ?? value;
 
 /** Formats an amount in the unit of a metric. */
 const amount = (metric: BudgetMetric, n: number): string => (metric === "costMicros" ? money(n) : count(n));
@@ -57,13 +57,13 @@ export function BudgetsSection({ subjects }: { subjects: Subjects }) {
   );
 }
 
-function titleOf(b: Budget, subjects: Subjects): string {
-  const whose = b.scope === "organization" || b.subjectId === null ? Words.theOrganization : subjects.nameOf(b.scope, b.subjectId);
-  return texts.whoseLabelPerPeriod(whose, labelOf(metrics, b.metric).toLowerCase(), wordFor(units, b.period));
+function budgetTitle(b: Budget, subjects: Subjects): string {
+  const whose = b.scope === "organization" || b.subjectId === null ? Words.theOrganization : subjects.nameFor(b.scope, b.subjectId);
+  return texts.whoseLabelPerPeriod(whose, labelFor(metrics, b.metric).toLowerCase(), wordFor(units, b.period));
 }
 
 function Entry({ budget: b, subjects, edit, reload }: { budget: Budget; subjects: Subjects; edit: () => void; reload: () => void }) {
-  const title = titleOf(b, subjects);
+  const title = budgetTitle(b, subjects);
   const request: Request = { method: "DELETE", path: "/api/budgets", params: { id: b.id } };
   const remove = () => del("/api/budgets", { id: b.id }).then(() => {
     toast(Words.budgetDeleted);
@@ -106,9 +106,9 @@ function Meter({ budget: b, title }: { budget: Budget; title: string }) {
 }
 
 /** Returns a limit as typed: a cost in the currency, any other metric as a whole number. */
-const typedOf = (metric: BudgetMetric, limit: number): string => String(metric === "costMicros" ? limit / 1e6 : limit);
+const formatLimit = (metric: BudgetMetric, limit: number): string => String(metric === "costMicros" ? limit / 1e6 : limit);
 
-function limitOf(metric: BudgetMetric, typed: string): number | null {
+function parseLimit(metric: BudgetMetric, typed: string): number | null {
   const n = typed.trim() === "" ? Number.NaN : Number(typed);
   if (!Number.isFinite(n) || n < 0) return null;
   if (metric === "costMicros") return Math.round(n * 1e6);
@@ -120,11 +120,11 @@ function Edit({ budget, subjects, onClose, onSaved }: { budget: Budget | null; s
   const [subject, setSubject] = useState(budget?.subjectId ?? "");
   const [metric, setMetric] = useState<BudgetMetric>(budget?.metric ?? "costMicros");
   const [period, setPeriod] = useState<BudgetPeriod>(budget?.period ?? "month");
-  const [typed, setTyped] = useState(budget ? typedOf(budget.metric, budget.limit) : "");
+  const [typed, setTyped] = useState(budget ? formatLimit(budget.metric, budget.limit) : "");
   const [error, setError] = useState<ApiError>();
 
-  const limit = limitOf(metric, typed);
-  const choices = scope === "organization" ? [] : choicesOf(subjects, scope);
+  const limit = parseLimit(metric, typed);
+  const choices = scope === "organization" ? [] : choicesFor(subjects, scope);
   const subjectId = scope === "organization" ? null : subject || (choices[0]?.value ?? "");
 
   const request: Request = budget
@@ -148,25 +148,25 @@ function Edit({ budget, subjects, onClose, onSaved }: { budget: Budget | null; s
       </>
     }>
       <div class="stack">
-        {budget ? <p>{titleOf(budget, subjects)}</p> : (
+        {budget ? <p>{budgetTitle(budget, subjects)}</p> : (
           <>
-            <Select label={Words.appliesTo} value={scope} options={scopes} onChange={choose} fault={faultOf(error, "scope")} />
+            <Select label={Words.appliesTo} value={scope} options={scopes} onChange={choose} fault={fieldFault(error, "scope")} />
             {scope !== "organization" && scope !== "automation" && (
-              <Select label={scope === "agent" ? Words.agent : Words.apiKey} value={subjectId ?? ""} options={choices} onChange={setSubject} fault={faultOf(error, "subjectId")} />
+              <Select label={scope === "agent" ? Words.agent : Words.apiKey} value={subjectId ?? ""} options={choices} onChange={setSubject} fault={fieldFault(error, "subjectId")} />
             )}
             {scope === "automation" && (
               <>
-                <TextField label={Words.automation} value={subjectId ?? ""} onChange={setSubject} maxLength={128} fault={faultOf(error, "subjectId")} hint={Words.automationsXAutomationId} list="automations-known" />
+                <TextField label={Words.automation} value={subjectId ?? ""} onChange={setSubject} maxLength={128} fault={fieldFault(error, "subjectId")} hint={Words.automationsXAutomationId} list="automations-known" />
                 <datalist id="automations-known">{choices.map((c) => <option key={c.value} value={c.value} />)}</datalist>
               </>
             )}
             <div class="columns">
-              <Select label={Words.metric} value={metric} options={metrics} onChange={setMetric} fault={faultOf(error, "metric")} />
-              <Select label={Words.period} value={period} options={periods} onChange={setPeriod} fault={faultOf(error, "period")} />
+              <Select label={Words.metric} value={metric} options={metrics} onChange={setMetric} fault={fieldFault(error, "metric")} />
+              <Select label={Words.period} value={period} options={periods} onChange={setPeriod} fault={fieldFault(error, "period")} />
             </div>
           </>
         )}
-        <TextField label={Words.limit} value={typed} onChange={setTyped} fault={typed !== "" && limit === null ? Words.mustBeNumber : faultOf(error, "limit")}
+        <TextField label={Words.limit} value={typed} onChange={setTyped} fault={typed !== "" && limit === null ? Words.mustBeNumber : fieldFault(error, "limit")}
           hint={metric === "costMicros" ? texts.amountInCurrency(currency()) : Words.with0Nothing} />
         {error && !error.errors.some((e) => known.includes(e.field)) && <Problem error={error} />}
       </div>

@@ -9,7 +9,7 @@ const width = 480;
 const height = 160;
 const left = 54;
 const bottom = 22;
-const dates = 4; // maximum number of labels on the horizontal axis
+const maxDates = 4; // maximum number of labels on the horizontal axis
 
 /**
  * Returns the upper end of an axis: the smallest round number above the values whose half is round,
@@ -22,8 +22,8 @@ export function roundUp(n: number): number {
 }
 
 /** Returns the positions of the labels on the horizontal axis: the first and the last point, and some between them. */
-export function labelled(points: number): number[] {
-  const n = Math.min(dates, points);
+export function labelledPoints(points: number): number[] {
+  const n = Math.min(maxDates, points);
   return n < 2 ? [...Array(n).keys()] : Array.from({ length: n }, (_, i) => Math.round((i * (points - 1)) / (n - 1)));
 }
 
@@ -52,7 +52,7 @@ function Frame({ title, unit, empty, none, top, format, labels, legend, says, ch
               <text x={left - 6} y={y(share) + 4} text-anchor="end">{format(top * share)}</text>
             </g>
           ))}
-          {labelled(labels.length).map((at) => (
+          {labelledPoints(labels.length).map((at) => (
             <text key={at} class={at === 0 || at === labels.length - 1 ? undefined : "middle"} x={left + ((at + 0.5) * (width - left)) / labels.length} y={height - 4} text-anchor={at === 0 ? "start" : at === labels.length - 1 ? "end" : "middle"}>{labels[at]}</text>
           ))}
           {children}
@@ -76,15 +76,15 @@ interface BarsProps extends Axes {
 
 export function Bars({ points, format = count, tick = format, typical = 10, ...axes }: BarsProps) {
   const sums = points.map((p) => p.parts.reduce((sum, part) => sum + part.value, 0));
-  const most = Math.max(0, ...sums);
-  const top = most === 0 ? typical : roundUp(most);
+  const max = Math.max(0, ...sums);
+  const top = max === 0 ? typical : roundUp(max);
   const names = points[0]?.parts.map((part) => part.name) ?? [];
   const several = names.length > 1;
   const value = (part: { name: string; value: number }) => (several ? texts.amountMeasure(format(part.value), texts.measures[part.name] ?? part.name) : format(part.value));
   const step = (width - left) / Math.max(1, points.length);
   const full = height - bottom - 8;
   return (
-    <Frame {...axes} none={most === 0} top={top} format={tick} labels={points.map((p) => p.label)} legend={several ? names : []} says={texts.maximumIsMost(format(most))}>
+    <Frame {...axes} none={max === 0} top={top} format={tick} labels={points.map((p) => p.label)} legend={several ? names : []} says={texts.maximumIs(format(max))}>
       {points.map((p, i) => {
         let below = 0;
         return (
@@ -106,16 +106,16 @@ export function Bars({ points, format = count, tick = format, typical = 10, ...a
 
 export function Lines({ points, format, ...axes }: Axes & { points: { label: string; values: Record<string, number | null> }[]; format: (n: number) => string }) {
   const names = Object.keys(points[0]?.values ?? {});
-  const most = Math.max(0, ...points.flatMap((p) => Object.values(p.values).map((v) => v ?? 0)));
-  const top = most === 0 ? 10_000 : roundUp(most); // the axis of an empty chart has a typical length
+  const max = Math.max(0, ...points.flatMap((p) => Object.values(p.values).map((v) => v ?? 0)));
+  const top = max === 0 ? 10_000 : roundUp(max); // the axis of an empty chart has a typical length
   const step = (width - left) / Math.max(1, points.length);
-  const place = (value: number, i: number) => [left + (i + 0.5) * step, height - bottom - (value / top) * (height - bottom - 8)] as const;
+  const point = (value: number, i: number) => [left + (i + 0.5) * step, height - bottom - (value / top) * (height - bottom - 8)] as const;
   return (
-    <Frame {...axes} none={most === 0} top={top} format={format} labels={points.map((p) => p.label)} legend={names} says={most === 0 ? Words.noRunFinished : texts.longestIsFormat(format(most))}>
+    <Frame {...axes} none={max === 0} top={top} format={format} labels={points.map((p) => p.label)} legend={names} says={max === 0 ? Words.noRunFinished : texts.longestIsFormat(format(max))}>
       {names.map((name) => {
         const known = points.flatMap((p, i) => {
           const value = p.values[name];
-          return value === null || value === undefined ? [] : [{ label: p.label, value, at: place(value, i) }];
+          return value === null || value === undefined ? [] : [{ label: p.label, value, at: point(value, i) }];
         });
         return (
           <g key={name} class={"line " + name.replaceAll(" ", "-")}>

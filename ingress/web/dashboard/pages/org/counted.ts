@@ -2,7 +2,7 @@
 import { useCallback, useEffect, useRef } from "preact/hooks";
 import { useLive } from "../../live";
 
-const cached = 11_000; // milliseconds after which the service has counted again
+const cacheTime = 11_000; // milliseconds after which the service has counted again
 const pace = 5_000; // milliseconds between two reloads
 
 /**
@@ -15,7 +15,7 @@ export function useCounted(reload: () => void): void {
     const timer = setTimeout(() => {
       later.delete(timer);
       reload();
-    }, cached);
+    }, cacheTime);
     later.add(timer); // each change has a timer of its own, so that later changes do not postpone its reload
   }, [reload]);
   useEffect(() => {

@@ -9,7 +9,7 @@ import type { Agent, NotificationEndpoint, NotificationEvent } from "../../types
 import { Button } from "../../ui/button";
 import { Curl } from "../../ui/curl";
 import { Dialog } from "../../ui/dialog";
-import { Check, Select, TextField, faultOf, saidOf } from "../../ui/field";
+import { Check, Select, TextField, fieldFault, faultSentence } from "../../ui/field";
 import { Problem } from "../../ui/parts";
 
 const events: NotificationEvent[] = ["run.completed", "run.failed", "run.requires_action", "knowledge.ready", "knowledge.failed"];
@@ -25,7 +25,7 @@ export function EditEndpoint({ endpoint: e, onClose, onSaved }: { endpoint: Noti
   const params = e ? { id: e.id } : {};
   const save = () => (e ? put<NotificationEndpoint>("/api/notifications", body, params) : post<NotificationEndpoint>("/api/notifications", body)).then(onSaved, (fault: ApiError) => setError(fault));
   const choices = [{ value: "", label: Words.allAgents }, ...(agents.data ?? []).map((a) => ({ value: a.id, label: a.name }))];
-  const wrong = faultOf(error, "events");
+  const wrong = fieldFault(error, "events");
   return (
     <Dialog title={e ? Words.editTheEndpoint : Words.newEndpoint} onClose={onClose} foot={
       <>
@@ -35,17 +35,17 @@ export function EditEndpoint({ endpoint: e, onClose, onSaved }: { endpoint: Noti
       </>
     }>
       <div class="stack">
-        <TextField label={Words.url} type="url" value={url} onChange={setUrl} placeholder="https://example.com/parley" fault={faultOf(error, "url")} hint={Words.publicHttpsUrl} />
-        <TextField label={Words.description} value={description} onChange={setDescription} maxLength={200} fault={faultOf(error, "description")} hint={Words.optionalShownOnlyHere} />
+        <TextField label={Words.url} type="url" value={url} onChange={setUrl} placeholder="https://example.com/parley" fault={fieldFault(error, "url")} hint={Words.publicHttpsUrl} />
+        <TextField label={Words.description} value={description} onChange={setDescription} maxLength={200} fault={fieldFault(error, "description")} hint={Words.optionalShownOnlyHere} />
         <fieldset class="plain stack tighter">
           <legend class="label">{Words.notifyWhen}</legend>
           {events.map((event) => (
             <Check key={event} label={<>{wordFor(texts.events, event)} <code>{event}</code></>} checked={chosen.includes(event)}
               onChange={(on) => setChosen(events.filter((x) => (x === event ? on : chosen.includes(x))))} />
           ))}
-          {wrong && <p class="fault">{saidOf(Words.theEvents, wrong)}</p>}
+          {wrong && <p class="fault">{faultSentence(Words.theEvents, wrong)}</p>}
         </fieldset>
-        <Select label={Words.runsOf} value={agentId} options={choices} onChange={setAgent} fault={faultOf(error, "agentId")} />
+        <Select label={Words.runsOf} value={agentId} options={choices} onChange={setAgent} fault={fieldFault(error, "agentId")} />
         {error && error.errors.length === 0 && <Problem error={error} />}
       </div>
     </Dialog>

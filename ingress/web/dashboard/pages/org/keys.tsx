@@ -11,7 +11,7 @@ import { Snippet } from "../../ui/copy";
 import { Curl } from "../../ui/curl";
 import { Confirm } from "../../ui/confirm";
 import { Dialog } from "../../ui/dialog";
-import { Select, TextField, faultOf } from "../../ui/field";
+import { Select, TextField, fieldFault } from "../../ui/field";
 import { Empty, Loaded, More, Problem, Section, Time } from "../../ui/parts";
 import { Table } from "../../ui/table";
 import { toast } from "../../ui/toast";
@@ -90,10 +90,10 @@ function NewKey({ admin, onClose, onMade }: { admin: boolean; onClose: () => voi
       </>
     }>
       <div class="stack">
-        <TextField label={Words.name} hint={Words.itsPurposeForExample} value={name} onChange={setName} maxLength={120} fault={faultOf(error, "name")} />
-        <Select label={Words.itActsAs} value={scope} onChange={setScope} options={scopes} fault={faultOf(error, "scope")}
+        <TextField label={Words.name} hint={Words.itsPurposeForExample} value={name} onChange={setName} maxLength={120} fault={fieldFault(error, "name")} />
+        <Select label={Words.itActsAs} value={scope} onChange={setScope} options={scopes} fault={fieldFault(error, "scope")}
           hint={scope === "user" ? Words.requestsWithItMustName : Words.keyHasAdminRights} />
-        <Select label={Words.expires} value={days} onChange={setDays} options={lives} fault={faultOf(error, "expiresAt")} />
+        <Select label={Words.expires} value={days} onChange={setDays} options={lives} fault={fieldFault(error, "expiresAt")} />
         {error && error.errors.length === 0 && <Problem error={error} />}
       </div>
     </Dialog>

@@ -12,7 +12,7 @@ import { Snippet } from "../../ui/copy";
 import { Curl } from "../../ui/curl";
 import { Confirm } from "../../ui/confirm";
 import { Dialog } from "../../ui/dialog";
-import { Select, TextField, faultOf } from "../../ui/field";
+import { Select, TextField, fieldFault } from "../../ui/field";
 import { Loaded, More, Problem, Section, Time, exactTime } from "../../ui/parts";
 import { Table } from "../../ui/table";
 import { toast } from "../../ui/toast";
@@ -115,8 +115,8 @@ function MemberDialog({ of: m, onClose, onDone }: { of?: Member; onClose: () => 
       </>
     }>
       <div class="stack">
-        {!m && <TextField label={Words.emailAddress} type="email" value={email} onChange={setEmail} hint={Words.youGetLinkToSend} fault={faultOf(error, "email")} />}
-        <Select label={Words.role} value={role} onChange={setRole} options={roles} fault={faultOf(error, "role")} />
+        {!m && <TextField label={Words.emailAddress} type="email" value={email} onChange={setEmail} hint={Words.youGetLinkToSend} fault={fieldFault(error, "email")} />}
+        <Select label={Words.role} value={role} onChange={setRole} options={roles} fault={fieldFault(error, "role")} />
         {error && error.errors.length === 0 && <Problem error={error} />}
       </div>
     </Dialog>

@@ -19,7 +19,7 @@ export function Sessions() {
       <Loaded query={sessions} room="7.5rem">{(list) => (
         <div class="stack">
           <Table caption={Words.yourLoginSessions} rows={list} id={(s) => s.id} columns={[
-            { head: Words.browserOrProgram, cell: (s) => <span class="browser"><span title={s.userAgent}>{browserOf(s.userAgent)}</span>{s.current && <span class="tag">{Words.thisOne}</span>}</span> },
+            { head: Words.browserOrProgram, cell: (s) => <span class="browser"><span title={s.userAgent}>{browserName(s.userAgent)}</span>{s.current && <span class="tag">{Words.thisOne}</span>}</span> },
             { head: Words.ipAddress, tight: true, cell: (s) => s.address },
             { head: Words.since, tight: true, cell: (s) => <Time at={s.createdAt} /> },
             { head: Words.lastUsed, tight: true, cell: (s) => <Time at={s.lastUsedAt} /> },
@@ -45,7 +45,7 @@ const systems: [RegExp, string][] = [[/Android/, "Android"], [/iPhone|iPad/, "iO
  * Returns the browser and the system that a user agent names. For other programs, returns the first
  * 40 characters of the user agent.
  */
-function browserOf(userAgent: string): string {
+function browserName(userAgent: string): string {
   const named = (from: [RegExp, string][]) => from.find(([mark]) => mark.test(userAgent))?.[1];
   const browser = named(browsers);
   const system = named(systems);

@@ -11,7 +11,7 @@ export interface Subjects {
   keys: Key[];
   automations: string[];
   /** Returns the name of a subject, or its id if the subject was deleted or is not loaded. */
-  nameOf: (kind: Subject, id: string) => string;
+  nameFor: (kind: Subject, id: string) => string;
   /** Reports whether a subject is loaded and can be selected. */
   has: (kind: Subject, id: string) => boolean;
   /** Loads the subjects of a kind when the page first shows or offers that kind. */
@@ -30,12 +30,12 @@ export function useSubjects(): Subjects {
   const keys = useKind<Key>("key", wanted);
   const automations = useKind<Automation>("automation", wanted).map((a) => a.id);
   const want = useCallback((kind: Subject) => setWanted((before) => (before.has(kind) ? before : new Set([...before, kind]))), []);
-  const nameOf = (kind: Subject, id: string): string => {
+  const nameFor = (kind: Subject, id: string): string => {
     if (kind === "agent") return agents.find((a) => a.id === id)?.name ?? id;
     return kind === "key" ? (keys.find((k) => k.id === id)?.name ?? id) : id;
   };
   const has = (kind: Subject, id: string): boolean => kind === "automation" || (kind === "agent" ? agents : keys).some((one) => one.id === id);
-  return { agents, keys, automations, nameOf, has, want };
+  return { agents, keys, automations, nameFor, has, want };
 }
 
 function useKind<T>(kind: Subject, wanted: ReadonlySet<Subject>): T[] {
@@ -44,7 +44,7 @@ function useKind<T>(kind: Subject, wanted: ReadonlySet<Subject>): T[] {
 }
 
 /** Returns the options of a select for subjects of a kind. */
-export function choicesOf(s: Subjects, kind: Subject): { value: string; label: string }[] {
+export function choicesFor(s: Subjects, kind: Subject): { value: string; label: string }[] {
   if (kind === "agent") return s.agents.map((a) => ({ value: a.id, label: a.name }));
   if (kind === "key") return s.keys.map((k) => ({ value: k.id, label: `${k.name} (…${k.lastFour})` }));
   return s.automations.map((id) => ({ value: id, label: id }));

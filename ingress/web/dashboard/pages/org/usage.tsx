@@ -14,7 +14,7 @@ import { Loaded, Section, count, duration } from "../../ui/parts";
 import { Table } from "../../ui/table";
 import { Bars, Lines } from "./chart";
 import { useCounted } from "./counted";
-import { choicesOf, type Subject, type Subjects } from "./subjects";
+import { choicesFor, type Subject, type Subjects } from "./subjects";
 
 const spans = [{ value: "1", label: Words.lastDay }, { value: "7", label: Words.days7 }, { value: "30", label: Words.days30 }, { value: "90", label: Words.days90 }] as const;
 
@@ -43,7 +43,7 @@ export function UsageSection({ subjects }: { subjects: Subjects }) {
         <div class="columns">
           <Select label={Words.time} value={days} onChange={setDays} options={spans} />
           <Select label={Words.by} value={by} onChange={choose} options={kinds} />
-          <Select label={words[by].one} value={id} onChange={setId} options={[{ value: "", label: words[by].all }, ...choicesOf(subjects, by)]} />
+          <Select label={words[by].one} value={id} onChange={setId} options={[{ value: "", label: words[by].all }, ...choicesFor(subjects, by)]} />
         </div>
         <Loaded query={usage} room="24rem">{(u) => (
           <>
@@ -64,7 +64,7 @@ function GroupName({ of: g, by, subjects, choose }: { of: UsageGroup; by: Subjec
   const { id } = g;
   if (id === null) return <span class="quiet">{g.others ? Words.others : words[by].none}</span>;
   if (id.startsWith("tpl_")) return <TemplateName id={id} />;
-  const name = subjects.nameOf(by, id);
+  const name = subjects.nameFor(by, id);
   if (!subjects.has(by, id)) return <span>{name}</span>;
   return <Button look="bare" label={texts.onlyName(name)} onClick={() => choose(id)}>{name}</Button>;
 }
@@ -79,13 +79,13 @@ function TemplateName({ id }: { id: string }) {
 function Groups({ of: groups, by, subjects, choose }: { of: UsageGroup[]; by: Subject; subjects: Subjects; choose: (id: string) => void }) {
   const costs = groups.some((g) => g.costMicros > 0);
   const weight = (g: UsageGroup) => (costs ? g.costMicros : g.runs);
-  const most = Math.max(1, ...groups.map(weight));
+  const max = Math.max(1, ...groups.map(weight));
   return (
     <Table caption={texts.usageByOne(words[by].one.toLowerCase())} rows={groups} id={(g) => g.id ?? String(g.others)} columns={[
       { head: words[by].one, cell: (g) => (
         <span class="group">
           <GroupName of={g} by={by} subjects={subjects} choose={choose} />
-          <span class="bar" aria-hidden="true"><i style={{ display: "block", width: `${(weight(g) / most) * 100}%` }} /></span>
+          <span class="bar" aria-hidden="true"><i style={{ display: "block", width: `${(weight(g) / max) * 100}%` }} /></span>
         </span>
       ) },
       { head: Words.runs, end: true, tight: true, cell: (g) => count(g.runs) },
@@ -99,7 +99,7 @@ function Groups({ of: groups, by, subjects, choose }: { of: UsageGroup[]; by: Su
 
 function Shown({ of: u }: { of: Usage }) {
   const t = u.totals;
-  const label = (p: UsagePoint) => labelOf(p.startsAt, u.interval);
+  const label = (p: UsagePoint) => formatStart(p.startsAt, u.interval);
   const interval = wordFor(periods, u.interval);
   return (
     <>
@@ -136,6 +136,6 @@ function Shown({ of: u }: { of: Usage }) {
   );
 }
 
-function labelOf(at: string, interval: Usage["interval"]): string {
+function formatStart(at: string, interval: Usage["interval"]): string {
   return new Intl.DateTimeFormat("en-GB", interval === "day" ? { day: "numeric", month: "short", timeZone: "UTC" } : { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", timeZone: "UTC" }).format(new Date(at));
 }

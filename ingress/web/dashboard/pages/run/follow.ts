@@ -6,11 +6,11 @@ import { useQuery, type Query } from "../../query";
 import type { Run, RunStatus, Timeline } from "../../types";
 
 const ends = new Set(["run.completed", "run.failed", "run.cancelled", "run.timed_out"]);
-const gather = 120; // milliseconds during which several events cause only one reload
+const reloadDelay = 120; // milliseconds during which several events cause only one reload
 const pause = 5000; // milliseconds between reloads without a stream
 
 /** The run's status after an event. */
-const standing: Record<string, RunStatus> = {
+const statusAfter: Record<string, RunStatus> = {
   "run.created": "queued", "run.started": "running", "run.restarted": "running", "run.requires_action": "requires_action",
 };
 
@@ -22,7 +22,7 @@ export interface Followed {
 }
 
 /** Returns the text of a message.delta event. */
-function pieceOf(event: ServerEvent): string {
+function readDelta(event: ServerEvent): string {
   try {
     const data: unknown = JSON.parse(event.data);
     return typeof data === "object" && data !== null && "text" in data && typeof data.text === "string" ? data.text : "";
@@ -57,13 +57,13 @@ async function follow(id: string, known: RunStatus | undefined, signal: AbortSig
   let timer: ReturnType<typeof setTimeout> | undefined;
   let answer = "";
   let frame = 0;
-  let stands = known;
+  let status = known;
   const changed = () => {
     timer ??= setTimeout(() => {
       timer = undefined;
-      if (!signal.aborted && stands !== known) reload(); // the first events of the stream repeat the status that the page knows
+      if (!signal.aborted && status !== known) reload(); // the first events of the stream repeat the status that the page knows
       known = undefined;
-    }, gather);
+    }, reloadDelay);
   };
   const draw = () => {
     frame ||= requestAnimationFrame(() => {
@@ -76,9 +76,9 @@ async function follow(id: string, known: RunStatus | undefined, signal: AbortSig
   try {
     const options = { headers: identity, credentials: credentials(), signal, resume: true, last: (e: ServerEvent) => ends.has(e.event) };
     for await (const event of events(address("/api/runs", { id, stream: 1 }), options)) {
-      if (event.event === "message.delta") answer += pieceOf(event);
+      if (event.event === "message.delta") answer += readDelta(event);
       else if (event.event === "run.restarted") answer = "";
-      stands = standing[event.event] ?? stands;
+      status = statusAfter[event.event] ?? status;
       if (event.event !== "message.delta") changed();
       draw();
     }

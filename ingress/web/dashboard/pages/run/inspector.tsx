@@ -4,12 +4,12 @@ import { Code } from "../../answer/code";
 import { CallBody, gist } from "../../answer/toolcalls";
 import * as texts from "../../texts/run";
 import { Words } from "../../texts/run";
-import { toolNamed } from "../../toolnames";
+import { toolLabel } from "../../toolnames";
 import type { Run, Timeline } from "../../types";
 import { Button } from "../../ui/button";
 import { money } from "../../ui/money";
 import { count, duration, Status } from "../../ui/parts";
-import { messagesOf, requested, type Sent } from "./messages";
+import { turnMessages, requestedCalls, type Sent } from "./messages";
 import { exact, type Part } from "./spans";
 
 /** Shows all details of a part: exact times, model, tokens, cost, input and output. */
@@ -35,21 +35,21 @@ export function Inspector({ part, trace, run, close }: { part: Part; trace: Time
       </dl>
       {call && <CallBody call={call} />}
       {span.kind === "turn" && <Said part={part} run={run} />}
-      {span.kind === "turn" && <Received messages={messagesOf(trace, span, run.toolCalls)} run={run} />}
+      {span.kind === "turn" && <Received messages={turnMessages(trace, span, run.toolCalls)} run={run} />}
     </section>
   );
 }
 
 /** Shows what the model returned in a turn. */
 function Said({ part: { span }, run }: { part: Part; run: Run }) {
-  const calls = requested(span, run.toolCalls);
+  const calls = requestedCalls(span, run.toolCalls);
   const unknown = span.status === "completed" ? Words.noText : span.status === "running" ? Words.notCompleteYet : Words.notStoredBecauseTurn;
   return (
     <section class="stack tight" aria-label={Words.output}>
       <h4>{Words.output}</h4>
       {span.text && <Code text={span.text} label={Words.textOfModel} />}
       {span.textCut && <p class="hint">{Words.onlyBeginningIsShown}</p>}
-      {calls.map((call) => <p key={call.id} class="small">{texts.callsToolNamedGist(toolNamed(call.name), gist(call))}</p>)}
+      {calls.map((call) => <p key={call.id} class="small">{texts.callsToolNamedGist(toolLabel(call.name), gist(call))}</p>)}
       {!span.text && calls.length === 0 && <p class="quiet small">{unknown}</p>}
     </section>
   );

@@ -2,7 +2,7 @@
 import * as texts from "../../texts/run";
 import { Words } from "../../texts/run";
 import type { Span, Timeline, ToolCall } from "../../types";
-import { toolNamed } from "../../toolnames";
+import { toolLabel } from "../../toolnames";
 
 /** A message to the model, or one of its answers. */
 export interface Sent {
@@ -12,14 +12,14 @@ export interface Sent {
   cut: boolean;
 }
 
-const most = 8000; // maximum number of characters of a message that are shown
+const maxCharacters = 8000; // maximum number of characters of a message that are shown
 
-const sent = (head: string, text: string, cut = false): Sent => ({ head, text: text.slice(0, most), cut: cut || text.length > most });
+const sent = (head: string, text: string, cut = false): Sent => ({ head, text: text.slice(0, maxCharacters), cut: cut || text.length > maxCharacters });
 
-const textOf = (value: unknown): string => (typeof value === "string" ? value : (JSON.stringify(value, null, 2) ?? ""));
+const formatValue = (value: unknown): string => (typeof value === "string" ? value : (JSON.stringify(value, null, 2) ?? ""));
 
 /** Names the tool calls that a turn requested. */
-export function requested(span: Span, calls: ToolCall[]): ToolCall[] {
+export function requestedCalls(span: Span, calls: ToolCall[]): ToolCall[] {
   return (span.toolCallIds ?? []).flatMap((id) => calls.find((call) => call.id === id) ?? []);
 }
 
@@ -28,12 +28,12 @@ export function requested(span: Span, calls: ToolCall[]): ToolCall[] {
  * requested.
  */
 function exchange(span: Span, calls: ToolCall[]): Sent[] {
-  const made = requested(span, calls);
-  const names = made.map((call) => toolNamed(call.name)).join(", ");
+  const made = requestedCalls(span, calls);
+  const names = made.map((call) => toolLabel(call.name)).join(", ");
   const said = [span.text ?? "", names && texts.callsNames(names)].filter(Boolean).join("\n\n");
   return [
     sent(texts.answerOfName(span.name), said, span.textCut),
-    ...made.filter((call) => call.output !== null && call.output !== undefined).map((call) => sent(texts.resultOfToolNamed(toolNamed(call.name)), textOf(call.output))),
+    ...made.filter((call) => call.output !== null && call.output !== undefined).map((call) => sent(texts.resultOfToolNamed(toolLabel(call.name)), formatValue(call.output))),
   ];
 }
 
@@ -41,14 +41,14 @@ function exchange(span: Span, calls: ToolCall[]): Sent[] {
  * Returns the messages that the model received in a turn, oldest first. The service does not store
  * the agent's instructions and the session's earlier messages with the run, so these are missing.
  */
-export function messagesOf(trace: Timeline, turn: Span, calls: ToolCall[]): Sent[] {
+export function turnMessages(trace: Timeline, turn: Span, calls: ToolCall[]): Sent[] {
   const { input, spans } = trace;
   const before = spans.slice(0, spans.indexOf(turn)).filter((s) => s.kind === "turn" && s.status === "completed");
   return [
     ...(input.instructions ? [sent(Words.instructionsOfRequest, input.instructions)] : []),
     ...(input.history ?? []).flatMap((h) => [sent(Words.earlierMessage, h.message), sent(Words.earlierAnswer, h.answer)].filter((m) => m.text !== "")),
     sent(Words.message, input.message),
-    ...(input.data === undefined ? [] : [sent(Words.dataOfTheMessage, textOf(input.data))]),
+    ...(input.data === undefined ? [] : [sent(Words.dataOfTheMessage, formatValue(input.data))]),
     ...before.flatMap((s) => exchange(s, calls)),
   ];
 }

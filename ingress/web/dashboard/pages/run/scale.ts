@@ -17,14 +17,14 @@ export interface Scale {
   end: number;
   stretches: Stretch[];
   /** Returns the position of a time that is given in milliseconds from the start. */
-  place: (ms: number) => number;
+  position: (ms: number) => number;
   ticks: { ms: number; at: number }[];
 }
 
 export type Interval = [from: number, to: number];
 
 /** Returns the start of the first span, in milliseconds since 1970. */
-export const beginning = (t: Timeline): number => Math.min(...t.spans.map((s) => Date.parse(s.startedAt)));
+export const startTime = (t: Timeline): number => Math.min(...t.spans.map((s) => Date.parse(s.startedAt)));
 
 /** Returns the end of a span, or now if it is unfinished. */
 export const overAt = (s: Span, now: number): number => (s.finishedAt === null ? Math.max(now, Date.parse(s.startedAt)) : Date.parse(s.finishedAt));
@@ -44,7 +44,7 @@ export function union(intervals: Interval[]): Interval[] {
 export const length = (intervals: Interval[]): number => intervals.reduce((sum, [from, to]) => sum + to - from, 0);
 
 /** Returns the periods between 0 and end, alternately with and without work. */
-function stretchesOf(work: Interval[], end: number): { from: number; to: number; idle: boolean }[] {
+function splitStretches(work: Interval[], end: number): { from: number; to: number; idle: boolean }[] {
   const out: { from: number; to: number; idle: boolean }[] = [];
   let at = 0;
   for (const [from, to] of work) {
@@ -57,15 +57,15 @@ function stretchesOf(work: Interval[], end: number): { from: number; to: number;
 }
 
 /** Returns the scale of a timeline. If whole is true, even the longest wait is drawn to scale. */
-export function scaleOf(t: Timeline, now: number, whole: boolean): Scale {
-  const start = beginning(t);
+export function newScale(t: Timeline, now: number, whole: boolean): Scale {
+  const start = startTime(t);
   const interval = (s: Span): Interval => [Date.parse(s.startedAt) - start, overAt(s, now) - start];
   const end = Math.max(1, ...t.spans.map((s) => overAt(s, now) - start));
   const work = union(t.spans.filter((s) => s.kind === "turn" || s.kind === "tool").map(interval));
   const busy = length(work);
   const idle = end - busy;
   const shorten = !whole && busy > 0 && idle > busy * 2;
-  const drawn = stretchesOf(work, end).map((s) => {
+  const drawn = splitStretches(work, end).map((s) => {
     const cut = shorten && s.idle && s.to - s.from > busy / 2;
     return { from: s.from, to: s.to, cut, size: cut ? busy / 4 : s.to - s.from };
   });
@@ -76,12 +76,12 @@ export function scaleOf(t: Timeline, now: number, whole: boolean): Scale {
     at += stretch.width;
     return stretch;
   });
-  const place = (ms: number): number => {
+  const position = (ms: number): number => {
     const s = stretches.find((one) => ms <= one.to) ?? stretches.at(-1);
     if (!s) return 0;
     return s.at + (s.to === s.from ? 0 : Math.min(1, Math.max(0, (ms - s.from) / (s.to - s.from)))) * s.width;
   };
-  return { end, stretches, place, ticks: ticksOf(stretches, total, place) };
+  return { end, stretches, position, ticks: newTicks(stretches, total, position) };
 }
 
 const steps = [1, 2, 5];
@@ -97,14 +97,14 @@ function roundUp(ms: number): number {
  * Returns ticks at round times, outside shortened waits, and far enough apart that their labels do
  * not touch.
  */
-function ticksOf(stretches: Stretch[], total: number, place: (ms: number) => number): { ms: number; at: number }[] {
+function newTicks(stretches: Stretch[], total: number, position: (ms: number) => number): { ms: number; at: number }[] {
   const step = roundUp(total / 8);
   const ticks = [{ ms: 0, at: 0 }];
   for (const s of stretches) {
     if (s.cut) continue;
     const first = Math.ceil(s.from / step) * step;
     for (let ms = first; ms <= s.to; ms += step) {
-      const at = place(ms);
+      const at = position(ms);
       if (at - (ticks.at(-1)?.at ?? 0) >= 0.12 && at <= 0.97) ticks.push({ ms, at });
     }
   }

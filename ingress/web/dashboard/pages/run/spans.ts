@@ -5,8 +5,8 @@ import { runErrors, statuses, wordFor } from "../../texts/values";
 import type { Span, Timeline, ToolCall } from "../../types";
 import { money } from "../../ui/money";
 import { count, duration } from "../../ui/parts";
-import { toolNamed } from "../../toolnames";
-import { beginning, length, overAt, union, type Interval } from "./scale";
+import { toolLabel } from "../../toolnames";
+import { startTime, length, overAt, union, type Interval } from "./scale";
 
 const time = { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 } as const;
 
@@ -60,17 +60,17 @@ const ofClient = (s: Span): boolean => s.kind === "wait" && !s.toolCallId;
 const unlucky = (t: Timeline, attempt: number): boolean =>
   t.spans.some((s) => s.kind === "attempt" && s.attempt === attempt && (s.status === "failed" || s.status === "lost"));
 
-function nameOf(s: Span, t: Timeline): string {
+function spanName(s: Span, t: Timeline): string {
   switch (s.kind) {
     case "queue": return unlucky(t, s.attempt - 1) ? texts.pauseBeforeAttempt(s.attempt) : s.attempt > 1 ? Words.queueAgain : Words.queue;
     case "attempt": return texts.attemptNumber(s.attempt);
     case "turn": return s.status === "lost" ? Words.workLostWithItsWorker : texts.turnNumber(/\d+$/.exec(s.name)?.[0] ?? "");
-    case "wait": return ofClient(s) ? Words.waitingForClient : s.name === "wait" ? Words.waitingForPerson : texts.decisionOnToolNamed(toolNamed(s.name));
-    default: return toolNamed(s.name);
+    case "wait": return ofClient(s) ? Words.waitingForClient : s.name === "wait" ? Words.waitingForPerson : texts.decisionOnToolNamed(toolLabel(s.name));
+    default: return toolLabel(s.name);
   }
 }
 
-function notesOf(s: Span): string[] {
+function spanNotes(s: Span): string[] {
   const notes: string[] = [];
   if (s.model) notes.push(s.model);
   if (s.inputTokens !== undefined || s.outputTokens !== undefined) notes.push(texts.tokensInAndOut(count(s.inputTokens ?? 0), count(s.outputTokens ?? 0)));
@@ -80,11 +80,11 @@ function notesOf(s: Span): string[] {
 }
 
 /** Returns the unit to which duration rounds a time. */
-const unitOf = (ms: number): number => (ms < 1000 ? 1 : ms < 10_000 ? 100 : ms < 3_600_000 ? 1000 : 60_000);
+const roundingUnit = (ms: number): number => (ms < 1000 ? 1 : ms < 10_000 ? 100 : ms < 3_600_000 ? 1000 : 60_000);
 
 /** Returns the time that a reader of the formatted duration reads, in milliseconds. */
 function read(ms: number): number {
-  const unit = unitOf(ms);
+  const unit = roundingUnit(ms);
   return (ms < 60_000 ? Math.round(ms / unit) : Math.floor(ms / unit)) * unit;
 }
 
@@ -94,13 +94,13 @@ function read(ms: number): number {
  * duration, which other places show too, is changed last. If the whole is rounded down, parts of
  * less than a second, which are exact, may exceed it by less than its unit.
  */
-export function fitted(whole: number, parts: { took: number; fixed?: boolean }[]): number[] {
+export function roundDurations(whole: number, parts: { took: number; fixed?: boolean }[]): number[] {
   const shown = parts.map((p) => p.took);
   const fits = () => shown.reduce((sum, ms) => sum + read(ms), 0) <= read(whole);
   const roundedUp = parts.map((p, at) => ({ ...p, at, up: read(p.took) - p.took })).filter((p) => p.up > 0);
   for (const { took, at } of roundedUp.sort((a, b) => Number(a.fixed ?? false) - Number(b.fixed ?? false) || b.up - a.up)) {
     if (fits()) break;
-    shown[at] = Math.floor(took / unitOf(took)) * unitOf(took);
+    shown[at] = Math.floor(took / roundingUnit(took)) * roundingUnit(took);
   }
   return shown;
 }
@@ -110,11 +110,11 @@ export function fitted(whole: number, parts: { took: number; fixed?: boolean }[]
  * that of its record. It can be a few milliseconds longer than the span, because the call begins
  * before the end of its turn is recorded. The turn then ends when the call began.
  */
-function timesOf(spans: Span[], now: number, callOf: (s: Span) => ToolCall | undefined): Interval[] {
+function spanTimes(spans: Span[], now: number, findCall: (s: Span) => ToolCall | undefined): Interval[] {
   const times = spans.map((s): Interval => [Date.parse(s.startedAt), overAt(s, now)]);
   spans.forEach((span, i) => {
     const time = times[i];
-    const call = callOf(span);
+    const call = findCall(span);
     if (!time || !call || span.finishedAt === null || span.status === "lost") return;
     if (call.durationMs <= time[1] - time[0]) {
       time[1] = time[0] + call.durationMs;
@@ -136,7 +136,7 @@ function fit(parts: Part[]): void {
   for (const attempt of parts.filter((p) => p.span.kind === "attempt")) {
     const all = parts.filter((p) => p.within && p.span.attempt === attempt.span.attempt);
     const alone = all.filter((p) => !overlaps(p, all));
-    fitted(attempt.took, alone.map((p) => ({ took: p.took, fixed: p.call !== undefined }))).forEach((shown, i) => {
+    roundDurations(attempt.took, alone.map((p) => ({ took: p.took, fixed: p.call !== undefined }))).forEach((shown, i) => {
       const part = alone[i];
       if (part) part.shown = shown;
     });
@@ -147,17 +147,17 @@ function fit(parts: Part[]): void {
  * Returns the parts of a run in order. An attempt is followed by its parts. The duration of a tool
  * call is that of its record in calls, so that all pages show the same duration.
  */
-export function partsOf(t: Timeline, now: number, calls: ToolCall[] = []): Part[] {
+export function newParts(t: Timeline, now: number, calls: ToolCall[] = []): Part[] {
   if (t.spans.length === 0) return [];
-  const start = beginning(t);
-  const callOf = (span: Span) => (span.kind === "tool" ? calls.find((c) => c.id === span.toolCallId) : undefined);
-  const times = timesOf(t.spans, now, callOf);
+  const start = startTime(t);
+  const findCall = (span: Span) => (span.kind === "tool" ? calls.find((c) => c.id === span.toolCallId) : undefined);
+  const times = spanTimes(t.spans, now, findCall);
   const parts = t.spans.map((span, i): Part => {
     const [from, to] = times[i] ?? [start, start];
     return {
-      key: `${span.kind} ${span.attempt} ${span.toolCallId ?? span.name} ${i}`, span, name: nameOf(span, t), from: from - start,
+      key: `${span.kind} ${span.attempt} ${span.toolCallId ?? span.name} ${i}`, span, name: spanName(span, t), from: from - start,
       within: span.kind === "turn" || span.kind === "tool",
-      at: from, took: to - from, shown: to - from, call: callOf(span), status: span.kind === "wait" && span.status === "completed" && !ofClient(span) ? Words.decided : span.status, notes: notesOf(span),
+      at: from, took: to - from, shown: to - from, call: findCall(span), status: span.kind === "wait" && span.status === "completed" && !ofClient(span) ? Words.decided : span.status, notes: spanNotes(span),
       why: (span.kind === "attempt" || span.kind === "tool") && (span.status === "failed" || span.status === "lost") ? span.message : undefined,
     };
   });
@@ -166,7 +166,7 @@ export function partsOf(t: Timeline, now: number, calls: ToolCall[] = []): Part[
 }
 
 /** Describes a part for screen readers, whose users cannot see its bar. */
-export const saidOf = (p: Part): string => ["", wordFor(statuses, p.status), texts.fromAfter(after(p.from)), ...p.notes.filter((note) => note !== p.why)].join(", ");
+export const describePart = (p: Part): string => ["", wordFor(statuses, p.status), texts.fromAfter(after(p.from)), ...p.notes.filter((note) => note !== p.why)].join(", ");
 
 /** Formats a time from the start of the run. */
 export const after = (ms: number): string => (ms === 0 ? "0" : `+${duration(ms)}`);
@@ -183,7 +183,7 @@ function precisely(ms: number, digits: number): string {
 const round = (ms: number): boolean => ms < 1000 || ms % (ms < 10_000 ? 100 : ms < 3_600_000 ? 1000 : 60_000) === 0;
 
 /** Formats times exactly, all with the same number of decimal places. */
-export function momentsOf(all: number[]): string[] {
+export function formatMoments(all: number[]): string[] {
   if (all.every(round)) return all.map(after);
   const digits = [0, 1, 2].find((n) => all.every((ms) => ms % 10 ** (3 - n) === 0)) ?? 3;
   return all.map((ms) => (ms === 0 ? "0" : precisely(ms, digits)));
@@ -196,17 +196,17 @@ type Work = "queue" | "turn" | "wait" | "client" | "tool" | "lost";
  * Returns the kind of work on which the time of a part was spent. For a lost attempt the kind is
  * unknown.
  */
-function workOf(p: Part): Work | null {
+function workKind(p: Part): Work | null {
   if (p.span.status === "lost") return "lost";
   return p.span.kind === "attempt" ? null : ofClient(p.span) ? "client" : p.span.kind;
 }
 
 /** Returns the total time for each kind of work. Overlapping work counts once. */
-export function spentOf(parts: Part[]): Record<Work, number> {
+export function timeSpent(parts: Part[]): Record<Work, number> {
   let counted: Interval[] = [];
   const spent: Record<Work, number> = { queue: 0, turn: 0, wait: 0, client: 0, tool: 0, lost: 0 };
   for (const kind of ["queue", "turn", "wait", "client", "tool", "lost"] as const) {
-    const all = union([...counted, ...parts.filter((p) => workOf(p) === kind).map((p): Interval => [p.from, p.from + p.took])]);
+    const all = union([...counted, ...parts.filter((p) => workKind(p) === kind).map((p): Interval => [p.from, p.from + p.took])]);
     spent[kind] = length(all) - length(counted);
     counted = all;
   }

@@ -9,8 +9,8 @@ import { duration, Section, Status } from "../../ui/parts";
 import { Table } from "../../ui/table";
 import { useTick } from "../runs/times";
 import { Inspector } from "./inspector";
-import { scaleOf, type Scale } from "./scale";
-import { after, clock, exact, fitted, momentsOf, partsOf, saidOf, spentOf, type Part } from "./spans";
+import { newScale, type Scale } from "./scale";
+import { after, clock, exact, roundDurations, formatMoments, newParts, describePart, timeSpent, type Part } from "./spans";
 
 const listed = new Intl.ListFormat("en-GB");
 
@@ -20,9 +20,9 @@ export function Timeline({ trace, run }: { trace: Trace; run: Run }) {
   const open = trace.spans.some((s) => s.finishedAt === null);
   useTick(open);
   const now = Date.now();
-  const parts = partsOf(trace, now, run.toolCalls);
+  const parts = newParts(trace, now, run.toolCalls);
   if (parts.length === 0) return null;
-  const scale = scaleOf(trace, now, whole);
+  const scale = newScale(trace, now, whole);
   const cut = scale.stretches.filter((s) => s.cut);
   return (
     <Section title={Words.timeline} actions={
@@ -49,9 +49,9 @@ const outcomes: Partial<Record<RunStatus, string>> = { completed: Words.wasAnswe
 
 /** Describes where the time of the run was spent. */
 function summary(parts: Part[], scale: Scale, status: RunStatus, open: boolean): string {
-  const { queue, turn, tool, wait, client, lost } = spentOf(parts);
+  const { queue, turn, tool, wait, client, lost } = timeSpent(parts);
   const kinds = ([[Words.waitingForAWorker, queue], [Words.inTheModel, turn], [Words.inTools, tool], [Words.waitingForAPerson, wait], [Words.waitingForTheClient, client], [Words.lostWithWorker, lost]] as const).filter(([, ms]) => ms > 0);
-  const shown = fitted(scale.end, kinds.map(([what, took]) => ({ took, fixed: what === Words.waitingForAWorker })));
+  const shown = roundDurations(scale.end, kinds.map(([what, took]) => ({ took, fixed: what === Words.waitingForAWorker })));
   const words = kinds.map(([what], i) => `${duration(shown[i] ?? 0)} ${what}`);
   const whole = open ? texts.endSoFar(duration(scale.end)) : texts.fromAcceptanceUntilItOfEnd(duration(scale.end), outcomes[status] ?? Words.ended);
   return words.length === 0 ? `${whole}.` : `${whole}: ${words.join(", ")}.`;
@@ -73,7 +73,7 @@ function Chart({ parts, scale, trace, run }: { parts: Part[]; scale: Scale; trac
   };
   const shown = parts.find((p) => p.key === chosen);
   const inspected = parts.find((p) => p.key === opened);
-  const labels = labelled(scale, inspected !== undefined);
+  const labels = tickLabels(scale, inspected !== undefined);
   return (
     <div class={"timeline" + (inspected ? " inspecting" : "")} onMouseLeave={() => setChosen(null)}>
       <div>
@@ -86,7 +86,7 @@ function Chart({ parts, scale, trace, run }: { parts: Part[]; scale: Scale; trac
               <span class="part-name">{part.name}</span>
               <Track part={part} scale={scale} labels={labels} />
               <span class="part-took">{duration(part.shown)}</span>
-              <span class="visually-hidden">{saidOf(part)}</span>
+              <span class="visually-hidden">{describePart(part)}</span>
               {part.why && <span class="part-why">{part.why}</span>}
             </button>
           </li>
@@ -107,8 +107,8 @@ const lastWords = 0.85; // share of the width; labels that begin further to the 
  * Returns the labels of the ticks, with their position as CSS. A label begins at its tick, and near the
  * end of the axis it ends there. Ticks whose labels would touch another label are omitted.
  */
-export function labelled({ ticks }: Pick<Scale, "ticks">, narrow: boolean) {
-  const moments = momentsOf(ticks.map((tick) => tick.ms));
+export function tickLabels({ ticks }: Pick<Scale, "ticks">, narrow: boolean) {
+  const moments = formatMoments(ticks.map((tick) => tick.ms));
   let free = 0;
   return ticks.flatMap(({ at }, i) => {
     const words = moments[i] ?? "";
@@ -120,7 +120,7 @@ export function labelled({ ticks }: Pick<Scale, "ticks">, narrow: boolean) {
   });
 }
 
-type Label = ReturnType<typeof labelled>[number];
+type Label = ReturnType<typeof tickLabels>[number];
 
 function Axis({ scale, labels }: { scale: Scale; labels: Label[] }) {
   return (
@@ -136,8 +136,8 @@ function Axis({ scale, labels }: { scale: Scale; labels: Label[] }) {
 
 /** The bar of a part, on top of the shortened stretches. */
 function Track({ part, scale, labels }: { part: Part; scale: Scale; labels: Label[] }) {
-  const left = scale.place(part.from);
-  const width = scale.place(part.from + part.took) - left;
+  const left = scale.position(part.from);
+  const width = scale.position(part.from + part.took) - left;
   return (
     <span class="track">
       {labels.map(({ at }) => <i key={at} class="tick" style={{ left: percent(at) }} />)}

@@ -42,7 +42,7 @@ const statuses: { value: Filter["status"] | Filter["waitsFor"]; label: string }[
 ];
 
 /** Returns the filter in the page's URL. */
-export function filterOf(query: URLSearchParams): Filter {
+export function readFilter(query: URLSearchParams): Filter {
   const text = (name: string) => query.get(name) ?? "";
   const one = <T extends string>(name: string, values: readonly T[]): T | "" => values.find((value) => value === text(name)) ?? "";
   const waitsFor = text("status") === "requires_action" ? "person" : one("waitsFor", ["person", "client"] as const);
@@ -63,11 +63,11 @@ export const forOpen = (f: Filter): boolean => f.waitsFor !== "" || f.status ===
  * Returns the filter as query parameters for the API. It omits waitsFor if there are words, because
  * the API rejects the combination.
  */
-export const paramsOf = (f: Filter): Params => ({
+export const filterParams = (f: Filter): Params => ({
   status: f.waitsFor !== "" ? "requires_action" : f.status, waitsFor: f.words === "" ? f.waitsFor : "", agentId: f.agent, automationId: f.automation, sessionId: f.session, triggerType: f.trigger, q: f.words, from: f.from, to: f.to,
 });
 
-export const filtered = (f: Filter): boolean => Object.values(f).some((value) => value !== "");
+export const isFiltered = (f: Filter): boolean => Object.values(f).some((value) => value !== "");
 
 export const clearFilter = (): void => setQuery({ status: null, waitsFor: null, agent: null, automation: null, session: null, trigger: null, q: null, from: null, to: null });
 
@@ -75,7 +75,7 @@ export const clearFilter = (): void => setQuery({ status: null, waitsFor: null, 
  * Returns the triggers that the filter offers: the usual ones, those of the shown rows, and the
  * chosen one.
  */
-function triggersOf(rows: RunSummary[], chosen: string): { value: string; label: string }[] {
+function triggerChoices(rows: RunSummary[], chosen: string): { value: string; label: string }[] {
   const known = new Set([...Object.keys(triggers), ...rows.map((run) => run.trigger.type), ...(chosen === "" ? [] : [chosen])]);
   return [{ value: "", label: Words.anyTrigger }, ...[...known].map((value) => ({ value, label: wordFor(triggers, value) }))];
 }
@@ -111,7 +111,7 @@ export function Filters(props: FiltersProps) {
       {open && (
         <Dialog title={Words.filters} onClose={() => setOpen(false)} kept foot={
           <>
-            <Button onClick={clearFilter} disabled={!filtered(props.filter)}>{Words.clearFilters}</Button>
+            <Button onClick={clearFilter} disabled={!isFiltered(props.filter)}>{Words.clearFilters}</Button>
             <Button look="primary" onClick={() => setOpen(false)}>{Words.showRuns}</Button>
           </>
         }>
@@ -164,7 +164,7 @@ function Others({ filter, rows }: FiltersProps) {
     <>
       <When label={Words.from} name="from" value={filter.from} />
       <When label={Words.to} name="to" value={filter.to} />
-      <Select label={Words.trigger} value={filter.trigger} options={triggersOf(rows, filter.trigger)} onChange={(trigger) => setQuery({ trigger })} />
+      <Select label={Words.trigger} value={filter.trigger} options={triggerChoices(rows, filter.trigger)} onChange={(trigger) => setQuery({ trigger })} />
       <Typed label={Words.automation} name="automation" value={filter.automation} />
       <Typed label={Words.session} name="session" value={filter.session} />
     </>
@@ -177,7 +177,7 @@ export function Export({ filter }: { filter: Filter }) {
   const save = async (format: "csv" | "jsonl") => {
     setBusy(true);
     try {
-      await download("/api/runs", { ...paramsOf(filter), export: format }, `runs.${format}`);
+      await download("/api/runs", { ...filterParams(filter), export: format }, `runs.${format}`);
     } catch (cause) {
       toast((cause as ApiError).message, "bad");
     } finally {

@@ -1,5 +1,5 @@
 // The live list of runs. While the reader is scrolled down, shown rows stay in place and new runs
-// are held back.
+// are not shown yet.
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { get, type ApiError, type Params } from "../../api";
 import { useComeback } from "../../live";
@@ -7,16 +7,16 @@ import { earlierLength, noteLength } from "../../query";
 import { ended } from "./times";
 import type { List, RunSummary } from "../../types";
 
-const page = 40;
-const most = 100; // number of runs in one request
-const alone = 10; // maximum number of older unfinished runs, which are read one by one
+const pageSize = 40; // number of runs that one step adds to the list
+const maxPageSize = 100; // maximum number of runs in one request
+const maxReadSingly = 10; // maximum number of older unfinished runs, which are read one by one
 
 interface Shown {
   key: string;
   rows: RunSummary[];
   next: string | null;
   /** The newest page, if it contains runs that are not shown yet. */
-  held: List<RunSummary> | null;
+  hidden: List<RunSummary> | null;
   fresh: number;
 }
 
@@ -29,47 +29,47 @@ interface RunList {
   more: () => void;
   /** Loads the newest runs, and the states of the shown runs. */
   refresh: () => void;
-  /** The number of runs that are held back, at most the size of a page. */
+  /** The number of new runs that are not shown yet, at most the size of a page. */
   fresh: number;
   show: () => void;
   replace: (run: RunSummary) => void;
 }
 
-/** Merges the newest page into the shown rows. If holding is true, new runs are held back. */
-function merge(before: Shown, newest: List<RunSummary>, holding: boolean): Shown {
+/** Merges the newest page into the shown rows. If hideNew is true, new runs stay hidden. */
+function merge(before: Shown, newest: List<RunSummary>, hideNew: boolean): Shown {
   const read = new Map(newest.data.map((run) => [run.id, run]));
   if (newest.data.length === 0 && newest.hasMore) return { ...before, next: before.next ?? newest.nextCursor }; // no run was found so far
   const oldest = newest.hasMore ? (newest.data.at(-1)?.id ?? "") : "";
   const rows = before.rows.filter((run) => read.has(run.id) || run.id < oldest).map((run) => read.get(run.id) ?? run);
   const have = new Set(rows.map((run) => run.id));
   const fresh = newest.data.filter((run) => !have.has(run.id));
-  if (holding && before.rows.length > 0 && fresh.length > 0) {
+  if (hideNew && before.rows.length > 0 && fresh.length > 0) {
     const apart = oldest > (before.rows[0]?.id ?? ""); // there are so many new runs that the page contains none of the shown runs
-    return { ...before, rows: apart ? before.rows : rows, held: newest, fresh: fresh.length };
+    return { ...before, rows: apart ? before.rows : rows, hidden: newest, fresh: fresh.length };
   }
-  if (rows.every((run) => read.has(run.id))) return { ...before, rows: newest.data, next: newest.hasMore ? newest.nextCursor : null, held: null, fresh: 0 };
+  if (rows.every((run) => read.has(run.id))) return { ...before, rows: newest.data, next: newest.hasMore ? newest.nextCursor : null, hidden: null, fresh: 0 };
   const apart = oldest > (rows[0]?.id ?? "");
-  if (apart) return { ...before, rows: newest.data, next: newest.nextCursor, held: null, fresh: 0 };
-  return { ...before, rows: [...rows, ...fresh].sort((a, b) => (a.id < b.id ? 1 : -1)), held: null, fresh: 0 };
+  if (apart) return { ...before, rows: newest.data, next: newest.nextCursor, hidden: null, fresh: 0 };
+  return { ...before, rows: [...rows, ...fresh].sort((a, b) => (a.id < b.id ? 1 : -1)), hidden: null, fresh: 0 };
 }
 
 /** Reads unfinished runs that are too old for the newest page, because they may have finished. */
 async function stragglers(rows: RunSummary[], newest: List<RunSummary>, signal: AbortSignal): Promise<Map<string, RunSummary>> {
   const read = new Set(newest.data.map((run) => run.id));
-  const open = rows.filter((run) => !read.has(run.id) && !ended(run)).slice(0, alone);
+  const open = rows.filter((run) => !read.has(run.id) && !ended(run)).slice(0, maxReadSingly);
   const found = await Promise.all(open.map((run) => get<RunSummary>("/api/runs", { id: run.id }, signal).then((read) => ({ ...read, input: run.input }), () => run)));
   return new Map(found.map((run) => [run.id, run]));
 }
 
-export function useRunList(params: Params, holding: () => boolean): RunList {
+export function useRunList(params: Params, hideNew: () => boolean): RunList {
   const key = JSON.stringify(params);
-  const [shown, setShown] = useState<Shown>({ key: "", rows: [], next: null, held: null, fresh: 0 });
+  const [shown, setShown] = useState<Shown>({ key: "", rows: [], next: null, hidden: null, fresh: 0 });
   const [error, setError] = useState<ApiError>();
   const [turn, setTurn] = useState(0);
   const [loading, setLoading] = useState(true);
   const [loadingMore, setLoadingMore] = useState(false);
-  const now = useRef({ shown, params, holding });
-  now.current = { shown, params, holding };
+  const now = useRef({ shown, params, hideNew });
+  now.current = { shown, params, hideNew };
   if (shown.key === key) noteLength(key, shown.rows.length);
 
   useEffect(() => {
@@ -77,13 +77,13 @@ export function useRunList(params: Params, holding: () => boolean): RunList {
     const rows = now.current.shown.key === key ? now.current.shown.rows : [];
     setLoading(true);
     const read = async () => {
-      const newest = await get<List<RunSummary>>("/api/runs", { ...params, limit: Math.min(most, Math.max(page, rows.length, earlierLength(key))) }, stop.signal);
+      const newest = await get<List<RunSummary>>("/api/runs", { ...params, limit: Math.min(maxPageSize, Math.max(pageSize, rows.length, earlierLength(key))) }, stop.signal);
       const older = newest.hasMore ? await stragglers(rows, newest, stop.signal) : new Map<string, RunSummary>();
       if (stop.signal.aborted) return;
       setShown((before) => {
-        const same = before.key === key ? before : { key, rows: [], next: null, held: null, fresh: 0 };
+        const same = before.key === key ? before : { key, rows: [], next: null, hidden: null, fresh: 0 };
         const known = same.rows.map((run) => older.get(run.id) ?? run);
-        return merge({ ...same, rows: known }, newest, now.current.holding());
+        return merge({ ...same, rows: known }, newest, now.current.hideNew());
       });
       setError(undefined);
     };
@@ -95,7 +95,7 @@ export function useRunList(params: Params, holding: () => boolean): RunList {
     const { next } = now.current.shown;
     if (next === null || loadingMore) return;
     setLoadingMore(true);
-    get<List<RunSummary>>("/api/runs", { ...params, limit: page, cursor: next })
+    get<List<RunSummary>>("/api/runs", { ...params, limit: pageSize, cursor: next })
       .then((older) => setShown((before) => {
         if (before.key !== key || before.next !== next) return before;
         return { ...before, rows: [...before.rows, ...older.data], next: older.hasMore ? older.nextCursor : null };
@@ -110,7 +110,7 @@ export function useRunList(params: Params, holding: () => boolean): RunList {
     rows: current ? shown.rows : undefined, error, loading: loading || !current, hasMore: current && shown.next !== null, loadingMore, more,
     refresh,
     fresh: current ? shown.fresh : 0,
-    show: useCallback(() => setShown((before) => (before.held === null ? before : merge(before, before.held, false))), []),
+    show: useCallback(() => setShown((before) => (before.hidden === null ? before : merge(before, before.hidden, false))), []),
     replace: useCallback((run: RunSummary) => setShown((before) => ({ ...before, rows: before.rows.map((r) => (r.id === run.id ? { ...run, input: r.input } : r)) })), []),
   };
 }

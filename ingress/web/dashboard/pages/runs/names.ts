@@ -4,7 +4,7 @@ import { get, type ApiError } from "../../api";
 import { useQuery } from "../../query";
 import type { Agent, List, Template } from "../../types";
 
-const most = 500; // maximum number of agents whose names are loaded
+const maxAgents = 500; // maximum number of agents whose names are loaded
 
 interface Agents {
   agents: Agent[];
@@ -28,7 +28,7 @@ async function allAgents(signal: AbortSignal): Promise<Agent[]> {
     const page: List<Agent> = await get<List<Agent>>("/api/agents", { limit: 100, cursor }, signal);
     found.push(...page.data);
     cursor = page.hasMore ? page.nextCursor : null;
-  } while (cursor !== null && found.length < most);
+  } while (cursor !== null && found.length < maxAgents);
   return found;
 }
 

@@ -19,7 +19,7 @@ const hours = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short",
 const dates = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
 
 /** Returns the number of days to count: those since the filter's start, or one. */
-function daysOf(from: string): number {
+function daysSince(from: string): number {
   const start = Date.parse(from);
   return Number.isNaN(start) ? 1 : Math.min(maxDays, Math.max(1, Math.ceil((Date.now() - start) / day)));
 }
@@ -45,7 +45,7 @@ export function Plot({ filter }: { filter: Filter }) {
  * cannot count by the other filters, so they have no effect.
  */
 function Rate({ filter }: { filter: Filter }) {
-  const params: Params = { days: daysOf(filter.from), agentId: filter.agent, automationId: filter.automation };
+  const params: Params = { days: daysSince(filter.from), agentId: filter.agent, automationId: filter.automation };
   const usage = useQuery(`rate ${JSON.stringify(params)}`, (signal) => get<Usage>("/api/usage", params, signal));
   useCounted(usage.reload);
   const others = filter.status !== "" || filter.waitsFor !== "" || filter.trigger !== "" || filter.session !== "" || filter.words !== "";

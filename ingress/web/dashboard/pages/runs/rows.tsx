@@ -1,6 +1,6 @@
 // The rows of the list of runs.
 import { post } from "../../api";
-import { titleOf, waitsForClient } from "../../chat/turn";
+import { messageTitle, waitsForClient } from "../../chat/turn";
 import { markdown, type Make } from "../../../kit/markdown";
 import * as texts from "../../texts/runs";
 import { Words } from "../../texts/runs";
@@ -10,11 +10,11 @@ import { Confirm } from "../../ui/confirm";
 import { money } from "../../ui/money";
 import { count, Status, Time } from "../../ui/parts";
 import { openRow } from "../../ui/table";
-import { toolNamed } from "../../toolnames";
+import { toolLabel } from "../../toolnames";
 import type { Names } from "./names";
 import { ended, QueueTime, RunTime } from "./times";
 
-export const hrefOf = (run: { id: string }): string => "/dashboard/runs/" + encodeURIComponent(run.id);
+export const runHref = (run: { id: string }): string => "/dashboard/runs/" + encodeURIComponent(run.id);
 
 const aside = /^\s*\([^\n]*\)[ \t]*\n+(?=\s*\S)/; // a first line in parentheses is a note, for example by the offline model
 
@@ -34,17 +34,17 @@ const words: Make<string> = (tag, props, ...children) => {
 const plain = (text: string): string => markdown(text.replace(aside, ""), { h: words }).join("").replace(/\s+/g, " ").trim();
 
 /** Returns the message that started a run, in one line. The list of runs cuts long messages. */
-export const questionOf = (run: RunSummary): string => titleOf(run.input?.message ?? "", run.attachments).slice(0, 300);
+export const runQuestion = (run: RunSummary): string => messageTitle(run.input?.message ?? "", run.attachments).slice(0, 300);
 
 /** Describes the state or result of a run in one line. */
 export function gist(run: RunSummary): string {
   const asks = run.requiredAction;
   if (asks?.kind === "client_tools") return Words.waitingForResults;
-  if (asks) return asks.kind === "approval" ? texts.allowToolNamed(toolNamed(asks.name ?? "")) : texts.didCallToGo(toolNamed(asks.name ?? ""));
+  if (asks) return asks.kind === "approval" ? texts.allowToolNamed(toolLabel(asks.name ?? "")) : texts.didCallToGo(toolLabel(asks.name ?? ""));
   if (run.error) return run.error.message;
   if (run.message) return plain(run.message.slice(0, 400));
   const last = run.toolCalls.at(-1);
-  if (last && !ended(run)) return texts.callingToolNamed(toolNamed(last.name));
+  if (last && !ended(run)) return texts.callingToolNamed(toolLabel(last.name));
   switch (run.status) {
     case "queued": return run.attempts > 0 ? Words.waitingForRetry : Words.waitingForWorker;
     case "running": return Words.working;
@@ -55,7 +55,7 @@ export function gist(run: RunSummary): string {
 }
 
 /** Explains the effect of cancelling. */
-export const cancelling = Words.runIsCancelledWithin;
+export const cancelHint = Words.runIsCancelledWithin;
 
 export async function cancelRun(id: string): Promise<Run> {
   return post<Run>("/api/runs", undefined, { id, action: "cancel" });
@@ -83,14 +83,14 @@ export function RunRows({ rows, names, onCancelled }: { rows: RunSummary[]; name
 }
 
 function Row({ run, name, onCancelled }: { run: RunSummary; name: string; onCancelled: (run: RunSummary) => void }) {
-  const href = hrefOf(run);
+  const href = runHref(run);
   const tokens = run.usage.inputTokens + run.usage.outputTokens;
   return (
     <tr class={run.status === "requires_action" && !waitsForClient(run) ? "asks-you" : undefined} onClick={openRow}>
       <td class="run-status"><Status of={waitsForClient(run) ? "waits_for_client" : run.status} /></td>
       <th scope="row" class="run-what">
         <a href={href}>{name}</a>
-        {run.input && <span class="run-question">{questionOf(run)}</span>}
+        {run.input && <span class="run-question">{runQuestion(run)}</span>}
         <span class="run-gist">{gist(run)}</span>
       </th>
       <td class="run-trigger"><Trigger run={run} /></td>
@@ -102,7 +102,7 @@ function Row({ run, name, onCancelled }: { run: RunSummary; name: string; onCanc
       <td class="tight run-cancel">
         {!ended(run) && (
           <Confirm look="remove" action={Words.cancel} label={texts.cancelThisRunOf(name)} question={texts.cancelThisRunOfQuestion(name)}
-            detail={cancelling} request={{ method: "POST", path: "/api/runs", params: { id: run.id, action: "cancel" } }}
+            detail={cancelHint} request={{ method: "POST", path: "/api/runs", params: { id: run.id, action: "cancel" } }}
             onConfirm={() => cancelRun(run.id).then(onCancelled)} />
         )}
       </td>

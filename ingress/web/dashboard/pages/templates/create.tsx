@@ -8,7 +8,7 @@ import type { Agent, Template } from "../../types";
 import { Button } from "../../ui/button";
 import { Curl } from "../../ui/curl";
 import { Dialog } from "../../ui/dialog";
-import { faultOf, TextField } from "../../ui/field";
+import { fieldFault, TextField } from "../../ui/field";
 import { Problem } from "../../ui/parts";
 import { toast } from "../../ui/toast";
 
@@ -36,7 +36,7 @@ export function CreateDialog({ template, onClose }: { template: Template; onClos
       setBusy(false);
     }
   };
-  const fault = faultOf(error, "name");
+  const fault = fieldFault(error, "name");
   return (
     <Dialog title={Words.createAnAgent} onClose={onClose} foot={
       <>

@@ -5,11 +5,11 @@ import { Words } from "../../texts/templates";
 /** Explains the demo and its limits. */
 export function DemoBar() {
   const limit = useLimit();
-  const most = limit === null ? Words.fewRequestsPerMinute : limit.windowSeconds === 60 ? texts.mostRequestsPerMinute(limit.most) : texts.mostRequestsInWindowSeconds(limit.most, limit.windowSeconds);
+  const limitWords = limit === null ? Words.fewRequestsPerMinute : limit.windowSeconds === 60 ? texts.maxRequestsPerMinute(limit.most) : texts.maxRequestsInWindowSeconds(limit.most, limit.windowSeconds);
   return (
     <section class="demo-bar" aria-label={Words.demo}>
       <p>
-        {texts.thisIsDemoYou(most)}
+        {texts.thisIsDemoYou(limitWords)}
       </p>
     </section>
   );

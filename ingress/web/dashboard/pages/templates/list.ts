@@ -1,4 +1,4 @@
-import { get, inDemo, problemOf, reached } from "../../api";
+import { get, inDemo, readProblem, reached } from "../../api";
 import type { List, Template } from "../../types";
 
 let known: Promise<Template[]> | null = null;
@@ -22,7 +22,7 @@ async function read(): Promise<Template[]> {
   if (!inDemo()) return (await get<List<Template>>(path)).data;
   return reached(async () => {
     const response = await fetch(path, { credentials: "omit" });
-    if (!response.ok) throw await problemOf(response);
+    if (!response.ok) throw await readProblem(response);
     return ((await response.json()) as List<Template>).data;
   });
 }

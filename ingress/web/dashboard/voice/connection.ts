@@ -1,5 +1,5 @@
 // The voice connection: a WebSocket that is opened with a short-lived secret.
-import { ApiError, post, problemOf, reached } from "../api";
+import { ApiError, post, readProblem, reached } from "../api";
 import { targetId, type Target } from "../chat/target";
 import { Words } from "../texts/voice";
 import type { VoiceEvent } from "./spoken";
@@ -12,21 +12,21 @@ export const secretRequest = (target: Target, session: string) => ({
   method: "POST" as const, path: "/v1/realtime/client_secrets", params: { session_id: session }, body: { session: { type: "realtime", model: targetId(target) } },
 });
 
-const most = 1 << 20; // maximum number of unsent bytes; with more, the connection counts as broken
+const maxUnsentBytes = 1 << 20; // maximum number of unsent bytes; with more, the connection counts as broken
 
-export interface LineEvents {
-  told: (event: VoiceEvent) => void;
+export interface ConnectionEvents {
+  received: (event: VoiceEvent) => void;
   closed: (code: number, reason: string) => void;
 }
 
 /** An open voice connection. */
-export class Line {
+export class VoiceConnection {
   constructor(
     private readonly socket: WebSocket,
-    private readonly on: LineEvents,
+    private readonly on: ConnectionEvents,
   ) {
     socket.onmessage = ({ data }: MessageEvent<unknown>) => {
-      if (typeof data === "string") on.told(JSON.parse(data) as VoiceEvent);
+      if (typeof data === "string") on.received(JSON.parse(data) as VoiceEvent);
     };
   }
 
@@ -48,7 +48,7 @@ export class Line {
 
   send(event: object): void {
     if (this.socket.readyState !== WebSocket.OPEN) return;
-    if (this.socket.bufferedAmount > most) {
+    if (this.socket.bufferedAmount > maxUnsentBytes) {
       this.close();
       this.on.closed(1006, "");
       return;
@@ -62,7 +62,7 @@ export class Line {
   }
 }
 
-function addressOf(target: Target, session: string): URL {
+function voiceAddress(target: Target, session: string): URL {
   const url = new URL("/v1/realtime", location.origin);
   url.search = new URLSearchParams({ model: targetId(target), session_id: session }).toString();
   return url;
@@ -72,18 +72,18 @@ function addressOf(target: Target, session: string): URL {
  * Opens a voice connection to an agent in a session. Throws an ApiError if the service refuses the
  * connection.
  */
-export async function open(target: Target, session: string, on: LineEvents, signal: AbortSignal): Promise<Line> {
+export async function open(target: Target, session: string, on: ConnectionEvents, signal: AbortSignal): Promise<VoiceConnection> {
   const { path, body, params } = secretRequest(target, session);
   const { value } = await post<{ value: string }>(path, body, params, signal);
-  const url = addressOf(target, session);
+  const url = voiceAddress(target, session);
   const web = url.href;
   url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
   const socket = new WebSocket(url, ["realtime", `openai-insecure-api-key.${value}`]);
-  const line = new Line(socket, on);
-  const opened = await line.opened(signal);
+  const connection = new VoiceConnection(socket, on);
+  const opened = await connection.opened(signal);
   signal.throwIfAborted();
   if (!opened) throw await reason(web, value, signal);
-  return line;
+  return connection;
 }
 
 /**
@@ -93,6 +93,6 @@ export async function open(target: Target, session: string, on: LineEvents, sign
 const reason = (url: string, secret: string, signal: AbortSignal): Promise<ApiError> =>
   reached(async () => {
     const response = await fetch(url, { headers: { authorization: `Bearer ${secret}` }, credentials: "omit", signal });
-    if (response.status !== 426) return problemOf(response);
+    if (response.status !== 426) return readProblem(response);
     return new ApiError(503, "not_opened", Words.yourOrganizationMayHaveTooMany);
   }, signal);

@@ -3,7 +3,7 @@ import type { Document } from "../../types";
 import { Status } from "../../ui/parts";
 
 /** Shows a document's status, its progress, or its error. */
-export function Standing({ of: d }: { of: Document }) {
+export function DocumentStatus({ of: d }: { of: Document }) {
   if (d.status === "failed") return <span class="standing"><Status of="failed" /> <span class="small quiet">{d.error?.message}</span></span>;
   if (d.status !== "processing" || d.pages === null || d.pages === 0) return <Status of={d.status} />;
   return (

@@ -10,7 +10,7 @@ export const webAddress = (url: string): string | null => (/^https?:\/\//i.test(
  * Returns the start and the end of a quote in a text, or null if the text does not contain the
  * quote. If there is no exact match, differences in white space are ignored.
  */
-export function place(text: string, words: string): [number, number] | null {
+export function findQuote(text: string, words: string): [number, number] | null {
   if (words.trim() === "") return null;
   const exact = text.indexOf(words);
   if (exact >= 0) return [exact, exact + words.length];
