@@ -61,8 +61,13 @@ func TestBudgetsAreMadeAndChanged(t *testing.T) {
 	} {
 		a.from("POST", "/api/budgets", body, h.key).want(t, body, 400, "invalid_request "+problems)
 	}
-	a.from("POST", "/api/budgets", `{"scope":"agent","subjectId":"`+agentID+`","metric":"sandboxSeconds","period":"day","limit":1}`, h.key).
-		want(t, "a second one", 409, "conflict")
+	again := `{"scope":"agent","subjectId":"` + agentID + `","metric":"sandboxSeconds","period":"day","limit":1}`
+	second := a.from("POST", "/api/budgets", again, h.key)
+	second.want(t, "a second one", 409, "conflict")
+	got := second.text(t, "detail")
+	if !strings.Contains(got, agentID) || !strings.Contains(got, "already has a budget of seconds in sandboxes per day (bud_") {
+		t.Errorf("a second one: %s", got)
+	}
 	a.from("PUT", "/api/budgets?id="+budgetID, `{"limit":1}`, away.key).want(t, "another's", 404, "not_found")
 	a.ok("DELETE", "/api/budgets?id="+budgetID, "", h.key)
 	a.from("GET", "/api/budgets?id="+budgetID, "", h.key).want(t, "deleted", 404, "not_found")

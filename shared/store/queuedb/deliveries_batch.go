@@ -288,9 +288,13 @@ func (b *deliveryBatch) accept(ctx context.Context, tx *sqlx.Tx) error {
 const HookWithoutAgent = "the hook's agent no longer exists"
 
 // CallerNotAllowedMessage is the reason for rejecting a run if its agent does not allow its kind of
-// caller.
-func CallerNotAllowedMessage(kind domain.CallerKind) string {
-	return fmt.Sprintf("the agent's allowedCallers does not include %q", kind)
+// caller. name is empty for callers who may not read the agent.
+func CallerNotAllowedMessage(agentID, name string, kind domain.CallerKind) string {
+	agent := agentID
+	if name != "" {
+		agent = fmt.Sprintf("%q (%s)", name, agentID)
+	}
+	return fmt.Sprintf("the agent %s does not allow callers of the kind %q; add %q to its allowedCallers", agent, kind, kind)
 }
 
 // refuse records why the runs of deliveries could not be created. A delivery whose idempotency key
@@ -314,9 +318,10 @@ func (b *deliveryBatch) refuse(ctx context.Context, tx *sqlx.Tx, refused []NewRu
 	for _, run := range refused {
 		// Unless the checks below find another reason, the agent is missing.
 		cause := &domain.RunError{Code: string(apierr.NotFound), Message: HookWithoutAgent}
-		if allowed, exists := callers[agentRef{run.OrganizationID, run.AgentID}]; exists && !slices.Contains(allowed, string(run.CallerKind)) {
+		agent, exists := callers[agentRef{run.OrganizationID, run.AgentID}]
+		if exists && !slices.Contains(agent.allowed, string(run.CallerKind)) {
 			cause.Code = string(apierr.CallerNotAllowed)
-			cause.Message = CallerNotAllowedMessage(run.CallerKind)
+			cause.Message = CallerNotAllowedMessage(run.AgentID, agent.name, run.CallerKind)
 		}
 
 		// Several deliveries may be assigned to one run, because they are coalesced.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"syscall"
 
@@ -141,8 +142,17 @@ func Complain(k *kong.Kong, err error) {
 
 	// If an enum is optional, kong lists "" among its choices. Users cannot type it, so the message
 	// omits it.
-	k.Errorf("%s", console.Safe(strings.Replace(err.Error(), `must be one of "",`, "must be one of ", 1)))
+	text := strings.Replace(err.Error(), `must be one of "",`, "must be one of ", 1)
+
+	// The usage shows the names of arguments in upper case.
+	if found := missingArgument.FindStringSubmatch(text); found != nil {
+		text = strings.ToUpper(found[1]) + " is missing"
+	}
+	k.Errorf("%s", console.Safe(text))
 }
+
+// missingArgument matches kong's error for a missing argument.
+var missingArgument = regexp.MustCompile(`^expected "<([^>]+)>[^"]*"$`)
 
 // noteIncomplete prints a note if the answer of a run ended early.
 func noteIncomplete(con *console.Console, run *domain.Run) {

@@ -119,7 +119,10 @@ func lockData(dir string) (*lifecycle.Lock, error) {
 	}
 	lock, err := lifecycle.LockFile(filepath.Join(dir, lockName))
 	if err != nil {
-		return nil, fmt.Errorf("the data directory %s may be in use by another parley: %w", dir, err)
+		if errors.Is(err, lifecycle.ErrLocked) {
+			return nil, fmt.Errorf("the data directory %s is in use: %w; stop that process, or set DATA_DIR to another directory", dir, err)
+		}
+		return nil, fmt.Errorf("locking the data directory %s: %w", dir, err)
 	}
 	return lock, nil
 }
