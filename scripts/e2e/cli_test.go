@@ -329,7 +329,7 @@ func cliExitCodes(t *testing.T, s *terminal) { //nolint:thelper // a subtest, no
 		"cancel unknown":  {[]string{"runs", "cancel", "run_nope"}, 3, `no run "run_nope"`},
 		"trigger unknown": {[]string{"trigger", "ag_nope", "x"}, 3, "target"},
 		"wrong value":     {[]string{"runs", "tail", "--status", "gone"}, 80, "--status"},
-		"reset":           {[]string{"reset"}, 1, " is in use: "},
+		"reset":           {[]string{"reset"}, 1, " is in use by process "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

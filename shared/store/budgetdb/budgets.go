@@ -190,7 +190,7 @@ func (s *Store) existing(ctx context.Context, org string, b domain.Budget) error
 
 	found := s.budget(&rows[0])
 	return apierr.New(apierr.Conflict, "%s already has a budget of %s per %s (%s); change its limit",
-		subject(found), units(found.Metric, 2), found.Period, found.ID)
+		subject(found), amount(found), found.Period, found.ID)
 }
 
 // checkBudget returns an error if a budget's subject does not exist or the organization already has
@@ -296,7 +296,7 @@ func subject(b domain.Budget) string {
 	case b.SubjectID == nil:
 		return "the organization"
 	case b.SubjectName != nil:
-		return fmt.Sprintf("the %s %s (%s)", b.Scope, *b.SubjectName, *b.SubjectID)
+		return fmt.Sprintf("the %s %q (%s)", b.Scope, *b.SubjectName, *b.SubjectID)
 	default:
 		return fmt.Sprintf("the %s %s", b.Scope, *b.SubjectID)
 	}
@@ -307,14 +307,14 @@ func amount(b domain.Budget) string {
 	if b.Metric == domain.BudgetCost {
 		return domain.Money(b.Limit, b.Currency)
 	}
-	unit := map[domain.BudgetMetric]string{domain.BudgetTokens: "token", domain.BudgetRuns: "run", domain.BudgetSandbox: "second"}[b.Metric]
+	noun := map[domain.BudgetMetric]string{domain.BudgetTokens: "token", domain.BudgetRuns: "run", domain.BudgetSandbox: "second"}[b.Metric]
 	if b.Limit != 1 {
-		unit += "s"
+		noun += "s"
 	}
 	if b.Metric == domain.BudgetSandbox {
-		unit += " in sandboxes"
+		noun += " in sandboxes"
 	}
-	return fmt.Sprintf("%d %s", b.Limit, unit)
+	return fmt.Sprintf("%d %s", b.Limit, noun)
 }
 
 // exhaustedMessage is the error message for an exhausted budget. It names the budget's subject.
