@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"parley/shared/id"
@@ -89,13 +90,16 @@ func (s *runBudget) reserve(ctx context.Context, maximum budgetdb.Amounts) (rese
 		return r, nil, retryable(err)
 	case lacking != nil:
 		e := budgetdb.UsedUp(lacking.Budget)
-		return r, lacking, &agentloop.Error{Code: string(e.Code), Message: e.Detail, Retryable: lacking.Later}
+		return r, lacking, &agentloop.Error{Code: string(e.Code), Message: sentence(e.Detail), Retryable: lacking.Later}
 	case budgets == 0:
 		// No budget applies to this run, so Reserve has reserved nothing.
 		r.hold.ID = ""
 	}
 	return r, nil, nil
 }
+
+// sentence returns the detail of an error of the API as a sentence, like the messages of runs.
+func sentence(detail string) string { return strings.ToUpper(detail[:1]) + detail[1:] + "." }
 
 // settle replaces the reservation by the call's actual usage, even if the run has ended in the
 // meantime. If every write fails, the sweeper later removes the reservation and charges its full
