@@ -13,6 +13,7 @@ import (
 
 	"parley/shared/apierr"
 	"parley/shared/domain"
+	"parley/shared/lifecycle"
 	"parley/shared/store/pg"
 	"parley/shared/store/rundb"
 )
@@ -175,8 +176,8 @@ func (s *Store) acceptAgain(ctx context.Context, out []Accepted, rows []NewRun, 
 	}
 
 	if freed == 0 && call.tries > 1 { // another transaction has locked the run that has the key, and is about to remove the run
-		if err := pg.Sleep(ctx, time.Millisecond<<call.tries); err != nil {
-			return err
+		if lifecycle.Sleep(ctx, time.Millisecond<<call.tries) != nil {
+			return fmt.Errorf("waiting: %w", ctx.Err())
 		}
 	}
 

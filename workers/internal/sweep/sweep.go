@@ -22,6 +22,7 @@ import (
 	"parley/shared/bus"
 	"parley/shared/domain"
 	"parley/shared/failpoint"
+	"parley/shared/lifecycle"
 	"parley/shared/store"
 	"parley/shared/store/executiondb"
 	"parley/shared/store/queuedb"
@@ -378,10 +379,8 @@ func (s *Sweeper) indexRuns(ctx context.Context) error {
 			return err
 		}
 
-		select {
-		case <-ctx.Done():
+		if lifecycle.Sleep(ctx, (indexShare-1)*time.Since(began)) != nil {
 			return nil
-		case <-time.After((indexShare - 1) * time.Since(began)):
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"parley/shared/contract"
 	"parley/shared/failpoint"
+	"parley/shared/lifecycle"
 	"parley/workers/internal/tool"
 )
 
@@ -150,11 +151,7 @@ func (c *call) write(ctx context.Context, failed string, do func(context.Context
 			return
 		}
 		c.log.Warn().Err(err).Msg("cannot write to the effect ledger, retrying")
-		timer := time.NewTimer(recordRetry)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if lifecycle.Sleep(ctx, recordRetry) != nil {
 			c.log.Error().Err(err).Msg(failed)
 			return
 		}
