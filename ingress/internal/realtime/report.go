@@ -3,10 +3,10 @@ package realtime
 import (
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"parley/ingress/internal/openaiapi"
 	"parley/shared/contract"
+	"parley/shared/truncate"
 )
 
 // Report handles a report from the voice worker.
@@ -119,10 +119,7 @@ func utteranceTranscribed(c *Conversation, e *effects, now time.Time, r contract
 // clean returns a transcript in the form in which it can be stored as a message.
 func clean(text string) string {
 	text = strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", ""))
-	if utf8.RuneCountInString(text) > maxMessage {
-		text = string([]rune(text)[:maxMessage])
-	}
-	return text
+	return truncate.Runes(text, maxMessage)
 }
 
 // settleUtterance removes a pending utterance. It returns the utterance and its item, which is nil
