@@ -175,7 +175,7 @@ func (s *Sweeper) requeueLost(ctx context.Context) error {
 	orgs, err := s.store.Executions.RequeueLost(ctx, maxRound)
 	s.metrics.count(actionRequeue, len(orgs))
 	if n := len(orgs); n > 0 {
-		failpoint.Here(failpoint.RequeueAfter)
+		failpoint.Here(failpoint.ExpireAfter)
 		s.log.Warn().Int("runs", n).Msg("leases expired; runs requeued")
 	}
 	s.changed(domain.ChangedRuns, orgs)
