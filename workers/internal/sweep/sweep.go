@@ -347,7 +347,7 @@ func (s *Sweeper) splitOverdue(ctx context.Context, overdue []queuedb.Overdue) (
 func (s *Sweeper) expire(ctx context.Context) error {
 	var errs []error
 	for _, prune := range []func(context.Context, int) (int, error){
-		s.store.Sessions.DeleteExpired, s.store.Sessions.PruneDeliveries, s.store.Budgets.SettleLost, s.store.Sessions.PrunePast,
+		s.store.Sessions.DeleteExpired, s.store.Sessions.PruneDeliveries, s.store.Budgets.ChargeLost, s.store.Sessions.PrunePast,
 		s.store.Blobs.PruneUploads, s.store.Blobs.PruneSources, s.store.Blobs.PruneBlobs,
 		s.store.Notifications.PruneNotifications,
 	} {
