@@ -363,7 +363,7 @@ type dyingStore struct {
 	died chan struct{}
 }
 
-func (d *dyingStore) SettleNotification(context.Context, notificationdb.LeasedNotification, notificationdb.Attempt) (bool, error) {
+func (d *dyingStore) RecordAttempt(context.Context, notificationdb.LeasedNotification, notificationdb.Attempt) (bool, error) {
 	close(d.died)
 	return false, errors.New("killed")
 }
