@@ -31,14 +31,14 @@ type deliveryBatch struct {
 }
 
 // loggedRow is the log entry of a delivery during the transaction. The method log creates it, and
-// the method settle writes its result.
+// the method writeResults writes its result.
 type loggedRow struct {
 	hookdb.DeliveryRow
 
 	Inserted bool `db:"inserted"`
 
 	fresh   bool // the delivery is new, or had no run before: it must begin or join a run
-	changed bool // the result differs from the logged one, so settle must write it
+	changed bool // the result differs from the logged one, so writeResults must write it
 }
 
 // newDeliveryBatch keeps the first of several rows with the same delivery and counts its
@@ -236,7 +236,7 @@ func (b *deliveryBatch) collectors(groups []*keyGroup) (map[coalescingKey]string
 	return out, err
 }
 
-// setResult sets the result of a delivery and marks it as changed, so that settle writes it.
+// setResult sets the result of a delivery and marks it as changed, so that writeResults writes it.
 func (l *loggedRow) setResult(status domain.DeliveryStatus, runID string, cause *domain.RunError) {
 	l.Status, l.RunID, l.changed = string(status), pg.Optional(runID), true
 	l.ErrorCode.String, l.ErrorMessage.String = derefError(cause).Code, derefError(cause).Message
@@ -362,8 +362,8 @@ func holdersIn(ctx context.Context, tx *sqlx.Tx, rows []NewRun) (map[string]stri
 	return out, err
 }
 
-// settle writes the changed results of deliveries.
-func (b *deliveryBatch) settle() error {
+// writeResults writes the changed results of deliveries.
+func (b *deliveryBatch) writeResults() error {
 	var changed []*loggedRow
 	var orgs, gone []string
 	for i := range b.unique {
@@ -388,7 +388,7 @@ func (b *deliveryBatch) settle() error {
 		return pq.Array(pg.Column(changed, func(l **loggedRow) string { return f(*l) }))
 	}
 	var none []string
-	return b.run(&none, settleQuery,
+	return b.run(&none, resultsQuery,
 		text(func(l *loggedRow) string { return l.HookID }), text(func(l *loggedRow) string { return l.ID }), pq.Array(orgs),
 		text(func(l *loggedRow) string { return l.Status }), text(func(l *loggedRow) string { return pg.Deref(l.RunID) }),
 		text(func(l *loggedRow) string { return l.ErrorCode.String }), text(func(l *loggedRow) string { return l.ErrorMessage.String }),
