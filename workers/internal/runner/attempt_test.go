@@ -351,7 +351,7 @@ func TestARunThatWaitsForAPersonLeavesItsWorker(t *testing.T) {
 		changes int
 	}{
 		"waits":               {executiondb.Parked{Parked: true, Freed: queuedb.FreedSlots{{OrganizationID: "org_1", Lane: domain.LaneChat}: {Slots: 1}}}, 0, 1, "", 1},
-		"has a known outcome": {executiondb.Parked{Settled: true}, 1, 0, "", 1},
+		"has a known outcome": {executiondb.Parked{Known: true}, 1, 0, "", 1},
 		"was taken over":      {executiondb.Parked{}, 0, 0, "", 0},
 		"is one too many":     {executiondb.Parked{Full: true}, 0, 1, domain.RunFailed, 1},
 	} {
