@@ -98,7 +98,7 @@ func (c *Conversation) committed(e *effects, utterance span) {
 
 // utteranceTranscribed handles the transcript of an utterance.
 func utteranceTranscribed(c *Conversation, e *effects, now time.Time, r contract.VoiceReport) {
-	utterance, it := settleUtterance(c, r.Item)
+	utterance, it := removeUtterance(c, r.Item)
 	if it == nil {
 		return
 	}
@@ -122,10 +122,10 @@ func clean(text string) string {
 	return truncate.Runes(text, maxMessage)
 }
 
-// settleUtterance removes a pending utterance. It returns the utterance and its item, which is nil
+// removeUtterance removes a pending utterance. It returns the utterance and its item, which is nil
 // if the utterance was not pending.
-func settleUtterance(c *Conversation, line string) (span, *item) {
-	utterance, waited := c.input.settle(func(w span) bool { return w.line == line })
+func removeUtterance(c *Conversation, line string) (span, *item) {
+	utterance, waited := c.input.remove(func(w span) bool { return w.line == line })
 	if !waited {
 		return span{}, nil
 	}
@@ -196,7 +196,7 @@ func taskFailed(c *Conversation, e *effects, now time.Time, r contract.VoiceRepo
 	}
 	switch {
 	case r.Item != "":
-		_, it := settleUtterance(c, r.Item)
+		_, it := removeUtterance(c, r.Item)
 		if it == nil {
 			return
 		}
