@@ -299,7 +299,7 @@ func TestARunReportsItsUsage(t *testing.T) {
 	})}
 	s.attempt(t, executiondb.Claimed{Attempts: 1})
 	if len(s.outcomes) != 1 {
-		t.Fatalf("%d endings", len(s.outcomes))
+		t.Fatalf("%d outcomes", len(s.outcomes))
 	}
 	run := s.outcomes[0].Run
 	if run.Usage != (domain.Usage{InputTokens: 27, OutputTokens: 8, CostMicros: 27*10 + 8*100, Model: "stage/first"}) {
