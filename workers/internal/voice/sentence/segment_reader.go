@@ -29,8 +29,8 @@ type end struct {
 	lines  int  // number of newlines that follow
 }
 
-// reading is the state while one segment is read.
-type reading struct {
+// segmentReader is the state while one segment is read.
+type segmentReader struct {
 	first  bool // true for the first segment of the answer
 	length int
 	spoken bool // true if the segment contains a letter or digit
@@ -53,12 +53,14 @@ type reading struct {
 	clauseAt                int // length of the segment at the offset clause
 }
 
-// newReading returns the state at the beginning of a segment.
-func newReading(first bool) reading { return reading{first: first, fresh: true, marker: -1} }
+// newSegmentReader returns the state at the beginning of a segment.
+func newSegmentReader(first bool) segmentReader {
+	return segmentReader{first: first, fresh: true, marker: -1}
+}
 
 // next processes the character c. at is the offset of c, and size is its number of bytes. next
 // returns the end of the segment, or 0 if the end is not known yet.
-func (r *reading) next(c rune, at, size int) int {
+func (r *segmentReader) next(c rune, at, size int) int {
 	if cut, inside := r.fence.next(c, at, size, r.fresh); cut != 0 || inside {
 		r.end.kind = noBoundary
 		return cut
@@ -80,7 +82,7 @@ func (r *reading) next(c rune, at, size int) int {
 
 // resolve decides whether a possible end is the end of the segment. c is the next character, and at
 // is its offset. resolve returns the end of the segment, or 0.
-func (r *reading) resolve(c rune, at int) int {
+func (r *segmentReader) resolve(c rune, at int) int {
 	if r.end.kind == noBoundary {
 		return 0
 	}
@@ -111,7 +113,7 @@ func (r *reading) resolve(c rune, at int) int {
 
 // resolveMarker decides whether a bracket after a possible end begins a citation. A citation
 // belongs to the text that precedes it.
-func (r *reading) resolveMarker(c rune) int {
+func (r *segmentReader) resolveMarker(c rune) int {
 	at := r.marker
 	switch {
 	case c == ']':
@@ -128,7 +130,7 @@ func (r *reading) resolveMarker(c rune) int {
 
 // ended decides whether a possible end is an end, where c is the next character and at is its
 // offset.
-func (r *reading) ended(c rune, at int) int {
+func (r *segmentReader) ended(c rune, at int) int {
 	was, w := r.end, r.word
 	r.end = end{}
 	if was.lines > 0 {
@@ -157,14 +159,14 @@ func (r *reading) ended(c rune, at int) int {
 
 // joined reports whether c directly follows a mark that, at the end of a sentence, would be
 // followed by white space.
-func (r *reading) joined(was end, c rune) bool {
+func (r *segmentReader) joined(was end, c rune) bool {
 	wide := was.kind == wideBoundary || was.kind == clauseBoundary && r.before >= firstWide
 	return !was.spaced && !wide || c == '(' && r.before == ']'
 }
 
 // enough returns the minimum length of a segment that ends with the given number of newlines. If
 // lines is 0, the segment ends with a sentence.
-func (r *reading) enough(lines int) int {
+func (r *segmentReader) enough(lines int) int {
 	switch {
 	case r.first:
 		return minFirstSentence
@@ -176,7 +178,7 @@ func (r *reading) enough(lines int) int {
 
 // clauseEnds records that a clause ends at an offset. It returns this offset if the first segment
 // may end there, and otherwise 0.
-func (r *reading) clauseEnds(at int) int {
+func (r *segmentReader) clauseEnds(at int) int {
 	r.clause, r.clauseAt = at, r.length
 	if r.first && r.length >= minFirstClause {
 		return at
@@ -185,7 +187,7 @@ func (r *reading) clauseEnds(at int) int {
 }
 
 // take updates the state for the character c. at is the offset of c.
-func (r *reading) take(c rune, at int) {
+func (r *segmentReader) take(c rune, at int) {
 	r.ticked(c)
 	switch {
 	case c == '\n':
@@ -214,7 +216,7 @@ func (r *reading) take(c rune, at int) {
 }
 
 // mark processes brackets and punctuation.
-func (r *reading) mark(c rune) {
+func (r *segmentReader) mark(c rune) {
 	switch {
 	case c == '[':
 		r.brackets++
@@ -232,14 +234,14 @@ func (r *reading) mark(c rune) {
 }
 
 // mayEnd records a possible end of the segment.
-func (r *reading) mayEnd(e boundary) {
+func (r *segmentReader) mayEnd(e boundary) {
 	if r.marker < 0 && e > r.end.kind {
 		r.end.kind = e
 	}
 }
 
 // ticked counts backticks, which begin and end code.
-func (r *reading) ticked(c rune) {
+func (r *segmentReader) ticked(c rune) {
 	if c == '`' {
 		r.ticks++
 		return
@@ -256,7 +258,7 @@ func (r *reading) ticked(c rune) {
 
 // tooLong ends a segment that is too long at the best possible end. here is the offset after the
 // last character.
-func (r *reading) tooLong(here int) int {
+func (r *segmentReader) tooLong(here int) int {
 	switch {
 	case r.length < maxLength:
 		return 0
