@@ -113,8 +113,9 @@ func TestRunsStayWithinTheirBudget(t *testing.T) {
 	}
 	a.newChat(h, other, "s", h.key)
 	refused := ask("fresh").want(t, "used up", 429, "budget_exceeded")
+	agent := strconv.Quote(a.ok("GET", "/api/agents?id="+agentID, "", h.key).text(t, "name")) + " (" + agentID + ")"
 	if seconds, err := strconv.Atoi(refused.header.Get("Retry-After")); err != nil || seconds < 1 || !strings.Contains(refused.text(t, "detail"), budgetID) ||
-		!strings.Contains(refused.text(t, "detail"), " runs per month of the agent "+strconv.Quote(a.ok("GET", "/api/agents?id="+agentID, "", h.key).text(t, "name"))+" ("+agentID+") is used up") {
+		!strings.Contains(refused.text(t, "detail"), " runs per month of the agent "+agent+" is used up") {
 		t.Errorf("%v %s", refused.header, refused.body)
 	}
 	a.from("POST", "/api/internal/run-automation", `{"target":"`+agentID+`","input":{"message":"m"}}`, h.key).want(t, "automation", 429, "budget_exceeded")

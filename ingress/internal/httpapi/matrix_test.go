@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/openaiapi"
 	"parley/shared/domain"
 	"parley/shared/id"
