@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -136,7 +137,8 @@ func Complain(k *kong.Kong, err error) {
 		}
 		return
 	}
-	if wrong, is := errors.AsType[*kong.ParseError](err); is && wrong.Context != nil {
+	wrong, is := errors.AsType[*kong.ParseError](err)
+	if is && wrong.Context != nil {
 		_ = PrintUsage(kong.HelpOptions{}, wrong.Context) // an error is ignored, because the command's own error is more important
 	}
 
@@ -148,7 +150,30 @@ func Complain(k *kong.Kong, err error) {
 	if found := missingArgument.FindStringSubmatch(text); found != nil {
 		text = strings.ToUpper(found[1]) + " is missing"
 	}
+	if is && strings.HasPrefix(text, "unexpected argument ") {
+		text += commandsNote(wrong.Context)
+	}
 	k.Errorf("%s", console.Safe(text))
+}
+
+// commandsNote returns a note with the commands of the group in which the user has named an unknown
+// command, such as "runs". It returns "" if the user has named a command of the group.
+func commandsNote(c *kong.Context) string {
+	if c == nil {
+		return ""
+	}
+	node := c.Selected()
+	if node != nil && len(node.Children) == 0 && !slices.Contains(c.Args, node.Name) {
+		node = node.Parent // the group's default command is selected
+	}
+	if node == nil || node.Type != kong.CommandNode || len(node.Children) == 0 {
+		return ""
+	}
+	var names []string
+	for _, child := range node.Children {
+		names = append(append(names, child.Name), child.Aliases...)
+	}
+	return fmt.Sprintf("; the commands of %s are %s", node.FullPath(), strings.Join(names, ", "))
 }
 
 // missingArgument matches kong's error for a missing argument.
