@@ -34,7 +34,7 @@ type commands struct {
 	Fairness   fairness   `cmd:"" help:"Streamed chats while another organization has thousands of runs, compared with the same chats alone."`
 	Tools      tools      `cmd:"" help:"Runs that call an HTTP tool twice, compared with runs without tools."`
 	Automation automation `cmd:"" help:"run-automation compared with a minimal baseline (floor): runs/s, latency, commits and CPU time per run."`
-	Waiting    waiting    `cmd:"" help:"Memory per request that waits for a run, compared with a bare handler."`
+	Waiting    waitMemory `cmd:"" help:"Memory per request that waits for a run, compared with a bare handler."`
 	Hooks      hooks      `cmd:"" help:"Signed webhook deliveries, compared with a process that verifies the signature and inserts a row."`
 	Replay     replay     `cmd:"" help:"Requests whose run has finished, compared with a process that reads the answer through an index."`
 	Scale      scale      `cmd:"" help:"Runs per second with several workers, compared with a multiple of the rate of one worker."`
@@ -54,7 +54,7 @@ func shortLoads() []namedLoad {
 		{"automation", &automation{closedLoop{Clients: []int{1, 16, 128}, Rounds: 2, Seconds: 1}}},
 		{"replay", &replay{closedLoop: closedLoop{Clients: []int{1, 64}, Rounds: 2, Seconds: 1}, Keys: 1000}},
 		{"hooks", &hooks{closedLoop{Clients: []int{1, 64}, Rounds: 2, Seconds: 1}}},
-		{"waiting", &waiting{Waiters: 2000, Rounds: 1}},
+		{"waiting", &waitMemory{Waiters: 2000, Rounds: 1}},
 	}
 }
 

@@ -45,7 +45,7 @@ func quickLoads() []namedLoad {
 		{"fairness", &fairness{Flood: 20, Clients: 2, Each: 3, Rounds: 1}},
 		{"tools", &tools{Clients: []int{1, 4}, Rounds: 1, Seconds: 0.3}},
 		{"automation", &automation{brief}},
-		{"waiting", &waiting{Waiters: 8, Rounds: 1}},
+		{"waiting", &waitMemory{Waiters: 8, Rounds: 1}},
 		{"hooks", &hooks{once}},
 		{"replay", &replay{closedLoop: once, Keys: 20}},
 		{"scale", &scale{Workers: []int{1, 2}, Slots: 2, Answer: 10 * time.Millisecond, Rounds: 1, Seconds: 0.5}},

@@ -13,20 +13,20 @@ import (
 	"parley/scripts/bench/internal/parley"
 )
 
-// waiting measures the memory of requests that wait for their runs, in Parley and in a bare
+// waitMemory measures the memory of requests that wait for their runs, in Parley and in a bare
 // handler:
 //
 //	clients ──run-automation──▶ ingress ··· worker ──▶ model, which holds its answers
 //	clients ──the same requests──▶ a bare handler that only waits
 //
 // After the measurement the model answers, and each client must receive an answer.
-type waiting struct {
+type waitMemory struct {
 	Waiters int `default:"10000" help:"Requests that wait at one ingress; fewer if the limit of open files requires it."`
 	Rounds  int `default:"3" help:"Number of rounds, each with new processes."`
 }
 
 // Measure measures the memory per request, once in the bare handler and each round in Parley.
-func (w *waiting) Measure(ctx context.Context, s *loadEnv) error {
+func (w *waitMemory) Measure(ctx context.Context, s *loadEnv) error {
 	waiters, err := clientsWithin(w.Waiters, filesOfClient)
 	if err != nil {
 		return err

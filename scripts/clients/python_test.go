@@ -328,8 +328,8 @@ func TestPythonRetriesAttach(t *testing.T) {
 	}
 }
 
-// reading is the output of scripts/clients/python/resumed.py.
-type reading struct {
+// resumedOutput is the output of scripts/clients/python/resumed.py.
+type resumedOutput struct {
 	IDs    []string
 	Events []json.RawMessage
 	Text   string
@@ -352,7 +352,7 @@ func TestPythonStreamsAreResumed(t *testing.T) {
 			t.Logf("seed %d", seed)
 			door := s.faults(t).CutStreams(10, 400, seed)
 			env := []string{"PARLEY_BASE_URL=" + door.URL, "TALKER=" + talker, "MESSAGE=" + message}
-			var cut, uncut reading
+			var cut, uncut resumedOutput
 			decode(t, []byte(s.python(t, interpreter, dir, env, pythonFile(t, "resumed.py"), way)), &cut)
 			if door.Faults() != 10 {
 				t.Errorf("%d cuts", door.Faults())
@@ -372,7 +372,7 @@ func TestPythonStreamsAreResumed(t *testing.T) {
 }
 
 // sameEvents checks that an interrupted stream delivered the same events as an uninterrupted one.
-func sameEvents(t *testing.T, cut, uncut reading) {
+func sameEvents(t *testing.T, cut, uncut resumedOutput) {
 	t.Helper()
 	if len(uncut.IDs) < 20 || !slices.Equal(cut.IDs, uncut.IDs) {
 		t.Errorf("event IDs = %v, want %v", cut.IDs, uncut.IDs)

@@ -55,7 +55,7 @@ var ratesRows = []row{
 		{tool, failpoint.SendAfter, "kill"}, {agent, failpoint.RequeuedAfter, "kill"},
 	}},
 	{name: "sweeper dies after requeueing a run with the client's result", tool: byKey, strikes: []strike{
-		{agent, failpoint.ClaimAfter, "kill@2"}, {sweep, failpoint.RequeueAfter, "kill"},
+		{agent, failpoint.ClaimAfter, "kill@2"}, {sweep, failpoint.ExpireAfter, "kill"},
 	}},
 	{name: "sweeper dies after dispatching a run with the client's result", tool: byKey, strikes: []strike{
 		{agent, failpoint.ClaimAfter, "kill@2"}, {sweep, failpoint.DispatchAfter, "kill"},

@@ -47,7 +47,7 @@ var path = []crashPoint{
 
 // Points that a run reaches only after a process has died.
 var (
-	requeued     = crashPoint{sweep, failpoint.RequeueAfter, "kill"}
+	requeued     = crashPoint{sweep, failpoint.ExpireAfter, "kill"}
 	dispatched   = crashPoint{sweep, failpoint.DispatchAfter, "kill"}
 	redispatch   = crashPoint{sweep, failpoint.RedispatchAfter, "kill"}
 	requeuedByIt = crashPoint{agent, failpoint.RequeuedAfter, "kill"}

@@ -60,7 +60,7 @@ var rows = []row{
 		strikes: []strike{{tool, failpoint.SendAfter, "kill"}, {agent, failpoint.RequeuedAfter, "kill"}},
 	},
 	{name: "sweeper dies after requeueing runs of dead workers", strikes: []strike{
-		{agent, failpoint.ClaimAfter, "kill"}, {sweep, failpoint.RequeueAfter, "kill"},
+		{agent, failpoint.ClaimAfter, "kill"}, {sweep, failpoint.ExpireAfter, "kill"},
 	}},
 	{name: "sweeper dies after dispatching runs", strikes: []strike{
 		{agent, failpoint.ClaimAfter, "kill"}, {sweep, failpoint.DispatchAfter, "kill"},

@@ -324,11 +324,12 @@ func cliExitCodes(t *testing.T, s *terminal) { //nolint:thelper // a subtest, no
 		"not finished":    {[]string{"trigger", s.stub, "--timeout", "1", "sleep 3s: late"}, 4, "The run continues: parley runs show run_"},
 		"wrong key":       {[]string{"runs", "tail", "--key", "ak_wrong"}, 3, "401 unauthenticated"},
 		"usage error":     {[]string{"trigger"}, 80, "Usage: parley trigger"},
+		"no argument":     {[]string{"trigger"}, 80, "AGENT is missing"},
 		"no such key":     {[]string{"keys", "revoke", "key_nope"}, 3, `no key "key_nope"`},
 		"cancel unknown":  {[]string{"runs", "cancel", "run_nope"}, 3, `no run "run_nope"`},
 		"trigger unknown": {[]string{"trigger", "ag_nope", "x"}, 3, "target"},
 		"wrong value":     {[]string{"runs", "tail", "--status", "gone"}, 80, "--status"},
-		"reset":           {[]string{"reset"}, 1, "may be in use by another parley"},
+		"reset":           {[]string{"reset"}, 1, " is in use by process "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

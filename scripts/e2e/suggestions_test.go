@@ -11,8 +11,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// suggesting is an agent or a template with suggested messages.
-type suggesting struct {
+// suggestionOwner is an agent or a template with suggested messages.
+type suggestionOwner struct {
 	ID                string
 	Name              string
 	Tools             map[string]any
@@ -35,7 +35,7 @@ func TestSuggestedQuestionsWork(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	up(t, dir, testkit.FreePort(t), "LIMIT_DEMO=299")
 	creds := readCredentials(t, dir)
-	var templates struct{ Data []suggesting }
+	var templates struct{ Data []suggestionOwner }
 	send(t.Context(), http.MethodGet, creds.BaseURL+"/api/agents/templates", nil, nil).want(t, http.StatusOK).into(t, &templates)
 	if len(templates.Data) < 6 {
 		t.Fatalf("%d templates", len(templates.Data))
@@ -45,7 +45,7 @@ func TestSuggestedQuestionsWork(t *testing.T) {
 		t.Parallel()
 		a := asker{"the first organization", creds.BaseURL, map[string]string{"x-api-key": creds.APIKey}}
 		a.awaitSamples(t)
-		var agents struct{ Data []suggesting }
+		var agents struct{ Data []suggestionOwner }
 		a.get(t, "/api/agents").into(t, &agents)
 		if len(agents.Data) != 2 {
 			t.Errorf("%d agents, want the demo agent and the echo agent", len(agents.Data))
@@ -65,7 +65,7 @@ func TestSuggestedQuestionsWork(t *testing.T) {
 		send(t.Context(), http.MethodPost, a.url+"/api/knowledge/samples", a.as, nil).want(t, http.StatusAccepted)
 		a.awaitSamples(t)
 		for _, template := range templates.Data {
-			var agent suggesting
+			var agent suggestionOwner
 			send(t.Context(), http.MethodPost, a.url+"/api/agents", a.as, map[string]any{"templateId": template.ID}).want(t, http.StatusCreated).into(t, &agent)
 			if !slices.Equal(agent.Suggestions, template.SuggestedMessages) {
 				t.Errorf("%s: the agent suggests %q", template.ID, agent.Suggestions)

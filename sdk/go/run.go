@@ -31,9 +31,9 @@ func (r *Run) Parse(target any) error {
 	return nil
 }
 
-// settled reports whether the run has finished or requires an action, so that waiting for it is
+// waitOver reports whether the run has finished or requires an action, so that waiting for it is
 // over.
-func (r *Run) settled() bool { return r.Status != RunStatusQueued && r.Status != RunStatusRunning }
+func (r *Run) waitOver() bool { return r.Status != RunStatusQueued && r.Status != RunStatusRunning }
 
 // RunFailedError reports a run that did not complete: it failed, was cancelled, timed out or requires
 // an action.

@@ -71,7 +71,7 @@ func (r Runs) Wait(ctx context.Context, id string) (*Run, error) {
 	if id == "" {
 		return nil, errNoID
 	}
-	return r.settle(ctx, pollRequest(id), id)
+	return r.await(ctx, pollRequest(id), id)
 }
 
 // Stream returns a run's events, from the first one or after the event with the id lastEventID.
@@ -118,22 +118,22 @@ func (r Runs) submit(ctx context.Context, request Request, wait bool) (*Run, err
 	// If the caller ends the wait, the error must contain the run's id. Therefore the first request
 	// returns without waiting.
 	run, err := call[Run](ctx, r.group, preferring("respond-async"))
-	if err != nil || !wait || run.settled() {
+	if err != nil || !wait || run.waitOver() {
 		return run, err
 	}
 	poll := pollRequest(run.ID)
 	if r.client.isVisitor() {
 		poll = preferring(fmt.Sprintf("wait=%d", longestWait))
 	}
-	return r.settle(ctx, poll, run.ID)
+	return r.await(ctx, poll, run.ID)
 }
 
-// settle repeats the request poll until the run has finished or requires an action.
-func (r Runs) settle(ctx context.Context, poll Request, id string) (*Run, error) {
+// await repeats the request poll until the run has finished or requires an action.
+func (r Runs) await(ctx context.Context, poll Request, id string) (*Run, error) {
 	for {
 		asked := time.Now()
 		run, err := call[Run](ctx, r.group, poll)
-		if err == nil && run.settled() {
+		if err == nil && run.waitOver() {
 			return run, nil
 		}
 		if err == nil && time.Since(asked) < shortWait { // a service that is shutting down responds immediately

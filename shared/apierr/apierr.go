@@ -78,6 +78,15 @@ func New(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
+// Missing returns the error for a resource that does not exist or that the caller may not read. The
+// ingress adds the kind and the id of the resource.
+func Missing() *Error { return New(NotFound, missing) }
+
+const missing = "no such resource"
+
+// IsMissing reports whether the error was made by Missing.
+func (e *Error) IsMissing() bool { return e.Code == NotFound && e.Detail == missing }
+
 // Wrap returns an error like New, with a cause that appears only in the log.
 func Wrap(code Code, err error, format string, args ...any) *Error {
 	return &Error{Code: code, Detail: fmt.Sprintf(format, args...), Err: err}

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"parley/shared/contract"
+	"parley/shared/lifecycle"
 )
 
 // Errors of tool calls.
@@ -166,8 +167,8 @@ func (c *ToolCaller) offerRepeatedly(ctx context.Context, msg *nats.Msg, absent 
 		if errors.Is(err, errAbsent) && time.Since(began) >= absent {
 			return true, nil, nobody
 		}
-		if err := sleep(ctx, jittered(retryPause)); err != nil {
-			return false, nil, err
+		if lifecycle.Sleep(ctx, jittered(retryPause)) != nil {
+			return false, nil, ctx.Err()
 		}
 	}
 
@@ -246,18 +247,6 @@ func awaitAccepted(ctx context.Context, call *toolCall, within time.Duration) (n
 // not retry simultaneously.
 func jittered(pause time.Duration) time.Duration {
 	return pause + rand.N(pause/2) //nolint:gosec // G404: no secret
-}
-
-// sleep waits for the duration d. If ctx ends earlier, it returns the context's error.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // awaitAnswer waits for the reply to a call that a worker has taken.

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"parley/shared/contract"
+	"parley/shared/lifecycle"
 )
 
 // Errors of opening a voice session.
@@ -64,8 +65,8 @@ func (c *VoiceCaller) Open(ctx context.Context, capability string, body []byte) 
 		if errors.Is(err, ErrVoiceRefused) && time.Since(began) > acceptTimeout { // another worker may have another key
 			return nil, err
 		}
-		if over := sleep(ctx, jittered(voicePause)); over != nil {
-			return nil, fmt.Errorf("%w: %w", err, over)
+		if lifecycle.Sleep(ctx, jittered(voicePause)) != nil {
+			return nil, fmt.Errorf("%w: %w", err, ctx.Err())
 		}
 	}
 }

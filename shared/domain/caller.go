@@ -68,6 +68,9 @@ type Visitor struct {
 	Attachments bool // the widget takes files from its visitors
 }
 
+// WidgetPrincipal is the prefix of the principals of visitors.
+const WidgetPrincipal = "widget:"
+
 // Prefixes of visitors' ids. They distinguish names chosen by websites from generated names.
 const (
 	VisitorAnonymous = "anonymous:"
@@ -86,7 +89,7 @@ func (c Caller) Principal() string {
 	case c.UserID != "":
 		return c.UserID
 	case c.Visitor.ID != "":
-		return "widget:" + c.Visitor.ID
+		return WidgetPrincipal + c.Visitor.ID
 	default:
 		return "demo:" + c.DemoClient
 	}

@@ -69,9 +69,9 @@ const (
 	// RequeuedAfter is in an agent worker: the run is requeued, but no job message for it is
 	// published.
 	RequeuedAfter Point = "requeued.after"
-	// RequeueAfter is in a sweeper: the runs of a dead worker are requeued, but none of them is
+	// ExpireAfter is in a sweeper: runs whose leases have expired are requeued, but none of them is
 	// dispatched.
-	RequeueAfter Point = "requeue.after"
+	ExpireAfter Point = "expire.after"
 	// DispatchAfter is in a sweeper: waiting runs have slots, but their job messages are not
 	// published.
 	DispatchAfter Point = "dispatch.after"

@@ -12,6 +12,26 @@ var ErrEnded = errors.New("exited unexpectedly")
 // ErrLocked means that another process holds the lock file.
 var ErrLocked = errors.New("locked by another process")
 
+// LockedError is the error of LockFile if another process holds the lock file. It wraps ErrLocked.
+type LockedError struct {
+	Path      string
+	ProcessID string // empty: unknown
+}
+
+// Error returns the path and the holder of the lock file.
+func (e *LockedError) Error() string { return e.Path + ": locked by " + e.Holder() }
+
+// Holder names the process that holds the lock file.
+func (e *LockedError) Holder() string {
+	if e.ProcessID == "" {
+		return "another process"
+	}
+	return "process " + e.ProcessID
+}
+
+// Unwrap returns ErrLocked.
+func (*LockedError) Unwrap() error { return ErrLocked }
+
 // PanicError is a panic of a component, with the stack of its goroutine.
 type PanicError struct {
 	Value any

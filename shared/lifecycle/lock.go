@@ -15,7 +15,7 @@ import (
 type Lock struct{ file *os.File }
 
 // LockFile takes the lock at path without waiting and writes this process's id into it. If another
-// process holds the lock, it returns ErrLocked with the id of that process.
+// process holds the lock, it returns a LockedError with the id of that process.
 func LockFile(path string) (*Lock, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -63,10 +63,10 @@ func describe(file *os.File, path string, err error) error {
 
 	// The process that holds the lock may not have written its id yet.
 	owner, readErr := io.ReadAll(io.LimitReader(file, 32))
-	if pid := strings.TrimSpace(string(owner)); readErr == nil && pid != "" {
-		return fmt.Errorf("%s: %w (process %s)", path, ErrLocked, pid)
+	if readErr != nil {
+		return &LockedError{Path: path}
 	}
-	return fmt.Errorf("%s: %w", path, ErrLocked)
+	return &LockedError{Path: path, ProcessID: strings.TrimSpace(string(owner))}
 }
 
 // File returns the open lock file. A child process that inherits the file also holds the lock, and

@@ -107,7 +107,7 @@ type walk struct {
 	seen     map[*jsonschema.Schema]bool
 	order    []*jsonschema.Schema // the parts of the schema, each after the parts to which it refers, except for circular references
 	unknown  bool                 // a pattern cannot be checked
-	place    string               // JSON Pointer to an unsupported pattern; if there are several, the first in alphabetical order
+	location string               // JSON Pointer to an unsupported pattern; if there are several, the first in alphabetical order
 	negative bool                 // the walk is inside a "not" or a similar keyword, where an overly permissive match rejects valid values
 }
 
@@ -159,14 +159,14 @@ func (w *walk) note(part *jsonschema.Schema) {
 
 // noteUnknown records the location of a pattern that Go does not support.
 func (w *walk) noteUnknown(part *jsonschema.Schema, keyword string) {
-	place := strings.TrimPrefix(part.Location, address+"#")
-	if plain, err := url.PathUnescape(place); err == nil {
-		place = plain
+	location := strings.TrimPrefix(part.Location, address+"#")
+	if plain, err := url.PathUnescape(location); err == nil {
+		location = plain
 	}
 
 	// Parts are visited in random order, so the first location in alphabetical order is kept.
-	if place += keyword; !w.unknown || place < w.place {
-		w.unknown, w.place = true, place
+	if location += keyword; !w.unknown || location < w.location {
+		w.unknown, w.location = true, location
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 
 const (
 	// maximum number of problems in one message
-	maxPlaces = 3
+	maxShown = 3
 	// maximum length of a key, pattern or number in a message, in characters
 	maxWord   = 80
 	maxReason = 160 // maximum length of the message about one location, in characters
@@ -26,10 +26,10 @@ const (
 
 // problem is a mismatch and its location.
 type problem struct {
-	depth  int
-	place  string // shortened for messages
-	path   string // JSON Pointer
-	reason string
+	depth    int
+	location string // shortened for messages
+	path     string // JSON Pointer
+	reason   string
 }
 
 // readable converts an error of the library to an error with which a model or an administrator can
@@ -55,12 +55,12 @@ func readable(err error) error {
 
 	found := sortedProblems(mismatch)
 	var messages []string
-	for _, p := range found[:min(len(found), maxPlaces)] {
+	for _, p := range found[:min(len(found), maxShown)] {
 		messages = append(messages, p.String())
 	}
 
 	text := strings.Join(messages, "; ")
-	if len(found) > maxPlaces {
+	if len(found) > maxShown {
 		text += "; and more"
 	}
 
@@ -73,17 +73,17 @@ func sortedProblems(mismatch *jsonschema.ValidationError) []problem {
 	left := maxProblems
 	found := problems(mismatch, &left)
 	slices.SortFunc(found, func(a, b problem) int {
-		return cmp.Or(strings.Compare(a.place, b.place), strings.Compare(a.path, b.path), strings.Compare(a.reason, b.reason))
+		return cmp.Or(strings.Compare(a.location, b.location), strings.Compare(a.path, b.path), strings.Compare(a.reason, b.reason))
 	})
 	return slices.Compact(found)
 }
 
 // String joins the location and the reason. The top-level value has no location.
 func (p problem) String() string {
-	if p.place == "" {
+	if p.location == "" {
 		return p.reason
 	}
-	return p.place + ": " + p.reason
+	return p.location + ": " + p.reason
 }
 
 // problems returns the innermost causes of a mismatch. If a value matches none of several
@@ -95,7 +95,7 @@ func problems(e *jsonschema.ValidationError, left *int) []problem {
 	if len(e.Causes) == 0 {
 		*left--
 		at := e.InstanceLocation
-		return []problem{{depth: len(at), place: pointer(at), path: jsonPointer(at), reason: reason(e.ErrorKind)}}
+		return []problem{{depth: len(at), location: pointer(at), path: jsonPointer(at), reason: reason(e.ErrorKind)}}
 	}
 
 	var all []problem
@@ -113,7 +113,7 @@ func problems(e *jsonschema.ValidationError, left *int) []problem {
 	case *kind.AnyOf, *kind.OneOf:
 		// The alternative with the deepest problem is the one that matches best.
 		closest := slices.MaxFunc(all, func(a, b problem) int {
-			return cmp.Or(cmp.Compare(a.depth, b.depth), strings.Compare(b.place, a.place), strings.Compare(b.reason, a.reason))
+			return cmp.Or(cmp.Compare(a.depth, b.depth), strings.Compare(b.location, a.location), strings.Compare(b.reason, a.reason))
 		})
 		if !strings.HasPrefix(closest.reason, noForm) {
 			closest.reason = truncate.Ellipsis(noForm+closest.reason, maxReason)
@@ -144,14 +144,14 @@ const noForm = "matches none of the allowed forms; closest: "
 // pointer returns the JSON Pointer to a location, or "" for the top-level value. A long pointer is
 // shortened to its innermost keys.
 func pointer(location []string) string {
-	var place strings.Builder
+	var short strings.Builder
 	for _, key := range location[max(0, len(location)-6):] {
-		_, _ = place.WriteString("/" + truncate.Ellipsis(escapeKey(key), maxWord)) // never fails
+		_, _ = short.WriteString("/" + truncate.Ellipsis(escapeKey(key), maxWord)) // never fails
 	}
 	if len(location) > 6 {
-		return "…" + place.String()
+		return "…" + short.String()
 	}
-	return place.String()
+	return short.String()
 }
 
 // reason describes a mismatch without the value.

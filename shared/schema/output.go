@@ -62,7 +62,7 @@ func CompileOutput(raw json.RawMessage) (*Schema, error) {
 	case err != nil:
 		return nil, fmt.Errorf("reading schema: %w", err)
 	case w.unknown:
-		return nil, fmt.Errorf("reading schema: %s: %w", truncate.Ellipsis(w.place, maxPath), errPatternUnknown)
+		return nil, fmt.Errorf("reading schema: %s: %w", truncate.Ellipsis(w.location, maxPath), errPatternUnknown)
 	case !w.productive():
 		return nil, fmt.Errorf("reading schema: %w", errEndless)
 	}

@@ -188,7 +188,7 @@ func (r resealer) has(combination string) bool {
 	return true
 }
 
-// location returns the text that identifies the place of a sealed value in the database. The value
+// location returns the text that identifies where the database has a sealed value. The value
 // can be opened only with this text.
 func location(kind sealdb.Kind, org, id string) string {
 	switch kind {

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"parley/shared/lifecycle"
 	"parley/shared/secrets"
 	"parley/shared/store/sealdb"
 )
@@ -136,11 +137,7 @@ func (w *Watch) Run(ctx context.Context, values Values) error {
 			w.log.Debug().Err(err).Msg("cannot check yet which keys the stored values need")
 			pause = checkRetry
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if lifecycle.Sleep(ctx, pause) != nil {
 			return nil
 		}
 	}

@@ -37,14 +37,14 @@ func (b *Box) OpenWidgetToken(token string) ([]byte, error) {
 }
 
 // SealVisitorToken seals the content of the token by which a browser remembers a widget's visitor.
-// The token can be opened only with the same place.
-func (b *Box) SealVisitorToken(plain []byte, place string) string {
-	return b.sealToken(visitorStart, plain, place)
+// The token can be opened only with the same location.
+func (b *Box) SealVisitorToken(plain []byte, location string) string {
+	return b.sealToken(visitorStart, plain, location)
 }
 
 // OpenVisitorToken is the inverse of SealVisitorToken.
-func (b *Box) OpenVisitorToken(token, place string) ([]byte, error) {
-	return b.openToken(visitorStart, token, place)
+func (b *Box) OpenVisitorToken(token, location string) ([]byte, error) {
+	return b.openToken(visitorStart, token, location)
 }
 
 // SealClientSecret seals the content of a client secret of /v1/realtime, of at most
@@ -72,8 +72,8 @@ func IsWidgetToken(s string) bool { return strings.HasPrefix(s, widgetStart) }
 
 // sealToken seals a token with a key of its own, which is derived with a random salt. Clients may
 // request any number of tokens, and a cipher with random nonces is safe only for a limited number
-// of messages per key. openToken needs the same start and place.
-func (b *Box) sealToken(start string, plain []byte, place string) string {
+// of messages per key. openToken needs the same start and location.
+func (b *Box) sealToken(start string, plain []byte, location string) string {
 	id, err := hex.DecodeString(b.sealing)
 	if err != nil {
 		panic(err) // set by NewBox
@@ -84,12 +84,12 @@ func (b *Box) sealToken(start string, plain []byte, place string) string {
 	// The head of a token contains all data that is needed to derive its key again.
 	head := slices.Concat(id, salt[:])
 	aead := tokenCipher(b.tokens[b.sealing], start, salt[:])
-	sealed := aead.Seal(head, make([]byte, aead.NonceSize()), plain, []byte(start+place)) //nolint:gosec // G407: no key is used twice
+	sealed := aead.Seal(head, make([]byte, aead.NonceSize()), plain, []byte(start+location)) //nolint:gosec // G407: no key is used twice
 	return start + base64.RawURLEncoding.EncodeToString(sealed)
 }
 
 // openToken is the inverse of sealToken. It returns ErrSealed for an invalid token.
-func (b *Box) openToken(start, token, place string) ([]byte, error) {
+func (b *Box) openToken(start, token, location string) ([]byte, error) {
 	text, ok := strings.CutPrefix(token, start)
 
 	// The length is checked first, to limit the work for an invalid token.
@@ -113,7 +113,7 @@ func (b *Box) openToken(start, token, place string) ([]byte, error) {
 	}
 
 	aead := tokenCipher(key, start, raw[keyIDSize:keyIDSize+saltSize])
-	plain, err := aead.Open(nil, make([]byte, aead.NonceSize()), raw[keyIDSize+saltSize:], []byte(start+place))
+	plain, err := aead.Open(nil, make([]byte, aead.NonceSize()), raw[keyIDSize+saltSize:], []byte(start+location))
 	if err != nil {
 		return nil, ErrSealed
 	}

@@ -95,8 +95,8 @@ func TestReservationsNeverExceedABudget(t *testing.T) {
 	}
 	for n, holdID := range holds {
 		all.Go(func() {
-			for range 2 { // the second settlement has no effect
-				if err := stores[n%2].Budgets.Settle(t.Context(), held, holdID, budgetdb.Amounts{Tokens: 10, CostMicros: 100}); err != nil {
+			for range 2 { // the second charge has no effect
+				if err := stores[n%2].Budgets.Charge(t.Context(), held, holdID, budgetdb.Amounts{Tokens: 10, CostMicros: 100}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -104,7 +104,7 @@ func TestReservationsNeverExceedABudget(t *testing.T) {
 	}
 	all.Wait()
 	if b.budgetState(tokens) != [2]int64{330, 0} || b.budgetState(cost) != [2]int64{3300, 0} {
-		t.Errorf("%v and %v after all are settled", b.budgetState(tokens), b.budgetState(cost))
+		t.Errorf("%v and %v after all are charged", b.budgetState(tokens), b.budgetState(cost))
 	}
 	if _, lacking := b.reserve(b.s, held, budgetdb.Amounts{Tokens: 671}); lacking == nil || lacking.Later || lacking.Used != 330 {
 		t.Errorf("reserving more than the remaining amount: %+v", lacking)
@@ -158,7 +158,7 @@ func TestABudgetCountsEarlierUsage(t *testing.T) {
 		}
 	}
 	holdID, lacking := b.reserve(b.s, goesOn.Held(), budgetdb.Amounts{Sandbox: 1500 * time.Millisecond, Tokens: 1})
-	if lacking != nil || b.s.Budgets.Settle(t.Context(), goesOn.Held(), holdID, budgetdb.Amounts{Sandbox: 400 * time.Millisecond, Tokens: 1}) != nil {
+	if lacking != nil || b.s.Budgets.Charge(t.Context(), goesOn.Held(), holdID, budgetdb.Amounts{Sandbox: 400 * time.Millisecond, Tokens: 1}) != nil {
 		t.Fatalf("%+v", lacking)
 	}
 	all, err := b.s.Budgets.Budgets(t.Context(), b.org, "", 10)
@@ -180,7 +180,7 @@ func TestABudgetCountsEarlierUsage(t *testing.T) {
 
 // The amounts that an ended attempt has reserved count as used. The amounts that other attempts
 // have reserved remain reserved.
-func TestHoldsOfLostAttemptsAreSettled(t *testing.T) {
+func TestHoldsOfLostAttemptsAreCharged(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	budgetID := b.budget(domain.BudgetOrganization, "", domain.BudgetTokens, 1000)
@@ -189,17 +189,17 @@ func TestHoldsOfLostAttemptsAreSettled(t *testing.T) {
 	holdID, _ := b.reserve(b.s, lost.Held(), budgetdb.Amounts{Tokens: 100})
 	_, _ = b.reserve(b.s, lives.Held(), budgetdb.Amounts{Tokens: 200})
 	b.finish(lost, "answer")
-	settle := func(want int) {
+	charge := func(want int) {
 		t.Helper()
-		if n, err := b.s.Budgets.SettleLost(t.Context(), 10); err != nil || n != want {
-			t.Errorf("%d settled, %v", n, err)
+		if n, err := b.s.Budgets.ChargeLost(t.Context(), 10); err != nil || n != want {
+			t.Errorf("%d charged, %v", n, err)
 		}
 	}
-	settle(0) // the sweeper ends no reservation yet, because the attempt's worker may still do so
+	charge(0) // the sweeper ends no reservation yet, because the attempt's worker may still do so
 	b.exec(`UPDATE budget_holds SET created_at = created_at - interval '2 minutes'`)
-	settle(1)
-	settle(0)
-	if err := b.s.Budgets.Settle(t.Context(), lost.Held(), holdID, budgetdb.Amounts{}); err != nil {
+	charge(1)
+	charge(0)
+	if err := b.s.Budgets.Charge(t.Context(), lost.Held(), holdID, budgetdb.Amounts{}); err != nil {
 		t.Error(err)
 	}
 	if got := b.budgetState(budgetID); got != [2]int64{100, 200} {
@@ -313,7 +313,7 @@ func TestCallsThatBeganBeforeABudgetAreCounted(t *testing.T) {
 		t.Fatalf("without budgets: %d, %+v, %v", budgets, lacking, err)
 	}
 	tokens, other := b.budget(domain.BudgetAgent, b.agent, domain.BudgetTokens, 1000), b.budget(domain.BudgetAutomation, "nightly", domain.BudgetTokens, 1000)
-	if err := b.s.Budgets.Settle(t.Context(), held, "", used); err != nil {
+	if err := b.s.Budgets.Charge(t.Context(), held, "", used); err != nil {
 		t.Fatal(err)
 	}
 	if b.budgetState(tokens) != [2]int64{30, 0} || b.budgetState(other) != [2]int64{0, 0} {
@@ -327,7 +327,7 @@ func TestCallsThatBeganBeforeABudgetAreCounted(t *testing.T) {
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
-			if err := b.s.Budgets.Settle(t.Context(), held, hold.ID, used); err != nil {
+			if err := b.s.Budgets.Charge(t.Context(), held, hold.ID, used); err != nil {
 				t.Error(err)
 			}
 		})
@@ -358,17 +358,17 @@ func TestChecksCount(t *testing.T) {
 		}
 		return holdID, lacking
 	}
-	settle := func(c budgetdb.Call, holdID string) {
+	charge := func(c budgetdb.Call, holdID string) {
 		t.Helper()
 		used, reported := budgetdb.Amounts{Tokens: 30, CostMicros: 70}, budgetdb.CallUsage{InputTokens: 20, OutputTokens: 5, CostMicros: 60}
-		if err := b.s.Budgets.SettleCall(t.Context(), c, holdID, used, reported); err != nil {
+		if err := b.s.Budgets.ChargeCall(t.Context(), c, holdID, used, reported); err != nil {
 			t.Fatal(err)
 		}
 	}
 
 	before, _ := reserve(c) // no budget yet
 	tokens := b.budget(domain.BudgetAgent, b.agent, domain.BudgetTokens, 250)
-	settle(c, before)
+	charge(c, before)
 	if got := b.budgetState(tokens); got != [2]int64{30, 0} {
 		t.Errorf("a budget created during the check: %v", got)
 	}
@@ -380,16 +380,16 @@ func TestChecksCount(t *testing.T) {
 	if holdID, lacking := reserve(other); holdID != "" || lacking != nil {
 		t.Errorf("the budget of an agent applies to another: %+v", lacking)
 	}
-	settle(c, first)
+	charge(c, first)
 	b.exec(`UPDATE budget_holds SET created_at = created_at - interval '2 minutes'`)
-	if n, err := b.s.Budgets.SettleLost(t.Context(), 10); n != 1 || err != nil {
+	if n, err := b.s.Budgets.ChargeLost(t.Context(), 10); n != 1 || err != nil {
 		t.Errorf("lost: %d, %v", n, err)
 	}
-	settle(c, second) // has no effect, because the sweeper has already counted the whole reservation as used
+	charge(c, second) // has no effect, because the sweeper has already counted the whole reservation as used
 	if got := b.budgetState(tokens); got != [2]int64{30 + 30 + 100, 0} {
 		t.Errorf("used %v", got)
 	}
-	settle(other, "")
+	charge(other, "")
 
 	// A call without an agent counts against no agent's budget.
 	none := c
@@ -397,7 +397,7 @@ func TestChecksCount(t *testing.T) {
 	if holdID, lacking := reserve(none); holdID != "" || lacking != nil {
 		t.Errorf("the budget of an agent applies to a call without one: %+v", lacking)
 	}
-	settle(none, "")
+	charge(none, "")
 
 	// Five calls have reported usage: three checks of this agent, a check of another agent, and a
 	// call without an agent.

@@ -73,7 +73,7 @@ func (b *testEnv) try(what string, held lease.Held) (bool, error) {
 		return kept, err
 	case "park":
 		out, err := b.s.Executions.Park(b.Context(), held, domain.RequiredAction{ToolCallID: "c"}, executiondb.Chunk{})
-		return out.Parked || out.Settled, err
+		return out.Parked || out.Known, err
 	case "keep":
 		_, kept, err := b.s.Blobs.KeepSource(b.Context(), held, domain.Source{Text: "x"})
 		return kept, err

@@ -157,7 +157,7 @@ func TestAnEndFromOutsideComesAfterAllThatWasSeen(t *testing.T) {
 			t.Errorf("log %+v; want its end at %d.1", log, fence)
 		}
 	}
-	b.wantChunks("what the worker had told stays", b.log(running, 0, 0), 1, chunk(2, 3))
+	b.wantChunks("what the worker had published stays", b.log(running, 0, 0), 1, chunk(2, 3))
 }
 
 func TestAChunkThatIsRejectedSparesItsNeighbours(t *testing.T) {

@@ -48,10 +48,10 @@ func (b *testEnv) claims(maximum int) []notificationdb.ClaimedNotification {
 	return claimed
 }
 
-// settle records the result of an attempt; "" means delivered.
-func (b *testEnv) settle(n notificationdb.ClaimedNotification, a notificationdb.Attempt) (disabled bool) {
+// recordAttempt records the result of an attempt; "" means delivered.
+func (b *testEnv) recordAttempt(n notificationdb.ClaimedNotification, a notificationdb.Attempt) (disabled bool) {
 	b.Helper()
-	disabled, err := b.s.Notifications.SettleNotification(b.Context(), n.LeasedNotification, a)
+	disabled, err := b.s.Notifications.RecordAttempt(b.Context(), n.LeasedNotification, a)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestEndsOfRunsAreNotified(t *testing.T) {
 	if event, data := b.body(claimed[0]); event != domain.NotifyRunCompleted || string(data) != string(resultFor(run)) {
 		t.Errorf("claimed %s %s, want %s", event, data, resultFor(run))
 	}
-	b.settle(claimed[0], delivered)
+	b.recordAttempt(claimed[0], delivered)
 
 	b.endAs(b.taken(), domain.RunFailed)
 	b.endAs(b.taken(), domain.RunCancelled)
@@ -191,7 +191,7 @@ func TestWaitingRunsAreNotified(t *testing.T) {
 	if event != domain.NotifyRunRequiresAction || published.ID != was.ID || published.Status != domain.RunRequiresAction || fmt.Sprint(*published.RequiredAction) != fmt.Sprint(*was.RequiredAction) {
 		t.Errorf("claimed %s %s\nwant %s", event, data, want)
 	}
-	b.settle(claimed[0], notificationdb.Attempt{Status: domain.NotificationPending, Error: "x"})
+	b.recordAttempt(claimed[0], notificationdb.Attempt{Status: domain.NotificationPending, Error: "x"})
 	if again := b.claims(10); len(again) != 1 || string(again[0].Payload()) != string(claimed[0].Payload()) || again[0].ID != claimed[0].ID {
 		t.Errorf("claimed again %+v", again)
 	}
@@ -249,7 +249,7 @@ func TestDocumentsAreNotified(t *testing.T) {
 	if _, data := b.body(claimed[0]); string(data) != string(want) {
 		t.Errorf("claimed %s\nwant %s", data, want)
 	}
-	b.settle(claimed[0], delivered)
+	b.recordAttempt(claimed[0], delivered)
 	b.fail(doc)
 	if got := eventsFor(b.claims(10)); got != domain.NotifyKnowledgeFailed {
 		t.Errorf("claimed %s", got)
@@ -279,13 +279,13 @@ func TestAnEndpointDelaysNoOther(t *testing.T) {
 		t.Fatalf("the other endpoint's claim: %+v", got)
 	}
 	for _, n := range first {
-		b.settle(n, postponed)
+		b.recordAttempt(n, postponed)
 	}
 	next := b.claims(100)
 	if len(next) != 1 || next[0].EndpointID != slow.ID {
 		t.Fatalf("a failing endpoint gets %d at a time", len(next))
 	}
-	b.settle(next[0], delivered)
+	b.recordAttempt(next[0], delivered)
 	if n := len(b.claims(100)); n != 4 {
 		t.Errorf("after a success, the endpoint gets %d notifications at a time", n)
 	}
@@ -331,7 +331,7 @@ func TestNotificationsHaveOneHolder(t *testing.T) {
 	}
 	zombie := again[0]
 	zombie.Fence--
-	b.settle(zombie, delivered)
+	b.recordAttempt(zombie, delivered)
 	if n, err := b.s.Notifications.Notification(t.Context(), b.org, zombie.ID); err != nil || n.Status != domain.NotificationPending || n.Attempts != 2 {
 		t.Errorf("after a zombie's: %+v, %v", n, err)
 	}
@@ -356,10 +356,10 @@ func TestEndpointsAreDisabled(t *testing.T) {
 	claimed := b.claims(10)
 	gone := postponed
 	gone.Gone, gone.Error = true, "gone"
-	if !b.settle(claimed[0], gone) || b.settle(claimed[1], gone) {
+	if !b.recordAttempt(claimed[0], gone) || b.recordAttempt(claimed[1], gone) {
 		t.Error("the endpoint was not disabled exactly once")
 	}
-	b.settle(claimed[2], postponed)
+	b.recordAttempt(claimed[2], postponed)
 	if e := read(); e.Enabled || e.DisabledAt == nil || *e.DisabledReason != "gone" || e.Failures != 3 {
 		t.Errorf("gone: %+v", e)
 	}
@@ -383,14 +383,14 @@ func TestEndpointsAreDisabled(t *testing.T) {
 		t.Fatalf("%d go on", len(claimed))
 	}
 	b.exec(`UPDATE notification_endpoints SET failures = 18, failing_since = clock_timestamp() - interval '25 hours'`)
-	if b.settle(claimed[0], postponed) || !b.settle(claimed[1], postponed) {
+	if b.recordAttempt(claimed[0], postponed) || !b.recordAttempt(claimed[1], postponed) {
 		t.Error("the endpoint was not disabled at the 20th failure")
 	}
 	if e := read(); e.Enabled || e.Failures != 20 || !strings.HasSuffix(*e.DisabledReason, postponed.Error) {
 		t.Errorf("failed for a day: %+v", e)
 	}
 	b.exec(`UPDATE notification_endpoints SET enabled = true, failures = 100, failing_since = clock_timestamp() - interval '23 hours'`)
-	if b.settle(claimed[2], postponed); !read().Enabled {
+	if b.recordAttempt(claimed[2], postponed); !read().Enabled {
 		t.Error("disabled within a day")
 	}
 }
@@ -411,7 +411,7 @@ func TestRemovedResourcesAreNotNotified(t *testing.T) {
 	sent, waiting := b.taken(), b.taken()
 	b.finish(sent, "sent")
 	claimed := b.claims(1)
-	b.settle(claimed[0], delivered)
+	b.recordAttempt(claimed[0], delivered)
 	b.finish(waiting, "waiting")
 	b.exec(`UPDATE runs SET expires_at = clock_timestamp() - interval '1 hour', sweep_after = clock_timestamp() - interval '1 hour'`)
 	_, err = b.s.Sessions.DeleteExpired(t.Context(), 10)
@@ -457,18 +457,18 @@ func TestNothingIsNotifiedPastRetention(t *testing.T) {
 	if n, err := b.s.Notifications.Notification(t.Context(), b.org, claimed[0].ID); err != nil || n.Payload != nil || n.Status != domain.NotificationPending {
 		t.Errorf("the list shows %+v, %v", n, err)
 	}
-	b.settle(claimed[0], notificationdb.Attempt{Status: domain.NotificationFailed, Error: notificationdb.RunExpiredError, Unsent: true})
+	b.recordAttempt(claimed[0], notificationdb.Attempt{Status: domain.NotificationFailed, Error: notificationdb.RunExpiredError, Unsent: true})
 	if n := b.number(`SELECT failures FROM notification_endpoints WHERE id = '` + e.ID + `'`); n != 0 {
 		t.Errorf("the endpoint has %d failures", n)
 	}
 	_, err = b.s.Sessions.DeleteExpired(t.Context(), 10)
 	b.must(err)
-	b.settle(inHand, delivered)
+	b.recordAttempt(inHand, delivered)
 	n, err := b.s.Notifications.Notification(t.Context(), b.org, inHand.ID)
 	if err != nil || n.Status != domain.NotificationDelivered || n.Payload != nil {
 		t.Errorf("the claimed one is %+v, %v", n, err)
 	}
-	b.settle(postponedLate, notificationdb.Attempt{Status: domain.NotificationPending, Error: "no answer", Next: time.Second, Unsent: true})
+	b.recordAttempt(postponedLate, notificationdb.Attempt{Status: domain.NotificationPending, Error: "no answer", Next: time.Second, Unsent: true})
 	n, err = b.s.Notifications.Notification(t.Context(), b.org, postponedLate.ID)
 	if err != nil || n.Status != domain.NotificationFailed || n.Error == nil || *n.Error != notificationdb.RunExpiredError {
 		t.Errorf("what was to be sent again is %+v, %v", n, err)
@@ -518,8 +518,8 @@ func TestListsOfNotifications(t *testing.T) {
 		b.endAs(b.taken(), domain.RunFailed)
 	}
 	claimed := b.claims(10)
-	b.settle(claimed[0], delivered)
-	b.settle(claimed[1], notificationdb.Attempt{Status: domain.NotificationFailed, Error: "x"})
+	b.recordAttempt(claimed[0], delivered)
+	b.recordAttempt(claimed[1], notificationdb.Attempt{Status: domain.NotificationFailed, Error: "x"})
 	list := func(f notificationdb.NotificationFilter, after string, limit int) []domain.Notification {
 		t.Helper()
 		out, err := b.s.Notifications.Notifications(t.Context(), b.org, f, after, limit)
@@ -537,7 +537,7 @@ func TestListsOfNotifications(t *testing.T) {
 			t.Errorf("%s: %+v", status, got)
 		}
 	}
-	b.settle(claimed[2], postponed) // a failing endpoint has at most one notification in progress
+	b.recordAttempt(claimed[2], postponed) // a failing endpoint has at most one notification in progress
 	again, err := b.s.Notifications.ResendNotification(t.Context(), b.org, claimed[1].ID)
 	if err != nil || again.Status != domain.NotificationPending || again.Attempts != 0 || again.Payload == nil {
 		t.Errorf("sent again: %+v, %v", again, err)

@@ -143,10 +143,10 @@ func TestParkingFollowsTheLedger(t *testing.T) {
 			before := b.text(`SELECT o::text || e::text FROM open_runs o JOIN effects e USING (run_id) WHERE run_id = $1`, held.RunID)
 			at := domain.At(time.Now().Add(time.Hour))
 			out, err := b.s.Executions.Park(t.Context(), held, domain.RequiredAction{Kind: kind, ToolCallID: "c", ExpiresAt: at}, executiondb.Chunk{})
-			if err != nil || out.Parked != (want != "") || out.Settled == out.Parked || out.Action.Kind != want {
+			if err != nil || out.Parked != (want != "") || out.Known == out.Parked || out.Action.Kind != want {
 				t.Errorf("%s, asking for %s: %+v, %v", left, kind, out, err)
 			}
-			if out.Settled && b.text(`SELECT o::text || e::text FROM open_runs o JOIN effects e USING (run_id) WHERE run_id = $1`, held.RunID) != before {
+			if out.Known && b.text(`SELECT o::text || e::text FROM open_runs o JOIN effects e USING (run_id) WHERE run_id = $1`, held.RunID) != before {
 				t.Errorf("%s: something was written", left)
 			}
 			if action := b.wantRun(held.RunID, map[bool]domain.RunStatus{true: domain.RunRequiresAction, false: domain.RunRunning}[out.Parked]).RequiredAction; out.Parked &&
@@ -230,14 +230,14 @@ func TestParkedRunsAreLimited(t *testing.T) {
 	other.queue(1, 5, 1, "parked")
 	b.queue(10, 10+executiondb.MaxParked-2, 1, "parked") // one less than the limit
 	first, second := b.claimedRun(), b.claimedRun()
-	settled, foreign := b.claimedRun(), other.claimedRun()
+	known, foreign := b.claimedRun(), other.claimedRun()
 	for _, testEnv := range []struct {
 		*testEnv
 		held lease.Held
 	}{{b, first}, {b, second}, {other, foreign}} {
 		testEnv.inState(testEnv.held, "awaiting", domain.SideEffectUnsafe)
 	}
-	b.inState(settled, "done", domain.SideEffectUnsafe)
+	b.inState(known, "done", domain.SideEffectUnsafe)
 	b.park(first, domain.ActionApproval, executiondb.Chunk{})
 	parking := func(held lease.Held) executiondb.Parked {
 		t.Helper()
@@ -249,10 +249,10 @@ func TestParkedRunsAreLimited(t *testing.T) {
 		}
 		return out
 	}
-	if out := parking(second); !out.Full || out.Settled {
+	if out := parking(second); !out.Full || out.Known {
 		t.Errorf("one too many: %+v", out)
 	}
-	if out := parking(settled); out.Full || !out.Settled {
+	if out := parking(known); out.Full || !out.Known {
 		t.Errorf("the run has nothing to wait for: %+v", out)
 	}
 	other.park(foreign, domain.ActionApproval, executiondb.Chunk{})

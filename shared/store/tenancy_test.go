@@ -408,9 +408,9 @@ var probes = []probe{
 	{"ResendNotification", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		return s.Notifications.ResendNotification(ctx, org, of.notification)
 	}},
-	{"SettleNotification", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+	{"RecordAttempt", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		held := notificationdb.LeasedNotification{OrganizationID: org, EndpointID: of.endpoint, ID: of.notification}
-		disabled, err := s.Notifications.SettleNotification(ctx, held, notificationdb.Attempt{Status: domain.NotificationFailed, Gone: true})
+		disabled, err := s.Notifications.RecordAttempt(ctx, held, notificationdb.Attempt{Status: domain.NotificationFailed, Gone: true})
 		return of.ifDone(disabled), err
 	}},
 	{"DropNotification", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {

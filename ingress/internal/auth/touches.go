@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"parley/shared/lifecycle"
 )
 
 const (
@@ -64,9 +66,7 @@ func (t *touches) run(ctx context.Context) {
 			return
 		case <-t.wake:
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(touchPause):
+		if lifecycle.Sleep(ctx, touchPause) == nil {
 			t.flush(ctx)
 		}
 	}

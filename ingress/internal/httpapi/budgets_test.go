@@ -61,8 +61,13 @@ func TestBudgetsAreMadeAndChanged(t *testing.T) {
 	} {
 		a.from("POST", "/api/budgets", body, h.key).want(t, body, 400, "invalid_request "+problems)
 	}
-	a.from("POST", "/api/budgets", `{"scope":"agent","subjectId":"`+agentID+`","metric":"sandboxSeconds","period":"day","limit":1}`, h.key).
-		want(t, "a second one", 409, "conflict")
+	again := `{"scope":"agent","subjectId":"` + agentID + `","metric":"sandboxSeconds","period":"day","limit":1}`
+	second := a.from("POST", "/api/budgets", again, h.key)
+	second.want(t, "a second one", 409, "conflict")
+	got := second.text(t, "detail")
+	if !strings.Contains(got, agentID) || !strings.Contains(got, "already has a budget of 90 seconds in sandboxes per day ("+budgetID+")") {
+		t.Errorf("a second one: %s", got)
+	}
 	a.from("PUT", "/api/budgets?id="+budgetID, `{"limit":1}`, away.key).want(t, "another's", 404, "not_found")
 	a.ok("DELETE", "/api/budgets?id="+budgetID, "", h.key)
 	a.from("GET", "/api/budgets?id="+budgetID, "", h.key).want(t, "deleted", 404, "not_found")
@@ -108,8 +113,9 @@ func TestRunsStayWithinTheirBudget(t *testing.T) {
 	}
 	a.newChat(h, other, "s", h.key)
 	refused := ask("fresh").want(t, "used up", 429, "budget_exceeded")
+	agent := strconv.Quote(a.ok("GET", "/api/agents?id="+agentID, "", h.key).text(t, "name")) + " (" + agentID + ")"
 	if seconds, err := strconv.Atoi(refused.header.Get("Retry-After")); err != nil || seconds < 1 || !strings.Contains(refused.text(t, "detail"), budgetID) ||
-		!strings.Contains(refused.text(t, "detail"), " runs per month of the agent "+a.ok("GET", "/api/agents?id="+agentID, "", h.key).text(t, "name")+" ("+agentID+") is used up") {
+		!strings.Contains(refused.text(t, "detail"), " runs per month of the agent "+agent+" is used up") {
 		t.Errorf("%v %s", refused.header, refused.body)
 	}
 	a.from("POST", "/api/internal/run-automation", `{"target":"`+agentID+`","input":{"message":"m"}}`, h.key).want(t, "automation", 429, "budget_exceeded")

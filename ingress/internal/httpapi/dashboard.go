@@ -86,7 +86,7 @@ func asset(c *gin.Context) {
 	found, known := assets[c.Param("name")]
 	switch name := c.Param("name"); {
 	case !known || name == web.WidgetScript || name == web.WidgetFiles:
-		httpx.Fail(c, apierr.New(apierr.NotFound, "no such resource"))
+		httpx.Fail(c, apierr.Missing())
 	case name == web.Licences:
 		serve(c, found, widgetAge)
 	default:

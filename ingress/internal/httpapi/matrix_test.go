@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/openaiapi"
 	"parley/shared/domain"
 	"parley/shared/id"
@@ -633,20 +632,6 @@ func (m *matrix) spare(headers []string) []string {
 	return out
 }
 
-var requestIDs = regexp.MustCompile(`"requestId":"[^"]*"`)
-
-// shown returns everything that a response reveals, except for the request id and the rate limit
-// headers.
-func (a answer) shown() string {
-	header := a.header.Clone()
-	for _, name := range []string{headerRequestID, httpx.HeaderPolicy, httpx.HeaderLimit} {
-		header.Del(name)
-	}
-	var lines strings.Builder
-	_ = header.Write(&lines) // writing to a buffer cannot fail
-	return strconv.Itoa(a.status) + "\n" + lines.String() + requestIDs.ReplaceAllString(string(a.body), `"requestId":"…"`)
-}
-
 // check compares a response with the access table.
 func (m *matrix) check(t *testing.T, r *accessRow, c *credential, at target, want string, got answer) {
 	t.Helper()
@@ -665,6 +650,9 @@ func (m *matrix) check(t *testing.T, r *accessRow, c *credential, at target, wan
 	}
 	if want != "404 not_found" && (r.who != forPage || c.via == "widget" || want != "403 permission_denied") {
 		return
+	}
+	if named := got.missingID(t); named != "" && named != at.id && !strings.Contains(r.query, "id="+named) {
+		t.Errorf("%s: the error names %q", what, named)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

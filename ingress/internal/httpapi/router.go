@@ -107,7 +107,8 @@ func (a *api) engine(m *metrics) *gin.Engine {
 	}
 
 	e.Use(a.observe(m))
-	missing, missingV1 := a.noRoute(apierr.New(apierr.NotFound, "no such resource")), a.noRoute(openai.NoSuchPath(a.routes()))
+	missing := a.noRoute(apierr.New(apierr.NotFound, "no such path; /openapi.json lists the paths of the API"))
+	missingV1 := a.noRoute(openai.NoSuchPath(a.routes()))
 	noOAuth := a.noRoute(mcp.NoOAuth())
 	e.NoRoute(func(c *gin.Context) {
 		switch {

@@ -143,7 +143,7 @@ func TestErrors(t *testing.T) {
 		{403, apierr.New(apierr.CallerNotAllowed, "no"), `{"error":{"message":"no","type":"permission_error","param":null,"code":"caller_not_allowed"}}`},
 		{400, field, `{"error":{"message":"n: must be 1: a run has one answer","type":"invalid_request_error","param":"n","code":"unsupported_parameter"}}`},
 		{400, several, `{"error":{"message":"a: is required; b: is x","type":"invalid_request_error","param":"a","code":"invalid_request"}}`},
-		{404, apierr.New(apierr.NotFound, "no such resource"), `{"error":{"message":"no such resource","type":"invalid_request_error","param":null,"code":"not_found"}}`},
+		{404, apierr.Missing(), `{"error":{"message":"no such resource","type":"invalid_request_error","param":null,"code":"not_found"}}`},
 		{429, apierr.New(apierr.RateLimited, "slow"), `{"error":{"message":"slow","type":"rate_limit_error","param":null,"code":"rate_limited"}}`},
 		{500, apierr.New(apierr.Internal, "oh"), `{"error":{"message":"oh","type":"server_error","param":null,"code":"internal"}}`},
 		{503, apierr.New(apierr.Overloaded, "later"), `{"error":{"message":"later","type":"server_error","param":null,"code":"overloaded"}}`},

@@ -27,7 +27,7 @@ func (s *ResponseStream) call(call domain.ToolCall) {
 		s.function(function)
 		return
 	}
-	at := s.place(item.head().ID)
+	at := s.indexFor(item.head().ID)
 	if at < 0 {
 		at = len(s.items)
 		s.open(call)
@@ -46,7 +46,7 @@ func (s *ResponseStream) call(call domain.ToolCall) {
 
 // function writes the events of a call that the client must make, unless they were sent before.
 func (s *ResponseStream) function(item functionItem) {
-	if s.place(item.ID) >= 0 {
+	if s.indexFor(item.ID) >= 0 {
 		return
 	}
 	at := progressEvent{item.ID, len(s.items)}
@@ -59,9 +59,9 @@ func (s *ResponseStream) function(item functionItem) {
 	s.close(at.OutputIndex, item)
 }
 
-// place returns the index of the item with this id among the items that were sent, or -1 if it was
+// indexFor returns the index of the item with this id among the items that were sent, or -1 if it was
 // not sent.
-func (s *ResponseStream) place(itemID string) int {
+func (s *ResponseStream) indexFor(itemID string) int {
 	for i, sent := range s.items {
 		if sent.item.head().ID == itemID {
 			return i

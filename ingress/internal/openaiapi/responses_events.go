@@ -43,8 +43,8 @@ type functionDoneEvent struct {
 	Name string `json:"name"`
 }
 
-// partPlace identifies the message's only part, which contains its text.
-type partPlace struct {
+// partRef identifies the message's only part, which contains its text.
+type partRef struct {
 	ItemID       string `json:"item_id"`
 	OutputIndex  int    `json:"output_index"`
 	ContentIndex int    `json:"content_index"`
@@ -53,27 +53,27 @@ type partPlace struct {
 // partEvent contains the part of the message with its text. The text is empty in the first event
 // and complete in the last.
 type partEvent struct {
-	partPlace
+	partRef
 	Part textPart `json:"part"`
 }
 
 // deltaEvent contains a piece of the text.
 type deltaEvent struct {
-	partPlace
+	partRef
 	Delta    string     `json:"delta"`
 	Logprobs []struct{} `json:"logprobs"`
 }
 
 // doneEvent contains the whole text of the message.
 type doneEvent struct {
-	partPlace
+	partRef
 	Text     string     `json:"text"`
 	Logprobs []struct{} `json:"logprobs"`
 }
 
 // annotationEvent contains a citation and its index in the list of annotations.
 type annotationEvent struct {
-	partPlace
+	partRef
 	AnnotationIndex int        `json:"annotation_index"`
 	Annotation      annotation `json:"annotation"`
 }

@@ -155,8 +155,8 @@ func (s *ResponseStream) openMessage() {
 }
 
 // part returns the fields with which events identify the text of the message.
-func (s *ResponseStream) part() partPlace {
-	return partPlace{ItemID: messageID(s.runID), OutputIndex: s.message}
+func (s *ResponseStream) part() partRef {
+	return partRef{ItemID: messageID(s.runID), OutputIndex: s.message}
 }
 
 // citation writes a citation, unless an earlier attempt has reported it.

@@ -90,8 +90,9 @@ func (t *talk) result(s Said) {
 
 // endRound records an error if a call of the last round has no result.
 func (t *talk) endRound() {
-	for id := range t.open {
-		t.wrong(t.field, codeInvalidValue, "the result of the call %s is missing", id)
+	for id, at := range t.open {
+		name := t.rounds[len(t.rounds)-1].Calls[at].Name
+		t.wrong(t.field, codeInvalidValue, "the result of the call %s of the tool %q is missing", id, name)
 		break
 	}
 	t.open = nil

@@ -91,7 +91,7 @@ func Read() Reference {
 	for path, item := range root.At("paths").Members() {
 		for _, method := range methods {
 			if op := item.At(method); op != nil {
-				place(ref.Groups, op, newOperation(root, path, method, item))
+				addOperation(ref.Groups, op, newOperation(root, path, method, item))
 			}
 		}
 	}
@@ -101,8 +101,8 @@ func Read() Reference {
 	return ref
 }
 
-// place adds an operation to the group of the operation's first tag.
-func place(groups []Group, op object, operation Operation) {
+// addOperation adds an operation to the group of the operation's first tag.
+func addOperation(groups []Group, op object, operation Operation) {
 	for _, tag := range op.List("tags") {
 		if i := slices.IndexFunc(groups, func(g Group) bool { return g.Name == tag }); i >= 0 {
 			groups[i].Operations = append(groups[i].Operations, operation)

@@ -1,10 +1,10 @@
 // Package readers cancels the runs that no client reads any more.
 //
 // Users of other protocols (OpenAI, AI SDK, AG-UI, MCP) expect that closing the connection stops
-// the answer. A request in such a protocol begins a Reading. If its client leaves before the run
+// the answer. A request in such a protocol has a Reader. If its client leaves before the run
 // has finished, the run is watched until it is cancelled or read again:
 //
-//	Reading ──client leaves──► watched ──no reader for the grace period──► cancelled
+//	Reader ──client leaves───► watched ──no reader for the grace period──► cancelled
 //	   ▲                        │ │ └────a message that waits for it─────► cancelled at once
 //	   └──a retry attaches──────┘ └──────the run has finished────────────► forgotten
 //

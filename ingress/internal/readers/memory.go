@@ -104,14 +104,14 @@ func (m *memory[V]) filter(key string, drop func(remembered[V]) bool) {
 	m.values[key] = kept
 }
 
-// waiting is the run of a message that waits for earlier runs of its session.
-type waiting struct {
+// waiter is the run of a message that waits for earlier runs of its session.
+type waiter struct {
 	runID    string
 	previous string // the run that the message waits for; empty: all earlier runs
 }
 
 // on reports whether the message waits for the run with this id.
-func (n waiting) on(runID string) bool {
+func (n waiter) on(runID string) bool {
 	if n.previous != "" {
 		return n.previous == runID
 	}

@@ -60,8 +60,8 @@ type Watch struct {
 	sizes    map[string]int // bytes of the shown texts in the map left, by organization
 	bytes    int            // bytes of all shown texts in the map left
 	full     bool           // whether a limit was reached; reset when the map left is empty
-	calls    map[string]*Reading
-	next     memory[waiting] // messages that wait for an earlier run, by session
+	calls    map[string]*Reader
+	next     memory[waiter]  // messages that wait for an earlier run, by session
 	attempts memory[attempt] // attempts whose clients have left, by request
 }
 
@@ -82,7 +82,7 @@ func New(name string, bus Bus, runs Runs, reads func(runID string) bool, log zer
 	return &Watch{
 		name: name, bus: bus, runs: runs, reads: reads, log: log,
 		wake: make(chan struct{}, 1), left: map[string]*leftRun{}, counts: map[string]int{}, sizes: map[string]int{},
-		calls: map[string]*Reading{},
+		calls: map[string]*Reader{},
 	}
 }
 
@@ -228,7 +228,7 @@ func (l *leftRun) decisive() bool {
 }
 
 // leave watches the run of a reading whose client has left, unless the run has finished.
-func (w *Watch) leave(r *Reading) {
+func (w *Watch) leave(r *Reader) {
 	now := time.Now()
 	run := &leftRun{Run: r.run, grace: r.rules.Grace, since: now, until: now.Add(maxWatch)}
 	if r.rules.Shows {
@@ -303,12 +303,12 @@ func (w *Watch) save(ctx context.Context, run Run, text string) {
 // the run named previous or, if previous is empty, for all of them. If such an earlier run has no
 // reader, it is cancelled immediately.
 func (w *Watch) Next(org, session, runID, previous string) {
-	w.sessionNext(org, session, waiting{runID, previous})
+	w.sessionNext(org, session, waiter{runID, previous})
 	w.send(message{Session: []byte(session), Run: runID, Previous: previous, Org: org})
 }
 
 // sessionNext records a waiting message, and ends the grace period of the runs for which it waits.
-func (w *Watch) sessionNext(org, session string, next waiting) {
+func (w *Watch) sessionNext(org, session string, next waiter) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.next.add(org, session, next)
@@ -381,7 +381,7 @@ func (w *Watch) cancelCall(ctx context.Context, call string) bool {
 	return true
 }
 
-func (w *Watch) removeCall(r *Reading) {
+func (w *Watch) removeCall(r *Reader) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.calls[r.rules.Call] == r {
@@ -445,7 +445,7 @@ func (w *Watch) receive(ctx context.Context, body []byte) {
 			w.forget(string(m.Request), m.Read[0])
 		}
 	case len(m.Session) > 0:
-		w.sessionNext(m.Org, string(m.Session), waiting{m.Run, m.Previous})
+		w.sessionNext(m.Org, string(m.Session), waiter{m.Run, m.Previous})
 	case m.Attempt != nil:
 		w.remember(string(m.Request), *m.Attempt)
 	case len(m.Call) > 0:

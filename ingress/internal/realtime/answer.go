@@ -61,7 +61,7 @@ func (c *Conversation) open(e *effects, a *answer) {
 	it := a.message(status{name: statusInProgress})
 	c.emit(e, "response.output_item.added", outputItemEvent{ResponseID: a.response, Item: it.shown()})
 	c.added(e, len(c.items), it, false)
-	c.emit(e, "response.content_part.added", partEvent{a.place(), a.part("")})
+	c.emit(e, "response.content_part.added", partEvent{a.partRef(), a.part("")})
 }
 
 // Run handles an event of an answer's run.
@@ -159,7 +159,7 @@ func (c *Conversation) grow(e *effects, a *answer, fresh string) {
 	start := len(a.spoken.text)
 	a.spoken.text = append(a.spoken.text, fresh...)
 	if a.text {
-		c.emit(e, "response.output_text.delta", deltaEvent{a.place(), a.spoken.emit(len(a.spoken.text))})
+		c.emit(e, "response.output_text.delta", deltaEvent{a.partRef(), a.spoken.emit(len(a.spoken.text))})
 		return
 	}
 	// Speech synthesis has failed, so the client gets the rest as text.
@@ -207,7 +207,7 @@ func (c *Conversation) complete(e *effects, now time.Time, a *answer, fresh stri
 	// There is no text to speak.
 	case a.text || len(a.spoken.text) == 0:
 		if a.text && fresh != "" {
-			c.emit(e, "response.output_text.delta", deltaEvent{a.place(), a.spoken.emit(len(a.spoken.text))})
+			c.emit(e, "response.output_text.delta", deltaEvent{a.partRef(), a.spoken.emit(len(a.spoken.text))})
 		}
 		c.said(e, now, a)
 	case a.mute != nil:
@@ -236,6 +236,6 @@ func (c *Conversation) said(e *effects, now time.Time, a *answer) {
 // offset at which the part ends.
 func (c *Conversation) transcript(e *effects, a *answer, end int) {
 	if fresh := a.spoken.emit(end); fresh != "" {
-		c.emit(e, "response.output_audio_transcript.delta", deltaEvent{a.place(), fresh})
+		c.emit(e, "response.output_audio_transcript.delta", deltaEvent{a.partRef(), fresh})
 	}
 }

@@ -86,8 +86,8 @@ type outputItemEvent struct {
 	Item        shownItem `json:"item"`
 }
 
-// partPlace identifies the text of an answer. Each response has one item with one part.
-type partPlace struct {
+// partRef identifies the text of an answer. Each response has one item with one part.
+type partRef struct {
 	ResponseID   string `json:"response_id"`
 	ItemID       string `json:"item_id"`
 	OutputIndex  int    `json:"output_index"`
@@ -95,22 +95,22 @@ type partPlace struct {
 }
 
 type partEvent struct {
-	partPlace
+	partRef
 	Part shownPart `json:"part"`
 }
 
 type deltaEvent struct {
-	partPlace
+	partRef
 	Delta string `json:"delta"`
 }
 
 type textDoneEvent struct {
-	partPlace
+	partRef
 	Text string `json:"text"`
 }
 
 type transcriptDoneEvent struct {
-	partPlace
+	partRef
 	Transcript string `json:"transcript"`
 }
 

@@ -104,12 +104,12 @@ func ending(e *effects, name string) bool {
 func closeMessage(c *Conversation, e *effects, a *answer, s status) {
 	text := string(a.spoken.text[:a.spoken.reported])
 	if a.text {
-		c.emit(e, "response.output_text.done", textDoneEvent{a.place(), text})
+		c.emit(e, "response.output_text.done", textDoneEvent{a.partRef(), text})
 	} else {
-		c.emit(e, "response.output_audio.done", a.place())
-		c.emit(e, "response.output_audio_transcript.done", transcriptDoneEvent{a.place(), text})
+		c.emit(e, "response.output_audio.done", a.partRef())
+		c.emit(e, "response.output_audio_transcript.done", transcriptDoneEvent{a.partRef(), text})
 	}
-	c.emit(e, "response.content_part.done", partEvent{a.place(), a.part(text)})
+	c.emit(e, "response.content_part.done", partEvent{a.partRef(), a.part(text)})
 
 	it := a.message(s)
 	c.emit(e, "response.output_item.done", outputItemEvent{ResponseID: a.response, Item: it.shown()})

@@ -208,9 +208,9 @@ func (in *input) insert(items []heldAudio, listening bool) (inserted []span, out
 // ms returns the position of a sample in the client's stream, in milliseconds.
 func (in *input) ms(sample int64) int64 { return max(0, sample-in.shift) / perMS }
 
-// settle removes the first pending utterance for which the function is returns true. It returns
+// remove removes the first pending utterance for which the function is returns true. It returns
 // false if there is no such utterance.
-func (in *input) settle(is func(span) bool) (span, bool) {
+func (in *input) remove(is func(span) bool) (span, bool) {
 	at := slices.IndexFunc(in.waits, is)
 	if at < 0 {
 		return span{}, false

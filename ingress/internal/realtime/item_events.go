@@ -20,7 +20,7 @@ func createItem(c *Conversation, e *effects, now time.Time, r *request) {
 	if ok {
 		it, audio = readItem(o)
 		checkItem(c, o, it)
-		at = placeBehind(c, r.object)
+		at = insertionIndex(c, r.object)
 	}
 	if c.faulty(e, r) {
 		return
@@ -100,9 +100,9 @@ func (l *items) unansweredLength() int {
 	return sum
 }
 
-// placeBehind returns the index at which a new item is inserted: after the item that the client
+// insertionIndex returns the index at which a new item is inserted: after the item that the client
 // names, or at the end.
-func placeBehind(c *Conversation, o object) int {
+func insertionIndex(c *Conversation, o object) int {
 	var previous string
 	if !o.text("previous_item_id", &previous, maxName) {
 		return len(c.items)

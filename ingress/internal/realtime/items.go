@@ -118,9 +118,9 @@ func (l *items) find(id string) (int, *item) {
 	return -1, nil
 }
 
-// place inserts an item and returns the id of the item before it. If the items then exceed a limit,
-// place drops the oldest ones, except the item of the answer in progress (the parameter now).
-func (l *items) place(at int, it *item, now *answer) (previous *string) {
+// insert inserts an item and returns the id of the item before it. If the items then exceed a limit,
+// insert drops the oldest ones, except the item of the answer in progress (the parameter now).
+func (l *items) insert(at int, it *item, now *answer) (previous *string) {
 	*l = slices.Insert(*l, at, it)
 	if at > 0 {
 		previous = &(*l)[at-1].id
@@ -171,7 +171,7 @@ func (l *items) last() *string {
 
 // added inserts an item and sends it to the client.
 func (c *Conversation) added(e *effects, at int, it *item, done bool) {
-	previous := c.items.place(at, it, c.now)
+	previous := c.items.insert(at, it, c.now)
 	c.emit(e, "conversation.item.added", itemEvent{previous, it.shown()})
 	if done {
 		c.emit(e, "conversation.item.done", itemEvent{previous, it.shown()})

@@ -3,10 +3,10 @@ package realtime
 import (
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"parley/ingress/internal/openaiapi"
 	"parley/shared/contract"
+	"parley/shared/truncate"
 )
 
 // Report handles a report from the voice worker.
@@ -98,7 +98,7 @@ func (c *Conversation) committed(e *effects, utterance span) {
 
 // utteranceTranscribed handles the transcript of an utterance.
 func utteranceTranscribed(c *Conversation, e *effects, now time.Time, r contract.VoiceReport) {
-	utterance, it := settleUtterance(c, r.Item)
+	utterance, it := removeUtterance(c, r.Item)
 	if it == nil {
 		return
 	}
@@ -119,16 +119,13 @@ func utteranceTranscribed(c *Conversation, e *effects, now time.Time, r contract
 // clean returns a transcript in the form in which it can be stored as a message.
 func clean(text string) string {
 	text = strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", ""))
-	if utf8.RuneCountInString(text) > maxMessage {
-		text = string([]rune(text)[:maxMessage])
-	}
-	return text
+	return truncate.Runes(text, maxMessage)
 }
 
-// settleUtterance removes a pending utterance. It returns the utterance and its item, which is nil
+// removeUtterance removes a pending utterance. It returns the utterance and its item, which is nil
 // if the utterance was not pending.
-func settleUtterance(c *Conversation, line string) (span, *item) {
-	utterance, waited := c.input.settle(func(w span) bool { return w.line == line })
+func removeUtterance(c *Conversation, line string) (span, *item) {
+	utterance, waited := c.input.remove(func(w span) bool { return w.line == line })
 	if !waited {
 		return span{}, nil
 	}
@@ -199,7 +196,7 @@ func taskFailed(c *Conversation, e *effects, now time.Time, r contract.VoiceRepo
 	}
 	switch {
 	case r.Item != "":
-		_, it := settleUtterance(c, r.Item)
+		_, it := removeUtterance(c, r.Item)
 		if it == nil {
 			return
 		}

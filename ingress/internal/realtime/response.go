@@ -140,8 +140,8 @@ func (a *answer) message(s status) *item {
 	return it
 }
 
-// place returns the fields with which events identify the answer's text.
-func (a *answer) place() partPlace { return partPlace{ResponseID: a.response, ItemID: a.id} }
+// partRef returns the fields with which events identify the answer's text.
+func (a *answer) partRef() partRef { return partRef{ResponseID: a.response, ItemID: a.id} }
 
 // part returns the only part of an answer in the form of the protocol, with the given text.
 func (a *answer) part(text string) shownPart {

@@ -90,7 +90,7 @@ func (s scalar) equal(other scalar) bool {
 // part.
 func parseFilter(f domain.HookFilter) (c condition, field string, err error) {
 	c.op = f.Op
-	if c.piece, err = parsePlace(f.Path); err != nil {
+	if c.piece, err = parsePlaceholder(f.Path); err != nil {
 		return c, "path", err
 	}
 

@@ -58,7 +58,7 @@ func NewRules(messageTemplate string, filter []domain.HookFilter, coalesce *doma
 	r.want(r.message)
 	r.want(r.key)
 	for i := range r.filter {
-		r.place(&r.filter[i].piece)
+		r.register(&r.filter[i].piece)
 	}
 	return r, nil
 }
@@ -66,13 +66,13 @@ func NewRules(messageTemplate string, filter []domain.HookFilter, coalesce *doma
 // want registers the paths of a template's placeholders.
 func (r *Rules) want(pieces []piece) {
 	for i := range pieces {
-		r.place(&pieces[i])
+		r.register(&pieces[i])
 	}
 }
 
-// place registers the path of a placeholder and sets the index of its value. It ignores literal
+// register adds the path of a placeholder and sets the index of its value. It ignores literal
 // text and names such as @event.
-func (r *Rules) place(p *piece) {
+func (r *Rules) register(p *piece) {
 	// Literal text and names do not refer to the payload.
 	if p.path == nil {
 		return

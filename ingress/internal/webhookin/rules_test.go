@@ -255,7 +255,7 @@ func TestLargePayloadsTakeLittleMemory(t *testing.T) {
 
 func TestPlaceholdersAreBounded(t *testing.T) {
 	t.Parallel()
-	many := strings.Repeat("{{a}}", maxPlaces+1)
+	many := strings.Repeat("{{a}}", maxPlaceholders+1)
 	rules(t, many[5:])
 	_, faults := NewRules(many, nil, &domain.HookCoalesce{Key: many})
 	if len(faults) != 2 || faults[0].Field != "messageTemplate" || faults[1].Field != "coalesce.key" {

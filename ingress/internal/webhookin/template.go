@@ -14,11 +14,11 @@ import (
 
 // These constants limit templates, in characters.
 const (
-	MaxTemplate = 32_000
-	maxName     = 4000 // maximum length of an event's name and of a delivery's id in a message, in characters
-	maxPath     = 256
-	pathDeep    = 16 // maximum number of names in a path
-	maxPlaces   = 200
+	MaxTemplate     = 32_000
+	maxName         = 4000 // maximum length of an event's name and of a delivery's id in a message, in characters
+	maxPath         = 256
+	pathDeep        = 16 // maximum number of names in a path
+	maxPlaceholders = 200
 )
 
 // These constants limit messages, in bytes.
@@ -64,7 +64,7 @@ func (p *piece) isText() bool { return p.name == "" && p.path == nil }
 // parseTemplate parses a template, which is text with placeholders such as {{path}}.
 func parseTemplate(text string) ([]piece, error) {
 	var out []piece
-	places := 0
+	placeholders := 0
 	for text != "" {
 		// The text before the next placeholder is literal text.
 		before, rest, found := strings.Cut(text, "{{")
@@ -79,20 +79,20 @@ func parseTemplate(text string) ([]piece, error) {
 			return nil, fmt.Errorf("a {{ has no matching }}")
 		}
 
-		p, err := parsePlace(strings.TrimSpace(inside))
+		p, err := parsePlaceholder(strings.TrimSpace(inside))
 		if err != nil {
 			return nil, err
 		}
-		if places++; places > maxPlaces {
-			return nil, fmt.Errorf("must have at most %d placeholders", maxPlaces)
+		if placeholders++; placeholders > maxPlaceholders {
+			return nil, fmt.Errorf("must have at most %d placeholders", maxPlaceholders)
 		}
 		out, text = append(out, p), after
 	}
 	return out, nil
 }
 
-// parsePlace parses the inside of a placeholder, which is a name such as @event or a path.
-func parsePlace(name string) (piece, error) {
+// parsePlaceholder parses the inside of a placeholder, which is a name such as @event or a path.
+func parsePlaceholder(name string) (piece, error) {
 	if name == ofEvent || name == ofDelivery || name == ofPayload {
 		return piece{name: name}, nil
 	}

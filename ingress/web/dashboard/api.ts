@@ -134,6 +134,11 @@ export async function reached<T>(ask: () => Promise<T>, signal?: AbortSignal, ot
   }
 }
 
+/** Returns a message of the API, which has no capital letter and no period, as a sentence. */
+export function sentence(message: string): string {
+  return message.charAt(0).toUpperCase() + message.slice(1) + (/[.!?…:]$/.test(message) ? "" : ".");
+}
+
 /** Returns the error in a response. If the status is 401, it opens the login page. */
 export async function readProblem(response: Response): Promise<ApiError> {
   const wait = Number(response.headers.get("retry-after"));
@@ -143,7 +148,7 @@ export async function readProblem(response: Response): Promise<ApiError> {
   const error = new ApiError(
     response.status,
     String(problem["code"] ?? foreign["code"] ?? "unknown"),
-    String(problem["detail"] ?? problem["title"] ?? foreign["message"] ?? texts.serviceRespondedWithStatus(response.status)),
+    sentence(String(problem["detail"] ?? problem["title"] ?? foreign["message"] ?? texts.serviceRespondedWithStatus(response.status))),
     Array.isArray(problem["errors"]) ? (problem["errors"] as FieldError[]) : [],
     response.headers.get("x-request-id") ?? "",
     wait > 0 ? wait : null,

@@ -304,7 +304,7 @@ export const tests: Test[] = [
   {
     name: "a long wait can be ended by a retry, and its end is shown",
     run: () => withService(async (service, session) => {
-      const detail = "the budget of 0 runs per month of the agent Shop (ag_1) is used up; its next period starts at 2026-12-01T00:00:00Z (bud_1)";
+      const detail = "the budget of 0 runs per month of the agent \"Shop\" (ag_1) is used up; raise its limit, or wait for its next period at 2026-12-01T00:00:00Z (bud_1)";
       const box = document.createElement("div");
       const shown = async (seconds: number): Promise<[string, boolean | undefined]> => {
         const answer = Response.json({ code: "budget_exceeded", detail }, { status: 429, headers: { "retry-after": String(seconds) } });
@@ -317,7 +317,7 @@ export const tests: Test[] = [
       };
       session.send("hello");
       const [long, heldLong] = await shown(8 * 86_400 - 60);
-      ok(/The budget of 0 runs per month of the agent Shop is used up\. Ask an admin to raise the budget\.The limit resets in 8 days\. .*Send againDiscard/.test(long), long);
+      ok(/The budget of 0 runs per month of the agent "Shop" is used up\. Ask an admin to raise the budget\.The limit resets in 8 days\. .*Send againDiscard/.test(long), long);
       session.resend(only(session));
       const [brief, heldBrief] = await shown(60);
       ok(/Send again in (60|59) s/.test(brief), brief);

@@ -7,8 +7,8 @@ import { useQuery } from "./query";
 type Answer = () => Promise<Response>;
 
 const away: Answer = () => Promise.reject(new TypeError("connection refused"));
-const broken: Answer = () => Promise.resolve(Response.json({ code: "unavailable", detail: "Later" }, { status: 503 }));
-const refused: Answer = () => Promise.resolve(Response.json({ code: "not_found", detail: "None" }, { status: 404 }));
+const broken: Answer = () => Promise.resolve(Response.json({ code: "unavailable", detail: "Later." }, { status: 503 }));
+const refused: Answer = () => Promise.resolve(Response.json({ code: "not_found", detail: "None." }, { status: 404 }));
 const foreign: Answer = () => Promise.resolve(new Response("<p>Sign in to this network</p>"));
 const cut: Answer = () => Promise.resolve(new Response(new ReadableStream({ start: (to) => to.error(new TypeError("cut")) })));
 const found: Answer = () => Promise.resolve(Response.json({ name: "here" }));
@@ -120,10 +120,10 @@ export const tests: Test[] = [
     name: "a load that was refused is not repeated and opens no stream",
     run: () =>
       withService({ "/thing": [refused, found], "/api/events": [stream().answer] }, async (page, asked) => {
-        await says(page, "None");
+        await says(page, "None.");
         dispatchEvent(new Event("online"));
         await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
-        equal([page.textContent, asked("/thing"), asked("/api/events")], ["None", 1, 0]);
+        equal([page.textContent, asked("/thing"), asked("/api/events")], ["None.", 1, 0]);
       }, Shown),
   },
   {

@@ -85,14 +85,14 @@ func must(tb testing.TB, err error) {
 
 // Tools returns tools with secrets that are sealed for an agent.
 func Tools(box *secrets.Box, org, agent string) domain.Tools {
-	place := secrets.AgentHeaders(org, agent)
+	location := secrets.AgentHeaders(org, agent)
 	return domain.Tools{
 		HTTPRequest: &domain.HTTPRequestTool{Enabled: true, Endpoints: []domain.Endpoint{{
 			Name: "pay", Method: "POST", URL: "https://pay.example.com", SideEffect: domain.SideEffectIdempotent,
-			Headers: map[string]string{"Authorization": box.Seal(Header, place)}, SigningSecret: box.Seal(Signing, place),
+			Headers: map[string]string{"Authorization": box.Seal(Header, location)}, SigningSecret: box.Seal(Signing, location),
 		}}},
 		MCP: &domain.MCPTool{Enabled: true, Servers: []domain.MCPServer{{
-			Name: "wiki", URL: "https://wiki.example.com", Headers: map[string]string{"Authorization": box.Seal(Server, place)},
+			Name: "wiki", URL: "https://wiki.example.com", Headers: map[string]string{"Authorization": box.Seal(Server, location)},
 		}}},
 	}
 }
@@ -184,8 +184,8 @@ func (h *SealedOrganization) Unopened(tb testing.TB, setting string) map[sealdb.
 		}
 	}
 
-	text := func(kind sealdb.Kind, sealed, place, want string) {
-		got, err := box.Open(sealed, place)
+	text := func(kind sealdb.Kind, sealed, location, want string) {
+		got, err := box.Open(sealed, location)
 		if err == nil && got != want {
 			err = fmt.Errorf("opened %q, not %q", got, want)
 		}
@@ -193,10 +193,10 @@ func (h *SealedOrganization) Unopened(tb testing.TB, setting string) map[sealdb.
 	}
 
 	tools := func(kind sealdb.Kind, t domain.Tools) {
-		place := secrets.AgentHeaders(org, h.Agent)
-		text(kind, t.HTTPRequest.Endpoints[0].Headers["Authorization"], place, Header)
-		text(kind, t.HTTPRequest.Endpoints[0].SigningSecret, place, Signing)
-		text(kind, t.MCP.Servers[0].Headers["Authorization"], place, Server)
+		location := secrets.AgentHeaders(org, h.Agent)
+		text(kind, t.HTTPRequest.Endpoints[0].Headers["Authorization"], location, Header)
+		text(kind, t.HTTPRequest.Endpoints[0].SigningSecret, location, Signing)
+		text(kind, t.MCP.Servers[0].Headers["Authorization"], location, Server)
 	}
 
 	agent, err := s.Agents.Agent(ctx, org, h.Agent)

@@ -248,7 +248,7 @@ func (s *Store) UpdateAgent(ctx context.Context, org, agentID string, version in
 		}
 
 		if version != 0 && version != a.Version {
-			return apierr.New(apierr.VersionConflict, "the agent is at version %d, not %d: read the agent again", a.Version, version)
+			return apierr.New(apierr.VersionConflict, "the agent %q is at version %d, not %d: read the agent again", a.Name, a.Version, version)
 		}
 
 		// The change runs under the lock, so that no concurrent change is lost.

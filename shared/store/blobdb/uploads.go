@@ -152,14 +152,14 @@ func (s *Store) uploadAs(ctx context.Context, org string, name, data []byte, in 
 
 	// When the blob gets its final name, only sealed chunks must be copied, because they can be
 	// opened only under the name for which they were sealed.
-	settle := s.rename
+	rename := s.rename
 	if s.seals.Overhead() > 0 {
-		settle = s.renameSealed
+		rename = s.renameSealed
 	}
 
 	var err error
 	for range maxKeepTries {
-		if err = settle(ctx, org, name, out); !errors.Is(err, ErrBlobGone) {
+		if err = rename(ctx, org, name, out); !errors.Is(err, ErrBlobGone) {
 			break
 		}
 	}

@@ -156,11 +156,14 @@ func (s *Store) CreateBudget(ctx context.Context, org string, b domain.Budget) (
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
 			b.ID, org, b.Scope, b.SubjectID, pq.Array(subjects), b.Metric, b.Period, b.Limit*unit(b.Metric))
 		if pg.Violates(err, "budgets_one") {
-			return apierr.New(apierr.Conflict, "a budget with this metric and period exists: change its limit")
+			return errBudgetExists
 		}
 
 		return err
 	})
+	if errors.Is(err, errBudgetExists) {
+		return domain.Budget{}, s.existing(ctx, org, b)
+	}
 	if err != nil {
 		return domain.Budget{}, fmt.Errorf("creating budget: %w", err)
 	}
@@ -169,6 +172,25 @@ func (s *Store) CreateBudget(ctx context.Context, org string, b domain.Budget) (
 	// results expire.
 	s.budgeted.forget(org)
 	return s.Budget(ctx, org, b.ID)
+}
+
+var errBudgetExists = errors.New("budget exists")
+
+// existing returns the error for a new budget whose subject already has a budget with its metric
+// and period.
+func (s *Store) existing(ctx context.Context, org string, b domain.Budget) error {
+	const same = `AND k.scope = $2 AND k.subject_id IS NOT DISTINCT FROM $3 AND k.metric = $4 AND k.period = $5 `
+	rows, err := s.selectBudgets(ctx, org, same, ``, b.Scope, b.SubjectID, b.Metric, b.Period)
+	if err != nil {
+		return err
+	}
+	if len(rows) == 0 { // deleted in the meantime
+		return apierr.New(apierr.Conflict, "a budget with this metric and period existed; try again")
+	}
+
+	found := s.budget(&rows[0])
+	return apierr.New(apierr.Conflict, "%s already has a budget of %s per %s (%s); change its limit",
+		subject(found), amount(found), found.Period, found.ID)
 }
 
 // checkBudget returns an error if a budget's subject does not exist or the organization already has
@@ -268,36 +290,46 @@ func UsedUp(b domain.Budget) *apierr.Error {
 	return e
 }
 
-// exhaustedMessage is the error message for an exhausted budget. It names the budget's subject.
-func exhaustedMessage(b domain.Budget) string {
-	whose := "the organization"
+// subject names the subject of a budget.
+func subject(b domain.Budget) string {
 	switch {
 	case b.SubjectID == nil:
+		return "the organization"
 	case b.SubjectName != nil:
-		whose = fmt.Sprintf("the %s %s (%s)", b.Scope, *b.SubjectName, *b.SubjectID)
+		return fmt.Sprintf("the %s %q (%s)", b.Scope, *b.SubjectName, *b.SubjectID)
 	default:
-		whose = fmt.Sprintf("the %s %s", b.Scope, *b.SubjectID)
+		return fmt.Sprintf("the %s %s", b.Scope, *b.SubjectID)
 	}
+}
 
-	limit, used := strconv.FormatInt(b.Limit, 10), strconv.FormatInt(b.Used, 10)
-	switch b.Metric {
-	case domain.BudgetCost:
-		limit, used = domain.Money(b.Limit, b.Currency), domain.Money(b.Used, b.Currency)
-	case domain.BudgetTokens:
-		limit += " tokens"
-	case domain.BudgetRuns:
-		limit += " runs"
-	case domain.BudgetSandbox:
-		limit += " seconds in sandboxes"
+// amount returns the limit of a budget with its unit, for example "1 run" or "0.50 USD".
+func amount(b domain.Budget) string {
+	if b.Metric == domain.BudgetCost {
+		return domain.Money(b.Limit, b.Currency)
 	}
+	noun := map[domain.BudgetMetric]string{domain.BudgetTokens: "token", domain.BudgetRuns: "run", domain.BudgetSandbox: "second"}[b.Metric]
+	if b.Limit != 1 {
+		noun += "s"
+	}
+	if b.Metric == domain.BudgetSandbox {
+		noun += " in sandboxes"
+	}
+	return fmt.Sprintf("%d %s", b.Limit, noun)
+}
 
+// exhaustedMessage is the error message for an exhausted budget. It names the budget's subject.
+func exhaustedMessage(b domain.Budget) string {
 	state := "is used up"
 	if b.Used < b.Limit {
+		used := strconv.FormatInt(b.Used, 10)
+		if b.Metric == domain.BudgetCost {
+			used = domain.Money(b.Used, b.Currency)
+		}
 		state = fmt.Sprintf("has no room for another call (%s used)", used)
 	}
 
-	return fmt.Sprintf("the budget of %s per %s of %s %s; its next period starts at %s (%s)",
-		limit, b.Period, whose, state, b.ResetsAt.UTC().Format(time.RFC3339), b.ID)
+	return fmt.Sprintf("the budget of %s per %s of %s %s; raise its limit, or wait for its next period at %s (%s)",
+		amount(b), b.Period, subject(b), state, b.ResetsAt.UTC().Format(time.RFC3339), b.ID)
 }
 
 // WithinBudget returns budget_exceeded if a budget that would cover a new run is used up. keyID is
@@ -335,7 +367,7 @@ func (s *Store) Rejected(ctx context.Context, org, doing string, cause error) er
 	budgetID, _, _ := strings.Cut(pqErr.Detail, " ")
 	b, err := s.Budget(ctx, org, budgetID)
 	if err != nil { // the budget was deleted meanwhile or cannot be read; if it still exists, it also rejects a retry
-		e := apierr.Wrap(apierr.BudgetExceeded, err, "a budget for the number of runs is used up")
+		e := apierr.Wrap(apierr.BudgetExceeded, err, "the budget %s for the number of runs is used up; raise its limit, or wait", budgetID)
 		e.RetryAfter = time.Second
 		return e
 	}

@@ -125,7 +125,7 @@ type InsufficientBudget struct {
 // Reserve reserves amounts in all budgets that cover the run, and returns the number of these
 // budgets. If a budget has too little room, Reserve reserves nothing and returns that budget. Among
 // several such budgets, it prefers one that would have too little room even without the
-// reservations of other calls. If Reserve reserved amounts, the caller must call Settle.
+// reservations of other calls. If Reserve reserved amounts, the caller must call Charge.
 func (s *Store) Reserve(ctx context.Context, h Hold) (budgets int, lacking *InsufficientBudget, err error) {
 	return s.reserve(ctx, h.OrganizationID, h.Amounts, `reserve_budgets($1, $4, $5, $6, $2, $3)`, h.RunID, h.Fence, h.ID)
 }
@@ -184,13 +184,13 @@ func (s *Store) reserve(
 	return len(held), lacking, nil
 }
 
-// Settle ends a run's reservation, and adds the amounts that the call used to the counts of the
+// Charge ends a run's reservation, and adds the amounts that the call used to the counts of the
 // budgets. It does not change a reservation that the sweeper has already ended. Budgets that were
 // created after the reservation also count the call.
 //
 // If nothing was reserved, holdID is empty. Then only budgets that were created since the call's
-// start count the call, and a repeated Settle counts it again.
-func (s *Store) Settle(ctx context.Context, held lease.Held, holdID string, used Amounts) error {
+// start count the call, and a repeated Charge counts it again.
+func (s *Store) Charge(ctx context.Context, held lease.Held, holdID string, used Amounts) error {
 	metrics, amounts := used.columns(true)
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
 		_, err := tx.ExecContext(ctx, `SELECT settle_budgets($1, $2, $3, $4, $5)`,
@@ -198,7 +198,7 @@ func (s *Store) Settle(ctx context.Context, held lease.Held, holdID string, used
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("settling: %w", err)
+		return fmt.Errorf("charging: %w", err)
 	}
 	return nil
 }
@@ -207,11 +207,11 @@ func (s *Store) Settle(ctx context.Context, held lease.Held, holdID string, used
 // is still running. Before that age, the worker may still end the reservation.
 const minLostHoldAge = time.Minute
 
-// SettleLost ends up to limit reservations of attempts that have ended, and returns the number of
+// ChargeLost ends up to limit reservations of attempts that have ended, and returns the number of
 // these reservations. The reserved amounts count as used.
-func (s *Store) SettleLost(ctx context.Context, limit int) (n int, err error) {
+func (s *Store) ChargeLost(ctx context.Context, limit int) (n int, err error) {
 	if err := s.db.GetContext(ctx, &n, `SELECT settle_lost_budgets($1, $2)`, limit, pg.Interval(minLostHoldAge)); err != nil {
-		return 0, fmt.Errorf("settling the holds of lost attempts: %w", err)
+		return 0, fmt.Errorf("charging the reservations of lost attempts: %w", err)
 	}
 	return n, nil
 }

@@ -28,7 +28,7 @@ type CallUsage struct {
 }
 
 // ReserveCall is like Reserve, for calls without a run. holdID must be unique. If the calls are
-// never settled, the sweeper counts the reserved amounts as used.
+// never charged, the sweeper counts the reserved amounts as used.
 func (s *Store) ReserveCall(
 	ctx context.Context, c Call, holdID string, maximum Amounts,
 ) (budgets int, lacking *InsufficientBudget, err error) {
@@ -36,9 +36,9 @@ func (s *Store) ReserveCall(
 		pg.Optional(c.AgentID), pg.Optional(c.KeyID), holdID)
 }
 
-// SettleCall is like Settle, for calls without a run. It also adds the reported usage to the usage
+// ChargeCall is like Charge, for calls without a run. It also adds the reported usage to the usage
 // of the agent and the key.
-func (s *Store) SettleCall(ctx context.Context, c Call, holdID string, used Amounts, reported CallUsage) error {
+func (s *Store) ChargeCall(ctx context.Context, c Call, holdID string, used Amounts, reported CallUsage) error {
 	metrics, amounts := used.columns(true)
 	err := s.db.Within(ctx, []string{c.OrganizationID}, func(tx *sqlx.Tx) error {
 		// A new budget starts with the stored usage. The budgets are therefore opened before the
@@ -51,7 +51,7 @@ func (s *Store) SettleCall(ctx context.Context, c Call, holdID string, used Amou
 		return addUsage(ctx, tx, c, reported)
 	})
 	if err != nil {
-		return fmt.Errorf("settling calls without a run: %w", err)
+		return fmt.Errorf("charging calls without a run: %w", err)
 	}
 	return nil
 }

@@ -18,9 +18,9 @@ import (
 // The errors of runs whose required action was abandoned or not decided in time.
 var (
 	OutcomeAbandoned = &domain.RunError{
-		Code: "outcome_unknown_abandoned", Message: "the outcome of a call is unknown, and a person abandoned the run",
+		Code: "outcome_unknown_abandoned", Message: "The outcome of a call is unknown, and a person abandoned the run.",
 	}
-	ActionExpired = &domain.RunError{Code: "action_expired", Message: "the required action was not decided in time"}
+	ActionExpired = &domain.RunError{Code: "action_expired", Message: "The required action was not decided in time."}
 )
 
 // Decided is the result of a decision. If Ended is set, the run has ended. If Resumed is set, the

@@ -69,9 +69,9 @@ func takeResults(ctx context.Context, tx *sqlx.Tx, row openRow, results []domain
 		}
 		given[result.ToolCallID] = true
 	}
-	for _, callID := range waits {
-		if !given[callID] {
-			return false, apierr.Invalid("results", "required", "the result of the call %s is missing", callID)
+	for _, call := range action.Calls {
+		if !given[call.ToolCallID] {
+			return false, apierr.Invalid("results", "required", "the result of the call %s of the tool %q is missing", call.ToolCallID, call.Name)
 		}
 	}
 
@@ -138,7 +138,7 @@ func repeatedResults(ctx context.Context, tx *sqlx.Tx, org, runID string, result
 			return err
 		}
 		if !bytes.Equal(raw, row.Outcome) {
-			return apierr.New(apierr.VersionConflict, "the call %s already has another result", result.ToolCallID)
+			return apierr.New(apierr.VersionConflict, "the call %s of the tool %q already has another result", result.ToolCallID, row.Name)
 		}
 	}
 	if len(kept) == len(results) {

@@ -128,7 +128,7 @@ const batchBytes = 1 << 20
 // eventLogRow is a row of event_logs_that_fit. The arrays are parallel, with an element per chunk.
 type eventLogRow struct {
 	rundb.RunRow
-	Place    int            `db:"place"` // position in the requests, from 1
+	Position int            `db:"place"` // position in the requests, from 1
 	EndFence int64          `db:"end_fence"`
 	EndN     int            `db:"end_n"`
 	Fence    int64          `db:"fence"`
@@ -173,7 +173,7 @@ func (s *Store) EventLogs(ctx context.Context, reqs []EventLogRequest) ([]*Event
 	// An entry stays nil if the statement returned no row for its request.
 	out := make([]*EventLog, len(reqs))
 	for _, row := range rows {
-		out[row.Place-1] = row.log()
+		out[row.Position-1] = row.log()
 	}
 
 	return out, nil

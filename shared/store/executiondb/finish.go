@@ -212,7 +212,7 @@ func finish(outcomes []Outcome, run func(dest any, query string, args ...any) er
 			out.Saved[c.RunID] = true
 			out.followers[c.RunID] = c.Followers
 			out.Freed.Add(queuedb.Lane{OrganizationID: c.OrganizationID, Lane: domain.Lane(c.Lane)},
-				queuedb.Freed{Slots: 1, Waiting: c.Place, Followers: c.Followers})
+				queuedb.Freed{Slots: 1, Waiting: c.Waiting, Followers: c.Followers})
 		}
 		outcomes = outcomes[n:]
 	}
@@ -289,7 +289,7 @@ type closedRow struct {
 	RunID          string `db:"run_id"`
 	OrganizationID string `db:"org_id"`
 	Lane           string `db:"lane"`
-	Place          bool   `db:"place"`     // runs of its organization may be waiting
+	Waiting        bool   `db:"place"`     // runs of its organization may be waiting
 	Followers      int    `db:"followers"` // number of runs that waited only for this run
 }
 

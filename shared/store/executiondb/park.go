@@ -27,11 +27,11 @@ const MaxParked = 1000
 // Parked is the result of parking a run. If none of the booleans is set, the worker no longer
 // holds the run and nothing was written.
 type Parked struct {
-	Parked  bool
-	Settled bool                  // the ledger already has the outcome, so there is nothing to wait for; nothing was written
-	Full    bool                  // the organization has MaxParked waiting runs; nothing was written
-	Freed   queuedb.FreedSlots    // the slot of a parked run, for DispatchNext
-	Action  domain.RequiredAction // as stored
+	Parked bool
+	Known  bool                  // the ledger already has the outcome, so there is nothing to wait for; nothing was written
+	Full   bool                  // the organization has MaxParked waiting runs; nothing was written
+	Freed  queuedb.FreedSlots    // the slot of a parked run, for DispatchNext
+	Action domain.RequiredAction // as stored
 }
 
 // Park makes a run wait for a person's decision about a call of the effect ledger, or for the
@@ -78,7 +78,7 @@ func park(ctx context.Context, db *pg.DB, held lease.Held, action domain.Require
 			return err
 		}
 		if len(open) == 0 {
-			out.Settled = true
+			out.Known = true
 			return nil
 		}
 

@@ -11,6 +11,7 @@ import (
 
 	"parley/shared/batch"
 	"parley/shared/domain"
+	"parley/shared/lifecycle"
 	"parley/shared/store/lease"
 	"parley/shared/store/pg"
 )
@@ -122,8 +123,8 @@ func (p *progressWriter) write(ctx context.Context, w *progressWrite) (written, 
 		if !repeat || time.Now().After(until) {
 			return out, err
 		}
-		if err := pg.Sleep(ctx, pause); err != nil {
-			return written{}, err
+		if lifecycle.Sleep(ctx, pause) != nil {
+			return written{}, fmt.Errorf("waiting: %w", ctx.Err())
 		}
 	}
 }

@@ -209,10 +209,10 @@ func overdue(row openRow) (domain.RunStatus, *domain.RunError) {
 }
 
 // DeadlineExceeded is the error of runs that timed out.
-var DeadlineExceeded = &domain.RunError{Code: "deadline_exceeded", Message: "the run did not finish before its deadline"}
+var DeadlineExceeded = &domain.RunError{Code: "deadline_exceeded", Message: "The run did not finish before its deadline."}
 
 // WorkerLost is the error of runs whose workers died MaxDeaths times.
-var WorkerLost = &domain.RunError{Code: "worker_lost", Message: "the workers that executed this run stopped unexpectedly too often"}
+var WorkerLost = &domain.RunError{Code: "worker_lost", Message: "The workers that executed this run stopped unexpectedly too often."}
 
 // EndPoison fails up to limit queued runs whose workers died MaxDeaths times.
 func (s *Store) EndPoison(ctx context.Context, limit int) ([]Ended, error) {

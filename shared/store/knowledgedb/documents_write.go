@@ -22,7 +22,7 @@ var ErrDocumentsFull = errors.New("document quota exceeded")
 
 // ErrDuplicateDocument means that another document already has the content or the URL.
 type ErrDuplicateDocument struct { //nolint:errname // callers know it by this name
-	ID string // the id of the other document
+	ID, Name string // of the other document
 }
 
 // Error names the other document.
@@ -212,7 +212,7 @@ func (row *DocumentRow) checkReplacement(other DocumentRow) error {
 		return errBeingDeleted()
 	}
 	if other.ID != "" && other.ID != row.ID {
-		return ErrDuplicateDocument{ID: other.ID}
+		return ErrDuplicateDocument{ID: other.ID, Name: other.Name}
 	}
 	return nil
 }

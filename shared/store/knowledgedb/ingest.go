@@ -52,9 +52,9 @@ const MaxDocumentAttempts = 10
 // The errors of documents that the sweeper fails.
 var (
 	DocumentWorkerLost = domain.DocumentError{
-		Code: "worker_lost", Message: "the workers that processed this document stopped unexpectedly too often",
+		Code: "worker_lost", Message: "The workers that processed this document stopped unexpectedly too often.",
 	}
-	DocumentNotProcessed = domain.DocumentError{Code: "not_processed", Message: "no worker processed this document in time; retry it"}
+	DocumentNotProcessed = domain.DocumentError{Code: "not_processed", Message: "No worker processed this document in time. Retry it."}
 )
 
 // DocumentClaim restricts the documents that a worker claims.

@@ -222,11 +222,11 @@ type Attempt struct {
 	Unsent         bool          // no request was sent, for a reason for which the endpoint is not responsible
 }
 
-// SettleNotification records the result of an attempt. If the endpoint wants no more notifications
-// or has failed for too long, SettleNotification disables the endpoint and returns true. If the
+// RecordAttempt records the result of an attempt. If the endpoint wants no more notifications
+// or has failed for too long, RecordAttempt disables the endpoint and returns true. If the
 // worker no longer holds the notification, it writes nothing. If the run's retention ends before
 // the next attempt, the notification fails and is not retried.
-func (s *Store) SettleNotification(ctx context.Context, held LeasedNotification, a Attempt) (disabled bool, err error) {
+func (s *Store) RecordAttempt(ctx context.Context, held LeasedNotification, a Attempt) (disabled bool, err error) {
 	err = s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
 		disabled = false
 		const over = `$4 = 'pending' AND NOT ` + subjectExists

@@ -83,15 +83,3 @@ func (f Found) Parts() iter.Seq[Found] {
 		}
 	}
 }
-
-// Sleep waits for the duration d. If ctx ends earlier, it returns the context's error.
-func Sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("waiting: %w", ctx.Err())
-	}
-}

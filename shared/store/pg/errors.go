@@ -104,8 +104,8 @@ func Unavailable(err error) error {
 	return e
 }
 
-// NotFound returns the coded error not_found (404).
-func NotFound() error { return apierr.New(apierr.NotFound, "no such resource") }
+// NotFound returns the coded error not_found (404) for a resource.
+func NotFound() error { return apierr.Missing() }
 
 // OneRow converts the error of reading a single row. It returns not_found if there was no row, and
 // wraps other errors with doing, a description of the operation.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -12,6 +13,7 @@ import (
 
 	"parley/shared/apierr"
 	"parley/shared/domain"
+	"parley/shared/lifecycle"
 	"parley/shared/store/pg"
 	"parley/shared/store/rundb"
 )
@@ -51,12 +53,12 @@ func (s *Store) explainLosers(ctx context.Context, out []Accepted, rows []NewRun
 	var again []int // rows for which no reason can be found
 	for j, i := range losers {
 		r := rows[i]
-		allowed, exists := callers[agentRef{r.OrganizationID, r.AgentID}]
+		agent, exists := callers[agentRef{r.OrganizationID, r.AgentID}]
 		switch {
 		case holders[j] != nil:
 			out[i] = Accepted{Run: *holders[j], Existing: true}
-		case exists && !slices.Contains(allowed, string(r.CallerKind)):
-			out[i] = Accepted{Err: callerNotAllowed(r.CallerKind)}
+		case exists && !slices.Contains(agent.allowed, string(r.CallerKind)):
+			out[i] = Accepted{Err: callerNotAllowed(&r, agent.name)}
 		case exists || templates[r.TemplateID]:
 			again = append(again, i)
 		default:
@@ -67,9 +69,13 @@ func (s *Store) explainLosers(ctx context.Context, out []Accepted, rows []NewRun
 	return s.acceptAgain(ctx, out, rows, again, call)
 }
 
-// callerNotAllowed is the error of a run whose agent does not allow its kind of caller.
-func callerNotAllowed(kind domain.CallerKind) error {
-	return apierr.New(apierr.CallerNotAllowed, "this agent's allowedCallers does not include %q", kind)
+// callerNotAllowed is the error of a run whose agent does not allow its kind of caller. Visitors of
+// a widget do not get the agent's name.
+func callerNotAllowed(r *NewRun, name string) error {
+	if strings.HasPrefix(r.Principal, domain.WidgetPrincipal) {
+		name = ""
+	}
+	return apierr.New(apierr.CallerNotAllowed, "%s", CallerNotAllowedMessage(r.AgentID, name, r.CallerKind))
 }
 
 // agentRef identifies an agent. The organization is part of it, because a request may name the
@@ -83,7 +89,7 @@ func organizationsFor(rows []NewRun) []string {
 
 // callable returns the allowedCallers of those agents of the runs that exist, and the set of the
 // runs' templates that exist.
-func (s *Store) callable(ctx context.Context, rows []NewRun) (callers map[agentRef][]string, templates map[string]bool, err error) {
+func (s *Store) callable(ctx context.Context, rows []NewRun) (callers map[agentRef]agentCallers, templates map[string]bool, err error) {
 	// Usually another run has the key of each row that was not inserted, and no agent needs to be
 	// read.
 	if len(rows) == 0 {
@@ -108,25 +114,32 @@ func (s *Store) callable(ctx context.Context, rows []NewRun) (callers map[agentR
 	return callers, templates, err
 }
 
+// agentCallers contains an agent's name and its allowedCallers.
+type agentCallers struct {
+	name    string
+	allowed []string
+}
+
 // allowedCallersIn reads the allowedCallers of the runs' agents. Agents that do not exist are
 // missing in the result.
-func allowedCallersIn(ctx context.Context, tx *sqlx.Tx, rows []NewRun) (map[agentRef][]string, error) {
+func allowedCallersIn(ctx context.Context, tx *sqlx.Tx, rows []NewRun) (map[agentRef]agentCallers, error) {
 	// A deleted agent counts as missing.
 	var present []struct {
 		ID             string         `db:"id"`
 		OrganizationID string         `db:"org_id"`
+		Name           string         `db:"name"`
 		AllowedCallers pq.StringArray `db:"allowed_callers"`
 	}
 
-	err := tx.SelectContext(ctx, &present, `SELECT id, org_id, allowed_callers FROM agents WHERE id = ANY ($1) AND deleted_at IS NULL`,
+	err := tx.SelectContext(ctx, &present, `SELECT id, org_id, name, allowed_callers FROM agents WHERE id = ANY ($1) AND deleted_at IS NULL`,
 		pq.Array(pg.Column(rows, func(r *NewRun) string { return r.AgentID })))
 	if err != nil {
 		return nil, fmt.Errorf("reading agents: %w", err)
 	}
 
-	out := make(map[agentRef][]string, len(present))
+	out := make(map[agentRef]agentCallers, len(present))
 	for _, a := range present {
-		out[agentRef{a.OrganizationID, a.ID}] = a.AllowedCallers
+		out[agentRef{a.OrganizationID, a.ID}] = agentCallers{a.Name, a.AllowedCallers}
 	}
 
 	return out, nil
@@ -163,8 +176,8 @@ func (s *Store) acceptAgain(ctx context.Context, out []Accepted, rows []NewRun, 
 	}
 
 	if freed == 0 && call.tries > 1 { // another transaction has locked the run that has the key, and is about to remove the run
-		if err := pg.Sleep(ctx, time.Millisecond<<call.tries); err != nil {
-			return err
+		if lifecycle.Sleep(ctx, time.Millisecond<<call.tries) != nil {
+			return fmt.Errorf("waiting: %w", ctx.Err())
 		}
 	}
 

@@ -110,7 +110,7 @@ const (
 		FROM log_deliveries($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`
 	landedQuery   = `SELECT id FROM runs WHERE id = ANY ($1)`
 	collectQuery  = `SELECT hook_id, key_hash, run_id FROM collect_deliveries($1, $2, $3, $4, $5, $6, $7, $8, $9)`
-	settleQuery   = `SELECT settle_deliveries($1, $2, $3, $4, $5, $6, $7, $8)`
+	resultsQuery  = `SELECT settle_deliveries($1, $2, $3, $4, $5, $6, $7, $8)`
 	existingQuery = `SELECT ` + rundb.OpenShortResult + ` FROM runs_of_deliveries($1, $2)`
 )
 
@@ -121,7 +121,7 @@ func (s *Store) deliver(ctx context.Context, rows []NewDelivery, call deliverCal
 	// Statements are prepared before the transaction begins. Preparing them later would take round
 	// trips while the transaction holds locks.
 	stmts := map[string]*sqlx.Stmt{}
-	for _, query := range []string{logQuery, landedQuery, collectQuery, acceptSingleQuery, acceptQuery, settleQuery, existingQuery} {
+	for _, query := range []string{logQuery, landedQuery, collectQuery, acceptSingleQuery, acceptQuery, resultsQuery, existingQuery} {
 		stmt, err := s.db.Prepared(ctx, query)
 		if err != nil {
 			return nil, err
@@ -153,7 +153,7 @@ func (s *Store) deliver(ctx context.Context, rows []NewDelivery, call deliverCal
 			return fmt.Errorf("accepting runs of deliveries: %w", err)
 		}
 
-		if err := b.settle(); err != nil {
+		if err := b.writeResults(); err != nil {
 			return fmt.Errorf("settling deliveries: %w", err)
 		}
 

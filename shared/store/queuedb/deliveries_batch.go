@@ -31,14 +31,14 @@ type deliveryBatch struct {
 }
 
 // loggedRow is the log entry of a delivery during the transaction. The method log creates it, and
-// the method settle writes its result.
+// the method writeResults writes its result.
 type loggedRow struct {
 	hookdb.DeliveryRow
 
 	Inserted bool `db:"inserted"`
 
 	fresh   bool // the delivery is new, or had no run before: it must begin or join a run
-	changed bool // the result differs from the logged one, so settle must write it
+	changed bool // the result differs from the logged one, so writeResults must write it
 }
 
 // newDeliveryBatch keeps the first of several rows with the same delivery and counts its
@@ -236,7 +236,7 @@ func (b *deliveryBatch) collectors(groups []*keyGroup) (map[coalescingKey]string
 	return out, err
 }
 
-// setResult sets the result of a delivery and marks it as changed, so that settle writes it.
+// setResult sets the result of a delivery and marks it as changed, so that writeResults writes it.
 func (l *loggedRow) setResult(status domain.DeliveryStatus, runID string, cause *domain.RunError) {
 	l.Status, l.RunID, l.changed = string(status), pg.Optional(runID), true
 	l.ErrorCode.String, l.ErrorMessage.String = derefError(cause).Code, derefError(cause).Message
@@ -288,9 +288,13 @@ func (b *deliveryBatch) accept(ctx context.Context, tx *sqlx.Tx) error {
 const HookWithoutAgent = "the hook's agent no longer exists"
 
 // CallerNotAllowedMessage is the reason for rejecting a run if its agent does not allow its kind of
-// caller.
-func CallerNotAllowedMessage(kind domain.CallerKind) string {
-	return fmt.Sprintf("the agent's allowedCallers does not include %q", kind)
+// caller. name is empty for callers who may not read the agent.
+func CallerNotAllowedMessage(agentID, name string, kind domain.CallerKind) string {
+	agent := agentID
+	if name != "" {
+		agent = fmt.Sprintf("%q (%s)", name, agentID)
+	}
+	return fmt.Sprintf("the agent %s does not allow callers of the kind %q; add %q to its allowedCallers", agent, kind, kind)
 }
 
 // refuse records why the runs of deliveries could not be created. A delivery whose idempotency key
@@ -314,9 +318,10 @@ func (b *deliveryBatch) refuse(ctx context.Context, tx *sqlx.Tx, refused []NewRu
 	for _, run := range refused {
 		// Unless the checks below find another reason, the agent is missing.
 		cause := &domain.RunError{Code: string(apierr.NotFound), Message: HookWithoutAgent}
-		if allowed, exists := callers[agentRef{run.OrganizationID, run.AgentID}]; exists && !slices.Contains(allowed, string(run.CallerKind)) {
+		agent, exists := callers[agentRef{run.OrganizationID, run.AgentID}]
+		if exists && !slices.Contains(agent.allowed, string(run.CallerKind)) {
 			cause.Code = string(apierr.CallerNotAllowed)
-			cause.Message = CallerNotAllowedMessage(run.CallerKind)
+			cause.Message = CallerNotAllowedMessage(run.AgentID, agent.name, run.CallerKind)
 		}
 
 		// Several deliveries may be assigned to one run, because they are coalesced.
@@ -357,8 +362,8 @@ func holdersIn(ctx context.Context, tx *sqlx.Tx, rows []NewRun) (map[string]stri
 	return out, err
 }
 
-// settle writes the changed results of deliveries.
-func (b *deliveryBatch) settle() error {
+// writeResults writes the changed results of deliveries.
+func (b *deliveryBatch) writeResults() error {
 	var changed []*loggedRow
 	var orgs, gone []string
 	for i := range b.unique {
@@ -383,7 +388,7 @@ func (b *deliveryBatch) settle() error {
 		return pq.Array(pg.Column(changed, func(l **loggedRow) string { return f(*l) }))
 	}
 	var none []string
-	return b.run(&none, settleQuery,
+	return b.run(&none, resultsQuery,
 		text(func(l *loggedRow) string { return l.HookID }), text(func(l *loggedRow) string { return l.ID }), pq.Array(orgs),
 		text(func(l *loggedRow) string { return l.Status }), text(func(l *loggedRow) string { return pg.Deref(l.RunID) }),
 		text(func(l *loggedRow) string { return l.ErrorCode.String }), text(func(l *loggedRow) string { return l.ErrorMessage.String }),

@@ -27,7 +27,7 @@ const deliveryConnections = 2
 // createdDelivery is a row of the result of acceptDeliveriesQuery. A delivery that was not written
 // has no row.
 type createdDelivery struct {
-	Place      int64       `db:"place"` // position of the delivery in the arguments, counted from 1
+	Position   int64       `db:"place"` // position of the delivery in the arguments, counted from 1
 	ReceivedAt domain.Time `db:"received_at"`
 	CreatedAt  time.Time   `db:"created_at"`
 	Dispatched bool        `db:"dispatched"`
@@ -125,7 +125,7 @@ func (s *Store) deliverSimple(
 	// dispatched, are returned below.
 	made := make(map[string]createdRow, len(created))
 	for _, c := range created {
-		i := indexes[c.Place-1]
+		i := indexes[c.Position-1]
 		d := &rows[i]
 		out[i], written[i] = AcceptedDelivery{Delivery: d.logged(c.ReceivedAt)}, true
 		if d.Run == nil {
@@ -186,26 +186,26 @@ func (d *NewDelivery) origin() deliveryOrigin {
 // distinctOrigins returns the different origins of deliveries, and for each delivery the position
 // of its origin, counted from 1. Most deliveries of a batch are to a few hooks, so each origin is
 // sent to the database only once.
-func distinctOrigins(rows []NewDelivery) (origins []deliveryOrigin, places []int64) {
+func distinctOrigins(rows []NewDelivery) (origins []deliveryOrigin, positions []int64) {
 	known := map[deliveryOrigin]int64{}
-	places = make([]int64, len(rows))
+	positions = make([]int64, len(rows))
 	for i := range rows {
 		origin := rows[i].origin()
 
 		// Comparing with the previous delivery is cheaper than a lookup in the map.
-		if i > 0 && origin == origins[places[i-1]-1] {
-			places[i] = places[i-1]
+		if i > 0 && origin == origins[positions[i-1]-1] {
+			positions[i] = positions[i-1]
 			continue
 		}
-		place := known[origin]
-		if place == 0 {
+		position := known[origin]
+		if position == 0 {
 			origins = append(origins, origin)
-			place = int64(len(origins))
-			known[origin] = place
+			position = int64(len(origins))
+			known[origin] = position
 		}
-		places[i] = place
+		positions[i] = position
 	}
-	return origins, places
+	return origins, positions
 }
 
 // hashBytes is the total size of a run's two hashes, SessionKey and KeyHash.

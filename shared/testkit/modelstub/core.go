@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"parley/shared/lifecycle"
 )
 
 // keptRequests is the maximum number of requests that are kept for inspection. Counts include
@@ -200,15 +202,5 @@ func Middle(pieces []string) int { return (len(pieces) + 1) / 2 }
 
 // wait waits for the delay. It returns false if the client has disconnected.
 func wait(r *http.Request, d time.Duration) bool {
-	if d <= 0 {
-		return true
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-r.Context().Done():
-		return false
-	}
+	return d <= 0 || lifecycle.Sleep(r.Context(), d) == nil
 }

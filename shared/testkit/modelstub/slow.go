@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"parley/shared/lifecycle"
 )
 
 // Slow wraps a stub. It pauses after each piece of an answer if the request's body contains the
@@ -42,8 +44,5 @@ type pausingWriter struct {
 // Flush sends a piece and pauses.
 func (w *pausingWriter) Flush() {
 	_ = http.NewResponseController(w.ResponseWriter).Flush() // an error means that the client has disconnected
-	select {
-	case <-time.After(w.pause):
-	case <-w.ctx.Done():
-	}
+	_ = lifecycle.Sleep(w.ctx, w.pause)                      // an error means that the client has disconnected
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/clipperhouse/uax29/v2/words"
 	"golang.org/x/text/unicode/norm"
+
+	"parley/shared/truncate"
 )
 
 // maxQuote is the maximum number of characters of a source that a citation quotes.
@@ -180,7 +182,7 @@ func truncatedLen(text string, maximum int) int {
 	for it := words.FromString(text); it.Next(); {
 		n := utf8.RuneCountInString(it.Value())
 		if n > left && end == 0 {
-			return len(string([]rune(it.Value())[:left]))
+			return len(truncate.Runes(it.Value(), left))
 		}
 		if n > left {
 			break

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"parley/shared/lifecycle"
 	"parley/workers/internal/llm"
 )
 
@@ -56,7 +57,7 @@ func (r *run) modelTurn(ctx context.Context) (*TurnStep, llm.StopReason, error) 
 		}
 		failed = err
 		r.retries++
-		if sleep(ctx, delay) != nil {
+		if lifecycle.Sleep(ctx, delay) != nil {
 			return nil, "", stopped(ctx)
 		}
 	}
@@ -230,16 +231,4 @@ func (r *run) retryDelay(err error) (time.Duration, bool) {
 	middle := retryDelays[r.retries]
 	delay := middle/2 + time.Duration(r.loop.jitter()*float64(middle))
 	return min(max(delay, e.RetryAfter), maxRetryDelay), true
-}
-
-// sleep waits for the duration d. If ctx ends earlier, it returns the context's cause.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"parley/shared/truncate"
 )
 
 // kind is the kind of the characters in a token. It determines how the token is converted to terms.
@@ -130,7 +132,7 @@ func (s *scanner) step(at int, r rune, width int) int {
 // give passes the current token, if there is one, to the function each.
 func (s *scanner) give() {
 	if s.open != none {
-		s.each(token{text: bounded(s.text[s.start:s.end]), kind: s.open})
+		s.each(token{text: truncate.Bytes(s.text[s.start:s.end], maxToken), kind: s.open})
 	}
 	s.open, s.joined = none, false
 }
@@ -143,16 +145,4 @@ func suffixed(rest string) int {
 		}
 	}
 	return 0
-}
-
-// bounded truncates a token to at most maxToken bytes, at the end of a character.
-func bounded(text string) string {
-	if len(text) <= maxToken {
-		return text
-	}
-	end := maxToken
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end]
 }

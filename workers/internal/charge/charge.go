@@ -12,18 +12,18 @@ import (
 	"parley/shared/store/budgetdb"
 )
 
-// settleTime is the time limit for storing the charge and the usage of the calls.
-const settleTime = 5 * time.Second
+// chargeTime is the time limit for storing the charge and the usage of the calls.
+const chargeTime = 5 * time.Second
 
 // Budgets stores the budgets and the usage of organizations.
 type Budgets interface {
 	ReserveCall(
 		ctx context.Context, c budgetdb.Call, holdID string, maximum budgetdb.Amounts,
 	) (budgets int, lacking *budgetdb.InsufficientBudget, err error)
-	SettleCall(ctx context.Context, c budgetdb.Call, holdID string, used budgetdb.Amounts, reported budgetdb.CallUsage) error
+	ChargeCall(ctx context.Context, c budgetdb.Call, holdID string, used budgetdb.Amounts, reported budgetdb.CallUsage) error
 }
 
-// Account charges model calls. Reserve must be called before the calls. If it succeeds, Settle must
+// Account charges model calls. Reserve must be called before the calls. If it succeeds, Charge must
 // be called after them.
 type Account struct {
 	budgets Budgets
@@ -40,7 +40,7 @@ func (a *Account) Reserve(ctx context.Context, maximum budgetdb.Amounts) (*budge
 	a.holdID = id.New("hold")
 	budgets, lacking, err := a.budgets.ReserveCall(ctx, a.call, a.holdID, maximum)
 	if err != nil {
-		a.Settle(ctx, budgetdb.Amounts{}, budgetdb.CallUsage{}) // the reservation may exist despite the error
+		a.Charge(ctx, budgetdb.Amounts{}, budgetdb.CallUsage{}) // the reservation may exist despite the error
 	}
 	if budgets == 0 {
 		a.holdID = ""
@@ -48,13 +48,13 @@ func (a *Account) Reserve(ctx context.Context, maximum budgetdb.Amounts) (*budge
 	return lacking, err
 }
 
-// Settle replaces the reservation with the amounts that the calls have used. It also stores the
-// usage that the models have reported. Settle works even if ctx has ended. If storing fails, the
+// Charge replaces the reservation with the amounts that the calls have used. It also stores the
+// usage that the models have reported. Charge works even if ctx has ended. If storing fails, the
 // sweeper later counts the whole reservation as used.
-func (a *Account) Settle(ctx context.Context, used budgetdb.Amounts, reported budgetdb.CallUsage) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
+func (a *Account) Charge(ctx context.Context, used budgetdb.Amounts, reported budgetdb.CallUsage) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), chargeTime)
 	defer cancel()
-	if err := a.budgets.SettleCall(ctx, a.call, a.holdID, used, reported); err != nil {
+	if err := a.budgets.ChargeCall(ctx, a.call, a.holdID, used, reported); err != nil {
 		zerolog.Ctx(ctx).Warn().Err(err).Msg("cannot store the usage of calls without a run; their whole reservation counts as used")
 	}
 }

@@ -269,10 +269,10 @@ type budgets struct {
 	lacking  *budgetdb.InsufficientBudget
 	away     error
 	reserved []budgetdb.Amounts
-	settled  []settlement
+	charged  []chargedCall
 }
 
-type settlement struct {
+type chargedCall struct {
 	check    budgetdb.Call
 	held     bool
 	used     budgetdb.Amounts
@@ -287,9 +287,9 @@ func (b *budgets) ReserveCall(_ context.Context, _ budgetdb.Call, _ string, maxi
 	return 2, nil, nil
 }
 
-func (b *budgets) SettleCall(_ context.Context, c budgetdb.Call, hold string, used budgetdb.Amounts, reported budgetdb.CallUsage) error {
+func (b *budgets) ChargeCall(_ context.Context, c budgetdb.Call, hold string, used budgetdb.Amounts, reported budgetdb.CallUsage) error {
 	c.StartedAt = time.Time{}
-	b.settled = append(b.settled, settlement{c, hold != "", used, reported})
+	b.charged = append(b.charged, chargedCall{c, hold != "", used, reported})
 	return nil
 }
 
@@ -301,22 +301,22 @@ func TestCallsOfModelsAreCharged(t *testing.T) {
 		e := &testEnv{cfg: domain.Config{FallbackModels: []string{"openai/hangs", "openai/unknown", "openai/refused"}}, budgets: &budgets{}}
 		e.start(t, newModels(e))
 		e.check(t)
-		if len(e.budgets.reserved) != 1 || len(e.budgets.settled) != 1 {
-			t.Fatalf("reserved %v, settled %v", e.budgets.reserved, e.budgets.settled)
+		if len(e.budgets.reserved) != 1 || len(e.budgets.charged) != 1 {
+			t.Fatalf("reserved %v, charged %v", e.budgets.reserved, e.budgets.charged)
 		}
 
 		// Three models are called. For the model that does not respond, the reserved maximum is
 		// charged. The call that the provider refused costs nothing.
 		reserved := e.budgets.reserved[0]
 		each := reserved.Tokens / 3
-		want := settlement{
+		want := chargedCall{
 			budgetdb.Call{OrganizationID: "org_1", AgentID: "ag_1", KeyID: "key_1"},
 			true,
 			budgetdb.Amounts{Tokens: 22 + each, CostMicros: 46},
 			budgetdb.CallUsage{InputTokens: 20, OutputTokens: 2, CostMicros: 46},
 		}
-		if got := e.budgets.settled[0]; got != want || each < 1024 || reserved.CostMicros != 2*(each-16)+3*16 {
-			t.Errorf("reserved %+v, settled %+v, want %+v", reserved, got, want)
+		if got := e.budgets.charged[0]; got != want || each < 1024 || reserved.CostMicros != 2*(each-16)+3*16 {
+			t.Errorf("reserved %+v, charged %+v, want %+v", reserved, got, want)
 		}
 	})
 }
@@ -337,10 +337,10 @@ func TestBudgetsRefuseChecks(t *testing.T) {
 		if raw, _ = e.handle(t.Context(), message(t, claims(e.kind))); string(raw) != `{"unavailable":true}` {
 			t.Errorf("without a database: %s", raw)
 		}
-		// A reservation may have been made although Reserve returned an error, so Settle must be
+		// A reservation may have been made although Reserve returned an error, so Charge must be
 		// called.
-		if len(e.budgets.settled) != 1 || !e.budgets.settled[0].held || e.budgets.settled[0].used != (budgetdb.Amounts{}) {
-			t.Errorf("settled %+v", e.budgets.settled)
+		if len(e.budgets.charged) != 1 || !e.budgets.charged[0].held || e.budgets.charged[0].used != (budgetdb.Amounts{}) {
+			t.Errorf("charged %+v", e.budgets.charged)
 		}
 		if took := time.Since(began); took > 0 {
 			t.Errorf("a model was called: %s", took)

@@ -52,7 +52,7 @@ func NewModels(models Models, budgets charge.Budgets, price Price, deps Deps) *S
 		}
 		checks := runProbes(ctx, calls.probes())
 		charged, reported := calls.used()
-		account.Settle(ctx, charged, reported)
+		account.Charge(ctx, charged, reported)
 		return contract.CheckReply{Checks: checks}, nil
 	}
 	return &Server{kind: contract.KindCheckModels, check: check, deps: deps, log: deps.Log}

@@ -41,7 +41,7 @@ func (s *Server) embed(ctx context.Context, claims contract.EmbedClaims, r contr
 		if e, ok := errors.AsType[*llm.Error](err); ok && e.Unused {
 			maximum = budgetdb.Amounts{}
 		}
-		account.Settle(ctx, maximum, budgetdb.CallUsage{}) // keep the charge at the maximum, because the service may have done all the work
+		account.Charge(ctx, maximum, budgetdb.CallUsage{}) // keep the charge at the maximum, because the service may have done all the work
 		return contract.EmbedReply{}, err
 	}
 
@@ -50,7 +50,7 @@ func (s *Server) embed(ctx context.Context, claims contract.EmbedClaims, r contr
 	if found.Estimated {
 		charged = maximum // charge the maximum: the estimate may be too low, and a budget must never be exceeded
 	}
-	account.Settle(ctx, charged, budgetdb.CallUsage{InputTokens: used.Tokens, CostMicros: used.CostMicros})
+	account.Charge(ctx, charged, budgetdb.CallUsage{InputTokens: used.Tokens, CostMicros: used.CostMicros})
 	return contract.EmbedReply{Model: model, Vectors: packed(found.List), InputTokens: found.InputTokens}, nil
 }
 

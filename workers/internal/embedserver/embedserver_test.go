@@ -64,7 +64,7 @@ func (e *testEnv) ReserveCall(_ context.Context, c budgetdb.Call, _ string, maxi
 	return 1, nil, nil
 }
 
-func (e *testEnv) SettleCall(_ context.Context, _ budgetdb.Call, _ string, used budgetdb.Amounts, reported budgetdb.CallUsage) error {
+func (e *testEnv) ChargeCall(_ context.Context, _ budgetdb.Call, _ string, used budgetdb.Amounts, reported budgetdb.CallUsage) error {
 	e.charged, e.reported = append(e.charged, used), append(e.reported, reported)
 	return nil
 }

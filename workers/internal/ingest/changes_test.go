@@ -47,7 +47,7 @@ func (l *dashboardReader) states() []string {
 func TestDocumentChangesArePublished(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		read reading
+		read readFunc
 		last domain.DocumentStatus
 		seen []string
 	}{
@@ -74,7 +74,7 @@ func TestDocumentChangesArePublished(t *testing.T) {
 }
 
 // failing is a reader that always fails.
-func failing(retry bool) reading {
+func failing(retry bool) readFunc {
 	return func(context.Context, Source, func(document.Event) error) (document.Info, error) {
 		return document.Info{}, &document.Failure{Code: document.Internal, Message: "It cannot be read.", Retry: retry}
 	}

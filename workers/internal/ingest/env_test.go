@@ -25,10 +25,10 @@ import (
 	"parley/workers/internal/document"
 )
 
-// reading is a function type that implements Extractor.
-type reading func(ctx context.Context, from Source, each func(document.Event) error) (document.Info, error)
+// readFunc is a function type that implements Extractor.
+type readFunc func(ctx context.Context, from Source, each func(document.Event) error) (document.Info, error)
 
-func (r reading) Read(ctx context.Context, from Source, each func(document.Event) error) (document.Info, error) {
+func (r readFunc) Read(ctx context.Context, from Source, each func(document.Event) error) (document.Info, error) {
 	return r(ctx, from, each)
 }
 
@@ -126,7 +126,7 @@ func (r *testEnv) add(org string, d knowledgedb.NewDocument) knowledgedb.QueuedD
 
 // start starts an ingester. The returned function stops the ingester and waits until it has ended.
 // If the test does not call the function, the ingester is stopped at the end of the test.
-func (r *testEnv) start(read reading, change ...func(*Config, *Deps)) (stop func()) {
+func (r *testEnv) start(read readFunc, change ...func(*Config, *Deps)) (stop func()) {
 	r.Helper()
 	client, err := outbound.New(outbound.Config{})
 	if err != nil {

@@ -36,7 +36,7 @@ func bomb(n int) string {
 
 // bounded returns a reader that uses sandboxes with lower limits on processor time than in
 // production.
-func (r *testEnv) bounded(limits extract.Limits) reading {
+func (r *testEnv) bounded(limits extract.Limits) readFunc {
 	r.Helper()
 	backend, err := bubblewrap.Open(bubblewrap.Config{})
 	if err != nil {

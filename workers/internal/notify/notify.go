@@ -44,9 +44,9 @@ type Store interface {
 	// Render reads the current state of the notification's subject. It returns a not_found error if
 	// the subject no longer exists.
 	Render(ctx context.Context, n *notificationdb.ClaimedNotification) error
-	// SettleNotification records the result of an attempt. It writes nothing if another worker has
+	// RecordAttempt records the result of an attempt. It writes nothing if another worker has
 	// claimed the notification. disabled reports that this attempt has disabled the endpoint.
-	SettleNotification(ctx context.Context, held notificationdb.LeasedNotification, a notificationdb.Attempt) (disabled bool, err error)
+	RecordAttempt(ctx context.Context, held notificationdb.LeasedNotification, a notificationdb.Attempt) (disabled bool, err error)
 	// DropNotification deletes a notification if this worker still holds its lease.
 	DropNotification(ctx context.Context, held notificationdb.LeasedNotification) error
 }
@@ -185,7 +185,7 @@ func (n *Notifier) deliver(ctx context.Context, c *notificationdb.ClaimedNotific
 func (n *Notifier) finalize(ctx context.Context, c *notificationdb.ClaimedNotification, a notificationdb.Attempt, log *zerolog.Logger) {
 	// Wait until fewer than maxRecorders results are being written.
 	n.recorders <- struct{}{}
-	disabled, err := n.store.SettleNotification(ctx, c.LeasedNotification, a)
+	disabled, err := n.store.RecordAttempt(ctx, c.LeasedNotification, a)
 	<-n.recorders
 	if err != nil {
 		log.Warn().Err(err).Msg("cannot store the outcome of a notification; it will be sent again")

@@ -139,9 +139,9 @@ func (r *testEnv) fail() (runID string) {
 	must(r.T, err)
 	shown := claims[0].Run.Run()
 	shown.End(domain.RunFailed, &domain.RunError{Code: "x", Message: "m"}, domain.At(time.Now()), 3600)
-	ending, err := executiondb.NewOutcome(claims[0].Run.Held(), shown)
+	outcome, err := executiondb.NewOutcome(claims[0].Run.Held(), shown)
 	must(r.T, err)
-	_, err = r.store.Executions.Finish(r.Context(), []executiondb.Outcome{ending})
+	_, err = r.store.Executions.Finish(r.Context(), []executiondb.Outcome{outcome})
 	must(r.T, err)
 	return run.ID
 }
@@ -363,7 +363,7 @@ type dyingStore struct {
 	died chan struct{}
 }
 
-func (d *dyingStore) SettleNotification(context.Context, notificationdb.LeasedNotification, notificationdb.Attempt) (bool, error) {
+func (d *dyingStore) RecordAttempt(context.Context, notificationdb.LeasedNotification, notificationdb.Attempt) (bool, error) {
 	close(d.died)
 	return false, errors.New("killed")
 }

@@ -55,7 +55,7 @@ func (*bench) OpenDocument(_ context.Context, org, id string) (domain.Document, 
 	case id == "doc_down":
 		return domain.Document{}, nil, errors.New("the database is away")
 	case org != "org_1" || kind == "":
-		return domain.Document{}, nil, apierr.New(apierr.NotFound, "no such resource")
+		return domain.Document{}, nil, apierr.Missing()
 	}
 	return domain.Document{ID: id, MIMEType: kind, SHA256: &sum}, content, nil
 }

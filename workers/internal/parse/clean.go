@@ -8,6 +8,7 @@ import (
 	"golang.org/x/text/language"
 	"golang.org/x/text/unicode/norm"
 
+	"parley/shared/truncate"
 	"parley/workers/internal/document"
 )
 
@@ -88,7 +89,7 @@ func writtenFormat(r rune) bool {
 func Line(s string, maximum int) string {
 	s = strings.Join(strings.Fields(Clean(s)), " ")
 	if maximum > 0 && utf8.RuneCountInString(s) > maximum {
-		return strings.TrimSpace(string([]rune(s)[:maximum-1])) + "…"
+		return strings.TrimSpace(truncate.Runes(s, maximum-1)) + "…"
 	}
 	return s
 }

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"parley/shared/apierr"
 	"parley/shared/domain"
@@ -17,6 +16,7 @@ import (
 	"parley/shared/store/blobdb"
 	"parley/shared/store/lease"
 	"parley/shared/store/sessiondb"
+	"parley/shared/truncate"
 	"parley/workers/internal/agentloop"
 	"parley/workers/internal/llm"
 	"parley/workers/internal/picture"
@@ -396,9 +396,5 @@ func passageEnd(text string) int {
 			return at
 		}
 	}
-	n := passageBytes
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return n
+	return len(truncate.Bytes(text, passageBytes))
 }

@@ -36,7 +36,7 @@ func (r *Runner) runAttempt(ctx context.Context, a *attempt) (*agentloop.Output,
 	}
 	// The agent's permissions may have changed while the run was queued.
 	if !a.claim.CallerAllowed {
-		return &agentloop.Output{}, &agentloop.Error{Code: "caller_not_allowed", Message: "the agent no longer allows this kind of caller"}
+		return &agentloop.Output{}, &agentloop.Error{Code: "caller_not_allowed", Message: "The agent no longer allows this kind of caller."}
 	}
 
 	// The memory stays reserved until the attempt ends, because the agent loop refers to the input
@@ -271,7 +271,7 @@ const codeUnavailable = "unavailable"
 // retryable returns a retryable error with which the run is requeued. err is the error of a
 // dependency, such as the database.
 func retryable(err error) error {
-	return &agentloop.Error{Code: codeUnavailable, Message: "the service could not read the run's data", Retryable: true, Err: err}
+	return &agentloop.Error{Code: codeUnavailable, Message: "The service could not read the run's data.", Retryable: true, Err: err}
 }
 
 // journal reads and records a run's steps. The fence rejects the writes of an attempt that has lost

@@ -299,7 +299,7 @@ func TestARunReportsItsUsage(t *testing.T) {
 	})}
 	s.attempt(t, executiondb.Claimed{Attempts: 1})
 	if len(s.outcomes) != 1 {
-		t.Fatalf("%d endings", len(s.outcomes))
+		t.Fatalf("%d outcomes", len(s.outcomes))
 	}
 	run := s.outcomes[0].Run
 	if run.Usage != (domain.Usage{InputTokens: 27, OutputTokens: 8, CostMicros: 27*10 + 8*100, Model: "stage/first"}) {
@@ -351,7 +351,7 @@ func TestARunThatWaitsForAPersonLeavesItsWorker(t *testing.T) {
 		changes int
 	}{
 		"waits":               {executiondb.Parked{Parked: true, Freed: queuedb.FreedSlots{{OrganizationID: "org_1", Lane: domain.LaneChat}: {Slots: 1}}}, 0, 1, "", 1},
-		"has a known outcome": {executiondb.Parked{Settled: true}, 1, 0, "", 1},
+		"has a known outcome": {executiondb.Parked{Known: true}, 1, 0, "", 1},
 		"was taken over":      {executiondb.Parked{}, 0, 0, "", 0},
 		"is one too many":     {executiondb.Parked{Full: true}, 0, 1, domain.RunFailed, 1},
 	} {

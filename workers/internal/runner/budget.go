@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"parley/shared/id"
@@ -15,7 +16,7 @@ import (
 const (
 	minAnswer = 256 // minimum limit of an answer in tokens; if a budget has little room, the limit is halved until it reaches this minimum
 
-	settleTime   = 5 * time.Second       // time limit for writing a call's actual usage
+	chargeTime   = 5 * time.Second       // time limit for writing a call's actual usage
 	reserveTries = 4                     // retries of a reservation that fails only because of other calls' reservations
 	reserveWait  = 50 * time.Millisecond // delay before the first retry; doubles with each retry
 	holdPrefix   = "hold"                // prefix of the ids of reservations
@@ -29,9 +30,9 @@ type Budgets interface {
 	// Reserve reserves h and returns the number of budgets that it counts against. If a budget
 	// has no room for it, Reserve reserves nothing and describes the budget in lacking.
 	Reserve(ctx context.Context, h budgetdb.Hold) (budgets int, lacking *budgetdb.InsufficientBudget, err error)
-	// Settle replaces a reservation by the amounts that the call has used. It charges them even if
+	// Charge replaces a reservation by the amounts that the call has used. It charges them even if
 	// no reservation exists, and may be repeated after an error.
-	Settle(ctx context.Context, held lease.Held, holdID string, used budgetdb.Amounts) error
+	Charge(ctx context.Context, held lease.Held, holdID string, used budgetdb.Amounts) error
 }
 
 // runBudget reserves and charges the usage of one attempt's calls.
@@ -53,11 +54,11 @@ type reservation struct {
 	hold budgetdb.Hold
 }
 
-// held reports whether amounts are reserved. If so, the caller must call settle.
+// held reports whether amounts are reserved. If so, the caller must call charge.
 func (r reservation) held() bool { return r.hold.ID != "" }
 
 // reserve places a reservation on the maximum amounts that a call may use. If it succeeds, the
-// caller must settle the reservation. An error of reserve is an *agentloop.Error. If a budget is
+// caller must charge the reservation. An error of reserve is an *agentloop.Error. If a budget is
 // exhausted, lacking describes it.
 func (s *runBudget) reserve(ctx context.Context, maximum budgetdb.Amounts) (reservation, *budgetdb.InsufficientBudget, error) {
 	r := reservation{s, budgetdb.Hold{Held: s.a.claim.Held(), Amounts: maximum}}
@@ -70,12 +71,12 @@ func (s *runBudget) reserve(ctx context.Context, maximum budgetdb.Amounts) (rese
 		return r, nil, nil
 	}
 
-	// The worker chooses the id, so that it can settle the reservation even if Reserve returns an
+	// The worker chooses the id, so that it can charge the reservation even if Reserve returns an
 	// error.
 	r.hold.ID = id.New(holdPrefix)
 	budgets, lacking, err := s.budgets.Reserve(ctx, r.hold)
 	// If only the reservations of other calls use up the budget, retry, because such reservations
-	// are settled within seconds.
+	// are charged within seconds.
 	for n := 0; n < reserveTries && err == nil && lacking != nil && lacking.Later && ctx.Err() == nil; n++ {
 		_ = lifecycle.Sleep(ctx, jitter(reserveWait<<n))
 		budgets, lacking, err = s.budgets.Reserve(ctx, r.hold)
@@ -85,11 +86,11 @@ func (s *runBudget) reserve(ctx context.Context, maximum budgetdb.Amounts) (rese
 	// reservations of other calls use up the budget.
 	switch {
 	case err != nil:
-		r.settle(ctx, budgetdb.Amounts{}) // the reservation may have been placed despite the error
+		r.charge(ctx, budgetdb.Amounts{}) // the reservation may have been placed despite the error
 		return r, nil, retryable(err)
 	case lacking != nil:
 		e := budgetdb.UsedUp(lacking.Budget)
-		return r, lacking, &agentloop.Error{Code: string(e.Code), Message: e.Detail, Retryable: lacking.Later}
+		return r, lacking, &agentloop.Error{Code: string(e.Code), Message: sentence(e.Detail), Retryable: lacking.Later}
 	case budgets == 0:
 		// No budget applies to this run, so Reserve has reserved nothing.
 		r.hold.ID = ""
@@ -97,13 +98,16 @@ func (s *runBudget) reserve(ctx context.Context, maximum budgetdb.Amounts) (rese
 	return r, nil, nil
 }
 
-// settle replaces the reservation by the call's actual usage, even if the run has ended in the
+// sentence returns the detail of an error of the API as a sentence, like the messages of runs.
+func sentence(detail string) string { return strings.ToUpper(detail[:1]) + detail[1:] + "." }
+
+// charge replaces the reservation by the call's actual usage, even if the run has ended in the
 // meantime. If every write fails, the sweeper later removes the reservation and charges its full
 // amount.
-func (r reservation) settle(ctx context.Context, used budgetdb.Amounts) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
+func (r reservation) charge(ctx context.Context, used budgetdb.Amounts) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), chargeTime)
 	defer cancel()
-	// A reservation that is not settled overcharges the budget, so the write is retried.
+	// A reservation that is not replaced overcharges the budget, so the write is retried.
 	for n := 1; ; n++ {
 		err := r.write(ctx, used)
 		if err == nil {
@@ -116,7 +120,7 @@ func (r reservation) settle(ctx context.Context, used budgetdb.Amounts) {
 	}
 }
 
-// write settles the reservation. It also charges a call without a reservation, because a budget may
+// write charges the reservation. It also charges a call without a reservation, because a budget may
 // have been created since the call began.
 func (r reservation) write(ctx context.Context, used budgetdb.Amounts) error {
 	if !r.held() {
@@ -125,7 +129,7 @@ func (r reservation) write(ctx context.Context, used budgetdb.Amounts) error {
 			return err
 		}
 	}
-	return r.budgets.Settle(ctx, r.hold.Held, r.hold.ID, used)
+	return r.budgets.Charge(ctx, r.hold.Held, r.hold.ID, used)
 }
 
 // code places a reservation for a call of codeExecution. The caller must call done with the run
@@ -135,7 +139,7 @@ func (s *runBudget) code(ctx context.Context) (done func(took time.Duration), er
 	if err != nil {
 		return nil, err
 	}
-	return func(took time.Duration) { r.settle(ctx, budgetdb.Amounts{Sandbox: min(took, s.wall)}) }, nil
+	return func(took time.Duration) { r.charge(ctx, budgetdb.Amounts{Sandbox: min(took, s.wall)}) }, nil
 }
 
 // model wraps a model so that its calls are charged to the budgets.
@@ -147,18 +151,18 @@ type budgetedModel struct {
 	budget *runBudget
 }
 
-// Stream reserves the maximum usage of the call, makes the call, and settles its actual usage. If
+// Stream reserves the maximum usage of the call, makes the call, and charges its actual usage. If
 // little of a budget is left, Stream lowers the token limit of the answer. The results are named
 // because a copy of the response would stay on the stack during the call.
 func (m *budgetedModel) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (res llm.Response, err error) {
-	// Settle the reservation even if the call fails, because a failed call may have used tokens,
+	// Charge the reservation even if the call fails, because a failed call may have used tokens,
 	// too.
 	r, err := m.reserve(ctx, &req)
 	if err != nil {
 		return llm.Response{}, err
 	}
 	res, err = m.Model.Stream(ctx, req, emit)
-	r.settle(ctx, m.amounts(llm.ChargedUsage(&req, &res, err)))
+	r.charge(ctx, m.amounts(llm.ChargedUsage(&req, &res, err)))
 	return res, err
 }
 

@@ -18,16 +18,16 @@ import (
 	"parley/workers/internal/llm/scripted"
 )
 
-// fakeBudgets fakes the store of budgets, and records reservations and settlements.
+// fakeBudgets fakes the store of budgets, and records reservations and charges.
 type fakeBudgets struct {
 	some    []bool // results of consecutive calls of Budgeted; the last result repeats
 	budgets int    // number of budgets that apply to a call
 	room    int64  // maximum number of tokens of a hold
 	holds   []budgetdb.Amounts
-	settled []settledCall
+	charged []chargedCall
 }
 
-type settledCall struct {
+type chargedCall struct {
 	held bool
 	used budgetdb.Amounts
 }
@@ -48,8 +48,8 @@ func (p *fakeBudgets) Reserve(_ context.Context, h budgetdb.Hold) (int, *budgetd
 	return p.budgets, nil, nil
 }
 
-func (p *fakeBudgets) Settle(_ context.Context, _ lease.Held, holdID string, used budgetdb.Amounts) error {
-	p.settled = append(p.settled, settledCall{holdID != "", used})
+func (p *fakeBudgets) Charge(_ context.Context, _ lease.Held, holdID string, used budgetdb.Amounts) error {
+	p.charged = append(p.charged, chargedCall{holdID != "", used})
 	return nil
 }
 
@@ -105,8 +105,8 @@ func TestCallsAreChargedWhatTheyMayHaveUsed(t *testing.T) {
 	} {
 		p := &fakeBudgets{some: []bool{true}, budgets: 1}
 		_, err := p.spend(t, c.call, asks(strings.Repeat("x", 100), 500))
-		if len(p.holds) != 1 || p.holds[0] != whole || !slices.Equal(p.settled, []settledCall{{true, c.want}}) || !errors.Is(err, c.call.Err) {
-			t.Errorf("%s: held %+v, settled %+v, want %+v: %v", what, p.holds, p.settled, c.want, err)
+		if len(p.holds) != 1 || p.holds[0] != whole || !slices.Equal(p.charged, []chargedCall{{true, c.want}}) || !errors.Is(err, c.call.Err) {
+			t.Errorf("%s: held %+v, charged %+v, want %+v: %v", what, p.holds, p.charged, c.want, err)
 		}
 	}
 }
@@ -140,11 +140,11 @@ func TestAnswersAreLimitedByBudgets(t *testing.T) {
 func TestBudgetsCreatedDuringACallCountIt(t *testing.T) {
 	t.Parallel()
 	answer := scripted.Call{Deltas: []string{"a"}, Usage: llm.Usage{InputTokens: 30, OutputTokens: 5}}
-	counted := []settledCall{{false, budgetdb.Amounts{Tokens: 35, CostMicros: 75}}}
+	counted := []chargedCall{{false, budgetdb.Amounts{Tokens: 35, CostMicros: 75}}}
 	for what, c := range map[string]struct {
 		fakeBudgets fakeBudgets
 		call        scripted.Call
-		want        []settledCall
+		want        []chargedCall
 	}{
 		"none":               {fakeBudgets{some: []bool{false}}, answer, nil},
 		"made meanwhile":     {fakeBudgets{some: []bool{false, true}}, answer, counted},
@@ -152,8 +152,8 @@ func TestBudgetsCreatedDuringACallCountIt(t *testing.T) {
 		"for a refused call": {fakeBudgets{some: []bool{false, true}}, scripted.Call{Err: llm.NewUnused(llm.KindUnavailable, nil)}, nil},
 	} {
 		_, _ = c.fakeBudgets.spend(t, c.call, asks("x", 0)) // the error of the call is not tested here
-		if !slices.Equal(c.fakeBudgets.settled, c.want) {
-			t.Errorf("%s: %+v", what, c.fakeBudgets.settled)
+		if !slices.Equal(c.fakeBudgets.charged, c.want) {
+			t.Errorf("%s: %+v", what, c.fakeBudgets.charged)
 		}
 	}
 	p := &fakeBudgets{some: []bool{false, true}}
@@ -163,7 +163,7 @@ func TestBudgetsCreatedDuringACallCountIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	done(2 * time.Minute)
-	if !slices.Equal(p.settled, []settledCall{{false, budgetdb.Amounts{Sandbox: time.Minute}}}) {
-		t.Errorf("code: %+v", p.settled)
+	if !slices.Equal(p.charged, []chargedCall{{false, budgetdb.Amounts{Sandbox: time.Minute}}}) {
+		t.Errorf("code: %+v", p.charged)
 	}
 }

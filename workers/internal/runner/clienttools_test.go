@@ -39,7 +39,7 @@ func TestARunWaitsForItsClient(t *testing.T) {
 	claim := executiondb.Claimed{Attempts: 1, RawInput: newTools(t, domain.Input{Message: "m"}, false)}
 	s.attempt(t, claim)
 	if len(s.actions) != 1 || len(s.outcomes) != 0 {
-		t.Fatalf("actions %+v, endings %+v", s.actions, s.outcomes)
+		t.Fatalf("actions %+v, outcomes %+v", s.actions, s.outcomes)
 	}
 	action := s.actions[0]
 	if action.Kind != domain.ActionClientTools || len(action.Calls) != 1 || action.Calls[0].ToolCallID != callID || action.ExpiresAt.IsZero() {
@@ -59,7 +59,7 @@ func TestARunWaitsForItsClient(t *testing.T) {
 	s.attempt(t, claim)
 	if len(s.outcomes) != 1 || s.outcomes[0].Run.Status != domain.RunCompleted || len(s.outcomes[0].Run.ToolCalls) != 1 ||
 		string(s.outcomes[0].Run.ToolCalls[0].Output) != `{"degrees":7}` {
-		t.Errorf("endings %+v", s.outcomes)
+		t.Errorf("outcomes %+v", s.outcomes)
 	}
 }
 
@@ -70,7 +70,7 @@ func TestReturnedCalls(t *testing.T) {
 	s := &testEnv{model: scripted.New("stage/first", asksWeather())}
 	s.attempt(t, executiondb.Claimed{Attempts: 1, RawInput: newTools(t, domain.Input{Message: "m"}, true)})
 	if len(s.outcomes) != 1 {
-		t.Fatalf("%d endings", len(s.outcomes))
+		t.Fatalf("%d outcomes", len(s.outcomes))
 	}
 	run := s.outcomes[0].Run
 	if *run.FinishReason != domain.FinishToolCalls || run.Status != domain.RunCompleted || *run.Message != "" || run.Incomplete() || len(run.ClientCalls()) != 1 {
@@ -113,7 +113,7 @@ func TestReturnedCalls(t *testing.T) {
 		s.journals = map[string][][]byte{clientRun: {[]byte(turn), []byte(own)}}
 		s.attempt(t, executiondb.Claimed{Attempts: 1, RawInput: newTools(t, tt.in, true)})
 		if len(s.model.Requests()) != 1 {
-			t.Fatalf("%s: endings %+v", name, s.outcomes)
+			t.Fatalf("%s: outcomes %+v", name, s.outcomes)
 		}
 		var seen []string
 		for _, m := range s.model.Requests()[0].Messages {
@@ -140,6 +140,6 @@ func TestAClientsToolWithATakenName(t *testing.T) {
 	s.attempt(t, executiondb.Claimed{Attempts: 1, RawInput: bytes.ReplaceAll(newTools(t, domain.Input{Message: "m"}, true), []byte("weather"), []byte("pay"))})
 	if len(s.outcomes) != 1 || s.outcomes[0].Run.Error == nil || s.outcomes[0].Run.Error.Code != "tool_name_taken" ||
 		!strings.Contains(s.outcomes[0].Run.Error.Message, "pay") || len(s.model.Requests()) != 0 {
-		t.Errorf("endings %+v", s.outcomes)
+		t.Errorf("outcomes %+v", s.outcomes)
 	}
 }

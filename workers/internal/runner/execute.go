@@ -296,7 +296,8 @@ func (r *Runner) recall(ctx context.Context, a *attempt, out *agentloop.Output) 
 // events since the last checkpoint, because they may be the cause.
 func (r *Runner) finishEmpty(ctx context.Context, a *attempt) {
 	a.events.forget()
-	r.finish(ctx, a, agentloop.Output{}, domain.RunFailed, &domain.RunError{Code: "internal", Message: "the run's result could not be stored"})
+	unstored := &domain.RunError{Code: "internal", Message: "The run's result could not be stored."}
+	r.finish(ctx, a, agentloop.Output{}, domain.RunFailed, unstored)
 }
 
 // persist repeats a write while the database is unreachable or another transaction has locked the

@@ -15,7 +15,7 @@ import (
 // Otherwise the run finishes as failed.
 func (r *Runner) fail(ctx context.Context, a *attempt, out agentloop.Output, err error) {
 	// Errors without a public code may contain internal details, so callers see a generic message.
-	public := &domain.RunError{Code: "internal", Message: "the run failed because of an internal error of the service"}
+	public := &domain.RunError{Code: "internal", Message: "The run failed because of an internal error of the service."}
 	log := a.log
 	var failure *agentloop.Error
 	if errors.As(err, &failure) {

@@ -54,7 +54,7 @@ func TestHistoryAndInstructionsOfARequest(t *testing.T) {
 		s.attempt(t, executiondb.Claimed{Attempts: 1, RawInput: raw})
 		requests := model.Requests()
 		if len(requests) != 1 || len(s.outcomes) != 1 {
-			t.Fatalf("%s: %d requests, %d endings", name, len(requests), len(s.outcomes))
+			t.Fatalf("%s: %d requests, %d outcomes", name, len(requests), len(s.outcomes))
 		}
 		var said []string
 		for _, m := range requests[0].Messages {

@@ -45,7 +45,7 @@ func (r *Runner) park(ctx context.Context, a *attempt, out agentloop.Output, par
 	})
 
 	switch {
-	case result.Settled: // the outcome of the call is known by now, so the next attempt reads it
+	case result.Known: // the outcome of the call is known by now, so the next attempt reads it
 		r.requeue(ctx, a, 0, nil)
 	case result.Full:
 		r.finish(ctx, a, out, domain.RunFailed, actionLimit)

@@ -22,6 +22,7 @@ import (
 	"parley/shared/bus"
 	"parley/shared/domain"
 	"parley/shared/failpoint"
+	"parley/shared/lifecycle"
 	"parley/shared/store"
 	"parley/shared/store/executiondb"
 	"parley/shared/store/queuedb"
@@ -174,7 +175,7 @@ func (s *Sweeper) requeueLost(ctx context.Context) error {
 	orgs, err := s.store.Executions.RequeueLost(ctx, maxRound)
 	s.metrics.count(actionRequeue, len(orgs))
 	if n := len(orgs); n > 0 {
-		failpoint.Here(failpoint.RequeueAfter)
+		failpoint.Here(failpoint.ExpireAfter)
 		s.log.Warn().Int("runs", n).Msg("leases expired; runs requeued")
 	}
 	s.changed(domain.ChangedRuns, orgs)
@@ -346,7 +347,7 @@ func (s *Sweeper) splitOverdue(ctx context.Context, overdue []queuedb.Overdue) (
 func (s *Sweeper) expire(ctx context.Context) error {
 	var errs []error
 	for _, prune := range []func(context.Context, int) (int, error){
-		s.store.Sessions.DeleteExpired, s.store.Sessions.PruneDeliveries, s.store.Budgets.SettleLost, s.store.Sessions.PrunePast,
+		s.store.Sessions.DeleteExpired, s.store.Sessions.PruneDeliveries, s.store.Budgets.ChargeLost, s.store.Sessions.PrunePast,
 		s.store.Blobs.PruneUploads, s.store.Blobs.PruneSources, s.store.Blobs.PruneBlobs,
 		s.store.Notifications.PruneNotifications,
 	} {
@@ -378,10 +379,8 @@ func (s *Sweeper) indexRuns(ctx context.Context) error {
 			return err
 		}
 
-		select {
-		case <-ctx.Done():
+		if lifecycle.Sleep(ctx, (indexShare-1)*time.Since(began)) != nil {
 			return nil
-		case <-time.After((indexShare - 1) * time.Since(began)):
 		}
 	}
 }

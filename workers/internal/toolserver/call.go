@@ -117,7 +117,7 @@ func (c *call) execute(ctx context.Context) contract.ToolReply {
 		return failure("The call has a side effect and was not recorded, so the call was not made.", false)
 	}
 	result, err := c.callBackend(ctx, c.toolRequest(cfg))
-	return c.settle(ctx, result, err)
+	return c.finish(ctx, result, err)
 }
 
 // toolRequest returns the call in the form that backends receive.
@@ -152,7 +152,7 @@ func (c *call) sending(ctx context.Context) error {
 	failpoint.Here(failpoint.SendBefore)
 	began, err := c.server.deps.Ledger.BeginSend(ctx, c.held(), c.request.CallID, c.sender)
 
-	// BeginSend may have been committed although it returned an error. In that case, settle later
+	// BeginSend may have been committed although it returned an error. In that case, finish later
 	// makes the ledger's entry ready again.
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -193,7 +193,7 @@ func (c *call) list(ctx context.Context, request tool.Request) contract.ToolRepl
 		return err
 	})
 	if err != nil {
-		return c.settle(ctx, tool.Result{}, err)
+		return c.finish(ctx, tool.Result{}, err)
 	}
 	return contract.ToolReply{Tools: specs(listed.Specs), Absent: listed.Absent}
 }

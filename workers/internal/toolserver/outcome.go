@@ -9,6 +9,7 @@ import (
 
 	"parley/shared/contract"
 	"parley/shared/failpoint"
+	"parley/shared/lifecycle"
 	"parley/workers/internal/tool"
 )
 
@@ -35,10 +36,10 @@ func failure(message string, retryable bool) contract.ToolReply {
 	return contract.ToolReply{Failure: &contract.ToolFailure{Message: message, Retryable: retryable}}
 }
 
-// settle returns the reply for a finished call. If the request was sent, settle records the outcome
+// finish returns the reply for a finished call. If the request was sent, finish records the outcome
 // in the ledger. If the request was certainly not sent although the ledger may state otherwise,
-// settle corrects the ledger, and the next attempt makes the call.
-func (c *call) settle(ctx context.Context, result tool.Result, err error) contract.ToolReply {
+// finish corrects the ledger, and the next attempt makes the call.
+func (c *call) finish(ctx context.Context, result tool.Result, err error) contract.ToolReply {
 	c.mu.Lock()
 	sent := c.sent
 	c.mu.Unlock()
@@ -150,11 +151,7 @@ func (c *call) write(ctx context.Context, failed string, do func(context.Context
 			return
 		}
 		c.log.Warn().Err(err).Msg("cannot write to the effect ledger, retrying")
-		timer := time.NewTimer(recordRetry)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if lifecycle.Sleep(ctx, recordRetry) != nil {
 			c.log.Error().Err(err).Msg(failed)
 			return
 		}

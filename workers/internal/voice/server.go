@@ -81,7 +81,7 @@ func (s *Server) Run(ctx context.Context) error {
 		return fmt.Errorf("serving voice sessions: %w", err)
 	}
 
-	s.log.Info().Int("places", s.cfg.MaxSessions).Msg("voice worker ready")
+	s.log.Info().Int("slots", s.cfg.MaxSessions).Msg("voice worker ready")
 	<-ctx.Done()
 
 	// ctx has already ended, but the sessions still need time to move.

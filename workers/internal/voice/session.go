@@ -13,9 +13,9 @@ const (
 	// aliveEvery is the interval of alive reports. If an ingress receives nothing for several
 	// intervals, it moves the session to another worker.
 	aliveEvery = 500 * time.Millisecond
-	// settleTime is the time in which a new session keeps all audio. When a session moves to this
+	// initialTime is the time in which a new session keeps all audio. When a session moves to this
 	// worker, the ingress first sends audio, and then commands that may refer to this audio.
-	settleTime = 5 * time.Second
+	initialTime = 5 * time.Second
 )
 
 // session is a voice session. Only the session's own goroutine accesses it. Calls of backends
@@ -175,7 +175,7 @@ func (l *session) configure(c *contract.VoiceConfig) {
 // been processed, and the position from which audio is still needed.
 func (l *session) alive() {
 	needs := l.input.needs()
-	if time.Since(l.opened) > settleTime {
+	if time.Since(l.opened) > initialTime {
 		l.input.tape.forget(needs)
 	}
 	l.input.reported = l.input.tape.end()

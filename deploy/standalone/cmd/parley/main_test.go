@@ -39,6 +39,10 @@ func TestUsageErrorsAreSaidLast(t *testing.T) {
 	check("--sandbox-concurrency", "up", "--sandbox-concurrency=many")
 	check("unknown flag --sandbox-warm", "up", "--sandbox-warm=8") // a removed setting
 	check("unexpected argument nothing", "nothing")
+	check("unexpected argument get; the commands of parley runs are tail, list, show, cancel", "runs", "get")
+	check("unexpected argument create; the commands of parley agents are list", "agents", "create")
+	check("unexpected argument get", "runs", "tail", "get")
+	check("AGENT is missing", "trigger")
 	check(`--status must be one of "queued","running",`, "runs", "tail", "--status", "done")
 	check(`--lines: must be a whole number, not "abc"`, "runs", "list", "--lines", "abc")
 	check(`--ttl: must be a whole number, not "1h"`, "trigger", "a", "b", "--ttl", "1h")

@@ -27,7 +27,7 @@ func TestRepeatedAnswers(t *testing.T) {
 		restarts      int
 	}{
 		"one attempt":                  {[]string{"a", "b"}, nil, "ab", "ab\n", 0},
-		"told nothing":                 {nil, nil, "whole", "whole\n", 0},
+		"no pieces":                    {nil, nil, "whole", "whole\n", 0},
 		"the same, and more":           {[]string{"ab"}, []string{"a", "b", "c"}, "abc", "abc\n", 0},
 		"the same in different pieces": {[]string{"a", "b", "c"}, []string{"abcd", "e"}, "abcde", "abcde\n", 0},
 		"otherwise":                    {[]string{"ab"}, []string{"a", "x"}, "ax", "ab\nax\n", 1},

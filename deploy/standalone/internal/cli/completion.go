@@ -223,7 +223,7 @@ func (l *line) possible(ctx context.Context, value *kong.Value, word string) (li
 
 	path := path(l.node) + " " + value.Name
 	switch path {
-	case "chat words", "trigger target", "runs tail agent":
+	case "chat words", "trigger agent", "runs tail agent":
 		list = l.ids(ctx, "/api/agents", "name")
 		if path == "chat words" {
 			list = append(list, l.ids(ctx, "/api/agents/templates", "name")...)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -135,14 +137,47 @@ func Complain(k *kong.Kong, err error) {
 		}
 		return
 	}
-	if wrong, is := errors.AsType[*kong.ParseError](err); is && wrong.Context != nil {
+	wrong, is := errors.AsType[*kong.ParseError](err)
+	if is && wrong.Context != nil {
 		_ = PrintUsage(kong.HelpOptions{}, wrong.Context) // an error is ignored, because the command's own error is more important
 	}
 
 	// If an enum is optional, kong lists "" among its choices. Users cannot type it, so the message
 	// omits it.
-	k.Errorf("%s", console.Safe(strings.Replace(err.Error(), `must be one of "",`, "must be one of ", 1)))
+	text := strings.Replace(err.Error(), `must be one of "",`, "must be one of ", 1)
+
+	// The usage shows the names of arguments in upper case.
+	if found := missingArgument.FindStringSubmatch(text); found != nil {
+		text = strings.ToUpper(found[1]) + " is missing"
+	}
+	if is && strings.HasPrefix(text, "unexpected argument ") {
+		text += commandsNote(wrong.Context)
+	}
+	k.Errorf("%s", console.Safe(text))
 }
+
+// commandsNote returns a note with the commands of the group in which the user has named an unknown
+// command, such as "runs". It returns "" if the user has named a command of the group.
+func commandsNote(c *kong.Context) string {
+	if c == nil {
+		return ""
+	}
+	node := c.Selected()
+	if node != nil && len(node.Children) == 0 && !slices.Contains(c.Args, node.Name) {
+		node = node.Parent // the group's default command is selected
+	}
+	if node == nil || node.Type != kong.CommandNode || len(node.Children) == 0 {
+		return ""
+	}
+	var names []string
+	for _, child := range node.Children {
+		names = append(append(names, child.Name), child.Aliases...)
+	}
+	return fmt.Sprintf("; the commands of %s are %s", node.FullPath(), strings.Join(names, ", "))
+}
+
+// missingArgument matches kong's error for a missing argument.
+var missingArgument = regexp.MustCompile(`^expected "<([^>]+)>[^"]*"$`)
 
 // noteIncomplete prints a note if the answer of a run ended early.
 func noteIncomplete(con *console.Console, run *domain.Run) {

@@ -26,7 +26,7 @@ const longestPoll = 50 * time.Second
 type Trigger struct {
 	Service
 	Output
-	Target         string            `arg:"" help:"Agent (ID or name); it must allow system callers."`
+	Target         string            `arg:"" name:"agent" help:"Agent (ID or name); it must allow system callers."`
 	Words          []string          `arg:"" optional:"" name:"message" help:"The message; default: standard input."`
 	IdempotencyKey string            `name:"idempotency-key" aliases:"key-id" placeholder:"KEY" help:"Identifies this run: triggering again with the same key does not run the agent again. Default: a generated key, which is printed."`
 	Automation     string            `name:"automation" placeholder:"ID" help:"Your ID for the automation that the run belongs to."`

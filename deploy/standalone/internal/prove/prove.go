@@ -115,12 +115,12 @@ func (p *Prove) prove(ctx context.Context, report *reporter, seed uint64, dir st
 	defer book.close()
 
 	size := sizesFor(p.Triggers, p.Workers)
-	parts, ending := context.WithCancelCause(ctx)
+	parts, stopParts := context.WithCancelCause(ctx)
 	s, err := startService(parts, dir, p.Workers, size, book.address, cancel)
 	if s != nil {
 		defer s.end()
 	}
-	defer ending(nil)
+	defer stopParts(nil)
 	if err != nil {
 		return r, preferCause(ctx, err)
 	}

@@ -203,7 +203,7 @@ func resealAll(ctx context.Context, con *console.Console, st *store.Store, box *
 // keyView is a key in the JSON output of the commands.
 type keyView struct {
 	ID        string              `json:"id"`
-	Place     int                 `json:"place,omitempty"` // position of the key in SECRETS_KEY, from 1
+	Position  int                 `json:"place,omitempty"` // position of the key in SECRETS_KEY, from 1
 	State     sealed.State        `json:"state"`
 	Values    map[sealdb.Kind]int `json:"values"`
 	Total     int                 `json:"total"`
@@ -215,7 +215,7 @@ func keysView(keys []sealed.Key) []keyView {
 	for n, key := range keys {
 		out[n] = keyView{ID: key.ID, State: key.State, Values: key.Values, Total: key.Total(), Removable: key.Removable()}
 		if key.State != sealed.Missing {
-			out[n].Place = n + 1
+			out[n].Position = n + 1
 		}
 	}
 	return out
@@ -232,14 +232,14 @@ func printKeys(con *console.Console, keys []sealed.Key) error {
 				needed = append(needed, fmt.Sprintf("%s %d", kind, n))
 			}
 		}
-		place, removable := "-", "no"
-		if view.Place > 0 {
-			place = fmt.Sprint(view.Place)
+		position, removable := "-", "no"
+		if view.Position > 0 {
+			position = fmt.Sprint(view.Position)
 		}
 		if view.Removable {
 			removable = "yes"
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\n", view.ID, place, view.State, view.Total, removable, strings.Join(needed, ", "))
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\n", view.ID, position, view.State, view.Total, removable, strings.Join(needed, ", "))
 	}
 
 	_ = table.Flush()

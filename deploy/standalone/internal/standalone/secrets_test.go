@@ -75,10 +75,10 @@ func TestSecretsRetireAKey(t *testing.T) {
 	if err != nil || json.Unmarshal([]byte(out), &got) != nil || len(got.Keys) != 2 {
 		t.Fatalf("status: error %v, output %s", err, out)
 	}
-	if k := got.Keys[0]; k.ID != b || k.Place != 1 || k.State != "current" || k.Total != 9 || k.Removable {
+	if k := got.Keys[0]; k.ID != b || k.Position != 1 || k.State != "current" || k.Total != 9 || k.Removable {
 		t.Errorf("the new key: %+v", k)
 	}
-	if k := got.Keys[1]; k.ID != a || k.Place != 2 || k.State != "old" || k.Total != 0 || !k.Removable {
+	if k := got.Keys[1]; k.ID != a || k.Position != 2 || k.State != "old" || k.Total != 0 || !k.Removable {
 		t.Errorf("the old key: %+v", k)
 	}
 	if out, _, err := command(t, reseal, both); err != nil || !strings.Contains(out, `"resealed":0,"unopened":0`) {

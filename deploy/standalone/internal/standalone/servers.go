@@ -118,8 +118,12 @@ func lockData(dir string) (*lifecycle.Lock, error) {
 		return nil, fmt.Errorf("creating data directory: %w", err)
 	}
 	lock, err := lifecycle.LockFile(filepath.Join(dir, lockName))
+	if locked, is := errors.AsType[*lifecycle.LockedError](err); is {
+		return nil, fmt.Errorf("the data directory %s is in use by %s; stop that process, or set DATA_DIR to another directory",
+			dir, locked.Holder())
+	}
 	if err != nil {
-		return nil, fmt.Errorf("the data directory %s may be in use by another parley: %w", dir, err)
+		return nil, fmt.Errorf("locking the data directory %s: %w", dir, err)
 	}
 	return lock, nil
 }

@@ -138,7 +138,7 @@ func (h *Handler) acceptNew(
 // caller is logged in with the invited email address, and empty otherwise.
 func (h *Handler) invitationFor(c *gin.Context, token string) (invited domain.Invitation, person domain.Caller, err error) {
 	if !secrets.IsInvitationToken(token) {
-		return invited, person, apierr.New(apierr.NotFound, "no such resource")
+		return invited, person, apierr.Missing()
 	}
 
 	ident, err := h.Auth.Person(c.Request)
@@ -211,7 +211,7 @@ func (h *Handler) resetPassword(c *gin.Context, body resetBody) (accountdb.Accou
 // resetFor returns the user whose password can be set with the token of a reset link.
 func (h *Handler) resetFor(c *gin.Context, token string) (domain.User, error) {
 	if !secrets.IsResetToken(token) {
-		return domain.User{}, apierr.New(apierr.NotFound, "no such resource")
+		return domain.User{}, apierr.Missing()
 	}
 	return h.AccountsDB.Reset(c.Request.Context(), secrets.Hash(token))
 }

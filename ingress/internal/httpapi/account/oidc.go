@@ -41,12 +41,17 @@ type attempt struct {
 	Until    time.Time `json:"until"`
 }
 
+// errNoProvider returns the error for requests to a service without an OpenID Connect provider.
+func errNoProvider() error {
+	return apierr.New(apierr.NotFound, "login with an OpenID Connect provider is not configured")
+}
+
 // beginOIDC handles GET /api/auth/oidc?next=: it redirects the browser to the provider. After the
 // login, the browser returns to the path next. With takeover=1, the person gets an account even if
 // another account in use has the person's email address but has not proven it.
 func (h *Handler) beginOIDC(c *gin.Context) {
 	if h.provider == nil {
-		httpx.Fail(c, apierr.New(apierr.NotFound, "no such resource"))
+		httpx.Fail(c, errNoProvider())
 		return
 	}
 
@@ -146,7 +151,7 @@ func (h *Handler) attemptFor(c *gin.Context) (attempt, error) {
 // redirected the browser back.
 func (h *Handler) finishOIDC(c *gin.Context) {
 	if h.provider == nil {
-		httpx.Fail(c, apierr.New(apierr.NotFound, "no such resource"))
+		httpx.Fail(c, errNoProvider())
 		return
 	}
 

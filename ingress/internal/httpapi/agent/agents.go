@@ -255,8 +255,8 @@ func (h *Handler) dropAgent(ctx context.Context, org, agentID string, condition 
 
 // sealer returns a function that encrypts the secrets of one agent's tools.
 func (h *Handler) sealer(org, agentID string) func(string) string {
-	place := secrets.AgentHeaders(org, agentID)
-	return func(secret string) string { return h.Secrets.Seal(secret, place) }
+	location := secrets.AgentHeaders(org, agentID)
+	return func(secret string) string { return h.Secrets.Seal(secret, location) }
 }
 
 // seals contains functions that encrypt an agent's secrets. Each kind of secrets has its own
@@ -266,8 +266,8 @@ type seals struct{ headers, identity func(string) string }
 // seals returns the functions for one agent. The encryption contexts contain the organization and
 // the agent, so that an encrypted secret cannot be used anywhere else.
 func (h *Handler) seals(org, agentID string) seals {
-	place := secrets.WidgetIdentity(org, agentID)
-	return seals{h.sealer(org, agentID), func(secret string) string { return h.Secrets.Seal(secret, place) }}
+	location := secrets.WidgetIdentity(org, agentID)
+	return seals{h.sealer(org, agentID), func(secret string) string { return h.Secrets.Seal(secret, location) }}
 }
 
 // shown returns an agent in the form of responses: secrets are hidden, lists are never null, and an

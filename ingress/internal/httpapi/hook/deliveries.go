@@ -90,7 +90,7 @@ func (h *Handler) hookFor(c *gin.Context, hookID, deliveryID string) (string, er
 // ownHook returns not_found unless the hook belongs to the caller's organization.
 func (h *Handler) ownHook(c *gin.Context, hookID string) error {
 	if !id.Valid(id.Hook, hookID) {
-		return apierr.New(apierr.NotFound, "no such resource")
+		return apierr.Missing()
 	}
 	_, err := h.HooksDB.Hook(c.Request.Context(), httpx.Caller(c).OrganizationID, hookID)
 	return err

@@ -187,7 +187,7 @@ func isExempt(c *gin.Context, hook *intake.Hook, verified bool) bool {
 func (h *Handler) requestedHook(c *gin.Context) (*intake.Hook, error) {
 	hookID := c.Param("id")
 	if !id.Valid(id.Hook, hookID) {
-		return nil, apierr.New(apierr.NotFound, "no such resource")
+		return nil, apierr.Missing()
 	}
 	return h.Hooks.Get(c.Request.Context(), hookID)
 }

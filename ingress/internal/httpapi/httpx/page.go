@@ -112,7 +112,7 @@ func QueryID(c *gin.Context, prefix string) (value string, present bool, err err
 		return "", false, err
 	}
 	if present && !id.Valid(prefix, value) {
-		return "", true, apierr.New(apierr.NotFound, "no such resource")
+		return "", true, apierr.Missing()
 	}
 	return value, present, nil
 }

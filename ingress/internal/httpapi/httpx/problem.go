@@ -98,6 +98,7 @@ func Fail(c *gin.Context, err error) {
 		}
 	}
 
+	coded = nameMissing(c, coded)
 	kind, known := Kinds[coded.Code]
 	if !known {
 		coded = internal()
@@ -194,7 +195,7 @@ func Handle(handle func(*gin.Context) error) gin.HandlerFunc {
 // show responds.
 func FailOn(c *gin.Context, err error, show func(status int, problem string)) {
 	StateFor(c).Err = err
-	coded := Coded(c, err)
+	coded := nameMissing(c, Coded(c, err))
 
 	kind, known := Kinds[coded.Code]
 	if !known {
@@ -224,5 +225,5 @@ func sentence(words string) string {
 }
 
 // NotFound returns the error for the id of a resource that does not exist or that the caller may
-// not read.
-func NotFound() error { return apierr.New(apierr.NotFound, "no such resource") }
+// not read. Fail adds the resource's kind and id.
+func NotFound() error { return apierr.Missing() }

@@ -238,7 +238,7 @@ func (h *Handler) readyDocument(c *gin.Context, documentID string) (domain.Docum
 }
 
 // noDocument returns the error for a document that was replaced or deleted during the request.
-func noDocument() error { return apierr.New(apierr.NotFound, "no such resource") }
+func noDocument() error { return apierr.Missing() }
 
 // textFor joins consecutive passages to a text. Text that is in two passages appears once. For each
 // character between two passages, which is always white space, it inserts a line break.

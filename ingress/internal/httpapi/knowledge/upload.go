@@ -349,7 +349,8 @@ func documentError(err error) error {
 		full.RetryAfter = documentsFullWait
 		return full
 	case errors.As(err, &duplicate):
-		return apierr.Wrap(apierr.DocumentExists, err, "the document %s already has this content or URL", duplicate.ID)
+		return apierr.Wrap(apierr.DocumentExists, err,
+			"the document %q (%s) already has this content or URL; change that document, or delete it first", duplicate.Name, duplicate.ID)
 	}
 	return err
 }

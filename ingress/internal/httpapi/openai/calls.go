@@ -158,7 +158,7 @@ func answeredRound(run *domain.Run, results []openaiapi.Result) (round domain.Ca
 	for _, call := range run.ClientCalls() {
 		at := slices.IndexFunc(results, func(r openaiapi.Result) bool { return r.ToolCallID == call.ID })
 		if at < 0 {
-			return round, missingResult(call.ID)
+			return round, missingResult(call.ID, call.Name)
 		}
 		round.Calls = append(round.Calls, domain.ClientCall{ToolCallID: call.ID, Name: call.Name, Input: call.Input})
 		round.Results = append(round.Results, results[at].ClientResult)
@@ -174,8 +174,8 @@ func answeredRound(run *domain.Run, results []openaiapi.Result) (round domain.Ca
 
 // missingResult returns the error for a request that lacks the result of a call of the response
 // that it continues.
-func missingResult(callID string) error {
-	return apierr.Invalid("input", "invalid_value", "the result of the call %s is missing", callID)
+func missingResult(callID, name string) error {
+	return apierr.Invalid("input", "invalid_value", "the result of the call %s of the tool %q is missing", callID, name)
 }
 
 // unansweredCall checks the run that a request without results continues. It returns an error if
@@ -191,7 +191,7 @@ func unansweredCall(run *rundb.StoredRun) error {
 		return fmt.Errorf("reading result: %w", err)
 	}
 	for _, call := range ended.ClientCalls() {
-		return missingResult(call.ID)
+		return missingResult(call.ID, call.Name)
 	}
 	return nil
 }

@@ -211,7 +211,7 @@ func (h *Handler) cancelResponse(c *gin.Context) {
 
 // findResponse returns the run of the response named by the path.
 func (h *Handler) findResponse(c *gin.Context) (rundb.StoredRun, error) {
-	missing := apierr.New(apierr.NotFound, "no such resource")
+	missing := apierr.Missing()
 	runID, ok := openaiapi.RunOfResponse(c.Param("id"))
 	if !ok {
 		return rundb.StoredRun{}, missing

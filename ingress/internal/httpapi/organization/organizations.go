@@ -45,7 +45,7 @@ func (h *Handler) getOrganizations(c *gin.Context) error {
 	case err != nil:
 		return err
 	case one && len(all) == 0:
-		return apierr.New(apierr.NotFound, "no such resource")
+		return apierr.Missing()
 	case one:
 		return httpx.JSON(c, http.StatusOK, view(all[0]))
 	}

@@ -35,7 +35,7 @@ type Files struct{ *Deps }
 func (h *Handler) Files() Files { return Files{&h.Deps} }
 
 // errNoFile returns the error for a file that does not exist or that the caller may not read.
-func errNoFile() error { return apierr.New(apierr.NotFound, "no such resource") }
+func errNoFile() error { return apierr.Missing() }
 
 // get handles GET /api/files?id=: it responds with the content of a run's file.
 func (h Files) get(c *gin.Context) {

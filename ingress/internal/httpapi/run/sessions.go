@@ -388,7 +388,7 @@ func sessionTarget(c *gin.Context, found *httpx.Problems) (target string, presen
 }
 
 // noSession returns the error for a session that does not exist or that the caller may not read.
-func noSession() error { return apierr.New(apierr.NotFound, "no such resource") }
+func noSession() error { return apierr.Missing() }
 
 // entryFor returns a session in the form of an entry of a list.
 func entryFor(s sessiondb.Session) sessionEntry {

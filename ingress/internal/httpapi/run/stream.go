@@ -50,7 +50,7 @@ func (h *Handler) streamChat(c *gin.Context, s *dispatch.Submission, run *rundb.
 }
 
 // streamFormatted sends a run's events in the format of a library, and closes the reader.
-func (h *Handler) streamFormatted(c *gin.Context, reader *stream.Reader, reading *readers.Reading, to *uistream.Reader) {
+func (h *Handler) streamFormatted(c *gin.Context, reader *stream.Reader, reading *readers.Reader, to *uistream.Reader) {
 	defer reading.End(c.Request.Context()) // runs after the reader is closed
 	defer reader.Close()
 	h.sendFormatted(c, reader.RunID(), reading.Follow(reader), to)

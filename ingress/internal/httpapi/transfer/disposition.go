@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"parley/shared/truncate"
 )
 
 const (
@@ -53,11 +55,7 @@ func savedName(name string) string {
 		extension = ""
 	}
 
-	cut := maxNameBytes - len(extension)
-	for !utf8.RuneStart(name[cut]) {
-		cut--
-	}
-	return name[:cut] + extension
+	return truncate.Bytes(name, maxNameBytes-len(extension)) + extension
 }
 
 // replaceInvisible replaces control and format characters with an underscore. It keeps joiners,

@@ -126,7 +126,7 @@ func (r *runs) owner(runID string) (org, principal string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.started[runID] {
-		return "", "", apierr.New(apierr.NotFound, "no such resource")
+		return "", "", apierr.Missing()
 	}
 	return r.org, r.principal, nil
 }

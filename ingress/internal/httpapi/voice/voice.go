@@ -22,6 +22,7 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/store/agentdb"
+	"parley/shared/store/queuedb"
 	"parley/shared/store/sessiondb"
 )
 
@@ -247,7 +248,7 @@ func (h *Handler) toolsFor(ctx context.Context, org, model string) (domain.Tools
 	if id.Valid(id.Agent, model) {
 		agent, err := h.AgentsDB.Agent(ctx, org, model)
 		if err == nil && !slices.Contains(agent.AllowedCallers, domain.CallerUser) {
-			err = apierr.New(apierr.CallerNotAllowed, "this agent's allowedCallers does not include %q", domain.CallerUser)
+			err = apierr.New(apierr.CallerNotAllowed, "%s", queuedb.CallerNotAllowedMessage(agent.ID, "", domain.CallerUser))
 		}
 		return agent.Tools, err
 	}

@@ -12,7 +12,7 @@ const run = `{"id":"run_01k9z8xh3re8kb1s7v5d2m9q4t","status":"completed","agentI
 	`"usage":{"inputTokens":1,"outputTokens":1,"costMicros":0,"model":"offline"},"error":null,"finishReason":"stop","agentVersion":1,"attempts":1,"idempotencyKey":null,` +
 	`"createdAt":"2026-11-21T09:31:00.000Z","startedAt":"2026-11-21T09:31:00.004Z","finishedAt":"2026-11-21T09:31:01.311Z","expiresAt":null}`
 
-const problem = `{"type":"/docs/errors#not_found","title":"Not found","status":404,"detail":"no such resource","instance":"/api/runs",` +
+const problem = `{"type":"/docs/errors#not_found","title":"Not found","status":404,"detail":"run not found","instance":"/api/runs",` +
 	`"code":"not_found","requestId":"x","retryable":false,"errors":[]}`
 
 func header(pairs ...string) http.Header {

@@ -87,7 +87,7 @@ func (l *Hooks) Get(ctx context.Context, id string) (*Hook, error) {
 		}
 	}
 	if entry.hook == nil || !entry.hook.Enabled {
-		return nil, apierr.New(apierr.NotFound, "no such resource")
+		return nil, apierr.Missing()
 	}
 	if entry.err != nil {
 		return nil, entry.err

@@ -118,7 +118,7 @@ func (i *Intake) delay(ctx context.Context, hook *Hook, d *queuedb.NewDelivery, 
 	case err != nil:
 		return err
 	case !slices.Contains(agent.AllowedCallers, domain.CallerSystem):
-		refuse(d, apierr.CallerNotAllowed, queuedb.CallerNotAllowedMessage(domain.CallerSystem))
+		refuse(d, apierr.CallerNotAllowed, queuedb.CallerNotAllowedMessage(agent.ID, agent.Name, domain.CallerSystem))
 		d.Run = nil
 	default:
 		d.Run.Hold = wait

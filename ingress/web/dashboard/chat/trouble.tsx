@@ -77,8 +77,7 @@ function adviceFor(problem: ApiError): string {
  * not contain the time of the reset, which is shown separately.
  */
 function budgetSentence(detail: string): string {
-  const words = detail.replace(/; [^;]* at \S+ \(bud_\w+\)$/, ".").replace(/ \((?:ag|key)_\w+\)/, "");
-  return words.charAt(0).toUpperCase() + words.slice(1);
+  return detail.replace(/; [^;]* at \S+ \(bud_\w+\)\.$/, ".").replace(/ \((?:ag|key)_\w+\)/, "");
 }
 
 /**

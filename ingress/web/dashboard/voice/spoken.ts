@@ -1,5 +1,5 @@
 // Applies the events from a voice connection to the turns in a session.
-import { ApiError } from "../api";
+import { ApiError, sentence } from "../api";
 import { newTurn, type Spoken, type Turn } from "../chat/turn";
 import { Words } from "../texts/voice";
 
@@ -107,7 +107,7 @@ const statuses: Record<string, number> = {
 
 function newRefusal(response: NonNullable<VoiceEvent["response"]>): ApiError {
   const { code = "unknown", message } = response.status_details?.error ?? {};
-  return new ApiError(statuses[code] ?? 400, code, message ?? Words.yourMessageWasNotAccepted);
+  return new ApiError(statuses[code] ?? 400, code, message === undefined ? Words.yourMessageWasNotAccepted : sentence(message));
 }
 
 /**

@@ -8,8 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
+	"parley/shared/truncate"
 	"parley/workers/internal/llm"
 )
 
@@ -213,10 +213,11 @@ func excerpt(text string, n int) string {
 
 // truncateWords shortens a text to n characters, between two words if possible.
 func truncateWords(text string, n int) string {
-	if utf8.RuneCountInString(text) <= n {
+	kept := truncate.Runes(text, n)
+	if len(kept) == len(text) {
 		return text
 	}
-	text = string([]rune(text)[:n])
+	text = kept
 	if at := strings.LastIndexByte(text, ' '); at > len(text)*3/4 {
 		text = text[:at]
 	}

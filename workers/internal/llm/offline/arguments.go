@@ -122,12 +122,12 @@ const maxNesting = 4
 // onlyValue returns the only plausible value for a schema: its constant, its default, its only
 // choice, or an object of such values. It returns false if the schema has no such value.
 func onlyValue(s schema, depth int) (any, bool) {
-	settled := []json.RawMessage{s.Const, s.Default}
+	only := []json.RawMessage{s.Const, s.Default}
 	if len(s.Enum) == 1 {
-		settled = append(settled, s.Enum[0])
+		only = append(only, s.Enum[0])
 	}
 
-	for _, raw := range settled {
+	for _, raw := range only {
 		var value any
 		if len(raw) > 0 && json.Unmarshal(raw, &value) == nil && value != nil {
 			return value, true

@@ -164,7 +164,7 @@ func (b *book) element(e *pack.Elements, s xml.StartElement, dir string) error {
 		}
 	case "item":
 		b.items[pack.Attr(s, "id")] = item{
-			part: place(dir, pack.Attr(s, "href")), mimeType: pack.Attr(s, "media-type"), properties: pack.Attr(s, "properties"),
+			part: resolve(dir, pack.Attr(s, "href")), mimeType: pack.Attr(s, "media-type"), properties: pack.Attr(s, "properties"),
 		}
 	case "spine":
 		b.toc = pack.Attr(s, "toc")
@@ -177,9 +177,9 @@ func (b *book) element(e *pack.Elements, s xml.StartElement, dir string) error {
 	return nil
 }
 
-// place returns the part of a book to which a link refers. dir is the folder of the part that
-// contains the link. place returns "" for a link that leads outside of the book.
-func place(dir, href string) string {
+// resolve returns the part of a book to which a link refers. dir is the folder of the part that
+// contains the link. resolve returns "" for a link that leads outside of the book.
+func resolve(dir, href string) string {
 	href, _, _ = strings.Cut(href, "#")
 	if plain, err := url.PathUnescape(href); err == nil {
 		href = plain
@@ -206,7 +206,7 @@ func rootFile(a *pack.Archive) (string, error) {
 	err = e.Each(func(s xml.StartElement) error {
 		// A container may list several versions of the book, of which the first is the default.
 		if s.Name.Local == "rootfile" && !found {
-			root, found = place("", pack.Attr(s, "full-path")), true
+			root, found = resolve("", pack.Attr(s, "full-path")), true
 		}
 		return nil
 	})

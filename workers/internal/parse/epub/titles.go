@@ -31,7 +31,7 @@ func (b *book) titles(a *pack.Archive) (map[string]string, error) {
 			return nil, err
 		}
 		for _, l := range links {
-			enter(titles, place(path.Dir(it.part), l.Address), l.Text)
+			enter(titles, resolve(path.Dir(it.part), l.Address), l.Text)
 		}
 		return titles, nil
 	}
@@ -70,7 +70,7 @@ func (b *book) oldTitles(a *pack.Archive, titles map[string]string) error {
 		case "text":
 			title, err = e.Text()
 		case "content":
-			enter(titles, place(path.Dir(part), pack.Attr(s, "src")), title)
+			enter(titles, resolve(path.Dir(part), pack.Attr(s, "src")), title)
 		}
 		return err
 	})

@@ -84,7 +84,7 @@ func partName(name string) (string, bool) {
 // writes documents creates such archives.
 func checkEntries(files []*zip.File) error {
 	type extent struct{ from, to int64 }
-	places := make([]extent, 0, len(files))
+	extents := make([]extent, 0, len(files))
 	var all uint64
 	for _, f := range files {
 		// The sender declares the sizes, so limit each of them to keep the sum from overflowing.
@@ -99,14 +99,14 @@ func checkEntries(files []*zip.File) error {
 		if err != nil {
 			return damaged("The file is damaged: its ZIP archive is incomplete.")
 		}
-		places = append(places, extent{from - 30 - int64(len(f.Name)), from + int64(min(f.CompressedSize64, 1<<40))})
+		extents = append(extents, extent{from - 30 - int64(len(f.Name)), from + int64(min(f.CompressedSize64, 1<<40))})
 	}
 
 	// Overlapping entries share compressed bytes, so a small archive could have a huge decompressed
 	// size.
-	slices.SortFunc(places, func(a, b extent) int { return cmp.Compare(a.from, b.from) })
-	for i := 1; i < len(places); i++ {
-		if places[i].from < places[i-1].to {
+	slices.SortFunc(extents, func(a, b extent) int { return cmp.Compare(a.from, b.from) })
+	for i := 1; i < len(extents); i++ {
+		if extents[i].from < extents[i-1].to {
 			return damaged("The file was rejected: parts of its ZIP archive overlap.")
 		}
 	}

@@ -32,7 +32,7 @@ func BenchmarkLayout(b *testing.B) {
 	for b.Loop() {
 		lines := json.NewEncoder(io.Discard)
 		out := parse.NewWriter(parse.Limits{}, func(e document.Event) error { return lines.Encode(e) })
-		r := &reading{out: out, images: newImages(Config{NoOCR: true}), sizes: sizes{}, ranges: newRangeReader(path)}
+		r := &documentReader{out: out, images: newImages(Config{NoOCR: true}), sizes: sizes{}, ranges: newRangeReader(path)}
 		part := newRange(1, 0)
 		go func() {
 			defer close(part.pages)

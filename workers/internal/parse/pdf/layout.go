@@ -179,8 +179,8 @@ func (l *layout) add(kind document.Kind, ln line) {
 // end writes the block that is being assembled.
 func (l *layout) end() {
 	if len(l.parts) > 0 && l.err == nil {
-		place := domain.Box{l.box.x0, l.box.y0, l.box.x1, l.box.y1}
-		l.err = l.put(document.Block{Kind: l.kind, Level: l.level, Text: join(l.parts), Box: &place})
+		bounds := domain.Box{l.box.x0, l.box.y0, l.box.x1, l.box.y1}
+		l.err = l.put(document.Block{Kind: l.kind, Level: l.level, Text: join(l.parts), Box: &bounds})
 	}
 	l.parts, l.kind, l.level = l.parts[:0], "", 0
 }

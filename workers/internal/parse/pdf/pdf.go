@@ -27,8 +27,8 @@ type Config struct {
 func Reader(c Config) parse.Reader {
 	return func(ctx context.Context, _ parse.Input, out *parse.Writer) (document.Info, error) {
 		ctx, stop := context.WithCancel(ctx)
-		r := &reading{out: out, images: newImages(c), sizes: sizes{}, ranges: newRangeReader(c.Path)}
-		defer r.ranges.reading.Wait()
+		r := &documentReader{out: out, images: newImages(c), sizes: sizes{}, ranges: newRangeReader(c.Path)}
+		defer r.ranges.readers.Wait()
 		defer stop() // if reading fails, end the programs that are still running
 		return r.read(ctx, c.Path)
 	}
@@ -41,8 +41,8 @@ const (
 	enoughText = 4000 // bytes
 )
 
-// reading is the state while one document is read.
-type reading struct {
+// documentReader is the state while one document is read.
+type documentReader struct {
 	out     *parse.Writer
 	images  *images
 	ranges  *rangeReader
@@ -61,7 +61,7 @@ type pdfInfo struct {
 
 // read reads the document at path. It begins with the first pages before the number of pages is
 // known.
-func (r *reading) read(ctx context.Context, path string) (document.Info, error) {
+func (r *documentReader) read(ctx context.Context, path string) (document.Info, error) {
 	asked := make(chan pdfInfo, 1)
 	go func() { asked <- ask(ctx, path) }()
 
@@ -98,7 +98,7 @@ func (r *reading) read(ctx context.Context, path string) (document.Info, error) 
 
 // all writes all pages in order. It begins with the range first, which is already being read, and
 // divides the remaining pages into further ranges.
-func (r *reading) all(ctx context.Context, first *pageRange, pages int) error {
+func (r *documentReader) all(ctx context.Context, first *pageRange, pages int) error {
 	others := r.ranges.beginAll(ctx, firstPages+1, pages)
 	if err := r.follow(ctx, first); err != nil {
 		return err
@@ -117,7 +117,7 @@ func (r *reading) all(ctx context.Context, first *pageRange, pages int) error {
 }
 
 // follow writes the pages of a range while they are being read.
-func (r *reading) follow(ctx context.Context, part *pageRange) error {
+func (r *documentReader) follow(ctx context.Context, part *pageRange) error {
 	for p, more := part.take(); more; p, more = part.take() {
 		if err := r.take(ctx, p); err != nil {
 			return err
@@ -129,7 +129,7 @@ func (r *reading) follow(ctx context.Context, part *pageRange) error {
 
 // take adds a page to the waiting pages. When the body height is known, it writes the waiting
 // pages.
-func (r *reading) take(ctx context.Context, p *page) error {
+func (r *documentReader) take(ctx context.Context, p *page) error {
 	r.sizes.add(p)
 	r.seen += len(p.text)
 	r.waiting = append(r.waiting, p)
@@ -140,7 +140,7 @@ func (r *reading) take(ctx context.Context, p *page) error {
 }
 
 // flush writes all waiting pages.
-func (r *reading) flush(ctx context.Context) error {
+func (r *documentReader) flush(ctx context.Context) error {
 	body := r.sizes.body()
 	for _, p := range r.waiting {
 		if err := r.out.Page(p.number); err != nil {

@@ -138,7 +138,7 @@ type rangeReader struct {
 	path    string
 	spare   sync.Pool
 	slots   chan struct{}
-	reading sync.WaitGroup
+	readers sync.WaitGroup
 }
 
 func newRangeReader(path string) *rangeReader {
@@ -154,7 +154,7 @@ func (r *rangeReader) begin(ctx context.Context, first, last int) *pageRange {
 		return nil
 	}
 	part := newRange(first, last)
-	r.reading.Go(func() {
+	r.readers.Go(func() {
 		defer func() { <-r.slots }()
 		part.read(ctx, r.path, &r.spare)
 	})
@@ -165,7 +165,7 @@ func (r *rangeReader) begin(ctx context.Context, first, last int) *pageRange {
 // order, so a range never waits for a later one.
 func (r *rangeReader) beginAll(ctx context.Context, first, last int) <-chan *pageRange {
 	parts := make(chan *pageRange, cap(r.slots))
-	r.reading.Go(func() {
+	r.readers.Go(func() {
 		defer close(parts)
 		for ; first <= last; first += rangePages {
 			part := r.begin(ctx, first, min(first+rangePages-1, last))

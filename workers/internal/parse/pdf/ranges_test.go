@@ -83,7 +83,7 @@ func TestReadingEndsWithItsContext(t *testing.T) {
 	parts := r.beginAll(ctx, 1, last)
 	<-parts
 	cancel()
-	r.reading.Wait()
+	r.readers.Wait()
 	if len(r.slots) != 0 {
 		t.Errorf("%d processes are running", len(r.slots))
 	}

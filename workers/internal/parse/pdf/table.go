@@ -125,9 +125,9 @@ func (l *layout) writeRows(rows []row) {
 			texts = append(texts, l.page.lineText(l.page.lines[b.first], l.leftToRight))
 			around = around.with(b.box)
 		}
-		place := domain.Box{around.x0, around.y0, around.x1, around.y1}
+		bounds := domain.Box{around.x0, around.y0, around.x1, around.y1}
 		if l.err == nil {
-			l.err = l.put(document.Block{Kind: document.Row, Head: head && i == 0, Text: parse.Cells(texts), Box: &place})
+			l.err = l.put(document.Block{Kind: document.Row, Head: head && i == 0, Text: parse.Cells(texts), Box: &bounds})
 		}
 	}
 }

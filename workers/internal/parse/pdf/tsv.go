@@ -183,7 +183,7 @@ func (s *scanner) take(p *page, row []byte, inside bool) error {
 // nevertheless stay correct, because begin ignores any row whose number is not the next one.
 func (s *scanner) begin(cells *[tsvColumns][]byte) {
 	if string(cells[tsvPage]) == strconv.Itoa(s.read+1) {
-		s.read, s.ahead, s.begun, s.insideWord = s.read+1, s.place(cells), true, false
+		s.read, s.ahead, s.begun, s.insideWord = s.read+1, s.bounds(cells), true, false
 	}
 }
 
@@ -208,28 +208,28 @@ func (s *scanner) word(p *page, cells *[tsvColumns][]byte) {
 		p.flows++
 	}
 
-	place := s.place(cells)
+	bounds := s.bounds(cells)
 	if s.block || len(p.blocks) == 0 {
-		p.blocks = append(p.blocks, block{place, len(p.lines), len(p.lines), p.flows})
+		p.blocks = append(p.blocks, block{bounds, len(p.lines), len(p.lines), p.flows})
 	}
 
 	b := &p.blocks[len(p.blocks)-1]
 	if s.block || s.line || b.first == b.end {
-		p.lines = append(p.lines, line{place, len(p.words), len(p.words)})
+		p.lines = append(p.lines, line{bounds, len(p.words), len(p.words)})
 		b.end = len(p.lines)
 	}
 	s.block, s.line = false, false
 	l := &p.lines[len(p.lines)-1]
-	b.box, l.box = b.with(place), l.with(place)
+	b.box, l.box = b.with(bounds), l.with(bounds)
 
 	from := len(p.text)
 	p.text = append(p.text, text...)
-	p.words = append(p.words, word{place, from, len(p.text)})
+	p.words = append(p.words, word{bounds, from, len(p.text)})
 	l.end = len(p.words)
 }
 
-// place returns the position and size of the element that a row describes.
-func (s *scanner) place(cells *[tsvColumns][]byte) box {
+// bounds returns the position and size of the element that a row describes.
+func (s *scanner) bounds(cells *[tsvColumns][]byte) box {
 	x, y := decimal(cells[tsvLeft])*s.unit, decimal(cells[tsvTop])*s.unit
 	return box{x, y, x + decimal(cells[tsvWidth])*s.unit, y + decimal(cells[tsvHeight])*s.unit}
 }
@@ -261,7 +261,7 @@ func (s *scanner) rest(l []byte) ([]byte, error) {
 	}
 }
 
-const maxPlace = 1e6 // in points; larger than any page
+const maxCoordinate = 1e6 // in points; larger than any page
 
 // maxDigits is the largest number of digits with which every number fits into an int64.
 const maxDigits = 18
@@ -288,7 +288,7 @@ func decimal(text []byte) float64 {
 	}
 
 	n := float64(whole) / float64(max(scale, 1))
-	if n >= maxPlace {
+	if n >= maxCoordinate {
 		return 0
 	}
 	if minus {

@@ -95,7 +95,7 @@ func TestScanOfWhatPopplerWouldNotPrint(t *testing.T) {
 			t.Errorf("%s: %.40q, %v", name, got, err)
 		}
 		for _, b := range p.blocks {
-			if b.x1 >= maxPlace || b.y1 >= maxPlace {
+			if b.x1 >= maxCoordinate || b.y1 >= maxCoordinate {
 				t.Errorf("%s: %v", name, b)
 			}
 		}

@@ -184,7 +184,7 @@ func (x *box) abandon() {
 		_ = x.stdin.Close() // no data can be lost
 	}
 	if x.stdout != nil {
-		x.stdout.Settle()
+		x.stdout.Drain()
 	}
 	x.release()
 	close(x.done)
@@ -196,7 +196,7 @@ func (x *box) abandon() {
 func (x *box) wait() {
 	_ = x.cmd.Wait()    // the error is ignored, because bwrap writes the reason of a failure to standard error
 	_ = x.stdin.Close() // no data can be lost
-	x.stdout.Settle()   // all writers have ended
+	x.stdout.Drain()    // all writers have ended
 	x.finalizeUsage()
 	x.release()
 	x.backend.forget(x)

@@ -104,12 +104,12 @@ func check(c sandbox.Command) error {
 		return fmt.Errorf("a sandbox's command must begin with an absolute path, not %q", c.Args)
 	}
 	for _, data := range c.Data {
-		if err := checkPlace(data.Path); err != nil {
+		if err := checkMountPoint(data.Path); err != nil {
 			return err
 		}
 	}
 	for _, file := range c.Shown {
-		if err := checkPlace(file.Path); err != nil {
+		if err := checkMountPoint(file.Path); err != nil {
 			return err
 		}
 		if !filepath.IsAbs(file.Host) || hasNUL(file.Host) {
@@ -131,8 +131,9 @@ func check(c sandbox.Command) error {
 	return nil
 }
 
-// checkPlace returns an error unless path is a clean absolute path outside of the writable folders.
-func checkPlace(path string) error {
+// checkMountPoint returns an error unless path is a clean absolute path outside of the writable
+// folders.
+func checkMountPoint(path string) error {
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path || hasNUL(path) {
 		return fmt.Errorf("sandbox file %q must have a clean absolute path", path)
 	}

@@ -339,7 +339,7 @@ func TestLeftoversOfTheDeadAreRemovedAndThoseOfTheLivingNot(t *testing.T) {
 }
 
 type ownerProcess struct {
-	*running
+	*childProcess
 	inside int    // pid of a process in the group
 	dir    string // folder of the group
 }
@@ -351,7 +351,7 @@ func owner(t *testing.T) ownerProcess {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	o := ownerProcess{running: c}
+	o := ownerProcess{childProcess: c}
 	said := strings.Fields(c.says())
 	t.Cleanup(func() {
 		_ = c.Process.Kill()

@@ -127,16 +127,16 @@ func child(what string, n int) {
 	}
 }
 
-// running is a child process with its output.
-type running struct {
+// childProcess is a child process with its output.
+type childProcess struct {
 	*exec.Cmd
 	lines *bufio.Scanner
 }
 
 // command prepares a child that acts as the program with the given name and number.
-func command(t *testing.T, what string, n int) *running {
+func command(t *testing.T, what string, n int) *childProcess {
 	t.Helper()
-	c := &running{Cmd: exec.CommandContext(t.Context(), os.Args[0])}
+	c := &childProcess{Cmd: exec.CommandContext(t.Context(), os.Args[0])}
 	c.Env = append(os.Environ(), asChild+"="+what+" "+strconv.Itoa(n), "GOMAXPROCS=2")
 	c.Stderr = os.Stderr
 	out, err := c.StdoutPipe()
@@ -148,7 +148,7 @@ func command(t *testing.T, what string, n int) *running {
 }
 
 // begin starts a child in a group.
-func begin(t *testing.T, g *Group, what string, n int) *running {
+func begin(t *testing.T, g *Group, what string, n int) *childProcess {
 	t.Helper()
 	c := command(t, what, n)
 	if err := g.Start(c.Cmd); err != nil {
@@ -162,7 +162,7 @@ func begin(t *testing.T, g *Group, what string, n int) *running {
 }
 
 // says returns the next line of the child's output, or "" at the end.
-func (c *running) says() string {
+func (c *childProcess) says() string {
 	if !c.lines.Scan() {
 		return ""
 	}

@@ -20,11 +20,11 @@ func mountsIn(mountinfo string) (mounts []mount) {
 		// In a line of mountinfo, a variable number of optional fields precedes " - ", and the file
 		// system type follows it.
 		left, right, found := strings.Cut(line, " - ")
-		place, kind := strings.Fields(left), strings.Fields(right)
-		if !found || len(place) < 5 || len(kind) < 3 {
+		fields, kind := strings.Fields(left), strings.Fields(right)
+		if !found || len(fields) < 5 || len(kind) < 3 {
 			continue
 		}
-		m := mount{root: unescape(place[3]), point: unescape(place[4]), options: kind[2]}
+		m := mount{root: unescape(fields[3]), point: unescape(fields[4]), options: kind[2]}
 		switch kind[0] {
 		case "cgroup2":
 			m.version = 2

@@ -128,7 +128,7 @@ func (x *box) wait() {
 	_ = x.command.Wait() // the error is ignored, because the interface of a box does not report runsc's exit status
 	x.finalizeUsage()
 	_ = x.stdin.Close()
-	x.stdout.Settle()
+	x.stdout.Drain()
 	if x.first != nil {
 		_ = x.first.Release() // unshare has already reaped runsc
 	}

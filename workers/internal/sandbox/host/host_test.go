@@ -29,11 +29,11 @@ func TestOutputIsThereAfterTheEnd(t *testing.T) {
 	if err := writing.Close(); err != nil {
 		t.Fatal(err)
 	}
-	o.Settle()
+	o.Drain()
 	if _, err := reading.Read(first); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("the pipe is open still: %v", err)
 	}
-	o.Settle() // a second call has no effect
+	o.Drain() // a second call has no effect
 	if rest, err := io.ReadAll(o); err != nil || string(rest) != strings.Repeat("x", 5000) {
 		t.Errorf("%d bytes are left, %v", len(rest), err)
 	}

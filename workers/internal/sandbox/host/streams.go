@@ -18,7 +18,7 @@ type Output struct {
 // NewOutput returns an Output that reads from a pipe and closes it.
 func NewOutput(pipe *os.File) *Output { return &Output{file: pipe} }
 
-// Read reads from the pipe. After Settle, it reads the data that was left in the pipe.
+// Read reads from the pipe. After Drain, it reads the data that was left in the pipe.
 func (o *Output) Read(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -33,9 +33,9 @@ func (o *Output) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Settle reads the data that remains in the pipe, which is at most the pipe's capacity, and closes
+// Drain reads the data that remains in the pipe, which is at most the pipe's capacity, and closes
 // the pipe. All writers must have closed their ends.
-func (o *Output) Settle() {
+func (o *Output) Drain() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.file == nil {

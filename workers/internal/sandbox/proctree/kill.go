@@ -61,7 +61,7 @@ type killer struct {
 	first map[int]bool        // the first processes of PID namespaces
 	held  map[int]*os.Process // handles (pidfds) of processes; a signal through a handle never reaches another process
 
-	settled bool // the last round found no new process, and no process that can start another
+	complete bool // the last round found no new process, and no process that can start another
 }
 
 // round lists the tree once, kills or stops its processes, and returns the number of live
@@ -74,7 +74,7 @@ func (k *killer) round(late bool) (living int, err error) {
 		return 0, err
 	}
 
-	settled := true
+	complete := true
 
 	// First processes of namespaces are killed now. Other processes are stopped, so that they
 	// cannot start new ones.
@@ -82,7 +82,7 @@ func (k *killer) round(late bool) (living int, err error) {
 	var firsts int
 	var others []process
 	for _, p := range members {
-		settled = k.hold(p) && settled
+		complete = k.hold(p) && complete
 		found[p.pid] = p
 		switch {
 		case p.gone():
@@ -91,7 +91,7 @@ func (k *killer) round(late bool) (living int, err error) {
 			firsts++
 		default:
 			others = append(others, p)
-			settled = settled && (p.state == 'T' || p.state == 'D') // state D: the process waits for a stopped process that it has started
+			complete = complete && (p.state == 'T' || p.state == 'D') // state D: the process waits for a stopped process that it has started
 		}
 	}
 
@@ -105,13 +105,13 @@ func (k *killer) round(late bool) (living int, err error) {
 	living += firsts + len(others)
 
 	switch {
-	case late || settled && k.settled:
+	case late || complete && k.complete:
 		k.signal(others, syscall.SIGKILL)
 	case firsts == 0: // first processes of namespaces have been killed, and most other processes die with them
 		k.signal(slices.DeleteFunc(others, func(p process) bool { return p.state == 'T' }), syscall.SIGSTOP)
 	}
 
-	k.settled = settled
+	k.complete = complete
 	return living, nil
 }
 

@@ -85,7 +85,7 @@ func (i *Interpreter) exchange(ctx context.Context, b *box, p Program) (Outcome,
 	defer e.cancel()
 	defer func() {
 		if e.complete {
-			i.ending.Go(b.Kill) // kill the box in the background: no program runs in it, so the caller need not wait
+			i.active.Go(b.Kill) // kill the box in the background: no program runs in it, so the caller need not wait
 			return
 		}
 		b.Kill()

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/shared/truncate"
 	"parley/workers/internal/sandbox"
 )
 
@@ -46,7 +47,7 @@ func TestFiles(t *testing.T) {
 		{"locked", "import os\nos.mkdir('d')\nopen('d/f', 'w').write('x')\nos.chmod('d/f', 0)\nos.chmod('d', 0)\nNone", nil, expected{files: map[string]string{"d/f": "x"}}},
 		{
 			"deeper than a path can be", "import os\nfor n in range(40):\n    os.mkdir('d' * 200)\n    os.chdir('d' * 200)\nopen('x', 'w').close()", nil,
-			expected{leftOut: []string{start(strings.Repeat(strings.Repeat("d", 200)+"/", 6), maxName)}},
+			expected{leftOut: []string{truncate.Bytes(strings.Repeat(strings.Repeat("d", 200)+"/", 6), maxName)}},
 		},
 		{"in other folders", "open('/tmp/x', 'w').write('x')\nNone", nil, expected{}},
 		{"bytecode", "import mod", []File{{"mod.py", []byte("x = 1")}}, expected{}},

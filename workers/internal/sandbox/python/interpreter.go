@@ -55,7 +55,7 @@ type Interpreter struct {
 	pool     *pool
 	ctx      context.Context //nolint:containedctx // lifetime of the interpreter; all runs end with it
 	cancel   context.CancelFunc
-	ending   sync.WaitGroup // runs in progress, and sandboxes that are being removed
+	active   sync.WaitGroup // runs in progress, and sandboxes that are being removed
 
 	mu     sync.Mutex
 	closed bool
@@ -88,23 +88,23 @@ func (i *Interpreter) Packages() []Package {
 
 // Close ends all sandboxes. Runs in progress fail. The backend stays open.
 func (i *Interpreter) Close() error {
-	// No run can begin after closed is set, so the counter ending can only decrease.
+	// No run can begin after closed is set, so the counter active can only decrease.
 	i.mu.Lock()
 	i.closed = true
 	i.mu.Unlock()
 	i.cancel()
 	i.pool.close()
-	i.ending.Wait()
+	i.active.Wait()
 	return nil
 }
 
 // enter registers a run. It returns false after Close. If it returns true, the caller must call
-// i.ending.Done when the run has ended.
+// i.active.Done when the run has ended.
 func (i *Interpreter) enter() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if !i.closed {
-		i.ending.Add(1)
+		i.active.Add(1)
 	}
 	return !i.closed
 }
@@ -117,7 +117,7 @@ func (i *Interpreter) Run(ctx context.Context, p Program) (Outcome, error) {
 	if !i.enter() {
 		return Outcome{}, ErrClosed
 	}
-	defer i.ending.Done()
+	defer i.active.Done()
 	if ctx.Err() != nil {
 		return Outcome{}, fmt.Errorf("running the program: %w", context.Cause(ctx))
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"parley/shared/lifecycle"
 )
 
 const (
@@ -51,12 +53,8 @@ func (p *pool) refill(ctx context.Context) {
 			}
 			continue
 		}
-		if wait > 0 {
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(wait):
-			}
+		if wait > 0 && lifecycle.Sleep(ctx, wait) != nil {
+			return
 		}
 		b, err := p.start(ctx)
 		switch {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/shared/truncate"
 	"parley/workers/internal/sandbox"
 )
 
@@ -43,7 +44,7 @@ func (want expected) check(t *testing.T, o Outcome) {
 		{"traceback", o.Traceback, want.traceback},
 	} {
 		if !fits(text.got, text.want) {
-			t.Errorf("%s is\n%s\nnot\n%s", text.name, start(text.got, 4000), text.want)
+			t.Errorf("%s is\n%s\nnot\n%s", text.name, truncate.Bytes(text.got, 4000), text.want)
 		}
 	}
 	if o.ExitCode != want.exitCode || o.Limit != want.limit {

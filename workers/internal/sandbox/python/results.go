@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"parley/shared/truncate"
 	"parley/workers/internal/sandbox"
 )
 
@@ -217,8 +218,8 @@ func (r *resultReader) outcome() Outcome {
 // three bytes.
 func (r *resultReader) texts() (stdout, stderr string) {
 	whole := max(r.written, r.seen) <= r.limits.Output
-	stderr = start(text(trimTail(r.stderr, whole)), r.limits.Output)
-	stdout = start(text(trimTail(r.stdout, whole)), r.limits.Output-int64(len(stderr)))
+	stderr = truncate.Bytes(text(trimTail(r.stderr, whole)), int(r.limits.Output))
+	stdout = truncate.Bytes(text(trimTail(r.stdout, whole)), int(r.limits.Output)-len(stderr))
 	return stdout, stderr
 }
 
@@ -236,17 +237,6 @@ func trimTail(b []byte, whole bool) []byte {
 		}
 	}
 	return b
-}
-
-// start returns at most n bytes from the beginning of s, without an incomplete character.
-func start(s string, n int64) string {
-	if int64(len(s)) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
 }
 
 // text returns the bytes as valid UTF-8.

@@ -183,14 +183,14 @@ func (h *host) deniedNetwork() []attempt {
 		})
 	}
 	for i, address := range h.tcp {
-		family, place := "AF_INET", "another address"
+		family, target := "AF_INET", "another address"
 		switch {
 		case address.IP.To4() == nil:
-			family, place = "AF_INET6", "loopback"
+			family, target = "AF_INET6", "loopback"
 		case address.IP.IsLoopback():
-			place = "loopback"
+			target = "loopback"
 		}
-		name, datagram := family+" "+place, h.udp[i]
+		name, datagram := family+" "+target, h.udp[i]
 		attempts = append(
 			attempts,
 			attempt{name: "network/tcp " + name, probe: "connects", args: []any{family, where(address.IP, address.Port), h.canary}},

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/shared/lifecycle"
 	"parley/workers/internal/sandbox/python"
 )
 
@@ -135,10 +136,8 @@ func measureLoad(ctx context.Context) load {
 	content := make([]byte, 256<<10)
 	for ctx.Err() == nil {
 		begin := time.Now()
-		select {
-		case <-time.After(pause):
+		if lifecycle.Sleep(ctx, pause) == nil {
 			late = append(late, max(time.Since(begin)-pause, 0))
-		case <-ctx.Done():
 		}
 		begin = time.Now()
 		sum := sha256.Sum256(content)

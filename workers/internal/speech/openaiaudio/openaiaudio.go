@@ -101,13 +101,13 @@ func (s *service) guarded(ctx context.Context, call func() error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("calling the speech service: %w", ctx.Err())
 	}
-	settle, err := s.breaker.Allow()
+	report, err := s.breaker.Allow()
 	if err != nil {
 		return s.failed(llm.NewError(llm.KindUnavailable, err))
 	}
 
 	outcome := error(llm.NewError(llm.KindUnavailable, errors.New("the call panicked")))
-	defer func() { settle(outcome) }()
+	defer func() { report(outcome) }()
 	outcome = call()
 	return s.failed(outcome)
 }

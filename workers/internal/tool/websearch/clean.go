@@ -7,6 +7,8 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/text/unicode/norm"
+
+	"parley/shared/truncate"
 )
 
 const maxLine = 2000 // maximum length of a title or snippet in characters
@@ -116,13 +118,12 @@ func markupLine(s string) string {
 	}
 }
 
-// truncateRunes truncates a text to at most limit characters.
+// truncateRunes truncates a text to at most limit characters. A truncated text does not end with
+// white space.
 func truncateRunes(s string, limit int) string {
-	if len(s) <= limit {
+	kept := truncate.Runes(s, limit)
+	if len(kept) == len(s) {
 		return s
 	}
-	if end := offset(s, limit); end < len(s) {
-		return strings.TrimRightFunc(s[:end], unicode.IsSpace)
-	}
-	return s
+	return strings.TrimRightFunc(kept, unicode.IsSpace)
 }

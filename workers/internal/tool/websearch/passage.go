@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/clipperhouse/uax29/v2/sentences"
+
+	"parley/shared/truncate"
 )
 
 // Sizes of passages in characters, and the number of passages per page.
@@ -107,7 +109,7 @@ func appendSentence(all []sentence, part string, at, characters, paragraph int) 
 func pieces(s string) []string {
 	var parts []string
 	for {
-		end := offset(s, maxSentence)
+		end := len(truncate.Runes(s, maxSentence))
 		if i := strings.LastIndexByte(s[:end], ' '); end < len(s) && i > end/2 {
 			end = i + 1
 		}
@@ -122,17 +124,6 @@ func pieces(s string) []string {
 			return parts
 		}
 	}
-}
-
-// offset returns the position in bytes that follows the given number of characters.
-func offset(s string, characters int) int {
-	for i := range s {
-		if characters == 0 {
-			return i
-		}
-		characters--
-	}
-	return len(s)
 }
 
 // scoreSentences computes how well each sentence matches a query, using BM25. Each sentence of the

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"parley/shared/contract"
+	"parley/shared/lifecycle"
 	"parley/shared/outbound"
 	"parley/workers/internal/tool"
 )
@@ -105,14 +106,8 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 // is shown to the model, because a run is not requeued for the sake of a search.
 func (b *Backend) find(ctx context.Context, query string) ([]hit, error) {
 	hits, err := b.search.search(ctx, query)
-	if public, ok := errors.AsType[*tool.Error](err); ok && public.Retryable {
-		timer := time.NewTimer(retryAfter)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-			hits, err = b.search.search(ctx, query)
-		case <-ctx.Done():
-		}
+	if public, ok := errors.AsType[*tool.Error](err); ok && public.Retryable && lifecycle.Sleep(ctx, retryAfter) == nil {
+		hits, err = b.search.search(ctx, query)
 	}
 	return hits, err
 }

@@ -25,16 +25,16 @@ type Segment struct {
 
 // Cutter splits an answer into segments. Create it with New.
 type Cutter struct {
-	start   int    // offset of the current segment
-	text    []byte // text of the current segment that has arrived
-	read    int    // number of bytes of text that have been examined
-	reading reading
+	start  int    // offset of the current segment
+	text   []byte // text of the current segment that has arrived
+	read   int    // number of bytes of text that have been examined
+	reader segmentReader
 }
 
 // New returns a Cutter for an answer, or for the part of an answer that begins at the byte offset
 // start. start must be 0 or the beginning of a segment.
 func New(start int) *Cutter {
-	return &Cutter{start: start, reading: newReading(start == 0)}
+	return &Cutter{start: start, reader: newSegmentReader(start == 0)}
 }
 
 // Write appends text to the answer and returns the segments that are now complete.
@@ -58,7 +58,7 @@ func (c *Cutter) look(last bool) []Segment {
 	var done []Segment
 	for c.read < len(c.text) && (last || utf8.FullRune(c.text[c.read:])) {
 		r, size := utf8.DecodeRune(c.text[c.read:])
-		end := c.reading.next(r, c.read, size)
+		end := c.reader.next(r, c.read, size)
 		c.read += size
 		if end > 0 {
 			done = append(done, c.cut(end))
@@ -72,7 +72,7 @@ func (c *Cutter) cut(end int) Segment {
 	done := Segment{Start: c.start, End: c.start + end, Text: Speak(string(c.text[:end]))}
 	c.start += end
 	c.text = append([]byte(nil), c.text[end:]...)
-	c.read, c.reading = 0, newReading(false)
+	c.read, c.reader = 0, newSegmentReader(false)
 	return done
 }
 

@@ -46,8 +46,8 @@ func tableFor(words string) map[string]bool {
 
 // goesOn reports whether a sentence continues after a possible end of the given kind. c is the next
 // character in the same line.
-func (w *word) goesOn(kind ending, c rune) bool {
-	return kind == dotEnding && !w.ends(c) || kind == markEnding && unicode.IsLower(c)
+func (w *word) goesOn(kind boundary, c rune) bool {
+	return kind == dotBoundary && !w.ends(c) || kind == markBoundary && unicode.IsLower(c)
 }
 
 // ends reports whether a dot after the word ends the sentence. White space and the character c

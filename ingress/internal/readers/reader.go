@@ -47,14 +47,14 @@ func RunFor(stored *rundb.StoredRun) Run {
 // SessionFor returns the name of a session in a Watch. key identifies the session in the store.
 func SessionFor(key []byte) string { return string(key) }
 
-// Events is a source from which a Reading gets the events of a run.
+// Events is a source from which a Reader gets the events of a run.
 type Events interface {
 	Next(ctx context.Context, until time.Time) ([]domain.Event, error)
 }
 
-// Reading is one request that waits for a run or reads its events. The caller must call End when
-// the response has ended. Only one goroutine may use a Reading.
-type Reading struct {
+// Reader is one request that waits for a run or reads its events. The caller must call End when
+// the response has ended. Only one goroutine may use a Reader.
+type Reader struct {
 	watch  *Watch
 	run    Run
 	rules  Rules
@@ -68,9 +68,9 @@ type Reading struct {
 	resumed   bool   // whether the run belongs to an earlier request
 }
 
-// Begin begins a reading of a run for a new request.
-func (w *Watch) Begin(stored *rundb.StoredRun, rules Rules) *Reading {
-	r := &Reading{watch: w, run: RunFor(stored), rules: rules, ended: stored.Ended()}
+// Begin returns the Reader of a run for a new request.
+func (w *Watch) Begin(stored *rundb.StoredRun, rules Rules) *Reader {
+	r := &Reader{watch: w, run: RunFor(stored), rules: rules, ended: stored.Ended()}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
@@ -85,12 +85,12 @@ func (w *Watch) Begin(stored *rundb.StoredRun, rules Rules) *Reading {
 // Resume begins a reading of a run that belongs to an earlier request. If the client leaves, the
 // rules of the earlier request apply. Text that this reader shows is treated like text that the
 // earlier request has shown.
-func (w *Watch) Resume(stored *rundb.StoredRun) *Reading {
-	return &Reading{watch: w, run: RunFor(stored), rules: Rules{Keep: true, Shows: true}, ended: stored.Ended(), resumed: true}
+func (w *Watch) Resume(stored *rundb.StoredRun) *Reader {
+	return &Reader{watch: w, run: RunFor(stored), rules: Rules{Keep: true, Shows: true}, ended: stored.Ended(), resumed: true}
 }
 
 // Follow sets the source of the run's events.
-func (r *Reading) Follow(events Events) *Reading {
+func (r *Reader) Follow(events Events) *Reader {
 	r.events = events
 	return r
 }
@@ -99,7 +99,7 @@ func (r *Reading) Follow(events Events) *Reading {
 // have been sent by then. The shown text of a cancelled run is stored before the client learns of
 // the cancellation. Otherwise the client's next message could start before the text is in the
 // history.
-func (r *Reading) Next(ctx context.Context, until time.Time) ([]domain.Event, error) {
+func (r *Reader) Next(ctx context.Context, until time.Time) ([]domain.Event, error) {
 	r.sent()
 	if r.cancelled {
 		r.before = r.shown.Text()
@@ -128,7 +128,7 @@ func (r *Reading) Next(ctx context.Context, until time.Time) ([]domain.Event, er
 }
 
 // delta records the text of an event that is about to be sent.
-func (r *Reading) delta(data []byte) {
+func (r *Reader) delta(data []byte) {
 	var delta struct {
 		Text string `json:"text"`
 	}
@@ -138,7 +138,7 @@ func (r *Reading) delta(data []byte) {
 }
 
 // sent adds the text of the last returned events to the shown text.
-func (r *Reading) sent() {
+func (r *Reader) sent() {
 	for _, text := range r.unsent {
 		r.shown.Delta(text)
 	}
@@ -147,7 +147,7 @@ func (r *Reading) sent() {
 
 // End ends the reading. ctx is the context of the request, which net/http cancels when the client
 // leaves. If the client has left and the run has not finished, the run is watched.
-func (r *Reading) End(ctx context.Context) {
+func (r *Reader) End(ctx context.Context) {
 	if r.rules.Call != "" {
 		r.watch.removeCall(r)
 	}

@@ -9,28 +9,28 @@ import (
 // firstWide is the first character of those scripts in which no space follows a punctuation mark.
 const firstWide = 0x3000
 
-// ending is the kind of a possible end of a segment. The characters that follow determine whether
+// boundary is the kind of a possible end of a segment. The characters that follow determine whether
 // the segment really ends there.
-type ending int
+type boundary int
 
 const (
-	noEnding ending = iota
-	clauseEnding
-	dotEnding  // dot that ends a sentence or belongs to an abbreviation or a number
-	markEnding // end of a sentence
-	wideEnding // end of a sentence in a script that has no space after it
-	lineEnding
+	noBoundary boundary = iota
+	clauseBoundary
+	dotBoundary  // dot that ends a sentence or belongs to an abbreviation or a number
+	markBoundary // end of a sentence
+	wideBoundary // end of a sentence in a script that has no space after it
+	lineBoundary
 )
 
 // end is a possible end of a segment.
 type end struct {
-	kind   ending
+	kind   boundary
 	spaced bool // true if white space follows
 	lines  int  // number of newlines that follow
 }
 
-// reading is the state while one segment is read.
-type reading struct {
+// segmentReader is the state while one segment is read.
+type segmentReader struct {
 	first  bool // true for the first segment of the answer
 	length int
 	spoken bool // true if the segment contains a letter or digit
@@ -53,14 +53,16 @@ type reading struct {
 	clauseAt                int // length of the segment at the offset clause
 }
 
-// newReading returns the state at the beginning of a segment.
-func newReading(first bool) reading { return reading{first: first, fresh: true, marker: -1} }
+// newSegmentReader returns the state at the beginning of a segment.
+func newSegmentReader(first bool) segmentReader {
+	return segmentReader{first: first, fresh: true, marker: -1}
+}
 
 // next processes the character c. at is the offset of c, and size is its number of bytes. next
 // returns the end of the segment, or 0 if the end is not known yet.
-func (r *reading) next(c rune, at, size int) int {
+func (r *segmentReader) next(c rune, at, size int) int {
 	if cut, inside := r.fence.next(c, at, size, r.fresh); cut != 0 || inside {
-		r.end.kind = noEnding
+		r.end.kind = noBoundary
 		return cut
 	}
 
@@ -80,8 +82,8 @@ func (r *reading) next(c rune, at, size int) int {
 
 // resolve decides whether a possible end is the end of the segment. c is the next character, and at
 // is its offset. resolve returns the end of the segment, or 0.
-func (r *reading) resolve(c rune, at int) int {
-	if r.end.kind == noEnding {
+func (r *segmentReader) resolve(c rune, at int) int {
+	if r.end.kind == noBoundary {
 		return 0
 	}
 	if r.marker >= 0 {
@@ -93,7 +95,7 @@ func (r *reading) resolve(c rune, at int) int {
 	switch {
 	case c == '\n':
 		r.end.lines++
-		r.end.spaced, r.end.kind = true, max(r.end.kind, lineEnding)
+		r.end.spaced, r.end.kind = true, max(r.end.kind, lineBoundary)
 		return 0
 	case unicode.IsSpace(c):
 		r.end.spaced = true
@@ -102,7 +104,7 @@ func (r *reading) resolve(c rune, at int) int {
 		r.marker = at
 		return 0
 	case !r.end.spaced && (isCloser(c) || isTerminal(c)):
-		r.word.open = r.word.open || c == '.' && r.end.kind == dotEnding
+		r.word.open = r.word.open || c == '.' && r.end.kind == dotBoundary
 		r.end.kind = max(r.end.kind, terminal(c))
 		return 0
 	}
@@ -111,7 +113,7 @@ func (r *reading) resolve(c rune, at int) int {
 
 // resolveMarker decides whether a bracket after a possible end begins a citation. A citation
 // belongs to the text that precedes it.
-func (r *reading) resolveMarker(c rune) int {
+func (r *segmentReader) resolveMarker(c rune) int {
 	at := r.marker
 	switch {
 	case c == ']':
@@ -128,7 +130,7 @@ func (r *reading) resolveMarker(c rune) int {
 
 // ended decides whether a possible end is an end, where c is the next character and at is its
 // offset.
-func (r *reading) ended(c rune, at int) int {
+func (r *segmentReader) ended(c rune, at int) int {
 	was, w := r.end, r.word
 	r.end = end{}
 	if was.lines > 0 {
@@ -139,9 +141,9 @@ func (r *reading) ended(c rune, at int) int {
 	switch {
 	case r.code || r.brackets > 0 || r.link || r.joined(was, c) || was.lines == 0 && w.goesOn(was.kind, c):
 		return 0
-	case was.kind == clauseEnding:
+	case was.kind == clauseBoundary:
 		return r.clauseEnds(at)
-	case was.lines == 1 && was.kind == lineEnding && unicode.IsLower(c):
+	case was.lines == 1 && was.kind == lineBoundary && unicode.IsLower(c):
 		r.space = at // the line break only wraps a line
 		return 0
 	}
@@ -157,14 +159,14 @@ func (r *reading) ended(c rune, at int) int {
 
 // joined reports whether c directly follows a mark that, at the end of a sentence, would be
 // followed by white space.
-func (r *reading) joined(was end, c rune) bool {
-	wide := was.kind == wideEnding || was.kind == clauseEnding && r.before >= firstWide
+func (r *segmentReader) joined(was end, c rune) bool {
+	wide := was.kind == wideBoundary || was.kind == clauseBoundary && r.before >= firstWide
 	return !was.spaced && !wide || c == '(' && r.before == ']'
 }
 
 // enough returns the minimum length of a segment that ends with the given number of newlines. If
 // lines is 0, the segment ends with a sentence.
-func (r *reading) enough(lines int) int {
+func (r *segmentReader) enough(lines int) int {
 	switch {
 	case r.first:
 		return minFirstSentence
@@ -176,7 +178,7 @@ func (r *reading) enough(lines int) int {
 
 // clauseEnds records that a clause ends at an offset. It returns this offset if the first segment
 // may end there, and otherwise 0.
-func (r *reading) clauseEnds(at int) int {
+func (r *segmentReader) clauseEnds(at int) int {
 	r.clause, r.clauseAt = at, r.length
 	if r.first && r.length >= minFirstClause {
 		return at
@@ -185,12 +187,12 @@ func (r *reading) clauseEnds(at int) int {
 }
 
 // take updates the state for the character c. at is the offset of c.
-func (r *reading) take(c rune, at int) {
+func (r *segmentReader) take(c rune, at int) {
 	r.ticked(c)
 	switch {
 	case c == '\n':
 		r.code, r.ticks, r.brackets, r.link, r.fresh = false, 0, 0, false, true
-		r.mayEnd(lineEnding)
+		r.mayEnd(lineBoundary)
 		r.end.lines, r.end.spaced = max(r.end.lines, 1), true
 		return
 	case unicode.IsSpace(c):
@@ -208,13 +210,13 @@ func (r *reading) take(c rune, at int) {
 	r.spoken = r.spoken || unicode.IsLetter(c) || unicode.IsDigit(c)
 
 	// The word before a dot is needed to decide whether the dot belongs to an abbreviation.
-	if r.end.kind == noEnding {
+	if r.end.kind == noBoundary {
 		r.word.next(c)
 	}
 }
 
 // mark processes brackets and punctuation.
-func (r *reading) mark(c rune) {
+func (r *segmentReader) mark(c rune) {
 	switch {
 	case c == '[':
 		r.brackets++
@@ -227,19 +229,19 @@ func (r *reading) mark(c rune) {
 	case isTerminal(c):
 		r.mayEnd(terminal(c))
 	case strings.ContainsRune(",;:–—،؛、，；：", c):
-		r.mayEnd(clauseEnding)
+		r.mayEnd(clauseBoundary)
 	}
 }
 
 // mayEnd records a possible end of the segment.
-func (r *reading) mayEnd(e ending) {
+func (r *segmentReader) mayEnd(e boundary) {
 	if r.marker < 0 && e > r.end.kind {
 		r.end.kind = e
 	}
 }
 
 // ticked counts backticks, which begin and end code.
-func (r *reading) ticked(c rune) {
+func (r *segmentReader) ticked(c rune) {
 	if c == '`' {
 		r.ticks++
 		return
@@ -256,7 +258,7 @@ func (r *reading) ticked(c rune) {
 
 // tooLong ends a segment that is too long at the best possible end. here is the offset after the
 // last character.
-func (r *reading) tooLong(here int) int {
+func (r *segmentReader) tooLong(here int) int {
 	switch {
 	case r.length < maxLength:
 		return 0
@@ -273,19 +275,19 @@ func (r *reading) tooLong(here int) int {
 }
 
 // isTerminal reports whether a character may end a sentence.
-func isTerminal(c rune) bool { return terminal(c) != noEnding }
+func isTerminal(c rune) bool { return terminal(c) != noBoundary }
 
-// terminal returns how a character ends a sentence, or noEnding.
-func terminal(c rune) ending {
+// terminal returns how a character ends a sentence, or noBoundary.
+func terminal(c rune) boundary {
 	switch c {
 	case '.':
-		return dotEnding
+		return dotBoundary
 	case '!', '?', '…', '؟', '۔', '⁉', '‼', ';': // the last one is a Greek question mark
-		return markEnding
+		return markBoundary
 	case '。', '！', '？', '｡', '।', '॥', '።', '။', '។':
-		return wideEnding
+		return wideBoundary
 	}
-	return noEnding
+	return noBoundary
 }
 
 // isCloser reports whether c, directly after the end of a sentence, still belongs to the sentence.
