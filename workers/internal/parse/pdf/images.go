@@ -210,8 +210,7 @@ func uniform(image []byte) bool {
 // recognize runs tesseract on the image of a page and adds the words to the page. pixel is the size
 // of a pixel in points. It records the page as recognized, blank or failed.
 func (m *images) recognize(ctx context.Context, p *page, image string, pixel float64) {
-	// One thread per program keeps tesseract within the processors that the worker assigns to a
-	// document.
+	// Without this limit, tesseract would start a thread for each processor.
 	dpi := strconv.Itoa(int(72/pixel + 0.5))
 	text, err := output(ctx, tsvSize, []string{"OMP_THREAD_LIMIT=1"}, "tesseract", image, "stdout", "-l", m.langs, "--dpi", dpi, "tsv")
 	if err == nil {

@@ -64,9 +64,9 @@ type pdfInfo struct {
 }
 
 // read reads the document at path. It begins with the first pages before the number of pages is
-// known, because pdfinfo takes as long as the first pages.
+// known, so that pdfinfo and pdftotext run at the same time.
 //
-// The error is the reason of the first program that failed, an error of ctx, or a failure of the
+// The error is the reason of the first range that failed, an error of ctx, or a failure of the
 // limits.
 func (r *reading) read(ctx context.Context, path string) (document.Info, error) {
 	asked := make(chan pdfInfo, 1)

@@ -158,8 +158,8 @@ func newRangeReader(path string) *rangeReader {
 	return &rangeReader{path: path, slots: make(chan struct{}, min(runtime.GOMAXPROCS(0), maxProcesses))}
 }
 
-// begin starts to read a range as soon as fewer than maxProcesses ranges are being read. It returns
-// nil if ctx ends before that. last is 0 if the range ends with the document.
+// begin starts to read a range as soon as a slot is free, and does not wait for its pages. It
+// returns nil if ctx ends before that. last is 0 if the range ends with the document.
 func (r *rangeReader) begin(ctx context.Context, first, last int) *pageRange {
 	select {
 	case r.slots <- struct{}{}:

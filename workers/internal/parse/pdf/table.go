@@ -27,7 +27,7 @@ type row struct{ first, end int }
 func cells(rows []row) int { return rows[len(rows)-1].end - rows[0].first }
 
 // table returns the rows of the table that begins with the block first, or nil if there is no
-// table. It accepts only clear tables: poppler must output the cells row by row, each cell must be
+// table. It accepts only clear tables. Poppler must output the cells row by row, each cell must be
 // a block with one line, and the columns must be consistent. Other text is written in poppler's
 // order.
 //

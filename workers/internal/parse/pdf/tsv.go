@@ -284,8 +284,7 @@ const maxPlace = 1e6 // in points; larger than any page
 const maxDigits = 18
 
 // decimal parses a number in the format of poppler. It returns 0 for any other text, and for
-// numbers that are larger than any page. It is much faster than strconv.ParseFloat, and each word
-// has five numbers.
+// numbers that are larger than any page. Exponents and other forms of numbers do not occur.
 func decimal(text []byte) float64 {
 	digits, minus := bytes.CutPrefix(text, []byte("-"))
 	if len(digits) > maxDigits {

@@ -12,8 +12,8 @@ import (
 )
 
 // Backends contains the configured speech backends. Missing lists those that are unavailable; their
-// calls fail with the reason. There is one for each worker. Its fields are never nil and do not
-// change after New.
+// calls fail with the reason. There is one for each worker. Transcriber and Synthesizer are never
+// nil and do not change after New.
 type Backends struct {
 	Transcriber speech.Transcriber
 	Synthesizer speech.Synthesizer

@@ -6,7 +6,6 @@
 // calls fail immediately instead of after a timeout.
 //
 // Package backends creates a Transcriber and a Synthesizer for a worker; see package speech for
-// their contract. Calls are never repeated here, because the voice session decides whether a late
-// result is still useful. Errors are of the type *speech.Error, and their messages may be shown to
-// callers.
+// their contract. Calls are never repeated here. Errors are of the type *speech.Error, and their
+// messages may be shown to callers.
 package openaiaudio

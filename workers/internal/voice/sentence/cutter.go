@@ -27,7 +27,7 @@ type Segment struct {
 // Cutter splits an answer into segments. Create it with New.
 //
 // A Cutter belongs to one answer, and to the goroutine that receives the answer's pieces. It keeps
-// only the text of the current segment, so its memory is bounded by the length of a segment.
+// only the text of the current segment.
 type Cutter struct {
 	start   int    // offset of the current segment
 	text    []byte // text of the current segment that has arrived

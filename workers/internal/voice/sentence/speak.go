@@ -44,9 +44,8 @@ func opensFence(line string) bool {
 	return strings.HasPrefix(line, "~~~") || strings.HasPrefix(line, "```") && !strings.Contains(strings.TrimLeft(line, "`"), "`")
 }
 
-// between returns the text between two lines: a space, or a full stop and a space. before is the
-// text of the first line. If the lines do not belong together, between ends the first line with a
-// full stop.
+// between returns the text between two lines. before is the text of the first line. If the lines do
+// not belong together, between ends the first line with a full stop, in the form of its script.
 func between(before string, apart bool) string {
 	last, _ := utf8.DecodeLastRuneInString(strings.TrimRight(before, "\"'”’»)]"))
 	switch {
