@@ -84,8 +84,8 @@ type model struct {
 	name     string // name of the model at the provider
 }
 
-// Stream makes a call and records it. The results are named because a copy of the response would stay
-// on the stack during the call.
+// Stream makes a call and records it. The results are named because a copy of the response would
+// stay on the stack during the call.
 func (m *model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (res llm.Response, err error) {
 	began, first := time.Now(), time.Duration(0)
 	ctx, span := tracing.Child(ctx, tracing.Client, "chat", m.name)
