@@ -53,7 +53,7 @@ func (s *Store) AccountsAt(ctx context.Context, email string) ([]AddressAccount,
 }
 
 // AddressKnown reports whether any account has or had an email address, and whether the address is
-// proven for one of these accounts.
+// proven for one of these accounts. It ignores case.
 func (s *Store) AddressKnown(ctx context.Context, email string) (known, proven bool, err error) {
 	var row struct {
 		Known  bool `db:"known"`
@@ -65,7 +65,8 @@ func (s *Store) AddressKnown(ctx context.Context, email string) (known, proven b
 }
 
 // PasswordSchemes lists the distinct schemes of the passwords stored for an email address. A scheme
-// is a stored value without its key.
+// is a stored value without its key. The caller derives a key for each scheme from the entered
+// password, and passes the results to ByPassword.
 func (s *Store) PasswordSchemes(ctx context.Context, email string) ([]string, error) {
 	var schemes []string
 	err := s.db.SelectContext(ctx, &schemes, `SELECT DISTINCT `+schemeExpression+` FROM users
@@ -119,7 +120,8 @@ func checkScheme(ctx context.Context, tx *sqlx.Tx, userID, email, hash string) e
 	return wrap("comparing the schemes of stored passwords", err)
 }
 
-// ProveAddress records that the operator has confirmed a user's email address.
+// ProveAddress records that the operator has confirmed a user's email address. It does nothing for
+// an unknown or displaced account.
 func (s *Store) ProveAddress(ctx context.Context, userID string) error {
 	return s.db.Tx(ctx, func(tx *sqlx.Tx) error { return prove(ctx, tx, userID) })
 }
@@ -160,7 +162,7 @@ func holderFor(ctx context.Context, tx *sqlx.Tx, email string) (userRow, bool, e
 	return row, err == nil, wrap("reading the account with an email address", err)
 }
 
-// actAs sets the user whose rows the transaction can see.
+// actAs sets the user whose rows the transaction can see, until the transaction ends.
 func actAs(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	_, err := tx.ExecContext(ctx, `SELECT set_config('parley.user', $1, true)`, userID)
 	return wrap("naming user", err)
@@ -183,7 +185,8 @@ func displace(ctx context.Context, tx *sqlx.Tx, holder userRow) error {
 	return wrap("spending links", err)
 }
 
-// revokeUserKeys revokes a user's own API keys.
+// revokeUserKeys revokes a user's own API keys. Keys of organizations that the user has created
+// stay valid.
 func revokeUserKeys(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	if err := actAs(ctx, tx, userID); err != nil {
 		return err
@@ -193,7 +196,7 @@ func revokeUserKeys(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	return wrap("revoking API keys", err)
 }
 
-// voidLinks invalidates the unused links that open a user's account.
+// voidLinks invalidates the unused links that open a user's account: login links and reset links.
 func voidLinks(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	_, err := tx.ExecContext(ctx, `UPDATE login_links SET used_at = clock_timestamp() WHERE user_id = $1 AND used_at IS NULL`, userID)
 	return wrap("spending links", err)
