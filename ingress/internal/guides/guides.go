@@ -262,7 +262,7 @@ func (s *section) excerpt(words []string) string {
 }
 
 // resolve converts the target of a link between files of the repository to the address of a page
-// under /docs. It returns false if the service does not show the file. Page is the path of the page
+// under /docs. It returns false if the service does not show the file. page is the path of the page
 // with the link. Links to other sites, anchors and absolute paths are returned unchanged. Files
 // outside the documentation cannot be shown.
 func resolve(page, link string) (string, bool) {

@@ -20,7 +20,7 @@ import (
 // be dropped silently, so pages contain none. The converter is safe for concurrent use.
 var markdown = goldmark.New(goldmark.WithExtensions(extension.Table), goldmark.WithParserOptions(parser.WithAutoHeadingID()))
 
-// errNoTitle is the error for a page that does not begin with a heading of the first level. Read
+// errNoTitle is the error for a page that does not begin with a heading of the first level. read
 // adds the path of the page.
 var errNoTitle = errors.New("the page does not begin with a title")
 
@@ -53,7 +53,7 @@ func (ids anchors) Generate(value []byte, _ ast.NodeKind) []byte {
 // way.
 func (ids anchors) Put(value []byte) { ids[string(value)] = true }
 
-// render renders a page. At is the path of the page, and source its Markdown. The steps change the
+// render renders a page. at is the path of the page, and source its Markdown. The steps change the
 // syntax tree before it is rendered. The error is errNoTitle if the page has no title.
 func render(at string, source []byte) (*Page, error) {
 	ids := parser.WithContext(parser.NewContext(parser.WithIDs(anchors{})))

@@ -21,7 +21,7 @@ const (
 )
 
 // endpoint converts an operation to an endpoint. If that is not possible, the error is of type
-// skip, and its text is the reason. O must be an operation of d. b is the server URL in the
+// skip, and its text is the reason. o must be an operation of d. b is the server URL in the
 // request, or nil. The other errors are of type *Invalid and end the whole import.
 func (d *document) endpoint(o operation, b *base) (domain.Endpoint, error) {
 	e := domain.Endpoint{Name: o.name, Method: o.method, Description: description(o.body)}

@@ -166,7 +166,7 @@ func (r *reader) measure(value any, depth int) error {
 	return nil
 }
 
-// value converts a YAML node to a JSON value. Depth is the nesting depth of the node. An unknown
+// value converts a YAML node to a JSON value. depth is the nesting depth of the node. An unknown
 // kind becomes null. Aliases are copied, so a cyclic alias ends at maxDepth.
 func (r *reader) value(n *yaml.Node, depth int) (any, error) {
 	if err := r.take(depth); err != nil {

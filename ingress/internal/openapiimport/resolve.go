@@ -36,7 +36,7 @@ func (d *document) object(value any) (map[string]any, error) {
 	return nil, errCircular
 }
 
-// lookup returns the target of a reference. Ref is a JSON pointer with a leading "#" (RFC 6901).
+// lookup returns the target of a reference. ref is a JSON pointer with a leading "#" (RFC 6901).
 // Each element of the pointer counts as work, because documents may contain many long references.
 // The error is a skip, or errWork.
 func (d *document) lookup(ref string) (any, error) {

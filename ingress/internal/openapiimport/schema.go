@@ -207,7 +207,7 @@ func (p *pass) keywords(object map[string]any, depth int) (any, error) {
 }
 
 // below copies a nested schema. It keeps the values true and false where these are valid schemas.
-// Items is the exception: model providers expect an object there.
+// items is the exception: model providers expect an object there.
 func (p *pass) below(key string, value any, depth int) (any, error) {
 	if b, ok := value.(bool); ok && key != "items" {
 		return b, nil

@@ -298,7 +298,7 @@ func (h *Handler) sealer(org, agentID string) func(string) string {
 type seals struct{ headers, identity func(string) string }
 
 // seals returns the functions for one agent. The encryption contexts contain the organization and
-// the agent, so that an encrypted secret cannot be used anywhere else. AgentID may be the id of an
+// the agent, so that an encrypted secret cannot be used anywhere else. agentID may be the id of an
 // agent that is not stored yet.
 func (h *Handler) seals(org, agentID string) seals {
 	place := secrets.WidgetIdentity(org, agentID)
@@ -350,7 +350,7 @@ func hide(headers map[string]string) {
 
 // checkToolDocuments adds a problem for each nonexistent document in the list to which a body
 // restricts the agent's searches. It always accepts documents that are already in the agent's list.
-// A missing tool has the zero value, so each step of the path exists. Previous contains the agent's
+// A missing tool has the zero value, so each step of the path exists. previous contains the agent's
 // tools before the change. A body without such a list causes no query.
 func (h *Handler) checkToolDocuments(c *gin.Context, found *httpx.Problems, f *agentFields, previous domain.Tools) error {
 	ids := f.Tools.Value.Knowledge.Value.DocumentIDs.Value

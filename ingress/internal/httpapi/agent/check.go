@@ -28,14 +28,14 @@ const (
 	checkTime = 30 * time.Second // time limit for all connections together
 )
 
-// WorkerCaller calls a worker over NATS and returns its reply. Capability contains the signed
+// WorkerCaller calls a worker over NATS and returns its reply. capability contains the signed
 // claims. The call ends at the deadline.
 type WorkerCaller interface {
 	Call(ctx context.Context, kind, capability string, body []byte, deadline time.Time) ([]byte, error)
 }
 
 // Budgets checks budgets. WithinBudget returns the error budget_exceeded if a budget that applies
-// to a run with these properties is used up. AgentID, keyID and automationID may be empty.
+// to a run with these properties is used up. agentID, keyID and automationID may be empty.
 type Budgets interface {
 	WithinBudget(ctx context.Context, org, agentID, keyID, automationID string) error
 }

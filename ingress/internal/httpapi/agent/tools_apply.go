@@ -37,7 +37,7 @@ func (b *toolsBody) apply(t *domain.Tools, seal func(string) string, p *httpx.Pr
 }
 
 // setTool returns a tool after the request's changes. If null is true, the request removes the
-// tool, and setTool returns nil. Apply is called only if the tool stays.
+// tool, and setTool returns nil. apply is called only if the tool stays.
 func setTool[T any](null bool, apply func() *T) *T {
 	if null {
 		return nil
@@ -60,7 +60,7 @@ func previous[T any](p *httpx.Problems, path string, enabled httpx.Optional[bool
 	return &copied
 }
 
-// applySwitch returns a tool that has no options, after the request's changes. Path is the path of
+// applySwitch returns a tool that has no options, after the request's changes. path is the path of
 // the tool, for problems.
 func applySwitch(p *httpx.Problems, path string, b switchBody, old *domain.Switch) *domain.Switch {
 	t := previous(p, path, b.Enabled, old)
@@ -179,7 +179,7 @@ type entrySecrets struct {
 }
 
 // merge returns the encrypted values of the headers in a request. It encrypts new values. For the
-// value "***" it returns the stored value. Address is the URL of the entry after the change, and at
+// value "***" it returns the stored value. address is the URL of the entry after the change, and at
 // the path of the headers. Headers that are not in the request are removed. The result is nil if
 // there are none.
 func (s entrySecrets) merge(p *httpx.Problems, at, address string, headers map[string]string, seal func(string) string) map[string]string {
@@ -203,7 +203,7 @@ func (s entrySecrets) merge(p *httpx.Problems, at, address string, headers map[s
 }
 
 // signingSecret returns the encrypted signing secret. It encrypts a new secret. For the value "***"
-// it returns the stored secret. Address and at are as in merge. An empty secret removes the stored
+// it returns the stored secret. address and at are as in merge. An empty secret removes the stored
 // one.
 func (s entrySecrets) signingSecret(p *httpx.Problems, at, address, secret string, seal func(string) string) string {
 	switch secret {
@@ -219,7 +219,7 @@ func (s entrySecrets) signingSecret(p *httpx.Problems, at, address, secret strin
 
 // checkKeep adds a problem if a request keeps a secret ("***") that is not stored or was set for
 // another origin. Otherwise a person who may change the URL could have the secret sent to another
-// server. Found is whether a secret is stored. The path of the problem is at.
+// server. found is whether a secret is stored. The path of the problem is at.
 func (s entrySecrets) checkKeep(p *httpx.Problems, at, address string, found bool) {
 	switch {
 	case !found:

@@ -171,7 +171,7 @@ func (f *documentFields) content() (from io.Reader, name string) {
 	return nil, ""
 }
 
-// newDocument returns the document that the fields describe, without its content. Address is the
+// newDocument returns the document that the fields describe, without its content. address is the
 // document's URL, or "" for a document with content. The fields must have been checked.
 func (f *documentFields) newDocument(address string) knowledgedb.NewDocument {
 	doc := knowledgedb.NewDocument{Name: f.Name.Value, MIMEType: f.MIMEType.Value, Metadata: f.Metadata.Value, URL: address}

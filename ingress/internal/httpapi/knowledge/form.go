@@ -62,7 +62,7 @@ type documentForm struct {
 }
 
 // newDocumentForm returns a documentForm that reads the form from in. It returns an API error if
-// contentType contains no valid boundary. Limit is the maximum number of files. upload stores the
+// contentType contains no valid boundary. limit is the maximum number of files. upload stores the
 // content of one file and reads it to its end.
 func newDocumentForm(
 	in *transfer.Upload, contentType string, limit int, upload func(io.Reader) (blobdb.Upload, error),

@@ -365,7 +365,7 @@ func (h *Handler) notify(c *gin.Context, queued ...knowledgedb.QueuedDocument) {
 	h.Jobs.Changed(domain.ChangedDocuments, httpx.Caller(c).OrganizationID)
 }
 
-// documentError converts the store's errors about rejected documents to API errors. Budget_exceeded
+// documentError converts the store's errors about rejected documents to API errors. budget_exceeded
 // has a Retry-After. document_exists names the existing document. Other errors are returned
 // unchanged.
 func documentError(err error) error {
