@@ -75,7 +75,7 @@ type leftRun struct {
 	asked     time.Time // when the ingresses were last asked who reads the run
 	confirmed time.Time // when this ingress received its last question from the bus; zero: no question since the run was last read
 	// When the watch ends although the run has a reader elsewhere.
-	until     time.Time
+	until time.Time
 }
 
 // New returns a Watch, which watches only while Run is running. name must be unique.
