@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Completed returns the answer of a completed run, and a *RunFailedError for any other run. 
+// Completed returns the answer of a completed run, and a *RunFailedError for any other run.
 func (r *Run) Completed() (answer string, err error) {
 	if r.Status != RunStatusCompleted || r.Message == nil {
 		return "", &RunFailedError{Run: r}

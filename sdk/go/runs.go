@@ -97,7 +97,7 @@ func (r Runs) Stream(id, lastEventID string) *Stream {
 	return &Stream{client: r.client, request: request, runID: id}
 }
 
-// Cancel cancels a run. A finished run is returned unchanged. 
+// Cancel cancels a run. A finished run is returned unchanged.
 func (r Runs) Cancel(ctx context.Context, id string) (*Run, error) {
 	return act[Run](ctx, r.group, Request{Method: http.MethodPost, Path: runsPath, Keyed: true}, id, "cancel")
 }
