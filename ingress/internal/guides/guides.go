@@ -65,7 +65,7 @@ var chapters = []struct{ title, paths string }{
 	{"Clients", "clients streams ui-streams openai mcp voice widget guides/langchain guides/librechat guides/open-webui"},
 	{"Automations", "guides/cron guides/github-actions guides/kubernetes guides/n8n webhooks guides/github-webhooks guides/stripe-webhooks " +
 		"guides/slack guides/http-endpoint notifications traces"},
-	{"Operation", "deploy settings security operations upgrade telemetry"},
+	{"Operation", "processes deploy settings security operations upgrade telemetry"},
 	{"Background", "reliability architecture prove performance dependencies"},
 }
 
