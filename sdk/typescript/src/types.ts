@@ -3414,6 +3414,8 @@ export interface OpenAiFunction {
   description?: string | null;
   /** The JSON Schema of the arguments, of type `object`. */
   parameters?: Record<string, unknown> | null;
+  /** Has no effect. */
+  strict?: boolean | null;
   [key: string]: unknown;
 }
 
@@ -3424,6 +3426,8 @@ export interface OpenAiResponseTool {
   description?: string | null;
   /** The JSON Schema of the arguments, of type `object`. */
   parameters?: Record<string, unknown> | null;
+  /** The response repeats it; true by default. It has no other effect. */
+  strict?: boolean | null;
   [key: string]: unknown;
 }
 
@@ -3797,7 +3801,8 @@ export interface OpenAiResponseToolsItem {
   name: string;
   description: string | null;
   parameters: Record<string, unknown>;
-  strict: false;
+  /** As in the request; true by default. */
+  strict: boolean;
 }
 
 /** The run's usage, in tokens. */

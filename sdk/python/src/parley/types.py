@@ -4600,6 +4600,9 @@ class OpenAiFunction(TypedDict):
     parameters: NotRequired[dict[str, Any] | None]
     """The JSON Schema of the arguments, of type `object`."""
 
+    strict: NotRequired[bool | None]
+    """Has no effect."""
+
 
 class OpenAiTool(TypedDict):
     """A function that the client executes itself."""
@@ -4725,6 +4728,9 @@ class OpenAiResponseTool(TypedDict):
 
     parameters: NotRequired[dict[str, Any] | None]
     """The JSON Schema of the arguments, of type `object`."""
+
+    strict: NotRequired[bool | None]
+    """The response repeats it; true by default. It has no other effect."""
 
 
 class OpenAiAnnotationUrl_citation(TypedDict):
@@ -5201,7 +5207,9 @@ class OpenAiResponseToolsItem(TypedDict):
     name: str
     description: str | None
     parameters: dict[str, Any]
-    strict: Literal[False]
+
+    strict: bool
+    """As in the request; true by default."""
 
 
 class OpenAiResponseUsageInput_tokens_details(TypedDict):
