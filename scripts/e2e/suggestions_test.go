@@ -118,12 +118,19 @@ type suggestedAnswer struct {
 	citations    int
 }
 
+// mainPoints is a question that an empty chat offers if its agent searches documents and has no
+// suggestions.
+const mainPoints = "What are the main points of the documents?"
+
 // asksAll asks questions. Each answer must be complete, without a failed call of a tool. If cites
-// is true, it must also cite a document.
+// is true, asksAll also asks for the main points, and each answer must cite a document.
 func (a asker) asksAll(t *testing.T, target, name string, questions []string, cites bool) {
 	t.Helper()
 	if len(questions) < 2 {
 		t.Errorf("%s suggests %d questions", name, len(questions))
+	}
+	if cites {
+		questions = append(slices.Clone(questions), mainPoints)
 	}
 	for _, question := range questions {
 		got := a.ask(t, target, question)

@@ -326,6 +326,43 @@ func TestNearestVectors(t *testing.T) {
 	b.wantIndexed("after deleting", "0 chunks 0 vectors 0 terms")
 }
 
+// TestFirstPassages reads the first chunks of the newest documents in a scope.
+func TestFirstPassages(t *testing.T) {
+	t.Parallel()
+	b := newTestEnv(t)
+	ids := make([]string, 4)
+	for n := range ids {
+		ids[n] = b.readyDocument(map[string]string{"parity": fmt.Sprint(n % 2)}, chunkFor(0, fmt.Sprint("first", n)), chunkFor(1, "second"))
+	}
+	b.exec(`UPDATE documents SET status = 'queued' WHERE id = '` + ids[3] + `'`)
+	for _, c := range []struct {
+		name  string
+		scope knowledgedb.SearchScope
+		limit int
+		want  string
+	}{
+		{"all", knowledgedb.SearchScope{}, 5, "first2 first1 first0"},
+		{"limit", knowledgedb.SearchScope{}, 2, "first2 first1"},
+		{"ids", knowledgedb.SearchScope{DocumentIDs: []string{ids[0], ids[1], ids[3], "doc_none", "\x00"}}, 5, "first1 first0"},
+		{"metadata", knowledgedb.SearchScope{Metadata: map[string]string{"parity": "0"}}, 5, "first2 first0"},
+		{"metadata that cannot be stored", knowledgedb.SearchScope{Metadata: map[string]string{"parity": "\x00"}}, 5, ""},
+		{"limit 0", knowledgedb.SearchScope{}, 0, ""},
+	} {
+		c.scope.OrganizationID = b.org
+		found, err := b.s.Knowledge.FirstPassages(t.Context(), c.scope, c.limit)
+		var texts []string
+		for _, p := range found {
+			texts = append(texts, p.Text)
+		}
+		if got := strings.Join(texts, " "); err != nil || got != c.want {
+			t.Errorf("%s: %s, %v, want %s", c.name, got, err, c.want)
+		}
+	}
+	if found, err := b.s.Knowledge.FirstPassages(t.Context(), knowledgedb.SearchScope{OrganizationID: id.New(id.Organization)}, 5); err != nil || len(found) > 0 {
+		t.Errorf("of another organization: %v, %v", found, err)
+	}
+}
+
 func TestPassagesOfDocuments(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

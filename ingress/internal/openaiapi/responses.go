@@ -123,6 +123,7 @@ type ResponseEcho struct {
 	View               View                  `json:"-"`
 
 	ClientTools *domain.ClientTools `json:"-"`
+	Strict      []bool              `json:"-"` // the field strict of each tool in ClientTools
 }
 
 // AppendSources returns the client's choice, from the metadata, whether a list of sources follows
@@ -176,7 +177,7 @@ func newResponse(run *domain.Run, echo ResponseEcho) *Response {
 		Store: !echo.Unstored, Truncation: "disabled",
 		Parley: RunNames{RunID: run.ID, SessionID: run.SessionID},
 	}
-	r.Tools, r.ToolChoice = shownTools(echo.ClientTools)
+	r.Tools, r.ToolChoice = shownTools(echo.ClientTools, echo.Strict)
 	r.Text.Format.Type = formatText
 	if echo.Format != nil {
 		r.Text.Format = *echo.Format

@@ -109,7 +109,7 @@ type codeLog struct {
 // fileSearchItem is a search in the agent's documents.
 type fileSearchItem struct {
 	itemHead
-	Queries []string   `json:"queries"`
+	Queries []string   `json:"queries"` // empty for a call that reads the beginnings of the documents
 	Results []struct{} `json:"results"` // always null, because the annotations contain the results that the answer used
 }
 
@@ -252,7 +252,11 @@ func newToolItem(call domain.ToolCall, runID, sessionID string) Item {
 	case contract.ToolWebSearch:
 		return webSearchItem{head(prefixWebSearch, typeWebSearch), searchAction{"search", textFor(call.Input, "query"), foundBy(call.Output)}}
 	case contract.ToolKnowledge:
-		return fileSearchItem{head(prefixFileSearch, typeFileSearch), []string{textFor(call.Input, "query")}, nil}
+		queries := []string{}
+		if query := textFor(call.Input, "query"); query != "" {
+			queries = append(queries, query)
+		}
+		return fileSearchItem{head(prefixFileSearch, typeFileSearch), queries, nil}
 	case contract.ToolCodeExecution:
 		item := codeItem{head(prefixCode, typeCode), textFor(call.Input, "code"), sessionID, nil}
 		if item.Status != itemInProgress {

@@ -118,7 +118,7 @@ func ParseResponse(body *ResponseBody, wrong Wrong) ResponseAsk {
 	if ask.Settings, ask.Names = body.Settings(wrong); ask.Settings != nil {
 		ask.Echo.Settings = &ask.Settings.ModelSettings
 	}
-	ask.Echo.ClientTools = readTools(body.Tools, body.ToolChoice, "", wrong)
+	ask.Echo.ClientTools, ask.Echo.Strict = readTools(body.Tools, body.ToolChoice, "", wrong), strictTools(body.Tools)
 	if body.Text != nil {
 		ask.Output, ask.Echo.Format = body.Text.Format.asked("text.format", wrong), body.Text.Format.echo()
 	}

@@ -19,6 +19,7 @@ type FunctionSpec struct {
 	Name        *string          `json:"name"`
 	Description *string          `json:"description"`
 	Parameters  *json.RawMessage `json:"parameters"`
+	Strict      *bool            `json:"strict"` // has no effect; responses repeat it
 }
 
 const typeFunction = "function"
@@ -103,15 +104,25 @@ type responseTool struct {
 	Strict      bool            `json:"strict"`
 }
 
+// strictTools returns the field strict of each tool of a request for a response. The protocol's
+// default is true.
+func strictTools(tools *[]FunctionTool) []bool {
+	strict := make([]bool, len(value(tools)))
+	for i, t := range value(tools) {
+		strict[i] = t.Strict == nil || *t.Strict
+	}
+	return strict
+}
+
 // shownTools returns the tools and the choice of tools of a request in the form that responses
-// have.
-func shownTools(tools *domain.ClientTools) (shown []responseTool, choice any) {
+// have. strict is the result of strictTools.
+func shownTools(tools *domain.ClientTools, strict []bool) (shown []responseTool, choice any) {
 	shown, choice = []responseTool{}, domain.ChoiceAuto
 	if tools == nil {
 		return shown, choice
 	}
-	for _, t := range tools.Tools {
-		one := responseTool{Type: typeFunction, Name: t.Name, Parameters: t.InputSchema}
+	for i, t := range tools.Tools {
+		one := responseTool{Type: typeFunction, Name: t.Name, Parameters: t.InputSchema, Strict: i >= len(strict) || strict[i]}
 		if t.Description != "" {
 			one.Description = &t.Description
 		}

@@ -145,6 +145,26 @@ func TestCallsOfTheClient(t *testing.T) {
 	}
 }
 
+// A response repeats the field strict of its request's functions. The default is true.
+func TestStrictIsRepeated(t *testing.T) {
+	t.Parallel()
+	var tools []FunctionTool
+	list := `[{"type":"function","name":"a"},{"type":"function","name":"b","strict":null},{"type":"function","name":"c","strict":true},` +
+		`{"type":"function","name":"d","strict":false}]`
+	if err := json.Unmarshal([]byte(list), &tools); err != nil {
+		t.Fatal(err)
+	}
+	request, wrongs := asked(ResponseBody{Model: "m", Input: input("q"), Tools: &tools})
+	run := endedRun("done")
+	shown := map[string]bool{}
+	for _, tool := range NewResponse(&run, request.Echo).Tools {
+		shown[tool.Name] = tool.Strict
+	}
+	if want := map[string]bool{"a": true, "b": true, "c": true, "d": false}; len(wrongs) > 0 || !reflect.DeepEqual(shown, want) {
+		t.Errorf("got %v, want %v; wrong: %v", shown, want, wrongs)
+	}
+}
+
 func TestReadTools(t *testing.T) {
 	t.Parallel()
 	one := &[]FunctionTool{{Type: "function", Function: &FunctionSpec{Name: new("f")}}}

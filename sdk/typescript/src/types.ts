@@ -3415,6 +3415,8 @@ export interface OpenAiFunction {
   description?: string | null;
   /** The JSON Schema of the arguments, of type `object`. */
   parameters?: Record<string, unknown> | null;
+  /** Has no effect. */
+  strict?: boolean | null;
   [key: string]: unknown;
 }
 
@@ -3425,6 +3427,8 @@ export interface OpenAiResponseTool {
   description?: string | null;
   /** The JSON Schema of the arguments, of type `object`. */
   parameters?: Record<string, unknown> | null;
+  /** The response repeats it; true by default. It has no other effect. */
+  strict?: boolean | null;
   [key: string]: unknown;
 }
 
@@ -3798,7 +3802,8 @@ export interface OpenAiResponseToolsItem {
   name: string;
   description: string | null;
   parameters: Record<string, unknown>;
-  strict: false;
+  /** As in the request; true by default. */
+  strict: boolean;
 }
 
 /** The run's usage, in tokens. */

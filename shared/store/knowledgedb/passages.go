@@ -44,7 +44,7 @@ const passageSelect = `SELECT c.document_id, d.name, c.n, c.page, c.headings, c.
 // Passages returns chunks of an organization's ready documents in the order of the ids in chunks,
 // for example the hits of a search. Chunks that no longer exist are omitted.
 func (s *Store) Passages(ctx context.Context, org string, chunks []int64) ([]domain.Passage, error) {
-	return s.passages(ctx, org, `FROM unnest($2::bigint[]) WITH ORDINALITY AS u (id, place)
+	return readPassages(ctx, s.db, org, `FROM unnest($2::bigint[]) WITH ORDINALITY AS u (id, place)
 		JOIN document_chunks c ON c.id = u.id AND c.org_id = $1
 		JOIN documents d ON d.id = c.document_id AND d.org_id = c.org_id AND d.status = 'ready' ORDER BY u.place`, pq.Array(chunks))
 }
@@ -52,24 +52,40 @@ func (s *Store) Passages(ctx context.Context, org string, chunks []int64) ([]dom
 // DocumentPassages returns up to limit chunks of a page of a ready document, in order. It returns
 // none for an unknown document or page.
 func (s *Store) DocumentPassages(ctx context.Context, org, id string, page, limit int) ([]domain.Passage, error) {
-	return s.passages(ctx, org, fromDocument+`AND c.page = $3 ORDER BY c.n LIMIT $4`, id, page, limit)
+	return readPassages(ctx, s.db, org, fromDocument+`AND c.page = $3 ORDER BY c.n LIMIT $4`, id, page, limit)
 }
 
 // DocumentPassagesAround returns a chunk of a ready document, by its number, and the neighboring
 // chunks. around is the maximum number of neighbors on each side.
 func (s *Store) DocumentPassagesAround(ctx context.Context, org, id string, chunk, around int) ([]domain.Passage, error) {
-	return s.passages(ctx, org, fromDocument+`AND c.n BETWEEN $3::bigint - $4 AND $3::bigint + $4 ORDER BY c.n`, id, chunk, around)
+	return readPassages(ctx, s.db, org, fromDocument+`AND c.n BETWEEN $3::bigint - $4 AND $3::bigint + $4 ORDER BY c.n`, id, chunk, around)
 }
 
 // fromDocument selects the chunks c of document $2 of organization $1, if it is ready.
 const fromDocument = `FROM documents d JOIN document_chunks c ON c.document_id = d.id AND c.org_id = d.org_id
 	WHERE d.id = $2 AND d.org_id = $1 AND d.status = 'ready' `
 
-// passages reads chunks of an organization. from is the rest of the statement after passageSelect,
-// with args from $2 on.
-func (s *Store) passages(ctx context.Context, org, from string, args ...any) ([]domain.Passage, error) {
+// FirstPassages returns the first chunk of each of the newest documents in the scope, the newest
+// document first. limit is the maximum number of documents.
+func (s *Store) FirstPassages(ctx context.Context, scope SearchScope, limit int) ([]domain.Passage, error) {
+	if limit <= 0 || !scope.searchable() {
+		return nil, nil
+	}
+	ids, metadata, err := scope.documents()
+	if err != nil {
+		return nil, err
+	}
+	return readPassages(ctx, s.db, scope.OrganizationID, `FROM (SELECT d.id, d.org_id, d.name FROM documents d
+		WHERE d.org_id = $1 AND d.status = 'ready' AND (cardinality($2::text[]) = 0 OR d.id = ANY ($2::text[])) AND d.metadata @> $3::jsonb
+		ORDER BY d.id DESC LIMIT $4) d
+		JOIN document_chunks c ON c.document_id = d.id AND c.org_id = d.org_id AND c.n = 0 ORDER BY d.id DESC`, ids, metadata, limit)
+}
+
+// readPassages reads chunks of an organization. from is the rest of the statement after
+// passageSelect, with args from $2 on.
+func readPassages(ctx context.Context, db *pg.DB, org, from string, args ...any) ([]domain.Passage, error) {
 	var rows []passageRow
-	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+	err := db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		rows = rows[:0]
 		return tx.SelectContext(ctx, &rows, passageSelect+from, append([]any{org}, args...)...)
 	})

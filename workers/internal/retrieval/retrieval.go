@@ -50,6 +50,9 @@ type Store interface {
 	// Passages returns the texts of the given chunks, in order. It omits chunks that no longer
 	// exist.
 	Passages(ctx context.Context, org string, chunks []int64) ([]domain.Passage, error)
+	// FirstPassages returns the first chunk of each of the newest documents in the scope, the
+	// newest document first.
+	FirstPassages(ctx context.Context, scope knowledgedb.SearchScope, limit int) ([]domain.Passage, error)
 }
 
 // Embedder computes vectors of texts. If no model is configured, Model returns "".
@@ -101,11 +104,7 @@ func (s *Searcher) Search(ctx context.Context, q Query) (Result, error) {
 	}
 
 	q.DocumentIDs = ids
-	limit := defaultLimit
-	if q.Limit > 0 {
-		limit = min(q.Limit, maxLimit)
-	}
-
+	limit := limitOf(q)
 	asked := s.ask(ctx, q, text, words)
 	if asked.err != nil {
 		return Result{}, asked.err
@@ -131,6 +130,33 @@ func (s *Searcher) Search(ctx context.Context, q Query) (Result, error) {
 		result.Found = append(result.Found, f.Found)
 	}
 	return result, nil
+}
+
+// First returns the first passage of each of the newest documents in the scope of q, the newest
+// document first. It ignores the text of q.
+func (s *Searcher) First(ctx context.Context, q Query) ([]domain.Found, error) {
+	ids, somewhere := documentIDs(q.DocumentIDs)
+	if !somewhere {
+		return nil, nil
+	}
+	scope := knowledgedb.SearchScope{OrganizationID: q.OrganizationID, DocumentIDs: ids, Metadata: q.Metadata}
+	passages, err := s.store.FirstPassages(ctx, scope, limitOf(q))
+	if err != nil {
+		return nil, fmt.Errorf("reading first passages: %w", err)
+	}
+	found := make([]domain.Found, len(passages))
+	for i, p := range passages {
+		found[i] = domain.Found{Passage: p}
+	}
+	return found, nil
+}
+
+// limitOf returns the maximum number of passages that a query returns.
+func limitOf(q Query) int {
+	if q.Limit <= 0 {
+		return defaultLimit
+	}
+	return min(q.Limit, maxLimit)
 }
 
 // wordsFor returns the words of a query without duplicates.

@@ -74,6 +74,10 @@ func (s *fakeStore) Passages(_ context.Context, org string, chunks []int64) ([]d
 	return list, s.noPassages
 }
 
+func (s *fakeStore) FirstPassages(ctx context.Context, scope knowledgedb.SearchScope, limit int) ([]domain.Passage, error) {
+	return []domain.Passage{{DocumentID: "doc_2", Text: "Two."}, {DocumentID: "doc_1", Text: "One."}}, errors.Join(s.note(ctx, "first", scope, limit), s.noPassages)
+}
+
 // embedder returns a fixed vector after a delay.
 type embedder struct {
 	model string
@@ -333,5 +337,28 @@ func TestLongQueries(t *testing.T) {
 	slices.Sort(texts)
 	if len(texts) > 64 || len(texts) < 20 || len(slices.Compact(slices.Clone(texts))) != len(texts) {
 		t.Errorf("%d words: %v", len(texts), texts)
+	}
+}
+
+// TestFirst reads the beginnings of documents. Ids that no document can have are removed, and a
+// scope without valid ids contains no documents.
+func TestFirst(t *testing.T) {
+	t.Parallel()
+	s := full()
+	q := retrieval.Query{OrganizationID: "org_1", DocumentIDs: []string{"doc_1", "no id"}, Metadata: map[string]string{"a": "b"}, Limit: 99}
+	found, err := retrieval.New(s, nil).First(t.Context(), q)
+	if err != nil || len(found) != 2 || found[0].Text != "Two." || found[1].DocumentID != "doc_1" {
+		t.Errorf("%+v, %v", found, err)
+	}
+	if fmt.Sprint(s.asked, s.scopes, s.limits) != "[first] [{org_1 [doc_1] map[a:b]}] [50]" {
+		t.Errorf("%v %v %v", s.asked, s.scopes, s.limits)
+	}
+	q.DocumentIDs = q.DocumentIDs[1:]
+	if found, err := retrieval.New(s, nil).First(t.Context(), q); err != nil || len(found) > 0 || len(s.asked) != 1 {
+		t.Errorf("without valid ids: %+v, %v", found, err)
+	}
+	s.noPassages = errors.New("the database is away")
+	if _, err := retrieval.New(s, nil).First(t.Context(), retrieval.Query{OrganizationID: "org_1"}); !errors.Is(err, s.noPassages) || s.limits[1] != 10 {
+		t.Errorf("%v, limits %v", err, s.limits)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/deploy/standalone/internal/cli"
 	"parley/deploy/standalone/internal/console"
 )
 
@@ -24,15 +25,19 @@ type setting struct {
 // printed settings.
 func configured(t *testing.T, env map[string]string, args ...string) (table map[string]setting, raw string) {
 	t.Helper()
-	table, raw, warnings := configuredWarning(t, env, args...)
+	table, raw, warnings, err := configuredWarning(t, env, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if warnings != "" {
 		t.Errorf("warnings: %s", warnings)
 	}
 	return table, raw
 }
 
-// configuredWarning is like configured. It also returns the output on the standard error.
-func configuredWarning(t *testing.T, env map[string]string, args ...string) (table map[string]setting, raw, warnings string) {
+// configuredWarning is like configured. It also returns the output on the standard error, and the
+// error of the command.
+func configuredWarning(t *testing.T, env map[string]string, args ...string) (table map[string]setting, raw, warnings string, failed error) {
 	t.Helper()
 	for _, f := range newParser(new(commands)).Model.Leaves(false) {
 		for _, flag := range f.Flags {
@@ -58,9 +63,7 @@ func configuredWarning(t *testing.T, env map[string]string, args ...string) (tab
 
 	var out, errs bytes.Buffer
 	chosen.BindTo(t.Context(), (*context.Context)(nil))
-	if err := chosen.Run(&console.Console{Out: &out, Err: &errs}); err != nil {
-		t.Fatal(err)
-	}
+	failed = chosen.Run(&console.Console{Out: &out, Err: &errs})
 
 	var list []setting
 	if err := json.Unmarshal(out.Bytes(), &list); err != nil {
@@ -71,7 +74,7 @@ func configuredWarning(t *testing.T, env map[string]string, args ...string) (tab
 	for _, s := range list {
 		table[s.Name] = s
 	}
-	return table, out.String(), errs.String()
+	return table, out.String(), errs.String(), failed
 }
 
 // TestConfigHasEverySettingOfItsTable checks that `parley config` and docs/settings.md list the
@@ -119,7 +122,8 @@ func TestConfigSaysWhereValuesCameFrom(t *testing.T) { //nolint:paralleltest // 
 		"DATA_DIR": dir, "PORT": "9000", "LIMIT_DEMO": "3", "OPENAI_API_KEY": "hunter2", "DEFAULT_MODEL": "",
 		"DATABASE_URL":  "postgres://u:hunter2@db:5432/x?sslmode=disable&sslpassword=hunter2",
 		"NATS_URL":      "nats://hunter2@a:4222,nats://v:hunter2@b:4222",
-		"WIKIPEDIA_URL": "https://de.wikipedia.org", "OIDC_CLIENT_SECRET": "hunter2",
+		"WIKIPEDIA_URL": "https://de.wikipedia.org", "OIDC_ISSUER": "https://login.example", "OIDC_CLIENT_ID": "parley",
+		"OIDC_CLIENT_SECRET": "hunter2", "PUBLIC_URL": "https://parley.example",
 		"AUDIO_API_KEY": "hunter2", "AUDIO_BASE_URL": "https://u:hunter2@audio.example/v1",
 	}
 
@@ -169,8 +173,43 @@ func TestConfigHasSettingsOfItsRoles(t *testing.T) { //nolint:paralleltest // us
 // TestConfigWarnsOfRemovedSettings checks that a removed setting in the environment is named on the
 // standard error, and that the table does not contain it.
 func TestConfigWarnsOfRemovedSettings(t *testing.T) { //nolint:paralleltest // uses the process's environment
-	table, _, warnings := configuredWarning(t, map[string]string{"SANDBOX_WARM": "3"})
+	table, _, warnings, err := configuredWarning(t, map[string]string{"SANDBOX_WARM": "3"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if _, shown := table["SANDBOX_WARM"]; shown || !strings.HasPrefix(warnings, "SANDBOX_WARM was removed and has no effect: ") || strings.Count(warnings, "\n") != 1 {
 		t.Errorf("in the table: %v, warnings: %q", shown, warnings)
+	}
+}
+
+// TestConfigRejectsInvalidSettings checks that the command fails if the service would not start. It
+// still prints the settings, and ignores settings that the selected roles do not read.
+func TestConfigRejectsInvalidSettings(t *testing.T) { //nolint:paralleltest // uses the process's environment
+	for _, c := range []struct{ name, value, roles, want string }{
+		{"PRICES_CURRENCY", "gold", "", `PRICES_CURRENCY must be the ISO 4217 code of a currency, such as USD or EUR, not "gold"`},
+		{"PRICES_CURRENCY", "gold", "sweep", `PRICES_CURRENCY must be the ISO 4217 code of a currency, such as USD or EUR, not "gold"`},
+		{"PRICES_CURRENCY", "EUR", "", ""},
+		{"LIMIT_DEMO", "0", "", "limits must rise"},
+		{"LIMIT_DEMO", "0", "agent", ""},
+		{"TOOL_CONCURRENCY", "-1", "", "TOOL_CONCURRENCY must not be negative"},
+		{"TOOL_CONCURRENCY", "-1", "ingress", ""},
+		{"SECRETS_KEY", "short", "", "SECRETS_KEY is invalid"},
+	} {
+		t.Run(c.name+" "+c.value+" "+c.roles, func(t *testing.T) {
+			env := map[string]string{c.name: c.value}
+			if c.roles != "" {
+				env["ROLES"] = c.roles
+			}
+			table, _, _, err := configuredWarning(t, env)
+			if _, shown := table["PRICES_CURRENCY"]; !shown {
+				t.Errorf("the settings are not printed: %v", table)
+			}
+			switch {
+			case c.want == "" && err != nil:
+				t.Error(err)
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || cli.Code(t.Context(), err) != cli.ExitArguments):
+				t.Errorf("error %v, want %s", err, c.want)
+			}
+		})
 	}
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -42,7 +43,7 @@ type Config struct {
 
 // Help returns the description for the manual page of the command.
 func (*Config) Help() string {
-	return `Reads the flags and the environment like parley up (or, with --roles, like parley serve) and prints every setting with its value and source: a flag, the environment, a file that parley up creates, or the default. Starts nothing and connects to nothing.
+	return `Reads the flags and the environment like parley up (or, with --roles, like parley serve) and prints every setting with its value and source: a flag, the environment, a file that parley up creates, or the default. Starts nothing and connects to nothing. If the service would not start because of an invalid setting, the command prints the settings, then the error, and exits with 80.
 
 Keys, secrets, and passwords in URLs are shown as ***.`
 }
@@ -63,7 +64,7 @@ type setting struct {
 }
 
 // Run prints the table of settings, sorted by name. Settings that were removed from this release
-// are reported on standard error.
+// are reported on standard error. Run fails if the service would not start with the settings.
 func (c *Config) Run(_ context.Context, con *console.Console, chosen *kong.Context) error {
 	var list []setting
 	for _, flag := range chosen.Selected().Flags {
@@ -80,6 +81,14 @@ func (c *Config) Run(_ context.Context, con *console.Console, chosen *kong.Conte
 		con.Notef("%s was removed and has no effect: %s", removed.Name, removed.Now)
 	}
 	slices.SortStableFunc(list, func(a, b setting) int { return strings.Compare(a.Name, b.Name) })
+	if err := c.print(con, list); err != nil {
+		return err
+	}
+	return c.check()
+}
+
+// print prints the settings as a table or as JSON.
+func (c *Config) print(con *console.Console, list []setting) error {
 	if c.JSON {
 		return con.JSON(list)
 	}
@@ -89,6 +98,24 @@ func (c *Config) Run(_ context.Context, con *console.Console, chosen *kong.Conte
 		rows = append(rows, []string{s.Name, s.From, or(s.Value, "-")})
 	}
 	return table(con, rows)
+}
+
+// check returns an error for the first setting with which the service would not start.
+func (c *Config) check() error {
+	err := cmp.Or(c.Runs.Check(), c.Telemetry.Check(), c.Documents.Check())
+	if c.reads("ingress") {
+		err = cmp.Or(err, c.Ingress.Check())
+	}
+	if c.reads("workers") {
+		err = cmp.Or(err, c.Workers.Check())
+	}
+	if c.SecretsKey != "" {
+		err = cmp.Or(err, c.Secrets.Check())
+	}
+	if err != nil {
+		return &coded{ExitArguments, err}
+	}
+	return nil
 }
 
 // reads reports whether the selected roles use a group of settings.

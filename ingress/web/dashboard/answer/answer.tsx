@@ -57,7 +57,7 @@ function Rendered({ text, citations = none, toolCalls = none, streaming = false 
       <div class="answer" aria-busy={streaming ? "true" : undefined}>{nodes}</div>
       {!streaming && <Files files={lastVersions(files)} images={lastVersions(files).filter((f) => !images.has(f.id))} />}
       <Sources citations={citations} onOpen={setOpen} />
-      {open && <SourcePanel citation={open} onClose={() => setOpen(null)} />}
+      {open && <SourcePanel citation={open} number={numberOf(open, citations)} onClose={() => setOpen(null)} />}
     </>
   );
 }
@@ -118,7 +118,7 @@ function findFile(files: RunFile[], address: string): RunFile | undefined {
 function markdownOptions(citations: Citation[], files: RunFile[], images: Set<string>, onOpen: (citation: Citation) => void): Omit<MarkdownOptions<VNode>, "h"> {
   return {
     citations,
-    cite: (citation) => <Cite citation={citation} onOpen={onOpen} />,
+    cite: (citation) => <Cite citation={citation} number={numberOf(citation, citations)} onOpen={onOpen} />,
     code: (text, language, open) => <Code text={text} language={language} label={language === "" ? Words.code : texts.codeInLanguage(language)} open={open} />,
     image: (address) => {
       const file = findFile(files, address);
@@ -135,24 +135,38 @@ function markdownOptions(citations: Citation[], files: RunFile[], images: Set<st
   };
 }
 
-const citationName = (citation: Citation): string => texts.sourceIdTitle(citation.id, citation.title || citation.url);
+/** Returns the ids of the cited sources, in the order of their first citation. */
+const sourcesOf = (citations: Citation[]): number[] => [...new Set(citations.map((c) => c.id))];
 
-function Cite({ citation, onOpen }: { citation: Citation; onOpen: (citation: Citation) => void }) {
-  return <button type="button" class="cite" aria-label={citationName(citation)} title={citation.title || citation.url} onClick={() => onOpen(citation)}>{citation.id}</button>;
+/**
+ * Returns the number under which an answer shows a source. The numbers of an answer begin with 1,
+ * while the ids of sources are unique in a session.
+ */
+const numberOf = (citation: Citation, citations: Citation[]): number => sourcesOf(citations).indexOf(citation.id) + 1;
+
+interface CiteProps {
+  citation: Citation;
+  number: number;
+  onOpen: (citation: Citation) => void;
+}
+
+function Cite({ citation, number, onOpen }: CiteProps) {
+  const name = citation.title || citation.url;
+  return <button type="button" class="cite" aria-label={texts.sourceNumberTitle(number, name)} title={name} onClick={() => onOpen(citation)}>{number}</button>;
 }
 
 /** Lists the sources of an answer. Each source is listed once, in the order of the numbers. */
 function Sources({ citations, onOpen }: { citations: Citation[]; onOpen: (citation: Citation) => void }) {
-  const each = [...new Map(citations.toReversed().map((c) => [c.id, c])).values()].sort((a, b) => a.id - b.id);
+  const each = sourcesOf(citations).flatMap((id) => citations.find((c) => c.id === id) ?? []);
   if (each.length === 0) return null;
   return (
     <div class="answer-sources">
       <p class="quiet small">{each.length === 1 ? Words.source : Words.sources}</p>
       <ol>
-        {each.map((c) => (
+        {each.map((c, i) => (
           <li key={c.id}>
             <button type="button" onClick={() => onOpen(c)}>
-              <span class="cite" aria-hidden="true">{c.id}</span><span class="visually-hidden">{texts.sourceId(c.id)}{" "}</span>
+              <span class="cite" aria-hidden="true">{i + 1}</span><span class="visually-hidden">{texts.sourceNumber(i + 1)}{" "}</span>
               <span class="source-name">{c.title || c.url}</span>
               {sharesPage(c, each)
                 ? <span class="source-quote quiet small">{texts.quoted(c.citedText)}</span>

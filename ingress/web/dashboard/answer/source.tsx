@@ -30,10 +30,10 @@ interface Kept {
 const wide = "(min-width: 120rem)";
 
 /**
- * Shows a citation in the panel. The panel takes the focus when it opens, and returns it when it
+ * Shows a citation in the panel. The number is that of the source in the answer. The panel takes the focus when it opens, and returns it when it
  * closes.
  */
-export function SourcePanel({ citation, onClose }: { citation: Citation; onClose: () => void }) {
+export function SourcePanel({ citation, number, onClose }: { citation: Citation; number: number; onClose: () => void }) {
   const panel = useRef<HTMLDialogElement>(null);
   const close = useRef(onClose);
   close.current = onClose;
@@ -45,7 +45,7 @@ export function SourcePanel({ citation, onClose }: { citation: Citation; onClose
       onCancel={(e) => { e.preventDefault(); onClose(); }} onClick={(e) => { if (e.target === panel.current && panel.current?.matches(":modal")) onClose(); }}>
       <div class="dialog-head">
         <div>
-          <p class="quiet small">{texts.sourceIdPartPart(citation.id, document ? Words.aDocument : "", citation.page !== null ? texts.pagePagePart(citation.page) : "")}</p>
+          <p class="quiet small">{texts.sourceNumberPartPart(number, document ? Words.aDocument : "", citation.page !== null ? texts.pagePagePart(citation.page) : "")}</p>
           <h2 id={heading} tabIndex={-1}>{citation.title || citation.url}</h2>
           <Whereabouts citation={citation} />
         </div>

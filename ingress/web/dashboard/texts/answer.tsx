@@ -64,8 +64,8 @@ export enum Words {
 
 // Texts of the module answer/answer.
 export const codeInLanguage = (language: string): string => `Code in ${language}`;
-export const sourceIdTitle = (id: number, title: string): string => `Source ${id}: ${title}`;
-export const sourceId = (id: number): string => `Source ${id}:`;
+export const sourceNumberTitle = (number: number, title: string): string => `Source ${number}: ${title}`;
+export const sourceNumber = (number: number): string => `Source ${number}:`;
 export const pagePage = (page: number): string => `page ${page}`;
 export const quoted = (words: string): string => `“${words}”`;
 
@@ -84,7 +84,7 @@ export const downloadNameBytes = (name: string, bytes: string): string => `Downl
 
 // Texts of the module answer/source.
 export const pagePagePart = (page: number): string => `, page ${page}`;
-export const sourceIdPartPart = (id: number, part: string, part2: string): string => `Source ${id}${part}${part2}`;
+export const sourceNumberPartPart = (number: number, part: string, part2: string): string => `Source ${number}${part}${part2}`;
 export const openPageInNew = () => <>Open the page<span class="visually-hidden"> in a new window</span></>;
 export const theseAreCitedWords = (part: string): string => `${part} These are the cited words.`;
 export const textAsItWasRead = (readAt: ComponentChildren) => <>The text as it was read{readAt}. The page may have changed since.</>;

@@ -4601,6 +4601,9 @@ class OpenAiFunction(TypedDict):
     parameters: NotRequired[dict[str, Any] | None]
     """The JSON Schema of the arguments, of type `object`."""
 
+    strict: NotRequired[bool | None]
+    """Has no effect."""
+
 
 class OpenAiTool(TypedDict):
     """A function that the client executes itself."""
@@ -4726,6 +4729,9 @@ class OpenAiResponseTool(TypedDict):
 
     parameters: NotRequired[dict[str, Any] | None]
     """The JSON Schema of the arguments, of type `object`."""
+
+    strict: NotRequired[bool | None]
+    """The response repeats it; true by default. It has no other effect."""
 
 
 class OpenAiAnnotationUrl_citation(TypedDict):
@@ -5202,7 +5208,9 @@ class OpenAiResponseToolsItem(TypedDict):
     name: str
     description: str | None
     parameters: dict[str, Any]
-    strict: Literal[False]
+
+    strict: bool
+    """As in the request; true by default."""
 
 
 class OpenAiResponseUsageInput_tokens_details(TypedDict):

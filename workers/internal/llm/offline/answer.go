@@ -144,7 +144,7 @@ func (p prompt) arithmetic() string {
 	case exact:
 		return expression + " = " + value
 	default:
-		return expression + " ≈ " + value
+		return expression + " ≈ " + rounded(value)
 	}
 }
 
@@ -176,11 +176,12 @@ func (p prompt) fromInstructions() string {
 	if !isQuestion(p.message) {
 		return ""
 	}
-	sentence, score := bestSentence(p.system, parseQuestion(p.message), func(s string) bool { return !isOrder(s) })
-	if score < 2 {
+	q := parseQuestion(p.message)
+	sentence, _ := bestSentence(p.system, q, func(p part) bool { return !isOrder(p.text) })
+	if q.count(sentence.text) < 2 {
 		return ""
 	}
-	return "From what I have been told: " + excerpt(sentence, quotedText)
+	return "From what I have been told: " + excerpt(sentence.text, quotedText)
 }
 
 var order = regexp.MustCompile(`(?i)^(?:you|your|always|never|do|don't|use|answer|be|if|when|please|act|reply|respond|keep|write|say|refuse|avoid|only)\b`)

@@ -90,6 +90,20 @@ func calculate(expression string) (value string, exact bool, err error) {
 	return value, back != nil && back.Cmp(v) == 0, nil
 }
 
+// fraction matches a decimal number with more than four decimal places.
+var fraction = regexp.MustCompile(`-?\d+\.\d{5,}\b`)
+
+// rounded rounds the numbers in a text to four decimal places, except numbers that would become 0.
+func rounded(text string) string {
+	return fraction.ReplaceAllStringFunc(text, func(n string) string {
+		v, _ := new(big.Rat).SetString(n) // the pattern matches only numbers
+		if short := v.FloatString(4); strings.Trim(short, "-0.") != "" {
+			return strings.TrimSuffix(strings.TrimRight(short, "0"), ".")
+		}
+		return n
+	})
+}
+
 // evaluate returns the exact value of an expression. It fails with errNoNumber, errZero or
 // errTooLarge.
 func evaluate(expression string) (*big.Rat, error) {

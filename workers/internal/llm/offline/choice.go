@@ -40,51 +40,10 @@ func (p prompt) forcedCall(t llm.ToolSpec) llm.ToolCall {
 		_ = json.Unmarshal([]byte(fill.Answer(t.Schema, fill.Input{Message: p.message})), &found) // without an object, nothing is found
 	}
 	for _, name := range missing {
-		if args[name] = found[name]; isEmpty(found[name]) {
-			args[name] = emptyValue(s.Properties[name].plain(), p.message)
+		args[name] = found[name]
+		if of := s.Properties[name].plain(); (found[name] == nil || found[name] == "") && of.kind() == "string" && len(of.Enum) == 0 {
+			args[name] = p.message
 		}
 	}
 	return newCall(t, args)
-}
-
-// isEmpty reports whether a JSON value states nothing, such as null, 0 or an empty list.
-func isEmpty(value any) bool {
-	switch v := value.(type) {
-	case string:
-		return v == ""
-	case float64:
-		return v == 0
-	case bool:
-		return !v
-	case []any:
-		return len(v) == 0
-	case map[string]any:
-		return len(v) == 0
-	default:
-		return true
-	}
-}
-
-// emptyValue returns the schema's first choice, or else an empty value of the schema's type. If the
-// type is a string, it returns text.
-func emptyValue(s schema, text string) any {
-	if len(s.Enum) > 0 {
-		return s.Enum[0]
-	}
-	switch s.kind() {
-	case "number", "integer":
-		return 0
-	case "boolean":
-		return false
-	case "array":
-		return []any{}
-	case "object":
-		inner := map[string]any{}
-		for _, name := range s.Required {
-			inner[name] = emptyValue(s.Properties[name].plain(), text)
-		}
-		return inner
-	default:
-		return text
-	}
 }

@@ -10,20 +10,15 @@ import (
 
 // codeOutput is the output of the tool codeExecution.
 type codeOutput struct {
-	Error  string     `json:"error"`
-	Stdout string     `json:"stdout"`
-	Stderr string     `json:"stderr"`
-	Value  string     `json:"value"`
-	Limit  string     `json:"limit"`
-	Note   string     `json:"note"`
-	Files  []codeFile `json:"files"`
-}
-
-// codeFile is a file that a program has created.
-type codeFile struct {
-	Name     string `json:"name"`
-	MIMEType string `json:"mimeType"`
-	Bytes    int64  `json:"bytes"`
+	Error  string `json:"error"`
+	Stdout string `json:"stdout"`
+	Stderr string `json:"stderr"`
+	Value  string `json:"value"`
+	Limit  string `json:"limit"`
+	Note   string `json:"note"`
+	Files  []struct {
+		Name string `json:"name"`
+	} `json:"files"`
 }
 
 // programOutput parses the output of a program that a tool executed. It returns false if the result
@@ -63,7 +58,7 @@ func codeReport(failed bool, out codeOutput) string {
 	if out.Value != "" {
 		parts = append(parts, "The value of the last expression:", block(out.Value))
 	}
-	return strings.Join(append(parts, out.left("")...), "\n\n")
+	return strings.Join(append(parts, out.left()...), "\n\n")
 }
 
 // block formats a text as a code block. It keeps the indentation of the text's lines.
@@ -85,14 +80,16 @@ func errorLine(text string, limit bool) string {
 	return lines[len(lines)-1]
 }
 
-// left returns sentences about a program's notes and about the files that it created, except the
-// file that the answer already shows.
-func (o codeOutput) left(shown string) []string {
+// left returns sentences about a program's notes and about the files that it created. The file of a
+// plot is only named, because people see the plot.
+func (o codeOutput) left() []string {
 	var names, parts []string
 	for _, f := range o.Files {
-		if f.Name != shown {
-			names = append(names, fmt.Sprintf("`%s` (%s, %s)", unfenced.Replace(excerpt(f.Name, quotedText)), unfenced.Replace(f.MIMEType), inBytes(f.Bytes)))
+		if f.Name == plotFile {
+			parts = append(parts, "The plot is in the file "+plotFile+".")
+			continue
 		}
+		names = append(names, "`"+unfenced.Replace(excerpt(f.Name, quotedText))+"`")
 	}
 
 	switch {
@@ -106,22 +103,4 @@ func (o codeOutput) left(shown string) []string {
 		parts = append(parts, excerpt(unfenced.Replace(o.Note), quotedText))
 	}
 	return parts
-}
-
-// inBytes formats a number of bytes with a unit.
-func inBytes(n int64) string {
-	if n == 1 {
-		return "1 byte"
-	}
-	return fmt.Sprintf("%d bytes", n)
-}
-
-// has reports whether the program created a file with the given name.
-func (o codeOutput) has(name string) bool {
-	for _, f := range o.Files {
-		if f.Name == name {
-			return true
-		}
-	}
-	return false
 }

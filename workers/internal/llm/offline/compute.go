@@ -139,7 +139,7 @@ func (c *computation) report(out codeOutput) string {
 
 	var parts []string
 	for n, line := range lines {
-		line = excerpt(line, quotedText)
+		line = rounded(excerpt(line, quotedText))
 		switch {
 		case n < len(c.statistics):
 			name := c.statistics[n]
@@ -153,11 +153,7 @@ func (c *computation) report(out codeOutput) string {
 		parts = append(parts, line)
 	}
 
-	if c.plot && out.has(plotFile) {
-		parts = append(parts, "The plot is in the file "+plotFile+".")
-		return strings.Join(append(parts, out.left(plotFile)...), "\n\n")
-	}
-	return strings.Join(append(parts, out.left("")...), "\n\n")
+	return strings.Join(append(parts, out.left()...), "\n\n")
 }
 
 // computed describes the results of the computation that a message requests. It returns "" if the

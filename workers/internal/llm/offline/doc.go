@@ -28,6 +28,8 @@
 //
 //   - An answer quotes the sources in their own words, with a marker after each sentence. If the
 //     message begins with "compare", the answer quotes one sentence of each source, with its title.
+//     For the main points of the documents, it quotes the beginnings of their sections.
+//   - A row of a table becomes a sentence with the names of the columns. A heading is not quoted.
 //   - The answer names tools that failed, that a person rejected, or that found nothing. It does
 //     not name a failed search if another search found the answer.
 //   - A passage of a document counts if it contains enough words of the question, in any language
@@ -48,7 +50,8 @@
 //   - The model writes a program for a calculation. It also writes one for "the sum (product,
 //     count, mean, median, minimum, maximum, standard deviation, variance) of" a list of numbers or
 //     of "the numbers (squares, cubes) from 1 to 10", and for these numbers themselves. With "… and
-//     plot it", or with "plot" before it, the program plots the numbers.
+//     plot it", or with "plot" before it, the program plots the numbers. The answer rounds
+//     numbers to four decimal places.
 //   - The answer contains the program's output and files, or the error that ended the program.
 //
 // If the answer must match a schema, the model fills in the schema; see package fill.

@@ -1,8 +1,6 @@
 package offline
 
 import (
-	"strings"
-
 	"parley/shared/domain"
 	"parley/workers/internal/llm"
 )
@@ -13,12 +11,15 @@ const typeDocument = "document"
 // notSaid is the answer if none of the found passages answers the question.
 const notSaid = "The documents do not say this."
 
+// noDocuments is the answer to a question about the documents as a whole if there are none.
+const noDocuments = "There are no documents that I can read."
+
 // notPlainly begins an answer that quotes the best passages. They contain the words of the
 // question, but not the date or number that it asks for.
 const notPlainly = "The documents do not say this plainly."
 
-// fromDocuments returns notSaid or notPlainly if documents were searched and do not answer the
-// question. Otherwise it returns "".
+// fromDocuments returns notSaid, noDocuments or notPlainly if documents were searched and do not
+// answer the question. Otherwise it returns "".
 func fromDocuments(results []llm.ToolResult, q question) string {
 	q = q.ofDocuments()
 	searched, near := false, false
@@ -41,6 +42,8 @@ func fromDocuments(results []llm.ToolResult, q question) string {
 	switch {
 	case near:
 		return notPlainly
+	case searched && overview.MatchString(q.message):
+		return noDocuments
 	case searched:
 		return notSaid
 	}
@@ -48,9 +51,12 @@ func fromDocuments(results []llm.ToolResult, q question) string {
 }
 
 // ofDocuments returns the question with stricter rules for documents. A search returns its best
-// results even if they are irrelevant, so a passage must contain enough words of the question.
+// results even if they are irrelevant, so a passage must contain enough words of the question. A
+// question about the documents as a whole requires no words.
 func (q question) ofDocuments() question {
-	if q.wanted == nil {
+	if overview.MatchString(q.message) {
+		q.wanted = wanted{}
+	} else if q.wanted == nil {
 		q.wanted = want(q.message)
 	}
 	return q
@@ -58,7 +64,7 @@ func (q question) ofDocuments() question {
 
 // answeredBy reports whether a passage may contain the answer to the question.
 func (q question) answeredBy(s domain.Citation) bool {
-	if strings.TrimSpace(s.CitedText) == "" {
+	if onlyHeadings(s.CitedText) {
 		return false
 	}
 	_, enough := q.wanted.in(s.Title+"\n"+s.CitedText, languageFor(s.CitedText))

@@ -47,6 +47,8 @@ func documentCases() map[string]struct {
 	escape := "Names are written literally, except that a capital Z acts as an escape character. A capital letter begins a name."
 	cipher := "A typical stream cipher is a keyed pseudo-random generator."
 	crc := "Checksums use 32-bit or 64-bit generating polynomials over a range of bytes."
+	prices := "Prices\n\nMethod | To | Price | Days\nStandard | within the country | 4.90, free from 80 | 2 to 4\nExpress | within the country | 12.90\n\nFloor lamps are sent by a carrier."
+	test := "Bulbs in a test, spring 2025\n\nThe foundation bought them.\n\nHow much does a bulb cost?\n\nA bulb cost 4.30 on average.\n\nOpening hours\n\nMonday to Friday, 9 to 17\n\n1.2 The end of the test\n\nIt ended."
 	ladders := "All ladders are inspected every 90 days.[3] Damaged ones are tagged \"out of use\". The inspector signs the log."
 	return map[string]one{
 		"documents": {testCase{"How often are the ladders inspected?", []llm.ToolResult{knows(
@@ -55,7 +57,14 @@ func documentCases() map[string]struct {
 		"documents_table": {testCase{"What is the torque of the flange?", []llm.ToolResult{knows(
 			passage(1, "gearbox", 3, "Part | Torque\nFlange | 12 Nm\nHousing | 40 Nm"),
 		)}}, true},
-		"documents_chinese": {testCase{"保修期是多久？", []llm.ToolResult{knows(passage(1, "手册", 0, "本产品的保修期为两年。请保留发票。"))}}, true},
+		"documents_row":         {testCase{"What does express shipping cost?", []llm.ToolResult{knows(passage(1, "shipping", 0, prices))}}, true},
+		"documents_row_alone":   {testCase{"What does express shipping cost?", []llm.ToolResult{knows(passage(1, "shipping", 0, strings.SplitAfter(prices, "Days\n")[1]))}}, true},
+		"documents_heading":     {testCase{"How much does a bulb cost?", []llm.ToolResult{knows(passage(1, "test", 0, test))}}, true},
+		"documents_hours":       {testCase{"What are the opening hours?", []llm.ToolResult{knows(passage(1, "test", 0, strings.SplitAfter(test, "average.\n\n")[1]))}}, true},
+		"documents_points":      {testCase{"What are the main points of the documents?", []llm.ToolResult{knows(passage(1, "test", 0, test), passage(2, "shipping", 3, prices), passage(3, "test", 0, "It was long."))}}, true},
+		"documents_points_one":  {testCase{"Please summarize my documents.", []llm.ToolResult{knows(passage(1, "safety", 7, ladders))}}, true},
+		"documents_points_none": {testCase{"Give me an overview of the documents", []llm.ToolResult{nothingKnown}}, true},
+		"documents_chinese":     {testCase{"保修期是多久？", []llm.ToolResult{knows(passage(1, "手册", 0, "本产品的保修期为两年。请保留发票。"))}}, true},
 		"documents_two": {testCase{"When was the warehouse opened?", []llm.ToolResult{knows(
 			passage(1, "history", 1, "The warehouse in Kiel was opened in 1998."), passage(2, "brochure", 0, "Our warehouse: opened in 1998 by the mayor."),
 		)}}, true},
@@ -147,6 +156,29 @@ func TestAnswersFromDocuments(t *testing.T) {
 		}
 		if want, err := os.ReadFile(file); err != nil || got != string(want) {
 			t.Errorf("%s, %v: got:\n%s\nwant:\n%s", name, err, got, want)
+		}
+	}
+}
+
+// TestOverviewHasNoQuery checks that a question about the documents as a whole leads to a call
+// without a query, unless the tool requires one.
+func TestOverviewHasNoQuery(t *testing.T) {
+	t.Parallel()
+	const overview = "What are the main points of the documents?"
+	optional := llm.ToolSpec{Name: "knowledge", Schema: []byte(`{"type":"object","properties":{"query":{"type":"string"}}}`)}
+	for _, c := range []struct {
+		message string
+		tool    llm.ToolSpec
+		want    string
+	}{
+		{overview, optional, `{}`},
+		{"summarise all our documents", optional, `{}`},
+		{"What is in the documents about lamps?", optional, `{"query":"What is in the documents about lamps?"}`},
+		{overview, llm.ToolSpec{Name: "knowledge", Schema: []byte(`{"type":"object","properties":{"query":{"type":"string"}},"required":["query"]}`)}, `{"query":"` + overview + `"}`},
+	} {
+		calls := ask(t, llm.Request{Tools: []llm.ToolSpec{c.tool}}, c.message).ToolCalls
+		if len(calls) != 1 || string(calls[0].Arguments) != c.want {
+			t.Errorf("%s: %v, want the arguments %s", c.message, calls, c.want)
 		}
 	}
 }

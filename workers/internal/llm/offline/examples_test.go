@@ -6,7 +6,11 @@ import (
 
 	"parley/shared/domain"
 	"parley/shared/templates"
+	"parley/workers/internal/chunk"
+	"parley/workers/internal/document"
 	"parley/workers/internal/llm"
+	"parley/workers/internal/parse"
+	"parley/workers/internal/parse/formats"
 )
 
 // TestSuggestedMessagesOfTemplates checks that each message that a template suggests gets an
@@ -40,16 +44,27 @@ func TestSuggestedMessagesOfTemplates(t *testing.T) {
 	}
 }
 
-// samplePassages returns the sections of the sample documents or, if whole is true, the documents.
-func samplePassages(whole bool) (passages []domain.Citation) {
+// samplePassages returns the passages of the sample documents, as the search would return them.
+// length is the intended length of a passage, or 0 for the default.
+func samplePassages(t *testing.T, length int) (passages []domain.Citation) {
+	t.Helper()
 	for _, sample := range templates.Samples() {
-		sections := []string{string(sample.Content)}
-		if !whole {
-			sections = strings.Split(string(sample.Content), "\n## ")
+		name, chunks := strings.TrimSuffix(sample.Name, ".md"), chunk.New(chunk.Limits{Target: length})
+		add := func(found []domain.Passage) {
+			for _, p := range found {
+				passages = append(passages, passage(len(passages)+1, name, 0, p.Text))
+			}
 		}
-		for _, section := range sections {
-			passages = append(passages, passage(len(passages)+1, strings.TrimSuffix(sample.Name, ".md"), 0, section))
+		out := parse.NewWriter(parse.Limits{}, func(e document.Event) error {
+			if e.Block != nil {
+				add(chunks.Add(*e.Block))
+			}
+			return nil
+		})
+		if _, err := parse.Parse(t.Context(), parse.Input{Name: sample.Name, MIMEType: "text/markdown", Content: sample.Content}, out, formats.All()); err != nil {
+			t.Fatal(err)
 		}
+		add(chunks.Close())
 	}
 	return passages
 }
@@ -76,8 +91,8 @@ var sampleAnswers = map[string]string{
 // reports.
 func TestTemplatesAnswerFromSamples(t *testing.T) {
 	t.Parallel()
-	for _, whole := range []bool{false, true} {
-		known := knows(samplePassages(whole)...)
+	for _, length := range []int{100, 0, 10_000} {
+		known := knows(samplePassages(t, length)...)
 		for _, tpl := range templates.All() {
 			if tpl.Tools.Knowledge == nil {
 				continue
@@ -111,7 +126,7 @@ func TestDemoAgentAnswersWithoutTheWeb(t *testing.T) {
 		"What does express shipping cost?": "12.90",
 	}
 	messages := append(templates.DemoSuggestions(), "What does express shipping cost?")
-	known := knows(samplePassages(false)...)
+	known := knows(samplePassages(t, 0)...)
 	for _, message := range messages {
 		first := ask(t, llm.Request{Tools: specs}, message).ToolCalls
 		want, fromDocuments := said[message]

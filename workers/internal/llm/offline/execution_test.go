@@ -71,7 +71,7 @@ func TestComputationsAreCarriedOut(t *testing.T) {
 	}{
 		{"Compute the sum of the squares from 1 to 10 and plot it.", "The sum of the squares of the numbers from 1 to 10 is 385." + plotted, "completed"},
 		{"Compute the cubes of 2 to 4", "The cubes of the numbers from 2 to 4 are 8, 27, 64.", "completed"},
-		{"What is the mean, the median and standard deviation of 1, 2, 3, 4?", "The mean of 1, 2, 3, 4 is 2.5.\n\nThe median of 1, 2, 3, 4 is 2.5.\n\nThe sample standard deviation of 1, 2, 3, 4 is 1.2909944487358056.", "completed"},
+		{"What is the mean, the median and standard deviation of 1, 2, 3, 4?", "The mean of 1, 2, 3, 4 is 2.5.\n\nThe median of 1, 2, 3, 4 is 2.5.\n\nThe sample standard deviation of 1, 2, 3, 4 is 1.291.", "completed"},
 		{"Run this:\n```python\nprint(1)\nprint(\n```", "The program failed: SyntaxError: '(' was never closed", "failed"},
 		{"What is 1 / 0?", "The program failed: ZeroDivisionError: division by zero", "failed"},
 	} {

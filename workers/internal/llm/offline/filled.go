@@ -2,7 +2,6 @@ package offline
 
 import (
 	"encoding/json"
-	"slices"
 
 	"parley/workers/internal/llm"
 	"parley/workers/internal/llm/offline/fill"
@@ -21,35 +20,14 @@ func (p prompt) filled(schema json.RawMessage) string {
 	}
 	results := append([]llm.ToolResult{attached}, p.results...)
 
+	// The best sentences, as an answer in text would quote them, come first.
+	var passages []string
+	for _, s := range statements(results, parseQuestion(p.message)) {
+		passages = append(passages, s.quoted)
+	}
+
 	return fill.Answer(schema, fill.Input{
 		Message: p.message, Data: p.data, Results: results, Recognized: recognized,
-		Passages: bestPassages(results, parseQuestion(p.message)),
+		Passages: passages,
 	})
-}
-
-// bestPassages returns the sentences that fromSources would quote, in the same order.
-func bestPassages(results []llm.ToolResult, q question) []string {
-	type passage struct {
-		text   string
-		weight int
-	}
-	var found []passage
-	for _, r := range results {
-		if r.Failed {
-			continue
-		}
-		for _, s := range r.Sources {
-			if q, ok := q.forSource(s); ok {
-				sentence, n := bestSentence(s.CitedText, q, nil)
-				found = append(found, passage{sentence, q.weigh(sentence, n)})
-			}
-		}
-	}
-	slices.SortStableFunc(found, func(a, b passage) int { return b.weight - a.weight })
-
-	texts := make([]string, len(found))
-	for i, p := range found {
-		texts[i] = p.text
-	}
-	return texts
 }

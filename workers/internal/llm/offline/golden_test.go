@@ -52,6 +52,13 @@ func testCases() map[string]testCase {
 			gave("codeExecution", `{"stdout":"3\n2\n","stderr":"","files":[{"id":"file_1","name":"plot.png","mimeType":"image/png","bytes":1234}]}`),
 		}},
 		"computed_list": {"the cubes of 2 to 4", []llm.ToolResult{gave("codeExecution", `{"stdout":"8, 27, 64\n","stderr":"","files":[]}`)}},
+		"computed_rounded": {"Compute the mean, the variance and the total of 12, 15, 9, 22, 17, 14 and 80.", []llm.ToolResult{
+			gave("codeExecution", `{"stdout":"24.142857142857142\n0.000001234567\n1e-07\n","stderr":"","files":[]}`),
+		}},
+		"prepared_plot": {"How many working days are there between 3 March and 19 September 2025?", []llm.ToolResult{
+			gave("codeExecution", `{"stdout":"145 working days\n","stderr":"","files":[{"id":"file_1","name":"plot.png","mimeType":"image/png","bytes":24978},`+
+				`{"id":"file_2","name":"a.csv","mimeType":"text/csv","bytes":12}]}`),
+		}},
 		"no_matplotlib": {"compute the total of 1, 2 and 3 and plot it", []llm.ToolResult{
 			gave("codeExecution", `{"stdout":"6\nThere is no plot: matplotlib is not installed.\n","stderr":"","files":[]}`),
 		}},

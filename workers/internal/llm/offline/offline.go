@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"parley/workers/internal/llm"
 )
@@ -206,20 +205,12 @@ func emitWords(ctx context.Context, text string, emit func(llm.Delta)) error {
 // wordLength returns the offset at which the second word of a text begins, or the length of the
 // text if there is no second word.
 func wordLength(text string) int {
-	inWord := false
-	afterWord := false
-	for i, r := range text {
-		space := unicode.IsSpace(r)
-		switch {
-		case !space && afterWord:
-			return i
-		case !space:
-			inWord = true
-		case inWord:
-			afterWord = true
-		}
+	rest := strings.TrimLeftFunc(text, unicode.IsSpace)
+	end := strings.IndexFunc(rest, unicode.IsSpace)
+	if end < 0 {
+		return len(text)
 	}
-	return len(text)
+	return len(text) - len(strings.TrimLeftFunc(rest[end:], unicode.IsSpace))
 }
 
 // promptWords counts the words of the whole prompt.
@@ -241,20 +232,9 @@ func promptWords(req llm.Request) int64 {
 }
 
 // countWords counts the words between white space. It allocates no memory for them.
-func countWords(s string) int64 {
-	var n int64
-	inWord := false
-	for i := 0; i < len(s); {
-		r, size := rune(s[i]), 1
-		if r >= utf8.RuneSelf {
-			r, size = utf8.DecodeRuneInString(s[i:])
-		}
-		i += size
-		space := unicode.IsSpace(r)
-		if !space && !inWord {
-			n++
-		}
-		inWord = !space
+func countWords(s string) (n int64) {
+	for range strings.FieldsSeq(s) {
+		n++
 	}
 	return n
 }

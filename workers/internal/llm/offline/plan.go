@@ -80,6 +80,9 @@ func (p prompt) search(name string) (call llm.ToolCall, ok bool) {
 	if i < 0 {
 		return call, false
 	}
+	if t := p.tools[i]; name == toolKnowledge && overview.MatchString(p.message) && !slices.Contains(schemaFor(t).Required, "query") {
+		return newCall(t, map[string]any{}), true // without a query, the tool returns the beginnings of the documents
+	}
 	return newCall(p.tools[i], map[string]any{textProperty(p.tools[i], "query"): query(p.message, name)}), true
 }
 

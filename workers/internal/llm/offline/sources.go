@@ -19,23 +19,48 @@ type statement struct {
 	markers string
 	score   int
 	title   string // the title of the source
+	quoted  string // the sentence as it appears in the source
+
+	document bool // the source is a passage of a document
 }
 
 // comparing matches messages that ask for a comparison of sources.
 var comparing = regexp.MustCompile(`(?i)^(?:please\s+)?compare\b`)
 
+// overview matches messages that ask for the main points of the documents.
+var overview = regexp.MustCompile(`(?i)^\s*(?:please\s+)?(?:what\s+are\s+the\s+(?:main|key|most\s+important)\s+points\s+(?:of|in)|` +
+	`summari[sz]e|give\s+(?:me\s+)?(?:a\s+summary|an\s+overview)\s+of|what(?:'s|\s+is)\s+in)\s+(?:all\s+)?(?:the|these|my|our|your)\s+documents\s*[.?!]*\s*$`)
+
 // fromSources answers with the sentences of the sources that contain the most words of the
 // question. It quotes each sentence in its original language, followed by the source's marker. If
-// the message asks for a comparison, it quotes one sentence of each source, with its title.
+// the message asks for a comparison, it quotes one sentence of each source, with its title. If the
+// message asks for the main points of the documents, it quotes the beginnings of their sections.
 func fromSources(results []llm.ToolResult, q question) string {
-	var found []statement
+	found := statements(results, q)
+	if len(found) == 0 {
+		return ""
+	}
+	if comparing.MatchString(q.message) || overview.MatchString(q.message) {
+		found = bySource(found)
+	} else {
+		best := found[0].score
+		found = slices.DeleteFunc(found, func(s statement) bool { return s.score < 0 && best >= 0 || s.document && 5*s.score < 4*best })
+	}
+
+	text := "This is what I found:"
+	for _, s := range found[:min(len(found), quotedSources)] {
+		text += "\n\n" + s.text + s.markers
+	}
+	return text
+}
+
+// statements returns a statement of each source that answers the question, the best first. It joins
+// equal statements.
+func statements(results []llm.ToolResult, q question) (found []statement) {
 	for _, r := range results {
-		if r.Failed {
-			continue
-		}
 		for _, source := range r.Sources {
 			q, ok := q.forSource(source)
-			if !ok {
+			if !ok || r.Failed {
 				continue
 			}
 			s := state(source, q)
@@ -46,22 +71,8 @@ func fromSources(results []llm.ToolResult, q question) string {
 			found = append(found, s)
 		}
 	}
-
-	if len(found) == 0 {
-		return ""
-	}
-
 	slices.SortStableFunc(found, func(a, b statement) int { return b.score - a.score })
-	if comparing.MatchString(q.message) {
-		found = bySource(found)
-	}
-	found = found[:min(len(found), quotedSources)]
-	var b strings.Builder
-	b.WriteString("This is what I found:")
-	for _, s := range found {
-		b.WriteString("\n\n" + s.text + s.markers)
-	}
-	return b.String()
+	return found
 }
 
 // bySource returns the first statement of each source. If there are several sources, each statement
@@ -77,8 +88,12 @@ func bySource(all []statement) []statement {
 		return found
 	}
 	for i := range found {
-		if found[i].title != "" && found[i].markers != "" {
-			found[i].text = "**" + found[i].title + ":** " + found[i].text
+		between := " "
+		if strings.HasPrefix(found[i].text, "- ") { // a list
+			between = "\n\n"
+		}
+		if found[i].title != "" {
+			found[i].text = "**" + found[i].title + ":**" + between + found[i].text
 		}
 	}
 	return found
@@ -107,17 +122,28 @@ const unquotable = "\"“”„«»[]`\n"
 // minQuote is the minimum length of a quote in characters. A shorter sentence is quoted as a whole.
 const minQuote = 4
 
-// state returns the sentence of a source that answers the question best.
+// state returns the sentence of a source that answers the question best. If the question asks for
+// the main points of the documents, state returns the beginnings of the source's sections.
 func state(s domain.Citation, q question) statement {
-	sentence, score := bestSentence(s.CitedText, q, func(s string) bool { return withoutMarkers(s) != "" })
-	text := withoutMarkers(sentence)
+	best, score := q.best(s)
+	text := withoutMarkers(best.text)
 	if text == "" { // a source without text is only named
 		return statement{text: excerpt(cmp.Or(withoutMarkers(s.Title), "Untitled"), quotedText), score: -1}
 	}
-	return statement{
-		text: excerpt(text, quotedText), markers: " " + mark(s.ID, exact(sentence)), score: q.weigh(sentence, score),
-		title: strings.ReplaceAll(excerpt(withoutMarkers(s.Title), quotedText), "*", ""),
+	out := statement{
+		text: excerpt(withoutMarkers(best.spoken()), quotedText), markers: " " + mark(s.ID, exact(best.text)), score: score,
+		title: strings.ReplaceAll(excerpt(withoutMarkers(s.Title), quotedText), "*", ""), quoted: best.text, document: s.Type == typeDocument,
 	}
+	if overview.MatchString(q.message) {
+		out.text, out.markers = points(s), ""
+	}
+	return out
+}
+
+// best returns the sentence of a source that answers the question best, and its weight. It never
+// returns a heading.
+func (q question) best(s domain.Citation) (best part, weight int) {
+	return bestSentence(s.CitedText, q, func(p part) bool { return !p.heading && withoutMarkers(p.text) != "" })
 }
 
 // unfenced replaces the signs that would begin code in an answer.
@@ -152,11 +178,16 @@ func mark(id int, quote string) string {
 // sentenceEnd matches the end of a sentence in any script.
 var sentenceEnd = regexp.MustCompile(`[.!?…]["”’»)]*(?:\[[^\]\n]*\])*(?:\s+|$)|[。！？｡][」』”]*|[؟۔।॥]\s*|\n+`)
 
-// cutSentence divides a text into its first sentence and the rest.
+// cutSentence divides a text into its first sentence and the rest. A row of a table is one
+// sentence.
 func cutSentence(text string) (sentence, rest string) {
 	end := len(text)
 	if at := sentenceEnd.FindStringIndex(text); at != nil {
 		end = at[1]
+	}
+	if strings.Contains(text[:end], cellEnd) {
+		line, _, _ := strings.Cut(strings.TrimLeft(text, "\n"), "\n")
+		end = max(end, strings.Index(text, line)+len(line))
 	}
 	return strings.TrimSpace(text[:end]), text[end:]
 }
@@ -225,29 +256,25 @@ func (q question) weigh(sentence string, words int) int {
 		return 2*words + 3
 	case q.has(sentence):
 		return 2*words + 1
-	case q.wanted != nil && strings.Contains(sentence, " | ") && strings.ContainsFunc(sentence, unicode.IsDigit):
+	case len(q.wanted) > 0 && strings.Contains(sentence, cellEnd) && strings.ContainsFunc(sentence, unicode.IsDigit):
 		return 2*words + 1
 	}
 	return 2 * words
 }
 
-// bestSentence returns the first sentence with the highest weight, and its number of matching
-// words.
-func bestSentence(text string, q question, allowed func(string) bool) (best string, score int) {
-	score = -1
-	maximum := -1
-	for text != "" {
-		var sentence string
-		sentence, text = cutSentence(text)
-		if sentence == "" || (allowed != nil && !allowed(sentence)) {
+// bestSentence returns the first sentence with the highest weight, and the weight. If no sentence is
+// allowed, the weight is -1.
+func bestSentence(text string, q question, allowed func(part) bool) (best part, weight int) {
+	weight = -1
+	for p := range parts(text) {
+		if !allowed(p) {
 			continue
 		}
-		n := q.count(sentence)
-		if weight := q.weigh(sentence, n); weight > maximum {
-			best, score, maximum = sentence, n, weight
+		if n := q.weigh(p.text, q.count(p.text)); n > weight {
+			best, weight = p, n
 		}
 	}
-	return best, score
+	return best, weight
 }
 
 // count returns the number of words of the question that a sentence contains.

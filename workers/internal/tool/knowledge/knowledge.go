@@ -25,12 +25,13 @@ const (
 	shownText    = 200      // number of characters of a passage in the output; the source contains the whole passage
 )
 
-// schema allows a query and a limit. It has no argument for documents, so the model cannot choose
-// them.
+// schema allows a query and a limit, both of which are optional. It has no argument for documents,
+// so the model cannot choose them.
 const schema = `{"type":"object","properties":{"query":{"type":"string","minLength":1,"maxLength":1000,` +
-	`"description":"The text to search for: a question, or words likely to be in the passage, in the language of the documents."},` +
+	`"description":"The text to search for: a question, or words likely to be in the passage, in the language of the documents. ` +
+	`Leave it out only for a question about the documents as a whole: then the beginnings of the newest documents are returned."},` +
 	`"limit":{"type":"integer","minimum":1,"maximum":10,"description":"Number of passages; default 5."}},` +
-	`"required":["query"],"additionalProperties":false}`
+	`"additionalProperties":false}`
 
 // Spec returns the tool's description for models.
 func Spec() tool.Spec {
@@ -47,6 +48,9 @@ func Spec() tool.Spec {
 // query.
 type Searcher interface {
 	SearchFor(ctx context.Context, org string, request contract.SearchRequest) (contract.SearchReply, error)
+
+	// First returns the first passages of the newest documents. It ignores the query.
+	First(ctx context.Context, org string, request contract.SearchRequest) (contract.SearchReply, error)
 }
 
 // Backend executes searches. It is safe for concurrent use.
@@ -59,7 +63,7 @@ func New(search Searcher) *Backend { return &Backend{search: search} }
 func (b *Backend) Kind() string { return contract.ToolKnowledge }
 
 // Call searches the documents that the agent may read. It returns the passages as sources, the best
-// first.
+// first. Without a query, it returns the beginnings of the newest documents.
 func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, error) {
 	options := req.Config.Tools.Knowledge
 	if options == nil || !options.Enabled {
@@ -72,7 +76,11 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 	}
 
 	// The scope of the search comes from the agent's configuration, so the model cannot extend it.
-	reply, err := b.search.SearchFor(ctx, req.OrganizationID, contract.SearchRequest{
+	search := b.search.SearchFor
+	if query == "" {
+		search = b.search.First
+	}
+	reply, err := search(ctx, req.OrganizationID, contract.SearchRequest{
 		Query: query, DocumentIDs: options.DocumentIDs, Metadata: options.Metadata, Limit: limit,
 	})
 	if err != nil {
@@ -88,21 +96,23 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 	return answer(found, reply.Without)
 }
 
-// readArguments parses and checks the arguments. The caller has already checked them, but a tool
+// readArguments parses and checks the arguments. The query is empty if it is omitted. The caller has already checked them, but a tool
 // worker does not trust its callers.
 func readArguments(arguments json.RawMessage) (query string, limit int, err error) {
 	args := struct {
-		Query string `json:"query"`
-		Limit *int   `json:"limit"`
+		Query *string `json:"query"`
+		Limit *int    `json:"limit"`
 	}{}
 	if err := json.Unmarshal(arguments, &args); err != nil {
-		return "", 0, &tool.Error{Message: `The arguments must be {"query": "…", "limit": 5}, where limit is optional.`, Err: err}
+		return "", 0, &tool.Error{Message: `The arguments must be {"query": "…", "limit": 5}, where both are optional.`, Err: err}
 	}
 
-	query = strings.Join(strings.Fields(args.Query), " ")
-	// White space was collapsed, so a query of blanks is empty here.
-	if n := utf8.RuneCountInString(query); n == 0 || n > maxQuery {
-		return "", 0, &tool.Error{Message: fmt.Sprintf("The query must have 1 to %d characters.", maxQuery)}
+	if args.Query != nil {
+		query = strings.Join(strings.Fields(*args.Query), " ")
+		// White space was collapsed, so a query of blanks is empty here.
+		if n := utf8.RuneCountInString(query); n == 0 || n > maxQuery {
+			return "", 0, &tool.Error{Message: fmt.Sprintf("The query must have 1 to %d characters.", maxQuery)}
+		}
 	}
 
 	switch {

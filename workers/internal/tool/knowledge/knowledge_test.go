@@ -29,6 +29,11 @@ func (l *fakeSearch) SearchFor(_ context.Context, org string, r contract.SearchR
 	return l.reply, l.err
 }
 
+func (l *fakeSearch) First(_ context.Context, org string, r contract.SearchRequest) (contract.SearchReply, error) {
+	l.log = append(l.log, fmt.Sprintf("first %s %v %v %d", org, r.DocumentIDs, r.Metadata, r.Limit))
+	return l.reply, l.err
+}
+
 func (l *fakeSearch) Give(_ context.Context, ids []string) ([]string, error) {
 	l.log = append(l.log, "give "+strings.Join(ids, " "))
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return slices.Contains(l.gone, id) }), l.note
@@ -112,6 +117,22 @@ func TestPassagesBecomeSources(t *testing.T) {
 	}
 }
 
+// TestBeginningsOfDocuments: a call without a query returns the first passages of the documents.
+func TestBeginningsOfDocuments(t *testing.T) {
+	t.Parallel()
+	l := &fakeSearch{reply: contract.SearchReply{Found: []domain.Found{found("doc_b", 0, nil, "First."), found("doc_a", 0, nil, "Also first.")}}}
+	got, err := l.call(t, `{}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if log := strings.Join(l.log, "\n"); log != "first org_1 [doc_a doc_b] map[team:sales] 5\ngive doc_b doc_a" {
+		t.Errorf("log: %s", log)
+	}
+	if len(got.Sources) != 2 || got.Sources[0].CitedText != "First." || len(read(t, got).Results) != 2 {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestNothingToSay(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -168,7 +189,7 @@ func TestArguments(t *testing.T) {
 		`{"query":"a","limit":10}`: "10", `{"query":"a","limit":1}`: "1", `{"query":"a","limit":null}`: "5",
 		`{"query":"` + strings.Repeat("ü", 1_000) + `"}`: "5",
 		`{"query":"` + strings.Repeat("ü", 1_001) + `"}`: "1 to 1000 characters",
-		`{"query":" \n "}`: "1 to 1000 characters", `{}`: "1 to 1000 characters", `{"query":7}`: "arguments", `[]`: "arguments",
+		`{"query":" \n "}`: "1 to 1000 characters", `{"query":""}`: "1 to 1000 characters", `{}`: "5", `{"query":null}`: "5", `{"limit":3}`: "3", `{"query":7}`: "arguments", `[]`: "arguments",
 		`{"query":"a","limit":0}`: "between 1 and 10", `{"query":"a","limit":11}`: "between 1 and 10", `{"query":"a","limit":"5"}`: "arguments",
 	} {
 		l := &fakeSearch{}

@@ -12,4 +12,6 @@
 //   - If there is no value for a required field, the field becomes null if the schema allows that.
 //     Otherwise it gets its default or an empty value. An optional field without a value is
 //     omitted.
+//   - If a schema refers to itself, at most two of its values are nested and filled from the texts.
+//     The next one is the smallest valid value.
 package fill

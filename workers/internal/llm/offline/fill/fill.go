@@ -1,6 +1,7 @@
 package fill
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -17,6 +18,8 @@ const (
 	maxNodes = 5_000 // maximum number of values of the schema that are visited
 	maxItems = 50    // maximum number of items of a list, unless its schema requires more
 	maxPad   = 1_000 // maximum number of items or characters that a schema can require
+
+	maxNested = 2 // maximum number of values of the same reference that are nested and filled from the texts
 )
 
 // Input contains the texts and the data from which values are taken.
@@ -36,6 +39,9 @@ type filler struct {
 	texts   []*text // in order of precedence: the message, the passages, the texts of sources, the texts in images
 	objects []any   // the data sent with the message, and the tool results
 	left    int     // number of values of the schema that may still be visited
+
+	open     map[string]int // how many values that are being filled have each reference
+	smallest bool           // the smallest valid value is written, because a reference is nested in itself
 }
 
 // Answer returns JSON for a schema. The JSON matches the schema unless the schema requires a value
@@ -47,7 +53,7 @@ func Answer(schema json.RawMessage, in Input) string {
 		return "null"
 	}
 
-	f := &filler{root: root, left: maxNodes, texts: []*text{newText(in.Message)}}
+	f := &filler{root: root, left: maxNodes, open: map[string]int{"#": 1}, texts: []*text{newText(in.Message)}}
 	f.objects = append(f.objects, parse(in.Data))
 	var sources []domain.Citation
 	for _, r := range in.Results {
@@ -70,9 +76,10 @@ func Answer(schema json.RawMessage, in Input) string {
 	data := citedData(root)
 	if data == nil {
 		raw, _ := f.value(root, "", f.texts, 0)
-		return raw
+		return cmp.Or(raw, "null")
 	}
 	raw, _ := f.value(data, "", f.texts, 0)
+	raw = cmp.Or(raw, "null")
 	return `{"data":` + raw + `,"citations":` + cite(raw, sources) + `}`
 }
 
@@ -91,11 +98,29 @@ func citedData(root *node) *node {
 }
 
 // value returns the JSON of a value for a schema, and whether the texts contain a part of the
-// value. name is the name of the value's field.
+// value. name is the name of the value's field. If the schema refers to itself, maxNested values of
+// the same reference are nested, and the next one is the smallest valid value. raw is empty if the
+// value would have to contain itself.
 func (f *filler) value(s *node, name string, in []*text, depth int) (raw string, found bool) {
 	if f.left--; s == nil || f.left < 0 || depth > maxDepth {
 		return "null", false
 	}
+
+	defer func(objects []any, smallest bool) { f.objects, f.smallest = objects, smallest }(f.objects, f.smallest)
+	if ref := s.reference(); ref != "" {
+		f.open[ref]++
+		defer func() { f.open[ref]-- }()
+		switch n := f.open[ref]; {
+		case f.smallest && n > maxNested+1:
+			return "", false
+		case n > maxNested:
+			f.objects, f.smallest = nil, true
+		}
+	}
+	if f.smallest {
+		in = nil
+	}
+
 	s = f.resolve(s)
 	if fixed, ok := s.values["const"]; ok {
 		return write(fixed), false
@@ -108,14 +133,18 @@ func (f *filler) value(s *node, name string, in []*text, depth int) (raw string,
 	if enum == nil && s.kind() == "null" {
 		return "null", false
 	}
-	if raw, found = f.content(s, name, in, depth); found {
-		return raw, true
+	_, null := s.types()
+	null = null && (enum == nil || slices.Contains(enum, nil))
+	if !f.smallest || !null {
+		if raw, found = f.content(s, name, in, depth); found {
+			return raw, true
+		}
 	}
 
 	if fallback, ok := s.values["default"]; ok {
 		return write(fallback), false
 	}
-	if _, null := s.types(); null && (enum == nil || slices.Contains(enum, nil)) {
+	if null {
 		return "null", false
 	}
 	return raw, false
@@ -138,37 +167,42 @@ func (f *filler) content(s *node, name string, in []*text, depth int) (raw strin
 
 // alternative returns the value of the first alternative of anyOf or oneOf for which the texts
 // contain something. If there is none, it returns null if that is an alternative, or else the value
-// of the first alternative.
+// of the first alternative that has a finite value.
 func (f *filler) alternative(s *node, name string, in []*text, depth int) (raw string, found, ok bool) {
 	for _, keyword := range []string{"anyOf", "oneOf"} {
 		all := s.list(keyword)
 		if len(all) == 0 {
 			continue
 		}
+		if slices.ContainsFunc(all, func(one any) bool { return f.smallest && isNull(one) }) {
+			return "null", false, true
+		}
+
 		first, null := "", false
 		for _, one := range all {
 			sub, isNode := one.(*node)
-			if !isNode {
+			if !isNode || isNull(one) {
+				null = null || isNull(one)
 				continue
 			}
-			if sub.text("type") == "null" {
-				null = true
-				continue
-			}
-			raw, found := f.value(merge(without(s, keyword), f.resolve(sub)), name, in, depth+1)
+			raw, found := f.value(merge(without(s, keyword), sub), name, in, depth+1)
 			if found {
 				return raw, true, true
 			}
-			if first == "" {
-				first = raw
-			}
+			first = cmp.Or(first, raw)
 		}
-		if null || first == "" {
+		if null {
 			first = "null"
 		}
 		return first, false, true
 	}
 	return "", false, false
+}
+
+// isNull reports whether a schema allows only null.
+func isNull(schema any) bool {
+	s, _ := schema.(*node)
+	return s.text("type") == "null"
 }
 
 // object returns an object with values for the schema's properties.
@@ -189,7 +223,13 @@ func (f *filler) object(s *node, name string, in []*text, depth int) (raw string
 		b.WriteString(write(name) + ":" + raw)
 	}
 	for _, name := range properties.names {
+		if f.smallest && !s.requires(name) {
+			continue
+		}
 		raw, ok := f.value(properties.child(name), name, in, depth+1)
+		if raw == "" && s.requires(name) {
+			return "", false
+		}
 		if ok || s.requires(name) {
 			add(name, raw)
 		}
@@ -199,7 +239,7 @@ func (f *filler) object(s *node, name string, in []*text, depth int) (raw string
 		name, _ := required.(string)
 		if _, known := properties.values[name]; !known {
 			raw, _ := f.value(s.child("additionalProperties"), name, in, depth+1)
-			add(name, raw)
+			add(name, cmp.Or(raw, "null"))
 		}
 	}
 	return "{" + b.String() + "}", found
@@ -241,13 +281,13 @@ func (f *filler) array(s *node, name string, in []*text, depth int) (raw string,
 	for _, one := range s.firstItems() {
 		sub, _ := one.(*node)
 		raw, ok := f.value(sub, name, in, depth+1)
-		items, found = append(items, raw), found || ok
+		items, found = append(items, cmp.Or(raw, "null")), found || ok
 	}
 
 	most := min(s.count("maxItems", maxItems), max(maxItems, s.count("minItems", 0)))
-	if of := s.otherItems(); of != nil && len(items) < most {
+	if of := s.otherItems(); of != nil && len(items) < most && !f.smallest {
 		unique, _ := s.values["uniqueItems"].(bool)
-		for _, raw := range f.items(f.resolve(of), name, in, depth) {
+		for _, raw := range f.items(of, name, in, depth) {
 			if len(items) == most {
 				break
 			}
@@ -258,6 +298,9 @@ func (f *filler) array(s *node, name string, in []*text, depth int) (raw string,
 	}
 	for len(items) < min(s.count("minItems", 0), maxPad) && f.left > 0 {
 		raw, _ := f.value(s.otherItems(), name, nil, depth+1)
+		if raw == "" {
+			return "", false
+		}
 		items = append(items, raw)
 	}
 	return "[" + strings.Join(items, ",") + "]", found
@@ -266,14 +309,15 @@ func (f *filler) array(s *node, name string, in []*text, depth int) (raw string,
 // items returns the items for a list that the first suitable text contains. A text is suitable if
 // it contains at least one item.
 func (f *filler) items(of *node, name string, in []*text, depth int) (items []string) {
-	if kind := of.kind(); kind == "array" || kind == "object" {
+	resolved := f.resolve(of)
+	if kind := resolved.kind(); kind == "array" || kind == "object" {
 		return f.itemObjects(of, name, in, depth)
 	}
 	for _, t := range in {
 		for _, listed := range t.listed(name) {
 			if raw, ok := f.value(of, "", []*text{newText(listed)}, depth+1); ok {
 				items = append(items, raw)
-			} else if of.kind() == "string" && of.list("enum") == nil && fits(of, listed) {
+			} else if resolved.kind() == "string" && resolved.list("enum") == nil && fits(resolved, listed) {
 				items = append(items, write(listed))
 			}
 		}
@@ -293,17 +337,18 @@ func (f *filler) items(of *node, name string, in []*text, depth int) (items []st
 
 // itemObjects returns an object for each part of the first text that yields at least one object.
 func (f *filler) itemObjects(of *node, name string, in []*text, depth int) (items []string) {
-	objects := f.objects
+	objects, open := f.objects, f.open
 	for _, v := range f.named(name) {
 		list, _ := v.([]any)
 		for _, one := range list[:min(len(list), maxItems)] {
-			f.objects = []any{one}
+			// Each object is smaller than the one that contains it, so the nesting ends.
+			f.objects, f.open = []any{one}, map[string]int{}
 			if raw, ok := f.value(of, "", nil, depth+1); ok {
 				items = append(items, raw)
 			}
 		}
 	}
-	f.objects = objects
+	f.objects, f.open = objects, open
 	if len(items) > 0 {
 		return items
 	}
@@ -332,7 +377,7 @@ func (f *filler) named(name string) (found []any) {
 				}
 			}
 			for _, key := range v.names {
-				if depth < 4 && len(found) < maxItems {
+				if plain(key) != plain(name) && depth < 4 && len(found) < maxItems {
 					look(v.values[key], depth+1)
 				}
 			}

@@ -68,3 +68,34 @@ func TestAnswerFromResults(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
+
+// TestRecursiveSchemas fills schemas that refer to themselves. Two values of the same reference are
+// nested; the value in them is the smallest valid one, so the nesting ends.
+func TestRecursiveSchemas(t *testing.T) {
+	t.Parallel()
+	tree := `{"$ref":"#/$defs/node","$defs":{"node":{"type":"object","properties":{"name":{"type":"string"},` +
+		`"children":{"type":"array","items":{"$ref":"#/$defs/node"}}},"required":["name","children"]}}}`
+	optional := `{"type":"object","properties":{"name":{"type":"string"},"left":{"$ref":"#"},"right":{"$ref":"#"},"up":{"$ref":"#"},"last":{"type":"integer"}},"required":["name","last"]}`
+	nullable := `{"type":"object","properties":{"name":{"type":"string"},"next":{"anyOf":[{"$ref":"#"},{"type":"null"}]}},"required":["name","next"]}`
+	expression := `{"$ref":"#/$defs/e","$defs":{"e":{"oneOf":[{"type":"object","properties":{"left":{"$ref":"#/$defs/e"},"right":{"$ref":"#/$defs/e"}},"required":["left","right"]},` +
+		`{"type":"object","properties":{"value":{"type":"integer"}},"required":["value"]}]}}}`
+	mutual := `{"allOf":[{"$ref":"#/$defs/a"}],"$defs":{"a":{"type":"object","properties":{"b":{"allOf":[{"$ref":"#/$defs/b"}]}},"required":["b"]},` +
+		`"b":{"type":"object","properties":{"list":{"type":"array","minItems":1,"items":{"enum":["x","y"]}},"a":{"anyOf":[{"allOf":[{"$ref":"#/$defs/a"}]},{"type":"null"}]}},"required":["list","a"]}}}`
+	endless := `{"type":"object","properties":{"self":{"$ref":"#"},"n":{"type":"integer"}},"required":["self","n"]}`
+	data := `{"name":"a","children":[{"name":"b","children":[{"name":"c","children":[{"name":"d","children":[]}]}]}]}`
+	for name, c := range map[string]struct{ schema, message, data, want string }{
+		"tree":          {tree, "The name is Ada. The name is Bob.", "", `{"name":"Ada","children":[{"name":"Ada","children":[]},{"name":"Bob","children":[]}]}`},
+		"tree, nothing": {tree, "", "", `{"name":"","children":[]}`},
+		"tree of data":  {tree, "", data, data},
+		"optional":      {optional, "name: Ada", "", `{"name":"Ada","left":{"name":"Ada","last":0},"right":{"name":"Ada","last":0},"up":{"name":"Ada","last":0},"last":0}`},
+		"nullable":      {nullable, "", "", `{"name":"","next":null}`},
+		"expression":    {expression, "nothing", "", `{"left":{"left":{"value":0},"right":{"value":0}},"right":{"left":{"value":0},"right":{"value":0}}}`},
+		"mutual":        {mutual, "nothing", "", `{"b":{"list":["x"],"a":null}}`},
+		"endless":       {endless, "", "", `null`},
+	} {
+		in := Input{Message: c.message, Data: json.RawMessage(c.data)}
+		if got := Answer(json.RawMessage(c.schema), in); got != c.want {
+			t.Errorf("%s: %s\nwant %s", name, got, c.want)
+		}
+	}
+}

@@ -174,6 +174,17 @@ func (n *node) otherItems() *node {
 // requires reports whether the schema requires the property.
 func (n *node) requires(name string) bool { return slices.Contains(n.list("required"), any(name)) }
 
+// reference returns the reference of a schema, or the first reference in its allOf.
+func (n *node) reference() string {
+	ref := n.text("$ref")
+	for _, part := range n.list("allOf") {
+		if one, ok := part.(*node); ok && ref == "" {
+			ref = one.text("$ref")
+		}
+	}
+	return ref
+}
+
 // maxSteps is the maximum number of references that are followed for one value.
 const maxSteps = 32
 
