@@ -30,7 +30,7 @@ export function KnowledgePage() {
   const named = useRoute().query.toString();
   useEffect(() => { // the finder may change the document in the URL while this page is shown
     const next = shownInUrl();
-    if (next !== null) setShown(next);
+    setShown((before) => next ?? (before?.linked ? null : before));
   }, [named]);
   const close = () => {
     setShown(null);
@@ -75,11 +75,13 @@ export function KnowledgePage() {
 interface Shown {
   id: string;
   passage?: CitedPassage;
+  /** Whether the URL names the document. */
+  linked?: boolean;
 }
 
 function shownInUrl(): Shown | null {
   const id = new URLSearchParams(location.search).get("id");
-  return id === null ? null : { id, passage: passageInUrl() };
+  return id === null ? null : { id, passage: passageInUrl(), linked: true };
 }
 
 function Documents({ list, onShow }: { list: Document[]; onShow: (id: string) => void }) {
