@@ -152,11 +152,9 @@ export function SamplesNote({ state, again }: { state: SamplesState; again?: () 
   return (
     <section class="note samples-note" aria-label={Words.sampleDocuments}>
       <p>{problem}</p>
-      <div class="row">
-        <Button look={again ? "primary" : undefined} onClick={add}>{Words.addSampleDocuments}</Button>
-        {!again && <Button look="bare" onClick={dismiss}>{Words.notNow}</Button>}
-        <Curl what={Words.addSampleDocuments} request={{ method: "POST", path }} />
-      </div>
+      <Button look={again ? "primary" : undefined} onClick={add}>{Words.addSampleDocuments}</Button>
+      {!again && <Button look="bare" icon="close" label={Words.notNow} onClick={dismiss} />}
+      <Curl what={Words.addSampleDocuments} request={{ method: "POST", path }} />
     </section>
   );
 }

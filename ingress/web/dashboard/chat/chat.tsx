@@ -84,7 +84,7 @@ function useSessionId(target: Target) {
 
 /** Returns a session. The component renders again whenever the session changes. */
 function useSession(target: Target, id: string, begun: boolean): ChatSession {
-  const session = useMemo(() => new ChatSession(target, id), [targetId(target), id]);
+  const session = useMemo(() => new ChatSession(target, id, begun && !inDemo()), [targetId(target), id]);
   const [, draw] = useState(0);
   useEffect(() => {
     const again = () => draw((n) => n + 1);
@@ -109,7 +109,8 @@ function Said({ session, slot, suggested, voice, searches, onBegin }: {
   const turns = all ? session.turns : branch;
   const last = turns.at(-1);
   const busy = session.turns.find(underWay);
-  const samples = useSamplesState(searches && (last === undefined || foundNothing(last)));
+  const empty = turns.length === 0 && !session.loading && !session.error;
+  const samples = useSamplesState(searches && (last ? foundNothing(last) : empty));
 
   const call = useCall(session);
   const [spokenWith, setSpokenWith] = useState<Call | null>(null);
@@ -154,7 +155,7 @@ function Said({ session, slot, suggested, voice, searches, onBegin }: {
         {searches && last && foundNothing(last) && <SamplesNote key={last.name} state={samples} again={() => send(last.message, last.attachments)} />}
       </div>
       <Announcement session={session} />
-      {turns.length === 0 && !speaking && !session.loading && !session.error && !samples.loading && ( // the note would move the questions
+      {empty && !speaking && !samples.loading && ( // the note would move the questions
         <Suggestions messages={suggested} note={searches && <SamplesNote state={samples} />} onChoose={send} />
       )}
       <div class="composer" ref={scroll.foot}>

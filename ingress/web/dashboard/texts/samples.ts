@@ -5,8 +5,8 @@ export enum Words {
   // Texts of the module samples.
   sampleDocuments = "Sample documents",
   addSampleDocuments = "Add the sample documents",
-  noDocumentsYet = "Your organization has no documents yet.",
-  foundNothing = "The agent found nothing, because your organization has no documents yet.",
+  noDocumentsYet = "There are no documents yet.",
+  foundNothing = "The agent found nothing, because there are no documents yet.",
   adminsAddDocuments = "Only admins of the organization can add documents.",
   notNow = "Not now",
   samplesAreReady = "The sample documents are ready.",
