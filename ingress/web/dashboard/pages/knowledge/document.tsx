@@ -16,6 +16,7 @@ import { Dialog } from "../../ui/dialog";
 import { TextArea, TextField, fieldFault } from "../../ui/field";
 import { Loaded, Problem, Time, size } from "../../ui/parts";
 import { toast } from "../../ui/toast";
+import { AskInDialog } from "./ask";
 import { Contents, type CitedPassage } from "./contents";
 import { DocumentStatus } from "./status";
 
@@ -35,6 +36,7 @@ export function DocumentDialog({ id, passage, linked, onClose, onChange }: { id:
       <Loaded query={document}>{(d) => (
         <div class="stack loose">
           {passage && d.status === "ready" && <Contents of={d} passage={passage} />}
+          {d.status === "ready" && <AskInDialog of={d} />}
           <Facts of={d} />
           <Actions of={d} onChange={changed} deleting={deleting} onDeleted={() => { onChange(); onClose(); }} />
           <Details key={d.updatedAt} of={d} onChange={changed} />
