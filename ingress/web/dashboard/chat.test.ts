@@ -5,7 +5,7 @@ import { equal, ok, type Test } from "../kit/check";
 import { Answer } from "./answer/answer";
 import { findQuote, webAddress } from "./answer/quote";
 import { ToolCalls } from "./answer/toolcalls";
-import { demoSession, readDraft, keepDemo, keepDraft, keptLimit } from "./chat/kept";
+import { askNext, demoSession, readDraft, keepDemo, keepDraft, keptLimit } from "./chat/kept";
 import { noteLimit } from "./chat/limit";
 import { messageBody, ChatSession } from "./chat/session";
 import { TurnView } from "./chat/turnview";
@@ -331,6 +331,18 @@ export const tests: Test[] = [
       equal([readDraft("a.new"), readDraft("b.new")], ["half a sen", ""]);
       keepDraft("a.new", "");
       equal([readDraft("a.new"), sessionStorage.length], ["", 0]);
+    },
+  },
+  {
+    name: "a question about a document keeps the text that a person has typed",
+    run: () => {
+      askNext("user", "agent", "What is in a.md?");
+      askNext("user", "agent", "What is in b.md?");
+      equal(readDraft("user.agent.new"), "What is in b.md?", "a question that was not changed is replaced");
+      keepDraft("user.agent.new", "half a sen");
+      askNext("user", "agent", "What is in c.md?");
+      equal(readDraft("user.agent.new"), "What is in c.md?\n\nhalf a sen");
+      keepDraft("user.agent.new", "");
     },
   },
   {
