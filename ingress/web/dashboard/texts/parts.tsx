@@ -26,6 +26,7 @@ export enum Words {
 
   // Texts of the module ui/parts.
   readTheGuide = "Read the guide",
+  details = "Details",
   requestWasRefusedCorrect = "The request was refused. Correct these fields:",
   tryAgain = "Try again",
   loading = "Loading",

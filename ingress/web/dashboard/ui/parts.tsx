@@ -9,23 +9,30 @@ import { setPage } from "../title";
 import type { RunStatus } from "../types";
 import { Button } from "./button";
 import { ApiButton } from "./curl";
+import { HeadButtons } from "./head";
 
 /**
  * The header of a page. It contains the page's only h1, whose text is also the window's title. guide is the page of the
  * documentation about the subject, such as "webhooks".
  */
-export function PageHeader({ title, above, children, actions, guide }: { title: string; above?: ComponentChildren; children?: ComponentChildren; actions?: ComponentChildren; guide?: string }) {
+export function PageHeader({ title, above, children, actions, guide, compact }: {
+  title: string; above?: ComponentChildren; children?: ComponentChildren; actions?: ComponentChildren; guide?: string;
+  /** Whether a button shows the text below the title on a phone, so that the content begins higher. */
+  compact?: boolean;
+}) {
+  const [open, setOpen] = useState(false);
   useEffect(() => {
     setPage(title);
   }, [title]);
   return (
-    <header class="page-header">
+    <header class={"page-header" + (compact ? (open ? " compact" : " compact folded") : "")}>
       <div>
         {above && <p class="above">{above}</p>}
         <h1>{title}</h1>
+        {compact && <HeadButtons />}
         {(children || guide) && <p>{children} {guide && <a href={"/docs/" + guide}>{Words.readTheGuide}</a>}</p>}
       </div>
-      <div class="actions"><span class="api"><ApiButton /></span>{actions}</div>
+      <div class="actions"><span class="api">{compact && <span class="details"><Button look="bare" icon={open ? "up" : "down"} expanded={open} onClick={() => setOpen(!open)}>{Words.details}</Button></span>}<ApiButton /></span>{actions}</div>
     </header>
   );
 }
