@@ -125,9 +125,13 @@ func TestWebhookOnAPhone(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
 	a.agent(t, "Clerk", map[string]any{"model": "offline/echo"})
+	private := a.agent(t, "Diary", map[string]any{"model": "offline/echo", "allowedCallers": []string{"user"}})
 	p := open(t).signIn(a)
 	p.resize(phone)
 	p.visit("/dashboard/automations/new")
+	p.click("link", "Diary") // its settings allow automations
+	p.arrives("/dashboard/agents/" + private + "/settings")
+	p.js(nil, `() => history.back()`)
 	p.is("button", "Create webhook")
 	p.settled()
 	var height float64
@@ -153,6 +157,7 @@ func TestWebhookOnAPhone(t *testing.T) {
 	p.settled()
 	p.shot("hook-made", phone, "light")
 	made.click("button", "Done")
+	p.sees("The first delivery appears here as soon as it arrives")
 
 	p.click("button", "Send a test")
 	dialog := p.in("dialog", "Send a test")
