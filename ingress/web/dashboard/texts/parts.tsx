@@ -61,6 +61,9 @@ export const kibibytes = (n: string): string => `${n} KiB`;
 export const mebibytes = (n: string): string => `${n} MiB`;
 export const gibibytes = (n: string): string => `${n} GiB`;
 
+// Texts of the module ui/prices.
+export const offlineModelCostsNothing = (href: string) => <>The offline model costs nothing. Other models cost nothing until the operator <a href={href}>sets their prices</a>.</>;
+
 // Texts of the module ui/requests.
 export const setParleySession = () => <>Set <code>PARLEY_SESSION</code> to the token that <code>POST /api/auth/login</code> returns.</>;
 export const setParleyApiKey = (name: string) => <>Set <code>PARLEY_API_KEY</code> to an API key of {name}. <a href="/dashboard/org">Create one under Organization</a>.</>;
