@@ -25,6 +25,7 @@ type SessionView struct {
 	Caller        callerView          `json:"caller"`
 	User          *domain.User        `json:"user,omitempty"`
 	EmailProven   *bool               `json:"emailProven,omitempty"` // whether the email address is proven, so that invitations to it are listed; nil for keys
+	CanLogIn      *bool               `json:"canLogIn,omitempty"`    // whether the person can log in without a link; nil for keys
 	Organization  domain.Organization `json:"organization"`
 	Organizations []domain.Membership `json:"organizations"`
 }
@@ -55,12 +56,13 @@ func (h *Handler) Session(ctx context.Context, who domain.Caller) (SessionView, 
 		return view, err
 	}
 
-	proven, err := h.AccountsDB.HoldsAddress(ctx, who.UserID)
+	access, err := h.AccountsDB.Access(ctx, who.UserID)
 	if err != nil {
 		return view, err
 	}
 
-	view.User, view.EmailProven = &user, &proven
+	canLogIn := access.Password || access.OpenID && h.provider != nil
+	view.User, view.EmailProven, view.CanLogIn = &user, &access.Proven, &canLogIn
 	view.Organizations, err = h.OrganizationsDB.Memberships(ctx, who.UserID)
 	return view, err
 }
