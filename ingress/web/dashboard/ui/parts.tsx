@@ -135,18 +135,36 @@ function since(seconds: number): string {
   return relative.format(seconds > 0 ? Math.round(seconds / size) : Math.trunc(seconds / size), unit);
 }
 
-/** Shows a time relative to now. A tooltip shows the exact time. */
-export function Time({ at }: { at: string | null | undefined }) {
-  const [, tick] = useState(0);
-  useEffect(() => {
-    const timer = setInterval(() => tick((n) => n + 1), 30_000);
-    return () => clearInterval(timer);
-  }, []);
-  if (!at) return <span class="quiet">{Words.never}</span>;
+/** Formats a time relative to now, or exactly if it is more than 30 days away. */
+function relativeTime(at: string): string {
   const when = new Date(at);
   const seconds = (when.getTime() - Date.now()) / 1000;
-  const shown = Math.abs(seconds) > 30 * 86_400 ? exact.format(when) : Math.abs(seconds) < 5 ? Words.justNow : since(seconds);
-  return <time dateTime={at} title={exact.format(when)}>{shown}</time>;
+  return Math.abs(seconds) > 30 * 86_400 ? exact.format(when) : Math.abs(seconds) < 5 ? Words.justNow : since(seconds);
+}
+
+const ticks = new Set<() => void>();
+let ticking: ReturnType<typeof setInterval> | undefined;
+
+/** Calls a function every 5 seconds, with one timer for the page. Returns the function that ends the calls. */
+function onTick(call: () => void): () => void {
+  ticks.add(call);
+  ticking ??= setInterval(() => {
+    for (const each of ticks) each();
+  }, 5000);
+  return () => {
+    ticks.delete(call);
+    if (ticks.size > 0) return;
+    clearInterval(ticking);
+    ticking = undefined;
+  };
+}
+
+/** Shows a time relative to now. A tooltip shows the exact time. */
+export function Time({ at }: { at: string | null | undefined }) {
+  const [, draw] = useState("");
+  useEffect(() => (at ? onTick(() => draw(relativeTime(at))) : undefined), [at]); // an unchanged text is not rendered again
+  if (!at) return <span class="quiet">{Words.never}</span>;
+  return <time dateTime={at} title={exactTime(at)}>{relativeTime(at)}</time>;
 }
 
 export const exactTime = (at: string): string => exact.format(new Date(at));
