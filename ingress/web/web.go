@@ -28,7 +28,8 @@ type Login struct {
 	OpenID   bool // whether the page offers to sign in with the organization's identity provider
 	TakeOver bool // whether the page offers to take over the email address by signing in with the identity provider
 
-	Owner string // email address of the account that this process has created; empty: none
+	Owner string // email address of the account that this process has created; empty: none, or the client may not see it
+	Links bool   // whether each start of the process prints a login link
 	Reset string // command that prints a link to set a new password, without the account
 }
 

@@ -250,7 +250,7 @@ func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 	a.account = account.New(account.Deps{
 		AccountsDB: deps.Store.Accounts, OrganizationsDB: deps.Store.Organizations, Auth: deps.Auth, Secrets: deps.Secrets,
 		Passwords: passwords, Origins: a.origins, OpenID: deps.OpenID, PublicURL: a.PublicURL, Secure: a.secure,
-		Owner: deps.Owner, Reset: a.resetCommand(), SignupsPerAddress: deps.SignupsPerAddress,
+		Owner: deps.Owner, Reset: a.resetCommand(), OnThisMachine: deps.Proxies.OnThisMachine, SignupsPerAddress: deps.SignupsPerAddress,
 	})
 	a.organizations = organization.New(organization.Deps{
 		Organizations: deps.Store.Organizations, Auth: deps.Auth, PublicURL: a.PublicURL,

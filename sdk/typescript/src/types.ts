@@ -2973,6 +2973,11 @@ export interface CallerView {
    * for an organization's key.
    */
   emailProven?: boolean;
+  /**
+   * Whether the person can log in with a password or through the OpenID provider, so that no new
+   * link is needed. Absent for an organization's key.
+   */
+  canLogIn?: boolean;
   organization: Organization;
   /** The organizations that the caller may act in. */
   organizations: Array<Membership>;

@@ -126,14 +126,26 @@ func (s *Store) ProveAddress(ctx context.Context, userID string) error {
 	return s.db.Tx(ctx, func(tx *sqlx.Tx) error { return prove(ctx, tx, userID) })
 }
 
-// HoldsAddress reports whether a user's email address is proven and no other account has taken it
-// over.
-func (s *Store) HoldsAddress(ctx context.Context, userID string) (bool, error) {
-	return holdsProven(ctx, s.db, userID)
+// Access describes how a user can use the account.
+type Access struct {
+	Proven   bool `db:"proven"`   // the email address is proven, and no other account has taken it over
+	Password bool `db:"password"` // the user can log in with a password
+	OpenID   bool `db:"openid"`   // the user has logged in through an OpenID provider
 }
 
-// holdsProven is like HoldsAddress, on a given connection. It returns not_found if the user does
-// not exist.
+// Access returns how a user can use the account. It returns not_found if the user does not exist.
+func (s *Store) Access(ctx context.Context, userID string) (Access, error) {
+	var access Access
+	err := s.db.GetContext(ctx, &access, `SELECT email_proven_at IS NOT NULL AND displaced_at IS NULL AS proven, password_hash <> '' AS password,
+		EXISTS (SELECT FROM identities WHERE user_id = users.id) AS openid FROM users WHERE id = $1`, userID)
+	if errors.Is(err, sql.ErrNoRows) {
+		return access, pg.NotFound()
+	}
+	return access, wrap("reading a user's access", err)
+}
+
+// holdsProven reports whether a user's email address is proven and no other account has taken it
+// over. It returns not_found if the user does not exist.
 func holdsProven(ctx context.Context, q sqlx.QueryerContext, userID string) (bool, error) {
 	var holds bool
 	err := sqlx.GetContext(ctx, q, &holds, `SELECT email_proven_at IS NOT NULL AND displaced_at IS NULL FROM users WHERE id = $1`, userID)

@@ -3,7 +3,6 @@ package standalone
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -102,8 +101,8 @@ func (s seeder) known() (credentials, error) {
 }
 
 // owner returns the ID of the owner's account. If the account does not exist, it creates the
-// account with an organization. The email address counts as verified, so that no invitation link
-// can take over the account.
+// account, without a password; the first login adds an organization. The email address counts as
+// verified, so that no invitation link can take over the account.
 func (s seeder) owner(ctx context.Context) (string, error) {
 	owner, _, err := s.store.Accounts.UserByEmail(ctx, ownerEmail)
 	if err == nil {
@@ -113,23 +112,10 @@ func (s seeder) owner(ctx context.Context) (string, error) {
 		return "", err
 	}
 
-	var account struct {
-		Token string `json:"token"`
-		User  struct {
-			ID string `json:"id"`
-		} `json:"user"`
-	}
-
-	user := map[string]any{"email": ownerEmail, "password": rand.Text(), "name": "Owner"}
-	if err := s.call(ctx, http.MethodPost, "/api/auth/signup", header{}, user, &account); err != nil {
+	if owner, err = s.store.Accounts.CreateUser(ctx, accountdb.NewUser{Email: ownerEmail, Name: "Owner"}); err != nil {
 		return "", err
 	}
-	// End the login session that the sign-up has begun. Otherwise, the owner's list of login
-	// sessions would contain a program that the owner does not know.
-	if err := s.store.Accounts.LogOut(ctx, secrets.Hash(account.Token)); err != nil {
-		return "", err
-	}
-	return account.User.ID, s.store.Accounts.ProveAddress(ctx, account.User.ID)
+	return owner.ID, s.store.Accounts.ProveAddress(ctx, owner.ID)
 }
 
 // ensureKey creates an API key, unless the service still accepts the existing one. A short login
@@ -302,9 +288,7 @@ func (s seeder) call(ctx context.Context, method, path string, auth header, body
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	if auth.name != "" {
-		req.Header.Set(auth.name, auth.value)
-	}
+	req.Header.Set(auth.name, auth.value)
 
 	res, err := loopback.Do(req)
 	if err != nil {

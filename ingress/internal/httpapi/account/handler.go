@@ -35,6 +35,7 @@ type Deps struct {
 	Owner             string                    // email address of the account that this process has created; empty: none
 	Reset             string                    // command that prints a link to set a new password, without the account
 	Secure            func(c *gin.Context) bool // reports whether response cookies get the attribute Secure, which restricts them to HTTPS
+	OnThisMachine     func(*http.Request) bool  // reports whether the client runs on this machine
 	SignupsPerAddress int                       // maximum number of sign-ups per hour and client address at this ingress process; 0: no limit
 }
 

@@ -84,7 +84,10 @@ func (h *Pages) LoginPage(c *gin.Context) {
 
 // showLogin shows the login page. It adds the settings of the service to shown.
 func (h *Handler) showLogin(c *gin.Context, status int, shown web.Login) {
-	shown.OpenID, shown.Owner, shown.Reset = h.provider != nil, h.Owner, h.Reset
+	shown.OpenID, shown.Reset, shown.Links = h.provider != nil, h.Reset, h.Owner != ""
+	if h.OnThisMachine(c.Request) { // others do not learn the address of the account
+		shown.Owner = h.Owner
+	}
 	page, err := web.RenderLogin(shown)
 	showRendered(c, status, page, err)
 }

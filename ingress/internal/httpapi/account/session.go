@@ -29,6 +29,7 @@ type SessionView struct {
 	// Nil for a key of an organization.
 	User        *domain.User `json:"user,omitempty"`
 	EmailProven *bool        `json:"emailProven,omitempty"` // whether the email address is proven, so that invitations to it are listed; nil for keys
+	CanLogIn    *bool        `json:"canLogIn,omitempty"`    // whether the person can log in without a link; nil for keys
 	// Organization in which the request acts.
 	Organization domain.Organization `json:"organization"`
 	// All organizations of the user; only the key's own for a key of an organization.
@@ -63,12 +64,13 @@ func (h *Handler) Session(ctx context.Context, who domain.Caller) (SessionView, 
 		return view, err
 	}
 
-	proven, err := h.AccountsDB.HoldsAddress(ctx, who.UserID)
+	access, err := h.AccountsDB.Access(ctx, who.UserID)
 	if err != nil {
 		return view, err
 	}
 
-	view.User, view.EmailProven = &user, &proven
+	canLogIn := access.Password || access.OpenID && h.provider != nil
+	view.User, view.EmailProven, view.CanLogIn = &user, &access.Proven, &canLogIn
 	view.Organizations, err = h.OrganizationsDB.Memberships(ctx, who.UserID)
 	return view, err
 }

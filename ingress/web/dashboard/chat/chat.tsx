@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { inDemo } from "../api";
 import { useLive } from "../live";
+import { plainText } from "../plaintext";
 import { setQuery } from "../router";
 import * as texts from "../texts/chat";
 import { Words } from "../texts/chat";
@@ -201,7 +202,7 @@ function Announcement({ session }: { session: ChatSession }) {
     if (turn.problem) said = "";
     else if (turn.spoken) said = spokenWords(turn);
     else if (turn.status === "requires_action") said = waitsForClient(turn) ? Words.agentWaitsForClient : Words.agentIsWaiting;
-    else if (turn.status === "completed") said = texts.answerText(turn.text.slice(0, 1000));
+    else if (turn.status === "completed") said = texts.answerText(plainText(turn.text.slice(0, 1000)));
     else if (underWay(turn)) said = turn.cutOff === "lost" ? Words.connectionLostReconnecting : turn.cutOff === "resuming" ? Words.connectedAgainAnswer : calls ? texts.agentIsUsing(calls) : Words.agentIsAnswering;
     else said = Words.runEndedWithoutAnswer;
   }
@@ -216,8 +217,8 @@ export function spokenWords(turn: Turn): string {
   if (turn.status === "requires_action") return waitsForClient(turn) ? Words.agentWaitsForClient : Words.agentIsWaiting;
   if (turn.spoken?.phase === "over") {
     if (turn.playedText !== null) return Words.answerWasInterrupted;
-    if (!turn.spoken.silent) return texts.agentSaidShownText(shownText(turn).slice(0, 1000));
-    if (turn.status === "completed") return texts.answerText(turn.text.slice(0, 1000));
+    if (!turn.spoken.silent) return texts.agentSaidShownText(plainText(shownText(turn).slice(0, 1000)));
+    if (turn.status === "completed") return texts.answerText(plainText(turn.text.slice(0, 1000)));
     return underWay(turn) ? Words.agentIsAnswering : Words.runEndedWithoutAnswer;
   }
   return turn.message === "" ? "" : texts.youSaidMessage(turn.message);

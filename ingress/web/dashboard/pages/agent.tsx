@@ -62,7 +62,7 @@ function Shown({ loaded, tab }: { loaded: Agent; tab: string }) {
   const session = useOpenSession(current === "");
   return (
     <div class={"agent-page" + (current === "" ? " plays" : "")}>
-      <PageHeader guide={guide} title={agent.name} above={<a href="/dashboard/agents">{Words.agents}</a>} actions={<span class="id"><code>{agent.id}</code><Copy text={agent.id} label={Words.copyAgentsId} /><Curl what={Words.readThisAgent} request={{ method: "GET", path: "/api/agents", params: { id: agent.id } }} /></span>}>
+      <PageHeader compact guide={guide} title={agent.name} above={<a href="/dashboard/agents">{Words.agents}</a>} actions={<span class="id"><code>{agent.id}</code><Copy text={agent.id} label={Words.copyAgentsId} /><Curl what={Words.readThisAgent} request={{ method: "GET", path: "/api/agents", params: { id: agent.id } }} /></span>}>
         {agent.description}
       </PageHeader>
       <nav class="tabs" aria-label={Words.agent}>

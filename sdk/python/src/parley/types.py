@@ -4202,6 +4202,11 @@ class CallerView(TypedDict):
     Absent for an organization's key.
     """
 
+    canLogIn: NotRequired[bool]
+    """Whether the person can log in with a password or through the OpenID provider, so that no
+    new link is needed. Absent for an organization's key.
+    """
+
     organization: Organization
 
     organizations: list[Membership]
