@@ -262,8 +262,8 @@ func (q question) weigh(sentence string, words int) int {
 	return 2 * words
 }
 
-// bestSentence returns the first sentence with the highest weight, and the weight. If no sentence is
-// allowed, the weight is -1.
+// bestSentence returns the first sentence with the highest weight, and the weight. If no sentence
+// is allowed, the weight is -1.
 func bestSentence(text string, q question, allowed func(part) bool) (best part, weight int) {
 	weight = -1
 	for p := range parts(text) {
