@@ -1,5 +1,20 @@
 // Package ingress is Parley's HTTP edge: it authenticates and validates requests, accepts runs, and
 // waits for their results. It does not depend on workers. New and Run are its only exported API.
+//
+// Any number of ingress processes can serve the same database and bus. They share no memory: caches
+// are short-lived, and limits that must hold for all processes are counted in PostgreSQL. The
+// commands `ingress` and `parley up` use this package.
+//
+// New connects the parts, which are in internal packages, and Run starts them:
+//
+//	addressLimit ─► http.Server ─► httpapi ─┬─► dispatch   accepts runs, waits for results
+//	                                        ├─► stream     events of runs
+//	                                        ├─► readers    cancels runs that no client reads
+//	                                        ├─► changes    changes of an organization
+//	                                        └─► voicegate  voice connections
+//
+// When the context of Run ends, the ingress first reports that it is not ready, then drains
+// requests, and finally stops the parts.
 package ingress
 
 import (
@@ -63,7 +78,7 @@ const (
 	writeTimeout = 90 * time.Second
 )
 
-// Config has the settings of the HTTP edge.
+// Config has the settings of the HTTP edge. It is not changed after New.
 type Config struct {
 	config.Runs
 	config.Secrets
@@ -98,11 +113,14 @@ const (
 	membershipsFactor = 5
 )
 
-// Deps are the dependencies of the HTTP edge. The caller closes them after Run.
+// Deps are the dependencies of the HTTP edge. The caller closes them after Run. Store, Bus and Log
+// are required.
 type Deps struct {
+	// Database.
 	Store *store.Store
-	Bus   *bus.Bus
-	Log   zerolog.Logger
+	// Connection to NATS.
+	Bus *bus.Bus
+	Log zerolog.Logger
 	// Tracer begins the traces of requests; nil: no traces.
 	Tracer *tracing.Tracer
 	// Metrics contains metrics that /metrics shows in addition to the metrics of requests; nil:
@@ -117,43 +135,49 @@ type Deps struct {
 	Program string
 }
 
-// Ingress is an HTTP edge.
+// Ingress is an HTTP edge. It is created by New, and Run is called once.
 type Ingress struct {
 	cfg      Config
 	deps     Deps
-	proxies  auth.Proxies
-	dispatch *dispatch.Dispatcher
-	streams  *stream.Hub
-	readers  *readers.Watch
-	changes  *changes.Hub
-	auth     *auth.Resolver
-	sealed   *sealed.Watch
-	searches *bus.ToolCaller
-	lines    *bus.VoiceCaller
-	voice    *voicegate.Gate
-	handler  http.Handler
-	draining atomic.Bool
+	proxies  auth.Proxies         // networks of trusted proxies
+	dispatch *dispatch.Dispatcher // accepts runs, and waits for their results
+	streams  *stream.Hub          // events of runs
+	readers  *readers.Watch       // watches the clients that wait for runs
+	changes  *changes.Hub         // changes that clients watch
+	auth     *auth.Resolver       // authenticates callers
+	sealed   *sealed.Watch        // reports secrets that cannot be decrypted
+	searches *bus.ToolCaller      // calls workers, for searches and other tools
+	lines    *bus.VoiceCaller     // calls workers for voice
+	voice    *voicegate.Gate      // owns the voice connections
+	handler  http.Handler         // handles all requests
+	draining atomic.Bool          // Run has begun to stop; /readyz reports it
 }
 
-// New validates the settings and builds the edge.
+// New validates the settings and builds the edge. It opens no port and starts no goroutine that
+// outlives an error. The errors describe invalid settings.
 func New(cfg Config, deps Deps) (*Ingress, error) {
 	if err := cmp.Or(cfg.Runs.Check(), cfg.Ingress.Check(), cfg.Documents.Check(), cfg.Outbound.Check(), cfg.Secrets.Check()); err != nil {
 		return nil, err
 	}
+
 	box, signer, err := keys(cfg.SecretsKey)
 	if err != nil {
 		return nil, err
 	}
+
 	watch, err := openSecrets(cfg, box, deps)
 	if err != nil {
 		return nil, err
 	}
+
+	// The store enforces these limits within transactions.
 	deps.Store.Accounts.LimitAccounts(accountLimits(cfg))
 	deps.Store.Budgets.SetCurrency(cfg.Currency())
 	proxies, client, err := networks(cfg)
 	if err != nil {
 		return nil, err
 	}
+
 	limits, err := ratelimit.New(deps.Store.Limits, ratelimit.Settings{
 		Demo: cfg.LimitDemo, User: cfg.LimitUser, UserTotal: cfg.LimitUserTotal, System: cfg.LimitSystem,
 		Widget: ratelimit.Widget{Visitor: cfg.LimitWidgetVisitor, Address: cfg.LimitWidgetAddress, Agent: cfg.LimitWidgetAgent},
@@ -161,17 +185,22 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up limits: %w", err)
 	}
+
 	i := &Ingress{
 		cfg: cfg, deps: deps, proxies: proxies, sealed: watch,
 		auth: auth.New(deps.Store.Accounts, auth.NewWidgets(deps.Store.Agents, box, watch), proxies),
 	}
+
 	i.dispatch = dispatch.New(dispatch.Config{
 		BacklogMax: cfg.BacklogMax, Tracer: deps.Tracer,
 	}, deps.Store, deps.Bus, deps.Log)
 	i.streams = stream.New(deps.Store.Executions, deps.Bus.NewWatch(), deps.Log)
+
+	// A run counts as read if a request waits for it, or streams its events.
 	i.readers = readers.New(deps.Bus.NewInbox(), deps.Bus, dispatch.ReadRuns{Dispatcher: i.dispatch}, func(runID string) bool {
 		return i.dispatch.Awaited(runID) || i.streams.Reads(runID)
 	}, deps.Log)
+
 	i.changes = changes.New(deps.Bus.NewChangeWatch(), deps.Log)
 	if i.searches, err = deps.Bus.NewToolCaller(); err != nil {
 		return nil, err
@@ -179,6 +208,7 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 	if err := i.openVoice(signer); err != nil {
 		return nil, err
 	}
+
 	i.handler, err = httpapi.New(i.httpDeps(limits, box, signer, client))
 	if err != nil {
 		return nil, err
@@ -186,7 +216,7 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 	return i, nil
 }
 
-// httpDeps assembles the dependencies of the HTTP handlers.
+// httpDeps assembles the dependencies of the HTTP handlers. The checks are those of /readyz.
 func (i *Ingress) httpDeps(
 	limits *ratelimit.Limits, box *secrets.Box, signer *secrets.Signer, client *outbound.Client,
 ) httpapi.Deps {
@@ -214,7 +244,7 @@ func (i *Ingress) httpDeps(
 	}
 }
 
-// accountLimits returns the limits of accounts.
+// accountLimits returns the limits of accounts. Zero means no limit.
 func accountLimits(cfg Config) accountdb.Limits {
 	limits := accountdb.Limits{
 		KeysPerOrganization: cfg.KeysPerOrganization, KeysPerUser: keysPerUser, OrganizationsPerUser: cfg.OrganizationsPerUser,
@@ -228,7 +258,7 @@ func accountLimits(cfg Config) accountdb.Limits {
 }
 
 // times multiplies a limit by a factor. A product that is too large becomes the largest int, which
-// is no limit in practice.
+// is no limit in practice. A limit of 0, which means none, stays 0.
 func times(factor, limit int) int {
 	if limit > math.MaxInt/factor {
 		return math.MaxInt
@@ -237,7 +267,7 @@ func times(factor, limit int) int {
 }
 
 // openSecrets makes the store decrypt secrets and stored contents with box. It returns a watch,
-// which reports values that none of the keys can decrypt.
+// which reports values that none of the keys can decrypt. The watch begins when Run is called.
 func openSecrets(cfg Config, box *secrets.Box, deps Deps) (*sealed.Watch, error) {
 	if cfg.EncryptContents {
 		deps.Store.Seals.SealContents(box)
@@ -252,11 +282,13 @@ func openSecrets(cfg Config, box *secrets.Box, deps Deps) (*sealed.Watch, error)
 	if err != nil {
 		return nil, err
 	}
+
 	deps.Store.Seals.ReportUnopened(watch.UnopenedBytes)
 	return watch, nil
 }
 
-// keys derives the keys for encryption and for signatures from key, the value of SECRETS_KEY.
+// keys derives the keys for encryption and for signatures from key, the value of SECRETS_KEY. The
+// keys for both purposes are independent of each other.
 func keys(key string) (*secrets.Box, *secrets.Signer, error) {
 	box, err := secrets.NewBox(key)
 	if err != nil {
@@ -269,7 +301,8 @@ func keys(key string) (*secrets.Box, *secrets.Signer, error) {
 	return box, signer, nil
 }
 
-// networks parses the trusted proxies and creates the client for outbound requests.
+// networks parses the trusted proxies and creates the client for outbound requests. The error names
+// the faulty setting.
 func networks(cfg Config) (auth.Proxies, *outbound.Client, error) {
 	proxies := make(auth.Proxies, len(cfg.TrustedProxies))
 	for n, network := range cfg.TrustedProxies {
@@ -279,6 +312,7 @@ func networks(cfg Config) (auth.Proxies, *outbound.Client, error) {
 		}
 		proxies[n] = prefix
 	}
+
 	client, err := outbound.New(outbound.Config{Allow: cfg.OutboundAllow})
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading OUTBOUND_ALLOW: %w", err)
@@ -286,7 +320,8 @@ func networks(cfg Config) (auth.Proxies, *outbound.Client, error) {
 	return proxies, client, nil
 }
 
-// openVoice creates the gate that accepts voice connections.
+// openVoice creates the gate that accepts voice connections. The gate accepts connections only
+// through the handler of package httpapi.
 func (i *Ingress) openVoice(signer *secrets.Signer) (err error) {
 	if i.lines, err = i.deps.Bus.NewVoiceCaller(); err != nil {
 		return err
@@ -295,6 +330,7 @@ func (i *Ingress) openVoice(signer *secrets.Signer) (err error) {
 	if i.deps.Metrics != nil {
 		deps.Metrics = i.deps.Metrics
 	}
+
 	i.voice, err = voicegate.New(voicegate.Config{
 		MaxDuration: i.cfg.VoiceMaxDuration, IdleTimeout: cmp.Or(i.cfg.VoiceIdleTimeout, voiceIdleTimeout),
 	}, deps)
@@ -302,7 +338,7 @@ func (i *Ingress) openVoice(signer *secrets.Signer) (err error) {
 }
 
 // publicURL returns the configured public URL. If none is configured, it returns the URL of the
-// listener.
+// listener. The URL has no path. Links in responses begin with it.
 func publicURL(cfg Config, listener net.Listener) string {
 	switch {
 	case cfg.PublicURL != "":
@@ -316,7 +352,8 @@ func publicURL(cfg Config, listener net.Listener) string {
 
 // Run serves until ctx ends. Then it reports not ready, and continues to serve for the grace
 // period. Then it drains: requests that wait for a run get the run's current state as the response,
-// and other requests finish.
+// and other requests finish. The error is the first error of a part, or nil if ctx ended and all
+// parts stopped in time. Parts that do not stop within stopTimeout are abandoned.
 func (i *Ingress) Run(ctx context.Context) error {
 	defer i.searches.Close()
 	defer i.lines.Close()
@@ -324,6 +361,7 @@ func (i *Ingress) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	server := &http.Server{
 		Handler:           i.handler,
 		ReadHeaderTimeout: headerTimeout,
@@ -333,7 +371,10 @@ func (i *Ingress) Run(ctx context.Context) error {
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          log.New(i.deps.Log.With().Str("from", "http").Logger(), "", 0),
 	}
+
 	listener = limitConnections(listener, i.proxies, i.cfg.ConnectionsPerAddress)
+
+	// Try once before serving, because the first run would otherwise be delayed on a new bus.
 	streamErr := i.makeStream(ctx)
 	if streamErr != nil {
 		i.deps.Log.Warn().Err(streamErr).Msg("cannot create the job stream yet, retrying")
@@ -355,7 +396,8 @@ func (i *Ingress) Run(ctx context.Context) error {
 	return group.Run(ctx)
 }
 
-// listen opens the configured address, unless the caller has provided a listener.
+// listen opens the configured address, unless the caller has provided a listener. The listener is
+// closed by the server.
 func (i *Ingress) listen(ctx context.Context) (net.Listener, error) {
 	if i.deps.Listener != nil {
 		return i.deps.Listener, nil
@@ -369,7 +411,8 @@ func (i *Ingress) listen(ctx context.Context) (net.Listener, error) {
 }
 
 // makeStream creates the job stream on a new NATS server, so that the first run does not have to
-// wait until a worker creates the stream.
+// wait until a worker creates the stream. An existing stream is not changed. The attempt takes at
+// most headerTimeout.
 func (i *Ingress) makeStream(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, headerTimeout)
 	defer cancel()
@@ -378,7 +421,8 @@ func (i *Ingress) makeStream(ctx context.Context) error {
 }
 
 // ensureStream tries to create the job stream until it succeeds, and then waits until ctx ends. err
-// is the result of the previous attempt; if it is nil, the stream exists.
+// is the result of the previous attempt; if it is nil, the stream exists. An unreachable bus does
+// not keep the ingress from serving: runs are then accepted, and dispatched later.
 func (i *Ingress) ensureStream(ctx context.Context, err error) error {
 	for err != nil {
 		if ended := lifecycle.Sleep(ctx, streamPause); ended != nil {
@@ -390,7 +434,8 @@ func (i *Ingress) ensureStream(ctx context.Context, err error) error {
 	return nil
 }
 
-// serve serves requests until ctx ends, and then drains.
+// serve serves requests until ctx ends, and then drains. The error is one of the server, or a drain
+// that took longer than drainTimeout. In that case, the remaining connections are closed.
 func (i *Ingress) serve(ctx context.Context, server *http.Server, listener net.Listener) error {
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
@@ -399,6 +444,8 @@ func (i *Ingress) serve(ctx context.Context, server *http.Server, listener net.L
 		return fmt.Errorf("serving HTTP: %w", err)
 	case <-ctx.Done():
 	}
+
+	// From here on, /readyz reports 503, and responses ask clients to reconnect elsewhere.
 	i.draining.Store(true)
 	if err := grace(failed, i.cfg.StopGrace); err != nil {
 		return err
@@ -408,6 +455,7 @@ func (i *Ingress) serve(ctx context.Context, server *http.Server, listener net.L
 	i.dispatch.Drain()
 	i.streams.Drain()
 	i.changes.Drain()
+
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
 	defer i.drainVoice(drain)() // waits for voice connections, which are hijacked, so Shutdown ignores them
@@ -418,7 +466,8 @@ func (i *Ingress) serve(ctx context.Context, server *http.Server, listener net.L
 }
 
 // grace waits for d while the server still serves, so that proxies and clients can notice that the
-// ingress is not ready. It returns an error if the server fails in the meantime.
+// ingress is not ready. It returns an error if the server fails in the meantime. A grace period of
+// 0 is over at once.
 func grace(failed <-chan error, d time.Duration) error {
 	over := time.NewTimer(d)
 	defer over.Stop()
@@ -431,7 +480,7 @@ func grace(failed <-chan error, d time.Duration) error {
 }
 
 // drainVoice begins to end all voice connections. The function wait blocks until they have ended or
-// ctx ends.
+// ctx ends. Spoken answers may finish, for up to voiceDrain.
 func (i *Ingress) drainVoice(ctx context.Context) (wait func()) {
 	spoken := make(chan struct{})
 	go func() {

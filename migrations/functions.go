@@ -17,15 +17,19 @@ import (
 
 // functionFile is a file of functions/. Its triggers, possibly none, are stored separately:
 // creating a trigger locks the trigger's table, so triggers are applied only if their text has
-// changed.
+// changed. It is read from the embedded files and never changes.
 type functionFile struct {
+	// Name of the file without .sql, which is the name of the function.
 	name               string
 	function, triggers string
 }
 
-// triggerStart is the text with which the first trigger in a file begins.
+// triggerStart is the text with which the first trigger in a file begins. A file may have several
+// triggers, which follow the function.
 const triggerStart = "\nCREATE OR REPLACE TRIGGER "
 
+// readFunctions returns the files in functions/, sorted by name. It does not check their contents;
+// PostgreSQL does when they are applied.
 func readFunctions(files fs.FS) ([]functionFile, error) {
 	names, err := fs.Glob(files, "functions/*.sql")
 	if err != nil {
@@ -39,6 +43,7 @@ func readFunctions(files fs.FS) ([]functionFile, error) {
 			return nil, fmt.Errorf("reading function: %w", err)
 		}
 		f := functionFile{name: strings.TrimSuffix(path.Base(name), ".sql"), function: string(content)}
+
 		if at := strings.Index(f.function, triggerStart); at >= 0 {
 			f.function, f.triggers = f.function[:at], f.function[at:]
 		}
@@ -48,12 +53,15 @@ func readFunctions(files fs.FS) ([]functionFile, error) {
 	return functions, nil
 }
 
-// appliedFunction is a row of function_files.
+// appliedFunction is a row of function_files. Its fields are the digests of the texts that were
+// applied last; see digests. The zero value means that the function was never applied.
 type appliedFunction struct{ function, triggers string }
 
 // applyFunctions creates or replaces the functions that differ from those in the database, all of
 // them or none of them. It does nothing if the schema is newer than the newest version in this
-// release: binaries of a later release may be running and need their own functions.
+// release: binaries of a later release may be running and need their own functions. Concurrent
+// calls wait for each other, and for migrations, with the advisory lock of goose. The error is one
+// of the database; isBusy recognizes those that a retry may cure.
 func applyFunctions(ctx context.Context, db *sql.DB, functions []functionFile, newest int64) (err error) {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -66,30 +74,40 @@ func applyFunctions(ctx context.Context, db *sql.DB, functions []functionFile, n
 	}()
 
 	var version int64
+
+	// Take the lock first: the version must not change while the functions are applied.
 	if _, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock($1)`, lock.DefaultLockID); err != nil {
 		return fmt.Errorf("waiting for other migrations: %w", err)
 	}
+
 	if err := tx.QueryRowContext(ctx, `SELECT max(version_id) FROM goose_db_version WHERE is_applied`).Scan(&version); err != nil {
 		return fmt.Errorf("reading version: %w", err)
 	}
+
 	if version > newest {
 		return nil
 	}
+
 	if err := applyChanged(ctx, tx, functions); err != nil {
 		return err
 	}
+
 	if err := tx.Commit(); err != nil {
 		return fmt.Errorf("committing functions: %w", err)
 	}
 	return nil
 }
 
+// applyChanged applies the files whose digests differ from the recorded ones, within tx. It drops
+// no function: it only removes the records of files that no longer exist.
 func applyChanged(ctx context.Context, tx *sql.Tx, functions []functionFile) error {
 	applied, err := appliedFunctions(ctx, tx)
 	if err != nil {
 		return err
 	}
+
 	changed := slices.DeleteFunc(slices.Clone(functions), func(f functionFile) bool { return applied[f.name] == f.digests() })
+
 	for name := range applied {
 		if slices.ContainsFunc(functions, func(f functionFile) bool { return f.name == name }) {
 			continue
@@ -121,6 +139,7 @@ func applyChanged(ctx context.Context, tx *sql.Tx, functions []functionFile) err
 	return nil
 }
 
+// appliedFunctions returns the rows of function_files by the name of the file.
 func appliedFunctions(ctx context.Context, tx *sql.Tx) (applied map[string]appliedFunction, err error) {
 	rows, err := tx.QueryContext(ctx, `SELECT name, function_digest, trigger_digest FROM function_files`)
 	if err != nil {
@@ -145,8 +164,8 @@ func appliedFunctions(ctx context.Context, tx *sql.Tx) (applied map[string]appli
 	return applied, nil
 }
 
-// apply creates or replaces the function, and its triggers if they have changed, and
-// records the digests.
+// apply creates or replaces the function, and its triggers if they have changed, and records the
+// digests. applied is the record of the file. If a trigger is unchanged, its table is not locked.
 func (f functionFile) apply(ctx context.Context, tx *sql.Tx, applied appliedFunction) error {
 	if _, err := tx.ExecContext(ctx, f.function); err != nil {
 		return fmt.Errorf("creating: %w", err)
@@ -159,6 +178,8 @@ func (f functionFile) apply(ctx context.Context, tx *sql.Tx, applied appliedFunc
 		}
 	}
 
+	// The record is written in the same transaction, so it is always that of the database's
+	// functions.
 	_, err := tx.ExecContext(ctx, `INSERT INTO function_files (name, function_digest, trigger_digest) VALUES ($1, $2, $3)
 		ON CONFLICT (name) DO UPDATE SET function_digest = excluded.function_digest, trigger_digest = excluded.trigger_digest`,
 		f.name, digests.function, digests.triggers)
@@ -169,10 +190,12 @@ func (f functionFile) apply(ctx context.Context, tx *sql.Tx, applied appliedFunc
 	return nil
 }
 
+// digests returns the digests of the file's texts. A change of a comment changes them too.
 func (f functionFile) digests() appliedFunction {
 	return appliedFunction{function: digestFor(f.function), triggers: digestFor(f.triggers)}
 }
 
+// digestFor returns the SHA-256 of a text in hexadecimal. The digest of "" is a digest as well.
 func digestFor(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])

@@ -2,6 +2,15 @@
 // applies each numbered file once. functions/ has one file per function, which is applied again
 // whenever it changes. Binaries of the previous release may still be running and must be able to
 // use the new schema. CONTRIBUTING.md describes how to change the schema.
+//
+// Up is called by `parley migrate`, by `parley up` and by tests. It needs the owner of the
+// database; the service itself connects with fewer privileges. Two tables record what was applied:
+// goose_db_version the numbered files, and function_files the functions with the digests of their
+// texts.
+//
+// Migrations run while the service uses the database. A file that cannot lock a table within its
+// lock_timeout is therefore tried again, for up to three minutes in total. Every file can be
+// repeated after an interruption. There is no way back to an earlier schema.
 package migrations
 
 import (
@@ -22,17 +31,19 @@ import (
 //go:embed *.sql functions/*.sql
 var files embed.FS
 
-// errOldSchema is returned for a database with the numbered migrations that
-// 0001_schema.sql replaced.
+// errOldSchema is returned for a database with the numbered migrations that 0001_schema.sql
+// replaced. It tells the operator how to continue.
 var errOldSchema = errors.New("the database has the schema of a development version before 0.3.0, which cannot be upgraded; " +
 	"start with a new, empty database")
 
-// Up migrates the database to the newest schema. Processes that start concurrently wait for
-// each other with an advisory lock. If the service's own statements prevent a migration from
-// locking a table, Up retries it for a few minutes.
+// Up migrates the database to the newest schema. Processes that start concurrently wait for each
+// other with an advisory lock. If the service's own statements prevent a migration from locking a
+// table, Up retries it for a few minutes. It is idempotent. The errors are errOldSchema, the last
+// error of a migration, and the cause of ctx. Files that were applied before an error stay applied.
 func Up(ctx context.Context, db *sql.DB) error { return UpFrom(ctx, db, files) }
 
-// UpFrom is like Up with the files of another release: the directory migrations of its sources.
+// UpFrom is like Up with the files of another release: the directory migrations of its sources. The
+// upgrade test uses it.
 func UpFrom(ctx context.Context, db *sql.DB, files fs.FS) error {
 	functions, err := readFunctions(files)
 	if err != nil {
@@ -42,12 +53,16 @@ func UpFrom(ctx context.Context, db *sql.DB, files fs.FS) error {
 	if err != nil {
 		return err
 	}
+
+	// Refuse before anything is written, so that the old database stays usable.
 	if err := refuseOldSchema(ctx, db); err != nil {
 		return err
 	}
 
 	sources := provider.ListSources()
 	newest := sources[len(sources)-1].Version
+
+	// The functions come last, because they may use new tables and columns.
 	for _, step := range []func() error{
 		func() error { _, err := provider.Up(ctx); return err },
 		func() error { return applyFunctions(ctx, db, functions, newest) },
@@ -59,9 +74,11 @@ func UpFrom(ctx context.Context, db *sql.DB, files fs.FS) error {
 	return nil
 }
 
-// Digest returns a digest of the names and contents of all files: 16 hexadecimal digits.
+// Digest returns a digest of the names and contents of all files: 16 hexadecimal digits. Test
+// environments with the same digest can share a database template.
 func Digest() (string, error) { return digestFiles(files) }
 
+// digestFiles is Digest for any files. The order of the files is that of their paths.
 func digestFiles(files fs.FS) (string, error) {
 	digest := sha256.New()
 	err := fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
@@ -72,6 +89,7 @@ func digestFiles(files fs.FS) (string, error) {
 		if err != nil {
 			return err
 		}
+
 		fmt.Fprintln(digest, path, len(content))
 		digest.Write(content)
 		return nil
@@ -83,6 +101,8 @@ func digestFiles(files fs.FS) (string, error) {
 	return hex.EncodeToString(digest.Sum(nil)[:8]), nil
 }
 
+// newProvider returns goose's migrations of the files. A session lock makes concurrent processes
+// wait.
 func newProvider(db *sql.DB, files fs.FS) (*goose.Provider, error) {
 	locker, err := lock.NewPostgresSessionLocker()
 	if err != nil {
@@ -95,8 +115,8 @@ func newProvider(db *sql.DB, files fs.FS) (*goose.Provider, error) {
 	return provider, nil
 }
 
-// refuseOldSchema returns errOldSchema if the database has tables of Parley but no
-// function_files. Both are created in the same transaction.
+// refuseOldSchema returns errOldSchema if the database has tables of Parley but no function_files.
+// Both are created in the same transaction. A database without either is new, and is accepted.
 func refuseOldSchema(ctx context.Context, db *sql.DB) error {
 	var old bool
 	err := db.QueryRowContext(ctx,
@@ -110,7 +130,8 @@ func refuseOldSchema(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// sleep waits for the duration d. If ctx ends earlier, it returns the context's cause.
+// sleep waits for the duration d. If ctx ends earlier, it returns the context's cause. It is
+// replaced in tests of persist.
 func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):

@@ -13,11 +13,12 @@ import (
 const tries = 60
 
 // retryPause is the time between two attempts, in which the statements that queued up after a
-// waiting migration can run.
+// waiting migration can run. Shorter pauses would keep those statements waiting most of the time.
 const retryPause = time.Second
 
 // persist calls step until it succeeds, fails permanently or has been called the maximum number of
-// times.
+// times. sleep waits between attempts. The result is nil or the error of the last attempt. If ctx
+// ends during a pause, its cause is joined to that error. step must be idempotent.
 func persist(ctx context.Context, tries int, sleep func(context.Context, time.Duration) error, step func() error) error {
 	for n := 1; ; n++ {
 		err := step()
@@ -31,9 +32,11 @@ func persist(ctx context.Context, tries int, sleep func(context.Context, time.Du
 }
 
 // busy lists the SQLSTATEs of statements that could not lock a table: lock timeout, deadlock, and
-// the statement timeout while waiting for several locks.
+// the statement timeout while waiting for several locks. Other errors, such as a constraint that
+// existing rows violate, would occur again.
 var busy = []string{"55P03", "40P01", "57014"}
 
+// isBusy reports whether err is one of these SQLSTATEs, whatever driver it comes from.
 func isBusy(err error) bool {
 	state, ok := errors.AsType[interface {
 		error

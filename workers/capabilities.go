@@ -13,11 +13,12 @@ import (
 )
 
 // Capability describes a function of this process that depends on the machine or on the settings,
-// for example the ability to read documents.
+// for example the ability to read documents. It is shown to operators.
 type Capability struct {
 	Name  string
 	State string // the implementation in use, or why the function is unavailable
-	Ok    bool
+	// Ok is false if the function, or an important part of it, is unavailable.
+	Ok bool
 }
 
 // mainPackages contains the Python packages that agents' programs use most. The entry "python"
@@ -43,8 +44,8 @@ func (w *Workers) Capabilities() []Capability {
 
 // Survey returns the capabilities that a process with these settings would have. It is more
 // detailed than Capabilities and needs no running service. It opens the resources that the settings
-// require, and closes them again. If the settings are invalid, the result is a single entry with
-// the error.
+// require, and closes them again, which takes seconds. If the settings are invalid, the result is a
+// single entry with the error.
 func Survey(cfg Config) []Capability {
 	if err := cfg.Workers.Check(); err != nil {
 		return []Capability{{Name: "settings", State: strings.ReplaceAll(err.Error(), "\n", "; ")}}

@@ -20,7 +20,8 @@ const (
 )
 
 // defaultConcurrency returns the default number of runs that a worker executes in each lane. It
-// depends on the number of cores, and is limited by the memory of the machine or container.
+// depends on the number of cores, and is limited by the memory of the machine or container. The
+// setting WORKER_CONCURRENCY replaces it.
 func defaultConcurrency() int {
 	n := runsPerCore * runtime.GOMAXPROCS(0)
 	memory, err := memlimit.ApplyFallback(memlimit.FromCgroup, memlimit.FromSystem)()

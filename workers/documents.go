@@ -22,7 +22,8 @@ import (
 	"parley/workers/internal/tool/attachment"
 )
 
-// setUpReader sets up the reader of documents. Without a sandbox, there is no reader.
+// setUpReader sets up the reader of documents. Without a sandbox, there is no reader. Each document
+// is read by a process of its own in a sandbox.
 func (w *Workers) setUpReader() {
 	if w.isolation.backend == nil {
 		return // setUpSandbox has already logged the reason
@@ -86,7 +87,8 @@ func (w *Workers) attachmentReader() attachment.Reader {
 	return w.extractor.by
 }
 
-// documentReader adapts the extractor to the interface that package ingest requires.
+// documentReader adapts the extractor to the interface that package ingest requires, so that
+// package ingest need not import package extract.
 type documentReader struct {
 	by *extract.Extractor
 }
@@ -97,8 +99,8 @@ func (r *documentReader) Read(ctx context.Context, from ingest.Source, each func
 	return r.by.Read(ctx, d, extract.Limits{}, each)
 }
 
-// readers contains the versions of the programs that read documents. If a program is missing, its
-// version is "".
+// readers contains the versions of the programs that read documents, as they are visible in
+// sandboxes. If a program is missing, its version is "".
 type readers struct {
 	poppler, tesseract string
 	languages          []string // languages that tesseract recognizes

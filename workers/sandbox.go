@@ -40,7 +40,7 @@ var errSandboxOff = errors.New("SANDBOX is off")
 // visible in a sandbox.
 var interpreters = []string{"/usr/bin/python3", "/usr/local/bin/python3"}
 
-// codeRunner runs agents' code in this process.
+// codeRunner runs agents' code in this process. Both fields are set.
 type codeRunner struct {
 	backend     sandbox.Backend
 	interpreter *python.Interpreter
@@ -93,7 +93,8 @@ func openBackend(kind, path string) (sandbox.Backend, error) {
 	return bubblewrap.Open(bubblewrap.Config{Python: path})
 }
 
-// isolation contains the sandbox backend of a process, which all of its roles share.
+// isolation contains the sandbox backend of a process, which all of its roles share. It does not
+// change after openIsolation.
 type isolation struct {
 	backend sandbox.Backend // nil if there is no sandbox
 	none    error           // reason why there is no sandbox; nil if there is one
@@ -102,7 +103,8 @@ type isolation struct {
 }
 
 // openIsolation opens the configured sandbox. If code is true, it also opens a code runner, which
-// keeps warm sandboxes ready.
+// keeps warm sandboxes ready. Failures are recorded in the result. report is called later if a
+// sandbox cannot be kept ready.
 func openIsolation(cfg config.Sandbox, code bool, warm int, report func(error)) *isolation {
 	s := &isolation{}
 	// Without a backend, there is no code runner either, so both have the same reason.
@@ -116,7 +118,7 @@ func openIsolation(cfg config.Sandbox, code bool, warm int, report func(error)) 
 	return s
 }
 
-// close ends all sandboxes.
+// close ends all sandboxes and waits for their end.
 func (s *isolation) close() error {
 	var errs []error
 	// Close the interpreter before the backend, because its sandboxes belong to the backend.

@@ -12,7 +12,7 @@ import (
 
 // addStatus serves the status of the process at the address in METRICS_ADDR, if this setting has a
 // value. When ctx ends, the status changes to "not ready". The server of the status stops after all
-// other parts of the group.
+// other parts of the group. It fails if the address is in use.
 func (w *Workers) addStatus(ctx context.Context, group *lifecycle.Group) error {
 	if w.cfg.MetricsAddr == "" {
 		return nil
@@ -41,7 +41,8 @@ func (w *Workers) addStatus(ctx context.Context, group *lifecycle.Group) error {
 	return nil
 }
 
-// ownPorts returns the ports of the service, including the port of this process's status.
+// ownPorts returns the ports of the service, including the port of this process's status. Agents
+// must not send requests to them.
 func (w *Workers) ownPorts() []int {
 	_, name, err := net.SplitHostPort(w.cfg.MetricsAddr)
 	if err != nil { // METRICS_ADDR is empty or invalid

@@ -18,7 +18,8 @@ import (
 	"parley/workers/internal/toolserver"
 )
 
-// setUpTools sets up the tools, and the server that executes tool calls.
+// setUpTools sets up the tools, and the server that executes tool calls. It also sets up the
+// servers for search, pages, embeddings and checks, which ingresses call.
 func (w *Workers) setUpTools() error {
 	client := w.outbound
 	signer, err := secrets.NewSigner(w.cfg.SecretsKey)
@@ -95,7 +96,7 @@ func (w *Workers) warm() int {
 
 // setUpSandbox opens the configured sandbox. If it does not work, this process logs the reason, and
 // neither runs code nor reads documents. It never uses a weaker sandbox instead. Other tools still
-// work.
+// work. An operator who has disabled the sandbox finds an informational line instead of an error.
 func (w *Workers) setUpSandbox() {
 	kind := w.cfg.SandboxKind
 	w.isolation = openIsolation(w.cfg.Sandbox, w.has(RoleTool), w.warm(), func(err error) {

@@ -16,7 +16,7 @@ import (
 // audio and for its speech backends.
 const sessionsPerCore = 100
 
-// voiceParts contains the parts of a process with the role voice.
+// voiceParts contains the parts of a process with the role voice. backends is never nil.
 type voiceParts struct {
 	backends *backends.Backends
 	server   *voice.Server // nil if both transcription and synthesis are disabled

@@ -2,6 +2,13 @@
 // the tool calls of runs, and sweepers repair the consequences of failures; see [Role] for all
 // kinds of work. A process may have several roles. New and Run start a process. Survey reports the
 // capabilities of a machine.
+//
+// The package is the facade of this module: the command worker and the standalone program import
+// only it. It reads the settings, creates the parts that the roles need, and passes the stores and
+// the bus to them. The parts are in internal packages, which declare the interfaces that they need.
+//
+// PostgreSQL has the state of all runs, documents and notifications. So any number of processes may
+// have the same role, and a process may stop at any time.
 package workers
 
 import (
@@ -68,7 +75,8 @@ const sandboxQueueTime = 90 * time.Second
 // runs, and then to finish tool calls for the runs of other workers.
 const stopTime = 50 * time.Second
 
-// Config contains the settings of a worker process.
+// Config contains the settings of a worker process. Zero values select defaults; see package
+// config.
 type Config struct {
 	config.Runs
 	config.Secrets // required by all roles except sweep
@@ -83,7 +91,8 @@ type Config struct {
 	ColdSandboxes bool
 }
 
-// Deps are a worker process's dependencies. The caller closes them after Run.
+// Deps are a worker process's dependencies. The caller closes them after Run. Store and Bus are
+// required.
 type Deps struct {
 	Store *store.Store
 	Bus   *bus.Bus
@@ -94,7 +103,8 @@ type Deps struct {
 	Metrics *prometheus.Registry
 }
 
-// Workers is a worker process with its configured roles.
+// Workers is a worker process with its configured roles. Create it with New and start it with Run,
+// once.
 type Workers struct {
 	cfg    Config
 	deps   Deps
@@ -120,7 +130,9 @@ type Workers struct {
 	sealed    *sealed.Watch    // nil if sweep is the only role
 }
 
-// New checks the settings and sets up the configured roles.
+// New checks the settings and sets up the configured roles. It opens sandboxes and starts
+// interpreters, which may take seconds, but fetches no work. If it fails, nothing is left open. The
+// error names the setting that is wrong.
 func New(cfg Config, deps Deps) (*Workers, error) {
 	if err := check(cfg); err != nil {
 		return nil, err
@@ -162,7 +174,8 @@ func New(cfg Config, deps Deps) (*Workers, error) {
 	return w, nil
 }
 
-// setUpServices sets up the parts that the configured roles need.
+// setUpServices sets up the parts that the configured roles need. If it fails, the parts that were
+// set up must be closed.
 func (w *Workers) setUpServices() error {
 	if err := w.setUpSecrets(); err != nil {
 		return err
@@ -201,6 +214,7 @@ func (w *Workers) setUpServices() error {
 	return nil
 }
 
+// has reports whether this process has a role.
 func (w *Workers) has(role Role) bool { return slices.Contains(w.cfg.Roles, role) }
 
 // setUpShared sets up the parts that tools and documents share: the sandbox, the embeddings model,
@@ -235,7 +249,7 @@ func (w *Workers) setUpOutbound() (err error) {
 	return nil
 }
 
-// setUpNotify sets up the notifier.
+// setUpNotify sets up the notifier, which sends webhooks and therefore needs the outbound client.
 func (w *Workers) setUpNotify() error {
 	if err := w.setUpOutbound(); err != nil {
 		return err
@@ -272,7 +286,7 @@ func needsSecrets(roles []Role) bool {
 	return slices.ContainsFunc(roles, func(role Role) bool { return role != RoleSweep })
 }
 
-// close releases the resources that New has opened.
+// close releases the resources that New has opened, after all parts have stopped.
 func (w *Workers) close() error {
 	if w.caller != nil {
 		w.caller.Close()
@@ -293,7 +307,7 @@ func (w *Workers) close() error {
 	return errors.Join(errs...)
 }
 
-// check validates the settings of the configured roles.
+// check validates the settings of the configured roles. Its error names the setting.
 func check(cfg Config) error {
 	if err := cmp.Or(cfg.Runs.Check(), cfg.Documents.Check(), cfg.Workers.Check()); err != nil {
 		return err
@@ -309,7 +323,7 @@ func check(cfg Config) error {
 	return nil
 }
 
-// setUpAgent sets up the runner of the role agent.
+// setUpAgent sets up the runner of the role agent, and the servers that check models and list them.
 func (w *Workers) setUpAgent() error {
 	prices, err := llm.ParsePrices(w.cfg.ModelPrices)
 	if err != nil {
@@ -351,7 +365,8 @@ func (w *Workers) setUpAgent() error {
 func (w *Workers) DefaultModel() string { return w.models.Default() }
 
 // Run executes the roles until ctx ends. It returns after all running work has finished or was
-// requeued.
+// requeued, at most stopTime later. If a part fails, the others are stopped and Run returns its
+// error.
 func (w *Workers) Run(ctx context.Context) error {
 	defer func() { _ = w.close() }() // runs after all parts have stopped
 

@@ -13,16 +13,20 @@ import (
 	"sync"
 )
 
-// Asset is a file that does not change while the process runs.
+// Asset is a file that does not change while the process runs. It is safe for concurrent use,
+// because it never changes.
 type Asset struct {
 	Type string // media type
+	// Strong entity tag, with quotation marks, derived from the content.
 	ETag string
+	// Content as it is sent without compression.
 	Body []byte
 	Gzip []byte // the content of Body, compressed
 }
 
 // WidgetScript is the name of the script that other sites load. The script loads the module
-// WidgetFiles when a chat that accepts attachments is opened.
+// WidgetFiles when a chat that accepts attachments is opened. Both names stay the same in all
+// releases, because other sites contain them.
 const (
 	WidgetScript = "widget.js"
 	WidgetFiles  = "widget-files.js"
@@ -34,13 +38,15 @@ const Licences = "licences.txt"
 //go:embed dist
 var bundles embed.FS
 
-// types contains the media types of bundles by extension.
+// types contains the media types of bundles by extension. A bundle with another extension has no
+// type, which a test rules out.
 var types = map[string]string{
 	".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".txt": "text/plain; charset=utf-8",
 }
 
-// Assets returns the bundles that scripts/web.sh wrote, by name. All names except WidgetScript, WidgetFiles
-// and Licences contain a hash of the content. The first call in a process compresses the bundles.
+// Assets returns the bundles that scripts/web.sh wrote, by name. All names except WidgetScript,
+// WidgetFiles and Licences contain a hash of the content. The first call in a process compresses
+// the bundles. An error is a defect of the build; later calls return it again.
 var Assets = sync.OnceValues(func() (map[string]Asset, error) {
 	entries, err := fs.ReadDir(bundles, "dist")
 	if err != nil {
@@ -59,7 +65,8 @@ var Assets = sync.OnceValues(func() (map[string]Asset, error) {
 	return assets, nil
 })
 
-// NewAsset returns an asset with an ETag and a compressed body.
+// NewAsset returns an asset with an ETag and a compressed body. Two assets with the same body have
+// the same ETag.
 func NewAsset(contentType string, body []byte) (Asset, error) {
 	compressed, err := compress(body)
 	if err != nil {
@@ -69,7 +76,8 @@ func NewAsset(contentType string, body []byte) (Asset, error) {
 	return Asset{Type: contentType, ETag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`, Body: body, Gzip: compressed}, nil
 }
 
-// compress compresses a body at the highest level, because each body is compressed only once.
+// compress compresses a body at the highest level, because each body is compressed only once. The
+// result is sent to clients that accept gzip.
 func compress(body []byte) ([]byte, error) {
 	var out bytes.Buffer
 	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
@@ -86,7 +94,8 @@ func compress(body []byte) ([]byte, error) {
 }
 
 // bundled returns the path of the bundle with a name and an extension. It returns an error unless
-// there is exactly one.
+// there is exactly one. The path begins with /assets/. Templates call it, so that pages load the
+// bundles of their own release.
 func bundled(name, extension string) (string, error) {
 	entries, err := fs.Glob(bundles, "dist/"+name+"-*"+extension)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"parley/ingress/internal/openapi"
 )
 
-// Docs is the data for the two pages of the API reference: the document, and the base URL that its examples use.
+// Docs is the data for the two pages of the API reference: the document, and the base URL that its
+// examples use. The two pages show different parts of the document.
 type Docs struct {
 	openapi.Reference
 	BaseURL string
@@ -21,17 +22,20 @@ type Docs struct {
 
 // Guides is the data for the documentation's first page and for its pages. Page is nil on the first
 // page, which shows the results of a search if Query is not empty. BaseURL is the base URL that the
-// code on the pages uses.
+// code on the pages uses. It is rendered once for each page, and for each search.
 type Guides struct {
 	Title, Version string
-	BaseURL        string
-	Chapters       []guides.Chapter
-	Page           *guides.Page
-	Query          string
-	Results        []guides.Result
+	// Nil selects the first page.
+	BaseURL  string
+	Chapters []guides.Chapter
+	Page     *guides.Page
+	Query    string
+	// Sections that were found; nil without a search.
+	Results []guides.Result
 }
 
-// At returns the path of the page, by which the navigation marks the current page.
+// At returns the path of the page, by which the navigation marks the current page. It is "" on the
+// first page.
 func (g Guides) At() string {
 	if g.Page == nil {
 		return ""
@@ -39,14 +43,16 @@ func (g Guides) At() string {
 	return g.Page.Path
 }
 
-// Errors is the data for the page of error codes. Example is a problem document as JSON.
+// Errors is the data for the page of error codes. Example is a problem document as JSON. Fields and
+// Runs are the codes of invalid fields and of failed runs.
 type Errors struct {
 	Title, Version, Example string
 	Codes                   []openapi.ErrorCode
 	Fields, Runs            []openapi.Word
 }
 
-// LLMs is the data for the text for language models. Samples are example requests.
+// LLMs is the data for the text for language models. Samples are example requests. The text has the
+// same contents as the API reference, in Markdown.
 type LLMs struct {
 	Docs
 	Samples []openapi.Sample
@@ -55,23 +61,29 @@ type LLMs struct {
 //go:embed pages/llms.txt pages/favicon.svg
 var documents embed.FS
 
+// llms is the template of the text for language models. Its values are not escaped, because the
+// result is not HTML.
 var llms = text.Must(text.ParseFS(documents, "pages/llms.txt"))
 
-// functions are the functions that templates may call.
+// functions are the functions that templates may call. They must not fail for data of a release;
+// errors end the rendering.
 var functions = template.FuncMap{
 	"credential": credential, "spans": openapi.ParseSpans, "bundled": bundled, "slug": slug, "text": formatText, "tries": tries,
 }
 
-// slug returns the URL fragment that leads to a chapter with the given title.
+// slug returns the URL fragment that leads to a chapter with the given title. Titles of chapters
+// are single words.
 func slug(title string) string { return strings.ToLower(title) }
 
 // tries reports whether the console of the API reference can send requests of an operation. This is
-// the case if a login session or the demo suffices, or if no credential is needed.
+// the case if a login session or the demo suffices, or if no credential is needed. credentials are
+// the names of the security schemes; none means that no credential is needed.
 func tries(credentials []string) bool {
 	return len(credentials) == 0 || slices.Contains(credentials, "sessionCookie") || slices.Contains(credentials, "demo")
 }
 
-// credential returns the name that the pages show for a security scheme's credential.
+// credential returns the name that the pages show for a security scheme's credential. An unknown
+// scheme has the name "", which a test rules out.
 func credential(scheme string) string {
 	return map[string]string{
 		"apiKey": "API key", "sessionToken": "session token", "sessionCookie": "session cookie", "clientSecret": "client secret",
@@ -79,17 +91,22 @@ func credential(scheme string) string {
 	}[scheme]
 }
 
-// RenderDocs returns the API reference as HTML, without the fields of its schemas.
+// RenderDocs returns the API reference as HTML, without the fields of its schemas. The result is
+// the same for all readers.
 func RenderDocs(data Docs) ([]byte, error) { return render("docs.html", data) }
 
-// RenderSchemas returns the page that lists the schemas of the API reference and their fields, as HTML.
+// RenderSchemas returns the page that lists the schemas of the API reference and their fields, as
+// HTML. Each schema has an anchor; see openapi.Schema.Link.
 func RenderSchemas(data Docs) ([]byte, error) { return render("schemas.html", data) }
 
-// RenderGuides returns the documentation's first page, or one of its pages, as HTML.
+// RenderGuides returns the documentation's first page, or one of its pages, as HTML. The URL in the
+// code of a page is replaced by data.BaseURL.
 func RenderGuides(data Guides) ([]byte, error) {
 	if data.Page == nil {
 		return render("guides.html", data)
 	}
+
+	// Copy the page, which is shared by all requests.
 	page := *data.Page
 	page.Body = template.HTML(strings.ReplaceAll( //nolint:gosec // the body is HTML, and the URL is escaped
 		string(page.Body), guides.LocalURL, template.HTMLEscapeString(data.BaseURL)))
@@ -97,10 +114,11 @@ func RenderGuides(data Guides) ([]byte, error) {
 	return render("guide.html", data)
 }
 
-// RenderErrors returns the page of error codes as HTML.
+// RenderErrors returns the page of error codes as HTML. The type in each error response links to
+// it.
 func RenderErrors(data Errors) ([]byte, error) { return render("errors.html", data) }
 
-// RenderLLMs returns the text for language models, in Markdown.
+// RenderLLMs returns the text for language models, in Markdown. The text is UTF-8.
 func RenderLLMs(data LLMs) ([]byte, error) {
 	var out bytes.Buffer
 	if err := llms.Execute(&out, data); err != nil {
@@ -118,7 +136,7 @@ const DocsSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'se
 // contains no styles.
 const FaviconSecurityPolicy = "default-src 'none'"
 
-// Favicon returns the service's icon, as SVG.
+// Favicon returns the service's icon, as SVG. The icon has styles for light and dark.
 func Favicon() ([]byte, error) {
 	picture, err := documents.ReadFile("pages/favicon.svg")
 	if err != nil {

@@ -74,7 +74,8 @@ var texts = map[string]string{
 		`of the dashboard.`,
 }
 
-// formatText returns a text with its values filled in. Values are escaped unless they are HTML.
+// formatText returns a text with its values filled in. Values are escaped unless they are HTML. The
+// number of values must be that of the verbs. The error is an unknown name.
 func formatText(name string, values ...any) (template.HTML, error) {
 	format, ok := texts[name]
 	if !ok {

@@ -21,6 +21,10 @@
 --
 -- Deliveries are numbered in the order of the arguments and locked in the order of their keys. Rows
 -- of waiting_lanes are locked last.
+--
+-- Called by queuedb.AcceptDeliveries for each batch of simple deliveries. Locks only the rows that
+-- it inserts, and waits for transactions that insert the same keys. A budget without room raises
+-- the error of runs_within_budgets.
 DROP FUNCTION IF EXISTS accept_deliveries(text[], text[], text[], text[], text[], text[], text[], text[], text[], int[], int[],
     int[], text[], text[], text[], text[], bigint[], bytea[], text[], text[],
     text[], text[], text[], bytea[], bytea[], text[], text[], int[], boolean, interval);

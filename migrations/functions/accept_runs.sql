@@ -14,6 +14,10 @@
 -- Each join uses a single column. The checks for an existing key and for open runs are written so
 -- that the planner does not recognize them as anti joins. Otherwise it expects one row and compares
 -- each row of the batch with every other, or reads all open runs.
+--
+-- Called by queuedb.Accept and, for deliveries, by queuedb.AcceptDeliveries. Locks the rows of the
+-- sessions in the order of their keys, then the new rows, then rows of waiting_lanes. A budget
+-- without room raises the error of runs_within_budgets.
 DROP FUNCTION IF EXISTS accept_runs(new_run[], text[], int[], interval);
 DROP FUNCTION IF EXISTS accept_runs(new_run[], text[], int[], interval, text[]);
 CREATE OR REPLACE FUNCTION accept_runs(new_run[], text[], int[], interval, text[] DEFAULT '{}')

@@ -1,5 +1,8 @@
 -- Records that the worker $1 has $2 slots in each lane for the time $3. With 0 slots, it removes the record. Rows of
 -- workers that expired long ago are deleted.
+--
+-- Called by queuedb.AnnounceSlots, which workers call at intervals. Locks the worker's row, and
+-- skips expired rows that another worker is deleting.
 CREATE OR REPLACE FUNCTION announce_slots(text, int, interval) RETURNS void
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 BEGIN

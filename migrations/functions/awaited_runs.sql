@@ -1,4 +1,7 @@
 -- Returns the runs among $2, of the organizations $1, that have finished or wait for a person.
+--
+-- Called by rundb.AwaitedRuns, with which an ingress polls the runs of its waiting requests. Takes
+-- no row locks. A run of another organization is not returned.
 CREATE OR REPLACE FUNCTION awaited_runs(text[], text[]) RETURNS SETOF stored_run
   LANGUAGE plpgsql AS $$
 DECLARE

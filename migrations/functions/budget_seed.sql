@@ -1,5 +1,8 @@
 -- Returns the amount of a budget that was used by runs accepted on or after a day. It is computed
 -- from the rows of finished runs, the sums over removed runs, and the journals of all other runs.
+--
+-- The amount is in the unit of the database: sandboxSeconds in milliseconds. Called by open_budget,
+-- once for each budget and period. Takes no row locks; its cost grows with the runs of the period.
 CREATE OR REPLACE FUNCTION budget_seed(b budgets, since date) RETURNS bigint
   LANGUAGE plpgsql STABLE AS $$
 DECLARE

@@ -12,6 +12,10 @@
 -- Rows that a dead worker has written for a claimed document are deleted. Claims wait for each
 -- other, so that each sees the documents that others have claimed. For leases after a start of the
 -- server see lost_runs.
+--
+-- Called by knowledgedb.ClaimDocuments. Locks the chosen documents in the order of their ids, and
+-- skips those that another transaction has locked. deaths counts claims of documents whose previous
+-- worker died.
 CREATE OR REPLACE FUNCTION claim_documents(most int, lease interval, deadly int, passed text[], owing text[],
     debts bigint[], heaviest bigint) RETURNS SETOF documents
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

@@ -9,6 +9,10 @@
 -- depend on the number of notifications that wait. The first part goes from an enabled endpoint to
 -- the next one with a pending notification, and passes over disabled ones. The second part goes
 -- along the endpoints with pings.
+--
+-- Called by notificationdb.ClaimNotifications. Locks the chosen notifications in the order of their
+-- ids, and skips locked ones. The fence of a notification makes a late result of an earlier claim
+-- fail.
 CREATE OR REPLACE FUNCTION claim_notifications(most int, lease interval, at_once int)
   RETURNS TABLE (id text, org_id text, endpoint_id text, event text, subject_id text, source text, data text, fence bigint, attempts int,
     created_at timestamptz, url text, secret text, previous_secret text)

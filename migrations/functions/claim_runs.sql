@@ -11,6 +11,10 @@
 --
 -- A claim of a dispatched run changes no column of an index or of an index's predicate, so it adds
 -- no index entries.
+--
+-- Called by executiondb with the runs of the job messages that a worker has received. Locks the
+-- runs in the order of their ids, without waiting. A run that is not returned has finished, must
+-- wait or belongs to another worker; see void_claims.
 DROP FUNCTION IF EXISTS claim_runs(text[], interval);
 CREATE OR REPLACE FUNCTION claim_runs(text[], interval)
   RETURNS TABLE (run_id text, org_id text, agent_id text, template_id text, config_version int, session_ref bigint, seq int,

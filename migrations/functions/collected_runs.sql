@@ -1,5 +1,8 @@
 -- Returns up to $1 runs whose coalescing is over: each organization's first run comes before any
 -- organization's second run. It compares with now() for the reason given in expired_runs.
+--
+-- Called by queuedb.ReleaseCollected, which then locks each row and releases its run. Takes no row
+-- locks.
 CREATE OR REPLACE FUNCTION collected_runs(bigint)
   RETURNS TABLE (run_id text, org_id text)
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

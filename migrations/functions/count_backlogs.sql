@@ -1,4 +1,7 @@
 -- Returns the number of queued runs of each organization. It counts at most $1 runs in total.
+--
+-- Called by queuedb.Backlog. Runs beyond $1 are missing from the result, so the numbers are then
+-- too low. Takes no row locks.
 CREATE OR REPLACE FUNCTION count_backlogs(bigint)
   RETURNS TABLE (org_id text, runs bigint)
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

@@ -1,6 +1,9 @@
 -- Returns the number of dispatched runs in each lane of each organization, and whether other runs of the lane may wait. A
 -- row with an empty organization contains the number of slots that the workers have in each lane. The count also reads
 -- the dead row versions of finished runs, so its callers request it at intervals and not for each run.
+--
+-- Called by queuedb. Takes no row locks, so the numbers may be outdated when they are used.
+-- Organizations with neither dispatched nor waiting runs are missing.
 CREATE OR REPLACE FUNCTION count_slots()
   RETURNS TABLE (org_id text, lane text, runs bigint, waits boolean)
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

@@ -1,5 +1,7 @@
 -- Returns a histogram of durations from their buckets. The histogram is an array of counts, indexed
 -- by bucket, as in past_usage.took.
+--
+-- Elements of buckets that occur repeatedly are counted. Called by runs_leave_numbers.
 CREATE OR REPLACE FUNCTION count_took(buckets int[]) RETURNS int[]
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 DECLARE

@@ -2,6 +2,9 @@
 -- them afterwards. Deliveries are locked in the order of their keys, as in log_deliveries.
 -- PostgreSQL fires triggers in the order of their names. This trigger's name sorts before the
 -- others, whose tables come later in the lock order.
+--
+-- Fires for each statement that deletes runs, such as the removal after the retention period. The
+-- rows of the deliveries stay as a log.
 CREATE OR REPLACE FUNCTION deliveries_forget_runs() RETURNS trigger
   LANGUAGE plpgsql AS $$
 DECLARE

@@ -7,6 +7,10 @@
 -- read, too. Rows are locked one by one in subqueries, which keeps the planner from other joins. IS TRUE keeps the
 -- planner from using an index of waiting runs to find a row whose key is known. A run may start under the condition of
 -- claim_runs.
+--
+-- Called by queuedb, in the transaction that frees the slots or in one of its own. Locks the
+-- dispatched runs and skips locked ones, so two calls never dispatch the same run. The caller
+-- publishes the job messages after the commit; if it dies, unclaimed_runs finds the runs.
 CREATE OR REPLACE FUNCTION dispatch_runs(text[], text[], int[], interval)
   RETURNS TABLE (run_id text, org_id text, lane text, dedupe text, dispatch_no int, reply_to text, traceparent text)
   LANGUAGE plpgsql SET enable_bitmapscan = off SET enable_sort = off AS $$

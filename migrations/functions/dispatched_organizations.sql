@@ -1,5 +1,8 @@
 -- Returns the organizations with dispatched runs. The recursion skips along the index from one organization to the next,
 -- however many runs each has.
+--
+-- Called by queuedb.RepublishAll, after the job stream was lost, and by executiondb.ShortenWaits,
+-- after the clock was set back. Takes no row locks.
 CREATE OR REPLACE FUNCTION dispatched_organizations()
   RETURNS TABLE (org_id text)
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

@@ -1,5 +1,7 @@
 -- Returns the runs among $2, of the organizations $1, that have finished. Only binaries older than
 -- the function awaited_runs call it.
+--
+-- Takes no row locks. It can be dropped in the release after the last release that calls it.
 DROP FUNCTION IF EXISTS ended_runs(text[], text[]);
 CREATE OR REPLACE FUNCTION ended_runs(text[], text[]) RETURNS SETOF stored_run
   LANGUAGE plpgsql AS $$

@@ -1,6 +1,9 @@
 -- Returns up to $1 runs whose retention may be over. It compares with now() and not with
 -- clock_timestamp(). The value of clock_timestamp() may change from row to row, so PostgreSQL could
 -- not use an index.
+--
+-- Called by sessiondb.DeleteExpired, which locks each run and checks it again before the removal.
+-- Takes no row locks.
 CREATE OR REPLACE FUNCTION expired_runs(bigint)
   RETURNS TABLE (run_id text, org_id text)
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

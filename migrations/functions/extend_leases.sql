@@ -4,6 +4,9 @@
 --
 -- NOT IN hashes the renewed runs. For NOT EXISTS, the planner would expect few runs and compare
 -- each run with every other.
+--
+-- Called by executiondb.Extend, with which a worker renews all of its leases together. Locks the
+-- runs in the order of their ids, without waiting.
 CREATE OR REPLACE FUNCTION extend_leases(text[], bigint[], interval, text[])
   RETURNS TABLE (run_id text, locked boolean)
   LANGUAGE plpgsql AS $$

@@ -1,4 +1,7 @@
 -- Returns the lanes with waiting runs, found by one index lookup each, and corrects waiting_lanes accordingly.
+--
+-- Called by queuedb.DispatchWaiting. Locks the rows of waiting_lanes that it changes, in order, and
+-- skips locked rows when it deletes.
 CREATE OR REPLACE FUNCTION find_waiting_lanes()
   RETURNS TABLE (org_id text, lane text)
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

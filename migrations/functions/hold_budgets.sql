@@ -3,6 +3,10 @@
 -- no run. If all budgets that cover the call have room, the function returns these budgets with
 -- held set. Otherwise it reserves nothing and returns the budgets without room. All functions lock
 -- the counts of budgets in the same order.
+--
+-- Called by reserve_budgets, and by budgetdb.ReserveCall for calls without a run. Locks the counts
+-- in the order of the budgets' ids until the end of the transaction. Returns nothing if no budget
+-- covers the call. The reservation ends with settle_holds or settle_lost_budgets.
 CREATE OR REPLACE FUNCTION hold_budgets(org text, agent text, key text, automation text, run text, attempt bigint, hold text,
   metrics text[], amounts bigint[])
   RETURNS TABLE (budget_id text, held boolean)

@@ -2,6 +2,9 @@
 -- documents whose workers died too often, and claimed or requeued documents whose deadline has
 -- passed. They also include documents that have waited for an hour in which no worker claimed or
 -- held any document.
+--
+-- Called by knowledgedb.EndDocuments, which locks each document, checks it again and lets it fail.
+-- Takes no row locks. deadly is the number of deaths after which a document fails.
 CREATE OR REPLACE FUNCTION hopeless_documents(most bigint, lease interval, deadly int) RETURNS TABLE (id text, org_id text)
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 #variable_conflict use_column

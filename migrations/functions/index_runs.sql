@@ -2,6 +2,9 @@
 -- The words are those of the automation's name, the question and the answer. Only one transaction at
 -- a time does so. If a run is erased meanwhile, the erasure records the run again, and a later call
 -- removes its words.
+--
+-- Called by rundb.IndexRuns. Runs with a very long input are found only by their answer and
+-- automation; see run_question. Each lexeme has the organization's prefix; see run_prefix.
 CREATE OR REPLACE FUNCTION index_runs(most int) RETURNS int
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE

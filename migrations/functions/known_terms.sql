@@ -3,6 +3,8 @@
 -- counted, other lexemes may occur in it, too. Such a lexeme is looked up in the chunks, and its
 -- number of chunks is reported as 1. Returns nothing unless the transaction acts for the
 -- organization.
+--
+-- Called by search_terms and search_similar, and by knowledgedb.KnowledgeWords. Takes no row locks.
 CREATE OR REPLACE FUNCTION known_terms(org text, prefix text, lexemes text[]) RETURNS TABLE (term text, chunks int)
   LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 #variable_conflict use_column

@@ -1,6 +1,8 @@
 -- Returns up to $1 running runs whose lease of $2 has expired: each organization's first run comes
 -- before any organization's second run. For the duration of a lease after a start of the server it
 -- returns none, because the outage kept living workers from renewing their leases.
+--
+-- Called by executiondb.RequeueLost, which locks each run and checks it again. Takes no row locks.
 CREATE OR REPLACE FUNCTION lost_runs(bigint, interval)
   RETURNS TABLE (run_id text, org_id text)
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

@@ -1,5 +1,7 @@
 -- Returns a new id with a prefix, in the format of package id: 26 base-32 digits that encode a UUIDv7. The random bits
 -- and the variant are those of a random UUID.
+--
+-- Ids of the same millisecond have no order. Called by the triggers that add notifications.
 CREATE OR REPLACE FUNCTION new_type_id(prefix text) RETURNS text
   LANGUAGE plpgsql AS $$
 DECLARE

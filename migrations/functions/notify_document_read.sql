@@ -1,4 +1,8 @@
 -- Adds a notification about a document's new status for each endpoint that subscribes to it.
+--
+-- Fires when a document becomes ready or fails. A second notification with the same fence is
+-- ignored, so a repeated change adds none. The workers send the notifications; see
+-- claim_notifications.
 CREATE OR REPLACE FUNCTION notify_document_read() RETURNS trigger
   LANGUAGE plpgsql AS $$
 BEGIN

@@ -1,6 +1,8 @@
 -- Adds a notification about a run that waits for a person, for each endpoint that subscribes to
 -- such runs. It adds none for a run that waits for the results of its client's tools, because the
 -- client already has the calls in the response.
+--
+-- Fires when a run begins to wait. A second notification with the same fence is ignored.
 CREATE OR REPLACE FUNCTION notify_run_waits() RETURNS trigger
   LANGUAGE plpgsql AS $$
 BEGIN

@@ -2,6 +2,10 @@
 -- count exists, it returns false. The count of the previous period remains, because a call may
 -- still use it. Only one transaction at a time adds a count. The others wait for the count, so that
 -- they need not read all runs of the period, too.
+--
+-- Called before each use of a count: by hold_budgets, settle_holds, runs_within_budgets and
+-- budgetdb. Takes an advisory lock on the budget until the end of the transaction, if the count is
+-- missing. Deletes counts of earlier periods that have no reservation.
 CREATE OR REPLACE FUNCTION open_budget(b budgets, since date) RETURNS boolean
   LANGUAGE plpgsql AS $$
 DECLARE

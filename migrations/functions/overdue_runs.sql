@@ -1,5 +1,8 @@
 -- Returns up to $1 open runs whose deadline has passed: each organization's first run comes before
 -- any organization's second run. The deadline of a run in requires_action is action_expires_at.
+--
+-- Called by executiondb.EndOverdue, which locks each run, checks it again and ends it as failed or
+-- timed_out. Takes no row locks.
 CREATE OR REPLACE FUNCTION overdue_runs(bigint)
   RETURNS TABLE (run_id text, org_id text)
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

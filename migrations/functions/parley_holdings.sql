@@ -1,6 +1,9 @@
 -- Returns the organizations of a user, with the user's role, in which a person who takes over the account would gain
 -- something. It omits organizations without other members and without contents, such as each user's first organization
 -- until it is used.
+--
+-- role is that of the user. Called by accountdb, which limits password resets by an organization.
+-- Runs as parley_system, because the caller need not act for these organizations.
 CREATE OR REPLACE FUNCTION parley_holdings(member text)
 RETURNS TABLE (id text, role text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

@@ -1,4 +1,8 @@
 -- Returns the invitation that belongs to a link's token, if the invitation is valid.
+--
+-- Returns no row for an unknown, expired or used invitation, and for one whose creator's API key
+-- has ended. Called by accountdb. Runs as parley_system, because the reader of the link may have no
+-- account.
 CREATE OR REPLACE FUNCTION parley_invitation(hash bytea)
 RETURNS TABLE (id text, org_id text, organization text, email text, role text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

@@ -1,4 +1,7 @@
 -- Returns the valid login sessions among the hashes, each with the organizations and roles of its user.
+--
+-- key_id is empty, and org_id is null: the columns are those of parley_key_credentials, except
+-- lineage. Called by accountdb.LoginCredentials.
 CREATE OR REPLACE FUNCTION parley_login_credentials(hashes bytea[])
 RETURNS TABLE (login_id text, key_id text, org_id text, user_id text, secret_hash bytea, expires_at timestamptz, orgs text[], roles text[])
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

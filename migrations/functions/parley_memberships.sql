@@ -1,4 +1,7 @@
 -- Returns the organizations of a user, the oldest membership first.
+--
+-- role is that of the user in the organization. Called by accountdb. Runs as parley_system, because
+-- the transaction does not act for these organizations.
 CREATE OR REPLACE FUNCTION parley_memberships(member text)
 RETURNS TABLE (id text, name text, created_at timestamptz, role text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

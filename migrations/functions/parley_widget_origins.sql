@@ -1,4 +1,7 @@
 -- Returns the origins among the given ones that an enabled widget of any organization lists.
+--
+-- Called by agentdb.WidgetOrigins, for the CORS headers of requests that name no agent. Takes no
+-- row locks.
 CREATE OR REPLACE FUNCTION parley_widget_origins(origins text[]) RETURNS SETOF text
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 BEGIN

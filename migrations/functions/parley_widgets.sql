@@ -1,5 +1,7 @@
 -- Returns the agents among the ids whose widget is enabled. A page with a widget names only an
 -- agent, so the organization is not yet known.
+--
+-- secret is encrypted. Called by agentdb.Widgets. Takes no row locks.
 DROP FUNCTION IF EXISTS parley_widgets(text[]);
 CREATE OR REPLACE FUNCTION parley_widgets(ids text[])
 RETURNS TABLE (id text, org_id text, name text, widget jsonb, secret text, suggestions text[])

@@ -1,4 +1,7 @@
 -- Returns up to $2 queued runs during whose execution $1 workers have died.
+--
+-- Called by executiondb.EndPoison, which locks each run, checks it again and lets it fail. So a run
+-- that kills its workers is not executed forever. Takes no row locks.
 CREATE OR REPLACE FUNCTION poison_runs(int, bigint)
   RETURNS TABLE (run_id text, org_id text)
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

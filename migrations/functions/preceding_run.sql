@@ -4,6 +4,9 @@
 --
 -- The function is volatile: within a statement that calls accept_runs, it also sees the runs that
 -- accept_runs has accepted.
+--
+-- Called by claim_runs and event_logs_that_fit, and by queries of queuedb, rundb and sessiondb.
+-- Takes no row locks.
 CREATE OR REPLACE FUNCTION preceding_run(bigint, int) RETURNS text
   LANGUAGE plpgsql AS $$
 BEGIN

@@ -2,6 +2,9 @@
 -- that no longer coalesce, and then these hooks. It also deletes up to `most` senders that were not
 -- verified within `known`. Returns the largest of the three numbers of considered rows. It compares
 -- with now() for the reason given in expired_runs.
+--
+-- Called by sessiondb.PruneDeliveries. Skips rows that another transaction has locked. A due
+-- delivery whose run still exists is looked at again after a day.
 CREATE OR REPLACE FUNCTION prune_deliveries(most bigint, known interval) RETURNS bigint
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE

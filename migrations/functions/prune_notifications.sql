@@ -1,6 +1,9 @@
 -- Deletes notifications older than `kept` and those of deleted endpoints, up to `most` of each, and
 -- then the deleted endpoints without notifications. Returns the larger of the two numbers of
 -- deleted notifications.
+--
+-- Called by notificationdb.PruneNotifications. Skips rows that another transaction has locked. An
+-- endpoint stays for at least a minute after its deletion.
 CREATE OR REPLACE FUNCTION prune_notifications(most bigint, kept interval) RETURNS bigint
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE

@@ -1,5 +1,7 @@
 -- Deletes up to `most` rows that are too old from each of past_usage, past_usage_by and past_automations. Returns the
 -- largest of the three numbers of deleted rows.
+--
+-- Called by sessiondb.PrunePast. Skips rows that another transaction has locked.
 CREATE OR REPLACE FUNCTION prune_past(most bigint, usage_kept interval, automations_kept interval) RETURNS bigint
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE

@@ -2,6 +2,9 @@
 -- documents. The state of a queued run is waiting if the run waits only for a slot, dispatched if its job was published
 -- but not claimed, and held if the run is delayed. Ids of runs increase with time, so the run with the smallest id is
 -- the oldest.
+--
+-- Called by queuedb.Queues, for metrics. It reads all open runs, so it is called at intervals.
+-- Takes no row locks.
 CREATE OR REPLACE FUNCTION queue_depth()
   RETURNS TABLE (lane text, state text, runs bigint, oldest timestamptz)
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

@@ -1,6 +1,10 @@
 -- Returns the data needed to check a delivery to a hook, and the senders that were verified within
 -- `known`. Returns nothing for a hook that was deleted, or whose key in the hook's organization is
 -- not valid. previous_secret is null if the previous secret is no longer accepted.
+--
+-- The secrets are encrypted. Called by hookdb.ReceivingHook, whose results ingresses cache for a
+-- few seconds. Runs as parley_system, because the sender of a delivery names only the hook. Takes
+-- no row locks.
 DROP FUNCTION IF EXISTS receiving_hook(text, interval);
 CREATE OR REPLACE FUNCTION receiving_hook(hook text, known interval)
   RETURNS TABLE (id text, org_id text, name text, agent_id text, key_id text, source text, secret text, previous_secret text,

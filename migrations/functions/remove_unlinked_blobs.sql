@@ -6,6 +6,9 @@
 --
 -- The check is a function of the schema. Therefore an older binary that knows fewer kinds of
 -- references deletes no content that is still referred to.
+--
+-- Called by blobdb.RemoveUnlinkedBlobs and by steps_take_effects. Locks the contents in the order
+-- of their keys until the end of the transaction.
 CREATE OR REPLACE FUNCTION remove_unlinked_blobs(text[], bytea[]) RETURNS void
   LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,6 +1,10 @@
 -- Replaces sealed values of a version of an agent. The rest of the version stays unchanged, because
 -- the service may not change it. Returns the version, or nothing if a value has changed in the
 -- meantime.
+--
+-- olds and news contain the values in the same order. A value that is not in the form of a sealed
+-- value is an error. Called by sealdb when a key of encryption is replaced. Locks the version's
+-- row.
 CREATE OR REPLACE FUNCTION reseal_config(org text, target text, of_version int, olds text[], news text[]) RETURNS SETOF int
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE

@@ -1,4 +1,7 @@
 -- Reserves amounts of metrics for a call of a run, under the fence of the attempt. See hold_budgets.
+--
+-- Called by budgetdb.Reserve. Returns nothing if no budget covers the call, or if the run does not
+-- exist.
 CREATE OR REPLACE FUNCTION reserve_budgets(org text, run text, attempt bigint, hold text, metrics text[], amounts bigint[])
   RETURNS TABLE (budget_id text, held boolean)
   LANGUAGE plpgsql AS $$

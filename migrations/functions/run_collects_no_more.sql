@@ -1,5 +1,7 @@
 -- Ends the coalescing of a run that finishes before it was released, for example by cancellation or
 -- erasure. The trigger fires only for runs that finish without having started, which are few.
+--
+-- A later delivery with the same key then begins a new run. Locks the deleted row.
 CREATE OR REPLACE FUNCTION run_collects_no_more() RETURNS trigger
   LANGUAGE plpgsql AS $$
 BEGIN

@@ -1,6 +1,9 @@
 -- Returns the message of a run's input, at most 20,000 characters, and the names of its
 -- attachments. Returns null if the input has more than 1 MiB, or if PostgreSQL cannot read it
 -- because it contains U+0000 or half a surrogate pair.
+--
+-- Called by index_runs. The exception block costs a subtransaction, and keeps one unreadable run
+-- from blocking the index.
 CREATE OR REPLACE FUNCTION run_question(input json) RETURNS text
   LANGUAGE plpgsql STABLE AS $$
 BEGIN

@@ -1,6 +1,9 @@
 -- Returns a part of a run object, as a JSON object: the number of its citations, its first 129 tool calls by name, status
 -- and duration, its usage, its error, its finish reason and its counts. It omits long tool names, which only a model can
 -- have invented. Programs may return U+0000, which PostgreSQL refuses to read; it becomes U+FFFD.
+--
+-- result is the JSON of a finished run; null results in null. Called by runs_keep_summary for large
+-- results, and by queries of rundb for others.
 CREATE OR REPLACE FUNCTION run_summary(result text) RETURNS json
   LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT json_object_agg(f.key, CASE f.key

@@ -2,6 +2,9 @@
 -- accents and English endings, and at most 60 characters long. Words that the text repeats are
 -- repeated. Punctuation separates words. The English stemmer is used for every language, because it
 -- changes the words of a text and of a search in the same way.
+--
+-- Called by index_runs and search_runs. A change of this function requires that all runs are
+-- indexed again.
 CREATE OR REPLACE FUNCTION run_words(body text) RETURNS SETOF text
   LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT left(coalesce((ts_lexize('english_stem', w.word))[1], w.word), 60)

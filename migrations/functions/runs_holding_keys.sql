@@ -1,4 +1,7 @@
 -- Returns the live runs that hold idempotency keys. $1 contains organizations, and $2 the hashes of keys.
+--
+-- A run whose retention period has ended no longer holds its key. Called by rundb.RunsByKey. Takes
+-- no row locks.
 DROP FUNCTION IF EXISTS runs_holding_keys(text[], bytea[]);
 CREATE OR REPLACE FUNCTION runs_holding_keys(text[], bytea[]) RETURNS SETOF stored_run
   LANGUAGE plpgsql AS $$

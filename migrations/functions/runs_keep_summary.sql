@@ -1,5 +1,8 @@
 -- Stores the summary of a large result in a separate column, because a list would need 10 ms per
 -- MiB to read the result.
+--
+-- Results of up to 64 KiB are summarized when they are read. An erasure sets the result to null,
+-- and the trigger then removes the summary.
 CREATE OR REPLACE FUNCTION runs_keep_summary() RETURNS trigger
   LANGUAGE plpgsql AS $$
 BEGIN

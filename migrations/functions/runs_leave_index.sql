@@ -1,5 +1,7 @@
 -- Removes the words of removed runs. A run without words may be in the batch that index_runs is
 -- adding. It is therefore recorded again, so that the next batch removes its words.
+--
+-- Fires for each statement that deletes runs.
 CREATE OR REPLACE FUNCTION runs_leave_index() RETURNS trigger
   LANGUAGE plpgsql AS $$
 BEGIN

@@ -1,5 +1,8 @@
 -- Adds removed runs to past_usage, past_usage_by and past_automations. Rows are locked in one order, so that concurrent
 -- removals only wait for each other. An erased run has no automation.
+--
+-- Fires for each statement that deletes runs. Reports of usage and lists of automations thus stay
+-- complete after the retention period; see prune_past.
 CREATE OR REPLACE FUNCTION runs_leave_numbers() RETURNS trigger
   LANGUAGE plpgsql AS $$
 BEGIN

@@ -1,6 +1,10 @@
 -- Counts accepted runs against budgets. If a budget for runs has no room for a run, the function
 -- refuses the whole batch with an error whose detail begins with the budget. The caller then tries
 -- the batch's runs one by one.
+--
+-- Fires for each statement that inserts runs. Locks the counts of the budgets in the order of their
+-- ids until the end of the transaction, so acceptances of an organization with such a budget wait
+-- for each other.
 CREATE OR REPLACE FUNCTION runs_within_budgets() RETURNS trigger
   LANGUAGE plpgsql AS $$
 DECLARE

@@ -5,6 +5,9 @@
 --
 -- If the writer of a chunk got no reply and writes the chunk again with more events, the stored
 -- chunk grows. For FOR SHARE see write_progress.
+--
+-- Called by executiondb for the checkpoints of workers. Locks the runs in the order of their ids,
+-- without waiting.
 CREATE OR REPLACE FUNCTION save_run_events(text[], text[], bigint[], int[], int[], text[])
   RETURNS TABLE (run_id text, locked boolean)
   LANGUAGE plpgsql AS $$

@@ -1,6 +1,10 @@
 -- Returns up to `most` sealed values of a kind after a position, in the order of their keys. It returns ids and
 -- numbers, never the values. For each kind it scans an index from the position on, so the next key is found as fast as
 -- the next value.
+--
+-- keys contains the ids of the keys with which a value was encrypted. id and part identify the
+-- value within its kind. Called by sealdb.SealedValues when values are encrypted with a new key.
+-- Takes no row locks.
 CREATE OR REPLACE FUNCTION sealed_values(of_kind text, after_keys text, after_owner text, after_id text, after_part text, most int)
   RETURNS TABLE (keys text, org_id text, id text, part text)
   LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

@@ -5,6 +5,9 @@
 -- The search walks back through periods of time in which the organization has runs. After a period without a match it
 -- tries a longer one, and after one with a match a shorter one. If the search takes longer than `patience`, the last row
 -- is the position that it has reached, with found = false.
+--
+-- Called by rundb.SearchRuns. Takes no row locks. patience limits the time only between periods, so
+-- a call may take somewhat longer.
 CREATE OR REPLACE FUNCTION search_runs(org text, body text, before text, since text, principals text[], agent text, session text,
     automation text, kind text, wanted text, earliest timestamptz, latest timestamptz, most int, patience interval)
   RETURNS TABLE (run_id text, found boolean)

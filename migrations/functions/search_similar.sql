@@ -1,6 +1,9 @@
 -- Searches as search_terms does, but replaces words that no chunk of the organization contains by
 -- similar terms. Returns nothing if every word occurs in a chunk. texts contains the words as they
 -- were written, by their numbers from 0.
+--
+-- ids, wanted and most are as in search_terms. Called by knowledgedb.SearchSimilar, after a search
+-- has found too little. Takes no row locks.
 CREATE OR REPLACE FUNCTION search_similar(org text, prefix text, word int[], lexemes text[], texts text[], ids text[], wanted jsonb, most int)
   RETURNS TABLE (chunk_id bigint, score float8)
   LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp SET pg_trgm.similarity_threshold = 0.3 AS $$

@@ -10,6 +10,9 @@
 -- determine the chunks to rank: first the chunks that contain one of them, then the chunks that
 -- contain all of the other words, then some that contain two. So the cost of a search does not grow
 -- with the frequency of its words.
+--
+-- Called by knowledgedb.SearchText and by search_similar. Only chunks of ready documents are
+-- returned. Takes no row locks.
 CREATE OR REPLACE FUNCTION search_terms(org text, prefix text, word int[], lexemes text[], weights real[], ids text[], wanted jsonb, most int)
   RETURNS TABLE (chunk_id bigint, score float8)
   LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

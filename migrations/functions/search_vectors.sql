@@ -4,6 +4,9 @@
 -- vectors whose signs differ least are compared, and up to `most` chunks are returned. Without
 -- pgvector, all chunks that would be compared are returned, with their vectors and without scores.
 -- Returns nothing unless the transaction acts for the organization.
+--
+-- Called by knowledgedb.SearchVectors. Vectors of another model or length are ignored. Only chunks
+-- of ready documents are returned. Takes no row locks.
 CREATE OR REPLACE FUNCTION search_vectors(org text, made_by text, sought bit varying, vec real[], ids text[], wanted jsonb, compared int, most int)
   RETURNS TABLE (chunk_id bigint, score float8, numbers bytea)
   LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

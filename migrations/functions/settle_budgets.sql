@@ -1,5 +1,7 @@
 -- Ends the reservation of a call of a run. Budgets that were created during the call count it, too, unless the run is not
 -- stored yet. See settle_holds.
+--
+-- hold is '' if the call has no reservation. Called by budgetdb.Settle.
 CREATE OR REPLACE FUNCTION settle_budgets(org text, run text, hold text, metrics text[], amounts bigint[]) RETURNS void
   LANGUAGE plpgsql AS $$
 DECLARE

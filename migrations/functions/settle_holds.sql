@@ -3,6 +3,9 @@
 -- already ended stays unchanged. If late is true, budgets that were created during the call count
 -- it, too. The argument for the reservation is empty if the call has none. Then only budgets that
 -- were created during the call count it.
+--
+-- Called by settle_budgets, and by budgetdb.SettleCall for calls without a run. Locks the counts in
+-- the order of the budgets' ids and periods until the end of the transaction.
 CREATE OR REPLACE FUNCTION settle_holds(org text, agent text, key text, automation text, late boolean, hold text, metrics text[],
   amounts bigint[]) RETURNS void
   LANGUAGE plpgsql AS $$

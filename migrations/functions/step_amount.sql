@@ -1,4 +1,7 @@
 -- Returns the amount of a metric that a step in a run used.
+--
+-- sandboxSeconds are counted in milliseconds. A step without the value counts as 0. Called by
+-- budget_seed.
 CREATE OR REPLACE FUNCTION step_amount(metric text, step json) RETURNS bigint
   LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT coalesce(CASE metric WHEN 'costMicros' THEN (step -> 'turn' ->> 'costMicros')::bigint

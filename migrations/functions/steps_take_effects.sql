@@ -1,6 +1,9 @@
 -- Deletes the rows that belong to the runs of deleted steps: effects, sources, documents, attempts and files, with
 -- their contents. Rows are found by primary keys from arrays, so that the plan is fast even if it was made while
 -- the tables were empty.
+--
+-- Fires for each statement that deletes steps, such as an erasure. Sources and contents that other
+-- runs use stay.
 CREATE OR REPLACE FUNCTION steps_take_effects() RETURNS trigger
   LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,5 +1,8 @@
 -- Returns up to $1 runs that have waited for a person until their deadline. The condition on parked_at is redundant,
 -- but lets PostgreSQL use an index.
+--
+-- Called by executiondb.EndUnanswered, which locks each run, checks it again and ends it. Takes no
+-- row locks.
 CREATE OR REPLACE FUNCTION unanswered_runs(bigint)
   RETURNS TABLE (run_id text, org_id text)
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

@@ -1,5 +1,8 @@
 -- Returns up to $1 dispatched runs that no worker has claimed and whose job message is due again:
 -- each organization's first run comes before any organization's second run.
+--
+-- Called by queuedb.OverdueJobs, with which the sweeper publishes job messages again. Takes no row
+-- locks.
 CREATE OR REPLACE FUNCTION unclaimed_runs(bigint)
   RETURNS TABLE (run_id text, org_id text, lane text, dedupe text, dispatch_no int, reply_to text, traceparent text, dispatched_at timestamptz)
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

@@ -1,4 +1,6 @@
 -- Deletes the notifications of a deleted document.
+--
+-- A notification that a worker is sending may still arrive.
 CREATE OR REPLACE FUNCTION unnotify_document_deleted() RETURNS trigger
   LANGUAGE plpgsql AS $$
 BEGIN

@@ -1,5 +1,7 @@
 -- Removes the texts from notifications about runs whose retention period has ended. Pending notifications fail,
 -- except those that a worker is sending: the worker records their outcome.
+--
+-- Fires for each statement that deletes runs. Locks the notifications in the order of their ids.
 CREATE OR REPLACE FUNCTION unnotify_runs_removed() RETURNS trigger
   LANGUAGE plpgsql AS $$
 BEGIN

@@ -1,5 +1,7 @@
 -- Returns up to $1 uploads and attachments that may have no run. It compares with now() for the
 -- reason given in expired_runs.
+--
+-- Called by blobdb.PruneUploads, which locks each file and checks it again. Takes no row locks.
 CREATE OR REPLACE FUNCTION uploads_to_sweep(bigint)
   RETURNS TABLE (org_id text, id text)
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

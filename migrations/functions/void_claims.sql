@@ -1,6 +1,9 @@
 -- Returns the runs among $1 that have finished, with their results. It makes the other, queued runs
 -- wait for a slot again, because their job messages are about to be acknowledged. A run that
 -- another transaction has locked keeps its slot; the sweeper dispatches it again.
+--
+-- Called by executiondb after claim_runs, with the runs that it did not return. Locks the queued
+-- runs in the order of their ids, without waiting.
 CREATE OR REPLACE FUNCTION void_claims(text[])
   RETURNS TABLE (id text, ended boolean, result text)
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

@@ -13,6 +13,9 @@
 -- FOR SHARE makes a claim by another worker either wait until these writes are visible to it, or
 -- come first. It also keeps the run from finishing. `end` and `unsend` take effect even after the
 -- lease was lost, until another attempt takes over the effect.
+--
+-- Called by executiondb for the batches of a worker. Locks the runs in the order of their ids,
+-- without waiting; see FOR SHARE above. An effect's row is locked until the end of the transaction.
 CREATE OR REPLACE FUNCTION write_progress(text[], text[], text[], bigint[], int[], text[], text[], text[], text[], text[], text[])
   RETURNS TABLE (run_id text, locked boolean, name text, input json, side_effect text, key text, state text, outcome json, sent boolean)
   LANGUAGE plpgsql AS $$

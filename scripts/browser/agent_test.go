@@ -139,7 +139,7 @@ func TestLeavingAsks(t *testing.T) {
 }
 
 // TestPreviewOfWidget chooses the look of a widget and talks to the agent in the preview, before
-// any origin is allowed. Then it adds the service's own origin to the allowed ones, and opens a
+// any origin is allowed. A reload keeps the look. Then it adds the service's own origin to the allowed ones, and opens a
 // page that contains the widget.
 func TestPreviewOfWidget(t *testing.T) {
 	t.Parallel()
@@ -167,6 +167,19 @@ func TestPreviewOfWidget(t *testing.T) {
 	p.click("link", "Use it")
 	p.click("link", "Embed")
 	p.holds("Greeting", `Ask us "anything"`)
+	p.reload()
+	p.holds("Greeting", `Ask us "anything"`)
+	p.sees("is not stored with the agent")
+	p.resize(phone)
+	var span float64
+	p.js(&span, `() => {
+		const [preview, colour] = [".widget-preview", ".colour"].map((e) => document.querySelector(e).getBoundingClientRect());
+		return colour.bottom - preview.top;
+	}`)
+	if span < 0 || span > 740 {
+		t.Errorf("from the top of the preview to the field for the colour = %.0f pixels, want at most a phone's window", span)
+	}
+	p.resize(desktop)
 
 	p.fill("Add an origin", a.s.url)
 	p.click("button", "Add")

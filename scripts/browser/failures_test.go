@@ -89,7 +89,7 @@ func TestListsThatDoNotLoad(t *testing.T) {
 		{"/dashboard/knowledge", "/api/knowledge", "No documents yet"},
 		{"/dashboard/runs", "/api/runs", "No runs yet"},
 		{"/dashboard/automations", "/api/hooks", "No webhooks yet"},
-		{"/dashboard/automations", "/api/automations", "No automation has run yet"},
+		{"/dashboard/automations", "/api/automations", "No named automation has run yet"},
 		{"/dashboard/automations", "/api/agents", "Create an agent"},
 		{"/dashboard/automations/new", "/api/agents", "No agents yet"},
 		{"/dashboard/automations/" + hook, "/api/hooks/deliveries", "No deliveries yet"},

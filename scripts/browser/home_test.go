@@ -110,6 +110,37 @@ func TestHomeShowsCosts(t *testing.T) {
 	p.inspect("home-costs")
 }
 
+// TestBudgetOnAPhone creates a budget of costs with a decimal comma. The dialog says that no run has
+// had a cost.
+func TestBudgetOnAPhone(t *testing.T) {
+	t.Parallel()
+	p := open(t).signIn(signUp(t))
+	p.resize(phone)
+	p.visit("/dashboard")
+	p.in("region", "Last 7 days").is("link", "sets their prices")
+	p.shot("home-without-costs", phone, "light")
+	p.visit("/dashboard/org/usage")
+	p.click("button", "New budget")
+	dialog := p.in("dialog", "New budget")
+	dialog.sees("No run of the last 30 days had a cost")
+	dialog.sees("The offline model costs nothing")
+	var mode string
+	p.js(&mode, `() => [...document.querySelectorAll("dialog input")].at(-1).inputMode`)
+	if mode != "decimal" {
+		t.Errorf("the keyboard of the field for the limit is %q, want decimal", mode)
+	}
+	dialog.fill("Limit", "1,000")
+	dialog.sees("Limit must be an amount, such as 0.50 or 0,50")
+	p.inspect("budget-without-costs")
+	p.resize(phone)
+	dialog.fill("Limit", "0,5")
+	dialog.click("button", "Create budget")
+	p.sees("€0 of €0.50 used")
+
+	p.visit("/docs/settings#models")
+	p.is("heading", "Models")
+}
+
 // TestInbox starts a run that needs an approval while another page is open. The window's title and
 // the menu show the number of waiting runs, and the run is approved in the inbox.
 func TestInbox(t *testing.T) {

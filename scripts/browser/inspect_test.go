@@ -3,10 +3,13 @@ package browser
 import (
 	_ "embed"
 	"fmt"
+	"hash/fnv"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 )
@@ -38,9 +41,9 @@ type violation struct {
 }
 
 // inspect checks the current page with axe-core, on a phone and on a desktop, in light and in dark
-// mode. It also checks that nothing is wider than the phone's window, and that the page and each
-// dialog have at most one button API. If BROWSER_SHOTS is set, it saves a picture of each of the
-// four combinations.
+// mode; see appearances. It also checks that nothing is wider than the phone's window, and that the
+// page and each dialog have at most one button API. If BROWSER_SHOTS is set, it saves a picture of
+// each appearance.
 func (p *page) inspect(name string) {
 	p.t.Helper()
 	defer p.lookAside()()
@@ -58,20 +61,56 @@ func (p *page) inspect(name string) {
 			for (const part of [...document.querySelectorAll(parts)].slice(kept)) part.remove();
 		}
 	}`)
-	for _, scheme := range []string{"light", "dark"} {
-		p.scheme(scheme)
-		for _, size := range []screen{phone, desktop} {
-			p.resize(size)
-			p.settled() // some pages measure their elements and render again
-			if size == phone {
-				p.fits(name)
-			}
-			p.shot(name, size, scheme)
-			p.axe(fmt.Sprintf("%s, %d pixels wide, %s", name, size.width, scheme), rulesFor(size, scheme))
+	for _, a := range appearances(name, time.Now()) {
+		p.scheme(a.scheme)
+		p.resize(a.size)
+		p.settled() // some pages measure their elements and render again
+		if a.size == phone {
+			p.fits(name)
 		}
+		p.shot(name, a.size, a.scheme)
+		p.axe(fmt.Sprintf("%s, %d pixels wide, %s", name, a.size.width, a.scheme), a.rules)
 	}
 
 	p.scheme("light")
+	p.resize(desktop)
+}
+
+// appearance is a window size and a colour scheme, with the rules to check in them.
+type appearance struct {
+	size   screen
+	scheme string
+	rules  ruleset
+}
+
+// appearances returns the appearances in which a page is inspected. A short test inspects two of the
+// four, which contain both sizes and both colour schemes. The choice depends on the page's name and
+// the day, so that a rerun repeats it and the next day tries the other two.
+func appearances(name string, now time.Time) []appearance {
+	if testing.Short() && os.Getenv("BROWSER_SHOTS") == "" {
+		hash := fnv.New32a()
+		_, _ = hash.Write([]byte(name)) // never fails
+		if (int(hash.Sum32()%2)+now.YearDay())%2 == 0 {
+			return []appearance{{phone, "light", allRules}, {desktop, "dark", allRules}}
+		}
+		return []appearance{{phone, "dark", allRules}, {desktop, "light", allRules}}
+	}
+	var all []appearance
+	for _, scheme := range []string{"light", "dark"} {
+		for _, size := range []screen{phone, desktop} {
+			all = append(all, appearance{size, scheme, rulesFor(size, scheme)})
+		}
+	}
+	return all
+}
+
+// rulesFor returns the rules to check in one of four appearances. Only the rules about colours
+// depend on the colour scheme, so the other rules are checked in one scheme for each size.
+func rulesFor(size screen, scheme string) ruleset {
+	if (size == phone) == (scheme == "dark") {
+		return allRules
+	}
+	return colourRules
 }
 
 // renderAll makes the browser render the whole page. Otherwise it does not render content far below
@@ -94,15 +133,6 @@ func (p *page) apiButtons() (numbers []int) {
 		return [null, ...document.querySelectorAll("dialog[open]")].map((dialog) => buttons.filter((b) => b.closest("dialog") === dialog).length);
 	}`)
 	return numbers
-}
-
-// rulesFor returns the rules to check. Only the rules about colours depend on the colour scheme, so
-// the other rules are checked in one scheme for each size.
-func rulesFor(size screen, scheme string) ruleset {
-	if (size == phone) == (scheme == "dark") {
-		return allRules
-	}
-	return colourRules
 }
 
 // axe fails the test for each violation on the current page.

@@ -81,6 +81,61 @@ func TestKnowledgeOnAPhone(t *testing.T) {
 	}
 }
 
+// TestAskAboutDocument uploads a document on a phone and asks about it with two taps. The dialog of
+// the document offers the other agents that read it. Without such an agent, it offers to create one.
+func TestAskAboutDocument(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	p := open(t).signIn(a)
+	p.resize(phone)
+	p.visit("/dashboard/knowledge")
+	p.upload(file(t, "heron lamp.md", "The heron lamp weighs 412 grams and has a brass foot.\n"))
+	row := p.in("row", "heron lamp.md…")
+	row.is("link", "Create an agent that reads documents")
+
+	a.agent(t, "Oldest", map[string]any{"model": "offline/echo", "tools": map[string]any{"knowledge": on}})
+	a.agent(t, "Handbook", searching)
+	a.agent(t, "Scheduled", map[string]any{"tools": map[string]any{"knowledge": on}, "allowedCallers": []string{"system"}})
+	a.agent(t, "Other documents", map[string]any{"tools": map[string]any{"knowledge": map[string]any{"enabled": true, "metadata": map[string]string{"shelf": "2"}}}})
+	a.agent(t, "Counter", nil)
+	p.reload()
+	p.upload(file(t, "crane lamp.md", "The crane lamp weighs 530 grams and has an oak foot.\n"))
+	row = p.in("row", "crane lamp.md…")
+	row.is("button", "Ask an agent about it: crane lamp.md")
+	p.settled()
+	p.shot("ask-in-row", phone, "light")
+	before := p.clicks
+	row.click("button", "Ask an agent about it: crane lamp.md")
+	p.is("heading", "Handbook")
+	p.holds("Message", "What are the main points of “crane lamp.md”?")
+	p.click("button", "Send message")
+	if taps := p.clicks - before; taps != 2 {
+		t.Errorf("%d taps lead to the question, want 2", taps)
+	}
+	turn := p.in("article", "Message: What are the main points…")
+	turn.sees("530 grams")
+	turn.first("button", "Source 1: crane lamp.md…").hit()
+	p.in("dialog", "crane lamp.md").is("link", "Open the document")
+
+	p.visit("/dashboard/knowledge")
+	p.in("row", "heron lamp.md…").isNot("button", "Ask an agent about it: heron lamp.md") // it was added earlier
+	p.click("button", "heron lamp.md")
+	dialog := p.in("dialog", "heron lamp.md")
+	dialog.sees("Opens Handbook with a question that you can change.")
+	p.inspect("document-ask")
+	p.resize(phone)
+	p.clickText("Ask another agent")
+	dialog.isNot("button", "Scheduled")
+	dialog.isNot("button", "Other documents")
+	dialog.isNot("button", "Counter")
+	dialog.click("button", "Oldest")
+	p.is("heading", "Oldest")
+	p.holds("Message", "What are the main points of “heron lamp.md”?")
+	p.back()
+	p.arrives("/dashboard/knowledge")
+	p.isNot("dialog", "heron lamp.md")
+}
+
 // TestFoundPassageIsCut searches for a long passage and a short one. The page truncates the long
 // passage at an empty line and marks only this passage as truncated.
 func TestFoundPassageIsCut(t *testing.T) {

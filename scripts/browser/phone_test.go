@@ -33,6 +33,12 @@ func (p *page) visible(words string) {
 	})
 }
 
+// touch makes the tab emulate a touch screen, on which some targets are larger.
+func (p *page) touch() {
+	p.t.Helper()
+	call(p, emulation.SetTouchEmulationEnabled, emulation.SetTouchEmulationEnabledParams{Enabled: true})
+}
+
 // scrolled returns the position to which the page is scrolled.
 func (p *page) scrolled() (y int) {
 	p.t.Helper()
@@ -55,6 +61,7 @@ func TestBackRestoresScroll(t *testing.T) {
 	}
 	p := open(t).signIn(a)
 	p.resize(phone)
+	opened := map[string]string{"/dashboard/agents": "Use it", "/dashboard/runs": "Read the guide"} // a link of the page that a row opens
 	for list, row := range map[string]string{"/dashboard/agents": "Reporter", "/dashboard/runs": "Question 0"} {
 		p.visit(list)
 		more := list == "/dashboard/agents"
@@ -64,7 +71,7 @@ func TestBackRestoresScroll(t *testing.T) {
 		p.sees(row)
 		p.settled()
 		p.clickText(row) // scrolls to the row
-		p.is("link", "Read the guide")
+		p.is("link", opened[list])
 		p.until("the page begins at its top", func() error {
 			if y := p.scrolled(); y != 0 || p.path() == list {
 				return fmt.Errorf("%s is scrolled to %d", p.path(), y)
@@ -118,9 +125,13 @@ func TestWebhookOnAPhone(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
 	a.agent(t, "Clerk", map[string]any{"model": "offline/echo"})
+	private := a.agent(t, "Diary", map[string]any{"model": "offline/echo", "allowedCallers": []string{"user"}})
 	p := open(t).signIn(a)
 	p.resize(phone)
 	p.visit("/dashboard/automations/new")
+	p.click("link", "Diary") // its settings allow automations
+	p.arrives("/dashboard/agents/" + private + "/settings")
+	p.js(nil, `() => history.back()`)
 	p.is("button", "Create webhook")
 	p.settled()
 	var height float64
@@ -146,6 +157,7 @@ func TestWebhookOnAPhone(t *testing.T) {
 	p.settled()
 	p.shot("hook-made", phone, "light")
 	made.click("button", "Done")
+	p.sees("The first delivery appears here as soon as it arrives")
 
 	p.click("button", "Send a test")
 	dialog := p.in("dialog", "Send a test")
@@ -181,7 +193,7 @@ func TestRunOnAPhone(t *testing.T) {
 	p.visible("echo: How tall is the tower?")
 
 	// On a touch screen, a tap opens a part. When the part is closed, no label stays on the chart.
-	call(p, emulation.SetTouchEmulationEnabled, emulation.SetTouchEmulationEnabledParams{Enabled: true})
+	p.touch()
 	p.click("button", "Turn 1…")
 	p.in("region", "Turn 1").sees("Duration")
 	p.shot("run-part", phone, "light")
@@ -202,7 +214,7 @@ func TestTargetsOnAPhone(t *testing.T) {
 	f := furnish(t, func(plain string) string { return plain })
 	p := open(t).signIn(f.account)
 	p.resize(phone)
-	call(p, emulation.SetTouchEmulationEnabled, emulation.SetTouchEmulationEnabledParams{Enabled: true}) // some targets are larger for fingers
+	p.touch()
 	scrolling := 0
 	for name, at := range f.places() {
 		p.visit(at.path)

@@ -52,7 +52,7 @@ func TestSamplesInChat(t *testing.T) {
 	p.is("button", "What can you do?")
 	p.is("button", "Show me an example of this: Answers from the handbook.")
 	offer := p.in("region", "Sample documents")
-	offer.sees("your organization has none yet")
+	offer.sees("There are no documents yet.")
 	p.inspect("samples-offer")
 	offer.click("button", "Not now")
 	p.isNot("region", "Sample documents")
@@ -69,6 +69,37 @@ func TestSamplesInChat(t *testing.T) {
 	p.reload()
 	p.is("button", "What can you do?")
 	p.seesNot("sample documents")
+}
+
+// TestSamplesAfterAnswer asks the first suggested question on a phone, in an organization without
+// documents. The offer of the sample documents is in the window before the question, and below its
+// answer. After the samples were added, one tap asks the question again.
+func TestSamplesAfterAnswer(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	p := open(t).signIn(a)
+	p.resize(phone)
+	p.visit("/dashboard/templates/tpl_support")
+	p.in("region", "Sample documents").is("button", "Add the sample documents")
+	p.visible("Add the sample documents")
+	p.settled()
+	p.shot("samples-first", phone, "light")
+	p.click("button", "How long is the guarantee?")
+	p.is("link", "Run details")
+	offer := p.in("region", "Sample documents")
+	offer.sees("The agent found nothing, because there are no documents yet.")
+	p.visible("Add the sample documents")
+	p.inspect("samples-after-answer")
+	p.resize(phone)
+	offer.click("button", "Add the sample documents")
+	p.is("button", "Ask again")
+	p.visible("Ask again")
+	p.settled()
+	p.shot("samples-ask-again", phone, "light")
+	p.click("button", "Ask again")
+	p.sees("Every lamp has a guarantee of 3 years")
+	p.isNot("button", "Ask again")
+	p.seesNot("The agent found nothing")
 }
 
 // TestSamplesForMembers opens the pages as a member, who may not add documents and gets no offer.

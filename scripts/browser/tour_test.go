@@ -63,6 +63,37 @@ func TestTour(t *testing.T) {
 	logins := p.in("table", "Your login sessions")
 	logins.sees("this one")
 	logins.seesNot("Go-http-client") // the login sessions with which Parley itself created the account and the key have ended
+
+	p.visit("/dashboard/automations")
+	p.sees("No named automation has run yet") // the run that the first start of Parley makes has no name
+	p.click("link", "list of runs")
+	p.arrives("/dashboard/runs")
+	p.sees("What is 6 times 7?")
+	p.signsOutWithoutPassword()
+}
+
+// signsOutWithoutPassword signs out of the account that the first start of Parley has created, which
+// has no password. The page first says what is needed to sign in again. The login page of a client
+// that may be on another machine does not contain the account's address.
+func (p *page) signsOutWithoutPassword() {
+	p.t.Helper()
+	p.click("button", "Account…")
+	p.click("button", "Sign out")
+	asks := p.in("dialog", "Sign out without a password?")
+	asks.sees("You have no password")
+	if got := asks.in("region", "the command that prints the link").snippet(); got != "parley reset-password owner@parley.local" {
+		p.t.Errorf("the command to set a password is %q", got)
+	}
+	p.inspect("sign-out")
+	asks.click("button", "Stay signed in")
+	p.isNot("dialog", "Sign out without a password?")
+	p.is("button", "Account…")
+
+	p.click("button", "Sign out")
+	asks.click("button", "Sign out anyway")
+	p.arrives("/login")
+	p.sees("Each start of Parley also prints a new login link")
+	p.seesNot("owner@parley.local")
 }
 
 // screenshot saves screenshots of the window in light and dark mode to docs/images if the flag

@@ -149,6 +149,7 @@ func (r *reader) checkUsed(t *testing.T) {
 // interrupts commands that do not end.
 const prelude = `
 echo $$ >>"$READER/.groups"; exec >"$READER/.output" 2>&1
+[ -n "$PORT" ] || unset PORT # an empty value is not a port
 set -a; cd "$READER"; [ ! -e "$READER/.state" ] || . "$READER/.state"; cd "$PWD"; set +a
 curl() {
 	local patience=60 code=0 fail=--fail-with-body

@@ -8,8 +8,8 @@
 //
 // The packages are appended to the command. The command must write test events to the file that the
 // environment variable GOTESTSUM_JSONFILE names. A rerun tests one package at a time. It uses the
-// flag -skip to omit those tests of the package that have passed. A package that does not compile
-// is not rerun.
+// flag -skip to omit those tests of the package that have passed. A package is not rerun if it does
+// not compile, or if it fails although its tests pass, for example because of a check in TestMain.
 package main
 
 import (
@@ -100,6 +100,10 @@ func (r rerunner) rerunFailed(ctx context.Context, p *packageResult) (report str
 			return "", fmt.Errorf("rerunning %s: %w", p.name, err)
 		}
 		if p.brokenBuild {
+			return "", nil
+		}
+		if len(p.failedNames()) == 0 {
+			fmt.Fprintf(r.out, "\n=== no rerun of %s: the package fails, but its tests pass\n", p.name)
 			return "", nil
 		}
 		fmt.Fprintf(r.out, "\n=== rerun %d of %s: %s\n", n-1, p.name, strings.Join(p.failedNames(), " "))

@@ -148,7 +148,7 @@ func (p *packageResult) failedNames() []string { return p.with("fail", "run") }
 // includes tests that did not start because another test crashed.
 func (p *packageResult) skipFlags() []string {
 	passed := p.with("pass", "skip")
-	if len(passed) == 0 || len(p.failedNames()) == 0 {
+	if len(passed) == 0 {
 		return nil
 	}
 	return []string{"-skip", skipPattern(passed)}

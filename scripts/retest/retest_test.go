@@ -16,6 +16,7 @@ func TestReruns(t *testing.T) {
 		name, body string
 		red        bool
 		flaky      []string // expected content of the file that -flaky names; nil: the file must not exist
+		says       string   // expected in the output
 	}{
 		{name: "all pass", body: `func TestA(t *testing.T) {}`},
 		{name: "fails each time", body: `func TestA(t *testing.T) { t.Error("broken") }`, red: true},
@@ -49,8 +50,12 @@ func TestReruns(t *testing.T) {
 			flaky: []string{"FLAKY example/p: TestA", "failing on run 1"},
 		},
 		{
-			name: "the package fails after its tests", red: true,
-			body: "func TestA(t *testing.T) {}\nfunc TestMain(m *testing.M) { m.Run(); os.Exit(1) }",
+			name: "the package fails after its tests", red: true, says: "no rerun of example/p",
+			body: "func TestA(t *testing.T) {}\nfunc TestMain(m *testing.M) { if m.Run(); first() { os.Exit(1) } }",
+		},
+		{
+			name: "the rerun of a flaky test fails after its tests", red: true, says: "no rerun of example/p",
+			body: "func TestA(t *testing.T) { once(t) }\nfunc TestMain(m *testing.M) { if code := m.Run(); code != 0 || run(\"main\") == 1 { os.Exit(1) } }",
 		},
 		{name: "does not compile", body: `func TestA(t *testing.T) { undefined() }`, red: true},
 	}
@@ -60,6 +65,9 @@ func TestReruns(t *testing.T) {
 			code, report, out := rerun(t, c.body)
 			if (code != 0) != c.red {
 				t.Errorf("exit code %d\n%s", code, out)
+			}
+			if !strings.Contains(out, c.says) {
+				t.Errorf("output lacks %q:\n%s", c.says, out)
 			}
 			for _, part := range c.flaky {
 				if !strings.Contains(report, part) {

@@ -7,10 +7,12 @@ import (
 
 const agentsPath = "/api/agents"
 
-// Agents creates, reads, lists, changes and deletes the organization's agents.
+// Agents creates, reads, lists, changes and deletes the organization's agents. Changes need the
+// role admin; members may read.
 type Agents struct{ group }
 
-// AgentQuery selects agents. Q selects those whose names contain it.
+// AgentQuery selects agents. Q selects those whose names contain it. The zero value selects all
+// agents.
 type AgentQuery struct {
 	Paging
 
@@ -18,23 +20,24 @@ type AgentQuery struct {
 }
 
 // Create creates an agent, from scratch or from a template. The request is not repeated if the
-// service may have executed it.
+// service may have executed it. Set its secrets here; results contain "***" instead of them.
 func (a Agents) Create(ctx context.Context, agent NewAgent) (*Agent, error) {
 	return call[Agent](ctx, a.group, Request{Method: http.MethodPost, Path: agentsPath, Body: agent})
 }
 
-// Get reads an agent.
+// Get reads an agent. The error is an *APIError with the status 404 if there is none.
 func (a Agents) Get(ctx context.Context, id string) (*Agent, error) {
 	return one[Agent](ctx, a.group, agentsPath, id)
 }
 
-// List lists agents, newest first.
+// List lists agents, newest first. No request is made before the first page is read.
 func (a Agents) List(query AgentQuery) Pages[Agent] {
 	return list[Agent](a.group, agentsPath, params("q", query.Q), query.Paging)
 }
 
-// Update changes an agent. Omitted fields keep their values. With a Version, the change fails if the
-// agent has another version.
+// Update changes an agent. Omitted fields keep their values. With a Version, the change fails if
+// the agent has another version. Without a Version, the request is repeated after a lost
+// connection.
 func (a Agents) Update(ctx context.Context, id string, change AgentChange) (*Agent, error) {
 	return act[Agent](ctx, a.group, Request{Method: http.MethodPut, Path: agentsPath, Body: change, Keyed: change.Version == nil}, id, "")
 }
@@ -44,19 +47,22 @@ func (a Agents) Delete(ctx context.Context, id string) error {
 	return remove(ctx, a.group, agentsPath, id, nil)
 }
 
-// ImportEndpoints adds the operations of an OpenAPI 3 document to an agent's endpoints.
+// ImportEndpoints adds the operations of an OpenAPI 3 document to an agent's endpoints. Operations
+// that cannot be imported are listed in the result with the reason. The request is not repeated if
+// the service may have executed it.
 func (a Agents) ImportEndpoints(ctx context.Context, id string, from OpenAPIImport) (*ImportedEndpoints, error) {
 	return act[ImportedEndpoints](ctx, a.group, Request{Method: http.MethodPost, Path: agentsPath, Body: from}, id, "import-openapi")
 }
 
 // Check tries the connections of an agent to its models, MCP servers, search provider and
-// endpoints, and returns the results. It takes at most 30 seconds.
+// endpoints, and returns the results. It takes at most 30 seconds. The models are really called, so
+// the check counts against budgets. A failed connection is part of the result and not an error.
 func (a Agents) Check(ctx context.Context, id string) (*AgentCheck, error) {
 	return act[AgentCheck](ctx, a.group, Request{Method: http.MethodPost, Path: agentsPath}, id, "check")
 }
 
 // Preview returns an agent's system prompt, or the given one, with its variables replaced by the
-// values that they would have.
+// values that they would have. It starts no run.
 func (a Agents) Preview(ctx context.Context, id string, of PromptPreviewRequest) (*PromptPreview, error) {
 	return act[PromptPreview](ctx, a.group, Request{Method: http.MethodPost, Path: agentsPath, Body: of}, id, "preview")
 }
@@ -66,7 +72,7 @@ type Templates struct{ group }
 
 const templatesPath = "/api/agents/templates"
 
-// Get reads a template.
+// Get reads a template. The error is an *APIError with the status 404 if there is none.
 func (t Templates) Get(ctx context.Context, id string) (*Template, error) {
 	return one[Template](ctx, t.group, templatesPath, id)
 }

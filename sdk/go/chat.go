@@ -12,11 +12,11 @@ import (
 // which contains the key, has at most 128 characters.
 const maxSessionKey = 124
 
-// Chat sends messages to agents and templates.
+// Chat sends messages to agents and templates. A message starts a run of the agent or template.
 type Chat struct{ group }
 
 // ChatParams is a message to an agent or a template. Exactly one of AgentID and TemplateID must be
-// set.
+// set. The other fields are optional, except that a message needs a Message or Attachments.
 type ChatParams struct {
 	AgentID, TemplateID string
 	Message             string         // may be empty if there are Attachments
@@ -30,7 +30,8 @@ type ChatParams struct {
 	Attachments []NewAttachment // images and documents of the message
 }
 
-// addOptions adds the options of a request to its body.
+// addOptions adds the options of a request to its body. Options that are not set are omitted, so
+// that the agent's settings apply.
 func addOptions(body map[string]any, output any, settings *ModelSettings, tools []ClientTool, attachments []NewAttachment) {
 	if output != nil {
 		body["output"] = map[string]any{"schema": output}
@@ -44,7 +45,7 @@ func addOptions(body map[string]any, output any, settings *ModelSettings, tools 
 	}
 }
 
-// addTo adds the model settings that are not nil to a request's body.
+// addTo adds the model settings that are not nil to a request's body. A nil s adds nothing.
 func (s *ModelSettings) addTo(body map[string]any) {
 	if s == nil {
 		return
@@ -63,16 +64,18 @@ func (s *ModelSettings) addTo(body map[string]any) {
 	}
 }
 
-// add sets a field of a body unless value is nil.
+// add sets a field of a body unless value is nil. The pointers distinguish zero from a missing
+// setting.
 func add[T any](body map[string]any, name string, value *T) {
 	if value != nil {
 		body[name] = *value
 	}
 }
 
-// Send sends a message and returns its run, once it has finished or requires an action. A failed run
-// is not an error of Send: use Run.Completed. If ctx ends first, the error is a *WaitError, and the
-// run continues.
+// Send sends a message and returns its run, once it has finished or requires an action. A failed
+// run is not an error of Send: use Run.Completed. If ctx ends first, the error is a *WaitError, and
+// the run continues. Each call sends a new message, unless IdempotencyKey is set. A repeated key
+// with another message is an *APIError with the status 422.
 func (c Chat) Send(ctx context.Context, message ChatParams) (*Run, error) {
 	request, err := message.request(false)
 	if err != nil {
@@ -82,6 +85,8 @@ func (c Chat) Send(ctx context.Context, message ChatParams) (*Run, error) {
 }
 
 // Stream returns the events of a message's run. The message is sent when the stream is first read.
+// An invalid message is the error of the first read. If the stream is read again after an
+// interruption, the message is not sent a second time, because the request has an idempotency key.
 func (c Chat) Stream(message ChatParams) *Stream {
 	request, err := message.request(true)
 	return &Stream{client: c.client, request: request, err: err}
@@ -89,7 +94,8 @@ func (c Chat) Stream(message ChatParams) *Stream {
 
 // request returns the request that sends the message. stream selects a response with the run's
 // events. It returns an error unless exactly one of AgentID and TemplateID is set, or if the
-// idempotency key is too long to name a session.
+// idempotency key is too long to name a session. The key is part of the request, so all retries of
+// the request use the same one.
 func (p ChatParams) request(stream bool) (Request, error) {
 	if (p.AgentID == "") == (p.TemplateID == "") {
 		return Request{}, errors.New("a message needs exactly one of AgentID and TemplateID")

@@ -16,6 +16,7 @@ import (
 // Version is the version of the SDK. It is the version of the service with which it was released.
 const Version = "0.3.0"
 
+// Defaults of Options, and the fixed timeout of the transport.
 const (
 	defaultBaseURL  = "http://127.0.0.1:8080"
 	defaultRetries  = 2
@@ -26,6 +27,7 @@ const (
 )
 
 // Options select the service, the caller and the retries. Missing values come from the environment.
+// The zero value reads them all from the environment.
 type Options struct {
 	BaseURL      string // default: PARLEY_BASE_URL, or http://127.0.0.1:8080
 	Key          string // an API key, a session token or a widget token; default: PARLEY_API_KEY
@@ -42,7 +44,8 @@ type Options struct {
 	pause    func(context.Context, time.Duration) error // waits between attempts; replaced in tests
 }
 
-// Client calls one service. It is safe for concurrent use.
+// Client calls one service. It is safe for concurrent use. Create it once and share it, because it
+// keeps connections open.
 type Client struct {
 	Agents        Agents        // the organization's agents
 	Templates     Templates     // the templates, with which everyone may chat
@@ -66,7 +69,8 @@ type Client struct {
 	reached atomic.Bool // whether the service has responded at least once
 }
 
-// New validates the options. It makes no request.
+// New validates the options. It makes no request. The error describes a malformed URL, a missing
+// key, or a key in demo mode.
 func New(options Options) (*Client, error) {
 	options.BaseURL = cmp.Or(options.BaseURL, os.Getenv("PARLEY_BASE_URL"), defaultBaseURL)
 	at, err := url.Parse(options.BaseURL)
@@ -82,6 +86,8 @@ func New(options Options) (*Client, error) {
 	if options.pause == nil {
 		options.pause = sleep
 	}
+
+	// A negative number of retries means none.
 	options.Patience = cmp.Or(options.Patience, defaultPatience)
 	options.Retries = max(cmp.Or(options.Retries, defaultRetries), 0)
 	if options.Transport == nil {
@@ -100,7 +106,7 @@ func New(options Options) (*Client, error) {
 	return c, nil
 }
 
-// group sets the fields that group the client's methods.
+// group sets the fields that group the client's methods. It is called once, by New.
 func (c *Client) group() {
 	g := group{c}
 	c.Agents, c.Templates, c.Chat, c.Automations, c.Runs = Agents{g}, Templates{g}, Chat{g}, Automations{g}, Runs{g}
@@ -108,10 +114,13 @@ func (c *Client) group() {
 	c.Hooks, c.Notifications, c.Keys, c.Usage, c.Budgets = Hooks{g}, Notifications{g}, Keys{g}, UsageReports{g}, Budgets{g}
 }
 
-// group is embedded in the types that group methods of a client.
+// group is embedded in the types that group methods of a client. The client sets it; a zero group
+// cannot send requests.
 type group struct{ client *Client }
 
-// identity returns the headers that identify the caller.
+// identity returns the headers that identify the caller. A key that begins with ak_ is an API key;
+// others are tokens, which are sent as bearer tokens. The error is a missing key, or a key in demo
+// mode.
 func identity(options Options) (map[string]string, error) {
 	header := map[string]string{"User-Agent": cmp.Or(options.UserAgent, "parley-sdk-go/"+Version)}
 	if options.Demo {
@@ -131,6 +140,7 @@ func identity(options Options) (map[string]string, error) {
 	default:
 		header["Authorization"] = "Bearer " + key
 	}
+
 	if organization := cmp.Or(options.Organization, os.Getenv("PARLEY_ORGANIZATION_ID")); organization != "" {
 		header["X-Organization-Id"] = organization
 	}
@@ -139,7 +149,7 @@ func identity(options Options) (map[string]string, error) {
 
 // isVisitor reports whether the caller is a visitor of the demo or of a widget. Visitors may not
 // read runs. To wait for a run or to resume its stream, they repeat the message with the same
-// idempotency key.
+// idempotency key. The prefix of a token tells its kind.
 func (c *Client) isVisitor() bool {
 	return c.options.Demo || strings.HasPrefix(c.header["Authorization"], "Bearer wt_")
 }

@@ -9,4 +9,14 @@
 // Requests that are safe to repeat are retried after a lost connection, and after responses that
 // ask for a retry. An interrupted event stream resumes after the last event that was read.
 // Client.Call and Client.Events send requests for which there is no method.
+//
+// A method returns one of these errors, which errors.As and errors.Is find:
+//
+//   - *APIError: the service has rejected the request, or has failed.
+//   - ErrUnreachable, as a *ConnectionError: no response was received.
+//   - *WaitError: ctx has ended while the run continues.
+//   - *RunFailedError: the run has no answer. Only Run.Completed and Run.Parse return it.
+//
+// Contexts limit whole calls, including all retries and pauses. A run is not cancelled when a
+// context ends; use Runs.Cancel. The package logs nothing and has no global state.
 package parley

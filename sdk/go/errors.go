@@ -8,12 +8,16 @@ import (
 	"time"
 )
 
-// ErrUnreachable matches the error of a request that got no response.
+// ErrUnreachable matches the error of a request that got no response. Use it with errors.Is.
+// Whether the service has executed the request is unknown.
 var ErrUnreachable = errors.New("service unreachable")
 
-// ConnectionError reports that the service at a URL is unreachable, and the cause.
+// ConnectionError reports that the service at a URL is unreachable, and the cause. It matches
+// ErrUnreachable.
 type ConnectionError struct {
+	// URL is the service's URL, without a user name and password.
 	URL string
+	// Err is the cause, for example a *net.OpError.
 	Err error
 }
 
@@ -28,7 +32,7 @@ func (e *ConnectionError) Is(target error) bool { return target == ErrUnreachabl
 // Unwrap returns the cause.
 func (e *ConnectionError) Unwrap() error { return e.Err }
 
-// TextError reports a field whose value is not valid UTF-8.
+// TextError reports a field whose value is not valid UTF-8. The request was not sent.
 type TextError struct{ Field string }
 
 // Error names the field and a remedy.
@@ -36,20 +40,30 @@ func (e *TextError) Error() string {
 	return fmt.Sprintf("%q is not UTF-8 text: convert it first, for example with iconv -f ISO-8859-1 -t UTF-8", e.Field)
 }
 
-// Field describes an invalid field of a request.
+// Field describes an invalid field of a request. Path of the field, such as tools[2].name. A
+// response lists all invalid fields of a request.
 type Field struct {
+	// Predicate of a sentence whose subject is the field.
 	Field   string `json:"field"`
 	Message string `json:"message"`
 }
 
-// APIError is an error response (problem document).
+// APIError is an error response (problem document). Use it with errors.As. The codes are listed at
+// /docs/errors of the service.
 type APIError struct {
-	Status     int           `json:"status"`
-	Code       string        `json:"code"`
-	Detail     string        `json:"detail"`
-	RequestID  string        `json:"requestId"`
-	Retryable  bool          `json:"retryable"`
-	Fields     []Field       `json:"errors"`
+	// HTTP status.
+	Status int `json:"status"`
+	// Code of the error, such as not_found; it never changes for the same error.
+	Code string `json:"code"`
+	// Sentence for people.
+	Detail string `json:"detail"`
+	// Id of the request, which the service's log contains.
+	RequestID string `json:"requestId"`
+	// Whether the same request may succeed later.
+	Retryable bool `json:"retryable"`
+	// Invalid fields, if the request is invalid.
+	Fields []Field `json:"errors"`
+	// Time after which a retry makes sense; 0: the service gave none.
 	RetryAfter time.Duration `json:"-"`
 }
 
@@ -76,6 +90,7 @@ func (p *APIError) Error() string {
 }
 
 // Refused reports whether the service rejected the request because the request itself is wrong.
+// Repeating such a request rarely helps, except after a 429.
 func (p *APIError) Refused() bool {
 	return p.Status >= http.StatusBadRequest && p.Status < http.StatusInternalServerError
 }

@@ -15,22 +15,28 @@ import (
 )
 
 const (
+	// longestLine is the maximum length of a line of a stream, in bytes.
 	longestLine = 64 << 20
 	// silence is the longest time that a stream may be silent. The service sends a heartbeat every 10 seconds.
 	silence = 35 * time.Second
 )
 
-// errEnded is the error of a stream that ended before its final event.
+// errEnded is the error of a stream that ended before its final event. It is the cause in a
+// *ConnectionError, so the stream is reopened.
 var errEnded = errors.New("the stream was interrupted")
 
-// Event is one event from a stream.
+// Event is one event from a stream. Heartbeats are not events.
 type Event struct {
-	ID   string
+	// Position of the event in its stream; empty: the stream cannot resume after it.
+	ID string
+	// Name of the event, such as message.delta; see the constants Event….
 	Type string
+	// JSON of the event.
 	Data []byte
 }
 
-// Ends reports whether the event is the last one of its run.
+// Ends reports whether the event is the last one of its run. A stream without runs, such as that of
+// changes, has no last event.
 func (e Event) Ends() bool {
 	switch e.Type {
 	case EventRunCompleted, EventRunFailed, EventRunCancelled, EventRunTimedOut:
@@ -40,9 +46,11 @@ func (e Event) Ends() bool {
 	}
 }
 
-// Events opens a stream and yields its events until a run ends or the reader stops. An interrupted stream is reopened after the
-// last event with an ID, so no event is lost or repeated. After Options.Retries consecutive attempts without an event, the
-// sequence ends with the error.
+// Events opens a stream and yields its events until a run ends or the reader stops. An interrupted
+// stream is reopened after the last event with an ID, so no event is lost or repeated. After
+// Options.Retries consecutive attempts without an event, the sequence ends with the error. A
+// *APIError that is not worth a retry ends the sequence too. The sequence can be read once more,
+// which sends the request again.
 func (c *Client) Events(ctx context.Context, request Request) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		last, _ := parseEventID(request.Header["Last-Event-ID"])
@@ -73,10 +81,12 @@ func (c *Client) Events(ctx context.Context, request Request) iter.Seq2[Event, e
 	}
 }
 
-// eventID is the position of an event in its run's log: the attempt that published the event, and its
-// number in the attempt.
+// eventID is the position of an event in its run's log: the attempt that published the event, and
+// its number in the attempt. Other streams have no such ids.
 type eventID struct{ attempt, number int64 }
 
+// parseEventID parses the id of an event in the form attempt.number. ok is false for any other
+// text.
 func parseEventID(text string) (id eventID, ok bool) {
 	attempt, number, _ := strings.Cut(text, ".")
 	var attemptErr, numberErr error
@@ -88,7 +98,7 @@ func parseEventID(text string) (id eventID, ok bool) {
 // String returns the id as the API writes it.
 func (id eventID) String() string { return fmt.Sprintf("%d.%d", id.attempt, id.number) }
 
-// follows reports whether the event comes after other.
+// follows reports whether the event comes after other. Attempts are ordered by their number.
 func (id eventID) follows(other eventID) bool {
 	if id.attempt != other.attempt {
 		return id.attempt > other.attempt
@@ -96,7 +106,8 @@ func (id eventID) follows(other eventID) bool {
 	return id.number > other.number
 }
 
-// resumeRequest returns the request for the events after the event last.
+// resumeRequest returns the request for the events after the event last. The argument's header is
+// not changed.
 func resumeRequest(request Request, last eventID) Request {
 	request.Header = withHeader(request.Header, "Accept", "text/event-stream")
 	if last != (eventID{}) {
@@ -106,7 +117,8 @@ func resumeRequest(request Request, last eventID) Request {
 }
 
 // read reads the events from one connection. over is true if the caller must not reconnect, because
-// next returned false, the run ended, or err is permanent.
+// next returned false, the run ended, or err is permanent. next is called for each event. A
+// response without content means that all events were received.
 func (c *Client) read(ctx context.Context, request Request, next func(Event) bool) (over bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -119,10 +131,12 @@ func (c *Client) read(ctx context.Context, request Request, next func(Event) boo
 	if response.StatusCode == http.StatusNoContent {
 		return true, nil
 	}
+
 	if kind, _, err := mime.ParseMediaType(response.Header.Get("Content-Type")); err != nil || kind != "text/event-stream" {
 		return true, errors.New("the response is not an event stream; check the URL of the service")
 	}
 
+	// A connection that was lost silently is closed by the watchdog.
 	watchdog := time.AfterFunc(silence, cancel)
 	defer watchdog.Stop()
 
@@ -133,12 +147,14 @@ func (c *Client) read(ctx context.Context, request Request, next func(Event) boo
 	return false, &ConnectionError{URL: Bare(c.base), Err: fmt.Errorf("%w: %w", errEnded, err)}
 }
 
-// notifyingReader calls a function at every read.
+// notifyingReader calls a function at every read. sent is called after each read that returned
+// bytes, so that a heartbeat counts too.
 type notifyingReader struct {
 	io.Reader
 	sent func()
 }
 
+// Read reads from the wrapped reader and reports it.
 func (h *notifyingReader) Read(b []byte) (int, error) {
 	n, err := h.Reader.Read(b)
 	if n > 0 {
@@ -148,7 +164,8 @@ func (h *notifyingReader) Read(b []byte) (int, error) {
 }
 
 // decode parses server-sent events until next returns false or the text ends. over is true if next
-// returned false. An incomplete last event is ignored.
+// returned false. An incomplete last event is ignored. The error is io.EOF if the text ends.
+// Comments and unknown fields are ignored.
 func decode(text io.Reader, next func(Event) bool) (over bool, err error) {
 	lines := bufio.NewScanner(text)
 	lines.Buffer(make([]byte, 0, 64<<10), longestLine)

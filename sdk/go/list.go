@@ -11,25 +11,29 @@ import (
 )
 
 // errNoID is the error for an empty id. Without this check, the request would read a list instead
-// of an object.
+// of an object. Methods return it without sending a request.
 var errNoID = errors.New("the id is empty")
 
-// Page is a page of a list.
+// Page is a page of a list. The zero value is the end of a list.
 type Page[T any] struct {
-	Data       []T     `json:"data"`
+	// Entries of the page.
+	Data []T `json:"data"`
+	// Whether another page follows.
 	HasMore    bool    `json:"hasMore"`
 	NextCursor *string `json:"nextCursor"` // value for the field Cursor of the next query; nil on the last page
 }
 
-// Paging selects a page of a list.
+// Paging selects a page of a list. The zero value selects the first page.
 type Paging struct {
 	Limit  int    // entries per page; 0: the service's default
 	Cursor string // the NextCursor of the previous page
 }
 
-// Pages is a list of entries that the client reads page by page, as they are needed.
+// Pages is a list of entries that the client reads page by page, as they are needed. It sends no
+// request before it is read, and each reading starts again.
 type Pages[T any] struct {
 	read func(ctx context.Context, cursor string) (*Page[T], error)
+	// Cursor of the first page.
 	from string
 }
 
@@ -37,7 +41,8 @@ type Pages[T any] struct {
 // the cursor.
 func (p Pages[T]) First(ctx context.Context) (*Page[T], error) { return p.read(ctx, p.from) }
 
-// All yields the entries of all pages. After an error the sequence ends.
+// All yields the entries of all pages. After an error the sequence ends. Entries that are added
+// while the list is read may be missing.
 func (p Pages[T]) All(ctx context.Context) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for cursor := &p.from; cursor != nil; {
@@ -47,17 +52,20 @@ func (p Pages[T]) All(ctx context.Context) iter.Seq2[T, error] {
 				yield(none, err)
 				return
 			}
+
+			// The caller may stop at any entry; then no further page is read.
 			for _, entry := range page.Data {
 				if !yield(entry, nil) {
 					return
 				}
 			}
+
 			cursor = page.NextCursor
 		}
 	}
 }
 
-// list returns the list at a path.
+// list returns the list at a path. query is not changed, so the list can be read several times.
 func list[T any](g group, path string, query url.Values, paging Paging) Pages[T] {
 	read := func(ctx context.Context, cursor string) (*Page[T], error) {
 		asked := maps.Clone(query)
@@ -68,18 +76,18 @@ func list[T any](g group, path string, query url.Values, paging Paging) Pages[T]
 	return Pages[T]{read: read, from: paging.Cursor}
 }
 
-// get reads the object at a path.
+// get reads the object at a path. A 404 is an *APIError.
 func get[T any](ctx context.Context, g group, path string, query url.Values) (*T, error) {
 	return call[T](ctx, g, Request{Method: http.MethodGet, Path: path, Query: query})
 }
 
-// one reads the object with an id.
+// one reads the object with an id. The error is errNoID for an empty id.
 func one[T any](ctx context.Context, g group, path, id string) (*T, error) {
 	return act[T](ctx, g, Request{Method: http.MethodGet, Path: path}, id, "")
 }
 
 // act sends a request about the object with the given id. action selects one of several operations
-// that have the same path.
+// that have the same path. It sets the parameters id and action in the request's query.
 func act[T any](ctx context.Context, g group, request Request, id, action string) (*T, error) {
 	if id == "" {
 		return nil, errNoID
@@ -93,18 +101,22 @@ func act[T any](ctx context.Context, g group, request Request, id, action string
 }
 
 // remove deletes the object with an id. If the response was lost and a retry reports that the
-// object does not exist, remove succeeds, because the first request has deleted it.
+// object does not exist, remove succeeds, because the first request has deleted it. query may be
+// nil.
 func remove(ctx context.Context, g group, path, id string, query url.Values) error {
 	lost := false
 	request := Request{Method: http.MethodDelete, Path: path, Query: query, Keyed: true, lost: func() { lost = true }}
+
 	_, err := act[Deleted](ctx, g, request, id, "")
+
 	if refused, is := errors.AsType[*APIError](err); is && lost && refused.Status == http.StatusNotFound {
 		return nil
 	}
 	return err
 }
 
-// call sends a request and decodes the response.
+// call sends a request and decodes the response. The error is that of Client.Call, or a response
+// that is no JSON.
 func call[T any](ctx context.Context, g group, request Request) (*T, error) {
 	response, err := g.client.Call(ctx, request)
 	if err != nil {
@@ -117,7 +129,8 @@ func call[T any](ctx context.Context, g group, request Request) (*T, error) {
 	return into, nil
 }
 
-// params returns query parameters from names and values. Empty values are omitted.
+// params returns query parameters from names and values. Empty values are omitted. pairs has an
+// even length.
 func params(pairs ...string) url.Values {
 	query := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -126,7 +139,7 @@ func params(pairs ...string) url.Values {
 	return query
 }
 
-// set sets a parameter, or removes it if the value is empty.
+// set sets a parameter, or removes it if the value is empty. It changes query.
 func set(query url.Values, name, value string) {
 	query.Del(name)
 	if value != "" {
@@ -134,7 +147,8 @@ func set(query url.Values, name, value string) {
 	}
 }
 
-// number formats a query parameter. It formats zero as "", which omits the parameter.
+// number formats a query parameter. It formats zero as "", which omits the parameter. Zero is never
+// a valid value of these parameters.
 func number(n int) string {
 	if n == 0 {
 		return ""

@@ -20,11 +20,16 @@ import (
 // maxResponse is the size of the largest response that is read into memory.
 const maxResponse = 64 << 20
 
-// Request is one API request.
+// Request is one API request. Use it with Client.Call or Client.Events for operations without a
+// method.
 type Request struct {
+	// HTTP method.
 	Method string
-	Path   string
-	Query  url.Values
+	// Path of the operation, such as /api/agents.
+	Path string
+	// Query parameters; may be nil.
+	Query url.Values
+	// Headers in addition to those of the client; may be nil.
 	Header map[string]string
 	Body   any  // []byte is sent unchanged, and any other value as JSON; nil: no body
 	Keyed  bool // whether the request has an idempotency key, so that it is safe to repeat
@@ -32,17 +37,18 @@ type Request struct {
 	lost func() // if not nil, called before a retry of an attempt that the service may have executed
 }
 
-// safeToRetry reports whether the request is safe to retry even if it was executed.
+// safeToRetry reports whether the request is safe to retry even if it was executed. Other requests
+// are retried only if they were not executed.
 func (r Request) safeToRetry() bool { return r.Method == http.MethodGet || r.Keyed }
 
-// Response is the response to a request.
+// Response is the response to a request. The body was read completely.
 type Response struct {
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// Into decodes the JSON body.
+// Into decodes the JSON body. value is a pointer. The error does not contain the body.
 func (a *Response) Into(value any) error {
 	if err := json.Unmarshal(a.Body, value); err != nil {
 		return fmt.Errorf("reading the service's response: %w", err)
@@ -50,7 +56,7 @@ func (a *Response) Into(value any) error {
 	return nil
 }
 
-// Get requests a resource and decodes it.
+// Get requests a resource and decodes it. If into is nil, the body is not decoded.
 func (c *Client) Get(ctx context.Context, path string, query url.Values, into any) (*Response, error) {
 	answer, err := c.Call(ctx, Request{Method: http.MethodGet, Path: path, Query: query})
 	if err != nil || into == nil {
@@ -59,22 +65,28 @@ func (c *Client) Get(ctx context.Context, path string, query url.Values, into an
 	return answer, answer.Into(into)
 }
 
-// Call sends a request with retries. An error response becomes a *APIError.
+// Call sends a request with retries. An error response becomes a *APIError. It waits between
+// attempts; see Options. The error is an *APIError, ErrUnreachable, a *TextError, or the cause of
+// ctx. The body must have at most 64 MiB.
 func (c *Client) Call(ctx context.Context, request Request) (*Response, error) {
 	for failures := 0; ; failures++ {
 		answer, err := c.once(ctx, request)
 		if err == nil {
 			return answer, nil
 		}
+
+		// The service may have executed the request before the connection was lost.
 		if request.lost != nil && errors.Is(err, ErrUnreachable) {
 			request.lost()
 		}
+
 		if err := c.backOff(ctx, request, err, failures); err != nil {
 			return nil, err
 		}
 	}
 }
 
+// once sends a request once and reads its whole response. The errors are those of send.
 func (c *Client) once(ctx context.Context, request Request) (*Response, error) {
 	response, err := c.send(ctx, request)
 	if err != nil {
@@ -93,7 +105,7 @@ func (c *Client) once(ctx context.Context, request Request) (*Response, error) {
 }
 
 // send returns a successful response, whose body the caller closes. An error response becomes a
-// *APIError.
+// *APIError. Any response means that the service was reached; see Options.Dials.
 func (c *Client) send(ctx context.Context, request Request) (*http.Response, error) {
 	req, err := c.build(ctx, request)
 	if err != nil {
@@ -111,6 +123,7 @@ func (c *Client) send(ctx context.Context, request Request) (*http.Response, err
 	}
 	defer func() { _ = response.Body.Close() }() // an error does not matter, because the body was read as far as needed
 
+	// A problem document is small, so a longer body is cut off.
 	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
 	if err != nil {
 		return nil, c.unreachable(err)
@@ -119,7 +132,8 @@ func (c *Client) send(ctx context.Context, request Request) (*http.Response, err
 }
 
 // build returns the HTTP request with its body, headers and credential. It returns a *TextError for
-// a body that contains invalid UTF-8.
+// a body that contains invalid UTF-8. Headers of the client take precedence over those of the
+// request, so a request cannot replace the credential.
 func (c *Client) build(ctx context.Context, request Request) (*http.Request, error) {
 	var payload io.Reader
 	switch body := request.Body.(type) {
@@ -160,7 +174,8 @@ func (c *Client) build(ctx context.Context, request Request) (*http.Request, err
 }
 
 // notText returns the path of the first string in a body that is not valid UTF-8, or "". The JSON
-// encoder would silently replace invalid bytes.
+// encoder would silently replace invalid bytes. at is the path of value. Unexported fields are
+// ignored, as the encoder ignores them.
 func notText(value reflect.Value, at string) string {
 	within := func(inner reflect.Value, name string) string {
 		return notText(inner, strings.TrimPrefix(at+"."+name, "."))
@@ -200,7 +215,7 @@ func notText(value reflect.Value, at string) string {
 	return ""
 }
 
-// sortedNames returns the sorted keys of a map with string keys.
+// sortedNames returns the sorted keys of a map with string keys. Maps with other keys have none.
 func sortedNames(value reflect.Value) []string {
 	var names []string
 	if value.Type().Key().Kind() == reflect.String {
@@ -213,7 +228,7 @@ func sortedNames(value reflect.Value) []string {
 }
 
 // unreachable returns a ConnectionError. It omits the URL's password, which the error of net/http
-// may contain.
+// may contain. It keeps the cause, so that errors.As finds it.
 func (c *Client) unreachable(err error) error {
 	if failed, is := errors.AsType[*url.Error](err); is {
 		err = failed.Err
@@ -221,7 +236,7 @@ func (c *Client) unreachable(err error) error {
 	return &ConnectionError{URL: Bare(c.base), Err: err}
 }
 
-// Bare returns a URL without its user name and password.
+// Bare returns a URL without its user name and password. Use it before a URL is shown or logged.
 func Bare(address string) string {
 	at, err := url.Parse(address)
 	if err != nil {
@@ -231,6 +246,8 @@ func Bare(address string) string {
 	return at.String()
 }
 
+// apiErrorFor returns the error for an error response. A body that is no problem document, for
+// example from a proxy, gets the code no_problem_document.
 func apiErrorFor(response *http.Response, body []byte) *APIError {
 	p := &APIError{}
 	if json.Unmarshal(body, p) != nil || p.Code == "" {
@@ -239,6 +256,7 @@ func apiErrorFor(response *http.Response, body []byte) *APIError {
 			p.Detail = "redirected to " + Bare(at) + "; the key is sent only to the given URL"
 		}
 	}
+
 	p.Status = response.StatusCode
 	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && seconds > 0 {
 		p.RetryAfter = time.Duration(seconds) * time.Second

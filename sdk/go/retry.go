@@ -11,11 +11,15 @@ import (
 )
 
 const (
-	firstPause   = 250 * time.Millisecond
+	// firstPause is the pause after the first failure.
+	firstPause = 250 * time.Millisecond
+	// longestPause is the maximum pause, except for a Retry-After.
 	longestPause = 8 * time.Second
 )
 
-// backOff waits before a retry of a failed request, or returns cause if the request must not be retried.
+// backOff waits before a retry of a failed request, or returns cause if the request must not be
+// retried. failures is the number of failed attempts before this one. The error contains both the
+// cause of ctx and that of the request, if ctx ends.
 func (c *Client) backOff(ctx context.Context, request Request, cause error, failures int) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", context.Cause(ctx), cause)
@@ -36,16 +40,19 @@ func (c *Client) backOff(ctx context.Context, request Request, cause error, fail
 		}
 		wait = p.RetryAfter
 	}
+
 	if c.options.Waiting != nil {
 		c.options.Waiting(cause, wait)
 	}
+
 	if err := c.options.pause(ctx, wait); err != nil {
 		return fmt.Errorf("%w: %w", err, cause)
 	}
 	return nil
 }
 
-// repeatable reports whether repeating a request is safe and may succeed.
+// repeatable reports whether repeating a request is safe and may succeed. A request that was
+// certainly not executed is always safe to repeat.
 func repeatable(request Request, cause error) bool {
 	if p, is := errors.AsType[*APIError](cause); is {
 		switch p.Status {
@@ -64,7 +71,7 @@ func repeatable(request Request, cause error) bool {
 
 // backoff returns the pause after the given number of failures. The pause doubles with each
 // failure. It contains jitter, so that clients that failed at the same time do not retry at the
-// same time.
+// same time. Half of the pause is random.
 func backoff(failures int) time.Duration {
 	base := min(firstPause<<min(failures, 10), longestPause)
 	return base/2 + rand.N(base/2+1) //nolint:gosec // G404: jitter, not a secret

@@ -16,11 +16,14 @@ func (r *Run) Completed() (answer string, err error) {
 }
 
 // Parse stores the data of a completed run in the value that target points to. It returns a
-// *RunFailedError if the run did not complete or if its answer is text.
+// *RunFailedError if the run did not complete or if its answer is text. The service has validated
+// the data against the schema of the request or the agent.
 func (r *Run) Parse(target any) error {
 	if r.Status != RunStatusCompleted || r.Output == nil || r.Output.Data == nil {
 		return &RunFailedError{Run: r}
 	}
+
+	// Encode the data again, because its target may have any type.
 	data, err := json.Marshal(r.Output.Data)
 	if err == nil {
 		err = json.Unmarshal(data, target)
@@ -35,8 +38,8 @@ func (r *Run) Parse(target any) error {
 // over.
 func (r *Run) waitOver() bool { return r.Status != RunStatusQueued && r.Status != RunStatusRunning }
 
-// RunFailedError reports a run that did not complete: it failed, was cancelled, timed out or requires
-// an action.
+// RunFailedError reports a run that did not complete: it failed, was cancelled, timed out or
+// requires an action. It is the error of Completed and Parse.
 type RunFailedError struct{ Run *Run }
 
 // Error returns a message with the run's ID, its status, and its error.
@@ -49,7 +52,7 @@ func (e *RunFailedError) Error() string {
 }
 
 // WaitError reports that the context of a call ended while the call waited for a run. The run
-// continues. Runs.Wait(ctx, RunID) waits again.
+// continues. Runs.Wait(ctx, RunID) waits again. Use it with errors.As to get the id of the run.
 type WaitError struct {
 	RunID string
 	Err   error // cause of the context
@@ -63,7 +66,8 @@ func (e *WaitError) Error() string {
 // Unwrap returns the cause of the context.
 func (e *WaitError) Unwrap() error { return e.Err }
 
-// keyOr returns the given idempotency key, or a new one if it is empty.
+// keyOr returns the given idempotency key, or a new one if it is empty. New keys are random, so
+// they never collide.
 func keyOr(key string) string {
 	if key == "" {
 		return strings.ToLower(rand.Text())

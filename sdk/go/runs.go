@@ -15,40 +15,51 @@ const (
 	shortWait   = 500 * time.Millisecond
 )
 
-// Runs reads runs, waits for them, cancels them, and sends the decisions that they require.
+// Runs reads runs, waits for them, cancels them, and sends the decisions that they require. Members
+// use their own runs; admins use all runs of the organization.
 type Runs struct{ group }
 
-// RunQuery is a filter for runs.
+// RunQuery is a filter for runs. Empty fields select everything.
 type RunQuery struct {
 	Paging
 
+	// Runs of this agent, session or automation, and runs with this type of trigger.
 	AgentID, SessionID, AutomationID, TriggerType string
 
+	// Current status.
 	Status   RunStatus
 	WaitsFor string    // "person" or "client": only runs that wait for a decision or for the results of tool calls
 	From, To time.Time // range of the time of acceptance; To is not included
 	Search   string    // only finished runs that contain these words
 }
 
-// RunDecision is a decision about a run's required action.
+// RunDecision is a decision about a run's required action. The kind of the action determines which
+// decisions are possible.
 type RunDecision string
 
 // These constants are the decisions: they approve or deny a call that needs approval, or they
 // resolve a call whose outcome is unknown.
 const (
-	Approve  RunDecision = "approve"
-	Deny     RunDecision = "deny"
+	// The call is executed.
+	Approve RunDecision = "approve"
+	// The call is not executed, and the model is informed.
+	Deny RunDecision = "deny"
+	// The call was executed, so it is not repeated.
 	Happened RunDecision = "happened"
-	Resend   RunDecision = "resend"
-	Abandon  RunDecision = "abandon"
+	// The call is executed again.
+	Resend RunDecision = "resend"
+	// The run ends with an error.
+	Abandon RunDecision = "abandon"
 )
 
-// Get reads a run's current state.
+// Get reads a run's current state. The error is an *APIError with the status 404 if the caller may
+// not read it.
 func (r Runs) Get(ctx context.Context, id string) (*Run, error) {
 	return one[Run](ctx, r.group, runsPath, id)
 }
 
-// List lists runs in short form, newest first. Get returns a complete run.
+// List lists runs in short form, newest first. Get returns a complete run. No request is made
+// before the first page is read.
 func (r Runs) List(query RunQuery) Pages[RunSummary] {
 	filter := params("agentId", query.AgentID, "sessionId", query.SessionID, "automationId", query.AutomationID,
 		"triggerType", query.TriggerType, "status", string(query.Status), "waitsFor", query.WaitsFor, "q", query.Search)
@@ -61,12 +72,14 @@ func (r Runs) List(query RunQuery) Pages[RunSummary] {
 }
 
 // Timeline returns the parts of a run's time: queue, attempts, model turns, tool calls and waits.
+// An erased run has none.
 func (r Runs) Timeline(ctx context.Context, id string) (*Timeline, error) {
 	return act[Timeline](ctx, r.group, Request{Method: http.MethodGet, Path: runsPath, Query: params("timeline", "1")}, id, "")
 }
 
 // Wait waits until a run has finished or requires an action, and returns it. If ctx ends first, the
-// error is a *WaitError, and the run continues.
+// error is a *WaitError, and the run continues. It polls the service with requests that wait for up
+// to 55 seconds.
 func (r Runs) Wait(ctx context.Context, id string) (*Run, error) {
 	if id == "" {
 		return nil, errNoID
@@ -74,7 +87,8 @@ func (r Runs) Wait(ctx context.Context, id string) (*Run, error) {
 	return r.await(ctx, pollRequest(id), id)
 }
 
-// Stream returns a run's events, from the first one or after the event with the id lastEventID.
+// Stream returns a run's events, from the first one or after the event with the id lastEventID. The
+// stream ends with the run. No request is made before it is read.
 func (r Runs) Stream(id, lastEventID string) *Stream {
 	request := Request{Method: http.MethodGet, Path: runsPath, Query: params("id", id, "stream", "1")}
 	if lastEventID != "" {
@@ -88,7 +102,8 @@ func (r Runs) Cancel(ctx context.Context, id string) (*Run, error) {
 	return act[Run](ctx, r.group, Request{Method: http.MethodPost, Path: runsPath, Keyed: true}, id, "cancel")
 }
 
-// Act decides about the action that a run requires. The run then continues.
+// Act decides about the action that a run requires. The run then continues. The error is an
+// *APIError if the run does not wait for this call. Repeating the same decision is safe.
 func (r Runs) Act(ctx context.Context, id string, decision RunDecision, toolCallID string) (*Run, error) {
 	request := Request{Method: http.MethodPost, Path: runsPath, Query: params("toolCallId", toolCallID), Keyed: true}
 	return act[Run](ctx, r.group, request, id, string(decision))
@@ -96,18 +111,19 @@ func (r Runs) Act(ctx context.Context, id string, decision RunDecision, toolCall
 
 // SubmitToolResults sends the results of all tool calls that the client must make for a run. They
 // are listed in a required action of the kind client_tools. The run then continues. Wait returns
-// its next state.
+// its next state. The client is the program that sent the message with Tools.
 func (r Runs) SubmitToolResults(ctx context.Context, id string, results []ToolResult) (*Run, error) {
 	request := Request{Method: http.MethodPost, Path: runsPath, Body: map[string]any{"results": results}, Keyed: true}
 	return act[Run](ctx, r.group, request, id, "tool-results")
 }
 
+// pollRequest returns the request that waits for a run.
 func pollRequest(id string) Request {
 	return Request{Method: http.MethodGet, Path: runsPath, Query: params("id", id, "wait", number(longestWait))}
 }
 
 // submit starts a run. If wait is set, it returns the run when it has finished or requires an
-// action.
+// action. The request must have an idempotency key.
 func (r Runs) submit(ctx context.Context, request Request, wait bool) (*Run, error) {
 	preferring := func(preference string) Request {
 		preferred := request
@@ -121,14 +137,18 @@ func (r Runs) submit(ctx context.Context, request Request, wait bool) (*Run, err
 	if err != nil || !wait || run.waitOver() {
 		return run, err
 	}
+
 	poll := pollRequest(run.ID)
+
+	// A visitor may not read runs, but a repeated message returns its run.
 	if r.client.isVisitor() {
 		poll = preferring(fmt.Sprintf("wait=%d", longestWait))
 	}
 	return r.await(ctx, poll, run.ID)
 }
 
-// await repeats the request poll until the run has finished or requires an action.
+// await repeats the request poll until the run has finished or requires an action. An error of ctx
+// becomes a *WaitError with the run's id.
 func (r Runs) await(ctx context.Context, poll Request, id string) (*Run, error) {
 	for {
 		asked := time.Now()
@@ -136,9 +156,11 @@ func (r Runs) await(ctx context.Context, poll Request, id string) (*Run, error) 
 		if err == nil && run.waitOver() {
 			return run, nil
 		}
+
 		if err == nil && time.Since(asked) < shortWait { // a service that is shutting down responds immediately
 			err = r.client.options.pause(ctx, shortWait)
 		}
+
 		if ctx.Err() != nil {
 			return nil, &WaitError{RunID: id, Err: context.Cause(ctx)}
 		}
@@ -148,12 +170,14 @@ func (r Runs) await(ctx context.Context, poll Request, id string) (*Run, error) 
 	}
 }
 
-// Automations runs agents for schedulers and services, and lists their automations.
+// Automations runs agents for schedulers and services, and lists their automations. Run needs an
+// API key.
 type Automations struct{ group }
 
 const automationsPath = "/api/automations"
 
-// AutomationParams contains the message and the data with which a system starts a run.
+// AutomationParams contains the message and the data with which a system starts a run. Target and
+// Message are required.
 type AutomationParams struct {
 	Target         string         // ID of the agent, whose AllowedCallers must contain "system"
 	Message        string         // text of the message; it becomes Input["message"]
@@ -173,8 +197,10 @@ type AutomationParams struct {
 
 // Run runs an agent and returns the run, once it has finished or requires an action. Calls with the
 // same IdempotencyKey and payload, from any process, return the same run. If ctx ends first, the
-// error is a *WaitError, and the run continues.
+// error is a *WaitError, and the run continues. A failed run is not an error of Run: use
+// Run.Completed.
 func (a Automations) Run(ctx context.Context, trigger AutomationParams) (*Run, error) {
+	// Copy the map, which belongs to the caller.
 	input := map[string]any{}
 	maps.Copy(input, trigger.Input)
 	if trigger.Message != "" {
@@ -200,12 +226,12 @@ func (a Automations) Run(ctx context.Context, trigger AutomationParams) (*Run, e
 	return a.client.Runs.submit(ctx, request, !trigger.NoWait)
 }
 
-// Get reads an automation with its newest run.
+// Get reads an automation with its newest run. id is the name of the automation.
 func (a Automations) Get(ctx context.Context, id string) (*Automation, error) {
 	return one[Automation](ctx, a.group, automationsPath, id)
 }
 
-// List lists automations, sorted by name.
+// List lists automations, sorted by name. An automation is listed from its first run on.
 func (a Automations) List(paging Paging) Pages[Automation] {
 	return list[Automation](a.group, automationsPath, url.Values{}, paging)
 }

@@ -10,29 +10,35 @@ import (
 )
 
 // ErrRestarted reports that a run was restarted, and that its new answer differs from the text that
-// Stream.Text has already yielded. Stream.Run returns the new answer.
+// Stream.Text has already yielded. Stream.Run returns the new answer. It is the error of a loop
+// over Stream.Text.
 var ErrRestarted = errors.New("the run was restarted with a different answer")
 
 // Stream contains the events of a run as they happen. If the connection is lost, the stream resumes
 // after the last event. Leaving a loop closes the connection while the run continues. The next loop
-// continues after the last event.
+// continues after the last event. A Stream is used by one goroutine at a time. The error of a loop
+// is the last value that it yields.
 type Stream struct {
 	client  *Client
 	request Request
 	err     error // error of an invalid message; returned by the first read
 
+	// As of the last event.
 	runID, lastEventID string
-	run                *Run
+	// Nil before the last event.
+	run *Run
 }
 
-// RunID returns the run's id. It is empty before the first event.
+// RunID returns the run's id. It is empty before the first event. Save it to read the run later,
+// also from another process.
 func (s *Stream) RunID() string { return s.runID }
 
 // LastEventID returns the id of the last event that was yielded. With this id, Runs.Stream
-// continues after the event, in any process.
+// continues after the event, in any process. It is empty before the first event.
 func (s *Stream) LastEventID() string { return s.lastEventID }
 
-// Events yields the events of the run, up to the last.
+// Events yields the events of the run, up to the last. A failed run ends with an event and not with
+// an error. If all events were read before, the sequence is empty.
 func (s *Stream) Events(ctx context.Context) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		if s.err != nil {
@@ -43,10 +49,12 @@ func (s *Stream) Events(ctx context.Context) iter.Seq2[Event, error] {
 			return
 		}
 
+		// Continue after the last event of an earlier loop.
 		request := s.request
 		if s.lastEventID != "" {
 			request.Header = withHeader(request.Header, "Last-Event-ID", s.lastEventID)
 		}
+
 		for event, err := range s.client.Events(ctx, request) {
 			if err == nil {
 				err = s.note(event)
@@ -58,7 +66,8 @@ func (s *Stream) Events(ctx context.Context) iter.Seq2[Event, error] {
 	}
 }
 
-// note records an event: its id, the id of the run and, at the end, the run.
+// note records an event: its id, the id of the run and, at the end, the run. An event whose data is
+// no JSON is an error.
 func (s *Stream) note(event Event) error {
 	var data struct {
 		RunID string `json:"runId"`
@@ -75,7 +84,8 @@ func (s *Stream) note(event Event) error {
 }
 
 // Text yields the answer in pieces. If a lost attempt is repeated, text that was already yielded is
-// not repeated. If the new answer differs, Text ends with ErrRestarted.
+// not repeated. If the new answer differs, Text ends with ErrRestarted. A failed run ends the
+// sequence without an error; use Run to get the outcome.
 func (s *Stream) Text(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		var shown shownText
@@ -93,26 +103,30 @@ func (s *Stream) Text(ctx context.Context) iter.Seq2[string, error] {
 	}
 }
 
-// Run reads the rest of the stream and returns the run, even if it failed.
+// Run reads the rest of the stream and returns the run, even if it failed. It can be called after a
+// loop over Events or Text, and more than once.
 func (s *Stream) Run(ctx context.Context) (*Run, error) {
 	for _, err := range s.Events(ctx) {
 		if err != nil {
 			return nil, err
 		}
 	}
+
 	if s.run == nil { // the stream was resumed after the run's last event, so it contained no run
 		return s.client.Runs.Get(ctx, s.runID)
 	}
 	return s.run, nil
 }
 
-// shownText is the text that a reader has received. This text cannot be retracted.
+// shownText is the text that a reader has received. This text cannot be retracted. It is used for
+// one loop over Stream.Text.
 type shownText struct {
 	text string
 	at   int // number of bytes that the current attempt has repeated
 }
 
-// take returns the part of an event's text that the reader has not received.
+// take returns the part of an event's text that the reader has not received. The error is
+// ErrRestarted if the text contradicts what the reader has received.
 func (t *shownText) take(event Event) (string, error) {
 	switch event.Type {
 	case EventRunRestarted:
@@ -126,6 +140,8 @@ func (t *shownText) take(event Event) (string, error) {
 		if err := event.Into(&data); err != nil {
 			return "", err
 		}
+
+		// known is the part of the received text at the position of the new text.
 		known := t.text[t.at:min(t.at+len(data.Text), len(t.text))]
 		if !strings.HasPrefix(data.Text, known) {
 			return "", ErrRestarted
@@ -137,7 +153,8 @@ func (t *shownText) take(event Event) (string, error) {
 	return "", nil
 }
 
-// Into decodes the data of the event.
+// Into decodes the data of the event. The data of each type of event is described in
+// docs/streams.md.
 func (e Event) Into(value any) error {
 	if err := json.Unmarshal(e.Data, value); err != nil {
 		return fmt.Errorf("reading event %s: %w", e.ID, err)
@@ -145,7 +162,8 @@ func (e Event) Into(value any) error {
 	return nil
 }
 
-// withHeader returns a copy of header with one more entry.
+// withHeader returns a copy of header with one more entry. An entry with the same name is replaced.
+// header may be nil.
 func withHeader(header map[string]string, name, value string) map[string]string {
 	out := map[string]string{name: value}
 	for other, its := range header {

@@ -165,8 +165,9 @@ const (
 // Why a delivery was refused or rejected.
 type DeliveryError struct {
 	// `invalid_request` (the template rendered no text, or the body is not JSON), `not_found` (the
-	// agent was deleted), `caller_not_allowed`, `budget_exceeded`, `unauthenticated` (no valid
-	// signature; the message names the sender's address). More codes may be added.
+	// agent was deleted), `caller_not_allowed`, `budget_exceeded` or `unauthenticated` (no valid
+	// signature). For `unauthenticated`, the message names the sender's address. More codes may be
+	// added.
 	Code    string `json:"code"`
 	Message string `json:"message"`
 }
@@ -1049,8 +1050,8 @@ type Run struct {
 	// The template; null for an agent.
 	TemplateID *string `json:"templateId"`
 	SessionID  string  `json:"sessionId"`
-	// The run whose answer this run continues: the one that the request named, or else the last run of
-	// the session when this run was accepted. Null if the run continues none.
+	// The run whose answer this run continues: the run that the request named, or the last run of the
+	// session at acceptance. Null if the run continues none.
 	PreviousRunID *string `json:"previousRunId"`
 	Trigger       Trigger `json:"trigger"`
 	// The images and documents of the request; absent if there were none.
@@ -1379,8 +1380,8 @@ type RunSummary struct {
 	// The template; null for an agent.
 	TemplateID *string `json:"templateId"`
 	SessionID  string  `json:"sessionId"`
-	// The run whose answer this run continues: the one that the request named, or else the last run of
-	// the session when this run was accepted. Null if the run continues none.
+	// The run whose answer this run continues: the run that the request named, or the last run of the
+	// session at acceptance. Null if the run continues none.
 	PreviousRunID *string `json:"previousRunId"`
 	Trigger       Trigger `json:"trigger"`
 	// The message to the agent; null if the input is very large.
@@ -2103,7 +2104,7 @@ const (
 	// The path does not support the method; the header `Allow` lists the supported methods.
 	ErrorCodeMethodNotAllowed ErrorCode = "method_not_allowed"
 	// The agent has changed since it was read, or a different decision was already made on the run's
-	// action: read the agent, or the run, again.
+	// action. Read the agent, or the run, again.
 	ErrorCodeVersionConflict ErrorCode = "version_conflict"
 	// The resource already exists or is being deleted, a limit is reached, or the hook is disabled.
 	// `detail` says which.
@@ -2136,9 +2137,9 @@ const (
 	ErrorCodeUpgradeRequired ErrorCode = "upgrade_required"
 	// Too many requests in this minute. `Retry-After` gives the seconds to wait.
 	ErrorCodeRateLimited ErrorCode = "rate_limited"
-	// A budget of the organization, agent, API key, automation or demo is used up for now: `detail`
-	// names the budget, and `Retry-After` gives the seconds until its next period. Or the
-	// organization's quota of documents or files is exceeded: `detail` names the quota.
+	// A budget of the organization, agent, API key, automation or demo is used up, or the
+	// organization's quota of documents or files is exceeded. `detail` names it. For a budget,
+	// `Retry-After` gives the seconds until its next period.
 	ErrorCodeBudgetExceeded ErrorCode = "budget_exceeded"
 	// Internal error. Search the service's log for `requestId`.
 	ErrorCodeInternal ErrorCode = "internal"

@@ -1,5 +1,6 @@
-// Package apierr defines the coded error that reaches callers. Every layer may return it. The
-// ingress converts it to problem+json in one place and does not show any other error to the caller.
+// Package apierr defines the coded error that reaches callers. Every layer may return it, wrapped
+// in other errors. The ingress converts it to problem+json in one place and does not show any other
+// error to the caller. docs/errors.md describes the codes.
 package apierr
 
 import (
@@ -52,8 +53,9 @@ type Field struct {
 	Message string `json:"message"`
 }
 
-// Error is an error that a caller may see: the code, a sentence, the invalid fields and, if a
-// retry can help, the time to wait before it. Err is the cause; it is logged and never shown.
+// Error is an error that a caller may see: the code, a sentence, the invalid fields and, if a retry
+// can help, the time to wait before it. Err is the cause; it is logged and never shown. An Error
+// must not be changed after it was returned.
 type Error struct {
 	Code       Code
 	Detail     string

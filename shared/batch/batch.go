@@ -2,6 +2,8 @@
 // collects calls. A single caller does not wait. When several calls arrive, the group waits briefly
 // for more calls, but not longer than the previous batch took. Many callers then share one round
 // trip and one commit.
+//
+// The stores and the ingress use it for statements that many requests execute at the same time.
 package batch
 
 import (
@@ -24,7 +26,7 @@ var ErrFull = errors.New("too many calls are waiting")
 var ErrStopped = errors.New("the batch group is closed")
 
 // Group collects calls with a request of type Q and executes them in batches. Each call gets a
-// result of type A.
+// result of type A. It is safe for concurrent use once Run has started.
 type Group[Q, A any] struct {
 	do    func(context.Context, []Q) ([]A, error)
 	max   int             // maximum number of requests of a batch
@@ -188,7 +190,8 @@ func (g *Group[Q, A]) sizeFor(c call[Q, A]) int {
 	return g.size(c.req)
 }
 
-// flush executes one batch.
+// flush executes one batch and gives each call its result. It also records the size and the
+// duration of the batch, from which collect derives its patience.
 func (g *Group[Q, A]) flush(ctx context.Context, calls []call[Q, A]) {
 	reqs := make([]Q, len(calls))
 	for i := range calls {

@@ -40,7 +40,8 @@ type Bus struct {
 	log zerolog.Logger
 	// jobLog logs job messages that were not published or not stored. It is sampled, because a
 	// server that stores nothing would cause a log line per message.
-	jobLog   zerolog.Logger
+	jobLog zerolog.Logger
+	// replicas is the number of servers that store the stream, if this process creates it.
 	replicas int // number of servers that store the stream, if this process creates it
 
 	changes     *changes
@@ -119,14 +120,15 @@ func New(nc *nats.Conn, log zerolog.Logger) (*Bus, error) {
 // it. It must be called before any other method.
 func (b *Bus) Replicate(servers int) { b.replicas = max(1, servers) }
 
-// Close flushes published messages and closes the connection.
+// Close publishes the changes that are still due, flushes published messages and closes the
+// connection. Subscriptions end. No other method may be called afterwards.
 func (b *Bus) Close() {
 	b.stopChanges()
 	_ = b.nc.FlushTimeout(flushTimeout) // a lost reply does no harm
 	b.nc.Close()
 }
 
-// Ping checks that the server answers.
+// Ping checks that the server answers within flushTimeout.
 func (b *Bus) Ping(ctx context.Context) error {
 	if err := b.flush(ctx); err != nil {
 		return fmt.Errorf("reaching bus: %w", err)
@@ -141,7 +143,8 @@ func (b *Bus) flush(ctx context.Context) error {
 	return b.nc.FlushWithContext(ctx)
 }
 
-// Stream is the state of the job stream.
+// Stream is the state of the job stream, as EnsureStream has found it. The sweeper compares it with
+// the state at the last check.
 type Stream struct {
 	// Made is the time when the stream was created. If Made changes, the stream was replaced and
 	// the earlier messages are gone.
@@ -153,8 +156,9 @@ type Stream struct {
 	Forgot bool
 }
 
-// EnsureStream creates the stream and its consumers if they are missing, and returns
-// the stream's state.
+// EnsureStream creates the stream and its consumers if they are missing, and returns the stream's
+// state. There is a consumer for each lane. EnsureStream does not change an existing stream. If the
+// server has no JetStream, the error explains how to enable it.
 func (b *Bus) EnsureStream(ctx context.Context) (found Stream, err error) {
 	stream, err := b.openStream(ctx)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -191,7 +195,8 @@ func (b *Bus) EnsureStream(ctx context.Context) (found Stream, err error) {
 	return found, nil
 }
 
-// openStream opens the stream. If the server has no JetStream, the error explains how to enable it.
+// openStream opens the stream. It returns jetstream.ErrStreamNotFound if the stream does not exist.
+// If the server has no JetStream, the error explains how to enable it.
 func (b *Bus) openStream(ctx context.Context) (jetstream.Stream, error) {
 	stream, err := b.js.Stream(ctx, contract.StreamJobs)
 	switch {
@@ -390,7 +395,8 @@ func (b *Bus) reply(runID, replyTo string, result []byte) {
 	b.publish(replyTo+"."+runID, result)
 }
 
-// Cancelled notifies the worker that executes a run, so that it stops the run.
+// Cancelled notifies the worker that executes a run, so that it stops the run. If the message is
+// lost, the worker notices the end of the run when it renews the lease.
 func (b *Bus) Cancelled(runID string) { b.publish(contract.SubjectCancel+runID, nil) }
 
 // publish publishes a message of core NATS. It only logs an error, because the receivers also poll
@@ -404,8 +410,9 @@ func (b *Bus) publish(subject string, body []byte) {
 // NewInbox returns a unique subject prefix for replies.
 func (b *Bus) NewInbox() string { return b.nc.NewInbox() }
 
-// OnReplies calls f with the run id and the rendered object of each reply to the inbox,
-// from one goroutine.
+// OnReplies calls f with the run id and the rendered object of each reply to the inbox, from one
+// goroutine. An empty object means that the result is too large for a message, and that the caller
+// reads it from the database.
 func (b *Bus) OnReplies(inbox string, f func(runID string, result []byte)) (stop func(), err error) {
 	return b.subscribe(inbox+".*", func(m *nats.Msg) { f(contract.RunIDFor(m.Subject), m.Data) })
 }
@@ -429,7 +436,7 @@ func (b *Bus) OnDone(ctx context.Context, runID string, f func()) (stop func(), 
 	return stop, nil
 }
 
-// OnCancelled calls f with the id of each run that any process cancels.
+// OnCancelled calls f with the id of each run that any process cancels, from one goroutine.
 func (b *Bus) OnCancelled(f func(runID string)) (stop func(), err error) {
 	return b.subscribe(contract.SubjectCancel+"*", func(m *nats.Msg) { f(contract.RunIDFor(m.Subject)) })
 }

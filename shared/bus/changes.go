@@ -183,7 +183,7 @@ func (c *changes) rest() {
 }
 
 // startChanges starts the publication of changes. The function stop ends it and publishes the
-// remaining changes.
+// remaining changes; it waits at most flushTimeout. Further calls of stop do nothing.
 func (b *Bus) startChanges() (stop func()) {
 	b.changes = newChanges(func(subject string) error { return b.nc.Publish(subject, nil) })
 

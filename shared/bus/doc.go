@@ -7,4 +7,14 @@
 //
 // Tool calls and voice sessions are requests with replies: the caller detects a lost request or
 // reply and tries again.
+//
+// Each process has one Bus. Subjects, headers and encodings are defined in package contract. The
+// following files contain the parts:
+//
+//   - bus.go: the connection, the job stream, replies and notices
+//   - jobs.go: receiving job messages
+//   - events.go, changes.go, follower.go: watching runs and organizations
+//   - tools*.go: tool calls, for callers and workers
+//   - voice*.go: voice sessions, for callers and workers
+//   - probe.go: the check whether the stream stores messages
 package bus

@@ -28,14 +28,15 @@ func (d *JobMessage) Ack() { _ = d.msg.Ack() } // if this fails, the message is 
 // Release releases the message to another worker.
 func (d *JobMessage) Release() { _ = d.msg.Nak() } // if this fails, the message is delivered again after ackWait
 
-// Lane is a worker's view of the job messages of one lane.
+// Lane is a worker's view of the job messages of one lane. It is not safe for concurrent use.
+// Several workers may fetch from the same lane; each message goes to one of them.
 type Lane struct {
 	bus  *Bus
 	lane domain.Lane
 	cons jetstream.Consumer
 }
 
-// Lane returns a lane's view. It sends nothing yet.
+// Lane returns a lane's view. It sends nothing yet: the first Fetch opens the stream.
 func (b *Bus) Lane(lane domain.Lane) *Lane { return &Lane{bus: b, lane: lane} }
 
 // Fetch calls f with job messages as they arrive. It returns after limit messages, after the
@@ -109,7 +110,7 @@ func (b *Bus) OldestUndelivered(ctx context.Context, lane domain.Lane) (time.Tim
 	return msg.Time, true, nil
 }
 
-// Pending returns how many job messages of a lane are undelivered.
+// Pending returns how many job messages of a lane are undelivered, over all workers.
 func (b *Bus) Pending(ctx context.Context, lane domain.Lane) (int64, error) {
 	cons, err := b.js.Consumer(ctx, contract.StreamJobs, string(lane))
 	if err != nil {

@@ -69,7 +69,7 @@ type toolCall struct {
 	ends  chan *nats.Msg // receives the message that ends the call; capacity 1
 }
 
-// NewToolCaller subscribes to the answers.
+// NewToolCaller subscribes to the answers. The caller closes it before the Bus.
 func (b *Bus) NewToolCaller() (*ToolCaller, error) {
 	c := &ToolCaller{nc: b.nc, inbox: b.nc.NewInbox(), calls: map[string]*toolCall{}}
 	sub, err := b.nc.Subscribe(c.inbox+".*", c.handleMessage)

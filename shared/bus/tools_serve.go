@@ -37,7 +37,7 @@ type ToolOptions struct {
 	Observe func(running, waiting int)
 }
 
-// toolServer serves one kind of tool in a worker.
+// toolServer serves one kind of tool in a worker. ServeTool creates it, and stop ends it.
 type toolServer struct {
 	nc     *nats.Conn
 	log    zerolog.Logger

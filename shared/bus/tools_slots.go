@@ -59,8 +59,9 @@ func newSlotPool(cfg ToolOptions) *slotPool {
 	return p
 }
 
-// acquire returns the turn of a call. The call starts immediately or waits in the queue. It returns
-// nil if the queue has no room for the call.
+// acquire returns the turn of a call. The call starts immediately or waits in the queue until the
+// turn's channel begin is closed. It returns nil if the queue has no room for the call or the pool
+// is closed. The caller must release the turn.
 func (p *slotPool) acquire(owner string) *toolTurn {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -150,7 +150,8 @@ func (v *voiceBoard[In]) send(to, reply string, stage contract.ToolStage, body s
 	}
 }
 
-// watch checks the sessions until the board or the connection is closed.
+// watch checks the sessions every voiceCheckInterval until the board or the connection is closed.
+// It ends sessions whose connection was interrupted, and sessions whose other end is silent.
 func (v *voiceBoard[In]) watch() {
 	status := v.nc.StatusChanged(nats.CONNECTED, nats.RECONNECTING, nats.DISCONNECTED, nats.CLOSED)
 	defer v.nc.RemoveStatusListener(status)

@@ -71,7 +71,8 @@ func (c *VoiceCaller) Open(ctx context.Context, capability string, body []byte) 
 	}
 }
 
-// offer offers a session once.
+// offer offers a session once, for at most offerTimeout. It returns ErrNoVoiceWorker or
+// ErrVoiceRefused if no worker accepts the session.
 func (c *VoiceCaller) offer(ctx context.Context, msg *nats.Msg) (*VoiceSession, error) {
 	// The session's peer is known only after a worker has accepted the session.
 	wire := c.board.wire("", nil)

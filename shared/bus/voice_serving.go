@@ -30,7 +30,8 @@ type VoiceOptions struct {
 	Serve func(ctx context.Context, body []byte, session *WorkerVoiceSession)
 }
 
-// voiceServer serves voice sessions in a worker.
+// voiceServer serves voice sessions in a worker. A session occupies a slot from its acceptance
+// until Serve has returned.
 type voiceServer struct {
 	board *voiceBoard[contract.VoiceCommand]
 	cfg   VoiceOptions

@@ -1,6 +1,14 @@
 // Package config defines Parley's settings. Each binary embeds the groups it needs in its
 // configuration struct. Kong reads them from flags and from the environment under corresponding
 // names (--database-url, DATABASE_URL). docs/settings.md lists all of them.
+//
+// Each group has a method Check, which the binary calls before it starts anything. Its errors name
+// the environment variable and say which values are possible. The zero value of a group need not be
+// valid: defaults are in the tags, so Kong sets them. Tests that need a group without Kong set its
+// fields.
+//
+// Settings that must be equal in several processes are in groups of their own, so that these
+// processes embed the same group. The package opens no connections and reads no files.
 package config
 
 import (
@@ -24,8 +32,8 @@ type Servers struct {
 	NATSReplicas int    `name:"nats-replicas" env:"NATS_REPLICAS" default:"1" help:"Replicas of the job stream in a NATS cluster, set at its creation: 1, 3 or 5."`
 }
 
-// Require returns an error if an address is missing. It is for processes that start no
-// servers themselves.
+// Require returns an error if an address is missing, or if the number of replicas is not possible.
+// It is for processes that start no servers themselves.
 func (s Servers) Require() error {
 	if s.DatabaseURL == "" {
 		return errors.New("DATABASE_URL is not set: set it to the URL of a PostgreSQL server")
@@ -40,6 +48,7 @@ func (s Servers) Require() error {
 }
 
 // Ports returns the TCP ports of the servers, for processes that must block access to these ports.
+// A server that is reached through a socket file has none.
 func (s Servers) Ports() (ports []int) {
 	// add adds the port of an address, or the standard port if the address has none.
 	add := func(address string, standard int) {
@@ -170,7 +179,8 @@ type Ingress struct {
 // minMetricsToken is the minimum length of METRICS_TOKEN. A shorter token could be guessed.
 const minMetricsToken = 16 // characters
 
-// Check returns an error for the first invalid setting.
+// Check returns an error for the first invalid setting. It checks the values alone, without
+// connecting to anything.
 func (i Ingress) Check() error {
 	switch {
 	case i.Port < 0 || i.Port > 65535:

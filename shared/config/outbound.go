@@ -8,7 +8,7 @@ import (
 )
 
 // Outbound contains the non-public addresses to which the service may connect. The settings must be
-// the same in the ingress and the workers.
+// the same in the ingress and the workers. Package outbound applies them.
 type Outbound struct {
 	OutboundAllow []string `name:"outbound-allow" env:"OUTBOUND_ALLOW" help:"Addresses that agents and notifications may reach in addition to the public internet: host:port, or networks (CIDR), separated by commas."`
 }

@@ -24,7 +24,7 @@ var removed = []RemovedSetting{
 }
 
 // Removed returns the removed settings that have a value in an environment, which has the format of
-// os.Environ.
+// os.Environ. Processes log a warning for each of them.
 func Removed(environment []string) (set []RemovedSetting) {
 	for _, setting := range removed {
 		for _, variable := range environment {

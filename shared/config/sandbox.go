@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Kinds of sandboxes.
+// Kinds of sandboxes. SandboxOff means that the workers execute no code.
 const (
 	SandboxBubblewrap = "bubblewrap"
 	SandboxGVisor     = "gvisor"
@@ -23,7 +23,7 @@ type Sandbox struct {
 	SandboxMemory      int64         `name:"sandbox-memory" env:"SANDBOX_MEMORY" default:"536870912" help:"Memory limit of a call in bytes, for all its processes together."`
 }
 
-// Default limits of a call.
+// The default limits of a call. They equal the defaults in the tags of Sandbox.
 const (
 	DefaultSandboxCPU          = 10 * time.Second
 	DefaultSandboxWall         = 30 * time.Second

@@ -77,7 +77,8 @@ func (w Workers) Check() error {
 // RunMaxCostMicros returns RunMaxCost in millionths, the unit of the costs of runs.
 func (w Workers) RunMaxCostMicros() int64 { return int64(math.Round(w.RunMaxCost * 1e6)) }
 
-// SearchEngine returns the name of the configured web search engine.
+// SearchEngine returns the name of the configured web search engine. If several are configured, the
+// first of SearXNG, Brave and Tavily is used. Without any, it is Wikipedia.
 func (w Workers) SearchEngine() string {
 	switch {
 	case w.SearxngURL != "":

@@ -1,4 +1,5 @@
-// Package connect opens a process's connections to the database and the bus.
+// Package connect opens a process's connections to the database and the bus. All processes that do
+// not start their own servers use it, so that they have the same settings and metrics.
 package connect
 
 import (
@@ -13,7 +14,8 @@ import (
 	"parley/shared/telemetry/tracing"
 )
 
-// Servers are a process's connections to the database and the bus.
+// Servers are a process's connections to the database and the bus. They are opened once and closed
+// when the process ends.
 type Servers struct {
 	Store *store.Store
 	Bus   *bus.Bus
@@ -43,7 +45,8 @@ func Open(
 	return &Servers{Store: st, Bus: b}, nil
 }
 
-// Store opens the store with the configured keys. Statements that are part of a trace are traced.
+// Store opens the store with the configured keys and at most conns connections. Statements that are
+// part of a trace are traced. Without valid keys, sealed values cannot be read.
 func Store(dsn string, keys config.Secrets, conns int, tracer *tracing.Tracer) (*store.Store, error) {
 	connector, err := pg.Connector(dsn, keys.KeyIDs()...)
 	if err != nil {

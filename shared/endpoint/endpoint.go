@@ -1,5 +1,10 @@
-// Package endpoint parses the URLs and signing secrets of the endpoints that an agent may call.
-// The ingress validates them when an agent is saved, and tool workers use them.
+// Package endpoint parses the URLs and signing secrets of the endpoints that an agent may call. The
+// ingress validates them when an agent is saved, and tool workers use them.
+//
+// The arguments come from a model and are untrusted. A template therefore fixes the scheme, the
+// host and the structure of the path and of the query; arguments fill only segments and values. The
+// package assumes that servers may unescape a path more than once. It opens no connections; package
+// outbound decides which addresses may be reached.
 package endpoint
 
 import (
@@ -14,7 +19,8 @@ import (
 )
 
 // Template is the URL of an endpoint. Segments of its path and values of its query may contain
-// {name} for arguments. An argument can neither change the host nor leave its segment or value.
+// {name} for arguments. An argument can neither change the host nor leave its segment or value. A
+// template is never changed, so it is safe for concurrent use.
 type Template struct {
 	base     string // scheme and authority, as written
 	at       *url.URL
@@ -110,7 +116,7 @@ func (t *Template) readAuthority() error {
 	return nil
 }
 
-// readPath splits the path into segments.
+// readPath splits the path into segments. The text of the error continues a sentence, as in Parse.
 func (t *Template) readPath(path string) error {
 	for part := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
 		pieces, err := splitPieces(part)
@@ -130,7 +136,7 @@ func (t *Template) readPath(path string) error {
 	return nil
 }
 
-// readQuery splits the query into pairs.
+// readQuery splits the query into pairs. The text of the error continues a sentence, as in Parse.
 func (t *Template) readQuery(query string) error {
 	if query == "" {
 		return nil
@@ -159,7 +165,8 @@ func (t *Template) readQuery(query string) error {
 	return nil
 }
 
-// splitPieces splits a text into literals and variables.
+// splitPieces splits a text into literals and variables, in order. A text without variables becomes
+// one literal, which may be empty.
 func splitPieces(text string) ([]piece, error) {
 	var pieces []piece
 	for {
@@ -196,7 +203,8 @@ func literals(pieces []piece) string {
 // isDots reports whether a segment refers to its folder or to the parent folder.
 func isDots(s string) bool { return s == "." || s == ".." }
 
-// Origin returns scheme, host and port, for example "https://example.com:443".
+// Origin returns scheme, host and port, for example "https://example.com:443". Two templates with
+// the same origin call the same server. The host is in lower case.
 func (t *Template) Origin() string {
 	port := t.at.Port()
 	if port == "" {
@@ -206,7 +214,8 @@ func (t *Template) Origin() string {
 	return t.at.Scheme + "://" + host + ":" + port
 }
 
-// Variables returns the distinct names in the path and in the query, in order.
+// Variables returns the distinct names in the path and in the query, in order. Arguments for the
+// path are required, those for the query are optional.
 func (t *Template) Variables() (path, query []string) {
 	for _, s := range t.path {
 		path = named(path, s)

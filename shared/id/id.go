@@ -1,5 +1,9 @@
-// Package id generates and validates Parley's identifiers. They are TypeIDs: a readable prefix
-// and a UUIDv7 in 26 characters of base32. Ids with the same prefix sort by time.
+// Package id generates and validates Parley's identifiers. They are TypeIDs: a readable prefix and
+// a UUIDv7 in 26 characters of base32. Ids with the same prefix sort by time.
+//
+// The time is that of the clock of the process that generated the id, in milliseconds. Ids are not
+// secret: they may be guessed in part, so they give no access. A template has a readable name
+// instead of a UUID.
 package id
 
 import (
@@ -30,7 +34,7 @@ const (
 // New returns a new id with the prefix. It panics if the prefix is not lower-case letters.
 func New(prefix string) string { return typeid.MustGenerate(prefix).String() }
 
-// Valid reports whether s is an id with the prefix.
+// Valid reports whether s is an id with the prefix. It does not mean that the resource exists.
 func Valid(prefix, s string) bool {
 	if prefix == Template {
 		return validTemplate(s)

@@ -1,5 +1,6 @@
 // Package imageinfo reads the type and the size of an image from its header. It decodes no pixels,
-// so that it is safe for untrusted images. The formats are PNG, JPEG, WebP and GIF.
+// so that it is safe for untrusted images. The formats are PNG, JPEG, WebP and GIF. A valid header
+// does not mean that the rest of the image can be decoded.
 package imageinfo
 
 import (
@@ -36,7 +37,8 @@ var (
 	ErrPixels  = fmt.Errorf("has more than %d pixels", MaxPixels)
 )
 
-// Info describes an image.
+// Info describes an image. The size is in pixels, as stored; the orientation in a photograph's
+// metadata is not applied.
 type Info struct {
 	MediaType     string
 	Width, Height int
@@ -68,8 +70,9 @@ func Type(head []byte) string {
 	}
 }
 
-// Read reads the header of an image. The error is ErrFormat, ErrDamaged, ErrPixels or an error of
-// the given reader.
+// Read reads the header of an image, and no more than the header. The error is ErrFormat,
+// ErrDamaged, ErrPixels or an error of the given reader. With ErrPixels, the result contains the
+// size.
 func Read(from io.Reader) (Info, error) {
 	in := bufio.NewReaderSize(from, 4096)
 	head, err := in.Peek(HeadBytes)
@@ -101,7 +104,7 @@ func Read(from io.Reader) (Info, error) {
 	return info, nil
 }
 
-// png reads the chunk IHDR, which is the first.
+// png reads the chunk IHDR, which is the first and contains the size.
 func (i *Info) png(in io.Reader) error {
 	var b [24]byte
 	if _, err := io.ReadFull(in, b[:]); err != nil {
@@ -113,7 +116,7 @@ func (i *Info) png(in io.Reader) error {
 	return i.set(binary.BigEndian.Uint32(b[16:]), binary.BigEndian.Uint32(b[20:]))
 }
 
-// gif reads the size of the logical screen.
+// gif reads the size of the logical screen, in which all frames are shown.
 func (i *Info) gif(in io.Reader) error {
 	var b [10]byte
 	if _, err := io.ReadFull(in, b[:]); err != nil {
@@ -122,7 +125,7 @@ func (i *Info) gif(in io.Reader) error {
 	return i.set(uint32(binary.LittleEndian.Uint16(b[6:])), uint32(binary.LittleEndian.Uint16(b[8:])))
 }
 
-// webp reads the first chunk: VP8X, VP8L or VP8.
+// webp reads the first chunk, whose type tells how the size is encoded: VP8X, VP8L or VP8.
 func (i *Info) webp(in io.Reader) error {
 	var b [30]byte
 	if _, err := io.ReadFull(in, b[:]); err != nil {
@@ -149,7 +152,8 @@ func (i *Info) webp(in io.Reader) error {
 	}
 }
 
-// jpeg skips the segments before the first frame header.
+// jpeg skips the segments before the first frame header, at most maxSegments, and reads the size
+// from that header.
 func (i *Info) jpeg(in *bufio.Reader) error {
 	if _, err := in.Discard(2); err != nil {
 		return err //nolint:wrapcheck // explained by Read

@@ -12,7 +12,8 @@ import (
 	"strings"
 )
 
-// body is a response body, decoded and limited in size.
+// body is a response body, decoded and limited in size. It is not safe for concurrent use, like any
+// response body.
 type body struct {
 	ctx     context.Context //nolint:containedctx // context of the exchange, which lasts until the body is read
 	cancel  context.CancelFunc
@@ -23,7 +24,8 @@ type body struct {
 	err     error // returned by every further read
 }
 
-// newBody replaces the response's body.
+// newBody replaces the response's body with one that is decoded and has at most limit bytes.
+// Closing the new body calls cancel.
 func newBody(ctx context.Context, cancel context.CancelFunc, resp *http.Response, limit int64) {
 	// The header may list several encodings. decoder rejects such a list.
 	b := &body{ctx: ctx, cancel: cancel, raw: resp.Body, left: limit}
@@ -98,8 +100,9 @@ func (b *body) explain(err error) error {
 	return describe(b.ctx, err, false)
 }
 
-// decoder decodes a content coding. The encoded input is limited, too, because a stream may never
-// produce output.
+// decoder decodes a content coding; limit is the maximum size of the decoded body. The encoded
+// input is limited, too, because a stream may never produce output. Only the codings that the
+// request offers are supported.
 func decoder(coding string, raw io.Reader, limit int64) (io.Reader, error) {
 	if coding == "" || coding == "identity" {
 		return raw, nil
@@ -126,7 +129,7 @@ func decoder(coding string, raw io.Reader, limit int64) (io.Reader, error) {
 	}
 }
 
-// limitedReader reads at most left bytes.
+// limitedReader reads at most left bytes. Unlike io.LimitedReader, it reports an error after that.
 type limitedReader struct {
 	from io.Reader
 	left int64

@@ -6,7 +6,7 @@ import (
 )
 
 // conn is a connection (after the TLS handshake, if there is one). Before it writes a request, it
-// checks whether the request may be sent.
+// checks whether the request may be sent. Each new request on the connection sets sendState.
 type conn struct {
 	net.Conn
 

@@ -14,7 +14,8 @@ var (
 	ErrTooLarge = errors.New("too large") // the body exceeds the limit
 )
 
-// Error is a failed request.
+// Error is a failed request. Its message is written for models and callers, so it reveals nothing
+// about the network of this service.
 type Error struct {
 	Message string // the reason, for the model and the caller, without any URL or address
 	NotSent bool   // it is certain that no part of the request was sent

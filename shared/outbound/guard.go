@@ -20,7 +20,8 @@ var errForbidden = refuse("The URL leads to a host that is not allowed.")
 // errPort is the error for ports that are not allowed on this host.
 var errPort = refuse("The URL has a port that is not allowed. Use port 80 or 443, or allow the host and port in OUTBOUND_ALLOW.")
 
-// guard decides, when a connection is made, whether its address is allowed.
+// guard decides, when a connection is made, whether its address is allowed. It is never changed, so
+// it is safe for concurrent use.
 type guard struct {
 	public *ssrf.Guardian  // only the public internet
 	open   *ssrf.Guardian  // also the networks of the allow list
@@ -102,7 +103,8 @@ func (g *guard) check(p permit, host, network, address string) error {
 	return err
 }
 
-// judge implements check, with detailed errors.
+// judge implements check, with detailed errors. The order of its checks matters: an exact entry of
+// the allow list permits even an own address.
 func (g *guard) judge(p permit, host, network, address string) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil || network != "tcp4" && network != "tcp6" {

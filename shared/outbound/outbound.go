@@ -5,10 +5,14 @@
 //	           scheme, host, origin          checked as the socket is made
 //
 // Addresses are checked when a connection is made, not earlier, because a name may resolve to
-// different addresses each time. Each redirect is checked in the same way. By default, only ports 80
-// and 443 on the public internet are allowed. The operator may allow more destinations
+// different addresses each time. Each redirect is checked in the same way. By default, only ports
+// 80 and 443 on the public internet are allowed. The operator may allow more destinations
 // (Config.Allow, Options.Trusted). The port of an origin that an organization has listed
 // (Options.Origin) is allowed, too.
+//
+// A process has one Client, and one HTTP client for each purpose. URLs come from models and
+// organizations and are untrusted, and so are the responses. The package protects the network of
+// the service; it does not decide which agent may call which server.
 package outbound
 
 import (

@@ -24,6 +24,7 @@ func sendingHook(ctx context.Context) func(context.Context) error {
 }
 
 // sendState records whether the sending of a request has begun. After abandon, it never begins.
+// There is one for each request, including each redirect.
 type sendState struct {
 	ctx  context.Context //nolint:containedctx // context of the request, because a write has no context
 	hook func(context.Context) error
@@ -47,7 +48,8 @@ func (w *sendState) trace() *httptrace.ClientTrace {
 	}}
 }
 
-// begin is called before each write.
+// begin is called before each write. It returns an error if the request must not be sent. It may
+// wait for the hook.
 func (w *sendState) begin() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -86,7 +86,8 @@ func portFor(text string) (uint16, error) {
 	return uint16(port), nil
 }
 
-// hostFor returns the canonical form of a URL's host.
+// hostFor returns the canonical form of a URL's host, without a port. It accepts only hosts that
+// all parsers read in the same way.
 func hostFor(name string) (string, error) {
 	if inner, found := strings.CutPrefix(name, "["); found {
 		return literalFor(inner)

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// transport sends single requests: the first request in an exchange, and its redirects.
+// transport sends single requests: the first request in an exchange, and its redirects. There is
+// one for each HTTP client. It is safe for concurrent use.
 type transport struct {
 	client     *Client
 	options    Options
@@ -142,7 +143,8 @@ func (t *transport) deadline(req *http.Request) time.Time {
 	return at
 }
 
-// outgoingRequest returns the request to send.
+// outgoingRequest returns the request to send: a copy of req with the canonical host and the
+// headers that this package sets.
 func (t *transport) outgoingRequest(ctx context.Context, req *http.Request, to target) *http.Request {
 	out := req.Clone(ctx)
 
@@ -161,7 +163,9 @@ func (t *transport) outgoingRequest(ctx context.Context, req *http.Request, to t
 	return out
 }
 
-// redirect decides whether a redirect is followed. It is used as http.Client's CheckRedirect.
+// redirect decides whether a redirect is followed. It is used as http.Client's CheckRedirect. via
+// contains the earlier requests, oldest first. redirect removes headers from next that the new
+// server must not see.
 func (t *transport) redirect(next *http.Request, via []*http.Request) error {
 	// If redirects are not followed, the caller gets the redirect itself and may examine its
 	// Location.
@@ -224,7 +228,8 @@ func (t *transport) connect(ctx context.Context, network, address string) (net.C
 	return dialer.DialContext(ctx, network, address)
 }
 
-// dialTLS returns after the handshake, so that everything written later belongs to the request.
+// dialTLS returns after the handshake, so that everything written later belongs to the request. The
+// handshake takes at most dialTimeout.
 func (t *transport) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {
 	raw, err := t.connect(ctx, network, address)
 	if err != nil {

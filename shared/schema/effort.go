@@ -14,7 +14,8 @@ var errEffort = errors.New("too much")
 // countEffort makes every part of the schema count the work of a check. If the work exceeds the
 // limit, the part stops the check. Without a limit, parts that refer to each other could double the
 // work at each level. The counter is installed as the part's format, because the library checks the
-// format first.
+// format first. countEffort returns errUnknown, errDynamic or errElsewhere for a schema that cannot
+// be checked.
 func (s *Schema) countEffort() error {
 	w := &walk{seen: map[*jsonschema.Schema]bool{}}
 	if err := w.visit(s.compiled); err != nil {
@@ -31,8 +32,8 @@ func (s *Schema) countEffort() error {
 	return nil
 }
 
-// count makes a part count each of its checks, and stop with errEffort when the effort is used
-// up.
+// count makes a part count each of its checks, and stop with errEffort when the effort is used up.
+// The part keeps its own format unless the schema ignores formats.
 func (s *Schema) count(part *jsonschema.Schema) {
 	parts := sameValueParts(part)
 
@@ -102,7 +103,8 @@ func sizeFor(p jsonschema.Regexp) int {
 	return 0
 }
 
-// walk is a visit of all parts of a schema that a check can reach.
+// walk is a visit of all parts of a schema that a check can reach. It is used once, while the
+// schema is compiled.
 type walk struct {
 	seen     map[*jsonschema.Schema]bool
 	order    []*jsonschema.Schema // the parts of the schema, each after the parts to which it refers, except for circular references
@@ -139,7 +141,8 @@ func (w *walk) visit(part *jsonschema.Schema) error {
 	return nil
 }
 
-// note records whether a part has patterns that Go does not support.
+// note records whether a part has patterns that Go does not support, and whether the part contains
+// keywords that negate a match.
 func (w *walk) note(part *jsonschema.Schema) {
 	if isUnknown(part.Pattern) {
 		w.noteUnknown(part, "/pattern")

@@ -9,7 +9,7 @@ import (
 // Embed returns a copy of a schema for use inside another document. at is the JSON Pointer to the
 // copy, for example "#/properties/data". References in the copy are changed so that they begin with
 // at. The order of the members is kept. $schema is omitted, because only the outermost schema may
-// have it.
+// have it. The schema must have been compiled before.
 func Embed(raw json.RawMessage, at string) json.RawMessage {
 	e := embedding{in: json.NewDecoder(bytes.NewReader(raw)), at: at, root: true}
 	e.in.UseNumber()
@@ -19,7 +19,7 @@ func Embed(raw json.RawMessage, at string) json.RawMessage {
 	return e.out.Bytes()
 }
 
-// embedding copies a schema.
+// embedding copies a schema, token by token.
 type embedding struct {
 	// tokens of the schema
 	in *json.Decoder
@@ -31,7 +31,7 @@ type embedding struct {
 	root bool // the next object is the schema itself
 }
 
-// position is the role of a value in a schema.
+// position is the role of a value in a schema. It decides how the keys of an object are read.
 type position int
 
 const (
@@ -59,7 +59,7 @@ func (p position) within(key string) position {
 	}
 }
 
-// value copies the next value. key is its name in an object.
+// value copies the next value. is is its role, and key its name in an object, or "" in a list.
 func (e *embedding) value(is position, key string) error {
 	token, err := e.in.Token()
 	if err != nil {
@@ -77,7 +77,7 @@ func (e *embedding) value(is position, key string) error {
 	return e.write(token)
 }
 
-// inner copies the rest of an object or a list.
+// inner copies the rest of an object or a list, whose opening bracket was read.
 func (e *embedding) inner(is position, opening json.Delim) error {
 	root := e.root
 	e.root = false

@@ -24,7 +24,8 @@ const (
 	maxProblems = 2000
 )
 
-// problem is a mismatch and its location.
+// problem is a mismatch and its location. Problems are comparable, so that duplicates can be
+// removed.
 type problem struct {
 	depth    int
 	location string // shortened for messages
@@ -154,7 +155,8 @@ func pointer(location []string) string {
 	return short.String()
 }
 
-// reason describes a mismatch without the value.
+// reason describes a mismatch without the value. The text continues the sentence that begins with
+// the location.
 func reason(k jsonschema.ErrorKind) string {
 	switch k := k.(type) {
 	case *kind.Pattern:

@@ -31,7 +31,7 @@ var (
 )
 
 // Mismatch is a part of an answer that does not match its schema. Path is a JSON Pointer; "" is the
-// whole answer.
+// whole answer. Message does not contain values from the answer.
 type Mismatch struct {
 	Path    string `json:"path"`
 	Message string `json:"message"`
@@ -70,7 +70,9 @@ func CompileOutput(raw json.RawMessage) (*Schema, error) {
 }
 
 // Mismatches checks an answer and returns at most 20 mismatches, sorted by path. It returns none if
-// the answer matches the schema. A message does not contain values from the answer.
+// the answer matches the schema. An answer that is not JSON, is larger than 1 MiB or takes too much
+// work to check has one mismatch with an empty path. A message does not contain values from the
+// answer.
 func (s *Schema) Mismatches(answer []byte) []Mismatch {
 	value, err := decode(answer, maxOutput)
 	if err != nil {
@@ -108,7 +110,8 @@ func setFor(words string) map[string]bool {
 	return set
 }
 
-// schemaDepth returns the nesting of a schema's subschemas.
+// schemaDepth returns the nesting of a schema's subschemas. A schema without subschemas has depth
+// 1.
 func schemaDepth(doc any) int {
 	object, ok := doc.(map[string]any)
 	if !ok {

@@ -62,6 +62,7 @@ const (
 	quickObject
 )
 
+// quickTypes are the types by their names in a schema.
 var quickTypes = map[string]quickType{
 	"null": quickNull, "boolean": quickBoolean, "number": quickNumber, "integer": quickInteger,
 	"string": quickString, "array": quickArray, "object": quickObject,
@@ -90,7 +91,8 @@ type quickBound struct {
 	strict   bool
 }
 
-// quickParts converts the parts of a schema.
+// quickParts converts the parts of a schema. unsupported is set once a part has a keyword that a
+// quickPart lacks.
 type quickParts struct {
 	known       map[*jsonschema.Schema]*quickPart
 	unsupported bool
@@ -197,6 +199,7 @@ func (c *quickParts) object(q *quickPart, s *jsonschema.Schema) {
 	}
 }
 
+// parts converts a list of schemas, in the same order.
 func (c *quickParts) parts(all []*jsonschema.Schema) []*quickPart {
 	out := make([]*quickPart, len(all))
 	for i, s := range all {
@@ -205,6 +208,8 @@ func (c *quickParts) parts(all []*jsonschema.Schema) []*quickPart {
 	return out
 }
 
+// literals returns the set of the values of enum or const. A number, list or object makes the
+// schema unsupported.
 func (c *quickParts) literals(values []any) *literalSet {
 	l := &literalSet{texts: map[string]bool{}}
 	for _, v := range values {
@@ -222,13 +227,15 @@ func (c *quickParts) literals(values []any) *literalSet {
 	return l
 }
 
-// quickCheck is a check of one value. Its result is valid only if unknown is false at the end.
+// quickCheck is a check of one value. Its result is valid only if unknown is false at the end. A
+// quickPart is never changed, so several checks may use it at the same time.
 type quickCheck struct {
 	effort, depth int
 	unknown       bool // the work was too much, or float64 is not exact enough
 }
 
-// quickMatch reports whether a value certainly matches the schema q. It returns false if q is nil.
+// quickMatch reports whether a value certainly matches the schema q. effort is the maximum work.
+// quickMatch returns false if q is nil, if the value does not match, or if the check gave up.
 func quickMatch(q *quickPart, value any, effort int) bool {
 	if q == nil {
 		return false
@@ -243,7 +250,8 @@ func (c *quickCheck) giveUp() bool {
 	return false
 }
 
-// matches reports whether a value matches a part.
+// matches reports whether a value matches a part. It gives up if the work or the depth becomes too
+// large.
 func (c *quickCheck) matches(q *quickPart, value any) bool {
 	c.effort--
 	if c.unknown || c.effort < 0 || c.depth >= maxQuickDepth {
@@ -255,7 +263,7 @@ func (c *quickCheck) matches(q *quickPart, value any) bool {
 	return ok
 }
 
-// typed checks the keywords for the value's own type.
+// typed checks enum, const and the keywords for the value's own type.
 func (c *quickCheck) typed(q *quickPart, value any) bool {
 	if q.literals != nil && !q.literals.contain(value) {
 		return false
@@ -292,6 +300,7 @@ func (l *literalSet) contain(value any) bool {
 	}
 }
 
+// allows reports whether a part allows values of a type.
 func (q *quickPart) allows(t quickType) bool { return q.types == 0 || q.types&t != 0 }
 
 // combined checks the parts that apply to the same value.
@@ -324,6 +333,7 @@ func matchesOne(parts []*quickPart, matches func(*quickPart) bool) bool {
 	return first >= 0 && !slices.ContainsFunc(parts[first+1:], matches)
 }
 
+// text checks the keywords for strings. Lengths count Unicode code points.
 func (c *quickCheck) text(q *quickPart, text string) bool {
 	if q.minLength != nil || q.maxLength != nil {
 		if !within(utf8.RuneCountInString(text), q.minLength, q.maxLength) {
@@ -333,6 +343,8 @@ func (c *quickCheck) text(q *quickPart, text string) bool {
 	return q.pattern == nil || c.matchesPattern(q.pattern, text)
 }
 
+// matchesPattern reports whether a part of the text matches a pattern. The work depends on the
+// length of the text and on the size of the pattern.
 func (c *quickCheck) matchesPattern(p *quickPattern, text string) bool {
 	c.effort -= 1 + len(text)*p.cost/64
 	if c.effort < 0 {
@@ -341,10 +353,13 @@ func (c *quickCheck) matchesPattern(p *quickPattern, text string) bool {
 	return p.MatchString(text)
 }
 
+// within reports whether n is within the bounds, of which each may be nil.
 func within(n int, least, most *int) bool {
 	return (least == nil || n >= *least) && (most == nil || n <= *most)
 }
 
+// list checks the keywords for lists. The first items have their own parts; all others have the
+// part items.
 func (c *quickCheck) list(q *quickPart, list []any) bool {
 	if !within(len(list), q.minItems, q.maxItems) {
 		return false
@@ -364,6 +379,9 @@ func (c *quickCheck) list(q *quickPart, list []any) bool {
 	return true
 }
 
+// object checks the keywords for objects. A property is checked against its own part and against
+// the parts of all patterns that match its name. The part additional applies only if neither
+// exists.
 func (c *quickCheck) object(q *quickPart, object map[string]any) bool {
 	if !within(len(object), q.minProperties, q.maxProperties) {
 		return false
@@ -395,6 +413,8 @@ func (c *quickCheck) object(q *quickPart, object map[string]any) bool {
 	return true
 }
 
+// number checks the keywords for numbers. It gives up if a comparison as float64 could differ from
+// the exact comparison.
 func (c *quickCheck) number(q *quickPart, text string) bool {
 	whole := !strings.ContainsAny(text, ".eE")
 	switch {

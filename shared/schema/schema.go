@@ -33,8 +33,8 @@ var (
 	errTooLarge  = errors.New("the value is too large to be checked")
 )
 
-// Schema is a compiled JSON Schema. It is safe for concurrent use. Its checks are executed one at a
-// time.
+// Schema is a compiled JSON Schema. It is safe for concurrent use. Quick checks run in parallel;
+// checks by the library are executed one at a time, because they share the counter effort.
 type Schema struct {
 	compiled *jsonschema.Schema
 	quick    *quickPart // nil if not supported
@@ -102,7 +102,7 @@ func compile(doc any) (compiled *jsonschema.Schema, err error) {
 	return compiled, readable(err)
 }
 
-// dialect returns the URL in the keyword $schema, without its fragment.
+// dialect returns the URL in the keyword $schema, without its fragment, or "" if there is none.
 func dialect(doc any) string {
 	object, _ := doc.(map[string]any)
 	name, _ := object["$schema"].(string)
@@ -131,7 +131,8 @@ func (s *Schema) Check(arguments json.RawMessage) error {
 	return readable(s.validate(value, maxEffort))
 }
 
-// validate checks a decoded value. A mismatch is a *jsonschema.ValidationError.
+// validate checks a decoded value with the given maximum work. A mismatch is a
+// *jsonschema.ValidationError. Other errors are errTooLarge and errUnchecked.
 func (s *Schema) validate(value any, effort int) (err error) {
 	if quickMatch(s.quick, value, effort) {
 		return nil

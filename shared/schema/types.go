@@ -14,7 +14,8 @@ import (
 var typeNames = strings.Fields(`array boolean integer null number object string`)
 
 // checkTypes returns an error for the first type in a schema that does not exist, with its JSON
-// Pointer. The library's message about such a type is misleading.
+// Pointer. The library's message about such a type is misleading. is is the role of the value, and
+// at its JSON Pointer.
 func checkTypes(value any, is position, at string) error {
 	switch value := value.(type) {
 	case map[string]any:

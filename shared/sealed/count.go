@@ -12,7 +12,8 @@ import (
 // pageSize is the number of values that are listed at a time.
 const pageSize = 1000
 
-// Values is the interface for listing the sealed values of the database. The store implements it.
+// Values is the interface for listing the sealed values of the database. sealdb.Store implements
+// it.
 type Values interface {
 	SealedValues(ctx context.Context, kind sealdb.Kind, after sealdb.Value, limit int) ([]sealdb.Value, error)
 	SealedKeys(ctx context.Context, kind sealdb.Kind) ([]string, error)
@@ -50,8 +51,9 @@ func (k Key) Total() int {
 func (k Key) Removable() bool { return k.State == Old && k.Total() == 0 }
 
 // Count counts the values that need each key: first for the keys in SECRETS_KEY, in order, and then
-// for the missing keys. A value that needs two keys counts once for each key. Count reads one index
-// entry per value. progress, if not nil, is called with the number of entries that were read.
+// for the missing keys, sorted by id. A value that needs two keys counts once for each key. Count
+// reads one index entry per value. progress, if not nil, is called with the number of entries that
+// were read. Values that are added meanwhile may be missing.
 func Count(ctx context.Context, values Values, box *secrets.Box, progress func(int)) ([]Key, error) {
 	var keys []Key
 	for n, keyID := range box.KeyIDs() {

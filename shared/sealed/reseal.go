@@ -17,7 +17,7 @@ const (
 	maxPasses  = 20 // maximum number of passes per kind; all except the first handle values that were locked or added meanwhile
 )
 
-// ResealStore is the interface for resealing values. The store implements it.
+// ResealStore is the interface for resealing values. sealdb.Store implements it.
 type ResealStore interface {
 	Values
 	Reseal(ctx context.Context, org string, values []sealdb.Value, by sealdb.Resealer) ([]sealdb.Resealed, error)
@@ -89,8 +89,8 @@ func (r *resealRun) kind(ctx context.Context, kind sealdb.Kind) error {
 	return nil
 }
 
-// combination reseals the values that need a given combination of keys. It returns the number of
-// values that other transactions had locked.
+// combination reseals the values that need a given combination of keys, in pages. It returns the
+// number of values that other transactions had locked.
 func (r *resealRun) combination(ctx context.Context, kind sealdb.Kind, keys string) (busy int, err error) {
 	for at := (sealdb.Value{Keys: keys}); ; {
 		page, err := r.values.SealedValues(ctx, kind, at, listedRows)
@@ -171,7 +171,8 @@ func (r *resealRun) batch(ctx context.Context, batch []sealdb.Value) (busy int, 
 	return 0, nil
 }
 
-// resealer opens values with any key of a box and seals them with the current key.
+// resealer opens values with any key of a box and seals them with the current key. It implements
+// sealdb.Resealer.
 type resealer struct {
 	box     *secrets.Box
 	current string

@@ -23,7 +23,8 @@ const (
 	checkRetry    = 5 * time.Second // retry interval after a check to which the database did not respond
 )
 
-// Watch reports to the operator the sealed values that this process cannot open.
+// Watch reports to the operator the sealed values that this process cannot open, in the log and in
+// metrics. Its methods are safe for concurrent use, except that Run is called once.
 type Watch struct {
 	box *secrets.Box
 	log zerolog.Logger
@@ -92,7 +93,8 @@ func (w *Watch) UnopenedBytes(v sealdb.Value, sealed []byte) {
 	w.Unopened(v)
 }
 
-// Unopened reports a sealed value that was needed but could not be opened.
+// Unopened reports a sealed value that was needed but could not be opened. Each call is logged and
+// counted, because each means that something does not work.
 func (w *Watch) Unopened(v sealdb.Value) {
 	w.unopened.WithLabelValues(string(v.Kind)).Inc()
 	why := "the value's key is not in SECRETS_KEY"
@@ -143,7 +145,8 @@ func (w *Watch) Run(ctx context.Context, values Values) error {
 	}
 }
 
-// check reads which keys the values of each kind need, and logs and counts the missing ones.
+// check reads which keys the values of each kind need, and logs and counts the missing ones. If the
+// database does not respond, it returns the error and changes nothing for the remaining kinds.
 func (w *Watch) check(ctx context.Context, values Values) error {
 	known := w.box.KeyIDs()
 	for _, kind := range sealdb.Kinds {

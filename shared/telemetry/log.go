@@ -1,4 +1,5 @@
-// Package telemetry creates a process's logger and registers metrics.
+// Package telemetry creates a process's logger and registers metrics. Its subpackages create
+// traces, the registry of metrics, and the HTTP server of processes that serve no API.
 package telemetry
 
 import (
@@ -10,7 +11,8 @@ import (
 	"parley/shared/config"
 )
 
-// Logger creates the configured logger on standard error.
+// Logger creates the configured logger on standard error. service is the name of the process and
+// part of each line. Logger also sets the format of times for the whole process.
 func Logger(cfg config.Logging, service string) zerolog.Logger {
 	level, err := zerolog.ParseLevel(cfg.LogLevel)
 	if err != nil {

@@ -6,7 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Register registers collectors.
+// Register registers collectors. It stops at the first collector that cannot be registered, for
+// example because its name is taken.
 func Register(registry prometheus.Registerer, all ...prometheus.Collector) error {
 	for _, c := range all {
 		if err := registry.Register(c); err != nil {

@@ -16,7 +16,8 @@ func Bytes(s string, limit int) string {
 	return s[:limit]
 }
 
-// Runes returns the first limit characters of s.
+// Runes returns the first limit characters of s, which are Unicode code points. A limit of 0 or
+// less gives the empty string.
 func Runes(s string, limit int) string {
 	for n := range s {
 		if limit <= 0 {

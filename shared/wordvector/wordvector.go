@@ -1,5 +1,6 @@
 // Package wordvector computes vectors of texts from their words and parts of words, without a
-// model.
+// model. The offline embeddings and the stubs of the tests use it. Such vectors find similar
+// spellings, but not synonyms.
 package wordvector
 
 import (
@@ -9,9 +10,10 @@ import (
 	"unicode"
 )
 
-// Vector returns a unit vector that represents a text. The vector has size components. Vector is
-// deterministic. Texts that share words or parts of words have similar vectors. The vector of a
-// text without letters and digits is also a unit vector.
+// Vector returns a unit vector that represents a text. The vector has size components, which must
+// be at least 1. Vector is deterministic. Texts that share words or parts of words have similar
+// vectors. Case does not matter. The vector of a text without letters and digits is also a unit
+// vector.
 func Vector(text string, size int) []float32 {
 	sums := make([]float64, size)
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
@@ -20,6 +22,7 @@ func Vector(text string, size int) []float32 {
 	}
 
 	for _, word := range words {
+		// A whole word has twice the weight of each group of three characters in it.
 		addFeature(sums, word, 1)
 		runes := []rune(" " + word + " ")
 		for n := 0; n+3 <= len(runes); n++ {

@@ -1,5 +1,6 @@
-// Package yamldoc reads YAML documents whose mappings keep the order of their source, such as
-// the OpenAPI document.
+// Package yamldoc reads YAML documents whose mappings keep the order of their source, such as the
+// OpenAPI document. The commands that generate code and documentation use it. Documents are
+// trusted: they are files of the repository.
 package yamldoc
 
 import (
@@ -13,8 +14,9 @@ import (
 	yaml "github.com/oasdiff/yaml3"
 )
 
-// Object is a mapping. The values of its items are Object, []any, string, int, float64, bool
-// and nil.
+// Object is a mapping, in the order of its source. The values of its items are Object, []any,
+// string, int, float64, bool and nil. A nil Object is an empty mapping, so that look-ups can be
+// chained.
 type Object []Item
 
 // Item is a member of an object.
@@ -23,8 +25,8 @@ type Item struct {
 	Value any
 }
 
-// Parse reads a document that is a mapping. It is only for trusted documents, because the expansion
-// of aliases is not bounded.
+// Parse reads a document that is a mapping. Aliases and merges (<<) are resolved. Parse is only for
+// trusted documents, because the expansion of aliases is not bounded.
 func Parse(raw []byte) (Object, error) {
 	var root yaml.Node
 	if err := yaml.Unmarshal(raw, &root); err != nil {
@@ -111,7 +113,7 @@ func (o Object) Has(key string) bool {
 	return false
 }
 
-// At returns the object at a path of keys, or nil if there is none.
+// At returns the object at a path of keys, or nil if there is none or the value is no object.
 func (o Object) At(path ...string) Object {
 	for _, key := range path {
 		o, _ = o.Get(key).(Object)
@@ -134,7 +136,7 @@ func (o Object) List(key string) []any {
 	return list
 }
 
-// Texts returns the strings in the list that a key has as its value.
+// Texts returns the strings in the list that a key has as its value. Other elements are left out.
 func (o Object) Texts(key string) []string { return only[string](o.List(key)) }
 
 // Objects returns the objects in the list that a key has as its value.
@@ -151,7 +153,7 @@ func only[T any](list []any) []T {
 	return out
 }
 
-// Members iterates over the items whose values are objects.
+// Members iterates over the items whose values are objects, in order.
 func (o Object) Members() iter.Seq2[string, Object] {
 	return func(yield func(string, Object) bool) {
 		for _, item := range o {
@@ -166,7 +168,8 @@ func (o Object) Members() iter.Seq2[string, Object] {
 const maxReferences = 32
 
 // Resolve follows references ($ref) within the document o, and returns the first object that is not
-// a reference.
+// a reference. It returns an error for a reference to another document, to a missing object, or to
+// itself.
 func (o Object) Resolve(from Object) (Object, error) {
 	for range maxReferences {
 		ref := from.Text("$ref")
@@ -186,8 +189,8 @@ func (o Object) Resolve(from Object) (Object, error) {
 	return nil, fmt.Errorf("%s refers to itself", from.Text("$ref"))
 }
 
-// JSON returns a value of a document as JSON. The members of objects keep their order, and HTML
-// characters are not escaped.
+// JSON returns a value of a document as JSON, without line feeds. The members of objects keep their
+// order, and HTML characters are not escaped.
 func JSON(value any) ([]byte, error) {
 	var out bytes.Buffer
 	err := write(&out, value)

@@ -1,4 +1,6 @@
-// Command ingress runs Parley's HTTP edge with existing NATS and PostgreSQL servers.
+// Command ingress runs Parley's HTTP edge with existing NATS and PostgreSQL servers. It needs at
+// least one worker process, because it executes no runs itself. Any number of ingress processes can
+// serve the same database. Settings come from flags or environment variables; --help lists them.
 package main
 
 import (
@@ -49,11 +51,14 @@ func main() {
 }
 
 // run connects to the servers and serves until ctx ends. With the flag --probe it does not serve:
-// it sends one request to a running ingress.
+// it sends one request to a running ingress. When ctx ends, the requests in progress are drained
+// before run returns; see Ingress.Run.
 func run(ctx context.Context, f flags) error {
 	if f.Probe != "" {
 		return lifecycle.Probe(ctx, f.Probe)
 	}
+
+	// Open the tracer first, because the connections report their statements and messages to it.
 	log := telemetry.Logger(f.Logging, "ingress")
 	telemetry.WarnOfRemovedSettings(log)
 	tracer, err := tracing.Open(ctx, f.Telemetry, "parley-ingress", log)

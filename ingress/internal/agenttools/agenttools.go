@@ -14,10 +14,12 @@ import (
 	"parley/shared/domain"
 )
 
-// KeyName is the field of a tool call's _meta that contains the idempotency key.
+// KeyName is the field of a tool call's _meta that contains the idempotency key. It is optional; a
+// header of the HTTP request can be used instead.
 const KeyName = "parley/idempotencyKey"
 
-// instructions explain the tools to the client's model.
+// instructions explain the tools to the client's model. They are sent in the response to the first
+// request of a client.
 const instructions = "Each tool is an agent of the organization that the API key belongs to. Send it a message as you would send " +
 	"one to a colleague. To continue a conversation, send the sessionId of the earlier answer."
 
@@ -28,7 +30,8 @@ const (
 	methodListen = "subscriptions/listen"
 )
 
-// JSON-RPC error codes for messages that are rejected before any method is called.
+// JSON-RPC error codes for messages that are rejected before any method is called. They are those
+// of JSON-RPC 2.0.
 const (
 	CodeParseError     = jsonrpc.CodeParseError
 	CodeInvalidRequest = jsonrpc.CodeInvalidRequest
@@ -37,7 +40,7 @@ const (
 
 // CodeFor returns the JSON-RPC code for a message that the SDK has rejected with a plain text
 // response. It returns false if the SDK has rejected the HTTP request, for example because of its
-// Accept header.
+// Accept header. The SDK has no error type for this, so the beginnings of its texts are compared.
 func CodeFor(refusal string) (code int, ok bool) {
 	switch {
 	case strings.HasPrefix(refusal, "JSON RPC not handled"):
@@ -48,18 +51,21 @@ func CodeFor(refusal string) (code int, ok bool) {
 	return 0, false
 }
 
-// Agent is an agent that the caller may call.
+// Agent is an agent that the caller may call. Description may be empty.
 type Agent struct{ ID, Name, Description string }
 
-// Call is a call of an agent's tool. Key is the idempotency key, or nil.
+// Call is a call of an agent's tool. Key is the idempotency key, or nil. Arguments are not checked
+// yet.
 type Call struct {
 	AgentID   string
 	Arguments json.RawMessage
 	Key       *string
 }
 
-// Agents lists and runs the agents that a request's caller may call.
+// Agents lists and runs the agents that a request's caller may call. The service implements it for
+// each request. Errors of type *apierr.Error are shown to the client.
 type Agents interface {
+	// List returns the agents, each of which becomes a tool.
 	List(ctx context.Context) ([]Agent, error)
 	// Schemas returns the JSON Schemas of the agents' answers, by agent id. An agent that answers
 	// in plain text has no schema.
@@ -69,13 +75,16 @@ type Agents interface {
 	Run(ctx context.Context, call Call, progress func(message string)) (*domain.Run, error)
 }
 
-// Server handles MCP requests. It is safe for concurrent use.
+// Server handles MCP requests. It is safe for concurrent use. There is one per process. Its
+// requests share no state.
 type Server struct{ handler http.Handler }
 
-// agentsKey is the key of a request's Agents in its context.
+// agentsKey is the key of a request's Agents in its context. The SDK passes the context of the
+// request to the middleware.
 type agentsKey struct{}
 
-// New returns a server that reports version as the version of the service.
+// New returns a server that reports version as the version of the service. Sessions of the SDK are
+// turned off, so any process can handle any request.
 func New(version string) *Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: "parley", Title: "Parley", Version: version}, &mcp.ServerOptions{
 		Instructions: instructions,
@@ -89,13 +98,15 @@ func New(version string) *Server {
 	})}
 }
 
-// Serve handles a request. It offers the given agents as tools.
+// Serve handles a request. It offers the given agents as tools. It writes the whole response before
+// it returns. The response may be an event stream.
 func (s *Server) Serve(w http.ResponseWriter, req *http.Request, agents Agents) {
 	s.handler.ServeHTTP(w, req.WithContext(context.WithValue(req.Context(), agentsKey{}, agents)))
 }
 
 // answer is the middleware that handles the methods for tools. It takes the caller's agents from
-// the context, because all callers share one SDK server.
+// the context, because all callers share one SDK server. Methods without agents in the context are
+// left to the SDK.
 func answer(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		agents, ok := ctx.Value(agentsKey{}).(Agents)
@@ -113,7 +124,8 @@ func answer(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// list returns the tools: one for each agent that the caller may call.
+// list returns the tools: one for each agent that the caller may call. Clients may cache the list,
+// but must not share it between users.
 func list(ctx context.Context, agents Agents) (mcp.Result, error) {
 	all, err := agents.List(ctx)
 	if err != nil {
@@ -123,6 +135,7 @@ func list(ctx context.Context, agents Agents) (mcp.Result, error) {
 	if err != nil {
 		return nil, protocolError(err)
 	}
+
 	result := &mcp.ListToolsResult{Tools: make([]*mcp.Tool, len(all)), Cacheable: mcp.Cacheable{CacheScope: "private"}}
 	for i, name := range toolNames(all) {
 		result.Tools[i] = tool(all[i], name, schemas[all[i].ID])
@@ -130,8 +143,10 @@ func list(ctx context.Context, agents Agents) (mcp.Result, error) {
 	return result, nil
 }
 
-// run executes a tool call and returns its result.
+// run executes a tool call and returns its result. An unknown tool, and a malformed key, are
+// JSON-RPC errors; other errors are results that the model can read.
 func run(ctx context.Context, agents Agents, req *mcp.CallToolRequest) (mcp.Result, error) {
+	// The list maps the name of a tool to its agent, also for an agent that was renamed.
 	all, err := agents.List(ctx)
 	if err != nil {
 		return nil, protocolError(err)
@@ -140,7 +155,9 @@ func run(ctx context.Context, agents Agents, req *mcp.CallToolRequest) (mcp.Resu
 	if !ok {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "unknown tool; list the tools again"}
 	}
+
 	call := Call{AgentID: agent.ID, Arguments: req.Params.Arguments}
+
 	if key, given := req.Params.Meta[KeyName]; given {
 		text, ok := key.(string)
 		if !ok {
@@ -148,6 +165,7 @@ func run(ctx context.Context, agents Agents, req *mcp.CallToolRequest) (mcp.Resu
 		}
 		call.Key = &text
 	}
+
 	done, err := agents.Run(ctx, call, progressFor(ctx, req))
 	if err != nil {
 		return failure(err)
@@ -156,7 +174,8 @@ func run(ctx context.Context, agents Agents, req *mcp.CallToolRequest) (mcp.Resu
 }
 
 // progressFor returns a function that reports a call's progress to the client. If the client did
-// not ask for progress, the function does nothing.
+// not ask for progress, the function does nothing. The number of the notification is its progress,
+// because the total is not known.
 func progressFor(ctx context.Context, req *mcp.CallToolRequest) func(string) {
 	token := req.Params.GetProgressToken()
 	if token == nil {
@@ -171,7 +190,7 @@ func progressFor(ctx context.Context, req *mcp.CallToolRequest) func(string) {
 }
 
 // protocolError converts an API error to a JSON-RPC error with its text, and any other error to an
-// internal error.
+// internal error. Internal errors have no details.
 func protocolError(err error) error {
 	if coded, ok := errors.AsType[*apierr.Error](err); ok {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: errorText(coded)}
@@ -180,7 +199,7 @@ func protocolError(err error) error {
 }
 
 // failure returns the result of a call that did not start a run. The result contains the text of
-// the error, for the model that made the call.
+// the error, for the model that made the call. An error without a code is a JSON-RPC error.
 func failure(err error) (mcp.Result, error) {
 	coded, ok := errors.AsType[*apierr.Error](err)
 	if !ok {
@@ -189,7 +208,8 @@ func failure(err error) (mcp.Result, error) {
 	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: errorText(coded)}}}, nil
 }
 
-// errorText returns the text of an API error, for the model that made the call.
+// errorText returns the text of an API error, for the model that made the call. It has a line for
+// each field, or the detail.
 func errorText(e *apierr.Error) string {
 	if len(e.Fields) == 0 {
 		return string(e.Code) + ": " + e.Detail

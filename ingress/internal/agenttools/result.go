@@ -11,7 +11,8 @@ import (
 	"parley/shared/schema"
 )
 
-// inputSchema is the JSON Schema of the input of every tool.
+// inputSchema is the JSON Schema of the input of every tool. Every agent takes the same input: a
+// message, attachments and a session.
 var inputSchema = json.RawMessage(`{
 	"type": "object",
 	"properties": {
@@ -36,7 +37,8 @@ var inputSchema = json.RawMessage(`{
 }`)
 
 // outputSchema returns the schema of a tool's structured output, which accompanies the text of the
-// answer. data is the schema of the agent's answers, or nil if the agent answers in text.
+// answer. data is the schema of the agent's answers, or nil if the agent answers in text. The
+// schema of the data is embedded, with its references adjusted.
 func outputSchema(data json.RawMessage) json.RawMessage {
 	if data == nil {
 		return json.RawMessage(resultHead + resultRest)
@@ -70,7 +72,8 @@ const (
 }`
 )
 
-// structuredResult is the structured result of a run.
+// structuredResult is the structured result of a run. It has the fields of outputSchema. Fields
+// that are null are present.
 type structuredResult struct {
 	RunID        string               `json:"runId"`
 	SessionID    string               `json:"sessionId"`
@@ -81,7 +84,8 @@ type structuredResult struct {
 	Citations    []domain.Citation    `json:"citations"`
 }
 
-// tool describes an agent as a tool.
+// tool describes an agent as a tool. Without a description of the agent, the tool says which agent
+// it asks. The tool is marked as one that reaches other systems.
 func tool(a Agent, name string, data json.RawMessage) *mcp.Tool {
 	description := a.Description
 	if description == "" {
@@ -94,15 +98,18 @@ func tool(a Agent, name string, data json.RawMessage) *mcp.Tool {
 	}
 }
 
-// resultFor converts a run to the result of a tool call.
+// resultFor converts a run to the result of a tool call. A run that did not complete is an error
+// result, so that the model does not take it for an answer.
 func resultFor(run *domain.Run) *mcp.CallToolResult {
 	structured := structuredResult{
 		RunID: run.ID, SessionID: run.SessionID, Status: run.Status, FinishReason: run.FinishReason,
 		Message: run.Message, Data: run.Output.JSON(), Citations: run.Citations,
 	}
+
 	if structured.Citations == nil {
 		structured.Citations = []domain.Citation{}
 	}
+
 	result := &mcp.CallToolResult{StructuredContent: structured, IsError: run.Status != domain.RunCompleted}
 	for _, text := range texts(run) {
 		result.Content = append(result.Content, &mcp.TextContent{Text: text})
@@ -110,7 +117,8 @@ func resultFor(run *domain.Run) *mcp.CallToolResult {
 	return result
 }
 
-// texts returns the texts of a tool result, for the model that made the call.
+// texts returns the texts of a tool result, for the model that made the call. Clients without
+// support for structured results show only these texts.
 func texts(run *domain.Run) []string {
 	switch {
 	case run.Status == domain.RunCompleted && run.Message != nil:
@@ -131,7 +139,8 @@ func texts(run *domain.Run) []string {
 	}
 }
 
-// incompleteText returns a text that explains to the model why an answer ended early.
+// incompleteText returns a text that explains to the model why an answer ended early. Only two
+// reasons leave an answer incomplete.
 func incompleteText(why domain.FinishReason) string {
 	if why == domain.FinishLength {
 		return "(The answer is incomplete: the model reached its output limit.)"
@@ -140,14 +149,15 @@ func incompleteText(why domain.FinishReason) string {
 }
 
 // waitText returns a text that explains to the model that the run waits for a person, and where
-// that person can decide.
+// that person can decide. The tool call ends at this point; it does not wait for the decision.
 func waitText(runID string, action *domain.RequiredAction) string {
 	return fmt.Sprintf("The run %s waits for a person to decide about a call of the tool %s (%s). The person decides in the dashboard "+
 		"or with POST /api/runs?id=%[1]s&action=…&toolCallId=%s. After that, GET /api/runs?id=%[1]s returns the answer.",
 		runID, action.Name, strings.ReplaceAll(string(action.Kind), "_", " "), action.ToolCallID)
 }
 
-// outcome returns a phrase for the final status of a run.
+// outcome returns a phrase for the final status of a run. The phrase continues a sentence that
+// begins with the run.
 func outcome(status domain.RunStatus) string {
 	switch status {
 	case domain.RunCancelled:
@@ -161,7 +171,8 @@ func outcome(status domain.RunStatus) string {
 	}
 }
 
-// sourcesFor returns the list of an answer's sources, numbered as in the answer's text.
+// sourcesFor returns the list of an answer's sources, numbered as in the answer's text. Each source
+// is listed once. The result is "" if there are none.
 func sourcesFor(citations []domain.Citation) string {
 	var b strings.Builder
 	listed := map[int]bool{}

@@ -16,6 +16,7 @@ import (
 )
 
 const (
+	// fetchTime limits the whole fetch, including the redirects and the body.
 	fetchTime = 30 * time.Second // timeout of one URL
 
 	// These are the maximum numbers of URLs that one ingress process fetches at the same time.
@@ -23,15 +24,21 @@ const (
 	fetchesAtOnce          = 64
 )
 
-// fetcher fetches attachments from URLs.
+// fetcher fetches attachments from URLs. It limits the number of simultaneous fetches, because each
+// of them occupies a request for up to fetchTime. It is safe for concurrent use.
 type fetcher struct {
+	// Nil: URLs cannot be fetched.
 	client *http.Client
 
-	mu    sync.Mutex
-	all   int
+	mu sync.Mutex
+	// Number of fetches in progress.
+	all int
+	// Fetches in progress by organization; no entry: 0.
 	byOrg map[string]int
 }
 
+// newFetcher returns a fetcher that follows up to 3 redirects. The client enforces the rules for
+// outbound requests, also for each redirect. client may be nil.
 func newFetcher(client *outbound.Client) *fetcher {
 	f := &fetcher{byOrg: map[string]int{}}
 	if client != nil {
@@ -42,7 +49,8 @@ func newFetcher(client *outbound.Client) *fetcher {
 
 // enter takes a slot for a fetch of an organization. It returns an error if the organization or the
 // process has too many fetches in progress. The last eighth of all slots is reserved for
-// organizations without a fetch in progress. The caller must call leave after the fetch.
+// organizations without a fetch in progress. The caller must call leave after the fetch. It does
+// not wait: the error is rate_limited with a Retry-After of one second.
 func (f *fetcher) enter(org string) (leave func(), err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -54,6 +62,8 @@ func (f *fetcher) enter(org string) (leave func(), err error) {
 	}
 	f.all++
 	f.byOrg[org]++
+
+	// The function must be called exactly once.
 	return func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -66,7 +76,9 @@ func (f *fetcher) enter(org string) (leave func(), err error) {
 
 // fetch requests a URL. It passes the name, the declared type and the body of the response to the
 // function take. It returns a fault if the URL cannot be fetched. The fault does not contain the
-// URL, because URLs may contain secrets.
+// URL, because URLs may contain secrets. If take returns an error, fetch returns that error, unless
+// reading the body failed. The body must be read within take. Only the status 200 counts as
+// success.
 func (f *fetcher) fetch(ctx context.Context, org, address string, take func(name, declared string, body io.Reader) error) error {
 	if f.client == nil {
 		return fault("cannot be fetched: this service sends no requests")
@@ -81,10 +93,12 @@ func (f *fetcher) fetch(ctx context.Context, org, address string, take func(name
 	if err != nil {
 		return fault("is not a valid URL")
 	}
+
 	res, err := f.client.Do(req)
 	if err != nil {
 		return fetchFault(ctx, err)
 	}
+
 	defer func() { _ = res.Body.Close() }() // the body is only read, so an error of Close loses nothing
 	if res.StatusCode != http.StatusOK {
 		return fault("cannot be fetched: the server responded with status " + strconv.Itoa(res.StatusCode))
@@ -92,6 +106,9 @@ func (f *fetcher) fetch(ctx context.Context, org, address string, take func(name
 
 	body := &fetchedBody{from: res.Body}
 	err = take(nameFor(res), res.Header.Get("Content-Type"), body)
+
+	// The size limit is an error of the content, which take has already returned. Other errors of
+	// reading are faults of the fetch.
 	if body.err != nil && !errors.Is(body.err, outbound.ErrTooLarge) {
 		return fetchFault(ctx, body.err)
 	}
@@ -99,13 +116,15 @@ func (f *fetcher) fetch(ctx context.Context, org, address string, take func(name
 }
 
 // fetchedBody records the error of reading a response, so that the caller can distinguish it from
-// an error of the store.
+// an error of the store. It is used by one goroutine.
 type fetchedBody struct {
 	from io.Reader
-	err  error
+	// Error of reading; io.EOF is none.
+	err error
 }
 
-// Read reads from the response and records an error.
+// Read reads from the response and records an error. The error is passed on, so that the reader
+// stops.
 func (b *fetchedBody) Read(p []byte) (int, error) {
 	n, err := b.from.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -115,7 +134,8 @@ func (b *fetchedBody) Read(p []byte) (int, error) {
 }
 
 // fetchFault converts an error of the HTTP client to a fault. If ctx has ended, it returns the
-// cause of ctx instead.
+// cause of ctx instead. The message describes the kind of failure, for example an unreachable host,
+// without the URL.
 func fetchFault(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx) //nolint:wrapcheck // the client of the request has disconnected
@@ -124,7 +144,8 @@ func fetchFault(ctx context.Context, err error) error {
 }
 
 // nameFor returns the name of a downloaded file, taken from the response's header or from the last
-// part of the URL.
+// part of the URL. The URL is that of the last redirect. The result is "" if neither contains a
+// usable name.
 func nameFor(res *http.Response) string {
 	if _, params, err := mime.ParseMediaType(res.Header.Get("Content-Disposition")); err == nil {
 		if name := domain.CleanName(params["filename"], maxName); name != "" {

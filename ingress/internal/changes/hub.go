@@ -12,44 +12,55 @@ import (
 
 // Bus delivers the changes of organizations. A second call of Follow for the same organization
 // retries a failed subscription. One call of Unfollow ends the subscription, however often Follow
-// was called.
+// was called. Package bus implements it over NATS.
 type Bus interface {
+	// Follow subscribes to the changes of an organization.
 	Follow(org string) error
+	// Unfollow ends the subscription.
 	Unfollow(org string)
+	// Flush waits until the server has received all subscriptions.
 	Flush(ctx context.Context) error
+	// Connected reports whether the connection exists.
 	Connected() bool
+	// Run calls f for each change until ctx ends.
 	Run(ctx context.Context, f func(bus.Change))
 }
 
-// Hub delivers changes to watchers. It is safe for concurrent use while Run runs.
+// Hub delivers changes to watchers. It is safe for concurrent use while Run runs. There is one per
+// process.
 type Hub struct {
-	bus     Bus
-	log     zerolog.Logger
+	bus Bus
+	log zerolog.Logger
+	// Closed when the hub drains.
 	drained chan struct{}
-	drain   func()
+	// Closes drained, once.
+	drain func()
 
 	mu       sync.Mutex
 	watchers map[string]map[*Watcher]struct{} // watchers by organization
 }
 
-// New returns a hub. It receives changes while Run runs.
+// New returns a hub. It receives changes while Run runs. Watchers may be created before Run is
+// called.
 func New(b Bus, log zerolog.Logger) *Hub {
 	h := &Hub{bus: b, log: log, drained: make(chan struct{}), watchers: map[string]map[*Watcher]struct{}{}}
 	h.drain = sync.OnceFunc(func() { close(h.drained) })
 	return h
 }
 
-// Run receives changes until ctx ends.
+// Run receives changes until ctx ends. It always returns nil.
 func (h *Hub) Run(ctx context.Context) error {
 	h.bus.Run(ctx, h.receive)
 	return nil
 }
 
-// Drain ends all watchers, including those that Watch returns later.
+// Drain ends all watchers, including those that Watch returns later. It is called when the process
+// stops, so that clients reconnect to another process.
 func (h *Hub) Drain() { h.drain() }
 
 // Watch returns a watcher of an organization. The watcher reports every change made after Watch
-// returns. The caller must close it.
+// returns. The caller must close it. It blocks until the subscription is confirmed or ctx ends. A
+// subscription that fails is repeated by the watcher.
 func (h *Hub) Watch(ctx context.Context, org string) *Watcher {
 	// The subscription must be confirmed before Watch returns. Otherwise the caller could miss a
 	// change that follows its first read.
@@ -59,7 +70,8 @@ func (h *Hub) Watch(ctx context.Context, org string) *Watcher {
 	return w
 }
 
-// enter registers a watcher and subscribes to its organization.
+// enter registers a watcher and subscribes to its organization. Follow is called for each watcher,
+// which repeats a failed subscription.
 func (h *Hub) enter(w *Watcher) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -73,7 +85,7 @@ func (h *Hub) enter(w *Watcher) {
 }
 
 // leave removes a watcher. If it was the last watcher of its organization, leave ends the
-// subscription.
+// subscription. It does nothing if the watcher was removed before.
 func (h *Hub) leave(w *Watcher) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -88,7 +100,8 @@ func (h *Hub) leave(w *Watcher) {
 	}
 }
 
-// receive handles a change from the bus. Only one goroutine calls it.
+// receive handles a change from the bus. Only one goroutine calls it. A change without an
+// organization or without a kind concerns all of them; the bus sends it after a loss.
 func (h *Hub) receive(c bus.Change) {
 	marks := all
 	if c.Kind != "" {
@@ -105,20 +118,24 @@ func (h *Hub) receive(c bus.Change) {
 	}
 }
 
-// markEach sets the marks on every given watcher.
+// markEach sets the marks on every given watcher. It does not block. The caller must hold the lock
+// of the hub.
 func markEach(watchers map[*Watcher]struct{}, marks uint32) {
 	for w := range watchers {
 		w.mark(marks)
 	}
 }
 
-// all is the set of the marks of all kinds.
+// all is the set of the marks of all kinds. A mark is a bit of a word, so that it can be set
+// without a lock.
 const all uint32 = 1<<kinds - 1
 
-// kinds is the number of kinds of changes.
+// kinds is the number of kinds of changes. It is the length of domain.ChangeKinds, which is not a
+// constant.
 const kinds = 3
 
-// markFor returns the mark of a kind, or 0 for a kind that this release does not know.
+// markFor returns the mark of a kind, or 0 for a kind that this release does not know. The bit is
+// the position in domain.ChangeKinds.
 func markFor(kind domain.ChangeKind) uint32 {
 	for n, known := range domain.ChangeKinds {
 		if known == kind {

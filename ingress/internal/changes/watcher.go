@@ -18,19 +18,23 @@ const (
 // process.
 var ErrDrained = errors.New("the service is stopping")
 
-// Watcher receives notices of an organization's changes. Only one goroutine may use it.
+// Watcher receives notices of an organization's changes. Only one goroutine may use it. It is
+// created by Hub.Watch.
 type Watcher struct {
-	hub    *Hub
-	org    string
-	wake   chan struct{}
-	marks  atomic.Uint32    // marks of the kinds for which a notice is due; any goroutine may set them
-	next   [kinds]time.Time // earliest time of the next notice of each kind
-	sure   bool             // whether the bus has confirmed the subscription
+	hub *Hub
+	org string
+	// Wakes a waiting Next; has room for one signal.
+	wake  chan struct{}
+	marks atomic.Uint32    // marks of the kinds for which a notice is due; any goroutine may set them
+	next  [kinds]time.Time // earliest time of the next notice of each kind
+	sure  bool             // whether the bus has confirmed the subscription
+	// When the subscription is checked next.
 	lookAt time.Time
-	timer  *time.Timer
+	// timer of sleep, which is reused.
+	timer *time.Timer
 }
 
-// Close ends the watcher. It may be called more than once.
+// Close ends the watcher. It may be called more than once. Next must not be called afterwards.
 func (w *Watcher) Close() {
 	w.hub.leave(w)
 	if w.timer != nil {
@@ -38,7 +42,7 @@ func (w *Watcher) Close() {
 	}
 }
 
-// mark sets marks and wakes the watcher. It never blocks.
+// mark sets marks and wakes the watcher. It never blocks. The hub calls it, with its lock.
 func (w *Watcher) mark(marks uint32) {
 	w.marks.Or(marks)
 	select {
@@ -48,7 +52,8 @@ func (w *Watcher) mark(marks uint32) {
 }
 
 // Next returns the kinds that have changed since the last call. If none has changed, it waits for a
-// change until the given time. If none has changed by then, it returns nil.
+// change until the given time. If none has changed by then, it returns nil. The error is
+// ErrDrained, or that of ctx. Kinds are returned at most once in noticePace.
 func (w *Watcher) Next(ctx context.Context, until time.Time) ([]domain.ChangeKind, error) {
 	for {
 		now := time.Now()
@@ -67,7 +72,7 @@ func (w *Watcher) Next(ctx context.Context, until time.Time) ([]domain.ChangeKin
 }
 
 // take returns the marked kinds that may be delivered now, and clears their marks. If there are
-// none, wait is the time at which to call take again.
+// none, wait is the time at which to call take again. wait is at most until.
 func (w *Watcher) take(now, until time.Time) (due []domain.ChangeKind, wait time.Time) {
 	// A kind whose last notice is too recent stays marked until noticePace has passed.
 	marks := w.marks.Load()
@@ -89,7 +94,7 @@ func (w *Watcher) take(now, until time.Time) (due []domain.ChangeKind, wait time
 
 // listens checks the subscription. While it is not confirmed, or the connection is lost, listens
 // marks all kinds every retryPace, because changes may have been missed. It does not wake the
-// watcher, because callers call Next every few seconds anyway.
+// watcher, because callers call Next every few seconds anyway. now is the current time.
 func (w *Watcher) listens(ctx context.Context, now time.Time) {
 	if now.Before(w.lookAt) {
 		return
@@ -104,7 +109,8 @@ func (w *Watcher) listens(ctx context.Context, now time.Time) {
 	}
 }
 
-// flush waits until the bus has confirmed the subscription.
+// flush waits until the bus has confirmed the subscription. The result is in w.sure. An error is
+// not returned, because the watcher then reports all kinds periodically.
 func (w *Watcher) flush(ctx context.Context) {
 	err := w.hub.bus.Flush(ctx)
 	if err != nil {
@@ -114,7 +120,8 @@ func (w *Watcher) flush(ctx context.Context) {
 	w.lookAt = time.Now().Add(retryPace)
 }
 
-// sleep waits until a mark is set, until the given time, or until ctx or the hub ends.
+// sleep waits until a mark is set, until the given time, or until ctx or the hub ends. It returns
+// nil in the first two cases.
 func (w *Watcher) sleep(ctx context.Context, until time.Time) error {
 	if w.timer == nil {
 		w.timer = time.NewTimer(time.Until(until))

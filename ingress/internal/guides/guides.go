@@ -1,4 +1,15 @@
-// Package guides renders the pages of the documentation and searches them.
+// Package guides renders the pages of the documentation and searches them. The handlers of /docs
+// show the result, with a template of package web.
+//
+// The pages are Markdown files, which package docs embeds into the program. Read renders all of
+// them once and keeps them in memory for the life of the process:
+//
+//	docs.Pages ─► render ─► Page (HTML, headings)
+//	                  └──► sections ─► Search
+//
+// Links between files become links between pages, and the examples' variables are explained on each
+// page that uses them. The result never changes, so it is safe for concurrent use. The page of
+// error codes is not a part of it; the service renders that page from its list of codes.
 package guides
 
 import (
@@ -14,40 +25,47 @@ import (
 	"parley/docs"
 )
 
-// Guide is the documentation, with its pages grouped in chapters.
+// Guide is the documentation, with its pages grouped in chapters. There is one per process. It is
+// safe for concurrent use, because it never changes.
 type Guide struct {
 	Chapters []Chapter
 	sections []section // sections of all pages, in order
-	pages    map[string]*Page
+	// pages by path.
+	pages map[string]*Page
 }
 
-// Chapter is a group of pages about one subject.
+// Chapter is a group of pages about one subject. Navigation shows the chapters in this order.
 type Chapter struct {
 	Title string
+	// At least one page.
 	Pages []*Page
 }
 
-// Page is a page of the documentation.
+// Page is a page of the documentation. It is created by render and never changes.
 type Page struct {
-	Path     string // path after /docs/, such as "webhooks" or "guides/cron"
-	Title    string
-	Summary  template.HTML // first paragraph, without a sentence that introduces what follows
+	Path    string // path after /docs/, such as "webhooks" or "guides/cron"
+	Title   string
+	Summary template.HTML // first paragraph, without a sentence that introduces what follows
+	// Page without its title, which the template renders.
 	Body     template.HTML
 	Headings []Heading // headings of the second level
+	// Parts of the page that a search can find.
 	sections []section
 }
 
-// Heading is a heading and the anchor of its section.
+// Heading is a heading and the anchor of its section. The anchor is the id of the heading's HTML
+// element.
 type Heading struct{ Text, Anchor string }
 
 // chapters lists the chapters and the paths of their pages. Every page belongs to one chapter.
+// Paths are separated by spaces.
 var chapters = []struct{ title, paths string }{
 	{"Start", "quickstart dashboard cli"},
 	{"Agents", "models structured-output attachments tools knowledge sandbox budgets"},
 	{"Clients", "clients streams ui-streams openai mcp voice widget guides/langchain guides/librechat guides/open-webui"},
 	{"Automations", "guides/cron guides/github-actions guides/kubernetes guides/n8n webhooks guides/github-webhooks guides/stripe-webhooks " +
 		"guides/slack guides/http-endpoint notifications traces"},
-	{"Operation", "deploy settings security operations upgrade telemetry"},
+	{"Operation", "processes deploy settings security operations upgrade telemetry"},
 	{"Background", "reliability architecture prove performance dependencies"},
 }
 
@@ -55,10 +73,12 @@ var chapters = []struct{ title, paths string }{
 // service has its own page at this path.
 const errorsPage = "errors"
 
-// Read returns the documentation. It renders the pages at the first call.
+// Read returns the documentation. It renders the pages at the first call. The documentation is a
+// part of the program, so an error is a defect of the build. Later calls return the same result.
 var Read = sync.OnceValues(func() (*Guide, error) { return read(docs.Pages) })
 
-// read renders the pages of a file system.
+// read renders the pages of a file system. The order of pages and sections is that of chapters. A
+// page that is missing or has no title is an error.
 func read(files fs.FS) (*Guide, error) {
 	g := &Guide{pages: map[string]*Page{}}
 	for _, c := range chapters {
@@ -81,18 +101,24 @@ func read(files fs.FS) (*Guide, error) {
 	return g, nil
 }
 
-// Result is a section that a search found. Path contains the section's anchor.
+// Result is a section that a search found. Path contains the section's anchor. Excerpt is plain
+// text, and the other fields too.
 type Result struct{ Path, Page, Heading, Excerpt string }
 
 // These constants limit a search.
 const (
-	MaxQuery   = 200 // characters
-	maxWords   = 8
+	// MaxQuery is the maximum length of a query. The caller checks it.
+	MaxQuery = 200 // characters
+	// Further words of a query are ignored.
+	maxWords = 8
+	// Results of a search.
 	maxResults = 20
+	// Length of an excerpt, without the ellipses.
 	maxExcerpt = 200 // characters
 )
 
-// section is a part of a page under one heading.
+// section is a part of a page under one heading. The text before the first heading is a section
+// too.
 type section struct {
 	page    *Page
 	heading Heading // zero for the beginning of the page
@@ -102,7 +128,9 @@ type section struct {
 
 // Search returns up to 20 sections that contain all words of a query, the best matches first. A
 // word of the query matches words of the text that begin with it. Sections whose title or heading
-// contains all words of the query come first.
+// contains all words of the query come first. Upper and lower case are equal. The result is nil if
+// the query is empty or nothing matches. Search takes time proportional to the length of the
+// documentation, which needs no index.
 func (g *Guide) Search(query string) []Result {
 	words := strings.Fields(strings.ToLower(query))
 	if len(words) == 0 {
@@ -122,6 +150,8 @@ func (g *Guide) Search(query string) []Result {
 			hits = append(hits, hit{s, score})
 		}
 	}
+
+	// The sort is stable, so equal matches stay in the order of the pages.
 	slices.SortStableFunc(hits, func(a, b hit) int { return cmp.Compare(b.score, a.score) })
 
 	var out []Result
@@ -136,7 +166,9 @@ func (g *Guide) Search(query string) []Result {
 }
 
 // score returns how well a section matches the words, as a number. A better match has a higher
-// number. It returns 0 if the section lacks one of the words.
+// number. It returns 0 if the section lacks one of the words. The words are in lower case. A word
+// counts if it is in the title, the heading or the text. Bonuses for titles and headings exceed
+// anything that the text can contribute.
 func (s *section) score(words []string) int {
 	title, heading := strings.ToLower(s.page.Title), strings.ToLower(s.heading.Text)
 	total, inTitle, inHeading, inEither := 0, 0, 0, 0
@@ -159,6 +191,7 @@ func (s *section) score(words []string) int {
 		if found == 0 {
 			return 0
 		}
+
 		total += found
 	}
 
@@ -180,7 +213,8 @@ func (s *section) score(words []string) int {
 	return total
 }
 
-// countStarts returns the number of words in a text that begin with start.
+// countStarts returns the number of words in a text that begin with start. Both are in lower case.
+// Overlapping occurrences count once.
 func countStarts(text, start string) (n int) {
 	for at := 0; ; {
 		i := strings.Index(text[at:], start)
@@ -195,12 +229,15 @@ func countStarts(text, start string) (n int) {
 }
 
 // isWordByte reports whether b is part of a word. Bytes of non-ASCII characters count as letters.
+// Upper-case letters do not occur, because texts are converted before.
 func isWordByte(b byte) bool {
 	return 'a' <= b && b <= 'z' || '0' <= b && b <= '9' || b >= 0x80
 }
 
 // excerpt returns the text around the first occurrence of the query's first word. If the text does
-// not contain this word, excerpt returns the beginning of the text.
+// not contain this word, excerpt returns the beginning of the text. It has at most maxExcerpt
+// characters, begins and ends at a space, and marks omitted text with an ellipsis. words must not
+// be empty.
 func (s *section) excerpt(words []string) string {
 	from := max(strings.Index(s.lower, words[0]), 0)
 	if from > len(s.text) { // in lower case, some letters have a different number of bytes
@@ -211,10 +248,12 @@ func (s *section) excerpt(words []string) string {
 	} else if space := strings.LastIndexByte(s.text[:from-maxExcerpt/3], ' '); space >= 0 {
 		from = space + 1
 	}
+
 	text := s.text[from:]
 	if from > 0 {
 		text = "… " + text
 	}
+
 	if runes := []rune(text); len(runes) > maxExcerpt {
 		short := string(runes[:maxExcerpt])
 		text = short[:max(strings.LastIndexByte(short, ' '), 0)] + " …"
@@ -223,7 +262,9 @@ func (s *section) excerpt(words []string) string {
 }
 
 // resolve converts the target of a link between files of the repository to the address of a page
-// under /docs. It returns false if the service does not show the file.
+// under /docs. It returns false if the service does not show the file. page is the path of the page
+// with the link. Links to other sites, anchors and absolute paths are returned unchanged. Files
+// outside the documentation cannot be shown.
 func resolve(page, link string) (string, bool) {
 	if strings.Contains(link, "://") || strings.HasPrefix(link, "#") || strings.HasPrefix(link, "/") {
 		return link, true

@@ -16,18 +16,20 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// markdown renders the text of pages as HTML. It omits HTML in the text.
+// markdown renders the text of pages as HTML. It omits HTML in the text. Raw HTML in a page would
+// be dropped silently, so pages contain none. The converter is safe for concurrent use.
 var markdown = goldmark.New(goldmark.WithExtensions(extension.Table), goldmark.WithParserOptions(parser.WithAutoHeadingID()))
 
-// errNoTitle is the error for a page that does not begin with a heading of the first level.
+// errNoTitle is the error for a page that does not begin with a heading of the first level. read
+// adds the path of the page.
 var errNoTitle = errors.New("the page does not begin with a title")
 
 // anchors are the ids of a page's headings. They have the form that code hosting sites generate,
-// because links in the pages use that form.
+// because links in the pages use that form. There is one set for each page.
 type anchors map[string]bool
 
 // Generate returns the id for a heading: its text in lower case, with hyphens instead of spaces and
-// without punctuation. It implements parser.IDs.
+// without punctuation. It implements parser.IDs. A repeated id gets a number, beginning with 1.
 func (ids anchors) Generate(value []byte, _ ast.NodeKind) []byte {
 	base := strings.Map(func(r rune) rune {
 		switch {
@@ -47,10 +49,12 @@ func (ids anchors) Generate(value []byte, _ ast.NodeKind) []byte {
 	return []byte(id)
 }
 
-// Put reserves an id. It implements parser.IDs.
+// Put reserves an id. It implements parser.IDs. Ids that the text declares are reserved in this
+// way.
 func (ids anchors) Put(value []byte) { ids[string(value)] = true }
 
-// render renders a page.
+// render renders a page. at is the path of the page, and source its Markdown. The steps change the
+// syntax tree before it is rendered. The error is errNoTitle if the page has no title.
 func render(at string, source []byte) (*Page, error) {
 	ids := parser.WithContext(parser.NewContext(parser.WithIDs(anchors{})))
 	root := markdown.Parser().Parse(text.NewReader(source), ids)
@@ -58,10 +62,14 @@ func render(at string, source []byte) (*Page, error) {
 	if !ok || title.Level != 1 {
 		return nil, errNoTitle
 	}
+
 	page := &Page{Path: at, Title: plain(title, source)}
 	if first, ok := title.NextSibling().(*ast.Paragraph); ok {
 		page.Summary = summary(first, source)
 	}
+
+	// Sections are taken from the tree before explanations and labels are inserted, so that
+	// searches do not find those.
 	relink(at, root)
 	page.divide(root, source)
 	explainVariables(root, source)
@@ -81,8 +89,9 @@ func render(at string, source []byte) (*Page, error) {
 	return page, nil
 }
 
-// summary returns the text of a page's first paragraph, with its code. If the last sentence ends with
-// a colon, it introduces what follows in the page, so summary omits it.
+// summary returns the text of a page's first paragraph, with its code. If the last sentence ends
+// with a colon, it introduces what follows in the page, so summary omits it. Code is in an element
+// code, and all text is escaped.
 func summary(first *ast.Paragraph, source []byte) template.HTML {
 	text := plain(first, source)
 	length := len(text)
@@ -95,6 +104,8 @@ func summary(first *ast.Paragraph, source []byte) template.HTML {
 	if length == 0 {
 		length, ending = len(text)-1, "."
 	}
+
+	// Cut the spans at the length of the text. A span may be cut in the middle.
 	for _, s := range spans(first, source) {
 		shown := s.text[:min(len(s.text), length)]
 		length -= len(shown)
@@ -108,13 +119,15 @@ func summary(first *ast.Paragraph, source []byte) template.HTML {
 	return template.HTML(out.String() + ending) //nolint:gosec // escaped
 }
 
-// span is a part of a paragraph: code, or other text.
+// span is a part of a paragraph: code, or other text. Links and emphasis are not distinguished, so
+// they become plain text.
 type span struct {
 	text string
 	code bool
 }
 
 // spans returns the parts of a paragraph. Together, their texts are the text that plain returns.
+// Nested elements are flattened. Code inside a link is code.
 func spans(paragraph *ast.Paragraph, source []byte) (found []span) {
 	_ = ast.Walk(paragraph, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the function returns no error
 		switch {
@@ -132,7 +145,7 @@ func spans(paragraph *ast.Paragraph, source []byte) (found []span) {
 }
 
 // relink changes links between files to links between pages of the service. Links to other files
-// become plain text.
+// become plain text. It changes the tree. The text of a removed link stays.
 func relink(at string, root ast.Node) {
 	var links []*ast.Link
 	_ = ast.Walk(root, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the function returns no error
@@ -141,6 +154,8 @@ func relink(at string, root ast.Node) {
 		}
 		return ast.WalkContinue, nil
 	})
+
+	// Change the links after the walk, because a walk must not remove nodes that it visits.
 	for _, link := range links {
 		if to, ok := resolve(at, string(link.Destination)); ok {
 			link.Destination = []byte(to)
@@ -154,7 +169,8 @@ func relink(at string, root ast.Node) {
 }
 
 // labelCells gives each cell of a table with three or more columns the header of its column, which
-// narrow screens show in front of the cell's text. The first cell of a row has no label.
+// narrow screens show in front of the cell's text. The first cell of a row has no label. Tables
+// with two columns stay readable on narrow screens, so they get no labels. It changes the tree.
 func labelCells(root ast.Node, source []byte) {
 	_ = ast.Walk(root, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the function returns no error
 		table, ok := n.(*east.Table)
@@ -168,6 +184,8 @@ func labelCells(root ast.Node, source []byte) {
 		if len(labels) < 3 {
 			return ast.WalkSkipChildren, nil
 		}
+
+		// Rows follow the header row.
 		for row := table.FirstChild().NextSibling(); row != nil; row = row.NextSibling() {
 			column := 0
 			for cell := row.FirstChild(); cell != nil; cell = cell.NextSibling() {
@@ -182,7 +200,8 @@ func labelCells(root ast.Node, source []byte) {
 }
 
 // divide splits a page into sections for the search, and collects the page's headings of the second
-// level.
+// level. Each heading below the title begins a section, whatever its level. Code belongs to no
+// section's text.
 func (p *Page) divide(root ast.Node, source []byte) {
 	current := section{page: p}
 	var words strings.Builder
@@ -193,6 +212,7 @@ func (p *Page) divide(root ast.Node, source []byte) {
 		p.sections = append(p.sections, current)
 		words.Reset()
 	}
+
 	for n := root.FirstChild(); n != nil; n = n.NextSibling() {
 		heading, ok := n.(*ast.Heading)
 		if !ok {
@@ -204,23 +224,27 @@ func (p *Page) divide(root ast.Node, source []byte) {
 		if heading.Level == 1 {
 			continue
 		}
+
 		flush()
 		current = section{page: p, heading: Heading{plain(heading, source), anchor(heading)}}
 		if heading.Level == 2 {
 			p.Headings = append(p.Headings, current.heading)
 		}
 	}
+
+	// The last section has no heading after it.
 	flush()
 }
 
-// anchor returns the id of a heading.
+// anchor returns the id of a heading. It is "" if the parser has set no id.
 func anchor(h *ast.Heading) string {
 	id, _ := h.AttributeString("id")
 	raw, _ := id.([]byte)
 	return string(raw)
 }
 
-// plain returns the text of a node without markup.
+// plain returns the text of a node without markup. Blocks of code are omitted, and blocks are
+// separated by a space.
 func plain(n ast.Node, source []byte) string {
 	var out strings.Builder
 	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the function returns no error
@@ -241,7 +265,8 @@ func plain(n ast.Node, source []byte) string {
 	return strings.TrimSpace(out.String())
 }
 
-// inline returns the text of a node without children. A line break becomes a space.
+// inline returns the text of a node without children. A line break becomes a space. It is "" for a
+// node of another type.
 func inline(n ast.Node, source []byte) string {
 	switch n := n.(type) {
 	case *ast.Text:

@@ -11,7 +11,8 @@ import (
 const LocalURL = "http://127.0.0.1:8080"
 
 // variables are the variables that the code of pages uses, with an example of their value and, as
-// HTML, where readers find their own value.
+// HTML, where readers find their own value. Source is "" for a variable that needs no explanation.
+// The order is that of the explanation.
 var variables = []struct{ name, example, source string }{
 	{"PARLEY_BASE_URL", LocalURL, ""},
 	{
@@ -23,14 +24,16 @@ var variables = []struct{ name, example, source string }{
 }
 
 var (
-	// readers are the languages of code that reads variables of the environment.
+	// readers are the languages of code that reads variables of the environment. Blocks of other
+	// languages are not executed.
 	readers = regexp.MustCompile(`^(sh|js|python|go)$`)
 	// mentions matches the name of a variable, and whether a value is assigned to it.
 	mentions = regexp.MustCompile(`\b(PARLEY_BASE_URL|PARLEY_API_KEY|AGENT_ID|RUN)\b(=?)`)
 )
 
 // explainVariables inserts an explanation of how to set the variables of a page's code before the
-// first code that uses one. It omits variables that the page itself sets before their first use.
+// first code that uses one. It omits variables that the page itself sets before their first use. It
+// changes the tree. A page whose code uses no variable stays unchanged.
 func explainVariables(root ast.Node, source []byte) {
 	var first *ast.FencedCodeBlock
 	set, used := map[string]bool{}, map[string]bool{}
@@ -40,6 +43,8 @@ func explainVariables(root ast.Node, source []byte) {
 			return ast.WalkContinue, nil
 		}
 		found := mentions.FindAllSubmatch(block.Lines().Value(source), -1)
+
+		// A block that sets a variable anywhere counts as setting it before its first use.
 		for _, m := range found {
 			set[string(m[1])] = set[string(m[1])] || len(m[2]) > 0
 		}
@@ -53,9 +58,11 @@ func explainVariables(root ast.Node, source []byte) {
 		}
 		return ast.WalkContinue, nil
 	})
+
 	if first == nil {
 		return
 	}
+
 	shown := ast.NewString([]byte(explanation(used)))
 	shown.SetCode(true) // its value is HTML
 	box := ast.NewTextBlock()
@@ -63,7 +70,8 @@ func explainVariables(root ast.Node, source []byte) {
 	first.Parent().InsertBefore(first.Parent(), first, box)
 }
 
-// explanation returns, as HTML, how to set variables.
+// explanation returns, as HTML, how to set variables. Variables are in the order of the list
+// variables. used must contain at least one of them.
 func explanation(used map[string]bool) string {
 	var names, commands, sources []string
 	for _, v := range variables {
@@ -76,10 +84,12 @@ func explanation(used map[string]bool) string {
 			sources = append(sources, v.source)
 		}
 	}
+
 	list := names[len(names)-1]
 	if len(names) > 1 {
 		list = strings.Join(names[:len(names)-1], ", ") + " and " + list
 	}
+
 	out := `<details class="variables"><summary>Set ` + list + ` first</summary>` +
 		"<p>The code on this page reads them from the environment. In your shell:</p>" +
 		`<pre><code class="language-sh">` + strings.Join(commands, "\n") + "\n</code></pre>"

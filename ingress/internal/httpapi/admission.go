@@ -16,6 +16,7 @@ import (
 // admissionHandler returns a handler that checks a request with admit and then calls the route's
 // handler. If the handler may wait, admit runs on a goroutine of package offload. The route is
 // passed by pointer, because a Route is large and would stay on the stacks of waiting requests.
+// Handlers of the routes under /api, /v1 and /mcp are called only through it.
 func (a *api) admissionHandler(r httpx.Route) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		defer httpx.EndReservation(c)
@@ -32,6 +33,7 @@ func (a *api) admissionHandler(r httpx.Route) gin.HandlerFunc {
 			return
 		}
 
+		// Routes may handle a query with an id separately from the list.
 		if _, named := httpx.Query(c)["id"]; named && r.One != nil {
 			r.One(c)
 			return
@@ -44,7 +46,8 @@ func (a *api) admissionHandler(r httpx.Route) gin.HandlerFunc {
 // id, parameters, body. A request that fails an early check still counts against the rate limit.
 //
 // The resource named by the query's id is looked up only if another check rejects the request,
-// including a check of the handler; see [httpx.Fail].
+// including a check of the handler; see [httpx.Fail]. The error has the code of the first check
+// that fails. It also sets the fields of the request's State that handlers use.
 func (a *api) admit(c *gin.Context, r *httpx.Route) error {
 	st := httpx.StateFor(c)
 	st.Large, st.LargeBodies = &a.large, &a.bodies
@@ -59,6 +62,7 @@ func (a *api) admit(c *gin.Context, r *httpx.Route) error {
 		}
 	}
 
+	// The client's address is part of the caller for limits of visitors.
 	ident.Caller.Client = a.Auth.DemoClient(c.Request)
 	st.Ident = ident // even after an error, because the caller may be known, and the caller's rate limit applies
 	if refused == nil {
@@ -97,7 +101,8 @@ func (a *api) admit(c *gin.Context, r *httpx.Route) error {
 }
 
 // checkPage rejects requests from pages of other origins if they have a cookie, which browsers send
-// automatically, or no credential.
+// automatically, or no credential. API keys are never sent automatically, so requests with a key
+// are accepted from any page. The error is permission_denied.
 func (a *api) checkPage(c *gin.Context, r httpx.Route, via auth.Via) error {
 	if via != auth.ViaCookie && (via != auth.ViaNothing || r.Need == auth.NeedPage) {
 		return nil
@@ -112,7 +117,8 @@ func (a *api) checkPage(c *gin.Context, r httpx.Route, via auth.Via) error {
 }
 
 // findLate looks up the resource named by the query's id. On a route with Late it first returns an
-// error if the caller is over the rate limit, because that has not been checked yet.
+// error if the caller is over the rate limit, because that has not been checked yet. The rate limit
+// is only read, because the request is counted by the handler.
 func (a *api) findLate(c *gin.Context, r *httpx.Route) error {
 	who := httpx.Caller(c)
 	late := r.Late && who.Kind != domain.CallerDemo && who.Visitor.ID == ""
@@ -122,7 +128,8 @@ func (a *api) findLate(c *gin.Context, r *httpx.Route) error {
 	return r.Find(c)
 }
 
-// checkRequest checks the parameters, the precondition and the body's type.
+// checkRequest checks the parameters, the precondition and the body's type. It also sets the
+// parameters that handlers read from the State.
 func checkRequest(c *gin.Context, r *httpx.Route) error {
 	if err := r.CheckQuery(c); err != nil {
 		return err
@@ -138,7 +145,8 @@ func checkRequest(c *gin.Context, r *httpx.Route) error {
 }
 
 // checkBody rejects a body that is neither JSON nor a form that the route accepts. On a route that
-// takes no body, it rejects a body with fields.
+// takes no body, it rejects a body with fields. An empty body is accepted here; the handler reports
+// it if the body is required.
 func checkBody(c *gin.Context, r *httpx.Route) error {
 	req := c.Request
 
@@ -158,9 +166,12 @@ func checkBody(c *gin.Context, r *httpx.Route) error {
 
 // count counts a request against its caller's rate limit, if the caller is known. It does not count
 // requests on a route with Late, because their handlers do; it only sets the headers with the
-// current limit.
+// current limit. Unknown callers are limited by other means: by the demo limit, or by the limits
+// for wrong passwords. The error is rate_limited.
 func (a *api) count(c *gin.Context, r httpx.Route) error {
 	who := httpx.Caller(c)
+
+	// Visitors count against limits of their own.
 	if httpx.Identity(c).Via == auth.ViaWidget {
 		if err := a.CountVisitor(c); err != nil {
 			return err
@@ -178,7 +189,8 @@ func (a *api) count(c *gin.Context, r httpx.Route) error {
 	return a.Spend(c)
 }
 
-// checkAccess checks whether a known caller may use a route.
+// checkAccess checks whether a known caller may use a route. Permissions that depend on the
+// resource are checked later.
 func checkAccess(c *gin.Context, r httpx.Route) error { //nolint:cyclop // a list of cases
 	who := httpx.Caller(c)
 	switch {

@@ -51,27 +51,39 @@ import (
 	"parley/shared/telemetry/tracing"
 )
 
-// Deps contains the dependencies and settings of the HTTP API.
+// Deps contains the dependencies and settings of the HTTP API. The package ingress sets them once;
+// they never change.
 type Deps struct {
-	Store    *store.Store
-	Auth     *auth.Resolver
-	Limits   *ratelimit.Limits
-	Secrets  *secrets.Box
-	Sealed   *sealed.Watch // watches the stored secrets
-	Runs     agent.RunCanceller
+	// All stores, on one pool of connections.
+	Store *store.Store
+	Auth  *auth.Resolver
+	// Rate limits.
+	Limits *ratelimit.Limits
+	// Encrypts and decrypts stored secrets.
+	Secrets *secrets.Box
+	Sealed  *sealed.Watch // watches the stored secrets
+	// Cancels queued runs of a deleted agent.
+	Runs agent.RunCanceller
+	// Accepts and cancels runs.
 	Dispatch *dispatch.Dispatcher
-	Streams  *stream.Hub
-	Readers  *readers.Watch
-	Changes  *changes.Hub
+	// Events of runs.
+	Streams *stream.Hub
+	// Watches the clients that wait for a run.
+	Readers *readers.Watch
+	// Changes that clients of the dashboard watch.
+	Changes *changes.Hub
+	// Notifies workers of documents, and clients of changes.
 	Jobs     knowledge.JobNotifier
 	Searches knowledge.SearchCaller // searches documents; also checks connections and embeds texts, because all three call workers
+	// Signs links and claims.
 	Signer   filelink.Signer
 	Outbound notification.AddressChecker // checks the addresses of notification endpoints
 	Fetches  *outbound.Client            // fetches attachments from URLs; nil: attachments cannot be URLs
-	Voice    *voicegate.Gate
-	Log      zerolog.Logger
-	Tracer   *tracing.Tracer      // nil: requests are not traced
-	Metrics  *prometheus.Registry // registry shown by /metrics, to which New adds the metrics of requests; nil: a new one
+	// Owns the voice connections.
+	Voice   *voicegate.Gate
+	Log     zerolog.Logger
+	Tracer  *tracing.Tracer      // nil: requests are not traced
+	Metrics *prometheus.Registry // registry shown by /metrics, to which New adds the metrics of requests; nil: a new one
 
 	Checks   map[string]func(context.Context) error // checks of /readyz by name
 	Draining func() bool                            // reports whether the ingress has begun to stop
@@ -91,8 +103,10 @@ type Deps struct {
 
 	DemoTokens int64 // daily token budget of all demo visitors together
 
-	ChecksPerMinute      int // maximum number of agent checks per minute and organization; 0: no limit
-	StreamLimits         httpx.StreamLimits
+	ChecksPerMinute int // maximum number of agent checks per minute and organization; 0: no limit
+	// Maximum numbers of open streams.
+	StreamLimits httpx.StreamLimits
+	// Maximum number of simultaneous voice connections.
 	VoicePerOrganization int
 	SignupsPerAddress    int // maximum number of sign-ups per hour and client address at this ingress process; 0: no limit
 
@@ -104,13 +118,17 @@ type Deps struct {
 	RetentionDefault time.Duration // default time for which an automation's result is kept
 }
 
-// api handles the requests.
+// api handles the requests. There is one per process. It has the handlers of all features and the
+// limiters that several features share.
 type api struct {
 	Deps
 	*httpx.Limiter
 	httpx.SessionChecks
-	checks        cachedChecks
-	origins       *http.CrossOriginProtection
+	// Results of the readiness checks.
+	checks cachedChecks
+	// origins whose pages may send requests with cookies.
+	origins *http.CrossOriginProtection
+	// Limits downloads of all features together.
 	downloads     transfer.Limiter
 	knowledge     *knowledge.Handler
 	account       *account.Handler
@@ -125,14 +143,18 @@ type api struct {
 	mcp           *mcp.Handler
 	voice         *voice.Handler
 	widget        *widget.Handler
-	large         httpx.LargeAnswers
-	bodies        transfer.Bodies
-	templates     *agent.Templates
-	guides        func() (map[string]web.Asset, error) // pages of the documentation, rendered once because any client may request them
-	https         bool                                 // whether browsers use TLS, even if the last proxy connects without TLS
+	// Limits large responses of all features together.
+	large httpx.LargeAnswers
+	// Limits large request bodies.
+	bodies transfer.Bodies
+	// Cache of the templates.
+	templates *agent.Templates
+	guides    func() (map[string]web.Asset, error) // pages of the documentation, rendered once because any client may request them
+	https     bool                                 // whether browsers use TLS, even if the last proxy connects without TLS
 }
 
-// New returns the handler of all routes.
+// New returns the handler of all routes. The handler is safe for concurrent use. The error is a
+// faulty setting, or a metric that is already registered.
 func New(deps Deps) (http.Handler, error) {
 	a, err := newAPI(deps, auth.NewPasswords(0, auth.PasswordCost))
 	if err != nil {
@@ -145,7 +167,8 @@ func New(deps Deps) (http.Handler, error) {
 	return a.engine(m), nil
 }
 
-// newAPI returns an api with all handlers. Tests pass passwords that are hashed fast.
+// newAPI returns an api with all handlers. Tests pass passwords that are hashed fast. The api has
+// no routes yet; see engine.
 func newAPI(deps Deps, passwords *auth.Passwords) (*api, error) {
 	a := &api{
 		Deps: deps, origins: http.NewCrossOriginProtection(),
@@ -165,7 +188,7 @@ func newAPI(deps Deps, passwords *auth.Passwords) (*api, error) {
 }
 
 // readPublicURL parses the public URL and trusts its origin, so that pages of this origin may send
-// requests that change data.
+// requests that change data. Without a public URL, only requests from the same origin are trusted.
 func (a *api) readPublicURL() error {
 	a.PublicURL = strings.TrimRight(a.PublicURL, "/")
 	if a.PublicURL != "" {
@@ -182,15 +205,18 @@ func (a *api) readPublicURL() error {
 	return nil
 }
 
-// modelRules returns the rules for checking model settings.
+// modelRules returns the rules for checking model settings. Package agent and the acceptance of
+// runs use the same rules.
 func (d *Deps) modelRules() domain.ModelRules {
 	return domain.ModelRules{DefaultModel: d.DefaultModel, OpenAICompatible: d.OpenAICompatible}
 }
 
 // resetCommand returns the command that prints a link to set a new password, without the account.
+// The login page and the dashboard show it.
 func (d *Deps) resetCommand() string { return cmp.Or(d.Program, "parley") + " reset-password" }
 
-// wire creates the handlers of all features.
+// wire creates the handlers of all features. Handlers that use others come later; see
+// wireProtocols.
 func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 	references := httpx.NewReferences(deps.Store.Runs)
 	links := filelink.New(deps.Signer, a.PublicURL, deps.FileLinkTTL, time.Now)
@@ -224,7 +250,7 @@ func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 	a.account = account.New(account.Deps{
 		AccountsDB: deps.Store.Accounts, OrganizationsDB: deps.Store.Organizations, Auth: deps.Auth, Secrets: deps.Secrets,
 		Passwords: passwords, Origins: a.origins, OpenID: deps.OpenID, PublicURL: a.PublicURL, Secure: a.secure,
-		Owner: deps.Owner, Reset: a.resetCommand(), SignupsPerAddress: deps.SignupsPerAddress,
+		Owner: deps.Owner, Reset: a.resetCommand(), OnThisMachine: deps.Proxies.OnThisMachine, SignupsPerAddress: deps.SignupsPerAddress,
 	})
 	a.organizations = organization.New(organization.Deps{
 		Organizations: deps.Store.Organizations, Auth: deps.Auth, PublicURL: a.PublicURL,
@@ -267,5 +293,6 @@ func (a *api) wireProtocols(deps Deps, submitter *dispatch.Submitter, links *fil
 }
 
 // secure reports whether the cookies of a response get the attribute Secure, which restricts them
-// to TLS.
+// to TLS. Without TLS, for example in development, a browser would not send back a cookie with this
+// attribute.
 func (a *api) secure(c *gin.Context) bool { return a.https || a.Proxies.Secure(c.Request) }

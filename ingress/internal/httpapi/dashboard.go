@@ -17,13 +17,16 @@ import (
 )
 
 const (
+	// For assets whose names contain a hash of their content.
 	assetAge  = "public, max-age=31536000, immutable"
 	widgetAge = "public, max-age=300" // for assets whose names stay the same when their content changes
 )
 
 // dashboardPage handles GET /dashboard and all paths below it: it responds with the page that loads
 // the dashboard. Without a session cookie it redirects to the login page, except for pages that are
-// open to demo visitors.
+// open to demo visitors. The page contains the session of the person, so that the dashboard needs
+// no request for it. The router passes all paths below /dashboard, because the dashboard has its
+// own router.
 func (a *api) dashboardPage(c *gin.Context) {
 	ident, err := a.Auth.Resolve(c.Request, auth.NeedUser)
 
@@ -58,14 +61,15 @@ func (a *api) dashboardPage(c *gin.Context) {
 	account.ShowPage(c, http.StatusOK, page, web.DashboardSecurityPolicy)
 }
 
-// opensDemo reports whether a dashboard URL is open to demo visitors, who have no account.
+// opensDemo reports whether a dashboard URL is open to demo visitors, who have no account. The demo
+// is for pages of templates only.
 func opensDemo(address *url.URL) bool {
 	under := strings.TrimPrefix(address.Path, account.DashboardPath+"/templates")
 	return under != address.Path && (under == "" || under[0] == '/') && address.Query().Get("token") == "demo"
 }
 
 // loginFor returns the URL of the login page, from which a person continues to the requested page
-// after the login.
+// after the login. The dashboard itself is the default, so it needs no parameter.
 func loginFor(asked *url.URL) string {
 	next := account.ReturnTo([]string{asked.RequestURI()})
 	if next == "" || next == account.DashboardPath {
@@ -75,7 +79,8 @@ func loginFor(asked *url.URL) string {
 }
 
 // asset handles GET /assets/:name: it responds with a bundle of scripts or styles, or with the list
-// of licences. The name of a bundle changes with its content.
+// of licences. The name of a bundle changes with its content. The scripts of the widget have their
+// own paths, and are not found here.
 func asset(c *gin.Context) {
 	assets, err := web.Assets()
 	if err != nil {
@@ -95,6 +100,8 @@ func asset(c *gin.Context) {
 }
 
 // widgetScript returns the handler for a script of the widget, which pages of any origin may load.
+// The name must be one of the assets. Its content changes with each release, so browsers keep it
+// only for a short time.
 func widgetScript(name string) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		assets, err := web.Assets()
@@ -110,7 +117,8 @@ func widgetScript(name string) gin.HandlerFunc {
 	}
 }
 
-// serve responds with an asset, compressed if the client accepts gzip.
+// serve responds with an asset, compressed if the client accepts gzip. age is the value of
+// Cache-Control. A client that has the asset already gets 304.
 func serve(c *gin.Context, found web.Asset, age string) {
 	header := c.Writer.Header()
 	header.Set("Cache-Control", age)
@@ -134,7 +142,8 @@ func serve(c *gin.Context, found web.Asset, age string) {
 	c.Data(http.StatusOK, found.Type, body)
 }
 
-// acceptsGzip reports whether a client accepts gzip.
+// acceptsGzip reports whether a client accepts gzip. It reads the header Accept-Encoding (RFC
+// 9110). A wildcard does not count.
 func acceptsGzip(header http.Header) bool {
 	for _, line := range header.Values("Accept-Encoding") {
 		for part := range strings.SplitSeq(line, ",") {
@@ -154,7 +163,7 @@ func acceptsGzip(header http.Header) bool {
 }
 
 // previewPage handles GET /widget/preview?agent=: it responds with a page that embeds an agent's
-// widget as a website would.
+// widget as a website would. The request needs no login.
 func previewPage(c *gin.Context) {
 	agents := c.Request.URL.Query()["agent"]
 	if len(agents) != 1 || !id.Valid(id.Agent, agents[0]) {

@@ -122,27 +122,39 @@ func TestSignupForm(t *testing.T) {
 }
 
 // TestLoginPageExplainsLinks checks the login page for a person who has no password and whose login
-// link was already used. If the process has created an account, the page shows the whole command
-// for this account, and where to find a login link.
+// link was already used. If the process has created an account, the page shows where to find a login
+// link and, to clients on the same machine, the whole command for this account.
 func TestLoginPageExplainsLinks(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
-	contains := func(parts ...string) {
+	page := func(address string) string {
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/login", nil)
+		req.RemoteAddr = address
+		return string(w.send(req).body)
+	}
+	contains := func(address string, parts ...string) {
 		t.Helper()
-		page := string(w.do("GET", "/login", "").body)
+		page := page(address)
 		for _, part := range parts {
 			if !strings.Contains(page, part) {
-				t.Errorf("the page does not contain %q:\n%s", part, page)
+				t.Errorf("the page for %s does not contain %q:\n%s", address, part, page)
 			}
 		}
 	}
-	contains("<code>parley reset-password <var>email</var></code>")
-	if page := string(w.do("GET", "/login", "").body); strings.Contains(page, "loginUrl") {
+
+	const here, elsewhere = "127.0.0.1:4711", "203.0.113.9:4711"
+	contains(here, "<code>parley reset-password <var>email</var></code>")
+	if page := page(here); strings.Contains(page, "loginUrl") {
 		t.Errorf("no process has created an account, but the page describes its login link:\n%s", page)
 	}
 
 	w.rebuild(func(d *Deps) { d.Owner, d.Program = "owner@parley.local", "bin/parley" })
-	contains("<code>bin/parley reset-password owner@parley.local</code>", "prints a new login link, and stores it as <code>loginUrl</code>")
+	const link = "prints a new login link, and stores it as <code>loginUrl</code>"
+	contains(here, "<code>bin/parley reset-password owner@parley.local</code>", link)
+	contains(elsewhere, "<code>bin/parley reset-password <var>email</var></code>", link)
+	if page := page(elsewhere); strings.Contains(page, "owner@parley.local") {
+		t.Errorf("the page for a client on another machine contains the account's address:\n%s", page)
+	}
 	ada := w.signUp("ada@example.com")
 	if page := string(w.do("GET", "/dashboard", "", ada.cookie).body); !strings.Contains(page, "bin/parley reset-password") {
 		t.Errorf("the dashboard does not contain the command:\n%s", page)

@@ -21,13 +21,15 @@ const (
 	contentText = "text/plain; charset=utf-8"
 )
 
-// document returns the handler for a document that does not change while the process runs.
+// document returns the handler for a document that does not change while the process runs. It is
+// rendered once, at the first request, and served compressed. read returns the document.
 func document(contentType string, read func() ([]byte, error)) gin.HandlerFunc {
 	return rendered(contentType, read, showDocument)
 }
 
-// favicon returns the handler for the service's icon. Every page loads the icon, so its response has
-// a shorter policy than a document and no policy for the microphone.
+// favicon returns the handler for the service's icon. Every page loads the icon, so its response
+// has a shorter policy than a document and no policy for the microphone. Browsers may keep it, but
+// must revalidate it.
 func favicon() gin.HandlerFunc {
 	return rendered("image/svg+xml", web.Favicon, func(c *gin.Context, made web.Asset) {
 		c.Writer.Header().Set("Content-Security-Policy", web.FaviconSecurityPolicy)
@@ -35,8 +37,9 @@ func favicon() gin.HandlerFunc {
 	})
 }
 
-// rendered returns a handler that renders a body at the first request, and responds to every request
-// with show.
+// rendered returns a handler that renders a body at the first request, and responds to every
+// request with show. An error of read is kept as well: it is a fault of the release, and would
+// occur again.
 func rendered(contentType string, read func() ([]byte, error), show func(*gin.Context, web.Asset)) gin.HandlerFunc {
 	once := sync.OnceValues(func() (web.Asset, error) {
 		body, err := read()
@@ -56,7 +59,7 @@ func rendered(contentType string, read func() ([]byte, error), show func(*gin.Co
 	}
 }
 
-// showDocument responds with a document.
+// showDocument responds with a document. Browsers may keep it, but must revalidate it.
 func showDocument(c *gin.Context, made web.Asset) {
 	c.Writer.Header().Set("Content-Security-Policy", web.DocsSecurityPolicy)
 	c.Writer.Header().Set("Permissions-Policy", account.NoMicrophone)
@@ -64,7 +67,7 @@ func showDocument(c *gin.Context, made web.Asset) {
 }
 
 // matches reports whether a list of entity tags contains etag or *. The comparison ignores the
-// prefix W/ of weak tags (RFC 9110).
+// prefix W/ of weak tags (RFC 9110). lists are the values of the header If-None-Match.
 func matches(lists []string, etag string) bool {
 	for tag := range strings.SplitSeq(strings.Join(lists, ","), ",") {
 		tag = strings.TrimPrefix(strings.TrimSpace(tag), "W/")
@@ -75,19 +78,22 @@ func matches(lists []string, etag string) bool {
 	return false
 }
 
+// openAPIDocument returns the OpenAPI document as JSON.
 func openAPIDocument() ([]byte, error) { return openapi.Document(), nil }
 
-// docsPage renders the API reference with the service's public address in its examples.
+// docsPage renders the API reference with the service's public address in its examples. It is
+// rendered once.
 func (a *api) docsPage() ([]byte, error) {
 	return web.RenderDocs(web.Docs{Reference: openapi.Read(), BaseURL: a.PublicURL})
 }
 
-// schemasPage renders the schemas of the API reference.
+// schemasPage renders the schemas of the API reference. They are on a separate page.
 func schemasPage() ([]byte, error) {
 	return web.RenderSchemas(web.Docs{Reference: openapi.Read()})
 }
 
-// renderGuides returns the rendered pages of the documentation by path; "" is the list of pages.
+// renderGuides returns the rendered pages of the documentation by path; "" is the list of pages. It
+// takes noticeable processor time, so its result is kept in a.guides.
 func (a *api) renderGuides() (map[string]web.Asset, error) {
 	guide, err := guides.Read()
 	if err != nil {
@@ -97,6 +103,7 @@ func (a *api) renderGuides() (map[string]web.Asset, error) {
 	if assets[""], err = renderGuide(web.Guides{Chapters: guide.Chapters}); err != nil {
 		return nil, err
 	}
+
 	for _, chapter := range guide.Chapters {
 		for _, page := range chapter.Pages {
 			if assets[page.Path], err = renderGuide(web.Guides{Chapters: guide.Chapters, Page: page, BaseURL: a.PublicURL}); err != nil {
@@ -107,7 +114,7 @@ func (a *api) renderGuides() (map[string]web.Asset, error) {
 	return assets, nil
 }
 
-// renderGuide renders a page of the documentation.
+// renderGuide renders a page of the documentation. The version of the release is part of the page.
 func renderGuide(data web.Guides) (web.Asset, error) {
 	data.Title, data.Version = openapi.Title(), openapi.Version()
 	body, err := web.RenderGuides(data)
@@ -118,7 +125,8 @@ func renderGuide(data web.Guides) (web.Asset, error) {
 }
 
 // guidesPage handles GET /docs: it responds with the list of pages, or with the results of a
-// search.
+// search. The results of a search are rendered for each request, since queries differ. The error
+// for a long query is an invalid request for q.
 func (a *api) guidesPage(c *gin.Context) {
 	query := strings.TrimSpace(httpx.StateFor(c).Query.Get("q"))
 	if query == "" {
@@ -135,6 +143,7 @@ func (a *api) guidesPage(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	made, err := renderGuide(web.Guides{Chapters: guide.Chapters, Query: query, Results: guide.Search(query)})
 	if err != nil {
 		httpx.Fail(c, err)
@@ -149,7 +158,8 @@ func (a *api) guidePage(prefix string) gin.HandlerFunc {
 	return func(c *gin.Context) { a.showGuide(c, prefix+c.Param("page")) }
 }
 
-// showGuide responds with the page of the documentation at a path.
+// showGuide responds with the page of the documentation at a path. at is the path without /docs/,
+// and "" for the list of pages. All pages are rendered at the first request for any of them.
 func (a *api) showGuide(c *gin.Context, at string) {
 	assets, err := a.guides()
 	if err != nil {
@@ -164,12 +174,13 @@ func (a *api) showGuide(c *gin.Context, at string) {
 	showDocument(c, made)
 }
 
-// showMissing responds with an HTML page for a path that does not exist.
+// showMissing responds with an HTML page for a path that does not exist. The status is 404.
 func showMissing(c *gin.Context) {
 	account.ShowMissing(c, "There is nothing at this address. The link may be incomplete.")
 }
 
-// errorsPage renders the list of error codes. The type in each error response is a link to it.
+// errorsPage renders the list of error codes. The type in each error response is a link to it. Its
+// texts come from the OpenAPI document, so the list is complete.
 func errorsPage() ([]byte, error) {
 	return web.RenderErrors(web.Errors{
 		Title: openapi.Title(), Version: openapi.Version(), Example: openapi.ExampleFor("InvalidRequest"),
@@ -177,7 +188,8 @@ func errorsPage() ([]byte, error) {
 	})
 }
 
-// llmsText renders the API reference as plain text for language models.
+// llmsText renders the API reference as plain text for language models. It contains the same
+// operations as the pages of the reference.
 func (a *api) llmsText() ([]byte, error) {
 	ref := openapi.Read()
 	return web.RenderLLMs(web.LLMs{Docs: web.Docs{Reference: ref, BaseURL: a.PublicURL}, Samples: ref.Featured()})

@@ -10,7 +10,8 @@ import (
 	"parley/ingress/internal/httpapi/httpx"
 )
 
-// withHead adds HEAD to every route with GET except streams.
+// withHead adds HEAD to every route with GET except streams. The handler is the same: answerHead
+// discards the body.
 func withHead(routes []httpx.Route) []httpx.Route {
 	out := slices.Clone(routes)
 	for _, r := range routes {
@@ -22,7 +23,8 @@ func withHead(routes []httpx.Route) []httpx.Route {
 	return out
 }
 
-// answerHead responds to HEAD requests like to GET requests, but without the body.
+// answerHead responds to HEAD requests like to GET requests, but without the body. The headers are
+// those of the response to GET.
 func answerHead(c *gin.Context) {
 	if c.Request.Method != http.MethodHead {
 		return
@@ -35,33 +37,38 @@ func answerHead(c *gin.Context) {
 	w.end()
 }
 
-// headWriter counts the bytes of a body instead of sending it.
+// headWriter counts the bytes of a body instead of sending it. It is used by one goroutine.
 type headWriter struct {
 	gin.ResponseWriter
 	length int  // number of bytes of the body
 	wrote  bool // the handler has begun its response
 }
 
+// Write counts p and discards it.
 func (w *headWriter) Write(p []byte) (int, error) {
 	w.wrote = true
 	w.length += len(p)
 	return len(p), nil
 }
 
+// WriteString counts s and discards it.
 func (w *headWriter) WriteString(s string) (int, error) { return w.Write([]byte(s)) }
 
 // WriteHeaderNow sends nothing. The headers are sent at the end, when the length of the body is
 // known.
 func (w *headWriter) WriteHeaderNow() { w.wrote = true }
 
+// Written reports whether the handler has written anything, although nothing was sent.
 func (w *headWriter) Written() bool { return w.wrote || w.ResponseWriter.Written() }
 
 // Flush sends nothing; see WriteHeaderNow.
 func (w *headWriter) Flush() {}
 
+// Unwrap returns the underlying writer, for http.ResponseController.
 func (w *headWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// end sends the headers, with the length of the body unless the handler has set one.
+// end sends the headers, with the length of the body unless the handler has set one. It is called
+// after all handlers.
 func (w *headWriter) end() {
 	header := w.Header()
 	if header.Get("Content-Length") == "" && w.length > 0 {

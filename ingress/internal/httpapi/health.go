@@ -12,31 +12,35 @@ import (
 )
 
 const (
+	// checkTime is the time limit of one round of checks.
 	checkTime = 2 * time.Second
 	// checkMaxAge is how long the results of the readiness checks are reused, because any client
 	// may request /readyz and a check may open a database connection.
 	checkMaxAge = time.Second
 )
 
-// cachedChecks caches the results of the last readiness checks.
+// cachedChecks caches the results of the last readiness checks. It is safe for concurrent use. The
+// zero value has no results.
 type cachedChecks struct {
 	mu sync.Mutex
 
-	asked   time.Time // when the checks ended
+	asked time.Time // when the checks ended
+	// "ok", "failing" or "timeout" by the name of a check.
 	results map[string]string
 }
 
-// healthz reports that the process is alive. It always succeeds.
+// healthz reports that the process is alive. It always succeeds. Container platforms restart a
+// process for which it fails, so it must not depend on other services.
 func healthz(c *gin.Context) { httpx.WriteJSON(c, http.StatusOK, gin.H{"status": "ok"}) }
 
-// readiness is the response of GET /readyz.
+// readiness is the response of GET /readyz. The status is "ready", "not ready" or "draining".
 type readiness struct {
 	Status string            `json:"status"`
 	Checks map[string]string `json:"checks"`
 }
 
 // readyz reports whether the ingress should receive requests. If a check fails or the ingress is
-// stopping, it responds with 503.
+// stopping, it responds with 503. A load balancer then sends requests to other processes.
 func (a *api) readyz(c *gin.Context) {
 	r := readiness{Status: "ready", Checks: a.check(c.Request.Context())}
 	for _, result := range r.Checks {
@@ -58,12 +62,13 @@ func (a *api) readyz(c *gin.Context) {
 	httpx.WriteJSON(c, status, r)
 }
 
-// stopping reports whether the ingress is draining or in the grace period before it drains.
+// stopping reports whether the ingress is draining or in the grace period before it drains. The
+// field Draining is nil in tests.
 func (a *api) stopping() bool { return a.Draining != nil && a.Draining() }
 
 // check returns the results of all readiness checks by name: "ok", "failing" or "timeout". It runs
 // the checks unless there are results younger than checkMaxAge. The log contains the reasons of
-// failures.
+// failures. Concurrent requests wait for the same round of checks. Callers must not change the map.
 func (a *api) check(ctx context.Context) map[string]string {
 	a.checks.mu.Lock()
 	defer a.checks.mu.Unlock()
@@ -74,7 +79,8 @@ func (a *api) check(ctx context.Context) map[string]string {
 	return a.checks.results
 }
 
-// runChecks runs all checks concurrently, for at most checkTime.
+// runChecks runs all checks concurrently, for at most checkTime. A check that is cut short by the
+// time limit has the result "timeout".
 func (a *api) runChecks(ctx context.Context) map[string]string {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
@@ -82,6 +88,7 @@ func (a *api) runChecks(ctx context.Context) map[string]string {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 
+	// A failing check must not delay the others.
 	for name, ask := range a.Checks {
 		wg.Go(func() {
 			result := "ok"

@@ -9,6 +9,7 @@ import (
 	"parley/ingress/internal/auth"
 	"parley/shared/domain"
 	"parley/shared/secrets"
+	"parley/shared/store/accountdb"
 )
 
 func TestSignup(t *testing.T) {
@@ -117,6 +118,25 @@ func TestSession(t *testing.T) {
 		t.Errorf("user's key: %s", a.body)
 	}
 	w.do("GET", "/api/auth/session", "").want(t, "nobody", 401, "unauthenticated")
+}
+
+// TestSessionWithoutPassword reads the session of a user who has logged in with a link and has no
+// password. A user with a password can log in again without a link.
+func TestSessionWithoutPassword(t *testing.T) {
+	t.Parallel()
+	w := newTestEnv(t, manyRequests)
+	user, err := w.store.Accounts.CreateUser(t.Context(), accountdb.NewUser{Email: "owner@example.com", Name: "Owner"})
+	must(t, err)
+	token := secrets.NewSessionToken()
+	_, err = w.store.Accounts.LogIn(t.Context(), user.ID, accountdb.NewLogin{TokenHash: secrets.Hash(token), ExpiresAt: time.Now().Add(time.Hour)})
+	must(t, err)
+	ada := w.signUp("ada@example.com")
+	key, _ := w.key(ada, domain.KeyScopeOrganization)
+	for who, want := range map[string]any{"Authorization: Bearer " + token: false, ada.auth: true, key: nil} {
+		if a := w.do("GET", "/api/auth/session", "", who).want(t, "session", 200, ""); a.json(t, "canLogIn") != want {
+			t.Errorf("canLogIn is not %v: %s", want, a.body)
+		}
+	}
 }
 
 func TestPages(t *testing.T) {

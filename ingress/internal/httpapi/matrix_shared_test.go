@@ -33,11 +33,12 @@ func (s *orgPair) uploaded(h *testOrg, headers ...string) string {
 	return s.upload("?name="+h.word+".txt", "text/plain", h.word+" "+s.fresh(), headers...)
 }
 
-// draw selects the credentials with which a row of the access table is tested.
+// draw selects the credentials with which a row of the access table is tested, or the positions at
+// which a row's body is truncated.
 type draw struct{ seed, share int }
 
-// newDraw returns a draw. In a long test it selects all credentials, in a short test a random third
-// of them. The environment variable MATRIX_SEED repeats a selection.
+// newDraw returns a draw. In a long test it selects everything, in a short test a random third. The
+// environment variable MATRIX_SEED repeats a selection.
 func newDraw(t *testing.T) draw {
 	t.Helper()
 	d := draw{share: 1}
@@ -53,7 +54,7 @@ func newDraw(t *testing.T) draw {
 		must(t, err)
 		d.seed = seed
 	}
-	t.Logf("each row is tried with 1 of %d credentials; MATRIX_SEED=%d repeats it", d.share, d.seed)
+	t.Logf("each row is tried with 1 of %d variants; MATRIX_SEED=%d repeats it", d.share, d.seed)
 	return d
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/nats-io/nats.go"
 	"github.com/rs/zerolog"
 
 	"parley/ingress/internal/dispatch"
@@ -22,6 +24,7 @@ import (
 	"parley/ingress/internal/openapi/openapitest"
 	"parley/ingress/internal/ratelimit"
 	"parley/ingress/internal/stream"
+	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/shared/store/executiondb"
 	"parley/shared/store/pg"
@@ -87,7 +90,13 @@ func (a *runEnv) startWorker(do func(runID, message string)) {
 	a.t.Helper()
 	ctx, stop := context.WithCancel(a.t.Context())
 	var wg sync.WaitGroup
-	a.t.Cleanup(func() { stop(); wg.Wait() })
+	jobs, err := nats.Connect(a.nats)
+	must(a.t, err)
+	_, err = jobs.Subscribe(contract.SubjectsJobs, func(job *nats.Msg) {
+		a.inboxes.Store(contract.RunIDFor(job.Subject), job.Header.Get(contract.HeaderReplyTo))
+	})
+	must(a.t, errors.Join(err, jobs.Flush()))
+	a.t.Cleanup(func() { stop(); wg.Wait(); jobs.Close() })
 	seen := map[string]bool{}
 	wg.Go(func() {
 		tick := time.NewTicker(10 * time.Millisecond)
@@ -130,8 +139,9 @@ func (a *runEnv) queued(ctx context.Context) map[string]string {
 // end finishes an accepted run like a worker. change sets the result of the run.
 func (a *runEnv) end(runID string, change func(*domain.Run)) { a.endAfter(runID, "", change) }
 
-// endAfter finishes an accepted run like a worker that has first published events.
-// These have the format of the stored log, with one event in each line, and numbers from 2 on.
+// endAfter finishes an accepted run like a worker that has first published events. These have the
+// format of the stored log, with one event in each line, and numbers from 2 on. If startWorker was
+// called before the run was accepted, endAfter also notifies the request that waits for the run.
 func (a *runEnv) endAfter(runID, events string, change func(*domain.Run)) {
 	claim := a.claim(a.t, runID)
 	if claim.Run == nil {
@@ -160,6 +170,10 @@ func (a *runEnv) endAfter(runID, events string, change func(*domain.Run)) {
 	}
 	if err != nil {
 		a.t.Errorf("run %s cannot be ended: %v", runID, err)
+	}
+	if inbox, known := a.inboxes.Load(runID); known {
+		inbox, _ := inbox.(string)
+		a.bus.Done(runID, inbox, nil) // without the rendered run, which the request reads
 	}
 }
 

@@ -20,17 +20,21 @@ import (
 )
 
 // metrics counts requests by route, method and status. The values of labels do not come from
-// callers, so the number of series is small.
+// callers, so the number of series is small. The methods are safe for concurrent use.
 type metrics struct {
+	// Requests in progress, including streams.
 	inFlight prometheus.Gauge
+	// Finished requests by route, method and status.
 	requests *prometheus.CounterVec
-	seconds  *prometheus.HistogramVec
-	arrived  *prometheus.CounterVec // webhook deliveries by source and status
-	cut      *prometheus.CounterVec // uploads aborted to make room for others, by route and sender
-	show     gin.HandlerFunc        // responds with all metrics of the registry
+	// Durations by route and method.
+	seconds *prometheus.HistogramVec
+	arrived *prometheus.CounterVec // webhook deliveries by source and status
+	cut     *prometheus.CounterVec // uploads aborted to make room for others, by route and sender
+	show    gin.HandlerFunc        // responds with all metrics of the registry
 }
 
-// newMetrics registers the metrics of the HTTP API. If registry is nil, it uses a new one.
+// newMetrics registers the metrics of the HTTP API. If registry is nil, it uses a new one. The
+// error is a metric of the same name that is already registered.
 func newMetrics(registry *prometheus.Registry) (*metrics, error) {
 	if registry == nil {
 		registry = prometheus.NewRegistry()
@@ -68,7 +72,8 @@ func newMetrics(registry *prometheus.Registry) (*metrics, error) {
 	return m, nil
 }
 
-// count counts a finished request. took is the time since its headers arrived.
+// count counts a finished request. took is the time since its headers arrived. Streams count as
+// well, when they have ended.
 func (m *metrics) count(c *gin.Context, status int, took time.Duration) {
 	route, method := c.FullPath(), c.Request.Method
 	if route == "" { // there is no route, and callers can send any number of different paths and methods
@@ -78,7 +83,8 @@ func (m *metrics) count(c *gin.Context, status int, took time.Duration) {
 	m.seconds.WithLabelValues(route, method).Observe(took.Seconds())
 }
 
-// countCut counts the request's upload if it was aborted to make room for another upload.
+// countCut counts the request's upload if it was aborted to make room for another upload. It is
+// called once for each request. Downloads are not counted.
 func (m *metrics) countCut(c *gin.Context, st *httpx.State) {
 	if !errors.Is(st.Err, transfer.ErrCut) || c.Request.Method == http.MethodGet {
 		return
@@ -91,7 +97,8 @@ func (m *metrics) countCut(c *gin.Context, st *httpx.State) {
 }
 
 // showMetrics returns the handler of GET /metrics. Only programs on this machine and clients that
-// send METRICS_TOKEN may read the metrics.
+// send METRICS_TOKEN may read the metrics. The token is compared in constant time. Requests that a
+// proxy forwards are not local.
 func (a *api) showMetrics(m *metrics) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		sent, expected := sha256.Sum256([]byte(c.GetHeader("Authorization"))), sha256.Sum256([]byte("Bearer "+a.MetricsToken))
@@ -108,7 +115,8 @@ func (a *api) showMetrics(m *metrics) gin.HandlerFunc {
 	}
 }
 
-// countDelivery counts a request that is a webhook delivery. It ignores other requests.
+// countDelivery counts a request that is a webhook delivery. It ignores other requests. The outcome
+// is that of the delivery, or is derived from the status if there was none.
 func (m *metrics) countDelivery(st *httpx.State, status int) {
 	if st.Source == "" {
 		return

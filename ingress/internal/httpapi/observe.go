@@ -28,12 +28,15 @@ const (
 )
 
 // observe returns the middleware for every request. It sets the request id, recovers from panics,
-// counts the request and writes its log line.
+// counts the request and writes its log line. It runs before the routes are selected, so it also
+// covers requests without a route.
 func (a *api) observe(m *metrics) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		began := time.Now()
 		m.inFlight.Inc()
 		st := a.begin(c)
+
+		// The deferred function runs after catch, so the status is that of the final response.
 		defer func() {
 			took := time.Since(began)
 			m.inFlight.Dec()
@@ -50,7 +53,8 @@ func (a *api) observe(m *metrics) gin.HandlerFunc {
 }
 
 // begin sets the request's id and trace, and the headers of every response. It is a separate
-// function, so that its variables are not on the stack while the request waits.
+// function, so that its variables are not on the stack while the request waits. It also selects the
+// format of errors, and tells clients to reconnect while the ingress stops.
 func (a *api) begin(c *gin.Context) *httpx.State {
 	st := httpx.StateFor(c)
 	if openai.OfV1(c) {
@@ -76,7 +80,8 @@ func (a *api) begin(c *gin.Context) *httpx.State {
 
 // catch recovers from a panic and responds with 500 and without details. If the response has
 // already begun, it closes the connection, so that the client does not take a partial response for
-// a complete one.
+// a complete one. It must be deferred directly, since it calls recover. Panics with
+// http.ErrAbortHandler are passed on to net/http, which closes the connection.
 func catch(c *gin.Context) {
 	reason := recover()
 	if reason == nil {
@@ -97,7 +102,7 @@ func catch(c *gin.Context) {
 // loggedStatus returns the status for the log and the metrics: the status of the response, or
 // statusClientClosed if an error occurred because the client disconnected. Such an error, for
 // example of a cancelled database call, is not a failure of the service. A stream that its client
-// has closed has no error.
+// has closed has no error. A panic is always a failure of the service.
 func loggedStatus(c *gin.Context, st *httpx.State) int {
 	if st.Err == nil || st.Panicked || c.Request.Context().Err() == nil || stoppedByService(st.Err) {
 		return c.Writer.Status()
@@ -106,14 +111,16 @@ func loggedStatus(c *gin.Context, st *httpx.State) int {
 }
 
 // stoppedByService reports whether an error means that the service itself has stopped reading from
-// the client. The context of such a request is cancelled as if the client had disconnected.
+// the client. The context of such a request is cancelled as if the client had disconnected. Such
+// errors have a status of their own, which must be counted.
 func stoppedByService(err error) bool {
 	code := apierr.CodeFor(err)
 	return code == apierr.Overloaded || code == apierr.RateLimited || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // requestIDFor returns the caller's request id if it has 1 to 128 visible ASCII characters.
-// Otherwise it returns a new id.
+// Otherwise it returns a new id. The id appears in the response and in the log, so a client can use
+// its own to find the log line.
 func requestIDFor(req *http.Request) string {
 	given := req.Header[headerRequestID]
 	if len(given) == 1 && len(given[0]) >= 1 && len(given[0]) <= 128 && httpx.IsVisible(given[0]) {
@@ -123,7 +130,8 @@ func requestIDFor(req *http.Request) string {
 }
 
 // traceparent returns the request's W3C traceparent header, or "" if the header is missing or
-// malformed. Only version 00 is accepted: 00-<32 hex>-<16 hex>-<2 hex>.
+// malformed. Only version 00 is accepted: 00-<32 hex>-<16 hex>-<2 hex>. It is used only if tracing
+// is off; otherwise the tracer reads the header.
 func traceparent(req *http.Request) string {
 	given := req.Header["Traceparent"]
 	if len(given) != 1 || len(given[0]) != 55 {
@@ -151,7 +159,7 @@ func traceparent(req *http.Request) string {
 // log writes a line with fixed keys for a request. The line contains no header, query or body of
 // the request. If the response is an error with a code, the line contains the code and the cause,
 // but not the message to the caller. Successful requests for health and metrics are logged at debug
-// level.
+// level. It is called once, at the end of the request.
 func (a *api) log(c *gin.Context, st *httpx.State, status int, took time.Duration) {
 	level := zerolog.InfoLevel
 	switch {
@@ -165,6 +173,8 @@ func (a *api) log(c *gin.Context, st *httpx.State, status int, took time.Duratio
 	e := a.Log.WithLevel(level).Str("request_id", st.RequestID).Str("method", c.Request.Method).
 		Str("path", path[:min(len(path), maxLoggedPath)]).Int("status", status).
 		Int("bytes", max(0, c.Writer.Size())).Dur("took_ms", took)
+
+	// Leave out ids that are not known, which keeps the line short.
 	for _, id := range [...][2]string{
 		{"org_id", st.Ident.Caller.OrganizationID},
 		{"agent_id", st.AgentID},
@@ -185,7 +195,8 @@ func (a *api) log(c *gin.Context, st *httpx.State, status int, took time.Duratio
 	e.Msg("request")
 }
 
-// isOperational reports whether a path is for probes and monitoring, which request it often.
+// isOperational reports whether a path is for probes and monitoring, which request it often. The
+// line of such a request would otherwise dominate the log.
 func isOperational(path string) bool {
 	return path == "/healthz" || path == "/readyz" || path == "/metrics"
 }

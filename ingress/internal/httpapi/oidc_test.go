@@ -146,7 +146,7 @@ func TestOpenIDMakesPeople(t *testing.T) {
 		t.Errorf("the attempt's cookie stays: %s", cookies)
 	}
 	s := b.w.do("GET", "/api/auth/session", "", a.session()).want(t, "session", 200, "")
-	if s.text(t, "user.email") != "grace@example.com" || s.text(t, "user.name") != "Grace" || s.text(t, "caller.role") != "owner" {
+	if s.text(t, "user.email") != "grace@example.com" || s.text(t, "user.name") != "Grace" || s.text(t, "caller.role") != "owner" || s.json(t, "canLogIn") != true {
 		t.Errorf("session %s", s.body)
 	}
 	user := s.text(t, "user.id")
@@ -165,6 +165,10 @@ func TestOpenIDMakesPeople(t *testing.T) {
 		t.Errorf("the same subject is %s, not %s", got, user)
 	}
 	b.w.do("POST", "/api/auth/login", `{"email":"grace@example.com","password":"`+password+`"}`).want(t, "no password", 401, "unauthenticated")
+	b.w.rebuild(func(d *Deps) { d.OpenID = openid.Settings{} })
+	if s := b.w.do("GET", "/api/auth/session", "", again.session()); s.json(t, "canLogIn") != false {
+		t.Errorf("session without the provider: %s", s.body)
+	}
 	if b.p.calls["/.well-known/openid-configuration"] != 1 {
 		t.Errorf("the provider was discovered %d times", b.p.calls["/.well-known/openid-configuration"])
 	}

@@ -19,7 +19,8 @@ import (
 	"parley/shared/domain"
 )
 
-// routes returns the routes under /api, /v1 and /mcp.
+// routes returns the routes under /api, /v1 and /mcp. The order matters only for routes with the
+// same path and method: the first of them is the default.
 func (a *api) routes() []httpx.Route {
 	return slices.Concat(a.account.Routes(), a.organizations.Routes(), a.agents.Routes(), a.runs.Routes(), a.usage.Routes(),
 		a.overview.Routes(), a.knowledge.Routes(), a.hooks.Routes(), a.notifications.Routes(), a.widget.Routes(), a.mcp.Routes(),
@@ -28,6 +29,7 @@ func (a *api) routes() []httpx.Route {
 
 // pages returns all routes except those that the method routes returns. Admission does not check
 // their requests. The routes for probes ignore the query, because load balancers add parameters.
+// Each of them authenticates its callers itself, or needs no credential.
 func (a *api) pages(m *metrics) []httpx.Route {
 	people := account.Pages{Handler: a.account}
 	return []httpx.Route{
@@ -65,7 +67,8 @@ func (a *api) pages(m *metrics) []httpx.Route {
 }
 
 // strictQuery returns a handler that checks the query before it calls handle. If the query repeats
-// a parameter or has a parameter that is not in names, it calls fail instead.
+// a parameter or has a parameter that is not in names, it calls fail instead. fail responds with
+// the error in the form that suits the handler's clients.
 func strictQuery(handle gin.HandlerFunc, fail func(*gin.Context, error), names ...string) gin.HandlerFunc {
 	r := httpx.Route{List: names}
 	return func(c *gin.Context) {
@@ -82,12 +85,13 @@ func strictQuery(handle gin.HandlerFunc, fail func(*gin.Context, error), names .
 	}
 }
 
-// failPage responds to a browser with an error page.
+// failPage responds to a browser with an error page. The message is that of the API's error.
 func failPage(c *gin.Context, err error) {
 	httpx.FailOn(c, err, func(status int, problem string) { account.ShowNotice(c, status, problem) })
 }
 
-// engine builds the router from the route tables.
+// engine builds the router from the route tables. It is called once. All routes are known then, so
+// a conflict of paths panics at the start.
 func (a *api) engine(m *metrics) *gin.Engine {
 	gin.SetMode(gin.ReleaseMode)
 	e := gin.New()
@@ -101,6 +105,7 @@ func (a *api) engine(m *metrics) *gin.Engine {
 		panic(err) // an empty list is always valid
 	}
 
+	// The order of the middlewares matters: answerHead sees the response last.
 	e.Use(answerHead)
 	if a.Tracer.On() {
 		e.Use(a.traced())
@@ -122,6 +127,8 @@ func (a *api) engine(m *metrics) *gin.Engine {
 			missing(c)
 		}
 	})
+
+	// The widget's preflight comes first, because OPTIONS is no route of its own.
 	e.NoMethod(a.widget.Preflight,
 		a.noRoute(apierr.New(apierr.MethodNotAllowed, "method not allowed; the Allow header lists the supported methods")))
 	for _, r := range withHead(a.pages(m)) {
@@ -137,7 +144,8 @@ func (a *api) engine(m *metrics) *gin.Engine {
 }
 
 // actionsElsewhere returns the actions that the route's path has only with another method. It maps
-// each action to that method.
+// each action to that method. The error for such an action names the right method. An action that
+// the route's own method has too is left out.
 func actionsElsewhere(all []httpx.Route, r httpx.Route) map[string]string {
 	methods := map[string]string{}
 	for _, other := range all {
@@ -153,7 +161,8 @@ func actionsElsewhere(all []httpx.Route, r httpx.Route) map[string]string {
 	return methods
 }
 
-// wantsPage reports whether a browser requests a page, and not a path of the API.
+// wantsPage reports whether a browser requests a page, and not a path of the API. Such requests get
+// an HTML page for an unknown path.
 func wantsPage(c *gin.Context) bool {
 	at := c.Request.URL.Path
 	return (c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead) &&
@@ -161,7 +170,8 @@ func wantsPage(c *gin.Context) bool {
 		slices.ContainsFunc(httpx.ReadAccept(c.Request.Header), func(r httpx.MediaRange) bool { return r.Media == "text/html" })
 }
 
-// groupRoutes groups the routes by method and path. It keeps the order of the table.
+// groupRoutes groups the routes by method and path. It keeps the order of the table. Routes of one
+// group differ only in their actions.
 func groupRoutes(routes []httpx.Route) [][]httpx.Route {
 	var out [][]httpx.Route
 	at := map[string]int{}
@@ -181,7 +191,8 @@ func groupRoutes(routes []httpx.Route) [][]httpx.Route {
 
 // byAction returns the handler for the routes of a group, which differ in their actions. It selects
 // the route by the query's action. The first route handles requests without an action and, if its
-// own action is "*", all other requests without a route.
+// own action is "*", all other requests without a route. A query with several values of action is
+// rejected.
 func (a *api) byAction(group []httpx.Route) gin.HandlerFunc {
 	none := group[0]
 	if len(group) == 1 {
@@ -231,7 +242,8 @@ func (a *api) byAction(group []httpx.Route) gin.HandlerFunc {
 // noRoute returns the handler for requests without a route. It responds with the error in the
 // parameter answer, and with the headers that show the caller's current rate limit. If the request
 // has the demo header but no valid credential, it counts against the demo limit and gets an error
-// of the demo.
+// of the demo. The request is authenticated, so that the log line has the caller, but it does not
+// count against the rate limit.
 func (a *api) noRoute(answer *apierr.Error) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		ident, err := a.Auth.Resolve(c.Request, auth.NeedUser)
@@ -258,4 +270,5 @@ func (a *api) noRoute(answer *apierr.Error) gin.HandlerFunc {
 }
 
 // toDashboard handles GET /.
+// The dashboard redirects to the login page if necessary.
 func toDashboard(c *gin.Context) { c.Redirect(http.StatusSeeOther, account.DashboardPath) }

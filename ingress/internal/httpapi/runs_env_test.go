@@ -41,6 +41,8 @@ type runEnv struct {
 	nats string // URL of the environment's NATS server
 	next atomic.Int64
 
+	inboxes sync.Map // inboxes of the requests that wait for runs, by run ID; see startWorker
+
 	stopSearches func() // stops the worker that responds to document searches
 }
 

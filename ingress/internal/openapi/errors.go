@@ -3,7 +3,8 @@ package openapi
 import "strings"
 
 // ErrorCode describes an error code: its HTTP status, its title, its meaning in Markdown, and
-// whether a retry may succeed.
+// whether a retry may succeed. It comes from the schema ErrorCode, which has an entry for each code
+// of package apierr.
 type ErrorCode struct {
 	Code, Title, Meaning string
 	Status               int
@@ -11,7 +12,7 @@ type ErrorCode struct {
 }
 
 // DistinctTitle returns the title, or "" if the title only repeats the words of the code or the
-// beginning of the meaning.
+// beginning of the meaning. Pages thus do not show the same words twice.
 func (c ErrorCode) DistinctTitle() string {
 	if strings.EqualFold(strings.ReplaceAll(c.Code, "_", " "), c.Title) || strings.HasPrefix(c.Meaning, c.Title) {
 		return ""
@@ -19,7 +20,7 @@ func (c ErrorCode) DistinctTitle() string {
 	return c.Title
 }
 
-// ErrorCodes lists the error codes by status.
+// ErrorCodes lists the error codes by status. The order is that of the document.
 func ErrorCodes() []ErrorCode {
 	var out []ErrorCode
 	for _, code := range schemas().At("ErrorCode").Objects("oneOf") {
@@ -32,14 +33,15 @@ func ErrorCodes() []ErrorCode {
 	return out
 }
 
-// schemas returns the named schemas of the document.
+// schemas returns the named schemas of the document. They are in the order of the document.
 func schemas() object { return read().root.At("components", "schemas") }
 
-// Word is a value of an enumeration with its meaning in Markdown.
+// Word is a value of an enumeration with its meaning in Markdown. Name is the value as the API
+// sends it.
 type Word struct{ Name, Meaning string }
 
 // Words returns the values of a named schema, such as "RunErrorCode". The schema must describe each
-// of its values.
+// of its values. It returns nil for a schema that is no enumeration.
 func Words(schema string) []Word {
 	var out []Word
 	for _, value := range schemas().At(schema).Objects("oneOf") {
@@ -49,6 +51,7 @@ func Words(schema string) []Word {
 }
 
 // ExampleFor returns the example of a shared response, such as "NotFound", as indented JSON text.
+// It returns "" if there is none.
 func ExampleFor(response string) string {
 	for _, content := range read().root.At("components", "responses", response, "content").Members() {
 		return indented(content.Get("example"))

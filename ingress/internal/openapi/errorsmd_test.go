@@ -17,7 +17,9 @@ var errorsPage = template.Must(template.New("").Parse(`# Errors
 <!-- Generated from ingress/internal/openapi/openapi.yaml by: cd ingress && go test ./internal/openapi -update -->
 
 Look up what an error code means and what to do. The running service shows this page at
-` + "`/docs/errors`" + `. Every error is ` + "`application/problem+json`" + ` (RFC 9457):
+` + "`/docs/errors`" + `.
+
+Every error is ` + "`application/problem+json`" + ` (RFC 9457):
 
 ` + "```json\n{{.Example}}\n```" + `
 

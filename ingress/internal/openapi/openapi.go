@@ -12,14 +12,16 @@ import (
 //go:embed openapi.yaml
 var source []byte
 
-// parsed contains the parsed document and its JSON text.
+// parsed contains the parsed document and its JSON text. the YAML as written. It is created once;
+// its contents must not be changed.
 type parsed struct {
+	// The JSON document, with HEAD operations.
 	root     object
 	document []byte
 }
 
 // read parses the embedded document at the first call. It panics if the document is invalid, which
-// the tests rule out.
+// the tests rule out. Parsing takes several milliseconds.
 var read = sync.OnceValue(func() parsed {
 	root, err := yamldoc.Parse(source)
 	if err != nil {
@@ -32,11 +34,12 @@ var read = sync.OnceValue(func() parsed {
 	return parsed{root, document}
 })
 
-// object is a mapping of the YAML document. Its members keep their order.
+// object is a mapping of the YAML document. Its members keep their order. The package depends on
+// the order, because the pages show it.
 type object = yamldoc.Object
 
 // withHead adds a HEAD operation to each GET operation that lacks x-no-head, because openapi.yaml
-// contains no HEAD operations.
+// contains no HEAD operations. It does not change root.
 func withHead(root object) object {
 	out := slices.Clone(root)
 	for i, item := range out {
@@ -44,6 +47,7 @@ func withHead(root object) object {
 		if item.Key != "paths" || !isObject {
 			continue
 		}
+
 		paths = slices.Clone(paths)
 		for j := range paths {
 			if operations, ok := paths[j].Value.(object); ok {
@@ -56,12 +60,13 @@ func withHead(root object) object {
 }
 
 // addHead adds the HEAD operation of a path. It has the same description as GET and returns the
-// same headers.
+// same headers. Its operationId begins with "head-".
 func addHead(operations object) object {
 	get := operations.At("get")
 	if get == nil || get.Flag("x-no-head") {
 		return operations
 	}
+
 	head := slices.Clone(get)
 	for i := range head {
 		if head[i].Key == "operationId" {
@@ -72,10 +77,11 @@ func addHead(operations object) object {
 }
 
 // Document returns the OpenAPI document as JSON, in source order. Callers must not modify the
-// bytes.
+// bytes. It has the HEAD operations.
 func Document() []byte { return read().document }
 
-// Version returns the version of the service, from the document's info.
+// Version returns the version of the service, from the document's info. It is the version of the
+// release.
 func Version() string { return read().root.At("info").Text("version") }
 
 // Title returns the name of the service.

@@ -12,27 +12,34 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// Prose is a Markdown text in parsed form: headings, paragraphs, lists and tables.
+// Prose is a Markdown text in parsed form: headings, paragraphs, lists and tables. Pages render it
+// with templates, so that the text is escaped.
 type Prose []Block
 
-// Block is a block of a Prose. Exactly one of its fields is set.
+// Block is a block of a Prose. Exactly one of its fields is set. Code blocks are paragraphs with a
+// single Span of code.
 type Block struct {
+	// A heading of any level.
 	Heading   *Heading
 	Paragraph []Span
-	List      [][]Span
-	Table     [][][]Span // rows of cells; the first row is the header
+	// Entries of a list, ordered or not.
+	List  [][]Span
+	Table [][][]Span // rows of cells; the first row is the header
 }
 
-// Heading contains the text of a heading and its anchor.
+// Heading contains the text of a heading and its anchor. The anchor is unique only if the heading
+// is.
 type Heading struct{ Text, Anchor string }
 
-// Span is a piece of text. It is code, strong text, a link if Link is set, or plain text.
+// Span is a piece of text. It is code, strong text, a link if Link is set, or plain text. At most
+// one of Code, Strong and Link is set.
 type Span struct {
 	Text, Link   string
 	Code, Strong bool
 }
 
-// Inline text contains no HTML, so that a placeholder such as <id> remains text.
+// Inline text contains no HTML, so that a placeholder such as <id> remains text. Extensions other
+// than tables are not needed.
 var (
 	inlineParsers = parser.WithInlineParsers(
 		util.Prioritized(parser.NewCodeSpanParser(), 1),
@@ -46,7 +53,7 @@ var (
 	spanParser = parser.NewParser(inlineParsers, parser.WithBlockParsers(util.Prioritized(parser.NewParagraphParser(), 1)))
 )
 
-// parseProse parses Markdown.
+// parseProse parses Markdown. Blocks of other kinds become paragraphs of their text.
 func parseProse(markdown string) Prose {
 	source := []byte(markdown)
 	var out Prose
@@ -73,13 +80,15 @@ func parseProse(markdown string) Prose {
 	return out
 }
 
-// ParseSpans parses inline Markdown: `code`, **strong** and [links](to).
+// ParseSpans parses inline Markdown: `code`, **strong** and [links](to). The result has one Span
+// for each piece with the same markup.
 func ParseSpans(line string) []Span {
 	source := []byte(line)
 	return appendSpans(nil, spanParser.Parse(text.NewReader(source)), source)
 }
 
-// spansOfEach returns the inline text of each child of a Markdown node.
+// spansOfEach returns the inline text of each child of a Markdown node. For a table's row, the
+// children are its cells; for a list, its entries.
 func spansOfEach(parent ast.Node, source []byte) [][]Span {
 	var out [][]Span
 	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {
@@ -89,7 +98,7 @@ func spansOfEach(parent ast.Node, source []byte) [][]Span {
 }
 
 // appendSpans appends the inline text of the children of a Markdown node. It joins adjacent plain
-// texts.
+// texts. A line break becomes a space.
 func appendSpans(out []Span, parent ast.Node, source []byte) []Span {
 	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {
 		switch n := n.(type) {
@@ -116,7 +125,8 @@ func appendSpans(out []Span, parent ast.Node, source []byte) []Span {
 	return out
 }
 
-// textFor returns the text of a Markdown node without markup.
+// textFor returns the text of a Markdown node without markup. Code and links are reduced to their
+// texts.
 func textFor(n ast.Node, source []byte) string {
 	var out strings.Builder
 	for _, span := range appendSpans(nil, n, source) {
@@ -126,7 +136,8 @@ func textFor(n ast.Node, source []byte) string {
 }
 
 // anchor returns the URL fragment for a title: the title in lower case, with a hyphen for each
-// sequence of characters other than letters and digits.
+// sequence of characters other than letters and digits. Titles without such characters have the
+// fragment "".
 func anchor(title string) string {
 	return strings.Join(strings.FieldsFunc(strings.ToLower(title), func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9')

@@ -9,36 +9,45 @@ import (
 	"parley/shared/yamldoc"
 )
 
-// Reference is the document as the documentation pages show it.
+// Reference is the document as the documentation pages show it. It is created by Read for each
+// page, and may be changed by the caller.
 type Reference struct {
 	Title, Version, Summary string
-	Intro                   Prose
-	Groups                  []Group
-	Schemas                 []Schema
+	// Description of the document.
+	Intro Prose
+	// Operations in the order of the tags.
+	Groups []Group
+	// Named schemas in the order of the document.
+	Schemas []Schema
 }
 
-// Group contains the operations that have the same tag.
+// Group contains the operations that have the same tag. The anchor leads to the group on the page.
 type Group struct {
 	Name, Anchor string
 	Description  []Span
 	Operations   []Operation
 }
 
-// Operation is one HTTP method of a path.
+// Operation is one HTTP method of a path. HEAD operations are not shown.
 type Operation struct {
 	ID, Method, Path, Summary string
-	Description               Prose
-	Credentials               []string // accepted credentials; nil: the operation needs none
-	Parameters                []Field
-	Bodies                    []Schema // schemas of the accepted bodies; nil: the operation takes no body
-	BodyNote                  []Span
-	Samples                   []Sample
-	Answer                    *Example // example of the first successful response
-	Responses                 []Response
+	// Explanation below the summary.
+	Description Prose
+	Credentials []string // accepted credentials; nil: the operation needs none
+	// Parameters of the operation, then those of the path.
+	Parameters []Field
+	Bodies     []Schema // schemas of the accepted bodies; nil: the operation takes no body
+	// Description of the body.
+	BodyNote []Span
+	// Example requests.
+	Samples []Sample
+	Answer  *Example // example of the first successful response
+	// Responses in the order of the document.
+	Responses []Response
 }
 
 // Field is a parameter or a member of an object. For a parameter, In says where it is sent, such as
-// query.
+// query. For a member of a nested object, Name is its path, such as trigger.type.
 type Field struct {
 	Name, In    string
 	Required    bool
@@ -47,21 +56,23 @@ type Field struct {
 }
 
 // Response is a response of an operation. Codes are its error codes. Headers are the headers that
-// only some responses have.
+// only some responses have. Media contains the media types of its bodies.
 type Response struct {
+	// HTTP status as text.
 	Status      string
 	Description []Span
 	Media       []string
-	Type        Type
-	Codes       []string
-	Headers     []string
+	// Type of the body; empty for an error or a stream.
+	Type    Type
+	Codes   []string
+	Headers []string
 }
 
-// Example is an indented JSON text.
+// Example is an indented JSON text. Title is the status of the response.
 type Example struct{ Title, JSON string }
 
 // Schema is a named schema. An object has Fields, an enumeration has Words, and any other schema
-// has a Type.
+// has a Type. Types of schemas with alternatives list the alternatives.
 type Schema struct {
 	Name, Anchor string
 	Description  []Span
@@ -70,13 +81,15 @@ type Schema struct {
 	Type         Type
 }
 
-// Link returns the URL of the schema's fields.
+// Link returns the URL of the schema's fields. It is a path on the service.
 func (s Schema) Link() string { return schemasPath + "#" + s.Anchor }
 
-// methods are the HTTP methods that the pages show, in this order.
+// methods are the HTTP methods that the pages show, in this order. Other methods are not used by
+// the API.
 var methods = []string{"get", "post", "put", "delete"}
 
-// Read returns the document as the documentation pages show it.
+// Read returns the document as the documentation pages show it. It takes some milliseconds, so its
+// callers keep the page that they render from it. Operations whose tag is unknown are left out.
 func Read() Reference {
 	root := read().root
 	info := root.At("info")
@@ -84,10 +97,12 @@ func Read() Reference {
 		Title: info.Text("title"), Version: info.Text("version"), Summary: info.Text("summary"),
 		Intro: parseProse(info.Text("description")),
 	}
+
 	for _, tag := range root.Objects("tags") {
 		name := tag.Text("name")
 		ref.Groups = append(ref.Groups, Group{Name: name, Anchor: anchor(name), Description: ParseSpans(tag.Text("description"))})
 	}
+
 	for path, item := range root.At("paths").Members() {
 		for _, method := range methods {
 			if op := item.At(method); op != nil {
@@ -95,13 +110,15 @@ func Read() Reference {
 			}
 		}
 	}
+
 	for name, schema := range schemas().Members() {
 		ref.Schemas = append(ref.Schemas, newSchema(name, schema))
 	}
 	return ref
 }
 
-// addOperation adds an operation to the group of the operation's first tag.
+// addOperation adds an operation to the group of the operation's first tag. An operation appears only
+// once.
 func addOperation(groups []Group, op object, operation Operation) {
 	for _, tag := range op.List("tags") {
 		if i := slices.IndexFunc(groups, func(g Group) bool { return g.Name == tag }); i >= 0 {
@@ -112,12 +129,14 @@ func addOperation(groups []Group, op object, operation Operation) {
 }
 
 // newOperation reads an operation. Parameters that the path item declares apply to all its methods.
+// root is the whole document, for references.
 func newOperation(root object, path, method string, item object) Operation {
 	op := item.At(method)
 	out := Operation{
 		ID: op.Text("operationId"), Method: strings.ToUpper(method), Path: path, Summary: op.Text("summary"),
 		Description: parseProse(op.Text("description")), Credentials: credentials(root, op),
 	}
+
 	for _, p := range append(op.Objects("parameters"), item.Objects("parameters")...) {
 		p = resolve(root, p)
 		out.Parameters = append(out.Parameters, Field{
@@ -125,14 +144,18 @@ func newOperation(root object, path, method string, item object) Operation {
 			Type: typeName(p.At("schema")), Description: ParseSpans(p.Text("description")),
 		})
 	}
+
 	if body := op.At("requestBody"); body != nil {
 		out.Bodies = bodies(root, body.At("content", "application/json", "schema"))
 		out.BodyNote = ParseSpans(body.Text("description"))
 	}
+
 	out.Samples = samples(op, out)
 	for status, response := range op.At("responses").Members() {
 		response = resolve(root, response)
 		out.Responses = append(out.Responses, newResponse(status, response))
+
+		// "300" is compared as text, which is right for statuses of three digits.
 		if example := firstExample(response); example != nil && out.Answer == nil && status < "300" {
 			out.Answer = &Example{Title: status, JSON: indented(example)}
 		}
@@ -140,12 +163,14 @@ func newOperation(root object, path, method string, item object) Operation {
 	return out
 }
 
-// bodies returns the named schemas of the bodies that an operation accepts.
+// bodies returns the named schemas of the bodies that an operation accepts. An inline schema has no
+// name and is left out, because the page shows the fields of named schemas.
 func bodies(root, schema object) []Schema {
 	choices := append(schema.Objects("oneOf"), schema.Objects("anyOf")...)
 	if len(choices) == 0 {
 		choices = []object{schema}
 	}
+
 	var out []Schema
 	for _, choice := range choices {
 		if name, named := strings.CutPrefix(choice.Text("$ref"), "#/components/schemas/"); named {
@@ -155,12 +180,14 @@ func bodies(root, schema object) []Schema {
 	return out
 }
 
-// credentials returns the credentials that an operation accepts, or nil if it needs none.
+// credentials returns the credentials that an operation accepts, or nil if it needs none. An empty
+// requirement among the alternatives means that no credential is needed.
 func credentials(root, op object) []string {
 	allowed := op.List("security")
 	if allowed == nil {
 		allowed = root.List("security")
 	}
+
 	var out []string
 	for _, entry := range allowed {
 		choice, ok := entry.(object)
@@ -174,7 +201,8 @@ func credentials(root, op object) []string {
 	return out
 }
 
-// newResponse reads a response.
+// newResponse reads a response. The error codes come from the schema or, for a shared response,
+// from x-codes.
 func newResponse(status string, response object) Response {
 	out := Response{Status: status, Description: ParseSpans(response.Text("description"))}
 	for media, content := range response.At("content").Members() {
@@ -187,7 +215,9 @@ func newResponse(status string, response object) Response {
 			out.Type = typeName(schema)
 		}
 	}
+
 	out.Codes = append(out.Codes, response.Texts("x-codes")...)
+
 	for name := range response.At("headers").Members() {
 		// Every response has the following headers. The pages describe them once, so they are
 		// omitted here.
@@ -198,7 +228,8 @@ func newResponse(status string, response object) Response {
 	return out
 }
 
-// firstExample returns the first example of a JSON response, or nil.
+// firstExample returns the first example of a JSON response, or nil. The order of several examples
+// is that of the document.
 func firstExample(response object) any {
 	content := response.At("content", "application/json")
 	if example := content.Get("example"); example != nil {
@@ -210,9 +241,10 @@ func firstExample(response object) any {
 	return nil
 }
 
-// newSchema reads a named schema.
+// newSchema reads a named schema. Words must exist for each value of an enumeration.
 func newSchema(name string, schema object) Schema {
 	out := Schema{Name: name, Anchor: schemaAnchor(name), Description: ParseSpans(schema.Text("description")), Words: Words(name)}
+
 	out.Fields = fields(schema, "")
 	if len(out.Words) > 0 && out.Words[0].Name == "" {
 		out.Words = nil // a schema that lists alternative schemas is not an enumeration
@@ -224,6 +256,7 @@ func newSchema(name string, schema object) Schema {
 }
 
 // fields lists the members of an object. The members of nested objects are listed with their paths.
+// within is the path of the object, with a dot at its end, or "".
 func fields(schema object, within string) []Field {
 	var out []Field
 	required := schema.List("required")
@@ -237,7 +270,8 @@ func fields(schema object, within string) []Field {
 	return out
 }
 
-// resolve returns the target of a reference within the document.
+// resolve returns the target of a reference within the document. An object without a reference is
+// returned unchanged. A missing target is nil; the tests rule it out.
 func resolve(root, o object) object {
 	path, isRef := strings.CutPrefix(o.Text("$ref"), "#/")
 	if !isRef {
@@ -246,7 +280,8 @@ func resolve(root, o object) object {
 	return root.At(strings.Split(path, "/")...)
 }
 
-// indented returns a value as indented JSON.
+// indented returns a value as indented JSON. The order of its members is kept. It returns "" for a
+// value that has no JSON form.
 func indented(value any) string {
 	var out bytes.Buffer
 	raw, err := yamldoc.JSON(value)

@@ -12,15 +12,18 @@ import (
 )
 
 // Sample is an example of a request that readers of the documentation can copy. Query and Headers
-// are ordered pairs of a name and a value.
+// are ordered pairs of a name and a value. Values may contain variables of the shell, such as
+// $PARLEY_API_KEY.
 type Sample struct {
 	Title, Method, Path string
 	Query, Headers      [][2]string
 	Body                string // body as JSON; "": no body
-	stream              bool
+	// Whether the response is an event stream.
+	stream bool
 }
 
-// samples reads the example requests of an operation, which are in x-requests.
+// samples reads the example requests of an operation, which are in x-requests. The parameters of
+// the path are filled in. The body is one of the examples of the operation's body, by name.
 func samples(op object, operation Operation) []Sample {
 	var out []Sample
 	for _, request := range op.Objects("x-requests") {
@@ -28,6 +31,7 @@ func samples(op object, operation Operation) []Sample {
 			Title: request.Text("title"), Method: operation.Method, Path: filled(operation.Path, pairs(request.At("path"))),
 			Query: pairs(request.At("query")), Headers: credentialFor(request, operation.Credentials),
 		}
+
 		s.Headers = append(s.Headers, pairs(request.At("headers"))...)
 		if name := request.Text("body"); name != "" {
 			s.Body = compact(op.At("requestBody", "content", "application/json", "examples", name).Get("value"))
@@ -41,7 +45,7 @@ func samples(op object, operation Operation) []Sample {
 	return out
 }
 
-// filled replaces the parameters in a path with values.
+// filled replaces the parameters in a path with values. A parameter without a value stays as it is.
 func filled(path string, values [][2]string) string {
 	for _, pair := range values {
 		path = strings.ReplaceAll(path, "{"+pair[0]+"}", pair[1])
@@ -49,10 +53,12 @@ func filled(path string, values [][2]string) string {
 	return path
 }
 
-// featured are the titles of the samples at the beginning of the documentation.
+// featured are the titles of the samples at the beginning of the documentation. Each must be the
+// title of exactly one sample.
 var featured = []string{"Demo mode", "Chat with an agent", "Stream the answer", "From a scheduler", "Wait for a run", "Create an agent"}
 
-// Featured returns the samples for the beginning of the documentation, the simplest first.
+// Featured returns the samples for the beginning of the documentation, the simplest first. A title
+// without a sample is skipped.
 func (r Reference) Featured() []Sample {
 	out := make([]Sample, 0, len(featured))
 	for _, title := range featured {
@@ -68,7 +74,7 @@ func (r Reference) Featured() []Sample {
 }
 
 // credentialFor returns the credential header of a sample. It is the header that the sample names,
-// or an API key if the operation accepts one.
+// or an API key if the operation accepts one. A sample without either needs no credential.
 func credentialFor(request object, allowed []string) [][2]string {
 	credential := request.Text("credential")
 	if credential == "" && slices.Contains(allowed, "apiKey") {
@@ -85,7 +91,7 @@ func credentialFor(request object, allowed []string) [][2]string {
 	return nil
 }
 
-// pairs returns the members of an object as ordered pairs of texts.
+// pairs returns the members of an object as ordered pairs of texts. Their order is kept.
 func pairs(o object) [][2]string {
 	var out [][2]string
 	for _, item := range o {
@@ -94,7 +100,8 @@ func pairs(o object) [][2]string {
 	return out
 }
 
-// compact returns an object as JSON in one line, or "" for any other value.
+// compact returns an object as JSON in one line, or "" for any other value. It is used for bodies,
+// which are objects.
 func compact(value any) string {
 	o, isObject := value.(object)
 	raw, err := yamldoc.JSON(o)
@@ -104,7 +111,7 @@ func compact(value any) string {
 	return string(raw)
 }
 
-// Target returns the path and query of the sample.
+// Target returns the path and query of the sample. The values of the query are escaped.
 func (s Sample) Target() string {
 	parts := make([]string, len(s.Query))
 	for i, pair := range s.Query {
@@ -117,7 +124,7 @@ func (s Sample) Target() string {
 }
 
 // OwnHeaders returns the headers that a logged-in browser must set, as a JSON object. It omits the
-// credentials of programs and the media type of the body.
+// credentials of programs and the media type of the body. The page's console sends these headers.
 func (s Sample) OwnHeaders() string {
 	own := map[string]string{}
 	for _, h := range s.Headers {
@@ -129,7 +136,8 @@ func (s Sample) OwnHeaders() string {
 	return string(raw)
 }
 
-// Curl returns the sample as a curl command. base is the base URL of the service.
+// Curl returns the sample as a curl command. base is the base URL of the service. Each header is on
+// its own line. The command works in a POSIX shell if the variables are set.
 func (s Sample) Curl(base string) string {
 	words := []string{"curl"}
 	switch {
@@ -140,6 +148,7 @@ func (s Sample) Curl(base string) string {
 	default:
 		words = append(words, "-X", s.Method)
 	}
+
 	lines := []string{strings.Join(append(words, quoted(base+s.Target())), " ")}
 	for _, header := range s.Headers {
 		lines = append(lines, "-H "+quoted(header[0]+": "+header[1]))
@@ -150,7 +159,9 @@ func (s Sample) Curl(base string) string {
 	return strings.Join(lines, " \\\n  ")
 }
 
-// quoted quotes a text for a shell, which still expands variables such as $PARLEY_API_KEY.
+// quoted quotes a text for a shell, which still expands variables such as $PARLEY_API_KEY. Single
+// quotes prevent any expansion. Texts with variables are part of the document and contain no double
+// quotes.
 func quoted(s string) string {
 	if strings.Contains(s, "$PARLEY_") {
 		return `"` + s + `"`

@@ -6,26 +6,32 @@ import (
 )
 
 // Type describes the values of a schema in a few words, such as "list of Agent" or "text, 1 to 120
-// characters". The name of a schema is a Span with a link to that schema.
+// characters". The name of a schema is a Span with a link to that schema. It is shown after the
+// name of a field.
 type Type []Span
 
-// words maps JSON's types to the names that the documentation pages use.
+// words maps JSON's types to the names that the documentation pages use. A type that is not listed
+// is not used by the document.
 var words = map[string]string{
 	"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false",
 	"object": "object", "null": "null", "array": "list",
 }
 
-// schemasPath is the path of the page that lists the schemas.
+// schemasPath is the path of the page that lists the schemas. The router serves the page at this
+// path.
 const schemasPath = "/docs/api/schemas"
 
-// schemaAnchor returns the URL fragment of a named schema.
+// schemaAnchor returns the URL fragment of a named schema. It is unique, because names of schemas
+// are.
 func schemaAnchor(name string) string { return "schema-" + name }
 
-// typeName returns a short description of a schema.
+// typeName returns a short description of a schema. A reference is described by its name only.
+// Alternatives are joined by "or".
 func typeName(schema object) Type {
 	if name, isRef := strings.CutPrefix(schema.Text("$ref"), "#/components/schemas/"); isRef {
 		return Type{{Text: name, Link: schemasPath + "#" + schemaAnchor(name)}}
 	}
+
 	if choices := schema.Objects("oneOf"); len(choices) > 0 {
 		var out Type
 		for i, choice := range choices {
@@ -36,12 +42,15 @@ func typeName(schema object) Type {
 		}
 		return out
 	}
+
 	if value := schema.Get("const"); value != nil {
 		return Type{{Text: fmt.Sprint(value), Code: true}}
 	}
+
 	if values := schema.List("enum"); len(values) > 0 {
 		return oneOfValues(values)
 	}
+
 	out := plainType(schema)
 	if rules := rulesFor(schema); rules != "" {
 		out = append(out, Span{Text: rules})
@@ -49,7 +58,7 @@ func typeName(schema object) Type {
 	return out
 }
 
-// oneOfValues lists the values of an enumeration.
+// oneOfValues lists the values of an enumeration. They are shown as code.
 func oneOfValues(values []any) Type {
 	var out Type
 	for i, value := range values {
@@ -61,7 +70,8 @@ func oneOfValues(values []any) Type {
 	return out
 }
 
-// plainType describes the type of a schema without limits such as its length.
+// plainType describes the type of a schema without limits such as its length. A schema without a
+// type is "anything".
 func plainType(schema object) Type {
 	switch kind := schema.Get("type").(type) {
 	case string:
@@ -82,8 +92,10 @@ func plainType(schema object) Type {
 	return Type{{Text: "anything"}}
 }
 
-// rulesFor describes the limits of a value, such as its length.
+// rulesFor describes the limits of a value, such as its length. It begins with a comma, or is "" if
+// there are none.
 func rulesFor(schema object) string {
+	// A pair of limits is one phrase: add combines them.
 	var rules []string
 	add := func(least, limit, unit string) {
 		lo, hi := schema.Get(least), schema.Get(limit)
@@ -100,6 +112,7 @@ func rulesFor(schema object) string {
 			rules = append(rules, fmt.Sprintf("up to %v%s", hi, unit))
 		}
 	}
+
 	add("minLength", "maxLength", " characters")
 	add("minimum", "maximum", "")
 	add("minItems", "maxItems", " entries")
@@ -110,6 +123,7 @@ func rulesFor(schema object) string {
 	if value := schema.Get("default"); value != nil {
 		rules = append(rules, fmt.Sprintf("default %v", value))
 	}
+
 	if len(rules) == 0 {
 		return ""
 	}

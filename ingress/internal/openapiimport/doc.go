@@ -8,4 +8,12 @@
 // Documents are untrusted. They are parsed as plain JSON values with limits on size, depth and
 // processing. References are replaced with their targets, because not every model provider follows
 // references. Below a certain depth, recursive and oversized schemas accept any value.
+//
+// Convert is the only entry point. It is called by the import of an agent's endpoints, which then
+// applies the stricter rules for endpoints and stores them. The package keeps no state between
+// calls, so calls may be concurrent.
+//
+// Two kinds of errors are distinguished. An Invalid means that the request cannot be fulfilled, and
+// nothing is imported. A skip concerns one operation: the operation is reported with the reason,
+// and the others are imported.
 package openapiimport

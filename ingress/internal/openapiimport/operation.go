@@ -12,20 +12,25 @@ import (
 )
 
 // verbs lists the HTTP methods of a path item, in the order in which their endpoints are returned.
+// These are the methods that OpenAPI defines. Some of them are skipped later; see sideEffect.
 var verbs = []string{"get", "head", "post", "put", "patch", "delete", "options", "trace"}
 
-// operation is one method of a path.
+// operation is one method of a path. It is created by operations and does not change afterwards.
 type operation struct {
+	// Key in the object paths, which begins with a slash.
 	path   string
 	method string // HTTP method in capital letters
 	id     string // operationId in the document; "" if absent
 	name   string // name of the endpoint
-	item   map[string]any
+	// Path item, which has the fields that apply to all methods.
+	item map[string]any
+	// Operation object; nil if the operation is malformed.
 	body   map[string]any
 	broken error // error that describes why the operation is malformed; nil: it is well-formed
 }
 
-// label returns the text that identifies an operation in messages.
+// label returns the text that identifies an operation in messages. It has at most maxLabel
+// characters and none that are invisible.
 func (o operation) label() string {
 	if o.id != "" {
 		return truncate.Ellipsis(clean(o.id), maxLabel)
@@ -37,24 +42,29 @@ func (o operation) label() string {
 const maxLabel = 200
 
 // operations returns all operations of the document. Their names depend on the whole document and
-// not on the selection.
+// not on the selection. They are sorted by path and, within a path, by verbs. A path item that
+// cannot be read becomes one broken operation with the method "*".
 func (d *document) operations() []operation {
 	paths, _ := d.root["paths"].(map[string]any)
 	var all []operation
+
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
 		if !strings.HasPrefix(path, "/") {
 			continue // the key is not a path but the name of an extension
 		}
+
 		item, err := d.object(paths[path])
 		if err != nil {
 			all = append(all, operation{path: path, method: "*", broken: err})
 			continue
 		}
+
 		for _, verb := range verbs {
 			body, found := item[verb]
 			if !found {
 				continue
 			}
+
 			o := operation{path: path, method: strings.ToUpper(verb), item: item}
 			// A malformed operation is reported only if it is selected.
 			if o.body, found = body.(map[string]any); !found {
@@ -64,6 +74,8 @@ func (d *document) operations() []operation {
 			all = append(all, o)
 		}
 	}
+
+	// Names are assigned in this order, so the first of several equal ones gets no suffix.
 	taken := map[string]bool{}
 	for i := range all {
 		all[i].name = nameFor(all[i], taken)
@@ -81,34 +93,46 @@ var (
 // maxName is the maximum length of a tool name, in characters.
 const maxName = 64
 
-// nameFor returns a tool name for an operation. No two operations get the same name.
+// nameFor returns a tool name for an operation. No two operations get the same name. It consists of
+// the operationId or, without one, of the method and path, with underscores for other characters.
+// It adds the name to taken. It has at most maxName characters.
 func nameFor(o operation, taken map[string]bool) string {
 	plain := strings.Trim(unfit.ReplaceAllString(o.id, "_"), "_")
 	if plain == "" {
 		plain = strings.ToLower(o.method) + "_" + strings.Trim(unfit.ReplaceAllString(o.path, "_"), "_")
 	}
+
+	// The model must be able to distinguish an endpoint from a built-in tool.
 	if slices.Contains(ownTools, plain) {
 		plain = "api_" + plain
 	}
+
 	name := plain[:min(len(plain), maxName)]
+
+	// Add a number to a name that is taken, and shorten the name so that the number fits.
 	for n := 2; taken[name]; n++ {
 		end := fmt.Sprint("_", n)
 		name = plain[:min(len(plain), maxName-len(end))] + end
 	}
+
 	taken[name] = true
 	return name
 }
 
 // choose selects operations by name. If names match no operation or more than one, it returns an
-// error that lists these names.
+// error that lists these names. A name is an operationId, or a method and a path. The result is in
+// the order of the document, not in that of the names. The error also reports names that select the
+// same operation.
 func choose(all []operation, named []string) ([]operation, error) {
 	if len(named) > maxEndpoints {
 		return nil, invalid("operations", CodeTooLong, "must have at most %d entries, not %d", maxEndpoints, len(named))
 	}
+
 	var problems []Problem
 	chosen := map[int]bool{}
 	for i, name := range named {
 		field := fmt.Sprintf("operations[%d]", i)
+
 		found := find(all, name)
 		switch {
 		case len(found) == 0:
@@ -124,6 +148,7 @@ func choose(all []operation, named []string) ([]operation, error) {
 	if problems != nil {
 		return nil, &Invalid{Problems: problems}
 	}
+
 	wanted := make([]operation, 0, len(chosen))
 	for _, i := range slices.Sorted(maps.Keys(chosen)) {
 		wanted = append(wanted, all[i])
@@ -132,11 +157,13 @@ func choose(all []operation, named []string) ([]operation, error) {
 }
 
 // find returns the indexes of the operations with a name. A name of the form "METHOD /path" matches
-// at most one operation.
+// at most one operation. Case and extra spaces of the method are ignored. An operationId must match
+// exactly. The result is empty if there is none.
 func find(all []operation, name string) []int {
 	var found []int
 	method, path, _ := strings.Cut(strings.TrimSpace(name), " ")
 	method, path = strings.ToUpper(method), strings.TrimSpace(path)
+
 	for i, o := range all {
 		if o.method == method && o.path == path {
 			return []int{i}
@@ -148,7 +175,8 @@ func find(all []operation, name string) []int {
 	return found
 }
 
-// sideEffect returns the kind of side effect that HTTP defines for a method.
+// sideEffect returns the kind of side effect that HTTP defines for a method. An unknown method
+// cannot be the method of an endpoint. The caller can change the side effect afterwards.
 func sideEffect(method string) (effect string, known bool) {
 	switch method {
 	case http.MethodGet, http.MethodHead:

@@ -15,24 +15,31 @@ import (
 )
 
 const (
-	// maxDepth is the maximum depth of nested values.
+	// maxDepth is the maximum depth of nested values. Deeper documents could exhaust the stack,
+	// because reading and copying are recursive.
 	maxDepth = 64
-	// maxValues is the maximum number of values in a document, with aliases expanded.
+	// maxValues is the maximum number of values in a document, with aliases expanded. A document of
+	// 2 MiB could otherwise expand to any size by aliases.
 	maxValues = 500_000
 )
 
-// document is an OpenAPI document in the form of plain JSON values.
+// document is an OpenAPI document in the form of plain JSON values. It is created by open for one
+// import, and is used by one goroutine.
 type document struct {
+	// The whole document; never changed.
 	root   map[string]any
 	legacy bool // OpenAPI 3.0, which has its own dialect of JSON Schema
 	work   int  // number of values that may still be visited
 }
 
-// open parses a document and checks its version.
+// open parses a document and checks its version. The result has paths, and its version is 3.0 or
+// 3.1. All errors are of type *Invalid.
 func open(raw []byte) (*document, error) {
 	if len(raw) > maxDocument {
 		return nil, invalid("document", CodeTooLong, "must have at most %d bytes, not %d", maxDocument, len(raw))
 	}
+
+	// A byte order mark is permitted at the beginning, but the parsers reject it.
 	value, err := parse(bytes.TrimPrefix(raw, []byte("\ufeff")))
 	var known *Invalid
 	switch {
@@ -41,10 +48,12 @@ func open(raw []byte) (*document, error) {
 	case err != nil:
 		return nil, invalid("document", CodeInvalid, "is neither JSON nor YAML: %s", truncate.Ellipsis(err.Error(), 200))
 	}
+
 	root, ok := value.(map[string]any)
 	if !ok {
 		return nil, invalid("document", CodeInvalid, "must be an OpenAPI document, which is an object")
 	}
+
 	d := &document{root: root, work: maxWork}
 	version, _ := root["openapi"].(string)
 	switch {
@@ -62,11 +71,15 @@ func open(raw []byte) (*document, error) {
 	return d, nil
 }
 
-// parse parses JSON or YAML. The result has the types that encoding/json would return.
+// parse parses JSON or YAML. The result has the types that encoding/json would return. A text that
+// begins with a brace is JSON; other texts are YAML. The value is within maxDepth and maxValues.
+// Those errors are of type *Invalid; other errors describe the syntax.
 func parse(raw []byte) (value any, err error) {
 	if !utf8.Valid(raw) {
 		return nil, errors.New("it is not UTF-8")
 	}
+
+	// Encoding/json needs less memory than the YAML library, and its errors fit JSON better.
 	if strings.HasPrefix(strings.TrimLeft(string(raw[:min(len(raw), 1024)]), " \t\r\n"), "{") {
 		if err := json.Unmarshal(raw, &value); err != nil {
 			return nil, fmt.Errorf("reading JSON: %w", err)
@@ -74,24 +87,29 @@ func parse(raw []byte) (value any, err error) {
 		r := reader{left: maxValues}
 		return value, r.measure(value, 0)
 	}
+
 	if nodes(raw) > maxValues { // the library needs far more memory for a value than the value's text has
 		return nil, errMany
 	}
+
 	defer func() {
 		if recover() != nil { // the library panics on some inputs
 			value, err = nil, errors.New("reading YAML: invalid document")
 		}
 	}()
+
 	var node yaml.Node
 	if err := yaml.Unmarshal(raw, &node); err != nil {
 		return nil, fmt.Errorf("reading YAML: %w", err)
 	}
+
 	r := reader{left: maxValues}
 	return r.value(&node, 0)
 }
 
 // nodes estimates the number of values in a YAML text. The estimate may be much too high, but is
-// never much too low.
+// never much too low. It needs no parsing: each value of a YAML text needs one of these signs,
+// apart from the first one.
 func nodes(raw []byte) int {
 	n := 0
 	for _, sign := range []string{",", "\n", ": ", "- ", "[", "{"} {
@@ -100,13 +118,15 @@ func nodes(raw []byte) int {
 	return n
 }
 
+// They are variables of type *Invalid, so open returns them unchanged.
 var (
 	errDeep = invalid("document", CodeTooDeep, "must be nested at most %d levels deep", maxDepth)
 	errMany = invalid("document", CodeTooLong, "must contain at most %d values", maxValues)
 )
 
 // reader converts YAML nodes to JSON values. It copies the targets of aliases, so it limits the
-// total number of values.
+// total number of values. Left is the number of values that may still follow. For JSON it only
+// counts the values. A reader is used for one document.
 type reader struct{ left int }
 
 // take counts a value toward the limit. It returns an error if the value is nested too deeply or if
@@ -123,7 +143,8 @@ func (r *reader) take(depth int) error {
 	}
 }
 
-// measure counts all values within a parsed JSON value, in the same way as take.
+// measure counts all values within a parsed JSON value, in the same way as take. The values were
+// parsed already, so the limit protects the steps that follow.
 func (r *reader) measure(value any, depth int) error {
 	if err := r.take(depth); err != nil {
 		return err
@@ -145,7 +166,8 @@ func (r *reader) measure(value any, depth int) error {
 	return nil
 }
 
-// value converts a YAML node to a JSON value.
+// value converts a YAML node to a JSON value. depth is the nesting depth of the node. An unknown
+// kind becomes null. Aliases are copied, so a cyclic alias ends at maxDepth.
 func (r *reader) value(n *yaml.Node, depth int) (any, error) {
 	if err := r.take(depth); err != nil {
 		return nil, err
@@ -178,7 +200,8 @@ func (r *reader) value(n *yaml.Node, depth int) (any, error) {
 }
 
 // mapping converts a mapping. The mapping's own keys take precedence over keys that are merged into
-// it.
+// it. Duplicate keys and keys that are not strings are errors, because JSON objects cannot have
+// them.
 func (r *reader) mapping(n *yaml.Node, depth int) (any, error) {
 	object, merged := make(map[string]any, len(n.Content)/2), map[string]any{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -187,6 +210,7 @@ func (r *reader) mapping(n *yaml.Node, depth int) (any, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		switch {
 		case name.Kind != yaml.ScalarNode:
 			return nil, fmt.Errorf("line %d: the key is not a string", name.Line)
@@ -194,11 +218,14 @@ func (r *reader) mapping(n *yaml.Node, depth int) (any, error) {
 			merge(merged, v)
 			continue
 		}
+
 		if _, twice := object[name.Value]; twice {
 			return nil, fmt.Errorf("line %d: duplicate key %s", name.Line, truncate.Ellipsis(name.Value, 60))
 		}
 		object[name.Value] = v
 	}
+
+	// Merged keys are added last, because the position of the merge key does not matter.
 	for key, v := range merged {
 		if _, own := object[key]; !own {
 			object[key] = v
@@ -208,7 +235,8 @@ func (r *reader) mapping(n *yaml.Node, depth int) (any, error) {
 }
 
 // merge adds the members of a merge key's object, or of a list of objects. The first object in a
-// list takes precedence.
+// list takes precedence. Values that are not objects are ignored. into keeps the members that it
+// has.
 func merge(into map[string]any, value any) {
 	list, several := value.([]any)
 	if !several {
@@ -224,7 +252,9 @@ func merge(into map[string]any, value any) {
 	}
 }
 
-// scalar converts a scalar. Numbers become float64, as in encoding/json.
+// scalar converts a scalar. Numbers become float64, as in encoding/json. The text of a scalar
+// without a JSON type is returned as a string. Whether a scalar has a type depends on its tag,
+// explicit or implied.
 func scalar(n *yaml.Node) (any, error) {
 	switch n.ShortTag() {
 	case "!!null":

@@ -6,13 +6,14 @@ import (
 )
 
 // base is the server URL in the import request. Its field at is nil if the request contains no
-// server URL.
+// server URL. A nil *base stands for a request without a server URL.
 type base struct{ at *url.URL }
 
 // maxURL is the maximum length of the server's URL, in bytes.
 const maxURL = 2048
 
-// baseFor parses the server URL of the import request.
+// baseFor parses the server URL of the import request. It must be an absolute HTTP URL without
+// credentials, query and fragment. All errors are of type *Invalid.
 func baseFor(text string) (*base, error) {
 	if text == "" {
 		return nil, nil //nolint:nilnil // the request names no server
@@ -30,15 +31,20 @@ func baseFor(text string) (*base, error) {
 }
 
 // errNoServer is the error for a document whose server URL is relative. The caller must provide a
-// server URL, because a relative one cannot be called.
+// server URL, because a relative one cannot be called. It ends the whole import, since all
+// operations usually have the same server.
 var errNoServer = invalid("serverUrl", CodeRequired, "is required, because the document names no host")
 
-// server returns the URL to which an operation's path is appended.
+// server returns the URL to which an operation's path is appended. It has no slash at its end. A
+// server URL in the request replaces an absolute one of the document, and resolves a relative one.
+// The error is a skip for a URL that cannot be called over HTTP.
 func (d *document) server(o operation, b *base) (string, error) {
 	u, err := d.ownServer(o)
 	switch {
 	case err != nil:
 		return "", err
+
+	// The document's URL is absolute or has no path, so it contributes nothing.
 	case b != nil && (u.IsAbs() || u.Host != "" || strings.Trim(u.Path, "/") == ""):
 		u = b.at
 	// The document's server URL is relative, so it is resolved against the given server URL.
@@ -47,6 +53,7 @@ func (d *document) server(o operation, b *base) (string, error) {
 	case !u.IsAbs() && u.Host == "":
 		return "", errNoServer
 	}
+
 	if u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.Fragment != "" {
 		return "", skip("The server URL of the operation is not an HTTP URL, or contains a query.")
 	}
@@ -54,7 +61,8 @@ func (d *document) server(o operation, b *base) (string, error) {
 }
 
 // ownServer returns the first server of the operation, or else of its path, or else of the
-// document. The URL may be relative.
+// document. The URL may be relative. Without servers, it is "/", as OpenAPI defines. Further
+// servers are ignored; they are alternatives of the same API.
 func (d *document) ownServer(o operation) (*url.URL, error) {
 	address := "/"
 	for _, holder := range []map[string]any{o.body, o.item, d.root} {
@@ -69,6 +77,7 @@ func (d *document) ownServer(o operation) (*url.URL, error) {
 		address = fill(first)
 		break
 	}
+
 	u, err := url.Parse(address)
 	if err != nil {
 		return nil, skip("The server URL of the operation is not valid.")
@@ -76,7 +85,8 @@ func (d *document) ownServer(o operation) (*url.URL, error) {
 	return u, nil
 }
 
-// fill replaces the variables in a server URL with their default values.
+// fill replaces the variables in a server URL with their default values. A variable without a
+// default is replaced by the empty text.
 func fill(server map[string]any) string {
 	address := stringValue(server, "url")
 	variables, _ := server["variables"].(map[string]any)

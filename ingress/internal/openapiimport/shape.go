@@ -6,47 +6,60 @@ import (
 )
 
 // shape is the schema of an object without alternatives at its top level, because model providers
-// do not accept alternatives there.
+// do not accept alternatives there. Several schemas of a document are merged into it; see join.
 type shape struct {
+	// Schemas of the properties, by name.
 	properties map[string]any
+	// Names of the required properties; some may have no schema.
 	required   map[string]bool
 	additional any // value of additionalProperties; nil if absent
 }
 
-// errNoObject is the reason for skipping an operation whose body is a list or a scalar.
+// errNoObject is the reason for skipping an operation whose body is a list or a scalar. The
+// arguments of a tool are always an object.
 const errNoObject = skip("The request body of the operation is not a JSON object.")
 
 // shape flattens the schema of a body. It joins the parts of allOf. From anyOf and oneOf, the
 // result allows the properties of all alternatives, and requires only the properties that every
-// alternative requires.
+// alternative requires. The result may accept bodies that the document rejects; the server then
+// reports the error. The errors are skips and those of take.
 func (p *pass) shape(value any) (shape, error) {
 	s := shape{properties: map[string]any{}, required: map[string]bool{}}
+
 	if err := p.take(1); err != nil {
 		return s, err
 	}
+
 	if value == true {
 		return s, nil
 	}
+
 	object, ok := value.(map[string]any)
 	if !ok {
 		return s, errNoObject
 	}
+
 	ref, ok := object["$ref"].(string)
+
+	// Unlike a nested schema, a body that contains itself at its top level has no useful stub.
 	if ok && (slices.Contains(p.within, ref) || len(p.within) > maxDepth) {
 		return s, errCircular
 	}
+
 	if ok {
 		if err := p.follow(ref, &s); err != nil || p.d.legacy {
 			return s, err
 		}
 	}
+
 	if !takesObject(object["type"]) {
 		return s, errNoObject
 	}
 	return s, p.join(object, &s)
 }
 
-// follow flattens the target of a reference into a shape.
+// follow flattens the target of a reference into a shape. A recursive reference is detected by
+// p.within, from which the reference is removed at the end. into is replaced, even after an error.
 func (p *pass) follow(ref string, into *shape) error {
 	target, err := p.d.lookup(ref)
 	if err != nil {
@@ -59,28 +72,33 @@ func (p *pass) follow(ref string, into *shape) error {
 	return err
 }
 
-// takesObject reports whether the type in a schema allows objects.
+// takesObject reports whether the type in a schema allows objects. A missing type allows any value.
 func takesObject(kind any) bool {
 	list, several := kind.([]any)
 	return kind == nil || kind == "object" || several && slices.Contains(list, any("object"))
 }
 
-// join adds a schema to a shape, including the schemas in its allOf, anyOf and oneOf.
+// join adds a schema to a shape, including the schemas in its allOf, anyOf and oneOf. The schema's
+// own properties come first. If a property occurs several times, its value must match all schemas.
 func (p *pass) join(object map[string]any, into *shape) error {
+	// Keywords also drops read-only properties, from the properties and from the required ones.
 	copied, err := p.keywords(bare(object), 0)
 	if err != nil {
 		return err
 	}
+
 	own, _ := copied.(map[string]any)
 	properties, _ := own["properties"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		into.add(name, properties[name], "allOf")
 	}
+
 	for _, name := range listFor(own, "required") {
 		if text, ok := name.(string); ok {
 			into.required[text] = true
 		}
 	}
+
 	alone := true
 	for _, part := range listFor(object, "allOf") {
 		alone = false
@@ -93,6 +111,7 @@ func (p *pass) join(object map[string]any, into *shape) error {
 			into.required[name] = true
 		}
 	}
+
 	for _, key := range []string{"oneOf", "anyOf"} {
 		if list := listFor(object, key); len(list) > 0 {
 			alone = false
@@ -110,6 +129,7 @@ func (p *pass) join(object map[string]any, into *shape) error {
 }
 
 // bare returns a schema with only the keywords that describe the object's own properties.
+// Alternatives are handled by join, and other keywords cannot be expressed in a shape.
 func bare(object map[string]any) map[string]any {
 	kept := map[string]any{}
 	for _, key := range []string{"properties", "required", "additionalProperties"} {
@@ -121,7 +141,8 @@ func bare(object map[string]any) map[string]any {
 }
 
 // alternatives adds the properties of all alternatives. It requires only the properties that every
-// alternative requires.
+// alternative requires. If a property occurs in several alternatives, its value must match one of
+// the schemas.
 func (p *pass) alternatives(list []any, into *shape) error {
 	var common map[string]bool
 	union := shape{properties: map[string]any{}}
@@ -131,19 +152,23 @@ func (p *pass) alternatives(list []any, into *shape) error {
 			return err
 		}
 		union.take(inner, "anyOf")
+
+		// The first alternative provides the start of the intersection.
 		if common == nil {
 			common = inner.required
 			continue
 		}
 		maps.DeleteFunc(common, func(name string, _ bool) bool { return !inner.required[name] })
 	}
+
 	into.take(union, "allOf")
 	maps.Copy(into.required, common)
 	return nil
 }
 
 // take adds the properties of another shape. If both shapes have a property, its two schemas are
-// combined as the parameter how specifies; see add.
+// combined as the parameter how specifies; see add. The required properties of the other shape are
+// not added, because that depends on the kind of combination.
 func (s *shape) take(other shape, how string) {
 	for _, name := range slices.Sorted(maps.Keys(other.properties)) {
 		s.add(name, other.properties[name], how)
@@ -164,7 +189,8 @@ func (s *shape) add(name string, schema any, how string) {
 	}
 }
 
-// either returns a schema that matches the values that match a or b.
+// either returns a schema that matches the values that match a or b. It adds b to an existing list
+// of alternatives, so that several alternatives stay one flat list.
 func either(a, b any) any {
 	if same(a, b) {
 		return a

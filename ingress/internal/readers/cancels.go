@@ -5,18 +5,23 @@ import "sync"
 const maxCancels = 16 // maximum number of simultaneous cancellations
 
 // cancels performs cancellations, up to maxCancels at a time. The organizations take turns, so that
-// an organization with many cancellations does not delay the others.
+// an organization with many cancellations does not delay the others. It is safe for concurrent use.
+// It uses a goroutine only while there are runs to cancel.
 type cancels struct {
+	// Cancels one run; called without the lock.
 	cancel func(*leftRun)
-	wait   sync.WaitGroup
+	// Counts the goroutines, for the end of the process.
+	wait sync.WaitGroup
 
 	mu     sync.Mutex
 	queues map[string][]*leftRun // runs to cancel, by organization; no queue is empty
 	turns  []string              // organizations with a queue; the next one is first
+	// Number of goroutines.
 	active int
 }
 
-// add cancels a run when the turn of its organization comes.
+// add cancels a run when the turn of its organization comes. It does not block. A run that is added
+// twice is cancelled twice, which has no effect.
 func (c *cancels) add(run *leftRun) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,7 +45,7 @@ func (c *cancels) add(run *leftRun) {
 }
 
 // next removes the next run from the queues and returns it. If there is none, it returns nil, and
-// the calling goroutine must end.
+// the calling goroutine must end. The caller counts as active until next returns nil.
 func (c *cancels) next() *leftRun {
 	c.mu.Lock()
 	defer c.mu.Unlock()

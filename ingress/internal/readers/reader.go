@@ -14,7 +14,8 @@ import (
 // Grace is the time for which a run continues without a reader, because its client may reconnect.
 const Grace = 5 * time.Second
 
-// Rules determine what happens to a run when its client leaves.
+// Rules determine what happens to a run when its client leaves. Grace 0 means that the run is
+// cancelled when no other client reads it.
 type Rules struct {
 	Keep    bool          // whether the run continues even without a reader
 	Shows   bool          // whether the client shows the text of the events, so that the text belongs in the session's history
@@ -24,19 +25,22 @@ type Rules struct {
 }
 
 // Attempt identifies one attempt of a request that its client repeats if no response arrives.
+// Requests of different callers never have the same Request.
 type Attempt struct {
 	Request string // identifies credential and body; empty: the client does not announce retries
 	Number  int    // number of the attempt; 0 for the first
 }
 
-// Run contains the data of a run that a Watch needs.
+// Run contains the data of a run that a Watch needs. It is a copy, so that the whole run need not
+// stay in memory.
 type Run struct {
 	OrganizationID string
 	ID             string
-	Session        string
+	// Name of the run's session; see SessionFor.
+	Session string
 }
 
-// RunFor returns the Run of a stored run.
+// RunFor returns the Run of a stored run. The session is known by its key in the store.
 func RunFor(stored *rundb.StoredRun) Run {
 	return Run{
 		OrganizationID: stored.OrganizationID, ID: stored.Run.ID,
@@ -44,31 +48,40 @@ func RunFor(stored *rundb.StoredRun) Run {
 	}
 }
 
-// SessionFor returns the name of a session in a Watch. key identifies the session in the store.
+// SessionFor returns the name of a session in a Watch. key identifies the session in the store. It
+// need not be valid UTF-8.
 func SessionFor(key []byte) string { return string(key) }
 
-// Events is a source from which a Reader gets the events of a run.
+// Events is a source from which a Reader gets the events of a run. It is implemented by
+// stream.Reader, among others.
 type Events interface {
 	Next(ctx context.Context, until time.Time) ([]domain.Event, error)
 }
 
 // Reader is one request that waits for a run or reads its events. The caller must call End when
-// the response has ended. Only one goroutine may use a Reader.
+// the response has ended. Only one goroutine may use a Reader. It is created by Begin or Resume.
 type Reader struct {
-	watch  *Watch
-	run    Run
-	rules  Rules
+	// The Watch that created it.
+	watch *Watch
+	// The run that is read.
+	run Run
+	// Rules for a client that leaves.
+	rules Rules
+	// Source of the events; nil if the request only waits.
 	events Events
 
-	shown     stream.SentText
-	unsent    []string // text of the events that the last call of Next returned
-	ended     bool     // whether the run has finished
+	// Text that was shown to the client.
+	shown  stream.SentText
+	unsent []string // text of the events that the last call of Next returned
+	ended  bool     // whether the run has finished
+	// Whether the run was cancelled.
 	cancelled bool
 	before    string // text that was shown when the run was cancelled, without the events that the last call of Next returned
 	resumed   bool   // whether the run belongs to an earlier request
 }
 
-// Begin returns the Reader of a run for a new request.
+// Begin begins a reading of a run for a new request. The run is no longer watched, because it has a
+// reader again. A reading that only waits for the run needs no Follow.
 func (w *Watch) Begin(stored *rundb.StoredRun, rules Rules) *Reader {
 	r := &Reader{watch: w, run: RunFor(stored), rules: rules, ended: stored.Ended()}
 	w.mu.Lock()
@@ -84,12 +97,12 @@ func (w *Watch) Begin(stored *rundb.StoredRun, rules Rules) *Reader {
 
 // Resume begins a reading of a run that belongs to an earlier request. If the client leaves, the
 // rules of the earlier request apply. Text that this reader shows is treated like text that the
-// earlier request has shown.
+// earlier request has shown. It does not end the watch by itself; the watch asks who reads the run.
 func (w *Watch) Resume(stored *rundb.StoredRun) *Reader {
 	return &Reader{watch: w, run: RunFor(stored), rules: Rules{Keep: true, Shows: true}, ended: stored.Ended(), resumed: true}
 }
 
-// Follow sets the source of the run's events.
+// Follow sets the source of the run's events. It returns r. It must be called before Next.
 func (r *Reader) Follow(events Events) *Reader {
 	r.events = events
 	return r
@@ -98,7 +111,7 @@ func (r *Reader) Follow(events Events) *Reader {
 // Next returns the next events. Their text counts as shown at the next call of Next, because they
 // have been sent by then. The shown text of a cancelled run is stored before the client learns of
 // the cancellation. Otherwise the client's next message could start before the text is in the
-// history.
+// history. It implements Events. The error is that of the source.
 func (r *Reader) Next(ctx context.Context, until time.Time) ([]domain.Event, error) {
 	r.sent()
 	if r.cancelled {
@@ -127,7 +140,8 @@ func (r *Reader) Next(ctx context.Context, until time.Time) ([]domain.Event, err
 	return events, err
 }
 
-// delta records the text of an event that is about to be sent.
+// delta records the text of an event that is about to be sent. Text is not recorded if the client
+// does not show it.
 func (r *Reader) delta(data []byte) {
 	var delta struct {
 		Text string `json:"text"`
@@ -137,7 +151,8 @@ func (r *Reader) delta(data []byte) {
 	}
 }
 
-// sent adds the text of the last returned events to the shown text.
+// sent adds the text of the last returned events to the shown text. The events of the previous call
+// were sent, since the caller asks for the next ones.
 func (r *Reader) sent() {
 	for _, text := range r.unsent {
 		r.shown.Delta(text)
@@ -146,7 +161,8 @@ func (r *Reader) sent() {
 }
 
 // End ends the reading. ctx is the context of the request, which net/http cancels when the client
-// leaves. If the client has left and the run has not finished, the run is watched.
+// leaves. If the client has left and the run has not finished, the run is watched. It must be
+// called once, after the events' source was closed.
 func (r *Reader) End(ctx context.Context) {
 	if r.rules.Call != "" {
 		r.watch.removeCall(r)
@@ -162,6 +178,7 @@ func (r *Reader) End(ctx context.Context) {
 	case left && !r.rules.Keep:
 		r.watch.leave(r)
 	case left && r.resumed && !r.ended:
+		// The ingress that watches the run may be another one, so send it the text.
 		text := r.shown.Text()
 		r.watch.showed(r.run.ID, text)
 		if len(text) <= maxShownSent {

@@ -74,7 +74,8 @@ type leftRun struct {
 	since     time.Time // when the run was last read
 	asked     time.Time // when the ingresses were last asked who reads the run
 	confirmed time.Time // when this ingress received its last question from the bus; zero: no question since the run was last read
-	until     time.Time
+	// When the watch ends although the run has a reader elsewhere.
+	until time.Time
 }
 
 // New returns a Watch, which watches only while Run is running. name must be unique.
@@ -86,7 +87,8 @@ func New(name string, bus Bus, runs Runs, reads func(runID string) bool, log zer
 	}
 }
 
-// Run watches runs until ctx ends. The runs then continue without being watched.
+// Run watches runs until ctx ends. The runs then continue without being watched. Cancellations in
+// progress are completed before Run returns.
 func (w *Watch) Run(ctx context.Context) error {
 	stop, err := w.bus.OnReaders(func(body []byte) { w.receive(ctx, body) })
 	if err != nil {
@@ -122,13 +124,15 @@ func (w *Watch) Run(ctx context.Context) error {
 	}
 }
 
+// watching reports whether any run is watched.
 func (w *Watch) watching() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.left) > 0
 }
 
-// check returns the runs to cancel, which are no longer watched, and the runs to ask about.
+// check returns the runs to cancel, which are no longer watched, and the runs to ask about. A run
+// that is read at this ingress begins its grace period again.
 func (w *Watch) check(now time.Time) (due []*leftRun, ask []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -222,12 +226,13 @@ func (l *leftRun) due(now time.Time) bool {
 
 // decisive reports whether this ingress received its own last question after the grace period.
 // Answers to earlier questions do not count, because a client may have returned at another ingress
-// since then.
+// since then. Receiving its own message shows that the bus works.
 func (l *leftRun) decisive() bool {
 	return !l.confirmed.IsZero() && l.confirmed.Sub(l.since) >= l.grace
 }
 
-// leave watches the run of a reading whose client has left, unless the run has finished.
+// leave watches the run of a reading whose client has left, unless the run has finished. If its
+// client announces retries, the attempt is also published for a retry.
 func (w *Watch) leave(r *Reader) {
 	now := time.Now()
 	run := &leftRun{Run: r.run, grace: r.rules.Grace, since: now, until: now.Add(maxWatch)}
@@ -255,6 +260,7 @@ func (w *Watch) leave(r *Reader) {
 	}
 }
 
+// rouse makes the loop of Run check the runs now. It does not block.
 func (w *Watch) rouse() {
 	select {
 	case w.wake <- struct{}{}:
@@ -263,7 +269,7 @@ func (w *Watch) rouse() {
 }
 
 // cancel stores the shown text of a run and then cancels the run. On failure, the run is watched
-// again.
+// again. A run that has finished or waits for a person is left alone.
 func (w *Watch) cancel(ctx context.Context, run *leftRun) {
 	within, cancel := context.WithTimeout(ctx, cancelTime)
 	defer cancel()
@@ -301,7 +307,7 @@ func (w *Watch) save(ctx context.Context, run Run, text string) {
 
 // Next reports that the run of a session's next message waits for earlier runs of the session: for
 // the run named previous or, if previous is empty, for all of them. If such an earlier run has no
-// reader, it is cancelled immediately.
+// reader, it is cancelled immediately. It informs the other ingresses.
 func (w *Watch) Next(org, session, runID, previous string) {
 	w.sessionNext(org, session, waiter{runID, previous})
 	w.send(message{Session: []byte(session), Run: runID, Previous: previous, Org: org})
@@ -321,7 +327,7 @@ func (w *Watch) sessionNext(org, session string, next waiter) {
 }
 
 // Earlier returns the run of the latest earlier attempt of a request, if the client of that attempt
-// has left. It returns each attempt only once.
+// has left. It returns each attempt only once. The caller attaches its request to that run.
 func (w *Watch) Earlier(try Attempt) (org, runID string, ok bool) {
 	if try.Request == "" || try.Number == 0 {
 		return "", "", false
@@ -381,6 +387,7 @@ func (w *Watch) cancelCall(ctx context.Context, call string) bool {
 	return true
 }
 
+// removeCall forgets the name of a request, unless a newer request has the same name.
 func (w *Watch) removeCall(r *Reader) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -423,7 +430,7 @@ func (w *Watch) send(m message) {
 	}
 }
 
-// receive handles a message from the bus, which calls it in one goroutine.
+// receive handles a message from the bus, which calls it in one goroutine. It does not block.
 func (w *Watch) receive(ctx context.Context, body []byte) {
 	var m message
 	if err := json.Unmarshal(body, &m); err != nil {

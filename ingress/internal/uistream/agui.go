@@ -9,10 +9,12 @@ import (
 
 // agui encodes the Agent-User Interaction Protocol. Its clients store the messages of a thread by
 // id, and these ids must be unique within the thread. Ids of tool calls are unique only within
-// their run. Therefore all ids contain the run's id.
+// their run. Therefore all ids contain the run's id. The type has no other state; the Encoder keeps
+// it.
 type agui struct{ runID string } // id of the run without its prefix
 
-// aguiEvent is an event of the protocol. The type determines which fields are set.
+// aguiEvent is an event of the protocol. The type determines which fields are set. Empty fields are
+// omitted.
 type aguiEvent struct {
 	Type         string  `json:"type"`
 	ThreadID     string  `json:"threadId,omitempty"`
@@ -32,10 +34,12 @@ type aguiEvent struct {
 	Code         string  `json:"code,omitempty"`
 }
 
-// last returns "", because the protocol has no mark for the end of a stream.
+// last returns "", because the protocol has no mark for the end of a stream. Clients recognize the
+// end by the events RUN_FINISHED and RUN_ERROR.
 func (agui) last() string { return "" }
 
-// chunks encodes a piece of a stream as events of the protocol.
+// chunks encodes a piece of a stream as events of the protocol. Pieces without an event in the
+// protocol are sent as CUSTOM events.
 func (d agui) chunks(piece any) []any {
 	switch p := piece.(type) {
 	case runStarted:
@@ -70,13 +74,16 @@ func (d agui) chunks(piece any) []any {
 	return nil
 }
 
-// message returns the id of the message for the n-th text of the run.
+// message returns the id of the message for the n-th text of the run. The texts of a run are
+// numbered from 1.
 func (d agui) message(n int) string { return "msg_" + d.runID + "_" + strconv.Itoa(n) }
 
-// call returns the id of a tool call in the protocol.
+// call returns the id of a tool call in the protocol. It is unique within the thread, because it
+// contains the run.
 func (d agui) call(callID string) string { return callID + "_" + d.runID }
 
-// asked returns the events that contain the input of a tool call.
+// asked returns the events that contain the input of a tool call. The input is complete, so it is
+// sent in a single piece.
 func (d agui) asked(p toolBegun) []any {
 	input := p.call.Input
 	// The protocol requires JSON, so an empty input becomes an empty object.
@@ -90,7 +97,8 @@ func (d agui) asked(p toolBegun) []any {
 	}
 }
 
-// tokenUsage is the token usage of a model in the form of the protocol.
+// tokenUsage is the token usage of a model in the form of the protocol. The total is the sum of the
+// other two.
 type tokenUsage struct {
 	Model        string `json:"model"`
 	InputTokens  int64  `json:"inputTokens"`
@@ -98,12 +106,13 @@ type tokenUsage struct {
 	TotalTokens  int64  `json:"totalTokens"`
 }
 
-// outcome is the outcome of a run that did not fail.
+// outcome is the outcome of a run that did not fail. Type is success or cancelled.
 type outcome struct {
 	Type string `json:"type"`
 }
 
-// finished returns the event that ends a run.
+// finished returns the event that ends a run. A cancelled run has no result. The run's usage is
+// sent if it is known.
 func finished(p ended) aguiEvent {
 	run := p.run
 	end := aguiEvent{Type: "RUN_FINISHED", ThreadID: p.threadID, RunID: p.theirRunID}

@@ -12,9 +12,11 @@ import (
 
 // aisdk encodes the AI SDK's UI message stream, which is one message that consists of parts. Tool
 // calls are marked as executed by the service, because clients would otherwise try to execute them.
+// The type has no state; the Encoder keeps it.
 type aisdk struct{}
 
-// chunk is a chunk of the stream. The type determines which fields are set.
+// chunk is a chunk of the stream. The type determines which fields are set. Chunks of a text or a
+// tool call have the same id.
 type chunk struct {
 	Type             string          `json:"type"`
 	ID               string          `json:"id,omitempty"`
@@ -37,22 +39,25 @@ type chunk struct {
 	FinishReason     string          `json:"finishReason,omitempty"`
 }
 
-// messageMetadata identifies the run and the session of a message.
+// messageMetadata identifies the run and the session of a message. The AI SDK passes it to the
+// application with the message.
 type messageMetadata struct {
 	RunID     string `json:"runId"`
 	SessionID string `json:"sessionId"`
 }
 
-// outputValue is the validated structured answer of a run.
+// outputValue is the validated structured answer of a run. It is sent in the same form by both
+// protocols.
 type outputValue struct {
 	RunID string          `json:"runId"`
 	Data  json.RawMessage `json:"data"`
 }
 
-// last returns the data that marks the end of a stream.
+// last returns the data that marks the end of a stream. Clients expect it after the last chunk.
 func (aisdk) last() string { return "[DONE]" }
 
-// chunks encodes a piece of a stream as chunks.
+// chunks encodes a piece of a stream as chunks. A piece may become several chunks. Unknown pieces
+// become none.
 func (aisdk) chunks(piece any) []any {
 	switch p := piece.(type) {
 	case runStarted:
@@ -89,25 +94,28 @@ func (aisdk) chunks(piece any) []any {
 }
 
 // messagePrefix is the prefix of a message's id, which also contains the suffix of the run's id.
+// The message of a run has the same id each time, so that clients can replace it.
 const messagePrefix = "msg_"
 
 // RunOfMessage returns the id of the run to which a message id in the AI SDK's format belongs. It
-// returns false for any other id.
+// returns false for any other id. It does not check that the run exists.
 func RunOfMessage(messageID string) (runID string, ok bool) {
 	suffix, ok := strings.CutPrefix(messageID, messagePrefix)
 	runID = id.Run + "_" + suffix
 	return runID, ok && id.Valid(id.Run, runID)
 }
 
-// textID returns the id of the n-th text of the message.
+// textID returns the id of the n-th text of the message. The id is unique only within the message.
 func textID(n int) string { return "text-" + strconv.Itoa(n) }
 
-// toolOutcome returns the chunk with the result or the error of a tool call.
+// toolOutcome returns the chunk with the result or the error of a tool call. A call with another
+// status than completed has failed.
 func toolOutcome(p toolEnded) chunk {
 	c := chunk{Type: "tool-output-available", ToolCallID: p.id, Output: p.call.Output, Dynamic: true, ProviderExecuted: true}
 	if len(c.Output) == 0 {
 		c.Output = json.RawMessage("null") // the protocol requires a value
 	}
+
 	if p.call.Status == "completed" {
 		return c
 	}
@@ -116,7 +124,7 @@ func toolOutcome(p toolEnded) chunk {
 }
 
 // failure returns the error text of a failed tool call, which is in the member "error" of the
-// call's output.
+// call's output. Without such a member, it is a general sentence.
 func failure(call domain.ToolCall) string {
 	var output struct {
 		Error string `json:"error"`
@@ -128,13 +136,15 @@ func failure(call domain.ToolCall) string {
 }
 
 // sourceChunks returns the chunks for a citation. They include the source only when it is cited for
-// the first time.
+// the first time. A citation is always sent as data, because the protocol has no place for its
+// position in the text.
 func sourceChunks(p cited) []any {
 	c := p.citation
 	said := chunk{Type: "data-citation", Data: c}
 	if !p.first {
 		return []any{said}
 	}
+
 	source := chunk{Type: "source-url", SourceID: strconv.Itoa(c.ID), URL: c.URL, Title: c.Title}
 	// Documents have no public URL, so they are sent as sources of the type document and not as
 	// URLs.
@@ -148,7 +158,7 @@ func sourceChunks(p cited) []any {
 }
 
 // mediaType guesses the media type of a document from its name. The protocol requires a media type,
-// but citations do not contain one.
+// but citations do not contain one. Unknown extensions are plain text.
 func mediaType(name string) string {
 	switch strings.ToLower(path.Ext(name)) {
 	case ".pdf":
@@ -164,7 +174,8 @@ func mediaType(name string) string {
 	}
 }
 
-// finishReason returns the protocol's reason why an answer ended.
+// finishReason returns the protocol's reason why an answer ended. It is "stop" for a complete
+// answer.
 func finishReason(run *domain.Run) string {
 	if run.Incomplete() {
 		return strings.ReplaceAll(string(*run.FinishReason), "_", "-") // the AI SDK's form, for example "content-filter"
@@ -172,7 +183,8 @@ func finishReason(run *domain.Run) string {
 	return string(domain.FinishStop)
 }
 
-// endChunks returns the chunks that end the stream of a finished run.
+// endChunks returns the chunks that end the stream of a finished run. The metadata of the last
+// chunk contains the status and the usage.
 func endChunks(run domain.Run) []any {
 	if run.Status == domain.RunCancelled {
 		return []any{chunk{Type: "abort", Reason: "The run was cancelled."}}

@@ -8,47 +8,63 @@ import (
 	"parley/shared/domain"
 )
 
-// These types are the pieces of a stream. All protocols have the same pieces.
+// These types are the pieces of a stream. All protocols have the same pieces. The number n of a
+// text begins with 1.
 type (
+	// First piece; threadID and theirRunID are the client's names.
 	runStarted struct{ runID, sessionID, threadID, theirRunID string }
-	textBegun  struct{ n int }
-	textAdded  struct {
+	// Beginning of a text part.
+	textBegun struct{ n int }
+	// Text that is appended to the part.
+	textAdded struct {
 		n    int
 		text string
 	}
+	// End of a text part.
 	textEnded struct{ n int }
+	// Tool call with its input.
 	toolBegun struct {
 		id   string
 		call domain.ToolCall
 	}
+	// Tool call with its result.
 	toolEnded struct {
 		id   string
 		call domain.ToolCall
 	}
+	// Citation in the answer.
 	cited struct {
 		citation domain.Citation
 		first    bool // whether this is the first citation of the source
 	}
+	// Structured answer.
 	outputAdded struct {
 		runID string
 		data  json.RawMessage
 	}
+	// Wait for a person's decision.
 	awaited struct{ action domain.RequiredAction }
-	ended   struct {
+	// End of a run that did not fail.
+	ended struct {
 		run                  domain.Run
 		threadID, theirRunID string
 	}
+	// End with an error, of the run or of the stream.
 	failed struct{ code, message string }
 )
 
-// sentCall is a tool call that was sent to the client.
+// sentCall is a tool call that was sent to the client. It is kept for the whole stream, because a
+// later attempt may repeat the call.
 type sentCall struct {
+	// Id in the stream.
 	id    string
 	asked string // name and input of the tool
+	// Whether the result was sent.
 	ended bool
 }
 
-// eventData contains the fields that the data of any event may have.
+// eventData contains the fields that the data of any event may have. Each type of event sets some
+// of them.
 type eventData struct {
 	SessionID      string                 `json:"sessionId"`
 	Text           string                 `json:"text"`
@@ -59,20 +75,25 @@ type eventData struct {
 	Data           json.RawMessage        `json:"data"`
 }
 
-// digest converts an event to pieces of the stream, without those that the client already has.
+// digest converts an event to pieces of the stream, without those that the client already has. The
+// error is for an event whose data is not valid. Pieces before the client's last event are returned
+// too; Append drops them.
 func (e *Encoder) digest(event domain.Event) ([]any, error) {
 	e.reached = e.reached || event.ID == e.reader.Last
 	var t eventData
 	if err := json.Unmarshal(event.Data, &t); err != nil {
 		return nil, fmt.Errorf("reading event %s: %w", event.ID, err)
 	}
+
+	// A later attempt has begun before the client's position, so its texts cannot be compared.
 	if e.lost && event.ID.After(e.reader.Last) {
 		return e.endContradicted(), nil
 	}
 	return e.encode(event, t), nil
 }
 
-// encode returns the pieces of the stream that represent an event.
+// encode returns the pieces of the stream that represent an event. It also keeps track of what was
+// sent. Unknown events have none.
 func (e *Encoder) encode(event domain.Event, t eventData) []any {
 	switch event.Type {
 	case domain.EventRunCreated:
@@ -99,7 +120,7 @@ func (e *Encoder) encode(event domain.Event, t eventData) []any {
 }
 
 // begin returns the first piece of a stream. It contains the names that the client has given to the
-// session and the run, or else their ids.
+// session and the run, or else their ids. It also completes the names in e.reader.
 func (e *Encoder) begin(sessionID string) []any {
 	if e.reader.ThreadID == "" {
 		e.reader.ThreadID = sessionID
@@ -112,7 +133,7 @@ func (e *Encoder) begin(sessionID string) []any {
 
 // restart handles the start of another attempt. The log does not contain events of earlier
 // attempts. If the client has received such events, the encoder cannot determine which events are
-// new to the client.
+// new to the client. It returns pieces only if the stream ends.
 func (e *Encoder) restart(at domain.EventID) []any {
 	if e.reader.Last.After(domain.StartedID) && (!at.After(e.reader.Last) || !e.reached) {
 		e.lost = true
@@ -124,7 +145,8 @@ func (e *Encoder) restart(at domain.EventID) []any {
 	return nil
 }
 
-// text appends the new part of the answer's text to pieces.
+// text appends the new part of the answer's text to pieces. fresh is that part, and ok is false if
+// the text contradicts the part that was sent.
 func (e *Encoder) text(pieces []any, fresh string, ok bool) []any {
 	if !ok {
 		return append(pieces, e.endContradicted()...)
@@ -132,15 +154,18 @@ func (e *Encoder) text(pieces []any, fresh string, ok bool) []any {
 	if fresh == "" {
 		return pieces
 	}
+
 	if !e.open {
 		e.open = true
 		e.texts++
 		pieces = append(pieces, textBegun{e.texts})
 	}
+
 	return append(pieces, textAdded{e.texts, fresh})
 }
 
-// endText appends the end of the open text part, if there is one.
+// endText appends the end of the open text part, if there is one. A tool call or an answer's end
+// closes the text part.
 func (e *Encoder) endText(pieces []any) []any {
 	if e.open {
 		e.open = false
@@ -151,17 +176,21 @@ func (e *Encoder) endText(pieces []any) []any {
 
 // tool returns the pieces of a tool call: first its input and then its result. If another attempt
 // repeats the call, tool does not return them again. A call with the same id but a different input
-// counts as a new call.
+// counts as a new call. over is whether the call has a result. The pieces of a call follow the end
+// of the text before it.
 func (e *Encoder) tool(call *domain.ToolCall, over bool) []any {
 	if call == nil {
 		return nil
 	}
+
 	var pieces []any
 	asked := call.Name + " " + string(call.Input)
 	known := e.calls[call.ID]
 	if known == nil || known.asked != asked {
 		e.called++
 		name := call.ID
+
+		// A new call needs an id that the client does not know yet.
 		if known != nil {
 			name += "_" + strconv.Itoa(e.called)
 		}
@@ -169,6 +198,7 @@ func (e *Encoder) tool(call *domain.ToolCall, over bool) []any {
 		e.calls[call.ID] = known
 		pieces = append(e.endText(pieces), toolBegun{known.id, *call})
 	}
+
 	if over && !known.ended {
 		known.ended = true
 		pieces = append(pieces, toolEnded{known.id, *call})
@@ -176,7 +206,8 @@ func (e *Encoder) tool(call *domain.ToolCall, over bool) []any {
 	return pieces
 }
 
-// cite returns a citation, unless an earlier attempt has already sent it.
+// cite returns a citation, unless an earlier attempt has already sent it. Citations are compared as
+// JSON. first is true for the first citation of a source.
 func (e *Encoder) cite(citation *domain.Citation) []any {
 	if citation == nil {
 		return nil
@@ -191,6 +222,7 @@ func (e *Encoder) cite(citation *domain.Citation) []any {
 }
 
 // output returns the validated structured answer, unless an earlier attempt has already sent it.
+// The text before it is ended.
 func (e *Encoder) output(data json.RawMessage) []any {
 	if e.answered || data == nil {
 		return nil
@@ -199,11 +231,14 @@ func (e *Encoder) output(data json.RawMessage) []any {
 	return append(e.endText(nil), outputAdded{e.runID, data})
 }
 
-// end returns the last pieces of a stream: the rest of the answer, and the outcome of the run.
+// end returns the last pieces of a stream: the rest of the answer, and the outcome of the run. It
+// is called once. The text of the answer is compared with the text that was sent.
 func (e *Encoder) end(run *domain.Run) []any {
 	if run == nil {
 		return nil // every outcome has a JSON form, so this is unreachable
 	}
+
+	// Events may lack the end of the text, so take the rest from the run.
 	var pieces []any
 	if run.Status == domain.RunCompleted && run.Message != nil {
 		fresh, ok := e.eventData.Rest(*run.Message)
@@ -211,6 +246,7 @@ func (e *Encoder) end(run *domain.Run) []any {
 			return pieces
 		}
 	}
+
 	pieces = e.endText(pieces)
 	e.done = true
 	switch {
@@ -224,13 +260,14 @@ func (e *Encoder) end(run *domain.Run) []any {
 }
 
 // endContradicted ends a stream with an error, because the client has received text that is no
-// longer valid.
+// longer valid. The message names the run, so that the client can read the answer in another way.
 func (e *Encoder) endContradicted() []any {
 	return e.breakOff("stream_restarted", "The run was restarted and continues, but its new answer differs from this stream. "+
 		"Read the answer with GET /api/runs?id="+e.runID+", or with the same request and Idempotency-Key.")
 }
 
-// breakOff ends the stream with an error while the run continues.
+// breakOff ends the stream with an error while the run continues. The open text part is ended
+// first, as the protocols require.
 func (e *Encoder) breakOff(code, message string) []any {
 	e.done = true
 	return append(e.endText(nil), failed{code, message})

@@ -1,4 +1,5 @@
 // Requests to the API. The dashboard uses the public API, with the browser's session cookie.
+import { leave } from "./panels";
 import * as texts from "./texts/frame";
 import { Words } from "./texts/frame";
 
@@ -161,7 +162,7 @@ export async function readProblem(response: Response): Promise<ApiError> {
 }
 
 export function toLogin(): void {
-  location.assign("/login?next=" + encodeURIComponent(location.pathname + location.search));
+  leave("/login?next=" + encodeURIComponent(location.pathname + location.search));
 }
 
 /**
@@ -174,5 +175,5 @@ async function forgetLostOrganization(): Promise<void> {
   const session = (await response.json()) as { organizations: { id: string }[] };
   if (session.organizations.some((o) => o.id === organization)) return;
   chooseOrganization(null);
-  location.reload();
+  leave();
 }

@@ -5,7 +5,7 @@ import { equal, ok, type Test } from "../kit/check";
 import { Answer } from "./answer/answer";
 import { findQuote, webAddress } from "./answer/quote";
 import { ToolCalls } from "./answer/toolcalls";
-import { demoSession, readDraft, keepDemo, keepDraft, keptLimit } from "./chat/kept";
+import { askNext, demoSession, readDraft, keepDemo, keepDraft, keptLimit } from "./chat/kept";
 import { noteLimit } from "./chat/limit";
 import { messageBody, ChatSession } from "./chat/session";
 import { TurnView } from "./chat/turnview";
@@ -343,6 +343,18 @@ export const tests: Test[] = [
       equal(shown, [["1", "Source 1: B"], ["2", "Source 2: A"], ["1", "Source 1: B"]]);
       equal([...box.querySelectorAll("li")].map((e) => [e.querySelector(".cite")?.textContent, e.querySelector(".source-name")?.textContent]), [["1", "B"], ["2", "A"]]);
       render(null, box);
+    },
+  },
+  {
+    name: "a question about a document keeps the text that a person has typed",
+    run: () => {
+      askNext("user", "agent", "What is in a.md?");
+      askNext("user", "agent", "What is in b.md?");
+      equal(readDraft("user.agent.new"), "What is in b.md?", "a question that was not changed is replaced");
+      keepDraft("user.agent.new", "half a sen");
+      askNext("user", "agent", "What is in c.md?");
+      equal(readDraft("user.agent.new"), "What is in c.md?\n\nhalf a sen");
+      keepDraft("user.agent.new", "");
     },
   },
   {

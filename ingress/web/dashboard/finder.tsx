@@ -5,6 +5,7 @@ import { signOut } from "./account";
 import { get } from "./api";
 import { setSingleKeys, singleKeys } from "./keys";
 import { useQuery } from "./query";
+import { leave } from "./panels";
 import { links } from "./rail";
 import { go } from "./router";
 import { useMay } from "./state";
@@ -120,7 +121,7 @@ export function Finder({ onClose, onHelp }: { onClose: () => void; onHelp: () =>
     onClose();
     if (typeof entry.to === "function") entry.to();
     else if (entry.to.startsWith("/dashboard")) go(entry.to);
-    else location.assign(entry.to);
+    else leave(entry.to);
   };
   const press = (event: KeyboardEvent) => {
     if (event.isComposing) return;

@@ -1,5 +1,5 @@
 import { equal, type Test } from "../kit/check";
-import { currency, money, plainMoney, setCurrency } from "./ui/money";
+import { currency, money, parseMoney, plainMoney, setCurrency } from "./ui/money";
 
 /** Formats amounts in a currency. Spaces that do not break become normal spaces. */
 function inCurrency(code: string, amounts: number[]): string[] {
@@ -19,6 +19,13 @@ export const tests: Test[] = [
       equal(inCurrency("EUR", [310, 25_000_000]), ["€0.00031", "€25"]);
       equal(inCurrency("CHF", [310, 1_500_000]), ["CHF 0.00031", "CHF 1.50"]);
       equal(inCurrency("JPY", [310, 1_500_000, 2_500_000_000]), ["¥0.00031", "¥1.5", "¥2,500"]);
+    },
+  },
+  {
+    name: "a typed amount may have a decimal comma",
+    run: () => {
+      equal(["0.5", "0,5", " 12,34 ", ",5", "1.000", "1000", "0"].map(parseMoney), [500_000, 500_000, 12_340_000, 500_000, 1_000_000, 1_000_000_000, 0]);
+      equal(["", "1,000", "1,2,3", "1.000,50", "1,5.0", "-1", "five", "5 €"].map(parseMoney), Array(8).fill(null));
     },
   },
   {

@@ -1,5 +1,6 @@
 // The dialog that explains how to set a password. A session cannot set one, because a stranger with
 // a stolen session could then lock the person out.
+import { signOut } from "./account";
 import { useResetCommand } from "./state";
 import * as texts from "./texts/frame";
 import { Words } from "./texts/frame";
@@ -7,11 +8,16 @@ import { Button } from "./ui/button";
 import { Snippet } from "./ui/copy";
 import { Dialog } from "./ui/dialog";
 
-export function SetPassword({ email, onClose }: { email: string; onClose: () => void }) {
+/** The dialog. leaving: the person has no password and has chosen to sign out, which it asks about. */
+export function SetPassword({ email, leaving, onClose }: { email: string; leaving?: boolean; onClose: () => void }) {
   const command = `${useResetCommand()} ${email}`;
+  const foot = leaving
+    ? <><Button onClick={onClose}>{Words.staySignedIn}</Button><Button look="danger" onClick={signOut}>{Words.signOutAnyway}</Button></>
+    : <Button look="primary" onClick={onClose}>{Words.done}</Button>;
   return (
-    <Dialog title={Words.setAPassword} onClose={onClose} foot={<Button look="primary" onClick={onClose}>{Words.done}</Button>}>
+    <Dialog title={leaving ? Words.signOutWithoutPassword : Words.setAPassword} onClose={onClose} foot={foot}>
       <div class="stack">
+        {leaving && <p>{Words.youHaveNoPassword}</p>}
         <p>{Words.aLinkSetsThePassword}</p>
         <Snippet label={Words.commandThatPrintsTheLink} text={command} />
         <p class="hint">{Words.linkWorksOnce} {texts.adminsCreateLinks("/dashboard/org")}</p>

@@ -99,7 +99,7 @@ function Account({ session }: { session: Session }) {
     chooseOrganization(id === session.organizations[0]?.id ? null : id);
     location.assign("/dashboard");
   };
-  const [setting, setSetting] = useState(false); // whether the dialog about the password is open
+  const [asked, ask] = useState<"set" | "leave" | null>(null); // what opened the dialog about the password
   const email = session.user?.email;
   const name = session.user?.name || email || "";
   return (
@@ -115,11 +115,11 @@ function Account({ session }: { session: Session }) {
           <ThemeChoice />
           <a href="/docs">{Words.documentation}</a>
           <a href="/docs/api">{Words.apiReference}</a>
-          {email && <Button look="bare" icon="key" onClick={() => setSetting(true)}>{Words.setAPassword}</Button>}
-          <Button look="bare" icon="out" onClick={signOut}>{Words.signOut}</Button>
+          {email && <Button look="bare" icon="key" onClick={() => ask("set")}>{Words.setAPassword}</Button>}
+          <Button look="bare" icon="out" onClick={email && session.canLogIn === false ? () => ask("leave") : signOut}>{Words.signOut}</Button>
         </div>
       )}
-      {setting && email && <SetPassword email={email} onClose={() => setSetting(false)} />}
+      {asked && email && <SetPassword email={email} leaving={asked === "leave"} onClose={() => ask(null)} />}
     </div>
   );
 }

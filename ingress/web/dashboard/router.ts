@@ -1,6 +1,7 @@
 // Maps URLs to pages. Links between the dashboard's pages are followed without reloading the
 // dashboard. The browser's Back button shows a page at the position to which it was scrolled.
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { entryState, fromPage, noteEntry, onPopState, type EntryState } from "./panels";
 
 export interface Route {
   path: string;
@@ -52,8 +53,8 @@ export function useStay(on: boolean): void {
 
 /** Shows a page of the dashboard. */
 export function go(to: string, options: { replace?: boolean; keepScroll?: boolean } = {}): void {
-  if (guard !== null && !options.replace && !guard(to, () => show(to, options))) return;
-  show(to, options);
+  const act = () => (options.keepScroll ? show(to, options) : fromPage(() => show(to, options)));
+  if (guard === null || options.replace || guard(to, act)) act();
 }
 
 function show(to: string, options: { replace?: boolean; keepScroll?: boolean }): void {
@@ -63,6 +64,7 @@ function show(to: string, options: { replace?: boolean; keepScroll?: boolean }):
     history[options.replace ? "replaceState" : "pushState"]({ top: 0 }, "", to);
     restore(0);
   }
+  noteEntry(history.state as EntryState | null);
   changed.dispatchEvent(new Event("change"));
 }
 
@@ -75,7 +77,7 @@ export const isReturning = (): boolean => wanted > 0;
 /** Stores the position to which the page is scrolled in the state of its history entry. */
 function keepPosition(): void {
   clearTimeout(timer);
-  history.replaceState({ top: scrollY }, "");
+  history.replaceState(entryState(scrollY), "");
 }
 
 function restore(top: number): void {
@@ -130,7 +132,10 @@ function follow(event: MouseEvent): void {
   go(link.pathname + link.search + link.hash);
 }
 
-addEventListener("popstate", ({ state }) => {
+addEventListener("popstate", (event) => {
+  const state = event.state as EntryState | null;
+  if (onPopState(state)) return;
+  noteEntry(state);
   changed.dispatchEvent(new Event("change"));
   if (state) restore(state.top); // a link to a part of the page makes an entry without state
 });

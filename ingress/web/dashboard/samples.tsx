@@ -66,7 +66,7 @@ export function useSampleSwitch(tools: Tools | undefined): { field: ComponentChi
 }
 
 /** Describes the sample documents, with a button that adds them. */
-export function OfferSamples({ look, before, onAdded, children }: { look?: "note"; before?: string; onAdded: () => void; children?: ComponentChildren }) {
+export function OfferSamples({ onAdded }: { onAdded: () => void }) {
   const samples = useSamples(true);
   if (samples === undefined) return null;
   const add = async () => {
@@ -74,11 +74,10 @@ export function OfferSamples({ look, before, onAdded, children }: { look?: "note
     onAdded();
   };
   return (
-    <section class={"stack tight" + (look ? " " + look : "")} aria-label={Words.sampleDocuments}>
-      <p>{before} {texts.tryWithSamples(joinNames(samples), totalSize(samples))}</p>
+    <section class="stack tight" aria-label={Words.sampleDocuments}>
+      <p>{texts.tryWithSamples(joinNames(samples), totalSize(samples))}</p>
       <div class="row">
         <Button onClick={add}>{Words.addSampleDocuments}</Button>
-        {children}
         <Curl what={Words.addSampleDocuments} request={{ method: "POST", path }} />
       </div>
     </section>
@@ -87,31 +86,75 @@ export function OfferSamples({ look, before, onAdded, children }: { look?: "note
 
 const maxRead = 20; // number of documents among which samples that are being read are found
 
+/** The state of the sample documents, for the chat with an agent that searches documents. */
+export interface SamplesState {
+  /** Whether the organization's documents are not known yet. */
+  loading: boolean;
+  /** Whether the organization has no documents. */
+  none: boolean;
+  /** The number of samples that the organization has, and of those that are ready. */
+  added: number;
+  ready: number;
+  /** Whether samples are being read. */
+  reading: boolean;
+  reload: () => void;
+}
+
+/** Returns the state of the sample documents. Loads nothing if wanted is false. */
+export function useSamplesState(wanted: boolean): SamplesState {
+  const documents = useList<Document>(wanted ? "/api/knowledge" : null, { limit: maxRead });
+  useLive("documents", documents.reload);
+  const samples = documents.data?.filter((d) => "example" in d.metadata) ?? [];
+  return {
+    loading: wanted && documents.data === undefined && documents.error === undefined,
+    none: documents.data?.length === 0,
+    added: samples.length,
+    ready: samples.filter((d) => d.status === "ready").length,
+    reading: samples.some((d) => d.status === "queued" || d.status === "processing"),
+    reload: documents.reload,
+  };
+}
+
 /**
- * A note for the empty chat of an agent that searches documents. If the organization has no
- * documents, the note offers the samples. While samples are being read, it shows the progress.
+ * A note that offers the samples if the organization has no documents, and then shows the progress
+ * of reading them. In an empty chat, the person can dismiss the offer. Below an answer that found
+ * nothing, again sends the question once more, when the samples are ready.
  */
-export function SamplesNote() {
+export function SamplesNote({ state, again }: { state: SamplesState; again?: () => void }) {
   const organization = useSession()?.organization.id ?? "";
   const may = useMay("admin");
-  const documents = useList<Document>("/api/knowledge", { limit: maxRead });
-  useLive("documents", documents.reload);
   const [hidden, setHidden] = useState(() => isHidden("samples", organization));
-
-  const added = documents.data?.filter((d) => "example" in d.metadata) ?? [];
-  const ready = added.filter((d) => d.status === "ready").length;
-  const reading = added.some((d) => d.status === "queued" || d.status === "processing");
   const [read, setRead] = useState(false); // samples were being read while this note was shown
   useEffect(() => {
-    if (reading) setRead(true);
-  }, [reading]);
+    if (state.reading) setRead(true);
+  }, [state.reading]);
 
   const dismiss = () => {
     hide("samples", organization);
     setHidden(true);
   };
-  if (reading || (read && ready > 0)) return <p class="note" role="status">{reading ? texts.samplesAreBeingRead(ready, added.length) : Words.samplesAreReady}</p>;
-  if (documents.data?.length !== 0) return null;
-  if (!may) return <p class="note">{Words.noDocumentsYet} {Words.adminsAddDocuments}</p>;
-  return hidden ? null : <OfferSamples look="note" before={Words.noDocumentsYet} onAdded={documents.reload}><Button look="bare" onClick={dismiss}>{Words.notNow}</Button></OfferSamples>;
+  if (state.reading) return <p class="note" role="status">{texts.samplesAreBeingRead(state.ready, state.added)}</p>;
+  if (read && state.ready > 0) {
+    return (
+      <div class="note samples-note">
+        <p role="status">{again ? Words.samplesAreReady : Words.samplesAreReadyToAsk}</p>
+        {again && <Button look="primary" onClick={again}>{Words.askAgain}</Button>}
+      </div>
+    );
+  }
+  if (!state.none || (hidden && !again)) return null;
+  const problem = again ? Words.foundNothing : Words.noDocumentsYet;
+  if (!may) return <p class="note">{problem} {Words.adminsAddDocuments}</p>;
+  const add = async () => {
+    await addSamples();
+    state.reload();
+  };
+  return (
+    <section class="note samples-note" aria-label={Words.sampleDocuments}>
+      <p>{problem}</p>
+      <Button look={again ? "primary" : undefined} onClick={add}>{Words.addSampleDocuments}</Button>
+      {!again && <Button look="bare" icon="close" label={Words.notNow} onClick={dismiss} />}
+      <Curl what={Words.addSampleDocuments} request={{ method: "POST", path }} />
+    </section>
+  );
 }

@@ -9,6 +9,7 @@ import "./files";
 import "./firstquestions";
 import "./narrow";
 import "./overview";
+import "./panels";
 import "./pages/agent/draft";
 import "./pages/agents/delete";
 import "./pages/org/chart";

@@ -10,6 +10,8 @@ export interface Session {
   user?: { id: string; name: string; email: string };
   /** Whether the API lists invitations to the person's email address. */
   emailProven?: boolean;
+  /** Whether the person can sign in again without a new link. */
+  canLogIn?: boolean;
   organization: { id: string; name: string };
   organizations: { id: string; name: string; role: Role }[];
 }

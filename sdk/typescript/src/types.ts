@@ -233,8 +233,9 @@ export type DeliveryStatus =
 export interface DeliveryError {
   /**
    * `invalid_request` (the template rendered no text, or the body is not JSON), `not_found` (the
-   * agent was deleted), `caller_not_allowed`, `budget_exceeded`, `unauthenticated` (no valid
-   * signature; the message names the sender's address). More codes may be added.
+   * agent was deleted), `caller_not_allowed`, `budget_exceeded` or `unauthenticated` (no valid
+   * signature). For `unauthenticated`, the message names the sender's address. More codes may be
+   * added.
    */
   code: string;
   message: string;
@@ -739,8 +740,8 @@ export type HasMore = boolean;
 export type NextCursor = string | null;
 
 /**
- * Who may run the agent: people (`user`), and schedulers and services through run-automation
- * (`system`).
+ * The callers that may run the agent: people (`user`), and schedulers and services through
+ * run-automation (`system`).
  */
 export type AllowedCallers = Array<"user" | "system">;
 
@@ -1342,8 +1343,8 @@ export interface Run {
   templateId: string | null;
   sessionId: SessionId;
   /**
-   * The run whose answer this run continues: the one that the request named, or else the last run
-   * of the session when this run was accepted. Null if the run continues none.
+   * The run whose answer this run continues: the run that the request named, or the last run of the
+   * session at acceptance. Null if the run continues none.
    */
   previousRunId: string | null;
   trigger: Trigger;
@@ -1713,8 +1714,8 @@ export interface RunSummary {
   templateId: string | null;
   sessionId: SessionId;
   /**
-   * The run whose answer this run continues: the one that the request named, or else the last run
-   * of the session when this run was accepted. Null if the run continues none.
+   * The run whose answer this run continues: the run that the request named, or the last run of the
+   * session at acceptance. Null if the run continues none.
    */
   previousRunId: string | null;
   trigger: Trigger;
@@ -2972,6 +2973,11 @@ export interface CallerView {
    * for an organization's key.
    */
   emailProven?: boolean;
+  /**
+   * Whether the person can log in with a password or through the OpenID provider, so that no new
+   * link is needed. Absent for an organization's key.
+   */
+  canLogIn?: boolean;
   organization: Organization;
   /** The organizations that the caller may act in. */
   organizations: Array<Membership>;
@@ -3058,7 +3064,7 @@ export interface Problem {
 export interface FieldError {
   /**
    * The path of the field in the body, such as `tools.mcp.servers[0].url`, or the name of a
-   * parameter or header; `body` for the body as a whole.
+   * parameter or header. `body` stands for the whole body.
    */
   field: string;
   code: FieldErrorCode;
@@ -3128,7 +3134,7 @@ export type ErrorCode =
   | "method_not_allowed"
   /**
    * The agent has changed since it was read, or a different decision was already made on the run's
-   * action: read the agent, or the run, again.
+   * action. Read the agent, or the run, again.
    */
   | "version_conflict"
   /**
@@ -3171,9 +3177,9 @@ export type ErrorCode =
   /** Too many requests in this minute. `Retry-After` gives the seconds to wait. */
   | "rate_limited"
   /**
-   * A budget of the organization, agent, API key, automation or demo is used up for now: `detail`
-   * names the budget, and `Retry-After` gives the seconds until its next period. Or the
-   * organization's quota of documents or files is exceeded: `detail` names the quota.
+   * A budget of the organization, agent, API key, automation or demo is used up, or the
+   * organization's quota of documents or files is exceeded. `detail` names it. For a budget,
+   * `Retry-After` gives the seconds until its next period.
    */
   | "budget_exceeded"
   /** Internal error. Search the service's log for `requestId`. */
@@ -3610,10 +3616,10 @@ export interface OpenAiResponseRequest {
   /** The id of an agent or a template. */
   model: string;
   /**
-   * The user's text, or items: messages, references to items of earlier responses, calls of the
-   * client's functions with their results, and calls of the agent's tools, which are ignored. The
-   * last item must be a message of the user, or the result of a call. Its length is limited only by
-   * the body's.
+   * The user's text, or items: messages, references to items of earlier responses, and calls of the
+   * client's functions with their results. Calls of the agent's tools are ignored. The last item
+   * must be a message of the user, or the result of a call. Its length is limited only by the
+   * body's.
    */
   input: string | Array<OpenAiInputItem>;
   /**

@@ -18,7 +18,8 @@ type Limits struct {
 	MembershipsPerUser   int
 }
 
-// LimitAccounts sets the quotas of accounts. Call it before the store is used.
+// LimitAccounts sets the quotas of accounts. Call it before the store is used, because it is not
+// safe for concurrent use.
 func (s *Store) LimitAccounts(limits Limits) { s.quotas = limits }
 
 // limits returns the quotas set by LimitAccounts.
@@ -53,8 +54,8 @@ func (l Limits) checkKeyQuota(ctx context.Context, tx *sqlx.Tx, k NewKey) error 
 }
 
 // checkOrganizationQuota returns a conflict error if the user has reached the quota of owned
-// organizations or of memberships. It locks the user, so that neither number increases before the
-// transaction ends.
+// organizations or of memberships. If such a quota is set, it locks the user, so that neither
+// number increases before the transaction ends.
 func (l Limits) checkOrganizationQuota(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	if err := l.checkMembershipQuota(ctx, tx, userID, ""); err != nil || l.OrganizationsPerUser == 0 {
 		return err
@@ -66,9 +67,9 @@ func (l Limits) checkOrganizationQuota(ctx context.Context, tx *sqlx.Tx, userID 
 		`SELECT count(*) FROM parley_memberships($1) WHERE role = 'owner'`, userID)
 }
 
-// checkMembershipQuota returns a conflict error if the user has reached the membership quota and
-// is not yet a member of org. It locks the user, so that the number does not grow until the
-// transaction ends.
+// checkMembershipQuota returns a conflict error if the user has reached the membership quota and is
+// not yet a member of org; org may be empty. If the quota is set, it locks the user, so that the
+// number does not grow until the transaction ends.
 func (l Limits) checkMembershipQuota(ctx context.Context, tx *sqlx.Tx, userID, org string) error {
 	if l.MembershipsPerUser == 0 {
 		return nil

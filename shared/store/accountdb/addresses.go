@@ -53,7 +53,7 @@ func (s *Store) AccountsAt(ctx context.Context, email string) ([]AddressAccount,
 }
 
 // AddressKnown reports whether any account has or had an email address, and whether the address is
-// proven for one of these accounts.
+// proven for one of these accounts. It ignores case.
 func (s *Store) AddressKnown(ctx context.Context, email string) (known, proven bool, err error) {
 	var row struct {
 		Known  bool `db:"known"`
@@ -65,7 +65,8 @@ func (s *Store) AddressKnown(ctx context.Context, email string) (known, proven b
 }
 
 // PasswordSchemes lists the distinct schemes of the passwords stored for an email address. A scheme
-// is a stored value without its key.
+// is a stored value without its key. The caller derives a key for each scheme from the entered
+// password, and passes the results to ByPassword.
 func (s *Store) PasswordSchemes(ctx context.Context, email string) ([]string, error) {
 	var schemes []string
 	err := s.db.SelectContext(ctx, &schemes, `SELECT DISTINCT `+schemeExpression+` FROM users
@@ -119,19 +120,32 @@ func checkScheme(ctx context.Context, tx *sqlx.Tx, userID, email, hash string) e
 	return wrap("comparing the schemes of stored passwords", err)
 }
 
-// ProveAddress records that the operator has confirmed a user's email address.
+// ProveAddress records that the operator has confirmed a user's email address. It does nothing for
+// an unknown or displaced account.
 func (s *Store) ProveAddress(ctx context.Context, userID string) error {
 	return s.db.Tx(ctx, func(tx *sqlx.Tx) error { return prove(ctx, tx, userID) })
 }
 
-// HoldsAddress reports whether a user's email address is proven and no other account has taken it
-// over.
-func (s *Store) HoldsAddress(ctx context.Context, userID string) (bool, error) {
-	return holdsProven(ctx, s.db, userID)
+// Access describes how a user can use the account.
+type Access struct {
+	Proven   bool `db:"proven"`   // the email address is proven, and no other account has taken it over
+	Password bool `db:"password"` // the user can log in with a password
+	OpenID   bool `db:"openid"`   // the user has logged in through an OpenID provider
 }
 
-// holdsProven is like HoldsAddress, on a given connection. It returns not_found if the user does
-// not exist.
+// Access returns how a user can use the account. It returns not_found if the user does not exist.
+func (s *Store) Access(ctx context.Context, userID string) (Access, error) {
+	var access Access
+	err := s.db.GetContext(ctx, &access, `SELECT email_proven_at IS NOT NULL AND displaced_at IS NULL AS proven, password_hash <> '' AS password,
+		EXISTS (SELECT FROM identities WHERE user_id = users.id) AS openid FROM users WHERE id = $1`, userID)
+	if errors.Is(err, sql.ErrNoRows) {
+		return access, pg.NotFound()
+	}
+	return access, wrap("reading a user's access", err)
+}
+
+// holdsProven reports whether a user's email address is proven and no other account has taken it
+// over. It returns not_found if the user does not exist.
 func holdsProven(ctx context.Context, q sqlx.QueryerContext, userID string) (bool, error) {
 	var holds bool
 	err := sqlx.GetContext(ctx, q, &holds, `SELECT email_proven_at IS NOT NULL AND displaced_at IS NULL FROM users WHERE id = $1`, userID)
@@ -160,7 +174,7 @@ func holderFor(ctx context.Context, tx *sqlx.Tx, email string) (userRow, bool, e
 	return row, err == nil, wrap("reading the account with an email address", err)
 }
 
-// actAs sets the user whose rows the transaction can see.
+// actAs sets the user whose rows the transaction can see, until the transaction ends.
 func actAs(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	_, err := tx.ExecContext(ctx, `SELECT set_config('parley.user', $1, true)`, userID)
 	return wrap("naming user", err)
@@ -183,7 +197,8 @@ func displace(ctx context.Context, tx *sqlx.Tx, holder userRow) error {
 	return wrap("spending links", err)
 }
 
-// revokeUserKeys revokes a user's own API keys.
+// revokeUserKeys revokes a user's own API keys. Keys of organizations that the user has created
+// stay valid.
 func revokeUserKeys(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	if err := actAs(ctx, tx, userID); err != nil {
 		return err
@@ -193,7 +208,7 @@ func revokeUserKeys(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	return wrap("revoking API keys", err)
 }
 
-// voidLinks invalidates the unused links that open a user's account.
+// voidLinks invalidates the unused links that open a user's account: login links and reset links.
 func voidLinks(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	_, err := tx.ExecContext(ctx, `UPDATE login_links SET used_at = clock_timestamp() WHERE user_id = $1 AND used_at IS NULL`, userID)
 	return wrap("spending links", err)

@@ -18,10 +18,12 @@ import (
 )
 
 // Credential is the data needed to authenticate an API key or a login session. A user's credential
-// has Memberships, oldest first; an organization's key has OrganizationID instead. Label identifies
-// the credential in rate limits and reveals no secret. Lineage is the id of the first key in the
-// chain of rotations that led to this key; for a key that replaced no other key, it is the key's
-// own id.
+// has Memberships, oldest first; an organization's key has OrganizationID instead. Callers cache
+// credentials, so nobody may change one.
+//
+// Label identifies the credential in rate limits and reveals no secret. Lineage is the id of the
+// first key in the chain of rotations that led to this key. For a key that replaced no other key,
+// it is the key's own id.
 type Credential struct {
 	Label          string
 	KeyID          string // the API key; "" for a login session
@@ -70,7 +72,8 @@ func (row credentialRow) credential() *Credential {
 // credentialColumns are the columns of a credentialRow except lineage, which login sessions lack.
 const credentialColumns = `login_id, key_id, org_id, user_id, secret_hash, expires_at, orgs, roles`
 
-// KeyCredentials returns the keys with these ids that are not revoked, by id.
+// KeyCredentials returns the keys with these ids that are not revoked, by id. An expired key is
+// included: the caller checks ExpiresAt and the secret.
 func (s *Store) KeyCredentials(ctx context.Context, keyIDs []string) (map[string]*Credential, error) {
 	rows, err := readCredentials(ctx, s.db, `SELECT lineage, `+credentialColumns+` FROM parley_key_credentials($1)`, pq.Array(keyIDs))
 	if err != nil {
@@ -83,7 +86,8 @@ func (s *Store) KeyCredentials(ctx context.Context, keyIDs []string) (map[string
 	return out, nil
 }
 
-// LoginCredentials returns the open login sessions with these token hashes, keyed by hash.
+// LoginCredentials returns the open login sessions with these token hashes, keyed by hash. An
+// unknown hash is missing in the result.
 func (s *Store) LoginCredentials(ctx context.Context, hashes [][]byte) (map[string]*Credential, error) {
 	rows, err := readCredentials(ctx, s.db, `SELECT '' AS lineage, `+credentialColumns+` FROM parley_login_credentials($1)`, pq.Array(hashes))
 	if err != nil {
@@ -145,7 +149,7 @@ func lockCredentialRow(ctx context.Context, tx *sqlx.Tx, query string, args ...a
 }
 
 // Touch stores the times when API keys and login sessions were last used. The maps' keys are their
-// ids.
+// ids. Ids that no longer exist are ignored. A later stored time is kept.
 func (s *Store) Touch(ctx context.Context, used map[string]time.Time) error {
 	var keys, logins touched
 	for name, at := range used {
@@ -174,8 +178,8 @@ type touched struct {
 	at  []time.Time
 }
 
-// add truncates the time to milliseconds, the precision that the API shows. PostgreSQL would round
-// it to microseconds, sometimes into the next millisecond.
+// add appends a credential. It truncates the time to milliseconds, the precision that the API
+// shows. PostgreSQL would round it to microseconds, sometimes into the next millisecond.
 func (t *touched) add(name string, at time.Time) {
 	t.ids, t.at = append(t.ids, name), append(t.at, domain.At(at).Time)
 }
@@ -191,7 +195,8 @@ func (t *touched) write(ctx context.Context, tx *sqlx.Tx, query string) error {
 	return nil
 }
 
-// withinActor is like pg.DB.WithinUser, but takes an actor.
+// withinActor is like pg.DB.WithinUser, but takes an actor. The transaction sees the rows of the
+// actor's organization and user.
 func withinActor(ctx context.Context, db *pg.DB, actor Actor, f func(*sqlx.Tx) error) error {
 	return db.WithinUser(ctx, actor.OrganizationID, actor.UserID, f)
 }

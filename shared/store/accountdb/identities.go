@@ -13,7 +13,8 @@ import (
 )
 
 // Identity is what an OpenID provider reports about a person. Only Issuer and Subject identify the
-// person; Email is used only if the provider has verified it.
+// person; Email and Name may change. Email is used only if the provider has verified it, and only
+// at the first login of the identity.
 type Identity struct {
 	Issuer, Subject string
 	Email           string
@@ -113,7 +114,7 @@ func userForIdentity( //nolint:cyclop // one step after the other, each of which
 }
 
 // proven returns the user who has the identity's address from now on: the logged-in user if linked
-// is true, otherwise a new user.
+// is true, otherwise a new user. The address must be free or belong to the logged-in user.
 func proven(ctx context.Context, tx *sqlx.Tx, identity Identity, loggedIn string, linked bool) (string, error) {
 	if linked {
 		return loggedIn, reclaim(ctx, tx, loggedIn)
@@ -163,7 +164,7 @@ func reclaim(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	return wrap("recording a verified email address", err)
 }
 
-// wrap prefixes an error with the context doing. It returns nil if err is nil.
+// wrap prefixes an error with the description doing. It returns nil if err is nil.
 func wrap(doing string, err error) error {
 	if err == nil {
 		return nil

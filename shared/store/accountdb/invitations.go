@@ -21,7 +21,7 @@ func (s *Organizations) Invitation(ctx context.Context, tokenHash []byte) (domai
 }
 
 // invitation reads the open invitation to which a token belongs. It returns not_found if there is
-// none.
+// none. It locks nothing, so the invitation may be used concurrently.
 func invitation(ctx context.Context, q sqlx.QueryerContext, tokenHash []byte) (domain.Invitation, error) {
 	var row struct {
 		ID           string `db:"id"`
@@ -47,7 +47,7 @@ func invitation(ctx context.Context, q sqlx.QueryerContext, tokenHash []byte) (d
 // Join uses an invitation link for a user and logs the user in. It returns not_found if the
 // invitation is for another email address, or if the API key that created the link has ended. A
 // displaced account may use invitations for the address that it has lost. Join returns conflict if
-// the user has reached the membership quota.
+// the user has reached the membership quota. After an error the link is still valid.
 func (s *Store) Join(ctx context.Context, tokenHash []byte, userID string, login NewLogin) (Account, error) {
 	var account Account
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
@@ -248,7 +248,8 @@ func (s *Organizations) AnswerInvitation(ctx context.Context, userID, loginID, i
 	return row.invitation(), err
 }
 
-// DeclineByLink deletes the invitation to which a link belongs.
+// DeclineByLink deletes the invitation to which a link belongs. It returns not_found if the link is
+// not valid.
 func (s *Organizations) DeclineByLink(ctx context.Context, tokenHash []byte) error {
 	return s.db.Tx(ctx, func(tx *sqlx.Tx) error {
 		_, err := takeInvitation(ctx, tx, tokenHash)

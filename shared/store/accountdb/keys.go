@@ -58,8 +58,9 @@ func (row keyRow) key() domain.APIKey {
 }
 
 // CreateKey stores an API key for the actor or the actor's organization, and returns it in the form
-// that lists show. A key of the organization requires the admin role (permission_denied). It
-// returns conflict if the key quota is reached.
+// that lists show. It does not know the key itself, only its hash. A key of the organization
+// requires the admin role (permission_denied). CreateKey returns conflict if the key quota is
+// reached, and unauthenticated if the actor's credential has ended.
 func (s *Organizations) CreateKey(ctx context.Context, actor Actor, k NewKey) (domain.APIKey, error) {
 	k.OrganizationID, k.UserID = "", actor.UserID
 	if k.Scope == domain.KeyScopeOrganization {
@@ -119,7 +120,7 @@ type KeyFilter struct {
 // keyVisible selects the keys of organization $1 and the user keys of user $2 that are not revoked.
 const keyVisible = ` revoked_at IS NULL AND ((scope = 'organization' AND org_id = $1) OR (scope = 'user' AND user_id = $2)) `
 
-// Keys lists up to limit keys that are not revoked, newest first.
+// Keys lists up to limit keys that are not revoked, newest first. Expired keys are included.
 func (s *Organizations) Keys(ctx context.Context, f KeyFilter, limit int) ([]domain.APIKey, error) {
 	var rows []keyRow
 	err := s.db.WithinUser(ctx, f.OrganizationID, f.UserID, func(tx *sqlx.Tx) error {
@@ -140,7 +141,8 @@ func (s *Organizations) Keys(ctx context.Context, f KeyFilter, limit int) ([]dom
 
 // RevokeKey revokes a key of the actor's organization or user. A key of the organization requires
 // the admin role (permission_denied). If neither has the key, RevokeKey returns not_found. Links
-// and invitations that were created with the key become void, too.
+// and invitations that were created with the key become void, too. Other processes may accept the
+// key from their cache for a few seconds.
 func (s *Organizations) RevokeKey(ctx context.Context, actor Actor, keyID string) error {
 	return withinActor(ctx, s.db, actor, func(tx *sqlx.Tx) error {
 		if _, err := lockKey(ctx, tx, actor, keyID); err != nil {
@@ -153,7 +155,8 @@ func (s *Organizations) RevokeKey(ctx context.Context, actor Actor, keyID string
 	})
 }
 
-// lockKey returns a key that the actor may change, and locks it.
+// lockKey returns a key that the actor may change, and locks it until the transaction ends. It
+// returns not_found or permission_denied like RevokeKey.
 func lockKey(ctx context.Context, tx *sqlx.Tx, actor Actor, keyID string) (keyRow, error) {
 	var row keyRow
 	role, err := lockStanding(ctx, tx, actor)

@@ -22,7 +22,7 @@ var (
 )
 
 // CreateLoginLink stores a one-time link that logs the user in. The link is valid until the time
-// expires.
+// expires. tokenHash is the SHA-256 of the link's token.
 func (s *Store) CreateLoginLink(ctx context.Context, userID string, tokenHash []byte, expires time.Time) error {
 	return s.db.Tx(ctx, func(tx *sqlx.Tx) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO login_links (token_hash, user_id, expires_at) VALUES ($1, $2, $3)`,
@@ -67,7 +67,8 @@ func (s *Store) UseLoginLink(ctx context.Context, linkHash []byte, login NewLogi
 }
 
 // CreateReset stores a one-time link with which the user sets a new password. The link is valid
-// until the time expires. Only the operator may create such a link.
+// until the time expires. Only the operator may create such a link: using it proves the user's
+// address.
 func (s *Store) CreateReset(ctx context.Context, userID string, tokenHash []byte, expires time.Time) error {
 	return s.db.Tx(ctx, func(tx *sqlx.Tx) error {
 		return createReset(ctx, tx, reset{UserID: userID}, tokenHash, expires)
@@ -150,8 +151,8 @@ func createReset(ctx context.Context, tx *sqlx.Tx, r reset, tokenHash []byte, ex
 const keyHolds = ` (made_with IS NULL OR EXISTS (SELECT 1 FROM parley_key_credentials(ARRAY[made_with]) k
 	WHERE k.expires_at IS NULL OR k.expires_at > clock_timestamp())) `
 
-// voidLinksBy invalidates the reset links and the invitations that a user created in
-// an organization.
+// voidLinksBy invalidates the reset links and deletes the invitations that a user created in an
+// organization. It is called when the user loses a role.
 func voidLinksBy(ctx context.Context, tx *sqlx.Tx, org, by string) error {
 	_, err := tx.ExecContext(ctx, `UPDATE login_links SET used_at = clock_timestamp()
 		WHERE kind = 'reset' AND org_id = $1 AND made_by = $2 AND used_at IS NULL`, org, by)
@@ -166,8 +167,8 @@ func voidLinksBy(ctx context.Context, tx *sqlx.Tx, org, by string) error {
 	return nil
 }
 
-// Reset returns the user whose password a link's token may set. It returns not_found if the
-// link is not valid.
+// Reset returns the user whose password a link's token may set. It returns not_found if the link is
+// not valid. It does not use the link.
 func (s *Store) Reset(ctx context.Context, tokenHash []byte) (domain.User, error) {
 	var user domain.User
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {

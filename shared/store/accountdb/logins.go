@@ -32,7 +32,7 @@ type NewLogin struct {
 }
 
 // Account is a user who logged in, and the user's default organization. If another account lost its
-// email address to this user, Before is the id of that account.
+// email address to this user, Before is the id of that account; otherwise it is empty.
 type Account struct {
 	User         domain.User
 	Organization domain.Organization
@@ -54,8 +54,9 @@ func (s *Store) SignUp(ctx context.Context, u NewUser, login NewLogin) (Account,
 	return account, err
 }
 
-// LogIn creates a login session for the user. The first login of a user also creates their
-// default organization.
+// LogIn creates a login session for the user. The first login of a user also creates their default
+// organization. It returns not_found for an unknown user, and unauthenticated if the proof in login
+// is no longer valid.
 func (s *Store) LogIn(ctx context.Context, userID string, login NewLogin) (Account, error) {
 	var account Account
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
@@ -140,7 +141,7 @@ func deleteLogin(ctx context.Context, tx *sqlx.Tx, tokenHash []byte) error {
 	return nil
 }
 
-// LogOutEverywhere ends all login sessions of a user.
+// LogOutEverywhere ends all login sessions of a user. API keys stay valid.
 func (s *Store) LogOutEverywhere(ctx context.Context, userID string) error {
 	return s.db.Tx(ctx, func(tx *sqlx.Tx) error { return deleteLogins(ctx, tx, userID) })
 }
@@ -154,7 +155,7 @@ func deleteLogins(ctx context.Context, tx *sqlx.Tx, userID string) error {
 }
 
 // LoggedInFrom reports whether an account with the email address has an open login session that
-// began at the given client address.
+// began at the given client address. The login uses it to tell familiar clients from others.
 func (s *Store) LoggedInFrom(ctx context.Context, email, address string) (bool, error) {
 	var known bool
 	err := s.db.GetContext(ctx, &known, `SELECT EXISTS (SELECT FROM users u JOIN login_sessions l ON l.user_id = u.id
@@ -169,8 +170,8 @@ type After struct {
 	ID string
 }
 
-// Login is a login session with its pagination cursor. Current is true for the session of the
-// caller.
+// Login is a login session with At, its creation time, which is its pagination cursor together with
+// the id. Current is true for the session of the caller.
 type Login struct {
 	domain.LoginSession
 	At time.Time
@@ -224,8 +225,9 @@ func (s *Store) EndLogin(ctx context.Context, userID, loginID string) ([]byte, e
 	return hash, err
 }
 
-// PruneLogins deletes expired login sessions, and links and invitations that expired more than
-// a day ago. It returns the number of deleted rows.
+// PruneLogins deletes expired login sessions, and links and invitations that expired more than a
+// day ago. It returns the number of deleted rows. The sweeper calls it periodically; expired rows
+// are not valid before, either.
 func (s *Store) PruneLogins(ctx context.Context) (int, error) {
 	var gone int64
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {

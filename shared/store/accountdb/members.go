@@ -27,9 +27,9 @@ type Actor struct {
 	Role           domain.Role
 }
 
-// lockOrganization locks the memberships of the actor's organization and returns the actor's
-// current role in it. It returns not_found if the actor has no role there, and unauthenticated
-// if the actor's credential has ended.
+// lockOrganization locks the memberships of the actor's organization, by locking the organization's
+// row, and returns the actor's current role in it. It returns not_found if the actor has no role
+// there, and unauthenticated if the actor's credential has ended.
 func lockOrganization(ctx context.Context, tx *sqlx.Tx, actor Actor) (domain.Role, error) {
 	role, err := lockStanding(ctx, tx, actor)
 	if err == nil && role == "" {
@@ -68,7 +68,8 @@ func memberRole(ctx context.Context, tx *sqlx.Tx, org, userID string) (domain.Ro
 	return domain.Role(role), nil
 }
 
-// Member is an entry of an organization's list of members, with its pagination cursor.
+// Member is an entry of an organization's list of members. At is its creation time, which is its
+// pagination cursor together with the id.
 type Member struct {
 	domain.Member
 	At time.Time
@@ -118,16 +119,19 @@ func (s *Organizations) Members(ctx context.Context, org string, after After, li
 	return out, nil
 }
 
-// NewInvitation is the data of an invitation link to create.
+// NewInvitation is the data of an invitation link to create: the SHA-256 of its token, and its
+// expiry.
 type NewInvitation struct {
 	TokenHash []byte
 	ExpiresAt time.Time
 }
 
 // AddMember invites an email address to a role in the actor's organization, whether or not an
-// account with the address exists. The invitation replaces an earlier invitation. If the address
-// belongs to a member, AddMember changes that member's role instead, and returns last_owner if the
-// organization would have no owner left.
+// account with the address exists. The invitation replaces an earlier invitation, whose link
+// becomes void. If the address belongs to a member, AddMember changes that member's role instead.
+//
+// Only an owner may call it (permission_denied). AddMember returns last_owner if the organization
+// would have no owner left.
 func (s *Organizations) AddMember(ctx context.Context, actor Actor, email string, role domain.Role, link NewInvitation) (Member, error) {
 	var added Member
 	err := withinActor(ctx, s.db, actor, func(tx *sqlx.Tx) error {
@@ -177,7 +181,8 @@ func invite(ctx context.Context, tx *sqlx.Tx, actor Actor, email string, role do
 	return row.member(), nil
 }
 
-// setRole changes a member's role. The caller must have locked the organization.
+// setRole changes a member's role, and deletes an open invitation to the member's address. It
+// returns last_owner if no owner would be left. The caller must have locked the organization.
 func setRole(ctx context.Context, tx *sqlx.Tx, org string, user domain.User, role domain.Role) (Member, error) {
 	before, err := memberRole(ctx, tx, org, user.ID)
 	if err != nil {

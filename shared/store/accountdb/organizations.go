@@ -144,7 +144,8 @@ func (s *Organizations) RenameOrganization(ctx context.Context, actor Actor, nam
 	return row.membership(), err
 }
 
-// lockAccount locks the user, so that two concurrent first logins create only one organization.
+// lockAccount locks the user, so that two concurrent first logins create only one organization. It
+// returns the user and the default organization, which it creates if the user has no organization.
 func lockAccount(ctx context.Context, tx *sqlx.Tx, userID string) (Account, error) {
 	user, err := lockUser(ctx, tx, userID)
 	if err != nil {
@@ -169,8 +170,8 @@ func lockAccount(ctx context.Context, tx *sqlx.Tx, userID string) (Account, erro
 // defaultName is the initial name of a user's default organization.
 func defaultName(user domain.User) string { return user.Name + "'s organization" }
 
-// createOrganization creates an organization. Afterwards, the transaction acts only for that
-// organization.
+// createOrganization creates an organization that the user owner owns. Afterwards, the transaction
+// acts only for that organization.
 func createOrganization(ctx context.Context, tx *sqlx.Tx, name, owner string) (domain.Organization, error) {
 	org := id.New(id.Organization)
 	if err := pg.ActFor(ctx, tx, org); err != nil {
@@ -184,7 +185,8 @@ func createOrganization(ctx context.Context, tx *sqlx.Tx, name, owner string) (d
 	return row.organization(), addMembership(ctx, tx, org, owner, domain.RoleOwner)
 }
 
-// addMembership inserts a membership, unless the user already is a member.
+// addMembership inserts a membership, unless the user already is a member; then the role does not
+// change. The transaction must act for the organization.
 func addMembership(ctx context.Context, tx *sqlx.Tx, org, userID string, role domain.Role) error {
 	_, err := tx.ExecContext(ctx, `INSERT INTO memberships (org_id, user_id, role) VALUES ($1, $2, $3)
 		ON CONFLICT (user_id, org_id) DO NOTHING`, org, userID, role)

@@ -1,5 +1,19 @@
-// Package accountdb stores users and organizations: logins, memberships, invitations,
-// links, and API keys.
+// Package accountdb stores users and organizations: logins, memberships, invitations, links, and
+// API keys.
+//
+// The ingress authenticates each request with the credentials of this package, and offers its other
+// methods in the account API. The operator's commands create users and reset links. Package
+// accountdb stores only hashes of keys, tokens and passwords; its callers generate the secrets.
+//
+// A method that changes an organization takes an Actor. It locks the organization's row, reads the
+// actor's role again, and checks that the actor's credential has not ended. So a request that was
+// authenticated from a cache cannot use a role or key that was withdrawn meanwhile.
+//
+// Locks are taken in a fixed order: the organization, the user, and then the user's login sessions.
+//
+// The package writes the tables users, identities, login_sessions, login_links, organizations,
+// memberships, invitations and api_keys. Rows of an organization are visible only to transactions
+// that act for it.
 package accountdb
 
 import (
@@ -14,7 +28,7 @@ type Store struct {
 	quotas Limits
 }
 
-// New creates the store on a database.
+// New creates the store on a database, without quotas.
 func New(db *pg.DB) *Store {
 	return &Store{db: db}
 }

@@ -14,7 +14,8 @@ import (
 	"parley/shared/store/pg"
 )
 
-// NewUser is a user to create. A user with an empty PasswordHash can log in only with links.
+// NewUser is a user to create. A user with an empty PasswordHash can log in only with links or an
+// identity.
 type NewUser struct {
 	Email        string
 	Name         string
@@ -43,7 +44,8 @@ func (row userRow) user() domain.User {
 const userColumns = `id, email, name, password_hash, created_at, email_proven_at IS NOT NULL AS proven, displaced_at IS NOT NULL AS displaced`
 
 // CreateUser stores a user without an organization; the first login creates one. It returns
-// email_taken if an account with the email address (ignoring case) exists.
+// email_taken if an account with the email address (ignoring case) exists. A displaced account does
+// not count.
 func (s *Store) CreateUser(ctx context.Context, u NewUser) (domain.User, error) {
 	var user domain.User
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
@@ -98,7 +100,8 @@ func (s *Store) UserByEmail(ctx context.Context, email string) (domain.User, str
 	return row.user(), row.PasswordHash, nil
 }
 
-// lockUser locks a user and the user's memberships, and returns the user.
+// lockUser locks a user's row and returns the user. Removing one of the user's memberships and a
+// first login lock the row, too. It returns not_found if there is none.
 func lockUser(ctx context.Context, tx *sqlx.Tx, userID string) (domain.User, error) {
 	row, err := lockUserRow(ctx, tx, userID)
 	return row.user(), err

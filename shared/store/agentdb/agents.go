@@ -79,7 +79,8 @@ func (row agentRow) agent() (domain.Agent, error) {
 	return a, nil
 }
 
-// agentWrite contains the changeable fields of an agent, encoded for the database.
+// agentWrite contains the changeable fields of an agent, encoded for the database. Empty lists are
+// not null.
 type agentWrite struct {
 	tools, widget, answer []byte
 	callers, fallbacks    pq.StringArray
@@ -117,7 +118,7 @@ func newAgentWrite(a domain.Agent) (agentWrite, error) {
 }
 
 // CreateAgent stores a new agent of organization org as version 1 and returns it as stored. The
-// caller provides the agent's id and seals its secrets.
+// caller provides the agent's id, validates its fields and seals its secrets.
 func (s *Store) CreateAgent(ctx context.Context, org string, a domain.Agent) (domain.Agent, error) {
 	var stored domain.Agent
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -146,7 +147,8 @@ func (s *Store) CreateAgent(ctx context.Context, org string, a domain.Agent) (do
 	return stored, err
 }
 
-// insertConfig stores the configuration that runs of the agent's current version will use.
+// insertConfig stores the configuration that runs of the agent's current version will use. A stored
+// configuration never changes, so a run that has started keeps it.
 func insertConfig(ctx context.Context, tx *sqlx.Tx, org string, a domain.Agent) error {
 	config, err := json.Marshal(domain.Config{
 		Name: a.Name, SystemPrompt: a.SystemPrompt, Model: a.Model, FallbackModels: a.FallbackModels, Tools: a.Tools,
@@ -182,7 +184,7 @@ func SelectAgent(ctx context.Context, q sqlx.QueryerContext, org, agentID, lock 
 	return readAgent(row, err)
 }
 
-// readAgent converts the result of a query for one agent.
+// readAgent converts the result of a query for one agent: sql.ErrNoRows becomes not_found.
 func readAgent(row agentRow, err error) (domain.Agent, error) {
 	if errors.Is(err, sql.ErrNoRows) {
 		return domain.Agent{}, pg.NotFound()
@@ -198,8 +200,8 @@ func readAgent(row agentRow, err error) (domain.Agent, error) {
 const agentsFrom = ` FROM agents WHERE org_id = $1 AND deleted_at IS NULL AND ($2 = '' OR id < $2)
 	AND NOT EXISTS (SELECT FROM unnest($3::text[]) w WHERE strpos(lower(name), lower(w)) = 0) ORDER BY id DESC LIMIT $4`
 
-// AgentSizes returns the approximate sizes, in bytes, of the agents that Agents lists,
-// in the same order.
+// AgentSizes returns the approximate sizes, in bytes, of the agents that Agents lists, in the same
+// order. The caller uses them to read no more agents than fit into memory.
 func (s *Store) AgentSizes(ctx context.Context, org, q, after string, limit int) (bytes []int, err error) {
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		bytes = nil
@@ -238,7 +240,11 @@ func (s *Store) Agents(ctx context.Context, org, q, after string, limit int) ([]
 
 // UpdateAgent applies the function change to an agent of organization org under a lock, and returns
 // the stored agent with the next version. A version other than 0 must be the current version
-// (version_conflict otherwise). If change returns an error, the agent stays unchanged.
+// (version_conflict otherwise). If change returns an error, the agent stays unchanged and
+// UpdateAgent returns this error. change may be called again if the transaction is retried.
+//
+// UpdateAgent returns not_found if there is no such agent or it is deleted. Runs that were accepted
+// before keep the old version.
 func (s *Store) UpdateAgent(ctx context.Context, org, agentID string, version int, change func(*domain.Agent) error) (domain.Agent, error) {
 	var stored domain.Agent
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -290,8 +296,9 @@ func writeAgent(ctx context.Context, tx *sqlx.Tx, org string, a domain.Agent) (d
 }
 
 // SaveCheck stores the result of a check of an agent of organization org. The agent's version does
-// not change. SaveCheck returns not_found if there is no such agent. The result of an older check
-// never replaces a newer one.
+// not change, so that clients with the current version can still change the agent. SaveCheck
+// returns not_found if there is no such agent. The result of an older check never replaces a newer
+// one.
 func (s *Store) SaveCheck(ctx context.Context, org, agentID string, check domain.AgentCheck) error {
 	raw, err := json.Marshal(check)
 	if err != nil {
@@ -312,7 +319,8 @@ func (s *Store) SaveCheck(ctx context.Context, org, agentID string, check domain
 
 // DeleteAgent deletes an agent of organization org. It returns not_found if there is no such agent.
 // DeleteAgent calls each check with the current version, and does not delete the agent if a check
-// returns an error. The agent's row is kept for its runs.
+// returns an error. The agent's row is kept for its runs. The caller cancels the agent's queued
+// runs.
 func (s *Store) DeleteAgent(ctx context.Context, org, agentID string, checks ...func(version int) error) error {
 	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		a, err := SelectAgent(ctx, tx, org, agentID, " FOR UPDATE")

@@ -48,8 +48,8 @@ func (s *Store) OutputSchemas(
 	return schemas, nil
 }
 
-// CallableAgents lists up to limit agents of organization org that allow a kind of
-// caller, newest first.
+// CallableAgents lists up to limit agents of organization org that allow a kind of caller, newest
+// first. They are the models of the OpenAI protocol and the tools of the MCP server.
 func (s *Store) CallableAgents(ctx context.Context, org string, kind domain.CallerKind, limit int) ([]AgentName, error) {
 	var agents []AgentName
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {

@@ -41,7 +41,7 @@ func (row templateRow) template() (domain.Template, error) {
 	return t, nil
 }
 
-// Templates lists all templates in their configured order.
+// Templates lists all templates in their configured order. They are the same for all organizations.
 func (s *Store) Templates(ctx context.Context) ([]domain.Template, error) {
 	var rows []templateRow
 	err := s.db.SelectContext(ctx, &rows, `SELECT `+templateColumns+` FROM templates ORDER BY position, id`)
@@ -89,7 +89,8 @@ func (s *Store) SyncTemplates(ctx context.Context, templates []domain.Template) 
 	})
 }
 
-// A template's version rises when any field except its position changes.
+// syncTemplateQuery inserts or changes a template and returns its version. A template's version
+// rises when any field except its position changes.
 const syncTemplateQuery = `
 INSERT INTO templates AS t (id, position, name, description, system_prompt, model, tools, suggested_messages, version)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 1)

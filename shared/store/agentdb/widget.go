@@ -26,8 +26,9 @@ type Widget struct {
 // fields, because only the keys of the map matter.
 type Origin struct{}
 
-// Widgets returns the agents among agentIDs whose widgets are enabled, by id. The agents may be
-// of any organization.
+// Widgets returns the agents among agentIDs whose widgets are enabled, by id. The agents may be of
+// any organization. An unknown or deleted agent, or one with a disabled widget, is missing in the
+// result.
 func (s *Store) Widgets(ctx context.Context, agentIDs []string) (map[string]*Widget, error) {
 	// A visitor's request names only the agent and no organization. The SQL function therefore
 	// reads agents of all organizations.
@@ -63,7 +64,8 @@ func (s *Store) Widgets(ctx context.Context, agentIDs []string) (map[string]*Wid
 	return out, nil
 }
 
-// WidgetOrigins returns the subset of origins that an enabled widget of any organization lists.
+// WidgetOrigins returns the subset of origins that an enabled widget of any organization lists. The
+// ingress uses it to answer cross-origin requests of widgets.
 func (s *Store) WidgetOrigins(ctx context.Context, origins []string) (map[string]*Origin, error) {
 	stmt, err := s.db.Prepared(ctx, `SELECT parley_widget_origins($1)`)
 	if err != nil {

@@ -28,7 +28,8 @@ const (
 // much longer than it takes to accept a run.
 const acceptTime = time.Hour
 
-// NewUpload is an upload to add. Its content is already stored.
+// NewUpload is an upload to add. Its content is already stored, by Store.Upload. An upload becomes
+// an attachment when a run uses it.
 type NewUpload struct {
 	ID        string
 	Principal string // principal who owns the upload
@@ -98,7 +99,8 @@ const filesCost = `SELECT (SELECT coalesce(sum(bytes), 0)::bigint FROM blobs WHE
 	  WHERE org_id = $1 AND hash IS NOT NULL ORDER BY hash) d)
 	+ $2 * (SELECT count(*) FROM files WHERE org_id = $1)`
 
-// Attachable is a file that a request may attach, if its caller may read it.
+// Attachable is a file that a request may attach, if its caller may read it. The caller checks
+// Principal, SessionID and AgentID.
 type Attachable struct {
 	domain.File
 
@@ -147,8 +149,9 @@ type NewAttachment struct {
 
 // LinkAttachments adds the attachments of a run that is about to be accepted. It returns
 // ErrFilesFull if the organization's files would exceed maximum bytes (0: no limit), and
-// ErrBlobGone if the content of an attachment was removed meanwhile. If the run is not accepted,
-// the caller must call UnlinkAttachments; otherwise the sweeper removes the attachments later.
+// ErrBlobGone if the content of an attachment was removed meanwhile. All files of a call are from
+// the same kind of caller. If the run is not accepted, the caller must call UnlinkAttachments;
+// otherwise the sweeper removes the attachments later.
 func (s *Store) LinkAttachments(ctx context.Context, org, runID string, files []NewAttachment, maximum int64) error {
 	blobs := Distinct(pg.Column(files, func(f *NewAttachment) Blob { return Blob{Hash: f.Hash, Bytes: f.Bytes} }))
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -211,9 +214,10 @@ type storedRow struct {
 	TextID   string `db:"text_id"`
 }
 
-// HoldAttachments adds the attachments of a claimed run to the files of its session. It returns the
-// attachments with these ids that exist and belong to runs of the session, in the order of ids.
-// kept is false if the worker no longer holds the run.
+// HoldAttachments adds the attachments of a claimed run to the files of its session. Afterwards the
+// sweeper no longer checks them. HoldAttachments returns the attachments with these ids that exist
+// and belong to runs of the session, in the order of ids. kept is false if the worker no longer
+// holds the run.
 func (s *Store) HoldAttachments(ctx context.Context, held lease.Held, ids []string) (files []StoredAttachment, kept bool, err error) {
 	var rows []storedRow
 	kept, err = lease.UnderFence(ctx, s.db, held, func(tx *sqlx.Tx, _ time.Time) error {
@@ -248,7 +252,8 @@ type Prepared struct {
 	Image  []byte // the converted image, which replaces the content; nil: the content stays
 }
 
-// SetPrepared records how a worker has prepared an attachment of the run. It returns false if the
+// SetPrepared records how a worker has prepared an attachment of the run, so that no later attempt
+// prepares it again. A converted image replaces the content. SetPrepared returns false if the
 // worker no longer holds the run, or if the attachment does not exist.
 func (s *Store) SetPrepared(ctx context.Context, held lease.Held, fileID string, p Prepared) (kept bool, err error) {
 	blob := newBlob(p.Image)
@@ -274,7 +279,7 @@ func (s *Store) SetPrepared(ctx context.Context, held lease.Held, fileID string,
 }
 
 // storeWhole stores a blob whose content is in memory. A link to the blob must be made within an
-// hour.
+// hour; otherwise the sweeper removes it.
 func (s *Store) storeWhole(ctx context.Context, org string, blob Blob) error {
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		_, err := reserveBlobs(ctx, tx, org, []Blob{blob})
@@ -313,7 +318,8 @@ func setPrepared(ctx context.Context, tx *sqlx.Tx, held lease.Held, fileID strin
 	return true, RemoveUnlinkedBlobs(ctx, tx, Contents(held.OrganizationID, before))
 }
 
-// ForgetUploads removes the uploads for a session of a principal.
+// ForgetUploads removes the uploads for a session of a principal, and their contents unless
+// something else refers to them.
 func ForgetUploads(ctx context.Context, tx *sqlx.Tx, org, principal, sessionID string) error {
 	var gone []Content
 	err := tx.SelectContext(ctx, &gone, `DELETE FROM files WHERE org_id = $1 AND principal = $2 AND session_name = $3 AND run_id = ''
@@ -325,9 +331,9 @@ func ForgetUploads(ctx context.Context, tx *sqlx.Tx, org, principal, sessionID s
 }
 
 // PruneUploads checks up to limit uploads and attachments that are due for a check, and returns how
-// many it checked. It removes expired uploads, and attachments of runs that do not exist. The other
-// attachments that are due belong to runs that have not started yet; PruneUploads schedules them
-// for another check in a day.
+// many it checked. The sweeper calls it until the result is below limit. It removes expired
+// uploads, and attachments of runs that do not exist. The other attachments that are due belong to
+// runs that have not started yet; PruneUploads schedules them for another check in a day.
 func (s *Store) PruneUploads(ctx context.Context, limit int) (int, error) {
 	var due []struct {
 		OrganizationID string `db:"org_id"`

@@ -20,8 +20,8 @@ import (
 // caller must upload it again.
 var ErrBlobGone = errors.New("the content was removed before a record referred to it")
 
-// Blob is the content of a file or document. It is stored in chunks, once per organization and
-// hash.
+// Blob is the content of a file or document. It is stored in chunks of sealdb.ChunkSize bytes, once
+// per organization and hash.
 type Blob struct {
 	Hash    []byte
 	Bytes   int64
@@ -31,7 +31,7 @@ type Blob struct {
 // chunks returns the number of chunks in a blob of size bytes.
 func chunks(size int64) int { return int((size + sealdb.ChunkSize - 1) / sealdb.ChunkSize) }
 
-// newBlob returns a blob with its content in memory.
+// newBlob returns a blob with its content in memory. The caller must not change content afterwards.
 func newBlob(content []byte) Blob {
 	hash := sha256.Sum256(content)
 	return Blob{Hash: hash[:], Bytes: int64(len(content)), content: content}
@@ -74,8 +74,9 @@ func batches(blobs []Blob) (out [][]sealdb.Chunk) {
 	return out
 }
 
-// reserveBlobs inserts rows for blobs. A reserved blob must be written and linked within
-// an hour. It reports whether any of the blobs was new.
+// reserveBlobs inserts rows for blobs, which must be distinct. A reserved blob must be written and
+// linked within an hour. An existing blob is kept for another hour. reserveBlobs reports whether
+// any of the blobs was new.
 func reserveBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []Blob) (added bool, err error) {
 	var news []bool
 	err = tx.SelectContext(ctx, &news, `INSERT INTO blobs AS b (org_id, hash, bytes)
@@ -210,7 +211,8 @@ func (s *Store) PruneBlobs(ctx context.Context, limit int) (int, error) {
 	return s.prune(ctx, "blobs", limit, RemoveUnlinkedBlobs)
 }
 
-// Reader reads a blob in pieces, with one statement per piece. It keeps one piece in memory.
+// Reader reads a blob in pieces of sealdb.PieceSize bytes, with one statement per piece. It keeps
+// one piece in memory. It is not safe for concurrent use.
 type Reader struct {
 	load   func(n int) ([]byte, error)
 	size   int64
@@ -219,7 +221,8 @@ type Reader struct {
 	n      int    // the number of the piece in memory; -1: none
 }
 
-// OpenBlob returns a reader of a stored blob. ctx applies to all reads.
+// OpenBlob returns a reader of a stored blob of size bytes. ctx applies to all reads. OpenBlob
+// itself reads nothing, so a missing blob is noticed by the first read.
 func (s *Store) OpenBlob(ctx context.Context, org string, hash []byte, size int64) *Reader {
 	return &Reader{size: size, n: -1, load: func(n int) ([]byte, error) { return s.pieceFor(ctx, org, hash, n) }}
 }
@@ -247,7 +250,8 @@ func (s *Store) pieceFor(ctx context.Context, org string, hash []byte, n int) ([
 	return s.seals.Open(found.Data, sealdb.PieceName(org, hash, n), sealdb.ContentValue(org, hash, n/each))
 }
 
-// Read returns at most the bytes up to the end of the current piece.
+// Read returns at most the bytes up to the end of the current piece. It returns not_found if the
+// blob was removed.
 func (r *Reader) Read(p []byte) (int, error) {
 	if r.offset >= r.size {
 		return 0, io.EOF

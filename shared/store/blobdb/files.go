@@ -32,7 +32,7 @@ const (
 	maxNames = 1000
 )
 
-// NewFile is a file to store.
+// NewFile is a file to store. Its content is in memory.
 type NewFile struct {
 	Name     string
 	MIMEType string
@@ -100,7 +100,7 @@ type fileRow struct {
 	CreatedAt domain.Time `db:"created_at"`
 }
 
-// fileColumns lists the columns of a fileRow.
+// fileColumns lists the columns of a fileRow, in the table files.
 const fileColumns = `id, run_id, call_id, name, mime_type, bytes, hash, created_at`
 
 // file converts the row of a file that was not removed.
@@ -142,7 +142,9 @@ func fileRows(held lease.Held, callID string, made []NewFile, contents []Blob, r
 	return rows, nil
 }
 
-// writeAndLink tries once to store a call's files. After ErrBlobGone the caller must try again.
+// writeAndLink tries once to store a call's files: it reserves the contents, writes them, and links
+// the files to them. It returns false if the worker no longer holds the run. After ErrBlobGone the
+// caller must try again.
 func (s *Store) writeAndLink(
 	ctx context.Context, held lease.Held, callID string, blobs []Blob, rows []fileRow, maximum int64,
 ) (bool, error) {
@@ -228,8 +230,8 @@ func reserveFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID stri
 	return nil
 }
 
-// checkNames returns ErrFilesFull if the call adds names to a session that would then have
-// more than maxNames.
+// checkNames returns ErrFilesFull if the call adds names to a session that would then have more
+// than maxNames. A call that adds no name is always allowed.
 func checkNames(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string, rows []fileRow) error {
 	found, err := liveFiles(ctx, tx, held, callID)
 	if err != nil {
@@ -393,8 +395,9 @@ func (s *Store) OpenFile(ctx context.Context, org, id string) (domain.File, io.R
 // SmallFile is the maximum size, in bytes, of a file that FileContents reads: one chunk.
 const SmallFile = sealdb.ChunkSize
 
-// FileContents returns the contents of an organization's small files in the order of ids, with
-// one statement. It returns not_found if a file does not exist or is larger than SmallFile.
+// FileContents returns the contents of an organization's small files in the order of ids, with one
+// statement. It returns not_found if any of the files does not exist or is larger than SmallFile.
+// The contents are in memory, so the caller limits the number of ids.
 func (s *Store) FileContents(ctx context.Context, org string, ids []string) ([][]byte, error) {
 	var rows []struct {
 		Hash   []byte `db:"hash"`

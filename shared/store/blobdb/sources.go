@@ -25,7 +25,8 @@ const sourcePrefix = "src_"
 // sourceID returns the id of a text with the given hash.
 func sourceID(hash []byte) string { return sourcePrefix + hex.EncodeToString(hash) }
 
-// hashFor is the inverse of sourceID. It returns false for any other string.
+// hashFor returns the hash in the id of a source. It is the inverse of sourceID, and returns false
+// for any other string.
 func hashFor(id string) ([]byte, bool) {
 	digits, found := strings.CutPrefix(id, sourcePrefix)
 	hash, err := hex.DecodeString(digits)
@@ -113,7 +114,8 @@ func (s *Store) SourceByID(ctx context.Context, org, id string) (domain.Source, 
 	}, nil
 }
 
-// Content identifies a source text or a blob of an organization by its hash.
+// Content identifies a source text or a blob of an organization by its hash. The hash is the
+// SHA-256 of the content.
 type Content struct {
 	OrganizationID string `db:"org_id"`
 	Hash           []byte `db:"hash"`
@@ -187,8 +189,10 @@ func removeUnlinkedSources(ctx context.Context, tx *sqlx.Tx, texts []Content) er
 	return err
 }
 
-// ForgetCalls removes the effects, sources, documents and files of runs. A text is removed together
-// with the last run that read it, and a blob together with the last link to it.
+// ForgetCalls removes the effects, sources, documents and files of runs: everything that their tool
+// calls have stored. The documents themselves stay; only the record that a run got their text is
+// removed. A text is removed together with the last run that read it, and a blob together with the
+// last link to it.
 func ForgetCalls(ctx context.Context, tx *sqlx.Tx, runs []string) error {
 	if _, err := tx.ExecContext(ctx, `DELETE FROM effects WHERE run_id = ANY ($1)`, pq.Array(runs)); err != nil {
 		return err

@@ -1,5 +1,18 @@
 // Package blobdb stores blobs in chunks: the contents of uploads, documents and runs' files. It
 // also stores the source texts that runs have read.
+//
+// A blob is stored once per organization and hash. Its life has three steps: it is reserved, its
+// chunks are written, and a row of files or documents links to it. Until a row links to it, it is
+// kept for an hour. When the last link is removed, the blob is removed in the same transaction. The
+// sweeper removes blobs that were never linked.
+//
+// Transactions lock blobs in the order of their hashes. A transaction that links to blobs first
+// calls HoldBlobs, so that none of them is removed concurrently.
+//
+// Package sealdb encrypts the chunks if sealing is configured. Quotas count the bytes of each blob
+// once, and fileCost for each file.
+//
+// The package writes the tables blobs, blob_chunks, files, sources and run_sources.
 package blobdb
 
 import (
@@ -15,7 +28,7 @@ type Store struct {
 	seals *sealdb.Store
 }
 
-// New creates the store on a database.
+// New creates the store on a database. seals encrypts and decrypts the contents.
 func New(db *pg.DB, seals *sealdb.Store) *Store {
 	return &Store{db: db, seals: seals}
 }

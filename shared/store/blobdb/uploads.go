@@ -22,7 +22,7 @@ import (
 var ErrTooLarge = errors.New("the content is too large")
 
 // Upload is a completely stored blob without a link. The blob is removed unless a link to it is
-// made within an hour.
+// made within an hour; the sweeper does this.
 type Upload struct {
 	Hash  []byte // SHA-256
 	Bytes int64
@@ -171,7 +171,7 @@ func (s *Store) uploadAs(ctx context.Context, org string, name, data []byte, in 
 	return out, nil
 }
 
-// storeBlob stores a blob of at most one chunk.
+// storeBlob stores a blob of at most one chunk, or only reserves a blob without content.
 func (s *Store) storeBlob(ctx context.Context, org string, b Blob) error {
 	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		if _, err := reserveBlobs(ctx, tx, org, []Blob{b}); err != nil || len(b.content) == 0 {
@@ -181,7 +181,7 @@ func (s *Store) storeBlob(ctx context.Context, org string, b Blob) error {
 	})
 }
 
-// DropUnlinked removes those of the given blobs that have no link.
+// DropUnlinked removes those of the given blobs that have no link. Unknown hashes are ignored.
 func (s *Store) DropUnlinked(ctx context.Context, org string, hashes ...[]byte) error {
 	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error { return RemoveUnlinkedBlobs(ctx, tx, Contents(org, hashes)) })
 }
@@ -274,8 +274,8 @@ func (s *Store) resealChunk(ctx context.Context, org string, name, to []byte, n 
 	})
 }
 
-// DropUploads immediately removes failed uploads without a link. Otherwise the sweeper would remove
-// them later.
+// DropUploads immediately removes uploads without a link, for example after a failed request.
+// Otherwise the sweeper would remove them later.
 func (s *Store) DropUploads(ctx context.Context, org string, uploads []Upload) error {
 	if err := s.DropUnlinked(ctx, org, pg.Column(uploads, func(u *Upload) []byte { return u.Hash })...); err != nil {
 		return fmt.Errorf("removing uploads: %w", err)

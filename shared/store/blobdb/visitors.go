@@ -28,8 +28,8 @@ type VisitorFullError struct{ Wait time.Duration }
 func (e *VisitorFullError) Error() string { return "too many uploads by a widget visitor" }
 
 // CheckVisitor returns the error that AddUpload would return for an empty upload of a widget's
-// visitor: VisitorFullError or ErrFilesFull. Call it before storing the content, because content
-// above the quota could not be kept.
+// visitor: VisitorFullError or ErrFilesFull. maximum is the organization's quota of bytes; 0 means
+// no limit. Call it before storing the content, because content above the quota could not be kept.
 func (s *Store) CheckVisitor(ctx context.Context, org, principal string, maximum int64) error {
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error { return reserveVisitor(ctx, tx, org, principal, 0, maximum) })
 	if err != nil {
@@ -40,7 +40,7 @@ func (s *Store) CheckVisitor(ctx context.Context, org, principal string, maximum
 
 // reserveVisitor returns VisitorFullError if a visitor has too many uploads, or would have too many
 // with an upload of this size. It returns ErrFilesFull if the files of all visitors would exceed
-// their share of maximum.
+// their share of maximum. Until the transaction ends, other uploads of the visitor wait.
 func reserveVisitor(ctx context.Context, tx *sqlx.Tx, org, principal string, bytes, maximum int64) error {
 	if err := pg.AdvisoryLock(ctx, tx, "visitor "+org+" "+principal); err != nil {
 		return err

@@ -26,7 +26,8 @@ const MaxBudgets = 100
 // integer overflow.
 const MaxBudget = 1_000_000_000_000_000
 
-// budgetRow is a budget with its counts in the current period, in the units of the database.
+// budgetRow is a budget with its counts in the current period, in the units of the database:
+// tokens, runs, milliseconds, or millionths of the currency.
 type budgetRow struct {
 	ID        string       `db:"id"`
 	Scope     string       `db:"scope"`
@@ -124,7 +125,8 @@ func (s *Store) Budgets(ctx context.Context, org, after string, limit int) ([]do
 	return pg.Column(rows, s.budget), err
 }
 
-// Budget returns a budget of an organization. It returns not_found if no budget has this id.
+// Budget returns a budget of an organization with its counts in the current period. It returns
+// not_found if no budget has this id.
 func (s *Store) Budget(ctx context.Context, org, budgetID string) (domain.Budget, error) {
 	rows, err := s.selectBudgets(ctx, org, `AND k.id = $2 `, ``, budgetID)
 	if err == nil && len(rows) == 0 {
@@ -137,9 +139,10 @@ func (s *Store) Budget(ctx context.Context, org, budgetID string) (domain.Budget
 }
 
 // CreateBudget stores a budget of an organization with its scope, subject, metric, period and
-// limit. The subject must be an agent or a key of the organization; for an automation any name is
-// allowed. It returns conflict if the same budget already exists or the organization already has
-// MaxBudgets budgets. A separate transaction then sums up the usage of earlier runs.
+// limit; the limit is in units of the metric. The subject must be an agent or a key of the
+// organization; for an automation any name is allowed. It returns conflict if the same budget
+// already exists or the organization already has MaxBudgets budgets. A separate transaction then
+// sums up the usage of earlier runs.
 func (s *Store) CreateBudget(ctx context.Context, org string, b domain.Budget) (domain.Budget, error) {
 	b.ID = id.New(id.Budget)
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -232,7 +235,8 @@ func checkBudget(ctx context.Context, tx *sqlx.Tx, org string, b domain.Budget) 
 	return nil
 }
 
-// UpdateBudget changes a budget's limit. The amount used does not change.
+// UpdateBudget changes a budget's limit, in units of the metric. The amount used does not change.
+// It returns not_found if no budget has this id.
 func (s *Store) UpdateBudget(ctx context.Context, org, budgetID string, limit int64) (domain.Budget, error) {
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		return requireRow(tx.ExecContext(ctx, `UPDATE budgets SET updated_at = clock_timestamp(),
@@ -244,7 +248,7 @@ func (s *Store) UpdateBudget(ctx context.Context, org, budgetID string, limit in
 	return s.Budget(ctx, org, budgetID)
 }
 
-// DeleteBudget deletes a budget and its counts.
+// DeleteBudget deletes a budget and its counts.  It returns not_found if no budget has this id.
 func (s *Store) DeleteBudget(ctx context.Context, org, budgetID string) error {
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		return requireRow(tx.ExecContext(ctx, `DELETE FROM budgets WHERE id = $1 AND org_id = $2`, budgetID, org))
@@ -265,7 +269,7 @@ func requireRow(done sql.Result, err error) error {
 }
 
 // MoveBudgets assigns the budgets of a key to the key that replaces it. The budgets count the usage
-// of both keys.
+// of both keys. It is part of the transaction that rotates the key.
 func MoveBudgets(ctx context.Context, tx *sqlx.Tx, org, from, to string) error {
 	_, err := tx.ExecContext(ctx, `UPDATE budgets SET subject_id = $3, subjects = subjects || $3::text
 		WHERE org_id = $1 AND scope = 'key' AND subject_id = $2`, org, from, to)
@@ -353,9 +357,9 @@ func (s *Store) WithinBudget(ctx context.Context, org, agentID, keyID, automatio
 	return UsedUp(s.budget(&rows[0]))
 }
 
-// Rejected returns the error for a run that was not accepted. cause is the error of the database.
-// If a budget for the number of runs is used up, Rejected returns budget_exceeded, otherwise cause
-// with context.
+// Rejected returns the error for a run that was not accepted. cause is the error of the database,
+// and doing describes the action. If a budget for the number of runs is used up, Rejected returns
+// budget_exceeded, otherwise cause with context.
 func (s *Store) Rejected(ctx context.Context, org, doing string, cause error) error {
 	pqErr, ok := errors.AsType[*pq.Error](cause)
 	if !ok || pqErr.Code != "23B01" {

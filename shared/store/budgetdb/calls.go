@@ -12,7 +12,8 @@ import (
 )
 
 // Call describes model calls that belong to no run but count against budgets: the calls of a check
-// of an agent's connections, or of a request for embeddings.
+// of an agent's connections, or of a request for embeddings. It selects the budgets of its
+// organization, agent and key.
 type Call struct {
 	OrganizationID string
 	AgentID        string // empty: none
@@ -56,7 +57,8 @@ func (s *Store) ChargeCall(ctx context.Context, c Call, holdID string, used Amou
 	return nil
 }
 
-// addUsage adds usage to the organization's usage that belongs to no stored run.
+// addUsage adds usage to the organization's usage that belongs to no stored run: once to the hour,
+// and once to the day of the agent and the key.
 func addUsage(ctx context.Context, tx *sqlx.Tx, c Call, reported CallUsage) error {
 	_, err := tx.ExecContext(ctx, `INSERT INTO past_usage AS p
 		(org_id, hour, target_id, runs, completed, failed, cancelled, timed_out, input_tokens, output_tokens, cost_micros, took)

@@ -23,9 +23,9 @@ var (
 	ActionExpired = &domain.RunError{Code: "action_expired", Message: "The required action was not decided in time."}
 )
 
-// Decided is the result of a decision. If Ended is set, the run has ended. If Resumed is set, the
-// run continues and waits for a slot of Lane. If neither is set, the same decision was already made
-// before.
+// Decided is the result of a decision, or of the results of a client's calls. If Ended is set, the
+// run has ended, and the caller publishes its end. If Resumed is set, the run continues and waits
+// for a slot of Lane. If neither is set, the same decision was already made before.
 type Decided struct {
 	Run     rundb.StoredRun // as ShortRun reads it
 	Ended   []Ended
@@ -34,10 +34,14 @@ type Decided struct {
 }
 
 // Decide records a decision about the action that a run waits for. by is the name of the person who
-// decides. If principal is not empty, only that principal's runs are found. Only the first decision
-// counts. For a repetition, Decide changes nothing and returns no error; for a different decision
-// it returns version_conflict. The run's deadline is extended by the time for which the run has
-// waited.
+// decides. If principal is not empty, only that principal's runs are found.
+//
+// Only the first decision counts. For a repetition, Decide changes nothing and returns no error;
+// for a different decision it returns version_conflict. The run's deadline is extended by the time
+// for which the run has waited.
+//
+// Decide returns not_found for an unknown run, conflict for a decision that the kind of action does
+// not take, and version_conflict after the action has expired.
 func (s *Store) Decide(
 	ctx context.Context, org, principal, runID, callID string, decision domain.Decision, by string,
 ) (Decided, error) {
@@ -71,7 +75,9 @@ func (s *Store) Decide(
 	return out, err
 }
 
-// decideOpen decides about a call of an open run whose row is locked.
+// decideOpen decides about a call of an open run whose row is locked. ended is set if the run was
+// abandoned, and resumed if it continues. If both are unset without an error, the decision is a
+// repetition.
 func decideOpen(
 	ctx context.Context, tx *sqlx.Tx, row openRow, callID string, decision domain.Decision, by string,
 ) (ended []Ended, resumed bool, err error) {
@@ -106,6 +112,7 @@ func decideOpen(
 
 	// After the decision to resend, the call is sent as if for the first time, so the time of its
 	// first sending is removed.
+	// An empty new state keeps the state of the effect.
 	_, err = tx.ExecContext(ctx, `UPDATE effects SET state = coalesce(nullif($4, ''), state), decision = $5, decided_by = $6,
 		decided_at = clock_timestamp(), sent_at = CASE WHEN $5 = 'resend' THEN NULL ELSE sent_at END
 		WHERE run_id = $1 AND call_id = $2 AND org_id = $3`,
@@ -147,6 +154,8 @@ func decided(decision domain.Decision) domain.EffectState {
 }
 
 // resume requeues a parked run, records how long it waited, and adds that time to its deadline.
+// decision is recorded in the run's timeline. The row of the run must be locked. The caller gives
+// the run a slot after the commit.
 func resume(ctx context.Context, tx *sqlx.Tx, row openRow, decision string) error {
 	if err := noteWaits(ctx, tx, []endedWait{newEndedWait(row, domain.SpanCompleted, decision)}); err != nil {
 		return err
@@ -163,7 +172,9 @@ func resume(ctx context.Context, tx *sqlx.Tx, row openRow, decision string) erro
 	return nil
 }
 
-// decideEnded checks a decision about a run that is not open.
+// decideEnded checks a decision about a run that is not open. It returns nil for a repetition of
+// the decision that was made, and for an erased run, whose effects no longer exist. It changes
+// nothing.
 func decideEnded(ctx context.Context, tx *sqlx.Tx, org, principal, runID, callID string, decision domain.Decision) error {
 	erased, err := findEnded(ctx, tx, org, principal, runID)
 	if err != nil || erased {
@@ -213,7 +224,9 @@ func checkRepeated(effect []effectRow, decision domain.Decision) error {
 	}
 }
 
-// EndUnanswered fails up to limit runs whose required action was not decided in time.
+// EndUnanswered fails up to limit runs whose required action was not decided in time. It skips runs
+// that another transaction has locked; a later call ends them. If it returns an error, it also
+// returns the runs that it ended before the error.
 func (s *Store) EndUnanswered(ctx context.Context, limit int) ([]Ended, error) {
 	// The SQL function finds runs of all organizations without locks. Each run is checked again
 	// under its lock, because a decision may have arrived in between.

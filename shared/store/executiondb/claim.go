@@ -17,7 +17,8 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// Claimed is a run that a worker has claimed, with its fence.
+// Claimed is a run that a worker has claimed, with its fence. A later claim of the run has a higher
+// fence, and the database then rejects all writes with this one.
 type Claimed struct {
 	RunID          string            `db:"run_id"`
 	OrganizationID string            `db:"org_id"`
@@ -54,7 +55,8 @@ func (c *Claimed) TargetID() string {
 	return *c.TemplateID
 }
 
-// Input decodes the run's input.
+// Input decodes the run's input. RawInput must be set: for a large input the worker first stores
+// the result of RunInput in it.
 func (c *Claimed) Input() (domain.Input, error) {
 	var in domain.Input
 	if err := json.Unmarshal(c.RawInput, &in); err != nil {
@@ -84,7 +86,7 @@ func (c *Claimed) agentVersion() *int {
 
 // Claim is the result of one claim: the run, or the reason why its job message is no longer valid.
 type Claim struct {
-	// nil if the run was not claimed.
+	// Run is the claimed run, or nil if the run was not claimed.
 	Run    *Claimed
 	Result []byte // rendered object of a finished run, which is sent again because its reply may have been lost
 	// Ended means that the run has finished or does not exist. If Run is nil and neither Ended nor
@@ -94,7 +96,8 @@ type Claim struct {
 	Locked bool // another transaction has locked the run; it can be claimed later
 }
 
-// claimedRow is a claimed run, or the id of a run that another transaction has locked.
+// claimedRow is a row of claim_runs: a claimed run, or only the id of a run that another
+// transaction has locked.
 type claimedRow struct {
 	Claimed
 
@@ -105,6 +108,8 @@ type claimedRow struct {
 // bounds the memory of a claim, because a batch may claim hundreds of runs.
 const largeInput = 256 << 10
 
+// claimQuery claims the runs $1 for the lease $2. Inputs above $3 bytes are not read.
+//
 // A job message contains only a run id and not the organization. The SQL function therefore
 // searches the runs of all organizations.
 const claimQuery = `SELECT run_id, org_id, agent_id, template_id, config_version, session_ref, seq, session_id, trigger_type,
@@ -115,6 +120,10 @@ const claimQuery = `SELECT run_id, org_id, agent_id, template_id, config_version
 
 // Claim claims the runs among runIDs that may start now, with one statement that waits for no lock.
 // The results are in the order of runIDs.
+//
+// A claim raises the run's fence, counts an attempt and leases the run for lease.Lease. The worker
+// must renew the lease with Extend. If Claim returns an error, runs may have been claimed; their
+// leases expire, and the sweeper requeues them.
 func (s *Store) Claim(ctx context.Context, runIDs []string) ([]Claim, error) {
 	var claimed []claimedRow
 	if err := s.claims.SelectInto(ctx, &claimed, claimQuery, pq.Array(runIDs), pg.Interval(lease.Lease), largeInput); err != nil {
@@ -149,7 +158,8 @@ func (s *Store) Claim(ctx context.Context, runIDs []string) ([]Claim, error) {
 	return out, explainVoid(ctx, s.db, runIDs, out, void)
 }
 
-// RunInput reads the input of a run.
+// RunInput reads the input of a run, as JSON. It is used for inputs that Claim has not read because
+// of their size.
 func (s *Store) RunInput(ctx context.Context, org, runID string) ([]byte, error) {
 	var input []byte
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -161,8 +171,10 @@ func (s *Store) RunInput(ctx context.Context, org, runID string) ([]byte, error)
 	return input, nil
 }
 
-// explainVoid distinguishes runs that have finished from runs that must wait. It also releases the
-// dispatch slots of the waiting runs, because their job messages are about to be acknowledged.
+// explainVoid distinguishes runs that have finished from runs that must wait, and sets Ended and
+// Result in out. out has an entry for each of runIDs; void contains the ids without a row.
+// explainVoid also releases the dispatch slots of the waiting runs, because their job messages are
+// about to be acknowledged.
 func explainVoid(ctx context.Context, db *pg.DB, runIDs []string, out []Claim, void []string) error {
 	var rows []struct {
 		ID     string         `db:"id"`
@@ -206,14 +218,16 @@ func (c *Claimed) Held() lease.Held {
 	return lease.Held{RunID: c.RunID, OrganizationID: c.OrganizationID, Fence: c.Fence}
 }
 
-// Leases is the result of renewing leases. If a run is in neither map, its worker no longer holds
-// the run and must stop executing it.
+// Leases is the result of renewing leases, with run ids as keys. If a run is in neither map, its
+// worker no longer holds the run and must stop executing it.
 type Leases struct {
 	Extended map[string]bool
 	Locked   map[string]bool // another transaction has locked the run; its lease is unchanged and can be extended later
 }
 
-// Extend renews the leases of held runs, with one statement that waits for no lock.
+// Extend renews the leases of held runs for lease.Lease from now, with one statement that waits for
+// no lock. After an error it is unknown which leases were renewed; the worker still holds its runs
+// until their leases expire.
 func (s *Store) Extend(ctx context.Context, held []lease.Held) (Leases, error) {
 	// The fences determine which runs the worker holds. The organizations only limit which rows the
 	// statement can read. A worker with an old fence gets no row for its run.

@@ -22,6 +22,8 @@ const decisionResults = "results"
 
 // TakeResults records the results of the client's calls for which a run waits, and resumes the run.
 // by is the name of the sender. If principal is not empty, only that principal's runs are found.
+// The request must contain the results of all calls for which the run waits.
+//
 // Only the first results count. For a repetition, TakeResults changes nothing and returns no error;
 // for different results it returns version_conflict. The run's deadline is extended by the time for
 // which the run has waited.
@@ -37,6 +39,7 @@ func (s *Store) TakeResults(
 		if err != nil {
 			return fmt.Errorf("locking run: %w", err)
 		}
+		// A run that is not open has finished, has been erased, or does not exist.
 		if len(open) == 0 {
 			return resultsAfterEnd(ctx, tx, org, principal, runID, results)
 		}
@@ -48,11 +51,14 @@ func (s *Store) TakeResults(
 		return Decided{}, fmt.Errorf("taking results: %w", err)
 	}
 
+	// The run is read after the commit, so that the answer contains its new status.
 	out.Run, err = s.runs.ShortRun(ctx, org, principal, runID)
 	return out, err
 }
 
-// takeResults records results of calls of an open run whose row is locked.
+// takeResults records results of calls of an open run whose row is locked, and requeues the run.
+// resumed is false without an error if the same results were recorded before. Results for other
+// calls, a missing result and an expired action are errors.
 func takeResults(ctx context.Context, tx *sqlx.Tx, row openRow, results []domain.ClientResult, by string) (resumed bool, err error) {
 	var waits []string
 	action := row.Stored().Run.RequiredAction
@@ -80,6 +86,7 @@ func takeResults(ctx context.Context, tx *sqlx.Tx, row openRow, results []domain
 		return false, apierr.New(apierr.VersionConflict, "the time to send the results ended at %s", action.ExpiresAt.Format(time.RFC3339))
 	}
 
+	// One statement stores all results. The arrays of ids and outcomes are parallel.
 	outcomes := make([]string, len(results))
 	ids := make([]string, len(results))
 	for i, result := range results {
@@ -100,7 +107,8 @@ func takeResults(ctx context.Context, tx *sqlx.Tx, row openRow, results []domain
 	return true, resume(ctx, tx, row, decisionResults)
 }
 
-// storedResult returns the JSON form in which the ledger stores a result.
+// storedResult returns the JSON form in which the ledger stores a result. Equal results have equal
+// forms, so that a repetition can be recognized.
 func storedResult(result domain.ClientResult) ([]byte, error) {
 	raw, err := json.Marshal(result)
 	if err != nil {
@@ -116,6 +124,7 @@ func repeatedResults(ctx context.Context, tx *sqlx.Tx, org, runID string, result
 	for i, result := range results {
 		ids[i] = result.ToolCallID
 	}
+	// Only results from the client count, not outcomes that a worker or a person has recorded.
 	var rows []effectRow
 	if err := tx.SelectContext(ctx, &rows, effectsSelect, runID, pq.Array(ids), org); err != nil {
 		return fmt.Errorf("reading effects: %w", err)
@@ -147,7 +156,9 @@ func repeatedResults(ctx context.Context, tx *sqlx.Tx, org, runID string, result
 	return apierr.Invalid("results["+strconv.Itoa(at)+"].toolCallId", "invalid_value", "the run does not wait for the result of this call")
 }
 
-// resultsAfterEnd checks results for a run that is not open.
+// resultsAfterEnd checks results for a run that is not open. It returns nil for a repetition and
+// for an erased run, and version_conflict if the run finished while it waited for one of the
+// results. It changes nothing.
 func resultsAfterEnd(ctx context.Context, tx *sqlx.Tx, org, principal, runID string, results []domain.ClientResult) error {
 	erased, err := findEnded(ctx, tx, org, principal, runID)
 	if err != nil || erased {

@@ -18,8 +18,9 @@ type Clock struct {
 	Started time.Time `db:"started"` // when the server started; a promoted standby has a different time
 }
 
-// Clock reads the database's clock. After a failover, a connection of the pool may reach another
-// server than earlier connections.
+// Clock reads the database's clock. The caller compares readings to notice a clock that was set
+// back. After a failover, a connection of the pool may reach another server than earlier
+// connections.
 func (s *Store) Clock(ctx context.Context) (Clock, error) {
 	var c Clock
 	err := s.db.GetContext(ctx, &c, `SELECT clock_timestamp() AS now, pg_postmaster_start_time() AS started`)
@@ -35,8 +36,8 @@ const maxRedispatchWait = "5 minutes 1 second"
 
 // ShortenWaits shortens leases and republication times that are longer than the code ever sets, and
 // returns the number of changed rows. Such times occur when the database's clock was set back, or
-// when another server with an earlier clock takes over. A living worker renews a shortened lease in
-// time.
+// when another server with an earlier clock takes over. Without the correction, a lost run would
+// wait until the clock reaches the old time. A living worker renews a shortened lease in time.
 func (s *Store) ShortenWaits(ctx context.Context) (shortened int64, err error) {
 	var orgs []string
 	if err := s.db.SelectContext(ctx, &orgs, `SELECT org_id FROM dispatched_organizations()`); err != nil {

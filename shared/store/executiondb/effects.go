@@ -12,20 +12,24 @@ import (
 	"parley/shared/store/lease"
 )
 
-// effectRow is a row of effectSelect.
+// effectRow is a row of effectSelect: an entry of the effect ledger. An effect is one call of a
+// tool that may change something outside of Parley.
 type effectRow struct {
-	CallID     string         `db:"call_id"`
-	Name       string         `db:"name"`
-	Input      []byte         `db:"input"`
-	SideEffect string         `db:"side_effect"`
-	Key        string         `db:"key"` // the idempotency key for the receiver
-	State      string         `db:"state"`
-	Outcome    []byte         `db:"outcome"` // JSON; nil until the effect is done
-	Decision   sql.NullString `db:"decision"`
-	Sent       bool           `db:"sent"` // the call may have reached its receiver
+	CallID     string `db:"call_id"`
+	Name       string `db:"name"`
+	Input      []byte `db:"input"`
+	SideEffect string `db:"side_effect"`
+	Key        string `db:"key"` // the idempotency key for the receiver
+	// State is a domain.EffectState.
+	State   string `db:"state"`
+	Outcome []byte `db:"outcome"` // JSON; nil until the effect is done
+	// Decision is null until a person decides, or until the client has sent the result of the call.
+	Decision sql.NullString `db:"decision"`
+	Sent     bool           `db:"sent"` // the call may have reached its receiver
 }
 
-// effectSelect reads the effect of run $1, call $2 and organization $3.
+// effectSelect reads the effect of run $1, call $2 and organization $3. The call id is unique
+// within its run.
 const effectSelect = `SELECT call_id, name, input, side_effect, key, state, outcome, decision, sent_at IS NOT NULL AS sent
 	FROM effects WHERE run_id = $1 AND call_id = $2 AND org_id = $3`
 
@@ -47,6 +51,7 @@ func (row effectRow) effect() domain.Effect {
 // check by 2 s.
 const maxCheckAge = 3 * time.Second
 
+// errLateCheck is the error of BeginSend after a check that took longer than maxCheckAge.
 var errLateCheck = errors.New("the check took too long; another worker may have taken over the run meanwhile")
 
 // PrepareEffect inserts a call into the effect ledger. The effect is ready to be sent, or waits
@@ -107,9 +112,10 @@ func (s *Store) EndSend(ctx context.Context, held lease.Held, callID string, out
 	return out.done, nil
 }
 
-// CancelSend makes an effect ready again after BeginSend, if nothing was sent. It returns false if
-// the effect is not in the state sending under the worker's fence, or if BeginSend was called by
-// another sender. Like EndSend, it also works after the lease is lost.
+// CancelSend makes an effect ready again after BeginSend, if nothing was sent. A later BeginSend
+// may then succeed. It returns false if the effect is not in the state sending under the worker's
+// fence, or if BeginSend was called by another sender. Like EndSend, it also works after the lease
+// is lost.
 func (s *Store) CancelSend(ctx context.Context, held lease.Held, callID, sender string) (bool, error) {
 	out, err := s.progress.write(ctx, &progressWrite{Held: held, kind: writeUnsend, callID: callID, effect: domain.Effect{Key: sender}})
 	if err != nil {

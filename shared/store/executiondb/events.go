@@ -14,8 +14,9 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// Chunk contains consecutive events of one attempt, one per line: the type, a space, and the
-// data as a JSON object without the run's id. The zero value is empty.
+// Chunk contains consecutive events of one attempt, one per line: the type, a space, and the data
+// as a JSON object without the run's id. A chunk is one row of the table run_events. The zero value
+// is empty.
 type Chunk struct {
 	FirstN, LastN int // numbers of the first and last event in the chunk, from 1; 0: no events
 	Events        string
@@ -27,8 +28,8 @@ type Checkpoint struct {
 	Chunk
 }
 
-// SavedEvents is the result of saving chunks. If a run is in none of the maps, its worker no longer
-// holds the run and must stop.
+// SavedEvents is the result of saving chunks, with run ids as keys. If a run is in none of the
+// maps, its worker no longer holds the run and must stop.
 type SavedEvents struct {
 	Saved    map[string]bool
 	Locked   map[string]bool  // another transaction has locked the run; nothing was written, and the chunk can be saved later
@@ -37,6 +38,7 @@ type SavedEvents struct {
 
 // SaveEvents appends chunks to the logs of held runs, with statements that wait for no lock and
 // write about MaxBatchBytes each. A chunk may be saved more than once; repetitions change nothing.
+// After an error, the caller saves all chunks again.
 func (s *Store) SaveEvents(ctx context.Context, c []Checkpoint) (SavedEvents, error) {
 	// Each statement is a separate transaction. Chunks that were saved before an error stay saved.
 	out := SavedEvents{Saved: map[string]bool{}, Locked: map[string]bool{}, Rejected: map[string]error{}}
@@ -50,7 +52,8 @@ func (s *Store) SaveEvents(ctx context.Context, c []Checkpoint) (SavedEvents, er
 	return out, nil
 }
 
-// saveEvents saves the chunks and adds the results to out.
+// saveEvents saves the chunks, at most about MaxBatchBytes, and adds the results to out. A chunk
+// that PostgreSQL rejects as bad data is added to Rejected and is not an error.
 func (s *Store) saveEvents(ctx context.Context, c []Checkpoint, out *SavedEvents) error {
 	err := saveChunks(ctx, s.db, c, out)
 	switch {
@@ -101,8 +104,9 @@ func saveChunks(ctx context.Context, db *pg.DB, c []Checkpoint, out *SavedEvents
 	return nil
 }
 
-// EventLogRequest requests a run's log. The result may lack the chunks that end at or before the
-// event (AfterFence, AfterN).
+// EventLogRequest requests a run's log. A reader that already has the events up to (AfterFence,
+// AfterN) gets only later chunks: the result may lack the chunks that end at or before this event.
+// Zero values request the whole log.
 type EventLogRequest struct {
 	RunID          string
 	OrganizationID string
@@ -125,7 +129,8 @@ type EventLog struct {
 // log may be larger.
 const batchBytes = 1 << 20
 
-// eventLogRow is a row of event_logs_that_fit. The arrays are parallel, with an element per chunk.
+// eventLogRow is a row of event_logs_that_fit. The arrays FirstNs, LastNs and Chunks are parallel,
+// with an element per chunk.
 type eventLogRow struct {
 	rundb.RunRow
 	Position int            `db:"place"` // position in the requests, from 1
@@ -138,7 +143,7 @@ type eventLogRow struct {
 	Deferred bool           `db:"deferred"`
 }
 
-// log returns the event log of a row. A deferred row has no values.
+// log returns the event log of a row. A deferred row has no values except its place.
 func (row eventLogRow) log() *EventLog {
 	if row.Deferred {
 		return &EventLog{Deferred: true}

@@ -17,7 +17,8 @@ import (
 	"parley/shared/store/queuedb"
 )
 
-// Outcome is a run's final state. It is written under the fence of the attempt that produced it.
+// Outcome is a run's final state. It is written under the fence of the attempt that produced it. If
+// another attempt has started meanwhile, the database ignores the outcome.
 type Outcome struct {
 	OrganizationID string
 	Fence          int64
@@ -29,7 +30,8 @@ type Outcome struct {
 	endFence int64 // fence of the terminal event, if it is not the fence of the attempt
 }
 
-// NewOutcome renders the terminal run of a worker. The outcome has no events.
+// NewOutcome renders the terminal run of a worker. The outcome has no events; the caller sets
+// Events and EndN.
 func NewOutcome(held lease.Held, run domain.Run) (Outcome, error) {
 	result, err := run.Render()
 	return Outcome{OrganizationID: held.OrganizationID, Fence: held.Fence, Run: run, Result: result}, err
@@ -57,9 +59,10 @@ func countFitting[T any](rows []T, size func(T) int) int {
 	return len(rows)
 }
 
-// Finished is the result of saving outcomes. If a run is in none of Saved, Rejected and Failed, its
-// worker no longer holds the run, and nothing was written for it.
+// Finished is the result of saving outcomes, with run ids as keys. If a run is in none of Saved,
+// Rejected and Failed, its worker no longer holds the run, and nothing was written for it.
 type Finished struct {
+	// Saved contains the runs whose outcome is committed.
 	Saved    map[string]bool    // by run id
 	Rejected map[string]error   // PostgreSQL will never store these outcomes
 	Failed   map[string]error   // not saved this time; ErrLocked: another transaction has locked the run
@@ -83,11 +86,16 @@ func (f *Finished) fail(outcomes []Outcome, err error) {
 	}
 }
 
-// end_lane_runs is defined in migrations/functions/end_lane_runs.sql.
+// finishQuery saves a batch of outcomes. end_lane_runs is defined in
+// migrations/functions/end_lane_runs.sql.
 const finishQuery = `SELECT run_id, org_id, lane, place, followers FROM end_lane_runs($1, $2, $3)`
 
 // Finish saves outcomes, at most one per run, with statements that write about MaxBatchBytes each.
-// If it returns an error, it has saved no outcome.
+// In the same transaction, each saved run is closed and frees the slot of its lane. If Finish
+// returns an error, it has saved no outcome.
+//
+// The outcomes in Failed can be saved again. After a lost reply the caller repeats Finish; a run
+// that was already saved is then in none of the maps.
 func (s *Store) Finish(ctx context.Context, outcomes []Outcome) (Finished, error) {
 	out := newFinished()
 
@@ -113,7 +121,8 @@ func (s *Store) Finish(ctx context.Context, outcomes []Outcome) (Finished, error
 
 // finishPart saves the outcomes of one statement and adds the results to out. If PostgreSQL rejects
 // an outcome or a run is locked, finishPart halves the list until it finds that outcome, so that
-// all other outcomes are saved. If it returns an error, it has saved no outcome.
+// all other outcomes are saved. After the time until, it does not halve the list because of a lock,
+// and adds all its outcomes to Failed. If it returns an error, it has saved no outcome.
 func (s *Store) finishPart(ctx context.Context, outcomes []Outcome, out *Finished, until time.Time) error {
 	err := s.saveOutcomes(ctx, outcomes, out)
 	switch {
@@ -199,7 +208,8 @@ func (f *Finished) add(part Finished) {
 }
 
 // finish saves the outcomes. It calls the function run with statements that write about
-// MaxBatchBytes each.
+// MaxBatchBytes each. run executes them on a connection or in a transaction. The result has no
+// entry for a run that its worker no longer holds.
 func finish(outcomes []Outcome, run func(dest any, query string, args ...any) error) (Finished, error) {
 	out := newFinished()
 	for len(outcomes) > 0 {
@@ -220,7 +230,8 @@ func finish(outcomes []Outcome, run func(dest any, query string, args ...any) er
 	return out, nil
 }
 
-// finishArgs returns the arguments of finishQuery for these outcomes.
+// finishArgs returns the arguments of finishQuery for these outcomes: the rows as text, the list of
+// organizations, and whether any outcome has events.
 func finishArgs(outcomes []Outcome) []any {
 	// The statement skips its part for events if no outcome has events. It needs a list of the
 	// organizations, to limit its access to their rows.
@@ -293,8 +304,9 @@ type closedRow struct {
 	Followers      int    `db:"followers"` // number of runs that waited only for this run
 }
 
-// Journal appends step n, a JSON value, to a run under a fence. It returns false, and writes
-// nothing, if the worker no longer holds the run.
+// Journal appends step n, a JSON value, to a run under a fence. The next attempt of the run
+// continues after its last step. Journal returns false, and writes nothing, if the worker no longer
+// holds the run.
 func (s *Store) Journal(ctx context.Context, held lease.Held, n int, step []byte) (bool, error) {
 	out, err := s.progress.write(ctx, &progressWrite{Held: held, kind: writeStep, n: n, content: step})
 	if err != nil {
@@ -303,7 +315,8 @@ func (s *Store) Journal(ctx context.Context, held lease.Held, n int, step []byte
 	return out.done, nil
 }
 
-// Steps reads the journal of a run: its steps in order.
+// Steps reads the journal of a run: its steps in order. It returns no steps for an unknown or
+// erased run.
 func (s *Store) Steps(ctx context.Context, org, runID string) ([][]byte, error) {
 	var steps [][]byte
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -316,8 +329,8 @@ func (s *Store) Steps(ctx context.Context, org, runID string) ([][]byte, error) 
 	return steps, nil
 }
 
-// Journals reads the journals of runs: the steps of each run, in order. The result has at most the
-// given number of bytes. If the journals are larger, the oldest steps are left out.
+// Journals reads the journals of runs, by run id: the steps of each run, in order. The result has
+// at most the given number of bytes. If the journals are larger, the oldest steps are left out.
 func (s *Store) Journals(ctx context.Context, org string, runIDs []string, bytes int) (map[string][][]byte, error) {
 	var rows []struct {
 		RunID string `db:"run_id"`
@@ -369,8 +382,9 @@ func (s *Store) ToolSet(ctx context.Context, org, runID string) ([]byte, error) 
 	return tools, nil
 }
 
-// lockOpenRuns locks open runs in the order of their ids. It returns the runs that another
-// transaction has locked.
+// lockOpenRuns locks open runs in the order of their ids, until the end of the transaction. It
+// waits for no lock, and returns the runs that another transaction has locked. Runs that are not
+// open are ignored.
 func lockOpenRuns(ctx context.Context, tx *sqlx.Tx, runs []string) (map[string]bool, error) {
 	var locked []string
 	err := tx.SelectContext(ctx, &locked, `WITH free AS MATERIALIZED (

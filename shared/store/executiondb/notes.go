@@ -17,9 +17,10 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// noteEnd is the statement that records the end of attempts that did not finish their run.
-// source is a relation with run_id, fence, org_id, attempts and started_at. The start of an
-// attempt after the first is already recorded; see NoteAttempts.
+// noteEnd returns the statement that records the end of attempts that did not finish their run.
+// source is a relation with run_id, fence, org_id, attempts and started_at. status, code and
+// message are SQL expressions. The start of an attempt after the first is already recorded; see
+// NoteAttempts.
 func noteEnd(source, status, code, message string) string {
 	return `INSERT INTO run_attempts (run_id, fence, org_id, kind, attempt, began_at, ended_at, status, code, message)
 		SELECT run_id, fence, org_id, 'attempt', attempts, CASE WHEN attempts = 1 THEN started_at ELSE clock_timestamp() END,
@@ -27,7 +28,8 @@ func noteEnd(source, status, code, message string) string {
 		ON CONFLICT (run_id, fence) DO UPDATE SET ended_at = excluded.ended_at, status = excluded.status, code = excluded.code, message = excluded.message`
 }
 
-// requeueNote returns the status, code and message to record for an attempt that was requeued.
+// requeueNote returns the status, code and message to record for an attempt that was requeued. code
+// is nil if the worker released the run without an error of the attempt.
 func requeueNote(cause *domain.RunError) (status domain.SpanStatus, code *string, message string) {
 	// Without a cause, the worker released the run for a reason that concerns the process, such as
 	// a shutdown.
@@ -88,6 +90,7 @@ func (s *Store) NoteAttempts(ctx context.Context, claims []Claimed) (locked []bo
 		}
 	}
 
+	// The statement returns only the runs that were locked.
 	var rows []attemptKey
 	orgs := pg.Column(claims, func(c *Claimed) string { return c.OrganizationID })
 	err = s.db.Within(ctx, orgs, func(tx *sqlx.Tx) error {
@@ -135,14 +138,15 @@ func (s *Store) NoteRefusal(ctx context.Context, held lease.Held, refusal domain
 	return nil
 }
 
-// Failures counts the consecutive attempts, up to the previous attempt, that failed with the same
-// code.
+// Failures counts attempts of a run that failed with the same code.
 type Failures struct {
 	All     int `db:"all_failures"`
 	Refused int `db:"refused"` // number of these attempts in which a model provider responded with an error
 }
 
-// FailedSinceStep counts the attempts that have failed with the code since the last recorded step.
+// FailedSinceStep counts the attempts of a run that have failed with the code since the last
+// recorded step. The current attempt does not count. The caller uses the number to decide whether
+// another attempt is useful.
 func (s *Store) FailedSinceStep(ctx context.Context, held lease.Held, code string) (n Failures, err error) {
 	err = s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
 		return tx.GetContext(ctx, &n, `SELECT count(*) AS all_failures, count(provider_status) AS refused FROM run_attempts WHERE run_id = $1 AND org_id = $2 AND kind = 'attempt' AND fence < $3
@@ -179,6 +183,7 @@ func newEndedWait(row openRow, status domain.SpanStatus, code string) endedWait 
 // noteWaits records for how long runs were parked, and the end of the attempt before the wait,
 // whose fence is one lower. The rows must be locked. Call it before the rows change, because the
 // change deletes the times at which the runs were parked.
+// A batch without parked runs needs no statement.
 func noteWaits(ctx context.Context, tx *sqlx.Tx, over []endedWait) error {
 	if len(over) == 0 {
 		return nil
@@ -208,7 +213,8 @@ func noteWaits(ctx context.Context, tx *sqlx.Tx, over []endedWait) error {
 	return nil
 }
 
-// noteEndedWaits calls noteWaits for the runs that end while they wait.
+// noteEndedWaits calls noteWaits for the runs that end while they wait. rows and outcomes are
+// parallel.
 func noteEndedWaits(ctx context.Context, tx *sqlx.Tx, rows []openRow, outcomes []Outcome) error {
 	var over []endedWait
 	for i, row := range rows {

@@ -53,7 +53,8 @@ func (s *Store) Park(ctx context.Context, held lease.Held, action domain.Require
 }
 
 // park implements Park in one transaction. The state of the ledger determines whether the run has
-// to wait, and for which action.
+// to wait, and for which action. The run is locked before its effects, in the same order as in
+// Decide.
 func park(ctx context.Context, db *pg.DB, held lease.Held, action domain.RequiredAction, events Chunk) (Parked, error) {
 	var out Parked
 	err := db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
@@ -108,7 +109,8 @@ func park(ctx context.Context, db *pg.DB, held lease.Held, action domain.Require
 }
 
 // openEffects locks the effects of calls, and returns the effects that wait or whose outcome is
-// unknown.
+// unknown. An effect that is missing in the ledger is an error, because the worker has prepared all
+// of them.
 func openEffects(ctx context.Context, tx *sqlx.Tx, held lease.Held, callIDs []string) (open []domain.Effect, err error) {
 	var rows []effectRow
 	err = tx.SelectContext(ctx, &rows, effectsSelect+` FOR UPDATE`, held.RunID, pq.Array(callIDs), held.OrganizationID)
@@ -146,8 +148,8 @@ func parkingFull(ctx context.Context, tx *sqlx.Tx, org string) (bool, error) {
 	return n >= MaxParked, nil
 }
 
-// parkRun saves the attempt's last events, makes the effect wait and releases the run from its
-// worker by raising the fence.
+// parkRun saves the attempt's last events, makes the effects of the action wait, and releases the
+// run from its worker by raising the fence. The row of the run must be locked.
 func parkRun(ctx context.Context, tx *sqlx.Tx, held lease.Held, action domain.RequiredAction, events Chunk) error {
 	raw, err := json.Marshal(action)
 	if err != nil {

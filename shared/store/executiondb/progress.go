@@ -16,7 +16,8 @@ import (
 	"parley/shared/store/pg"
 )
 
-// writeKind is a kind of progress write. The names are those of the SQL function write_progress.
+// writeKind is a kind of progress write. The values are the names that the SQL function
+// write_progress uses.
 type writeKind string
 
 // The kinds of writes. See Journal, PrepareEffect, BeginSend, EndSend, CancelSend and VoidEffect.
@@ -29,6 +30,7 @@ const (
 	writeVoid    writeKind = "void"
 )
 
+// The limits of the batches, and of repeated writes.
 const (
 	maxWrites  = 256     // writes in one batch
 	maxWaiting = 1 << 14 // maximum number of writes that wait for the next batch; each run and each call has at most one
@@ -62,13 +64,17 @@ type written struct {
 }
 
 // progressWriter writes the progress of runs in batches. The group combines concurrent writes; it
-// runs from the first write until close.
+// runs from the first write until close. There is one writer for each Store. It is safe for
+// concurrent use.
 type progressWriter struct {
 	connection *pg.Pinned // reserved for the batches
 
-	group   *batch.Group[*progressWrite, written]
-	start   sync.Once
-	stop    context.CancelFunc
+	// The group is nil until the first write. start creates it, or prevents its creation after
+	// close.
+	group *batch.Group[*progressWrite, written]
+	start sync.Once
+	stop  context.CancelFunc
+	// stopped is closed when the group has ended.
 	stopped chan struct{}
 }
 
@@ -91,7 +97,8 @@ func (p *progressWriter) begin() {
 	})
 }
 
-// close waits for pending writes, and then closes the connection.
+// close waits for pending writes, and then closes the connection. Later writes fail with
+// batch.ErrStopped.
 func (p *progressWriter) close() {
 	p.start.Do(func() {}) // from now on, begin does not start the group
 	if p.group != nil {
@@ -103,6 +110,8 @@ func (p *progressWriter) close() {
 
 // write submits a write, which is combined with the writes of concurrent callers. If another
 // transaction has locked the run, or too many writes wait, write tries again for up to lockedFor.
+// After that time it returns pg.ErrLocked or batch.ErrFull. If ctx ends first, the write may still
+// take place.
 func (p *progressWriter) write(ctx context.Context, w *progressWrite) (written, error) {
 	p.begin() //nolint:contextcheck // the group outlives this caller
 	if p.group == nil {
@@ -130,7 +139,8 @@ func (p *progressWriter) write(ctx context.Context, w *progressWrite) (written, 
 }
 
 // writeBatch executes writes with one statement, or with several if a run has more than one write.
-// If a statement fails, only its writes get the error.
+// The results are in the order of writes. If a statement fails, only its writes get the error;
+// writeBatch itself returns none.
 func (p *progressWriter) writeBatch(ctx context.Context, writes []*progressWrite) ([]written, error) {
 	// The statement accepts one write for each run. Usually each run has only one write, and the
 	// loop ends after one statement.
@@ -161,7 +171,8 @@ func (p *progressWriter) writeBatch(ctx context.Context, writes []*progressWrite
 
 // writePart executes a list of writes, which must have at most one write per run, and adds the
 // results that are not zero to results. If PostgreSQL rejects a write, writePart halves the list
-// until it finds that write, so that all other writes are executed.
+// until it finds that write, so that all other writes are executed. After the time until, it no
+// longer halves the list because of a locked run.
 func (p *progressWriter) writePart(ctx context.Context, part []*progressWrite, results map[*progressWrite]written, until time.Time) {
 	rows, err := p.writeRows(ctx, part)
 	switch locked := pg.IsLocked(err); {
@@ -188,7 +199,8 @@ func (p *progressWriter) writePart(ctx context.Context, part []*progressWrite, r
 	}
 }
 
-// writtenRow is a row of write_progress.
+// writtenRow is a row of write_progress. If Locked is set, another transaction has locked the run
+// and nothing was written.
 type writtenRow struct {
 	effectRow
 
@@ -196,7 +208,8 @@ type writtenRow struct {
 	Locked bool   `db:"locked"`
 }
 
-// written converts the row to the result of the write to the call callID.
+// written converts the row to the result of the write to the call callID, which the row does not
+// contain.
 func (row *writtenRow) written(callID string) written {
 	if row.Locked {
 		return written{err: pg.ErrLocked}

@@ -16,8 +16,8 @@ import (
 )
 
 // Requeue is a running run that its worker requeues. The run does not start again before Backoff
-// has passed. Cause is nil if the worker releases the run for a reason that is unrelated to the
-// run.
+// has passed. Cause is the error of the failed attempt. It is nil if the worker releases the run
+// for a reason that is unrelated to the run.
 type Requeue struct {
 	lease.Held
 	Backoff time.Duration
@@ -32,7 +32,8 @@ type Requeued struct {
 	Lane   queuedb.Lane // the lane in which the run has freed a slot
 }
 
-// requeueHeldQuery requeues runs and records how their attempts ended. It waits for no lock.
+// requeueHeldQuery requeues runs and records how their attempts ended. It waits for no lock. The
+// higher fence makes later writes of the attempt ineffective.
 var requeueHeldQuery = `WITH asked AS MATERIALIZED (
 	  SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[])
 	    AS u (run_id, fence, wait_ms, cause, status, code, message)
@@ -58,7 +59,9 @@ type attemptKey struct {
 	Fence int64  `db:"fence"`
 }
 
-// Requeue requeues runs in one transaction, and returns the results in the same order.
+// Requeue requeues runs in one transaction, and returns the results in the same order. The number
+// of attempts does not change here; the next claim increments it. After an error nothing was
+// written, or the commit's reply was lost. A repetition then gets results without Done.
 func (s *Store) Requeue(ctx context.Context, runs []Requeue) ([]Requeued, error) {
 	// Each run's cause is stored twice: as JSON in the run, for its next attempt, and as a note in
 	// its timeline.
@@ -98,6 +101,7 @@ func (s *Store) Requeue(ctx context.Context, runs []Requeue) ([]Requeued, error)
 		return nil, fmt.Errorf("requeueing runs: %w", err)
 	}
 
+	// A run without a row keeps the zero value: its worker no longer holds it.
 	results := make(map[attemptKey]Requeued, len(rows))
 	for _, r := range rows {
 		lane := queuedb.Lane{OrganizationID: r.OrganizationID, Lane: r.Lane}

@@ -12,12 +12,13 @@ import (
 	"parley/shared/domain"
 )
 
-// shownTexts returns, by run, the text of the answer that the client of an open run has received. A
-// run's text is the text that was stored for the session's history or, if there is none, the text
-// in the checkpoints of the last attempt. A client may have received some more text since the last
-// checkpoint. Runs without text have no entry. Texts that would exceed MaxBatchBytes in total are
-// omitted, too.
+// shownTexts returns, by run, the text of the answer that the client of an open run has received.
+// It becomes the message of a cancelled run. A run's text is the text that was stored for the
+// session's history. Without one, it is the text in the checkpoints of the last attempt. A client
+// may have received some more text since the last checkpoint. Runs without text have no entry.
+// Texts that would exceed MaxBatchBytes in total are omitted, too.
 func shownTexts(ctx context.Context, tx *sqlx.Tx, orgs, runs []string) (map[string]string, error) {
+	// The chunks of a run are in the order of their events, so that their texts can be joined.
 	var chunks []struct {
 		RunID  string `db:"run_id"`
 		Events []byte `db:"events"`
@@ -34,6 +35,8 @@ func shownTexts(ctx context.Context, tx *sqlx.Tx, orgs, runs []string) (map[stri
 		shown[c.RunID] += answerText(c.Events)
 	}
 
+	// A stored text replaces the text of the checkpoints, because it is what the client has
+	// received.
 	var stored []struct {
 		RunID string `db:"run_id"`
 		Text  string `db:"text"`

@@ -15,7 +15,8 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// Ended is a run that was ended by something other than its worker.
+// Ended is a run that was ended by something other than its worker: a person, the sweeper, or the
+// deletion of its agent. The caller publishes the result and gives the freed slot to another run.
 type Ended struct {
 	RunID          string
 	OrganizationID string
@@ -43,7 +44,7 @@ const openSelect = `SELECT ` + rundb.RunColumns + `, ` + rundb.OpenAttachments +
 	o.lane, o.dispatched, o.reply_to, o.fence, r.retention, o.last_error, clock_timestamp() AS db_now
 	FROM open_runs o JOIN runs r ON r.id = o.run_id WHERE `
 
-// verdict decides how an open run ends.
+// verdict decides how an open run ends. The error is nil for a cancelled run.
 type verdict func(openRow) (domain.RunStatus, *domain.RunError)
 
 // endAs returns a function that returns the given status and cause for every run.
@@ -51,8 +52,9 @@ func endAs(status domain.RunStatus, cause *domain.RunError) verdict {
 	return func(openRow) (domain.RunStatus, *domain.RunError) { return status, cause }
 }
 
-// end ends the open runs that the condition where selects, under row locks. A worker that holds one
-// of these runs can write nothing afterwards.
+// end ends the open runs that the condition where selects, in one transaction and under row locks.
+// where must contain the locking clause. A worker that holds one of these runs can write nothing
+// afterwards.
 func (s *Store) end(ctx context.Context, orgs []string, how verdict, where string, args ...any) ([]Ended, error) {
 	var ended []Ended
 	err := s.db.Within(ctx, orgs, func(tx *sqlx.Tx) error {
@@ -76,7 +78,8 @@ func (s *Store) end(ctx context.Context, orgs []string, how verdict, where strin
 	return ended, nil
 }
 
-// closeRuns ends open runs whose rows are locked.
+// closeRuns ends open runs whose rows are locked, within the transaction of the caller. The results
+// are in the order of rows. They count only after the commit.
 func closeRuns(ctx context.Context, tx *sqlx.Tx, rows []openRow, how verdict) ([]Ended, error) {
 	outcomes := make([]Outcome, len(rows))
 	ended := make([]Ended, len(rows))
@@ -89,6 +92,7 @@ func closeRuns(ctx context.Context, tx *sqlx.Tx, rows []openRow, how verdict) ([
 		return nil, err
 	}
 
+	// Only a cancelled run keeps the part of its answer that was shown.
 	var stopped []string
 	for _, row := range rows {
 		if status, _ := how(row); status == domain.RunCancelled {
@@ -147,8 +151,8 @@ func (row openRow) outcome(how verdict, done *rundb.Progress, shown string) (Out
 	return outcome, err
 }
 
-// endFound calls end for the runs that were found, in parts. If it returns an error, it also
-// returns the runs that it ended before the error.
+// endFound calls end for the runs that were found, in parts of limited size, one transaction each.
+// If it returns an error, it also returns the runs that it ended before the error.
 func endFound(late pg.Found, end func(part pg.Found) ([]Ended, error)) ([]Ended, error) {
 	var all []Ended
 	for part := range late.Parts() {
@@ -186,7 +190,7 @@ func (s *Store) CancelQueued(ctx context.Context, org, agentID string, limit int
 
 // EndOverdue ends up to limit open runs whose deadline has passed. If the last attempt of a run
 // failed, the run gets the status failed and the attempt's error. Any other run gets the status
-// timed_out.
+// timed_out. Runs that wait for a person are left to EndUnanswered.
 func (s *Store) EndOverdue(ctx context.Context, limit int) ([]Ended, error) {
 	late, err := s.db.Find(ctx, `SELECT run_id, org_id FROM overdue_runs($1)`, limit)
 	if err != nil || len(late.Runs) == 0 {
@@ -214,7 +218,8 @@ var DeadlineExceeded = &domain.RunError{Code: "deadline_exceeded", Message: "The
 // WorkerLost is the error of runs whose workers died MaxDeaths times.
 var WorkerLost = &domain.RunError{Code: "worker_lost", Message: "The workers that executed this run stopped unexpectedly too often."}
 
-// EndPoison fails up to limit queued runs whose workers died MaxDeaths times.
+// EndPoison fails up to limit queued runs whose workers died lease.MaxDeaths times. Such a run may
+// be the cause of the deaths, so it is not started again.
 func (s *Store) EndPoison(ctx context.Context, limit int) ([]Ended, error) {
 	poison, err := s.db.Find(ctx, `SELECT run_id, org_id FROM poison_runs($1, $2)`, lease.MaxDeaths, limit)
 	if err != nil || len(poison.Runs) == 0 {
@@ -253,7 +258,8 @@ func (s *Store) RequeueLost(ctx context.Context, limit int) (orgs []string, err 
 	return orgs, nil
 }
 
-// requeueQuery requeues lost runs and records that their attempts were lost.
+// requeueQuery requeues lost runs and records that their attempts were lost. It checks the lease
+// again under the lock, because the worker may have renewed it.
 var requeueQuery = `WITH lost AS (
 	  UPDATE open_runs SET status = 'queued', dispatched = false, lease_until = NULL, fence = fence + 1, deaths = deaths + 1
 	  WHERE run_id IN (SELECT run_id FROM open_runs WHERE run_id = ANY ($1) AND status = 'running' AND lease_until < clock_timestamp()

@@ -14,7 +14,8 @@ import (
 	"parley/shared/store/sealdb"
 )
 
-// MaxDeliveryBody is the maximum size in bytes of a stored body.
+// MaxDeliveryBody is the maximum size in bytes of a stored body. Larger bodies are not stored, but
+// their deliveries are logged and handled.
 const MaxDeliveryBody = 1 << 20
 
 // DeliveryFilter narrows a list of deliveries. Zero fields are ignored.
@@ -33,7 +34,8 @@ type LoggedDelivery struct {
 	Ref int64
 }
 
-// DeliveryRow is a delivery's row without the body.
+// DeliveryRow is a delivery's row without the body. Other packages that read the table deliveries
+// use it with DeliveryColumns.
 type DeliveryRow struct {
 	Ref          int64          `db:"ref"`
 	HookID       string         `db:"hook_id"`
@@ -54,7 +56,7 @@ type DeliveryRow struct {
 const DeliveryColumns = `d.ref, d.hook_id, d.delivery_id, d.status, d.event, d.run_id, d.bytes, d.body IS NOT NULL AS kept,
 	d.error_code, d.error_message, d.received_at, d.duplicates`
 
-// Delivery converts the row.
+// Delivery converts the row to the delivery that callers see.
 func (row *DeliveryRow) Delivery() domain.Delivery {
 	out := domain.Delivery{
 		ID: row.ID, HookID: row.HookID, Status: domain.DeliveryStatus(row.Status), Event: row.Event, RunID: row.RunID,
@@ -66,8 +68,9 @@ func (row *DeliveryRow) Delivery() domain.Delivery {
 	return out
 }
 
-// Deliveries lists up to limit deliveries to an organization's hooks, newest first. Deliveries
-// to deleted hooks are left out.
+// Deliveries lists up to limit deliveries to an organization's hooks, newest first. Deliveries to
+// deleted hooks are left out. A filter by RunID finds the deliveries that started or joined this
+// run.
 func (s *Store) Deliveries(ctx context.Context, org string, f DeliveryFilter, limit int) ([]LoggedDelivery, error) {
 	if f.Before == 0 {
 		f.Before = math.MaxInt64

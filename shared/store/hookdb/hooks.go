@@ -18,7 +18,8 @@ import (
 	"parley/shared/store/pg"
 )
 
-// MaxHooks is the maximum number of hooks of an organization. Ingresses cache them.
+// MaxHooks is the maximum number of hooks of an organization, unless NewHook.Max is set. Ingresses
+// cache them.
 const MaxHooks = 100
 
 // NewHook is a hook to create. The caller provides its id, and its secret sealed
@@ -43,7 +44,8 @@ type HookChange struct {
 	KeepPrevious                          time.Duration // time for which the old secret stays valid after a change; 0: none
 }
 
-// ReceivingHook is a hook with all values that are needed to check a delivery.
+// ReceivingHook is a hook with all values that are needed to check a delivery. Its secrets are
+// still sealed. Ingresses cache it, so nobody may change one.
 type ReceivingHook struct {
 	domain.Hook
 
@@ -109,8 +111,8 @@ func (row *hookRow) hook() (domain.Hook, error) {
 
 // CreateHook stores a hook and returns it in the form that lists show, without its URL. The error
 // is about agentId if the organization has no such agent, and about keyId if the key is not a valid
-// key of the organization. CreateHook returns conflict if the organization already has MaxHooks
-// hooks.
+// key of the organization. CreateHook returns conflict if the organization already has the maximum
+// number of hooks.
 func (s *Store) CreateHook(ctx context.Context, h NewHook) (domain.Hook, error) {
 	filter, coalesce, err := hookRules(h.Filter, h.Coalesce)
 	if err != nil {
@@ -140,7 +142,7 @@ func (s *Store) CreateHook(ctx context.Context, h NewHook) (domain.Hook, error) 
 }
 
 // checkHookQuota returns a conflict error if the organization already has the maximum number of
-// hooks. It locks the organization's hooks against concurrent creation.
+// hooks. It locks the organization's hooks against concurrent creation until the transaction ends.
 func checkHookQuota(ctx context.Context, tx *sqlx.Tx, org string, maximum int) error {
 	if err := pg.AdvisoryLock(ctx, tx, "hooks "+org); err != nil {
 		return err
@@ -178,7 +180,8 @@ func hookRules(filter []domain.HookFilter, coalesce *domain.HookCoalesce) (filte
 	return filters, coalescing, nil
 }
 
-// checkAgentAndKey checks the agent and the key of a hook. It skips nil arguments.
+// checkAgentAndKey checks the agent and the key of a hook. It skips nil arguments. A missing agent
+// or key is an error about the field agentId or keyId.
 func checkAgentAndKey(ctx context.Context, tx *sqlx.Tx, org string, agentID, keyID *string) error {
 	if agentID != nil {
 		_, err := agentdb.SelectAgent(ctx, tx, org, *agentID, "")
@@ -213,8 +216,8 @@ func checkAgentAndKey(ctx context.Context, tx *sqlx.Tx, org string, agentID, key
 // previous page, and $3 the limit.
 const hooksFrom = ` FROM hooks h WHERE h.org_id = $1 AND h.deleted_at IS NULL AND ($2 = '' OR h.id < $2) ORDER BY h.id DESC LIMIT $3`
 
-// HookSizes returns the approximate sizes, in bytes, of the hooks that Hooks lists,
-// in the same order.
+// HookSizes returns the approximate sizes, in bytes, of the hooks that Hooks lists, in the same
+// order. The caller uses them to read no more hooks than fit into memory.
 func (s *Store) HookSizes(ctx context.Context, org, after string, limit int) (bytes []int, err error) {
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		bytes = nil
@@ -271,8 +274,9 @@ func oneHook(row *hookRow, err error, doing string) (domain.Hook, error) {
 	return row.hook()
 }
 
-// UpdateHook changes a hook of an organization and returns it as stored. Its errors are those
-// of CreateHook, and not_found if there is no such hook.
+// UpdateHook changes a hook of an organization and returns it as stored. Its errors are those of
+// CreateHook, and not_found if there is no such hook. Ingresses may use the old hook from their
+// cache for a few seconds.
 func (s *Store) UpdateHook(ctx context.Context, org, id string, change HookChange) (domain.Hook, error) {
 	var filter, coalesce []byte
 	var err error
@@ -329,7 +333,8 @@ func lockHook(ctx context.Context, tx *sqlx.Tx, org, id string) error {
 	return tx.GetContext(ctx, &found, `SELECT id FROM hooks WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL FOR UPDATE`, id, org)
 }
 
-// MoveHooks assigns a key's hooks to the key that replaces it.
+// MoveHooks assigns a key's hooks to the key that replaces it. It is part of the transaction that
+// rotates the key.
 func MoveHooks(ctx context.Context, tx *sqlx.Tx, org, from, to string) error {
 	if _, err := tx.ExecContext(ctx, `UPDATE hooks SET key_id = $3 WHERE org_id = $1 AND key_id = $2`, org, from, to); err != nil {
 		return fmt.Errorf("moving hooks to the new key: %w", err)
@@ -337,8 +342,9 @@ func MoveHooks(ctx context.Context, tx *sqlx.Tx, org, from, to string) error {
 	return nil
 }
 
-// DeleteHook deletes a hook and its delivery log. The runs of its deliveries are kept. It returns
-// not_found if there is no such hook.
+// DeleteHook deletes a hook. Afterwards neither the hook nor its delivery log can be read; the
+// sweeper removes the log. The runs of its deliveries are kept. DeleteHook returns not_found if
+// there is no such hook.
 func (s *Store) DeleteHook(ctx context.Context, org, id string) error {
 	var deleted bool
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {

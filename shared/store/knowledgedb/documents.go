@@ -19,30 +19,32 @@ import (
 	"parley/shared/store/pg"
 )
 
-// DocumentRow is a row of the table documents.
+// DocumentRow is a row of the table documents. Other packages that read the table use it with
+// DocumentColumns.
 type DocumentRow struct {
-	ID             string         `db:"id"`
-	OrganizationID string         `db:"org_id"`
-	Name           string         `db:"name"`
-	MIMEType       string         `db:"mime_type"`
-	Bytes          int64          `db:"bytes"` // size of the original content; 0: not fetched yet
-	Hash           []byte         `db:"hash"`  // nil: not fetched yet
-	URL            *string        `db:"url"`
-	Status         string         `db:"status"`
-	ErrorCode      sql.NullString `db:"error_code"`
-	ErrorMessage   sql.NullString `db:"error_message"`
-	Pages          *int           `db:"pages"`
-	PagesDone      int            `db:"pages_done"` // processed pages, for showing progress
-	Chunks         int            `db:"chunks"`
-	Language       string         `db:"language"` // detected; "": unknown
-	Notes          []byte         `db:"notes"`    // JSON list of sentences about omitted parts
-	Metadata       []byte         `db:"metadata"` // JSON object of strings
-	Fence          int64          `db:"fence"`    // guards every write of a worker
-	Attempts       int            `db:"attempts"`
-	Deadline       sql.NullTime   `db:"deadline"`    // set once the document was claimed
-	DispatchNo     int            `db:"dispatch_no"` // distinguishes the job messages of the document
-	CreatedAt      domain.Time    `db:"created_at"`
-	UpdatedAt      domain.Time    `db:"updated_at"`
+	ID             string  `db:"id"`
+	OrganizationID string  `db:"org_id"`
+	Name           string  `db:"name"`
+	MIMEType       string  `db:"mime_type"`
+	Bytes          int64   `db:"bytes"` // size of the original content; 0: not fetched yet
+	Hash           []byte  `db:"hash"`  // nil: not fetched yet
+	URL            *string `db:"url"`
+	// Status is a domain.DocumentStatus.
+	Status       string         `db:"status"`
+	ErrorCode    sql.NullString `db:"error_code"`
+	ErrorMessage sql.NullString `db:"error_message"`
+	Pages        *int           `db:"pages"`
+	PagesDone    int            `db:"pages_done"` // processed pages, for showing progress
+	Chunks       int            `db:"chunks"`
+	Language     string         `db:"language"` // detected; "": unknown
+	Notes        []byte         `db:"notes"`    // JSON list of sentences about omitted parts
+	Metadata     []byte         `db:"metadata"` // JSON object of strings
+	Fence        int64          `db:"fence"`    // guards every write of a worker
+	Attempts     int            `db:"attempts"`
+	Deadline     sql.NullTime   `db:"deadline"`    // set once the document was claimed
+	DispatchNo   int            `db:"dispatch_no"` // distinguishes the job messages of the document
+	CreatedAt    domain.Time    `db:"created_at"`
+	UpdatedAt    domain.Time    `db:"updated_at"`
 }
 
 // DocumentColumns lists the columns of a DocumentRow, for statements that name the table documents
@@ -79,7 +81,7 @@ func (row *DocumentRow) Document() (domain.Document, error) {
 	return out, nil
 }
 
-// job returns the job message for a queued document.
+// job returns the job message for a queued document. The RunID of the message is the document's id.
 func (row *DocumentRow) job() *domain.Job {
 	return &domain.Job{
 		RunID: row.ID, OrganizationID: row.OrganizationID, Lane: domain.LaneIngest, Dedupe: row.ID, DispatchNo: row.DispatchNo,
@@ -123,7 +125,8 @@ func (s *Store) documentRow(ctx context.Context, org, id string) (DocumentRow, e
 	return row, nil
 }
 
-// DocumentFilter narrows a list of documents. Zero fields are ignored.
+// DocumentFilter narrows a list of documents. A document must satisfy all fields that are set. Zero
+// fields are ignored.
 type DocumentFilter struct {
 	Query  string // words that the name contains, ignoring case
 	Status domain.DocumentStatus
@@ -132,8 +135,8 @@ type DocumentFilter struct {
 // likePattern escapes the special characters of LIKE.
 var likePattern = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 
-// DocumentSizes returns the approximate sizes, in bytes, of the documents that Documents lists,
-// in the same order.
+// DocumentSizes returns the approximate sizes, in bytes, of the documents that Documents lists, in
+// the same order. The caller uses them to read no more documents than fit into memory.
 func (s *Store) DocumentSizes(ctx context.Context, org string, f DocumentFilter, after string, limit int) ([]int, error) {
 	return documentPage[int](ctx, s.db, `octet_length(d.name) + octet_length(d.notes::text) + octet_length(d.metadata::text)
 		+ coalesce(octet_length(d.url), 0) + coalesce(octet_length(d.error_message), 0) + 500`, org, f, after, limit)
@@ -149,7 +152,8 @@ func (s *Store) Documents(ctx context.Context, org string, f DocumentFilter, aft
 	return documentsFor(rows)
 }
 
-// documentPage reads columns of the documents on a page of the list.
+// documentPage reads columns of the documents on a page of the list, newest first. T is the type of
+// a row of these columns.
 func documentPage[T any](
 	ctx context.Context, db *pg.DB, columns, org string, f DocumentFilter, after string, limit int,
 ) (rows []T, err error) {

@@ -14,7 +14,8 @@ import (
 	"parley/shared/store/pg"
 )
 
-// lockDocument locks and returns a document's row. It returns not_found if no document has this id.
+// lockDocument locks and returns a document's row, until the end of the transaction. It returns
+// not_found if no document has this id.
 func lockDocument(ctx context.Context, tx *sqlx.Tx, org, id string) (DocumentRow, error) {
 	var row DocumentRow
 	err := tx.GetContext(ctx, &row, `SELECT `+DocumentColumns+` FROM documents d WHERE d.id = $1 AND d.org_id = $2 FOR NO KEY UPDATE`, id, org)
@@ -25,8 +26,12 @@ func lockDocument(ctx context.Context, tx *sqlx.Tx, org, id string) (DocumentRow
 }
 
 // ReplaceDocument gives a document a new content or URL and queues it again. Searches no longer
-// find the old content. An empty name and nil metadata leave the old values unchanged. It returns
-// [ErrDuplicateDocument] if another document has the new content or URL.
+// find the old content. An empty name and nil metadata leave the old values unchanged. The caller
+// publishes the job of the result.
+//
+// It returns not_found if no document has this id, and conflict if the document is being deleted.
+// It returns [ErrDuplicateDocument] if another document has the new content or URL, and
+// ErrDocumentsFull if the quota of bytes would be exceeded.
 func (s *Store) ReplaceDocument(ctx context.Context, org, id string, with NewDocument, limits DocumentLimits) (QueuedDocument, error) {
 	if err := with.check(); err != nil {
 		return QueuedDocument{}, fmt.Errorf("replacing document: %w", err)
@@ -103,7 +108,8 @@ func replaceDocument(ctx context.Context, tx *sqlx.Tx, org, id string, with *New
 
 // EditDocument changes the name or metadata of a document; nil leaves the old value unchanged. The
 // name is indexed, so a document with a new name is read again, as after RetryDocument. If a worker
-// is reading the document, the worker loses its lease.
+// is reading the document, the worker loses its lease. A change of the metadata takes effect
+// immediately. The result has a job only if the document is read again.
 func (s *Store) EditDocument(ctx context.Context, org, id string, name *string, metadata *map[string]string) (QueuedDocument, error) {
 	var out QueuedDocument
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {
@@ -159,7 +165,8 @@ func editDocument(ctx context.Context, tx *sqlx.Tx, org, id string, name *string
 }
 
 // RetryDocument queues a failed or ready document again. Searches do not find a ready document
-// until it has been read again. RetryDocument does nothing if the document is queued or being read.
+// until it has been read again. RetryDocument does nothing if the document is queued or being read;
+// the result then has no job. It returns not_found or conflict like ReplaceDocument.
 func (s *Store) RetryDocument(ctx context.Context, org, id string) (QueuedDocument, error) {
 	var out QueuedDocument
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {

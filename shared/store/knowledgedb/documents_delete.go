@@ -51,6 +51,7 @@ func (s *Store) DeleteDocument(ctx context.Context, org, id string) ([]execution
 		return nil, fmt.Errorf("deleting document: %w", err)
 	}
 
+	// Each round erases the known readers and then tries to remove the row.
 	// A run may be recorded as a reader after the search for readers has ended, so the search is
 	// repeated.
 	var ended []executiondb.Ended
@@ -105,8 +106,8 @@ func (s *Store) removeAll(ctx context.Context, org, id string) error {
 	return nil
 }
 
-// withLocked runs f in a transaction that has locked a document's row. It retries if waiting for
-// the lock times out.
+// withLocked runs f in a transaction that has locked a document's row. It retries up to lockTries
+// times if waiting for the lock times out. f must therefore be repeatable.
 func (s *Store) withLocked(ctx context.Context, org, id string, f func(*sqlx.Tx) error) error {
 	try := func() error {
 		return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -182,7 +183,8 @@ func (s *Store) eraseReaders(ctx context.Context, org, id string) (ended []execu
 // runs returns the number of runs to erase in the sessions.
 func (r readerSession) runs() int { return r.Last - r.First + 1 }
 
-// closeParts calls sessiondb.CloseSessions in a transaction.
+// closeParts calls sessiondb.CloseSessions in a transaction of its own, and returns the runs that
+// it ended.
 func closeParts(ctx context.Context, db *pg.DB, org string, parts []sessiondb.Span) (ended []executiondb.Ended, err error) {
 	err = db.Within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {
 		ended, _, err = sessiondb.CloseSessions(ctx, tx, parts)

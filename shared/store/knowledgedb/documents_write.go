@@ -35,22 +35,24 @@ type DocumentLimits struct {
 	Bytes     int64
 }
 
-// NewDocument is a document to add: either its content, or the URL to fetch it from.
+// NewDocument is a document to add: either its content, or the URL to fetch it from. The caller
+// generates the ID.
 type NewDocument struct {
 	ID       string
 	Name     string
 	MIMEType string
 	Metadata map[string]string
-	// address to fetch the content from; empty if Content is set
+	// URL is the address to fetch the content from; empty if Content is set.
 	URL string
-	// an uploaded content; nil if URL is set
+	// Content is an uploaded content; nil if URL is set.
 	Content *blobdb.Upload
-	// the principal that added the document
+	// CreatedBy is the principal that added the document.
 	CreatedBy string
 }
 
 // QueuedDocument is an added document and the job to publish for it. Job is nil if the document
-// need not be processed.
+// need not be processed. The job only wakes a worker: workers find queued documents in the
+// database.
 type QueuedDocument struct {
 	Document domain.Document
 	Job      *domain.Job
@@ -68,10 +70,13 @@ func (row *DocumentRow) queued(now bool) (QueuedDocument, error) {
 }
 
 // AddDocuments stores either all of the documents or none. Their contents must have been uploaded
-// within the last hour. If the organization already has a document with the same content or URL,
-// that document is returned and keeps its name. If the existing document had failed, it is queued
-// again; if it has a URL, it is fetched again. AddDocuments returns ErrDocumentsFull if a quota is
-// exceeded, and then removes the contents.
+// within the last hour. The results are in the order of docs.
+//
+// If the organization already has a document with the same content or URL, that document is
+// returned and keeps its name. If the existing document had failed, it is queued again; if it has a
+// URL, it is fetched again. If it is being deleted, AddDocuments returns conflict.
+//
+// AddDocuments returns ErrDocumentsFull if a quota is exceeded, and then removes the contents.
 func (s *Store) AddDocuments(ctx context.Context, org string, docs []NewDocument, limits DocumentLimits) ([]QueuedDocument, error) {
 	for i := range docs {
 		if err := docs[i].check(); err != nil {
@@ -87,7 +92,8 @@ func (s *Store) AddDocuments(ctx context.Context, org string, docs []NewDocument
 }
 
 // storeError converts an error that occurred while documents were stored to an error for the
-// caller. It removes contents that exceeded the quota.
+// caller. what describes the action. It removes contents that exceeded the quota. A content that
+// was removed concurrently becomes an unavailable error, so that the caller sends it again.
 func storeError(ctx context.Context, blobs *blobdb.Store, what, org string, contents []blobdb.Blob, err error) error {
 	switch {
 	case err == nil:
@@ -154,6 +160,7 @@ func addDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocume
 		return nil, err
 	}
 
+	// A document that was added before keeps its row and its id.
 	// Documents in this call that have the same source share the row of the first such document.
 	ids := make([]string, len(docs))
 	now := map[string]bool{} // the documents that this call queues
@@ -338,8 +345,9 @@ func metadataJSON(metadata map[string]string) string {
 }
 
 // requeue queues documents again. The caller must have locked their rows. A worker that is reading
-// such a document can no longer write, and the document's index entries are removed. If fetch is
-// true, documents with a URL are fetched again.
+// such a document can no longer write, and the document's index entries are removed. The counts of
+// attempts and of lost workers start again at 0. If fetch is true, documents with a URL are fetched
+// again.
 func requeue(ctx context.Context, tx *sqlx.Tx, org string, rows []DocumentRow, fetch bool) error {
 	if len(rows) == 0 {
 		return nil

@@ -18,7 +18,8 @@ import (
 	"parley/shared/store/pg"
 )
 
-// LeasedDocument is a document that a worker has claimed. Its fence guards every write.
+// LeasedDocument is a document that a worker has claimed. Its fence guards every write: a later
+// claim, a change or a deletion of the document raises it. The type is comparable.
 type LeasedDocument struct {
 	OrganizationID string
 	ID             string
@@ -34,7 +35,7 @@ type ClaimedDocument struct {
 	Deadline time.Time // before this time, the document is queued again after a transient error; afterwards it fails
 }
 
-// FinishedDocument is the result of reading a document.
+// FinishedDocument is the result of reading a document. Its chunks are already stored by AddChunks.
 type FinishedDocument struct {
 	MIMEType string // the detected format; "": the format that the sender declared
 	Title    string
@@ -69,10 +70,13 @@ type DocumentClaim struct {
 // fetched yet is not short.
 const ShortDocument = 64 << 10
 
-// ClaimDocuments claims documents for the duration Lease. It prefers the organization with the
-// smallest debt, and among equal debts the organization with the fewest claimed documents. Within
-// an organization, it prefers short documents and documents that have waited for a long time.
-// ClaimDocuments removes everything that lost attempts have written for these documents.
+// ClaimDocuments claims documents for the duration lease.Lease, which the worker extends with
+// ExtendDocuments. It prefers the organization with the smallest debt, and among equal debts the
+// organization with the fewest claimed documents. Within an organization, it prefers short
+// documents and documents that have waited for a long time.
+//
+// ClaimDocuments removes everything that lost attempts have written for these documents. It returns
+// no documents and no error if none waits.
 func (s *Store) ClaimDocuments(ctx context.Context, claim DocumentClaim) ([]ClaimedDocument, error) {
 	heaviest := int64(math.MaxInt64)
 	if claim.Short {
@@ -169,8 +173,8 @@ func missing(all, some []LeasedDocument) (out []LeasedDocument) {
 	return out
 }
 
-// whereHeld is the WHERE clause of a statement that changes one held document. heldArgs returns the
-// parameters of the clause.
+// whereHeld is the WHERE clause of a statement that changes one held document. It selects no row if
+// the worker no longer holds the document. heldArgs returns the parameters of the clause.
 const whereHeld = ` WHERE id = $1 AND org_id = $2 AND fence = $3 AND status = 'processing'`
 
 // heldArgs returns the parameters of whereHeld, followed by more.
@@ -179,7 +183,9 @@ func heldArgs(held LeasedDocument, more ...any) []any {
 }
 
 // withDocument changes a held document and then calls f in the same transaction. set is the SET
-// list of the UPDATE. Every such transaction locks the document's row before other rows.
+// list of the UPDATE; its parameters args start at $4. If the worker no longer holds the document,
+// withDocument does not call f and returns false. Every such transaction locks the document's row
+// before other rows.
 func (s *Store) withDocument(
 	ctx context.Context, held LeasedDocument, f func(*sqlx.Tx) error, set string, args ...any,
 ) (kept bool, err error) {
@@ -191,7 +197,7 @@ func (s *Store) withDocument(
 	return kept && err == nil, err
 }
 
-// changeHeld implements withDocument within a transaction.
+// changeHeld implements withDocument within a transaction. f may be nil.
 func changeHeld(ctx context.Context, tx *sqlx.Tx, held LeasedDocument, f func(*sqlx.Tx) error, set string, args ...any) (bool, error) {
 	kept, err := pg.AnyRow(tx.ExecContext(ctx, `UPDATE documents SET `+set+whereHeld, heldArgs(held, args...)...))
 	// If the worker no longer holds the document, no other row is changed.
@@ -212,8 +218,9 @@ func lockFinishing(ctx context.Context, tx *sqlx.Tx, org string) error {
 	return pg.AdvisoryLock(ctx, tx, "finished documents "+org)
 }
 
-// FinishDocument makes a document ready: searches find its chunks from now on. If the worker no
-// longer holds the document, FinishDocument writes nothing and returns false.
+// FinishDocument makes a document ready: searches find its chunks from now on, and its terms count.
+// If the worker no longer holds the document, FinishDocument writes nothing and returns false. It
+// may take seconds for a large document.
 func (s *Store) FinishDocument(ctx context.Context, held LeasedDocument, done FinishedDocument) (bool, error) {
 	// A nil slice would be encoded as null, but the column requires an array.
 	notes, err := json.Marshal(append([]string{}, done.Notes...))
@@ -241,8 +248,8 @@ func (s *Store) FinishDocument(ctx context.Context, held LeasedDocument, done Fi
 }
 
 // FailDocument ends the processing of a document with an error, the reason why the document cannot
-// be read. It keeps only the document's row and content. FailDocument returns false if the worker
-// no longer holds the document.
+// be read. It keeps only the document's row and content. A person may retry the document.
+// FailDocument returns false if the worker no longer holds the document.
 func (s *Store) FailDocument(ctx context.Context, held LeasedDocument, cause domain.DocumentError) (bool, error) {
 	kept, err := s.withDocument(ctx, held, removeIndexedStep(ctx, held), failed, cause.Code, cause.Message)
 	if err != nil {
@@ -275,8 +282,9 @@ func (s *Store) PostponeDocument(ctx context.Context, held LeasedDocument, cause
 	return kept, nil
 }
 
-// ReleaseDocument requeues a document for another worker immediately. The attempt is not counted,
-// and the document keeps its position in the queue.
+// ReleaseDocument requeues a document for another worker immediately, for example when the process
+// stops. The attempt is not counted, and the document keeps its position in the queue. Nothing
+// happens if the worker no longer holds the document.
 func (s *Store) ReleaseDocument(ctx context.Context, held LeasedDocument) error {
 	_, err := s.withDocument(ctx, held, removeIndexedStep(ctx, held),
 		`status = 'queued', lease_until = NULL, attempts = attempts - 1, deadline = CASE WHEN attempts > 1 THEN deadline END, chunks = 0,

@@ -20,7 +20,7 @@ import (
 	"parley/shared/store/pg"
 )
 
-// NewChunk is a chunk of a document to be indexed.
+// NewChunk is a chunk of a document to be indexed. A chunk is the unit that a search returns.
 type NewChunk struct {
 	domain.Passage // the passage without the document's id and name
 
@@ -28,7 +28,7 @@ type NewChunk struct {
 	Vector []float32 // vector of length 1; nil: none
 }
 
-// Term is a word in a chunk, in its indexed form.
+// Term is a word in a chunk, in its indexed form. The caller has normalized it.
 type Term struct {
 	Lexeme    string
 	Positions []int // positions of the word in the chunk, from 1
@@ -46,9 +46,10 @@ const (
 
 // AddChunks indexes chunks of a document and records its progress: done is the number of processed
 // pages, and pages is their total, or nil if unknown. Searches find the chunks once the document is
-// ready. model is the model that computed the vectors. The same chunks may be added more than once;
-// repetitions change nothing. AddChunks returns false, and writes nothing, if the worker no longer
-// holds the document.
+// ready. model is the model that computed the vectors.
+//
+// The same chunks may be added more than once; repetitions change nothing. AddChunks also extends
+// the lease. It returns false, and writes nothing, if the worker no longer holds the document.
 func (s *Store) AddChunks(ctx context.Context, held LeasedDocument, chunks []NewChunk, model string, pages *int, done int) (bool, error) {
 	rows, err := chunkRows(held.OrganizationID, chunks)
 	if err != nil {
@@ -106,7 +107,8 @@ type chunkRow struct {
 	Vector   []float32   `json:"vector"`
 }
 
-// chunkRows encodes chunks as JSON for the statement.
+// chunkRows encodes chunks as JSON for the statement. It returns an error if a vector contains NaN
+// or an infinity.
 func chunkRows(org string, chunks []NewChunk) ([]byte, error) {
 	rows := make([]chunkRow, len(chunks))
 	prefix := lexemePrefix(org)
@@ -176,7 +178,8 @@ func indexed(terms []Term) iter.Seq[*Term] {
 	}
 }
 
-// vectorFor writes terms as a tsvector. PostgreSQL merges the positions of a repeated lexeme.
+// vectorFor writes terms as a tsvector, with the organization's prefix. PostgreSQL merges the
+// positions of a repeated lexeme.
 func vectorFor(prefix string, terms []Term) string {
 	var b strings.Builder
 	b.Grow((len(prefix) + 16) * len(terms))
@@ -188,7 +191,8 @@ func vectorFor(prefix string, terms []Term) string {
 	return b.String()
 }
 
-// writePositions writes a term's positions and its weight.
+// writePositions writes a term's positions and its weight. Terms of headings get the weight A, all
+// others the default weight D.
 func writePositions(b *strings.Builder, t *Term) {
 	// A term without a position gets the highest position, because only positions can have a
 	// weight.
@@ -206,7 +210,8 @@ func writePositions(b *strings.Builder, t *Term) {
 	}
 }
 
-// signsFor encodes a vector as bits: 1 for each number above 0.
+// signsFor encodes a vector as bits: 1 for each number above 0. The number of different bits is an
+// estimate of the distance between two vectors.
 func signsFor(vector []float32) string {
 	bits := make([]byte, len(vector))
 	for i, v := range vector {
@@ -222,7 +227,8 @@ func signsFor(vector []float32) string {
 const chunkBatch = 1000
 
 // removeIndexed removes the index entries of documents that the caller has locked. These are the
-// chunks, the vectors and, for ready documents, their part of the term counts.
+// chunks, the vectors and, for ready documents, their part of the term counts. Documents are
+// handled in the order of their ids.
 func removeIndexed(ctx context.Context, tx *sqlx.Tx, org string, documents []string) error {
 	for _, id := range slices.Compact(slices.SortedFunc(slices.Values(documents), cmp.Compare[string])) {
 		for more := true; more; {

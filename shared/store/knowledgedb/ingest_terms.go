@@ -28,13 +28,14 @@ const (
 	maxNotedTerms = 400_000
 )
 
-// TermCounts counts, for each term, the chunks of a document that contain it. If a document has
-// very many terms, rare terms may be missing. The zero value is the count for a document without
-// chunks.
+// TermCounts counts, for each term, the chunks of a document that contain it. A worker fills it
+// while it reads a document, and passes it to FinishDocument. If a document has very many terms,
+// rare terms may be missing. The zero value is the count for a document without chunks. It is not
+// safe for concurrent use.
 type TermCounts struct {
-	// counts by term
+	// noted contains the counts by term; nil until the first call of Add.
 	noted map[string]termCount
-	// number of chunks added so far
+	// chunks is the number of chunks added so far.
 	chunks int32
 	lost   bool // some terms are missing
 }
@@ -45,7 +46,7 @@ type termCount struct {
 	last   int32 // number of the last chunk that contains the term, from 1
 }
 
-// Add counts the terms of one more chunk.
+// Add counts the terms of one more chunk. It counts only terms that can be indexed.
 func (c *TermCounts) Add(terms []Term) {
 	if c.noted == nil {
 		c.noted = map[string]termCount{}

@@ -11,7 +11,7 @@ import (
 	"parley/shared/store/pg"
 )
 
-// passageRow is a row of passageSelect.
+// passageRow is a row of passageSelect: a chunk with the name of its document.
 type passageRow struct {
 	DocumentID string          `db:"document_id"`
 	Name       string          `db:"name"`
@@ -41,15 +41,16 @@ func (row *passageRow) passage() domain.Passage {
 // follows.
 const passageSelect = `SELECT c.document_id, d.name, c.n, c.page, c.headings, c.text, c.start_at, c.end_at, c.box `
 
-// Passages returns chunks of an organization's ready documents in the order of the ids in chunks.
-// Chunks that no longer exist are omitted.
+// Passages returns chunks of an organization's ready documents in the order of the ids in chunks,
+// for example the hits of a search. Chunks that no longer exist are omitted.
 func (s *Store) Passages(ctx context.Context, org string, chunks []int64) ([]domain.Passage, error) {
 	return readPassages(ctx, s.db, org, `FROM unnest($2::bigint[]) WITH ORDINALITY AS u (id, place)
 		JOIN document_chunks c ON c.id = u.id AND c.org_id = $1
 		JOIN documents d ON d.id = c.document_id AND d.org_id = c.org_id AND d.status = 'ready' ORDER BY u.place`, pq.Array(chunks))
 }
 
-// DocumentPassages returns up to limit chunks of a page of a ready document, in order.
+// DocumentPassages returns up to limit chunks of a page of a ready document, in order. It returns
+// none for an unknown document or page.
 func (s *Store) DocumentPassages(ctx context.Context, org, id string, page, limit int) ([]domain.Passage, error) {
 	return readPassages(ctx, s.db, org, fromDocument+`AND c.page = $3 ORDER BY c.n LIMIT $4`, id, page, limit)
 }

@@ -15,7 +15,8 @@ import (
 )
 
 // AddSamples adds sample documents to an organization, like AddDocuments. The new documents have
-// the metadata domain.MetadataExample. by is the principal that adds them.
+// the metadata domain.MetadataExample. by is the principal that adds them. The caller publishes the
+// jobs.
 func AddSamples(
 	ctx context.Context, s *Store, org, by string, samples []domain.Sample, limits DocumentLimits,
 ) ([]QueuedDocument, error) {
@@ -29,7 +30,8 @@ func AddSamples(
 	return s.AddDocuments(ctx, org, docs, limits)
 }
 
-// newSample stores the content of a sample and returns the document to add.
+// newSample stores the content of a sample and returns the document to add. The content is removed
+// by the sweeper if the document is not added.
 func newSample(ctx context.Context, s *Store, org, by string, sample domain.Sample) (NewDocument, error) {
 	content, err := s.blobs.Upload(ctx, org, bytes.NewReader(sample.Content), int64(len(sample.Content)))
 	if err != nil {
@@ -42,7 +44,8 @@ func newSample(ctx context.Context, s *Store, org, by string, sample domain.Samp
 }
 
 // SyncSamples adds the sample documents to an organization without members, which cannot change its
-// documents. A sample of an earlier release with the same name gets the new content.
+// documents. A sample of an earlier release with the same name gets the new content. It publishes
+// no jobs: workers find queued documents in the database.
 func SyncSamples(ctx context.Context, s *Store, org, by string, samples []domain.Sample) error {
 	var rows []DocumentRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -80,7 +83,7 @@ func sampleHash(sample domain.Sample) []byte {
 }
 
 // SampleDocuments returns, for each sample, the organization's document with the sample's content,
-// or nil.
+// or nil. The results are in the order of samples.
 func SampleDocuments(ctx context.Context, s *Store, org string, samples []domain.Sample) ([]*domain.Document, error) {
 	hashes := pg.Column(samples, func(sample *domain.Sample) []byte { return sampleHash(*sample) })
 	var rows []DocumentRow

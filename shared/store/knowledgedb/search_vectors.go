@@ -14,10 +14,12 @@ import (
 
 // vectorsCompared is the maximum number of vectors that a search compares exactly. If there are
 // more vectors, the search chooses the vectors whose signs differ the least from the query's signs.
+// A hit may therefore be missed.
 const vectorsCompared = 2000
 
-// SearchVectors returns up to limit chunks whose vectors are the nearest to vector, a unit vector.
-// It compares only vectors of the same model with the same number of dimensions.
+// SearchVectors returns up to limit chunks whose vectors are the nearest to vector, a unit vector,
+// nearest first. The score is the dot product of the two vectors. It compares only vectors of the
+// same model with the same number of dimensions.
 func (s *Store) SearchVectors(ctx context.Context, scope SearchScope, model string, vector []float32, limit int) ([]Hit, error) {
 	if len(vector) == 0 || limit <= 0 || !scope.searchable() {
 		return nil, nil

@@ -9,8 +9,8 @@ import (
 )
 
 // KnowledgeWords returns the number of chunks of an organization's ready documents, and for each of
-// the lexemes the number of chunks that contain it. If a document has very many words, its rare
-// lexemes are not counted.
+// the lexemes the number of chunks that contain it. A lexeme that occurs nowhere is missing in the
+// result. If a document has very many words, its rare lexemes are not counted.
 func (s *Store) KnowledgeWords(ctx context.Context, org string, lexemes []string) (chunks int64, counts map[string]int64, err error) {
 	terms := make([]string, 0, len(lexemes))
 	for _, l := range lexemes {

@@ -19,10 +19,10 @@ type DemoVerdict struct {
 	Reset     time.Duration
 }
 
-// One statement locks the client's row, removes the requests that are older than the window, and
-// adds this request unless the limit is reached. The clock is read after the lock is taken, and
-// never runs backwards for a client. No period as long as the window therefore contains more
-// requests than the limit.
+// countDemoQuery counts a request. One statement locks the client's row, removes the requests that
+// are older than the window, and adds this request unless the limit is reached. The clock is read
+// after the lock is taken, and never runs backwards for a client. No period as long as the window
+// therefore contains more requests than the limit.
 const countDemoQuery = `
 INSERT INTO demo_clients AS d (address, hits, allowed) VALUES ($1, ARRAY[clock_timestamp()], true)
 ON CONFLICT (address) DO UPDATE SET (hits, allowed) = (
@@ -78,7 +78,7 @@ type TokenGrant struct {
 	Left    float64 `db:"tokens"`
 }
 
-// The statement adds the tokens for the time since the bucket's last use, and takes whole tokens
+// leaseTokensQuery adds the tokens for the time since the bucket's last use, and takes whole tokens
 // from the bucket. $2 is the capacity, $3 the tokens per second, and $4 the number of requested
 // tokens.
 const leaseTokensQuery = `
@@ -92,8 +92,9 @@ ON CONFLICT (name) DO UPDATE SET (tokens, granted, filled_at) = (
   ) f)
 RETURNING granted, tokens`
 
-// LeaseTokens takes at most want tokens from the named bucket. The bucket holds at most capacity
-// tokens, and gains perSecond tokens per second. A new bucket is full.
+// LeaseTokens takes at most want tokens from the named bucket, possibly none. The bucket holds at
+// most capacity tokens, and gains perSecond tokens per second. A new bucket is full. The caller
+// keeps the granted tokens in memory, so that most requests need no statement.
 func (s *Store) LeaseTokens(ctx context.Context, bucket string, capacity int, perSecond float64, want int) (TokenGrant, error) {
 	var grant TokenGrant
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
@@ -107,7 +108,7 @@ func (s *Store) LeaseTokens(ctx context.Context, bucket string, capacity int, pe
 
 // PruneLimits deletes demo clients and buckets that have not been used for the duration idle, up to
 // the maximum number of each. It returns how many rows it deleted. idle must be longer than the
-// window of every limit.
+// window of every limit, because a deleted row counts as unused.
 func (s *Store) PruneLimits(ctx context.Context, idle time.Duration, maximum int) (int, error) {
 	var gone int64
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {

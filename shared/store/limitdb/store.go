@@ -1,5 +1,8 @@
-// Package limitdb stores the counts of the service's rate limits: token buckets and the uses of
-// the public demo.
+// Package limitdb stores the counts of the service's rate limits: token buckets and the uses of the
+// public demo. All ingresses share them, so a limit applies to the whole service.
+//
+// The package writes the tables demo_clients and rate_buckets. Its callers decide which limits
+// apply.
 package limitdb
 
 import (

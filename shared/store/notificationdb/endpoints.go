@@ -15,10 +15,11 @@ import (
 	"parley/shared/store/pg"
 )
 
-// MaxEndpoints is the maximum number of notification endpoints of an organization.
+// MaxEndpoints is the default maximum number of notification endpoints of an organization.
 const MaxEndpoints = 10
 
-// NewEndpoint is a notification endpoint to create.
+// NewEndpoint is a notification endpoint to create. The caller validates the URL and the events,
+// and seals the secret for this endpoint.
 type NewEndpoint struct {
 	OrganizationID string
 	ID             string
@@ -75,9 +76,9 @@ func (row *endpointRow) endpoint() domain.NotificationEndpoint {
 	}
 }
 
-// CreateEndpoint stores an endpoint. It returns conflict if the organization already has the
-// maximum number of endpoints, and an error for agentId if the agent does not belong to the
-// organization.
+// CreateEndpoint stores an endpoint and returns it with a hidden secret. It returns conflict if the
+// organization already has the maximum number of endpoints. If the agent does not belong to the
+// organization, the error is about agentId.
 func (s *Store) CreateEndpoint(ctx context.Context, e NewEndpoint, maximum int) (domain.NotificationEndpoint, error) {
 	var row endpointRow
 	err := s.db.Within(ctx, []string{e.OrganizationID}, func(tx *sqlx.Tx) error {
@@ -159,8 +160,9 @@ func (s *Store) Endpoint(ctx context.Context, org, id string) (domain.Notificati
 	})
 }
 
-// UpdateEndpoint changes an endpoint of an organization. It returns not_found if no endpoint has
-// this id.
+// UpdateEndpoint changes an endpoint of an organization and returns it as stored. It returns
+// not_found if no endpoint has this id, and an error for agentId like CreateEndpoint. Pending
+// notifications are sent to the new URL.
 func (s *Store) UpdateEndpoint(ctx context.Context, org, id string, c EndpointChange) (domain.NotificationEndpoint, error) {
 	// A pointer to nil selects all agents.
 	var agent *string
@@ -190,7 +192,7 @@ func (s *Store) UpdateEndpoint(ctx context.Context, org, id string, c EndpointCh
 }
 
 // oneEndpoint calls read in a transaction and converts the row that read returns. It returns
-// not_found if there is no row.
+// not_found if there is no row. read may be called again if the transaction is retried.
 func (s *Store) oneEndpoint(
 	ctx context.Context, org string, read func(context.Context, *sqlx.Tx, *endpointRow) error,
 ) (domain.NotificationEndpoint, error) {

@@ -64,8 +64,8 @@ func (row *notificationRow) notification() domain.Notification {
 }
 
 // NotificationPayload is the body of a notification: the event, its time, and the run, the document
-// or, for a test, the endpoint. If a run is too large for most receivers, the inputs and outputs of
-// its tool calls are omitted.
+// or, for a test, the endpoint. data is the JSON of that object. If a run is larger than
+// maxPayload, the inputs and outputs of its tool calls are omitted.
 func NotificationPayload(event string, at domain.Time, data []byte) []byte {
 	// A large run is shortened, because the receiver can read the whole run through the API.
 	if len(data) > maxPayload {
@@ -96,7 +96,8 @@ func omitToolData(data []byte) []byte {
 	return short
 }
 
-// NotificationFilter narrows a list of notifications. Zero fields are ignored.
+// NotificationFilter narrows a list of notifications. A notification must satisfy both conditions.
+// Zero fields are ignored.
 type NotificationFilter struct {
 	EndpointID string
 	Status     domain.NotificationStatus
@@ -195,8 +196,8 @@ func (s *Store) ResendNotification(ctx context.Context, org, id string) (domain.
 	})
 }
 
-// TestEndpoint sends one ping to an endpoint, even if the endpoint is disabled. It returns
-// not_found if no endpoint has this id.
+// TestEndpoint creates one ping to an endpoint, which a worker sends even if the endpoint is
+// disabled. It returns the pending ping, and not_found if no endpoint has this id.
 func (s *Store) TestEndpoint(ctx context.Context, org, endpointID string) (domain.Notification, error) {
 	ping := id.New(id.Notification)
 	data, err := json.Marshal(struct {

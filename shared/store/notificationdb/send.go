@@ -25,7 +25,7 @@ const (
 	disableAfterTime = 24 * time.Hour
 )
 
-// notificationsKept is how long notifications are kept.
+// notificationsKept is how long notifications are kept. PruneNotifications removes older ones.
 const notificationsKept = 30 * 24 * time.Hour
 
 // RunExpiredError is the error of a notification about a run whose retention period ended before
@@ -84,7 +84,8 @@ type claimedNotificationRow struct {
 
 // ClaimNotifications claims up to maximum due notifications for a lease. All workers together hold
 // at most maxConcurrent notifications of one endpoint, and only one if the endpoint's last attempt
-// failed.
+// failed. If a worker dies, the lease expires and another worker claims its notifications; a
+// receiver may therefore get a notification twice.
 func (s *Store) ClaimNotifications(ctx context.Context, maximum, maxConcurrent int, lease time.Duration) ([]ClaimedNotification, error) {
 	var rows []claimedNotificationRow
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
@@ -115,7 +116,8 @@ func (s *Store) ClaimNotifications(ctx context.Context, maximum, maxConcurrent i
 
 // Render renders and stores the payload of a claimed notification, so that every attempt sends the
 // same payload even if the notification's subject changes. It returns not_found if the subject no
-// longer exists, and erased if the subject is a run whose retention period has ended.
+// longer exists or the worker no longer holds the notification. It returns erased if the subject is
+// a run whose retention period has ended.
 func (s *Store) Render(ctx context.Context, n *ClaimedNotification) error {
 	// If an earlier attempt has already rendered the payload, it is sent again.
 	if n.data != nil {
@@ -212,7 +214,8 @@ func (s *Store) renderDocument(ctx context.Context, n *ClaimedNotification) ([]b
 	return out, nil
 }
 
-// Attempt is the result of an attempt to send a notification.
+// Attempt is the result of an attempt to send a notification. A worker passes it to
+// SettleNotification.
 type Attempt struct {
 	Status         domain.NotificationStatus
 	ResponseStatus int           // 0: there was no response
@@ -298,7 +301,8 @@ func noteFailure(ctx context.Context, tx *sqlx.Tx, held LeasedNotification, a At
 	return disabled, err
 }
 
-// DropNotification removes a notification whose subject no longer exists.
+// DropNotification removes a notification whose subject no longer exists. It does nothing if the
+// worker no longer holds the notification.
 func (s *Store) DropNotification(ctx context.Context, held LeasedNotification) error {
 	err := s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
 		_, err := tx.ExecContext(ctx, `DELETE FROM notifications WHERE id = $1 AND org_id = $2 AND fence = $3`,
@@ -312,7 +316,8 @@ func (s *Store) DropNotification(ctx context.Context, held LeasedNotification) e
 }
 
 // PruneNotifications removes up to limit old notifications, and up to limit notifications to
-// deleted endpoints. It returns the larger of the two counts.
+// deleted endpoints. It returns the larger of the two counts. The sweeper calls it until the result
+// is below limit.
 func (s *Store) PruneNotifications(ctx context.Context, limit int) (n int, err error) {
 	if err := s.db.GetContext(ctx, &n, `SELECT prune_notifications($1, $2)`, limit, pg.Interval(notificationsKept)); err != nil {
 		return 0, fmt.Errorf("pruning notifications: %w", err)

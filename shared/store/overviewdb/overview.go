@@ -11,6 +11,7 @@ import (
 	"parley/shared/store/pg"
 )
 
+// The limits of an overview.
 const (
 	minFailures  = 3   // number of consecutive failed attempts after which an endpoint counts as failing
 	newestRuns   = 100 // number of newest runs that are searched for an automation run without a name
@@ -18,7 +19,8 @@ const (
 	maxShown     = 10  // maximum number of hooks and endpoints that are listed
 )
 
-// Reader is the person, or the key, for whom an overview is read.
+// Reader is the person, or the key, for whom an overview is read. It determines which parts of the
+// overview are filled.
 type Reader struct {
 	OrganizationID string
 	UserID         string   // the user whose API keys count; "": the reader is a key of the organization
@@ -27,8 +29,9 @@ type Reader struct {
 	Admin          bool     // the reader is an admin of the organization
 }
 
-// Overview reads an overview. The result lacks the budgets, which package budgetdb reads. Each
-// statement reads only a few rows along an index, whatever the size of the organization.
+// Overview reads an overview. A reader who is no admin gets only the own steps and approvals. The
+// result lacks the budgets, which package budgetdb reads. Each statement reads only a few rows
+// along an index, whatever the size of the organization.
 func (s *Store) Overview(ctx context.Context, r Reader) (domain.Overview, error) {
 	var view domain.Overview
 	err := s.db.WithinUser(ctx, r.OrganizationID, r.UserID, func(tx *sqlx.Tx) error {
@@ -71,9 +74,10 @@ func readOwn(ctx context.Context, tx *sqlx.Tx, r Reader, view *domain.Overview) 
 	return err
 }
 
-// readSteps reads the steps that only admins can take. Most automations have a name, and an index
-// finds their runs. A run of an automation without a name is found only among the newest runs, by
-// the type of its trigger.
+// readSteps reads the steps that only admins can take: whether the organization has an own
+// document, a key, an automation, and an embedded widget. Most automations have a name, and an
+// index finds their runs. A run of an automation without a name is found only among the newest
+// runs, by the type of its trigger.
 func readSteps(ctx context.Context, tx *sqlx.Tx, r Reader, view *domain.Overview) error {
 	var row struct {
 		Document bool `db:"document"`
@@ -99,9 +103,9 @@ func readSteps(ctx context.Context, tx *sqlx.Tx, r Reader, view *domain.Overview
 	return err
 }
 
-// readHooks reads the enabled hooks whose last delivery was refused or rejected. Anyone can send
-// deliveries without a valid signature. A rejected delivery from an unknown address therefore
-// counts only if the hook has had no delivery with a valid signature.
+// readHooks reads the enabled hooks whose last delivery was refused or rejected, at most maxShown
+// of them. Anyone can send deliveries without a valid signature. A rejected delivery from an
+// unknown address therefore counts only if the hook has had no delivery with a valid signature.
 func readHooks(ctx context.Context, tx *sqlx.Tx, r Reader, view *domain.Overview) error {
 	var rows []struct {
 		ID         string      `db:"id"`
@@ -130,7 +134,7 @@ func readHooks(ctx context.Context, tx *sqlx.Tx, r Reader, view *domain.Overview
 }
 
 // readEndpoints reads the notification endpoints that the service has disabled, and the endpoints
-// whose last attempts failed.
+// whose last minFailures attempts failed. An endpoint that a person has disabled is not a problem.
 func readEndpoints(ctx context.Context, tx *sqlx.Tx, r Reader, view *domain.Overview) error {
 	var rows []struct {
 		ID          string  `db:"id"`
@@ -152,7 +156,8 @@ func readEndpoints(ctx context.Context, tx *sqlx.Tx, r Reader, view *domain.Over
 	return err
 }
 
-// readDocuments reads the documents whose processing failed.
+// readDocuments reads the documents whose processing failed: their number, up to
+// domain.MaxOverviewCount, and the newest ones. Documents that are being deleted do not count.
 func readDocuments(ctx context.Context, tx *sqlx.Tx, r Reader, view *domain.Overview) error {
 	var rows []struct {
 		ID      string  `db:"id"`

@@ -1,5 +1,9 @@
 // Package overviewdb reads the overview of an organization, which is the first page that its
 // members see.
+//
+// The overview contains the first steps that are done, the runs that wait for a decision, and the
+// problems of hooks, endpoints and documents. The package reads tables of other packages, so that
+// one transaction suffices. It writes nothing.
 package overviewdb
 
 import (

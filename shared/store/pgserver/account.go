@@ -15,7 +15,8 @@ import (
 // root. The account must have a name, because initdb rejects users without a name.
 var accountNames = []string{"postgres", "nobody"}
 
-// account is the system account under which PostgreSQL runs.
+// account is the system account under which PostgreSQL runs. Its processes can write to the data
+// directory.
 type account struct {
 	uid, gid int
 	switched bool // true if the account is not the account of this process
@@ -85,7 +86,8 @@ func otherAccount(found *user.User) (account, error) {
 	return account{uid: uid, gid: gid, switched: true}, nil
 }
 
-// chown changes the owner of dir and of everything below it. It does not follow links.
+// chown changes the owner of dir and of everything below it, if the account is not the account of
+// this process. It does not follow links. It does nothing if dir already has the right owner.
 func (a account) chown(dir string) error {
 	if !a.switched {
 		return nil

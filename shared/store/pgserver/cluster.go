@@ -31,7 +31,9 @@ type cluster struct {
 	account  account
 }
 
-// openCluster opens the cluster in dir, or creates one.
+// openCluster opens the cluster in dir, or creates one. lock is passed on to the programs that it
+// starts. durable is false if a new cluster need not be synced to disk. It returns ErrNotInstalled
+// if there is no server of the cluster's version.
 func openCluster(ctx context.Context, dir string, durable bool, lock *lifecycle.Lock) (cluster, error) {
 	data := filepath.Join(dir, dataDir)
 	version, err := os.ReadFile(filepath.Join(data, "PG_VERSION"))

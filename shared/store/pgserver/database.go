@@ -15,7 +15,8 @@ import (
 // duplicateDatabase is PostgreSQL's error code for an existing database.
 const duplicateDatabase = "42P04"
 
-// CreateDatabase creates an empty database. It does nothing if the database exists.
+// CreateDatabase creates an empty database that the superuser owns. It does nothing if the database
+// exists.
 func (s *Server) CreateDatabase(ctx context.Context, name string) error {
 	err := s.execute(ctx, "CREATE DATABASE "+pq.QuoteIdentifier(name))
 	var refused *pq.Error

@@ -72,7 +72,8 @@ func (l *logFile) rotate() error {
 	return nil
 }
 
-// tail returns the end of the log since openLog was called.
+// tail returns the end of the log since openLog was called, at most tailLimit bytes. It returns ""
+// if the log cannot be read.
 func (l *logFile) tail() string {
 	info, err := l.file.Stat()
 	if err != nil {

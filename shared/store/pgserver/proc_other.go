@@ -8,6 +8,7 @@ import (
 	"strings"
 )
 
+// locale is the locale of a new cluster.
 const locale = "en_US.UTF-8"
 
 // inheritedData is empty on this system, so the server's account must be able to reach the data

@@ -37,7 +37,8 @@ type Config struct {
 	Port int
 }
 
-// Server is a running PostgreSQL.
+// Server is a running PostgreSQL. Its methods are safe for concurrent use, except Restart. Each
+// directory has at most one.
 type Server struct {
 	config      Config
 	cluster     cluster
@@ -100,7 +101,9 @@ func startAt(ctx context.Context, config Config, socket string) (*Server, error)
 	return server, nil
 }
 
-// start takes the lock of the data directory, opens the cluster and launches the server.
+// start takes the lock of the data directory, opens the cluster and launches the server. When it
+// returns without an error, the server accepts connections and watch runs. After an error the
+// server has ended.
 func (s *Server) start(ctx context.Context) (err error) {
 	lock, err := takeOver(ctx, s.config.Dir, stopSignals, func(pids []int, signal syscall.Signal) {
 		s.config.Log.Warn().Ints("pids", pids).Str("signal", signal.String()).Msg("stopping the PostgreSQL server of a killed process")
@@ -146,7 +149,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// launch starts the postmaster.
+// launch starts the postmaster. It does not wait until the server is ready.
 func (s *Server) launch(ctx context.Context, lock *lifecycle.Lock) error {
 	name, err := clusterName(s.cluster.data)
 	if err != nil {
@@ -215,6 +218,7 @@ func (s *Server) watch() {
 }
 
 // release releases the lock and the socket directory of this process after the server has ended.
+// Before a restart, it keeps the socket directory.
 func (s *Server) release() error {
 	var err error
 	if !s.restarting.Load() {

@@ -23,7 +23,8 @@ const recordName = "socket"
 const shortcutPrefix = "parley-pg-"
 
 // RunningDSN returns the connection URL of a database on the server that another process runs in
-// dir without a TCP port. It does not check whether the server is running.
+// dir without a TCP port. It does not check whether the server is running. The caller needs
+// permission to enter the directory.
 func RunningDSN(dir, database string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

@@ -34,17 +34,18 @@ type NewRun struct {
 	AutomationID   string // empty: none
 	IdempotencyKey string // empty: none, and then KeyHash is nil
 	KeyHash        []byte
-	Fingerprint    []byte        // a hash of the request, to detect a different request with the same key
-	Input          []byte        // JSON of domain.Input
-	Lane           domain.Lane   // decides which slots the run may use
-	Dedupe         string        // the part that the message ids of all the run's jobs have in common
-	ReplyTo        string        // the inbox of the waiting ingress; may be empty
-	Traceparent    string        // W3C trace context of the request; may be empty
-	Retention      time.Duration // 0: kept until its session is erased
-	Deadline       time.Duration // time from acceptance, or from the end of Hold, to the run's deadline
-	KeyID          string        // the API key of the request; empty: none
-	Hold           time.Duration // delay before the run may start; 0: none
-	Previous       *string       // the previous run of the session; see NewRun
+	Fingerprint    []byte      // a hash of the request, to detect a different request with the same key
+	Input          []byte      // JSON of domain.Input
+	Lane           domain.Lane // decides which slots the run may use
+	// Dedupe is the part that the message ids of all the run's jobs have in common.
+	Dedupe      string        // the part that the message ids of all the run's jobs have in common
+	ReplyTo     string        // the inbox of the waiting ingress; may be empty
+	Traceparent string        // W3C trace context of the request; may be empty
+	Retention   time.Duration // 0: kept until its session is erased
+	Deadline    time.Duration // time from acceptance, or from the end of Hold, to the run's deadline
+	KeyID       string        // the API key of the request; empty: none
+	Hold        time.Duration // delay before the run may start; 0: none
+	Previous    *string       // the previous run of the session; see NewRun
 
 	Attachments []domain.Attachment // as in Input; for AsStored
 }
@@ -53,10 +54,12 @@ type NewRun struct {
 func (r NewRun) Size() int { return len(r.Input) + 1024 }
 
 // HoldUntilReleased is the value of NewRun.Hold for a run that does not start until it is released.
+// Runs that collect deliveries use it.
 const HoldUntilReleased time.Duration = -1
 
 // Accepted is the result of accepting a NewRun: a new run, or the existing run with the same
-// idempotency key, or an error.
+// idempotency key, or an error. The caller compares the Fingerprint of an existing run with the one
+// of its request.
 type Accepted struct {
 	Run      rundb.StoredRun
 	Existing bool        // Run is the existing run with the same idempotency key
@@ -69,16 +72,22 @@ type Accepted struct {
 const FirstRepublish = "5 seconds"
 
 // Accept inserts runs in one transaction. When it returns without an error, every accepted run is
-// on disk. A run waits if no slot is free. The results are in the order of rows. The Err of a
-// result concerns that row only; it is ErrLocked if another transaction has locked the run's
-// session or key. If Accept returns an error, usually none of the runs exists. Some may exist if
-// the reply was lost and the runs could not be looked up.
+// on disk. A run waits if no slot is free. The caller publishes the Job of each result; if the
+// process dies before, the sweeper publishes it.
+//
+// The results are in the order of rows. The Err of a result concerns that row only. It is not_found
+// if the run's agent or template does not exist, and caller_not_allowed if the agent refuses the
+// kind of caller. It is ErrLocked if another transaction has locked the run's session or key.
+//
+// If Accept returns an error, usually none of the runs exists. Some may exist if the reply was lost
+// and the runs could not be looked up.
 func (s *Store) Accept(ctx context.Context, rows []NewRun) ([]Accepted, error) {
 	return s.accept(ctx, rows, acceptCall{splitUntil: time.Now().Add(pg.SplitFor)})
 }
 
 // acceptCall is the state of one call of Accept. The recursive calls for parts of the rows share
 // the state.
+// After splitUntil, the rows are no longer split because of a lock.
 type acceptCall struct {
 	splitUntil time.Time
 	tries      int // number of retries of rows whose idempotency key belonged to a run that was removed before it was looked up
@@ -230,6 +239,7 @@ func newRuns(rows []NewRun) (runs string, organizations []string) {
 }
 
 // createdRow is a row of the accepting statement's result. A run that was not inserted has no row.
+// Without a slot for the run, Dispatched is false and the run waits.
 type createdRow struct {
 	ID         string    `db:"run_id"`
 	Dispatched bool      `db:"dispatched"`
@@ -272,7 +282,7 @@ func (s *Store) insertTaken(ctx context.Context, rows []NewRun, taken map[Lane]i
 }
 
 // insertUnlocked inserts the runs whose sessions no other transaction has locked. The other runs
-// are marked as locked in the result.
+// are marked as locked in the result. It needs a second statement and an explicit transaction.
 func (s *Store) insertUnlocked(ctx context.Context, rows []NewRun, taken map[Lane]int) (map[string]createdRow, error) {
 	var created []createdRow
 	var locked map[string]bool
@@ -325,7 +335,8 @@ func createdByID(created []createdRow) map[string]createdRow {
 	return out
 }
 
-// holdMillis is how long the run is delayed, in milliseconds; -1 means until it is released.
+// holdMillis is how long the run is delayed, in milliseconds, rounded down to at least 1. 0 means
+// no delay, and -1 means until the run is released.
 func (r NewRun) holdMillis() int64 {
 	switch {
 	case r.Hold < 0:
@@ -361,7 +372,8 @@ func fillCreated(out []Accepted, rows []NewRun, created map[string]createdRow) (
 	return losers
 }
 
-// job returns the first job message of the run.
+// job returns the first job message of the run. A later job of the same run has a higher dispatch
+// number.
 func (r NewRun) job() *domain.Job {
 	return &domain.Job{
 		RunID: r.ID, OrganizationID: r.OrganizationID, Lane: r.Lane, Dedupe: r.Dedupe,

@@ -19,12 +19,12 @@ import (
 )
 
 // acceptTries is the maximum number of tries for a row whose key belongs to a run that cannot be
-// found.
+// found. The waits between the tries add up to about 60 ms.
 const acceptTries = 6
 
-// explainLosers sets the results of the rows that were not inserted. It uses new statements, whose
-// snapshots include the transactions that took the rows' idempotency keys. The snapshot of the
-// inserting statement does not include them.
+// explainLosers sets the results of the rows that were not inserted; losers contains their indexes.
+// It uses new statements, whose snapshots include the transactions that took the rows' idempotency
+// keys. The snapshot of the inserting statement does not include them.
 func (s *Store) explainLosers(ctx context.Context, out []Accepted, rows []NewRun, losers []int, call acceptCall) error {
 	keys := make([]rundb.KeyRef, len(losers))
 	for j, i := range losers {
@@ -120,8 +120,8 @@ type agentCallers struct {
 	allowed []string
 }
 
-// allowedCallersIn reads the allowedCallers of the runs' agents. Agents that do not exist are
-// missing in the result.
+// allowedCallersIn reads the allowedCallers of the runs' agents, within the organizations of the
+// transaction. Agents that do not exist or are deleted are missing in the result.
 func allowedCallersIn(ctx context.Context, tx *sqlx.Tx, rows []NewRun) (map[agentRef]agentCallers, error) {
 	// A deleted agent counts as missing.
 	var present []struct {
@@ -195,7 +195,8 @@ func (s *Store) acceptAgain(ctx context.Context, out []Accepted, rows []NewRun, 
 }
 
 // freeExpired removes the idempotency keys of runs whose retention period has ended, and returns
-// the number of removed keys. It skips locked runs.
+// the number of removed keys. It skips locked runs. The runs themselves are deleted later, by the
+// sweeper.
 func (s *Store) freeExpired(ctx context.Context, orgs []string, hashes [][]byte) (freed int64, err error) {
 	err = s.db.Within(ctx, orgs, func(tx *sqlx.Tx) error {
 		res, err := tx.ExecContext(ctx, `UPDATE runs SET idempotency_hash = NULL WHERE id IN (SELECT id FROM runs
@@ -265,8 +266,9 @@ func (s *Store) recoverAccepted(ctx context.Context, rows []NewRun, call acceptC
 // lookUpTimeout bounds the look-up of runs after the reply to their insertion was lost.
 const lookUpTimeout = 5 * time.Second
 
-// createdRuns reads which of the rows exist as runs. It reports none of them as dispatched, because
-// it is unknown whether their jobs were published. The sweeper will publish the jobs.
+// createdRuns reads which of the rows exist as runs, by run id. It reports none of them as
+// dispatched, because it is unknown whether their jobs were published. The sweeper will publish the
+// jobs.
 func (s *Store) createdRuns(ctx context.Context, rows []NewRun) (map[string]createdRow, error) {
 	var found []createdRow
 	err := s.db.Within(ctx, organizationsFor(rows), func(tx *sqlx.Tx) error {

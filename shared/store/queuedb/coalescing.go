@@ -32,8 +32,11 @@ type releasedRun struct {
 // ReleaseCollected releases runs whose coalescing has ended, at most the given number. Such a run
 // has the input of its newest delivery, with "deliveries": {"count", "ids"} added to its data; ids
 // lists all deliveries in the order of their arrival. A delivery that arrives meanwhile waits and
-// begins the next run. The released runs get slots like other waiting runs. ReleaseCollected
-// returns the organization of each released run.
+// begins the next run.
+//
+// The released runs get slots like other waiting runs, so the caller tops up the lanes.
+// ReleaseCollected returns the organization of each released run, even if it also returns an error.
+// Of several processes that call it, only one releases a run.
 func (s *Store) ReleaseCollected(ctx context.Context, maximum int) (orgs []string, err error) {
 	due, err := s.db.Find(ctx, `SELECT run_id, org_id FROM collected_runs($1)`, maximum)
 	if err != nil || len(due.Runs) == 0 {
@@ -86,8 +89,8 @@ func lockCollected(ctx context.Context, tx *sqlx.Tx, runs []string) ([]releasedR
 	return released, err
 }
 
-// release sets the final input of locked runs, lets them start, and removes their coalescing
-// keys.
+// release sets the final input of locked runs, lets them start, and removes their coalescing keys.
+// It changes nothing before all inputs are rendered.
 func release(ctx context.Context, tx *sqlx.Tx, released []releasedRun) error {
 	if len(released) == 0 {
 		return nil
@@ -136,7 +139,8 @@ func release(ctx context.Context, tx *sqlx.Tx, released []releasedRun) error {
 	return nil
 }
 
-// input returns the run's input with the deliveries in its data.
+// input returns the run's input with the deliveries in its data. ids are the deliveries' ids in the
+// order of arrival. Data that is not a JSON object is an error.
 func (r *releasedRun) input(ids []string) (string, error) {
 	var in domain.Input
 	if err := json.Unmarshal(r.Input, &in); err != nil {

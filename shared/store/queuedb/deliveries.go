@@ -13,6 +13,7 @@ import (
 )
 
 // NewDelivery is a delivery with a valid signature, to be logged, and the run to start for it.
+// HookID and ID identify the delivery: a repeated delivery has the same ID.
 type NewDelivery struct {
 	HookID         string
 	OrganizationID string
@@ -20,11 +21,13 @@ type NewDelivery struct {
 	Event          string
 	ContentType    string // content type of the body
 	Status         domain.DeliveryStatus
-	Bytes          int64            // the size of the received body, even if the body is not stored
-	Body           []byte           // nil if the body is not stored, for example because it is too large
-	Error          *domain.RunError // the reason if the delivery is rejected, otherwise nil
-	Run            *NewRun          // nil: no run
-	Collect        *Collect         // nil: the run handles only this delivery
+	Bytes          int64 // the size of the received body, even if the body is not stored
+	// Body is nil if the body is not stored, for example because it is too large. A stored body is
+	// sealed first.
+	Body    []byte           // nil if the body is not stored, for example because it is too large
+	Error   *domain.RunError // the reason if the delivery is rejected, otherwise nil
+	Run     *NewRun          // nil: no run
+	Collect *Collect         // nil: the run handles only this delivery
 }
 
 // Size returns the approximate size of the delivery in a statement, in bytes.
@@ -36,15 +39,19 @@ func (d *NewDelivery) Size() int {
 	return size
 }
 
-// Collect configures coalescing: deliveries of the hook with the same KeyHash become one run.
+// Collect configures coalescing: deliveries of the hook with the same KeyHash become one run. The
+// run starts when no delivery has arrived for Window, and at the latest MaxWait after the first
+// delivery.
 type Collect struct {
 	KeyHash []byte
-	Window  time.Duration // since the newest delivery
+	// Window is the time since the newest delivery.
+	Window time.Duration // since the newest delivery
+	// MaxWait is the time since the first delivery.
 	MaxWait time.Duration // since the first delivery
 }
 
 // AcceptedDelivery is the result of a delivery. The rejection of a delivery is not an error: the
-// field Delivery contains its reason.
+// field Delivery contains its reason. The caller publishes Job.
 type AcceptedDelivery struct {
 	Delivery domain.Delivery
 	Existing bool            // the delivery was accepted before, so this call changed nothing
@@ -54,8 +61,9 @@ type AcceptedDelivery struct {
 }
 
 // HookRuns returns the number of runs of an organization's hooks that wait for a slot, up to
-// maximum. If fewer than maximum runs wait in total, HookRuns returns this total instead, which
-// includes runs that no hook has started.
+// maximum. The ingress refuses deliveries of an organization with too many waiting runs. If fewer
+// than maximum runs wait in total, HookRuns returns this total instead, which includes runs that no
+// hook has started.
 func (s *Store) HookRuns(ctx context.Context, org string, maximum int) (n int, err error) {
 	// The first query counts all waiting runs. It is cheap, and usually its result is already below
 	// maximum.

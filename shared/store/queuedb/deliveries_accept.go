@@ -32,7 +32,7 @@ func (s *Store) AcceptDeliveries(ctx context.Context, rows []NewDelivery) ([]Acc
 }
 
 // acceptWithinBytes splits the rows into parts that are small enough for one transaction, and calls
-// acceptSimple for each part.
+// acceptSimple for each part. If a part fails, the results of the earlier parts stay valid.
 func (s *Store) acceptWithinBytes(ctx context.Context, rows []NewDelivery, call deliverCall) ([]AcceptedDelivery, error) {
 	// Usually all rows fit into one part.
 	n := withinBytes(rows)
@@ -89,7 +89,7 @@ func withinBytes(rows []NewDelivery) int {
 	return len(rows)
 }
 
-// deliveryKey identifies a delivery.
+// deliveryKey identifies a delivery: the hook and the source's id of the delivery.
 type deliveryKey struct{ hook, id string }
 
 // key returns the delivery's identity, for use as a map key. The source's id alone is not unique
@@ -169,7 +169,8 @@ func (s *Store) deliver(ctx context.Context, rows []NewDelivery, call deliverCal
 	return b.answers(), nil
 }
 
-// runsOfDeliveries returns the runs that deliveries may begin, as they would be accepted.
+// runsOfDeliveries returns the runs that deliveries may begin, as they would be accepted. It is
+// used to take slots before the deliveries are logged.
 func runsOfDeliveries(rows []NewDelivery) []NewRun {
 	var runs []NewRun
 	for i := range rows {

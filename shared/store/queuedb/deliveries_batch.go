@@ -15,7 +15,8 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// deliveryBatch is the state of one transaction that accepts deliveries.
+// deliveryBatch is the state of one transaction that accepts deliveries. The steps log, collect,
+// accept, settle and readExisting are executed in this order; answers reads their results.
 type deliveryBatch struct {
 	rows   []NewDelivery                                   // as passed by the caller
 	unique []NewDelivery                                   // without duplicates
@@ -24,6 +25,7 @@ type deliveryBatch struct {
 	made   map[string]createdRow                           // the accepted runs
 	run    func(dest any, query string, args ...any) error // executes a statement of the transaction
 
+	// logged has no entry for a delivery whose hook does not exist.
 	logged   map[deliveryKey]*loggedRow
 	created  map[string]rundb.StoredRun // the runs that this batch created
 	jobs     map[string]*domain.Job     // jobs of the created runs, which the caller publishes
@@ -152,7 +154,8 @@ func (b *deliveryBatch) newRunDeliveries() []*NewDelivery {
 // same key.
 type coalescingKey struct{ hook, hash string }
 
-// keyGroup contains the deliveries of the batch that have the same coalescing key.
+// keyGroup contains the deliveries of the batch that have the same coalescing key. n is their
+// number.
 type keyGroup struct {
 	first, last *NewDelivery
 	n           int64
@@ -203,7 +206,8 @@ func (b *deliveryBatch) collect() error {
 	return nil
 }
 
-// collectors returns the runs that are coalescing deliveries, by key.
+// collectors returns the runs that are coalescing deliveries, by key. It locks the rows of the keys
+// until the end of the transaction.
 func (b *deliveryBatch) collectors(groups []*keyGroup) (map[coalescingKey]string, error) {
 	text := func(f func(*keyGroup) string) any {
 		return pq.Array(pg.Column(groups, func(g **keyGroup) string { return f(*g) }))
@@ -362,7 +366,8 @@ func holdersIn(ctx context.Context, tx *sqlx.Tx, rows []NewRun) (map[string]stri
 	return out, err
 }
 
-// writeResults writes the changed results of deliveries.
+// writeResults writes the changed results of deliveries, and removes the coalescing keys of runs that
+// could not be created.
 func (b *deliveryBatch) writeResults() error {
 	var changed []*loggedRow
 	var orgs, gone []string

@@ -35,7 +35,8 @@ type createdDelivery struct {
 }
 
 // simple reports whether the delivery is independent of other deliveries: it begins no run, or a
-// run that is independent of other runs.
+// run that is independent of other runs. The statement has no arguments for the values that simple
+// requires to be empty.
 func (d *NewDelivery) simple() bool {
 	r := d.Run
 	return r == nil || d.Collect == nil && r.single() && r.IdempotencyKey == d.ID && r.Fingerprint == nil && r.ReplyTo == "" &&
@@ -43,7 +44,8 @@ func (d *NewDelivery) simple() bool {
 }
 
 // acceptSimple accepts the simple deliveries with one statement. acceptDeliveries accepts all other
-// deliveries, and the simple deliveries that the statement left out.
+// deliveries, and the simple deliveries that the statement left out. The results are in the order
+// of rows.
 func (s *Store) acceptSimple(ctx context.Context, rows []NewDelivery, call deliverCall) ([]AcceptedDelivery, error) {
 	// Most batches consist of simple deliveries only, so one statement is enough.
 	simple := simpleDeliveries(rows)
@@ -153,7 +155,8 @@ func (s *Store) deliverSimple(
 	return out, written, nil
 }
 
-// logged returns a new delivery in the form of its entry in the delivery log.
+// logged returns a new delivery in the form of its entry in the delivery log. received is the time
+// at which the database has logged it.
 func (d *NewDelivery) logged(received domain.Time) domain.Delivery {
 	return domain.Delivery{
 		ID: d.ID, HookID: d.HookID, Status: d.Status, Event: d.Event, RunID: pg.Optional(d.candidate()), Bytes: d.Bytes,
@@ -161,7 +164,8 @@ func (d *NewDelivery) logged(received domain.Time) domain.Delivery {
 	}
 }
 
-// deliveryOrigin contains the values that many deliveries to a hook share.
+// deliveryOrigin contains the values that many deliveries to a hook share. It is comparable, so
+// that equal origins can be found with a map.
 type deliveryOrigin struct {
 	hook, organization, agent, callerKind, principal, trigger, automation, key, lane string
 
@@ -262,7 +266,8 @@ func (d *NewDelivery) run() *NewRun {
 	return d.Run
 }
 
-// insertDeliveries executes acceptDeliveriesQuery.
+// insertDeliveries executes acceptDeliveriesQuery. It waits while all reserved connections are in
+// use. The result lacks the deliveries that the statement skipped.
 func (s *Store) insertDeliveries(ctx context.Context, rows []NewDelivery, taken map[Lane]int) (created []createdDelivery, err error) {
 	// The first arguments are arrays with one element for each origin. The remaining arguments are
 	// arrays with one element for each delivery, or contain the values of all deliveries.

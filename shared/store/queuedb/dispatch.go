@@ -13,9 +13,10 @@ import (
 	"parley/shared/store/pg"
 )
 
-// DispatchNext dispatches waiting runs into freed slots and returns their jobs. A freed slot goes
-// to the waiting organization with the fewest dispatched runs in the lane. If the process dies
-// before this call, the sweeper dispatches the runs.
+// DispatchNext dispatches waiting runs into freed slots and returns their jobs, which the caller
+// publishes. A freed slot goes to the waiting organization with the fewest dispatched runs in the
+// lane. If DispatchNext returns an error, it also returns the jobs of the runs that it has
+// dispatched. If the process dies before this call, the sweeper dispatches the runs.
 func (s *Store) DispatchNext(ctx context.Context, freed FreedSlots) ([]domain.Job, error) {
 	if len(freed) == 0 {
 		return nil, nil
@@ -111,8 +112,9 @@ func (f FreedSlots) left(next []domain.Job) map[string]leftRuns {
 	return out
 }
 
-// DispatchWaiting dispatches waiting runs of all lanes into free slots, at most maxTopUp per lane.
-// Before that, it releases delayed runs whose time has arrived.
+// DispatchWaiting dispatches waiting runs of all lanes into free slots, at most maxTopUp per lane,
+// and returns their jobs. Before that, it releases delayed runs whose time has arrived. The sweeper
+// calls it periodically, so that no run waits forever after a process has died.
 func (s *Store) DispatchWaiting(ctx context.Context) ([]domain.Job, error) {
 	if err := s.releaseDelayed(ctx); err != nil {
 		return nil, err
@@ -163,7 +165,8 @@ func (s *Store) TopUp(ctx context.Context, lanes []Lane) ([]domain.Job, error) {
 // maxTopUp bounds the runs of one lane that TopUp dispatches, so that its statements are short.
 const maxTopUp = 1024
 
-// dispatchQuery dispatches up to $3 waiting runs of each lane ($1, $2) and returns their jobs.
+// dispatchQuery dispatches up to $3 waiting runs of each lane ($1, $2) and returns their jobs. A
+// job counts as lost after the interval $4.
 const dispatchQuery = `SELECT ` + jobColumns + ` FROM dispatch_runs($1, $2, $3, $4) o`
 
 // dispatch dispatches up to n waiting runs and returns their jobs. It calls the function take to
@@ -181,6 +184,7 @@ func (s *Store) dispatch(ctx context.Context, n int, take func(n int) map[Lane]i
 			return next, err
 		}
 
+		// The slots of organizations with too few waiting runs are offered to other organizations.
 		used := map[Lane]int{}
 		for _, job := range dispatched {
 			used[Lane{job.OrganizationID, job.Lane}]++
@@ -237,8 +241,8 @@ type Overdue struct {
 	DispatchedAt time.Time
 }
 
-// OverdueJobs reads dispatched runs that no worker has claimed in time, so that their jobs are
-// published again.
+// OverdueJobs reads up to limit dispatched runs that no worker has claimed in time, so that their
+// jobs are published again. It changes nothing: Redispatch does.
 func (s *Store) OverdueJobs(ctx context.Context, limit int) ([]Overdue, error) {
 	var rows []struct {
 		jobRow
@@ -307,7 +311,8 @@ func (s *Store) redispatch(ctx context.Context, again, later []Overdue) ([]domai
 }
 
 // RepublishAll marks all dispatched, unclaimed runs as overdue, so that their jobs are published
-// again. Call it if the stream with the job messages was lost.
+// again. Call it if the stream with the job messages was lost. Runs that another transaction has
+// locked keep their time.
 func (s *Store) RepublishAll(ctx context.Context) error {
 	var orgs []string
 	if err := s.db.SelectContext(ctx, &orgs, `SELECT org_id FROM dispatched_organizations()`); err != nil {
@@ -324,7 +329,7 @@ func (s *Store) RepublishAll(ctx context.Context) error {
 }
 
 // Backlog returns the number of queued runs of each organization. It counts no more runs in total
-// than the given maximum.
+// than the given maximum. Organizations without queued runs are missing in the result.
 func (s *Store) Backlog(ctx context.Context, maximum int) (map[string]int, error) {
 	var rows []struct {
 		OrganizationID string `db:"org_id"`

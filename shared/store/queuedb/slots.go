@@ -11,7 +11,8 @@ import (
 	"parley/shared/domain"
 )
 
-// Lane identifies one lane of one organization.
+// Lane identifies one lane of one organization. Each lane has its own slots, so that runs of one
+// kind do not delay those of another kind.
 type Lane struct {
 	OrganizationID string
 	Lane           domain.Lane
@@ -26,7 +27,8 @@ type Freed struct {
 	Followers int
 }
 
-// FreedSlots maps each lane to the slots that finished runs have freed in it.
+// FreedSlots maps each lane to the slots that finished runs have freed in it. The zero value is not
+// usable; create it with make or a literal.
 type FreedSlots map[Lane]Freed
 
 // Add adds freed slots of a lane.
@@ -95,7 +97,7 @@ type laneSlots struct {
 	reserved int             // reserve slots that this process may fill before the next count
 }
 
-// newSlots returns an estimate without slots. Its first use makes a count.
+// newSlots returns an estimate without slots. Its first refresh makes a count.
 func newSlots(count func(context.Context) (count, error)) *slots {
 	return &slots{count: count, lanes: map[domain.Lane]*laneSlots{}}
 }
@@ -251,7 +253,7 @@ func (s *slots) belowShare(l *laneSlots, org string) bool {
 	return l.runs[org] < s.total/competitors
 }
 
-// returnFilled frees slots of a lane that the method fill has taken and no run has used.
+// returnFilled frees n slots of a lane that the method fill has taken and no run has used.
 func (s *slots) returnFilled(lane Lane, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -270,7 +272,7 @@ func (s *slots) release(lane Lane, n int) {
 	l.grant += n - reserve
 }
 
-// free records that runs have freed their slots. This process may fill them.
+// free records that runs have freed their slots. This process may fill them before the next count.
 func (s *slots) free(freed FreedSlots) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -375,7 +377,7 @@ func (l *laneSlots) add(org string, n int) {
 }
 
 // takeFor takes free slots for those of the runs that may start immediately. It returns the number
-// of taken slots per lane.
+// of taken slots per lane. The caller returns the slots that it does not use with returnUnused.
 func (s *slots) takeFor(ctx context.Context, runs []NewRun) map[Lane]int {
 	taken := map[Lane]int{}
 	var filling []domain.Lane
@@ -396,7 +398,8 @@ func (s *slots) takeFor(ctx context.Context, runs []NewRun) map[Lane]int {
 	return taken
 }
 
-// returnUnused returns the slots that were taken but not used for a run.
+// returnUnused returns the slots that were taken but not used for a run. created contains the
+// accepted runs; a run without an entry has used no slot. returnUnused changes taken.
 func (s *slots) returnUnused(runs []NewRun, taken map[Lane]int, created map[string]createdRow) {
 	for i := range runs {
 		if created[runs[i].ID].Dispatched {

@@ -1,5 +1,20 @@
 // Package queuedb accepts runs and deliveries and dispatches waiting runs. One batch accepts or
 // dispatches the runs of many requests. All batches lock rows in the order of the ids.
+//
+// The ingress accepts runs for API requests, schedules and hooks. Agent workers announce their
+// slots and dispatch waiting runs when their runs finish. The sweeper dispatches runs that wait
+// although slots are free, and publishes lost jobs again.
+//
+// A run is accepted when its row is committed. If a slot of its lane is free, it is dispatched in
+// the same statement: the row is marked, and the caller publishes a job message. Otherwise it
+// waits, and a finished run passes its slot on. Messages may be lost or repeated, because the rows
+// decide who executes a run: package executiondb claims it.
+//
+// The slots are those that the workers announce. Each process estimates how many of them are free;
+// see the type slots.
+//
+// The package writes the tables runs, open_runs, sessions, deliveries and collecting. It publishes
+// no messages.
 package queuedb
 
 import (
@@ -28,7 +43,8 @@ type Store struct {
 	slots *slots
 }
 
-// New creates the store on a database.
+// New creates the store on a database. The caller closes the store before db. The reserved
+// connections are opened when they are first used.
 func New(db *pg.DB, budgets *budgetdb.Store, runs *rundb.Store, seals *sealdb.Store) *Store {
 	s := &Store{db: db, budgets: budgets, runs: runs, seals: seals, accepts: pg.NewPinned(db), dispatches: pg.NewPinned(db)}
 	s.idleDeliveries = make(chan *pg.Pinned, deliveryConnections)
@@ -41,7 +57,8 @@ func New(db *pg.DB, budgets *budgetdb.Store, runs *rundb.Store, seals *sealdb.St
 	return s
 }
 
-// Close closes the connections that are reserved for batches.
+// Close closes the connections that are reserved for batches. No other method may be called
+// afterwards.
 func (s *Store) Close() {
 	for _, p := range append([]*pg.Pinned{s.accepts, s.dispatches}, s.deliveries...) {
 		p.Close()

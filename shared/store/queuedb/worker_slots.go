@@ -10,7 +10,8 @@ import (
 )
 
 // AnnounceSlots records that a worker executes up to n runs of each lane. The record expires after
-// ttl. Runs are dispatched into the announced slots. n = 0 removes the worker.
+// ttl, so the worker repeats the call before. Runs are dispatched into the announced slots. n = 0
+// removes the worker.
 func (s *Store) AnnounceSlots(ctx context.Context, workerID string, n int, ttl time.Duration) error {
 	if _, err := s.db.ExecContext(ctx, `SELECT announce_slots($1, $2, $3)`, workerID, n, pg.Interval(ttl)); err != nil {
 		return fmt.Errorf("announcing slots: %w", err)
@@ -20,6 +21,7 @@ func (s *Store) AnnounceSlots(ctx context.Context, workerID string, n int, ttl t
 }
 
 // countSlots counts the slots of all workers, the dispatched runs, and the lanes with waiting runs.
+// It is the expensive count on which the estimate of slots is based.
 func (s *Store) countSlots(ctx context.Context) (count, error) {
 	const query = `SELECT org_id, lane, runs, waits FROM count_slots()`
 	stmt, err := s.db.Prepared(ctx, query)
@@ -37,7 +39,7 @@ func (s *Store) countSlots(ctx context.Context) (count, error) {
 		return count{}, fmt.Errorf("counting slots: %w", err)
 	}
 
-	// The row whose organization is null contains the number of slots of all workers.
+	// The row whose organization is empty contains the number of slots of all workers.
 	out := count{dispatched: make(map[Lane]int, len(rows))}
 	for _, r := range rows {
 		if r.OrganizationID == "" {

@@ -37,7 +37,8 @@ const automationsQuery = `WITH RECURSIVE named AS (
 	  ORDER BY name LIMIT $3
 	) ` + newestRuns + ` ORDER BY listed.name`
 
-// automationQuery reads one automation by its name.
+// automationQuery reads the automation $2 of organization $1 by its name. It returns no row if the
+// automation is no longer listed.
 const automationQuery = `WITH listed AS (SELECT $2::text AS name) ` + newestRuns + `
 	WHERE last.created_at > clock_timestamp() - $3::interval
 	  OR EXISTS (SELECT FROM runs r WHERE r.org_id = $1 AND ` + ofAutomation + ` = $2)`
@@ -73,9 +74,9 @@ func (row *automationRow) automation() domain.Automation {
 }
 
 // Automations lists the automations of an organization by name, at most limit of them, starting
-// after the given name. An automation is listed while it has runs, and for the duration
-// PastAutomations after its newest run if retention has removed its runs. If all its runs were
-// erased, it is not listed.
+// after the given name. An automation is a name that a caller gives to the runs of the same
+// purpose. It is listed while it has runs, and for the duration PastAutomations after its newest
+// run if retention has removed its runs. If all its runs were erased, it is not listed.
 func (s *Store) Automations(ctx context.Context, org, after string, limit int) ([]domain.Automation, error) {
 	var rows []automationRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {

@@ -23,7 +23,8 @@ var knownQueries = map[string]string{
 }
 
 // Known reports whether a resource with this prefix and id may be named in a filter of an
-// organization's runs.
+// organization's runs. prefix is one of the prefixes of package id; for a prefix without a query,
+// Known returns false.
 func (s *Store) Known(ctx context.Context, org, prefix, resourceID string) (bool, error) {
 	// An id with an unknown prefix or with a wrong form belongs to no resource and needs no query.
 	query, listed := knownQueries[prefix]
@@ -39,7 +40,8 @@ func (s *Store) Known(ctx context.Context, org, prefix, resourceID string) (bool
 	return known, nil
 }
 
-// KnownDocuments returns the subset of ids that are documents of an organization.
+// KnownDocuments returns the subset of ids that are documents of an organization, as a set. It
+// includes documents that are not ready.
 func (s *Store) KnownDocuments(ctx context.Context, org string, ids []string) (map[string]bool, error) {
 	var found []string
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {

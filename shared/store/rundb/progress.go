@@ -32,7 +32,8 @@ type recorded struct {
 	} `json:"tool"`
 }
 
-// Progress reads the usage and the tool calls of a run so far.
+// Progress reads the usage and the tool calls of a run so far. A run without steps has the zero
+// Progress.
 func (s *Store) Progress(ctx context.Context, org, runID string) (Progress, error) {
 	var all map[string]*Progress
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {
@@ -99,7 +100,8 @@ func ReadProgress(ctx context.Context, tx *sqlx.Tx, orgs, runs []string) (map[st
 }
 
 // sent adds the calls that may have been sent but are not recorded in a step. A run that ends now
-// must include these calls in its result.
+// must include these calls in its result. recordedCalls contains the calls that steps record, as
+// the run's id, a space, and the call's id.
 func sent(ctx context.Context, tx *sqlx.Tx, orgs, runs []string, all map[string]*Progress, recordedCalls map[string]bool) error {
 	var effects []struct {
 		RunID   string `db:"run_id"`
@@ -142,7 +144,7 @@ func sent(ctx context.Context, tx *sqlx.Tx, orgs, runs []string, all map[string]
 	return nil
 }
 
-// Show copies the progress into the corresponding fields of a run object.
+// Show copies the progress into the corresponding fields of a run object, which it changes.
 func (p *Progress) Show(run *domain.Run) {
 	run.Usage, run.ToolCalls, run.CitationsRemoved = p.Usage, p.ToolCalls, p.CitationsRemoved
 }

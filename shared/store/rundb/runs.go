@@ -39,7 +39,7 @@ const (
 	togetherBytes = 1 << 20
 )
 
-// SetResult sets the result, which is the rendered run object.
+// SetResult sets the result, which is the rendered run object. The run then counts as finished.
 func (r *StoredRun) SetResult(result []byte) { r.result, r.Deferred = result, 0 }
 
 // Ended reports whether the run has finished. It does not need the run's result.
@@ -70,7 +70,8 @@ func (r *StoredRun) Body() ([]byte, error) {
 	return r.Run.Render()
 }
 
-// RunRow is a row of RunColumns.
+// RunRow is a row of RunColumns or of a list that omits some of these columns. Fields of omitted
+// columns are zero.
 type RunRow struct {
 	ID             string         `db:"id"`
 	OrganizationID string         `db:"org_id"`
@@ -146,7 +147,7 @@ const runFrom = ` FROM runs r LEFT JOIN open_runs o ON o.run_id = r.id `
 // run is treated as removed, even while its row exists.
 const RunLive = ` (r.expires_at IS NULL OR r.expires_at > clock_timestamp()) `
 
-// Stored converts the row.
+// Stored converts the row to the form that callers use.
 func (row RunRow) Stored() StoredRun {
 	out := StoredRun{
 		OrganizationID: row.OrganizationID,
@@ -187,7 +188,7 @@ func (row RunRow) Stored() StoredRun {
 	return out
 }
 
-// NamedRun returns the id in a column previous_run, or nil if the column names no run.
+// NamedRun returns the id in a column previous_run, or nil if the column is null or empty.
 func NamedRun(previous *string) *string { return pg.Optional(pg.Deref(previous)) }
 
 // RunByID reads a run of an organization, and the progress of an open run. If principal is not
@@ -203,7 +204,8 @@ func (s *Store) ShortRun(ctx context.Context, org, principal, runID string) (Sto
 	return s.runUpTo(ctx, org, principal, runID, ShortBytes)
 }
 
-// runUpTo reads a run, without its result or progress if these are larger than maximum bytes.
+// runUpTo reads a run, without its result or progress if these are larger than maximum bytes. Its
+// errors are those of RunByID.
 func (s *Store) runUpTo(ctx context.Context, org, principal, runID string, maximum int) (StoredRun, error) {
 	var row RunRow
 	var done map[string]*Progress
@@ -248,7 +250,8 @@ func (s *Store) runUpTo(ctx context.Context, org, principal, runID string, maxim
 	return out, nil
 }
 
-// Echo returns the field echo of a run's input, or nil if it has none; see domain.Input.
+// Echo returns the field echo of a run's input, or nil if it has none or the run does not exist;
+// see domain.Input.
 func (s *Store) Echo(ctx context.Context, org, runID string) (echo []byte, err error) {
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		return tx.GetContext(ctx, &echo, `SELECT input->'echo' FROM runs WHERE org_id = $1 AND id = $2`, org, runID)
@@ -259,7 +262,8 @@ func (s *Store) Echo(ctx context.Context, org, runID string) (echo []byte, err e
 	return echo, nil
 }
 
-// Input returns a run's input, the JSON of a domain.Input.
+// Input returns a run's input, the JSON of a domain.Input. It returns not_found if the run does not
+// exist.
 func (s *Store) Input(ctx context.Context, org, runID string) (input []byte, err error) {
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		return tx.GetContext(ctx, &input, `SELECT input FROM runs WHERE org_id = $1 AND id = $2`, org, runID)
@@ -333,7 +337,8 @@ type KeyRef struct {
 }
 
 // RunsByKey returns the live runs that have the idempotency keys, in the order of keys; a missing
-// run is nil. Results are Deferred as in AwaitedRuns. The progress of open runs is not read.
+// run is nil. An expired run has lost its key. Results are Deferred as in AwaitedRuns. The progress
+// of open runs is not read.
 func (s *Store) RunsByKey(ctx context.Context, keys []KeyRef) ([]*StoredRun, error) {
 	stmt, err := s.db.Prepared(ctx, `SELECT `+resultsThatFit+` FROM runs_holding_keys($1, $2)`)
 	if err != nil {

@@ -25,10 +25,10 @@ const (
 	questionBytes = 64 << 10
 )
 
-// summaryColumns returns the columns of a run that a list shows. It selects one character more of
-// the answer than is shown, so that truncation can be detected. It selects only the beginning of
-// the input, which has the attachments and the question. Large values stay in the database; see
-// migrations/functions/run_summary.sql.
+// summaryColumns returns the columns of a run that a list shows. characters is the maximum length
+// of a text. It selects one character more of the answer than is shown, so that truncation can be
+// detected. It selects only the beginning of the input, which has the attachments and the question.
+// Large values stay in the database; see migrations/functions/run_summary.sql.
 func summaryColumns(characters int) string {
 	plain, attached := domain.QuestionPrefix(characters)
 	return fmt.Sprintf(`r.id, r.agent_id, r.template_id, r.session_id, `+PreviousRun+`, r.trigger_type, r.automation_id, r.idempotency_key,
@@ -108,7 +108,7 @@ func (row *summaryRow) shown(characters int) (domain.RunSummary, error) {
 	return run, nil
 }
 
-// RunFilter narrows a list of runs. Zero fields are ignored.
+// RunFilter narrows a list of runs. A run must satisfy all conditions. Zero fields are ignored.
 type RunFilter struct {
 	Principals   []string // nil: all principals
 	AgentID      string
@@ -129,7 +129,8 @@ const idSkew = time.Hour
 
 // bounds returns the range of the ids of the filter's runs: at least since, and less than before.
 // An empty string means no limit. An id contains its time, so the index on ids limits the runs that
-// are read.
+// are read. The range is wider than From and Until by idSkew, so the statements check the times,
+// too.
 func (f *RunFilter) bounds() (since, before string) {
 	before = f.Before
 	if !f.From.IsZero() {
@@ -144,7 +145,8 @@ func (f *RunFilter) bounds() (since, before string) {
 }
 
 // ListRuns lists summaries of an organization's runs that are not erased, newest first, at most
-// limit of them. It ignores Words.
+// limit of them. It ignores Words. The summaries contain no large values; RunByID reads a whole
+// run.
 func (s *Store) ListRuns(ctx context.Context, org string, f RunFilter, limit int) ([]domain.RunSummary, error) {
 	automation := ` $5 = ''`
 	if f.AutomationID != "" { // the condition is added only if needed, so that PostgreSQL can use the index

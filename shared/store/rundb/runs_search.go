@@ -16,8 +16,9 @@ import (
 const searchPatience = time.Second
 
 // SearchRuns is like ListRuns, but returns only finished runs that contain the words of the filter.
-// A run can be found a few seconds after it finishes. If the search takes too long, it ends early.
-// The caller then continues the search with next as the filter's Before.
+// A run can be found a few seconds after it finishes. If the search takes longer than
+// searchPatience, it ends early. The caller then continues the search with next as the filter's
+// Before. next is empty if the search is complete or has found limit runs.
 func (s *Store) SearchRuns(ctx context.Context, org string, f RunFilter, limit int) (runs []domain.RunSummary, next string, err error) {
 	since, before := f.bounds()
 	characters := f.characters()
@@ -35,6 +36,7 @@ func (s *Store) SearchRuns(ctx context.Context, org string, f RunFilter, limit i
 			return err
 		}
 
+		// The row of an unfinished search names the run up to which it has searched.
 		var ids []string
 		for _, row := range found {
 			if !row.Found {
@@ -55,7 +57,7 @@ func (s *Store) SearchRuns(ctx context.Context, org string, f RunFilter, limit i
 }
 
 // IndexRuns adds the words of finished runs, at most limit of them, to the index of SearchRuns. It
-// returns how many runs it handled.
+// returns how many runs it handled. The sweeper calls it until the result is below limit.
 func (s *Store) IndexRuns(ctx context.Context, limit int) (n int, err error) {
 	if err := s.db.GetContext(ctx, &n, `SELECT index_runs($1)`, limit); err != nil {
 		return 0, fmt.Errorf("indexing finished runs: %w", err)

@@ -1,4 +1,17 @@
 // Package rundb reads runs: one run, lists of runs, timelines, and automations.
+//
+// The ingress uses it to answer requests. The packages queuedb and executiondb, which write runs,
+// use its rows and columns. Package rundb writes only the index of the search.
+//
+// A run has a row in the table runs for all of its life. While the run is open, a row in open_runs
+// contains its state. A finished run has its rendered object in the column result. That object may
+// be large, so most methods leave it in the database above a limit and set Deferred to its size.
+//
+// After its retention period, a run is treated as removed; see RunLive. An erased run still exists,
+// but has no input and no result.
+//
+// Methods that take a principal find only that principal's runs; an empty principal finds all of
+// the organization's.
 package rundb
 
 import (

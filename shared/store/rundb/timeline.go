@@ -17,7 +17,7 @@ import (
 )
 
 // TimelineBytes returns the approximate number of bytes that Timeline reads. It returns the same
-// errors as Timeline.
+// errors as Timeline. The caller uses it to reserve memory before it calls Timeline.
 func (s *Store) TimelineBytes(ctx context.Context, org, principal, runID string) (bytes int, err error) {
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		return tx.GetContext(ctx, &bytes, `SELECT octet_length(r.input::text) + coalesce((
@@ -29,7 +29,8 @@ func (s *Store) TimelineBytes(ctx context.Context, org, principal, runID string)
 
 // Timeline returns the spans of a run's time, for an open run up to now. If principal is not empty,
 // only that principal's runs are found. It returns not_found if the run does not exist, has expired
-// or belongs to another organization. For an erased run, only the field Erased is set.
+// or belongs to another organization. If erased is true, the run was erased and its timeline must
+// not be shown.
 func (s *Store) Timeline(ctx context.Context, org, principal, runID string) (of domain.Timeline, erased bool, err error) {
 	var seen trace
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -65,7 +66,8 @@ func (s *Store) Timeline(ctx context.Context, org, principal, runID string) (of 
 	return of, seen.run.Stored().Erased, nil
 }
 
-// trace contains all records about the execution of a run.
+// trace contains all records about the execution of a run, as they were at one moment. spanBuilder
+// converts it to spans.
 type trace struct {
 	run     tracedRun
 	notes   []tracedNote // ordered by fence

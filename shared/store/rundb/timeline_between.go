@@ -61,7 +61,8 @@ func (d *spanBuilder) afterAttempts(attempts []tracedAttempt, free time.Time) {
 	}
 }
 
-// endedWaiting reports whether the run ended while it was waiting for a person.
+// endedWaiting reports whether the run ended while it was waiting for a person. Its last record is
+// then a wait without a decision.
 func (d *spanBuilder) endedWaiting() bool {
 	if len(d.notes) == 0 {
 		return false

@@ -59,6 +59,7 @@ func (s *trace) spans() []domain.Span {
 }
 
 // rank orders spans that have the same start time. A span comes before the spans that it contains.
+// Waits precede attempts.
 var rank = map[domain.SpanKind]int{domain.SpanQueue: 0, domain.SpanWait: 1, domain.SpanAttempt: 2, domain.SpanTurn: 3, domain.SpanTool: 4}
 
 // latest returns the later of two times.
@@ -69,7 +70,7 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// clamp returns t limited to the range between from and to.
+// clamp returns t limited to the range between from and to. If to is before from, it returns from.
 func clamp(t, from, to time.Time) time.Time {
 	if t.After(to) {
 		t = to
@@ -77,8 +78,8 @@ func clamp(t, from, to time.Time) time.Time {
 	return latest(t, from)
 }
 
-// attempts returns the attempts at the run in order. An attempt gets a row when it ends without
-// finishing the run, so the first attempt may have none.
+// attempts returns the attempts at the run in order. The first attempt gets a row only when it ends
+// without finishing the run, so it may have none. Later attempts get a row when they begin.
 func (d *spanBuilder) attempts() []tracedAttempt {
 	// A run that finished in its first attempt has no rows of attempts. That attempt began when the
 	// run started.
@@ -149,7 +150,8 @@ func (d *spanBuilder) addUnrecordedAttempt(attempts []tracedAttempt) []tracedAtt
 	return append(attempts, tracedAttempt{number: number, fence: last.fence + 1, from: begun, status: domain.SpanRunning})
 }
 
-// close sets the result of an attempt whose end is not recorded.
+// close sets the end and the status of an attempt whose end is not recorded. last is true for the
+// last attempt of the run.
 func (d *spanBuilder) close(a *tracedAttempt, last bool) {
 	// The state of the run shows how its last attempt ended.
 	status := domain.RunStatus(d.run.Status)
@@ -175,7 +177,8 @@ func (d *spanBuilder) close(a *tracedAttempt, last bool) {
 	}
 }
 
-// ended returns the reason why a run ended without an answer.
+// ended returns the reason why a run ended without an answer: the code and the message of its
+// error. A run without an error was cancelled.
 func (d *spanBuilder) ended() (code, message string) {
 	if d.result.Error != nil {
 		return d.result.Error.Code, d.result.Error.Message
@@ -183,7 +186,7 @@ func (d *spanBuilder) ended() (code, message string) {
 	return d.run.Status, "the run was cancelled"
 }
 
-// add appends a span. A running or waiting span has no end.
+// add appends a span from the time from to the time to. A running or waiting span has no end.
 func (d *spanBuilder) add(span domain.Span, from, to time.Time) {
 	span.StartedAt = domain.At(from)
 	if span.Status != domain.SpanRunning && span.Status != domain.SpanWaiting {
@@ -230,7 +233,8 @@ func (d *spanBuilder) attempt(a tracedAttempt, steps []tracedStep) {
 	d.addUnrecorded(a, free)
 }
 
-// turn adds the span of a model call.
+// turn adds the span of a model call, and sums up its usage. Its tool calls are pending until their
+// steps follow.
 func (d *spanBuilder) turn(a tracedAttempt, t *tracedTurn, from, to time.Time) {
 	d.turns++
 	d.used.InputTokens += t.Usage.InputTokens
@@ -248,7 +252,7 @@ func (d *spanBuilder) turn(a tracedAttempt, t *tracedTurn, from, to time.Time) {
 	d.add(span, from, to)
 }
 
-// tool adds the span of a tool call.
+// tool adds the span of a tool call, which is then no longer pending.
 func (d *spanBuilder) tool(a tracedAttempt, call domain.ToolCall, from, to time.Time) {
 	// Steps are recorded in the order of the calls, so all calls up to the given one are recorded.
 	if i := slices.IndexFunc(d.pending, func(p tracedCall) bool { return p.ID == call.ID }); i >= 0 {

@@ -38,7 +38,7 @@ type Resealed struct {
 
 // Reseal seals values of one organization with the current key, in one short transaction that locks
 // the values' rows. A concurrent change to a row happens before or after the transaction and is not
-// lost.
+// lost. The results are in the order of values. If Reseal returns an error, nothing was changed.
 func (s *Store) Reseal(ctx context.Context, org string, values []Value, by Resealer) ([]Resealed, error) {
 	var out []Resealed
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -120,7 +120,8 @@ func resealTexts(v Value, by Resealer, texts []string) (fresh []string, err erro
 	return fresh, err
 }
 
-// resealPair reseals a row that contains the current secret and the previous secret.
+// resealPair reseals a row that contains the current secret and the previous secret. read and write
+// are the statements for the row, without the condition of read.
 func resealPair(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer, read, write string) error {
 	var row struct {
 		Secret   string `db:"secret"`
@@ -254,7 +255,8 @@ func resealConfig(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error 
 	return unopened
 }
 
-// resealDelivery reseals the body of a delivery.
+// resealDelivery reseals the body of a delivery. A body that is not stored or not sealed needs no
+// change.
 func resealDelivery(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 	var body []byte
 	err := tx.GetContext(ctx, &body, `SELECT body FROM deliveries WHERE hook_id = $1 AND delivery_id = $2 AND org_id = $3
@@ -276,7 +278,8 @@ func resealDelivery(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) erro
 	return err
 }
 
-// resealChunk reseals all pieces of a chunk, or none of them.
+// resealChunk reseals all pieces of a chunk, or none of them. A chunk that is not sealed needs no
+// change.
 func resealChunk(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 	hash, err := hex.DecodeString(v.ID)
 	if err != nil {

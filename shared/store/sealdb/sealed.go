@@ -17,7 +17,8 @@ type Sealer interface {
 	OpenBytes(sealed, associated []byte) ([]byte, error)
 }
 
-// ErrContentSealed means that a blob cannot be read, because the key to open it is missing.
+// ErrContentSealed means that a blob cannot be read, because the key to open it is missing. A blob
+// that was changed in the database causes the same error.
 var ErrContentSealed = errors.New("the content is encrypted, and its key is missing")
 
 // SealContents makes the store seal the contents of files, documents and deliveries that it
@@ -43,7 +44,8 @@ func PieceName(org string, hash []byte, n int) []byte {
 	return append(binary.BigEndian.AppendUint64(out, uint64(n)), org...)
 }
 
-// Seal returns the bytes to store for a chunk.
+// Seal returns the bytes to store for a chunk: its sealed pieces, one after the other. Without
+// sealing, it returns the chunk's data.
 func (s *Store) Seal(org string, c *Chunk) []byte {
 	// Sealing is switched off.
 	if s.sealing == 0 {
@@ -84,7 +86,7 @@ func ContentValue(org string, hash []byte, n int) Value {
 }
 
 // Open opens a piece. name is the associated data of the piece, and v is the value that contains
-// the piece, for reports.
+// the piece, for reports. It returns ErrContentSealed if no key can open the piece.
 func (s *Store) Open(piece, name []byte, v Value) ([]byte, error) {
 	if s.sealer == nil {
 		return nil, ErrContentSealed
@@ -104,7 +106,8 @@ func DeliveryName(org, hookID, id string) []byte {
 	return []byte("parley delivery|" + org + "|" + hookID + "|" + id)
 }
 
-// SealDelivery returns the bytes to store for a delivery's body.
+// SealDelivery returns the bytes to store for a delivery's body. Without sealing, it returns the
+// body.
 func (s *Store) SealDelivery(org, hookID, id string, body []byte) []byte {
 	if s.sealing == 0 {
 		return body
@@ -116,7 +119,8 @@ func (s *Store) SealDelivery(org, hookID, id string, body []byte) []byte {
 // stored data depend on it.
 const ChunkSize = 1 << 20
 
-// Chunk is a part of a blob.
+// Chunk is a part of a blob. N is its number within the blob, from 0. All chunks but the last have
+// ChunkSize bytes.
 type Chunk struct {
 	Hash []byte
 	N    int

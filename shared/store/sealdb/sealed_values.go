@@ -53,7 +53,8 @@ func (v Value) String() string {
 func afterKeys(keys string) Value { return Value{Keys: keys, OrganizationID: "~"} }
 
 // SealedValues lists sealed values of one kind in all organizations, at most limit of them, ordered
-// by their keys and starting after the given value. The zero value starts at the beginning.
+// by their keys and starting after the given value. The zero value starts at the beginning. The
+// values themselves are not read.
 func (s *Store) SealedValues(ctx context.Context, kind Kind, after Value, limit int) ([]Value, error) {
 	var values []Value
 	err := s.db.SelectContext(ctx, &values, `SELECT keys, org_id, id, part FROM sealed_values($1, $2, $3, $4, $5, $6)`,

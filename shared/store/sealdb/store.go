@@ -1,5 +1,15 @@
-// Package sealdb seals and opens blobs, and finds and reseals values that were sealed
-// with an older key.
+// Package sealdb seals and opens blobs, and finds and reseals values that were sealed with an older
+// key.
+//
+// Package blobdb and the packages for hooks use it to encrypt contents, if the operator has enabled
+// this. The operator's commands list the sealed values and reseal them after a change of
+// SECRETS_KEY.
+//
+// A blob is sealed in pieces. The name of a piece is authenticated, so that no piece can be moved
+// to another place, blob or organization. Secrets of agents, hooks and endpoints are sealed by
+// their owners; this package only reseals them.
+//
+// The encryption itself is in package secrets.
 package sealdb
 
 import "parley/shared/store/pg"
@@ -14,7 +24,8 @@ type Store struct {
 	unopened func(v Value, sealed []byte)
 }
 
-// New creates the store on a database.
+// New creates the store on a database. It neither seals nor opens blobs until SealContents or
+// OpenContents is called.
 func New(db *pg.DB) *Store { return &Store{db: db} }
 
 // Overhead returns the number of bytes that sealing adds to a piece, or 0 if blobs are stored

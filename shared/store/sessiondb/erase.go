@@ -103,7 +103,7 @@ func Ends(ctx context.Context, tx *sqlx.Tx, ref int64) (ended, last int, err err
 
 // closeSession cancels the open runs of a session, erases the runs whose numbers are greater than
 // last, and deletes the session. It returns the cancelled runs, or not_found if the session does
-// not exist.
+// not exist. The caller publishes the end of the cancelled runs after the commit.
 func closeSession(ctx context.Context, tx *sqlx.Tx, ref int64, last int) ([]executiondb.Ended, error) {
 	ended, held, err := CloseSessions(ctx, tx, []Span{{Ref: ref, After: last, UpTo: -1}})
 	if err == nil && held == 0 { // a concurrent request has erased the session
@@ -191,7 +191,8 @@ const eraseQuery = `UPDATE runs e SET input = '{}', result = NULL, answer = NULL
 	  LEFT JOIN open_runs o ON o.run_id = r.id ORDER BY r.session_ref, r.seq FOR UPDATE OF r
 	) kept WHERE e.id = kept.id RETURNING e.id`
 
-// EraseRuns erases the text and the records of the runs in the given parts of sessions.
+// EraseRuns erases the text and the records of the runs in the given parts of sessions. It leaves
+// the rows of open_runs, which the caller deletes. Repetitions change nothing.
 func EraseRuns(ctx context.Context, tx *sqlx.Tx, parts ...Span) error {
 	var runs []string
 	err := tx.SelectContext(ctx, &runs, eraseQuery, pq.Array(pg.Column(parts, func(p *Span) int64 { return p.Ref })),

@@ -110,7 +110,8 @@ func (s *Store) ShortHistory(ctx context.Context, org string, sessionRef int64, 
 	return s.history(ctx, org, sessionRef, seq, limit, shortHistory)
 }
 
-// history reads the turns, or only their total size if that exceeds maximum bytes.
+// history reads the turns, or only their total size if that exceeds maximum bytes. large is that
+// size, and 0 if the turns were read.
 func (s *Store) history(ctx context.Context, org string, sessionRef int64, seq, limit, maximum int) (turns []Turn, large int, err error) {
 	var rows []struct {
 		Turn

@@ -87,7 +87,8 @@ func (s *Store) deleteDue(ctx context.Context, expired pg.Found) (int, error) {
 const pastUsage = 400 * 24 * time.Hour
 
 // PrunePast removes old records of removed runs: rows of usage and automations, at most limit of
-// each. It returns the larger of the two counts.
+// each. It returns the larger of the two counts. The sweeper calls it until the result is below
+// limit.
 func (s *Store) PrunePast(ctx context.Context, limit int) (n int, err error) {
 	if err := s.db.GetContext(ctx, &n, `SELECT prune_past($1, $2, $3)`, limit, pg.Interval(pastUsage), pg.Interval(rundb.PastAutomations)); err != nil {
 		return 0, fmt.Errorf("pruning the records of removed runs: %w", err)
@@ -105,7 +106,7 @@ func (s *Store) PruneDeliveries(ctx context.Context, limit int) (n int, err erro
 	return n, nil
 }
 
-// dueRun is a run whose retention may be over.
+// dueRun is a run whose retention may be over. Its row is locked.
 type dueRun struct {
 	ID         string       `db:"id"`
 	SessionRef int64        `db:"session_ref"`

@@ -45,7 +45,8 @@ const sessionsQuery = `SELECT s.ref, s.target_id, s.session_id, s.principal, s.c
 	CROSS JOIN LATERAL (SELECT count(*) AS runs FROM (SELECT 1 FROM runs r WHERE ` + runInSession + ` LIMIT 10000) one) counted
 	WHERE counted.runs > 0 AND s.org_id = $1`
 
-// SessionFilter narrows a list of sessions. Zero fields are ignored.
+// SessionFilter narrows a list of sessions. A session must satisfy all conditions. Zero fields are
+// ignored.
 type SessionFilter struct {
 	Principals []string // nil: all principals
 	Before     int64    // only sessions older than the session with this Ref
@@ -143,7 +144,8 @@ type SessionName struct {
 	Key            []byte // a hash over the organization, the target, the session id and the principal
 }
 
-// findSession returns a session. It returns not_found if there is none or all of its runs are gone.
+// findSession returns a session by its key. It returns not_found if there is none or all of its
+// runs are gone.
 func findSession(ctx context.Context, tx *sqlx.Tx, name SessionName) (Session, error) {
 	var found Session
 	err := tx.GetContext(ctx, &found, sessionsQuery+` AND s.key = $2`, name.OrganizationID, name.Key)

@@ -26,7 +26,7 @@ const (
 	hourlyDays = 2
 )
 
-// UsageFilter selects the runs to count.
+// UsageFilter selects the runs to count. A run must satisfy all conditions. Only Days is required.
 type UsageFilter struct {
 	// Days is the number of days, including today in UTC. A report of at most hourlyDays days has
 	// hourly intervals: 24 for each day, the last of which is the current hour. If KeyID,
@@ -96,8 +96,9 @@ const usageQuery = `WITH kept AS MATERIALIZED (
 	UNION ALL SELECT p.nth, 0, 0, 0, 0, 0, 0, 0, 0, 0, array_lower(p.took, 1) + t.place::int - 1 AS bucket, sum(t.n)::bigint, NULL
 	FROM past p CROSS JOIN LATERAL unnest(p.took) WITH ORDINALITY AS t (n, place) WHERE t.n > 0 GROUP BY p.nth, bucket`
 
-// Usage counts the usage of an organization's runs until now, including erased runs and runs
-// that were removed after their retention. The durations of removed runs are approximate.
+// Usage counts the usage of an organization's runs until now, including erased runs and runs that
+// were removed after their retention. The durations of removed runs are approximate. If counting
+// takes longer than usageTime, Usage returns unavailable.
 func (s *Store) Usage(ctx context.Context, org string, f UsageFilter, now time.Time) (domain.UsageReport, error) {
 	from, each, n := f.intervals(now)
 	var rows []usageRow
@@ -144,7 +145,8 @@ func (s *Store) Usage(ctx context.Context, org string, f UsageFilter, now time.T
 	return out, nil
 }
 
-// addUp adds the rows to their intervals and to the totals.
+// addUp adds the rows to their intervals and to the totals, and computes the percentiles of the
+// durations.
 func addUp(out *domain.UsageReport, rows []usageRow) {
 	all, took := durationHistogram{}, make([]durationHistogram, len(out.Data))
 	for _, row := range rows {

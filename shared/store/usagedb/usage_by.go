@@ -22,7 +22,7 @@ const (
 // maxUsageGroups is the maximum number of groups that are shown separately.
 const maxUsageGroups = 100
 
-// usageGroupsQuery counts runs, grouped by the expression in parameter 8. It returns the most
+// usageGroupsQuery counts runs, grouped by the expression in parameter 8. It returns the $9 most
 // expensive groups separately and the sum of all other groups.
 const usageGroupsQuery = `WITH counted AS (
 	  SELECT CASE $8 WHEN 'agent' THEN coalesce(r.agent_id, r.template_id) WHEN 'key' THEN r.key_id ELSE r.automation_id END COLLATE "C" AS id,
@@ -50,8 +50,8 @@ const usageGroupsQuery = `WITH counted AS (
 	  coalesce(sum(cost_micros), 0)::bigint AS cost_micros, coalesce(sum(sandbox_ms), 0)::bigint AS sandbox_ms
 	FROM ranked GROUP BY 1, 2 ORDER BY others, cost_micros DESC, runs DESC, id`
 
-// usageGroups counts an organization's runs, grouped by f.By. It counts the runs whose ids are at
-// least first. It does not report durations.
+// usageGroups counts an organization's runs from the time from until now, grouped by f.By. It
+// counts the runs whose ids are at least first. It does not report durations.
 func usageGroups(ctx context.Context, tx *sqlx.Tx, org, first string, f UsageFilter, from, now time.Time) ([]domain.UsageGroup, error) {
 	groups := []domain.UsageGroup{}
 	err := tx.SelectContext(ctx, &groups, usageGroupsQuery, org, first, f.AgentID, from, now, f.KeyID, f.AutomationID, string(f.By),

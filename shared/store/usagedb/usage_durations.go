@@ -20,7 +20,8 @@ func bucketMiddle(bucket int) float64 {
 	return math.Pow(bucketGrowth, float64(bucket)-1.5)
 }
 
-// durationHistogram is a histogram of durations, by bucket.
+// durationHistogram is a histogram of durations, by bucket. Merging two histograms only adds
+// numbers, so removed runs need no durations of their own.
 type durationHistogram map[int]*bucketCount
 
 // bucketCount contains the number of runs in a bucket and the sum of their durations.
@@ -47,8 +48,8 @@ func (t durationHistogram) add(bucket int, n int64, ms sql.NullInt64) {
 }
 
 // percentile returns a duration in milliseconds that the given percentage of the runs did not
-// exceed. It is the mean duration of the bucket that contains this percentile. percentile returns
-// nil if there are no runs.
+// exceed. It is the mean duration of the bucket that contains this percentile, rounded to a
+// millisecond. percentile returns nil if there are no runs.
 func (t durationHistogram) percentile(percent int64) *int64 {
 	var all, until int64
 	for _, of := range t {

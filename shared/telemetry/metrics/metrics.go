@@ -23,7 +23,8 @@ const (
 	checkTTL  = 5 * time.Second // how long a result is reused
 )
 
-// New returns a registry.
+// New returns a registry with the metrics that every process has. Each process has one registry, in
+// which its components register their own metrics.
 func New(db *sql.DB, checks Checks) *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(
@@ -64,7 +65,8 @@ func (p *pool) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.MustNewConstMetric(poolTime, prometheus.CounterValue, s.WaitDuration.Seconds())
 }
 
-// dependencies checks whether servers are reachable.
+// dependencies checks whether servers are reachable. The checks run when the metrics are read, at
+// most once in checkTTL.
 type dependencies struct {
 	checks Checks
 

@@ -1,5 +1,5 @@
 // Package status provides the HTTP server of processes that have no other HTTP server. It serves
-// liveness checks, readiness checks and metrics.
+// liveness checks, readiness checks and metrics. An ingress serves the same paths itself.
 package status
 
 import (
@@ -36,7 +36,8 @@ type Config struct {
 	Log     zerolog.Logger
 }
 
-// Server serves /healthz, /readyz and /metrics. Create it with Listen and start it with Run.
+// Server serves /healthz, /readyz and /metrics, without authentication. Create it with Listen and
+// start it with Run.
 type Server struct {
 	cfg      Config
 	listener net.Listener
@@ -45,7 +46,7 @@ type Server struct {
 	stopping bool
 }
 
-// Listen opens the address.
+// Listen opens the address. Requests wait until Run is called.
 func Listen(ctx context.Context, cfg Config) (*Server, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", cfg.Address)
 	if err != nil {
@@ -64,7 +65,8 @@ func (s *Server) Stopping() {
 	s.stopping = true
 }
 
-// Run serves requests until ctx ends.
+// Run serves requests until ctx ends. It then waits at most shutdownTime for open requests. It
+// returns an error only if serving or the shutdown failed.
 func (s *Server) Run(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, readiness{Status: "ok"}) })
@@ -117,8 +119,8 @@ func (s *Server) readyz(w http.ResponseWriter, req *http.Request) {
 	answer(w, status, r)
 }
 
-// check runs the checks concurrently and returns the result of each: "ok" or "failing". It logs the
-// errors of failing checks.
+// check runs the checks concurrently and returns the result of each: "ok" or "failing". All of them
+// together take at most checkTime. It logs the errors of failing checks.
 func (s *Server) check(ctx context.Context) map[string]string {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()

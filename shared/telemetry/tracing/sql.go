@@ -69,8 +69,8 @@ func (o singleDriver) OpenConnector(string) (driver.Connector, error) { return o
 const maxName = 64
 
 // statement is the name of a statement's span, for example "UPDATE runs" or "SELECT accept_runs":
-// the statement's first word, and the table or function to which it applies. If there is no
-// statement, the name is that of the driver's method.
+// the statement's first word, and the table or function to which it applies. It contains no values.
+// If there is no statement, the name is that of the driver's method.
 func statement(method, query string) string {
 	words := strings.Fields(query)
 	if len(words) == 0 {

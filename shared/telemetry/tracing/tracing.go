@@ -148,7 +148,8 @@ func (t *Tracer) Batch(ctx context.Context, name string, traceparents []string) 
 	return t.begin(ctx, Internal, name, parent, links)
 }
 
-// begin starts a span under a parent, or a new trace if the parent is invalid.
+// begin starts a span under a parent, or a new trace if the parent is invalid. The caller ends the
+// span.
 func (t *Tracer) begin(ctx context.Context, kind Kind, name string, parent trace.SpanContext, links []trace.Link) (context.Context, Span) {
 	options := []trace.SpanStartOption{trace.WithSpanKind(kind), trace.WithLinks(links...)}
 	// The parent is in another process.

@@ -11,7 +11,9 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// Input is the input of a run. Run does not change it.
+// Input is the input of one attempt at a run. Run does not change it. Model is required; all other
+// fields may have their zero values. Two attempts must have the same tools and the same message,
+// because the journal refers to them.
 type Input struct {
 	System       string
 	History      []Turn // earlier turns of the session, oldest first, already shortened by [Fit]
@@ -58,7 +60,8 @@ func (l Limits) withDefaults() Limits {
 }
 
 // Output is the outcome of a run. If Run returns an error, only ToolCalls, Usage and Turns are set.
-// These fields then describe the work done before the error.
+// These fields then describe the work done before the error, including the work of earlier
+// attempts.
 type Output struct {
 	Text         string
 	Data         json.RawMessage   // the answer as data that matches Input.Contract; Text contains the same JSON
@@ -75,7 +78,8 @@ type Output struct {
 	Turn Turn
 }
 
-// Journal stores the steps of a run.
+// Journal stores the steps of a run. An implementation belongs to one attempt and must reject the
+// writes of an attempt that has lost its run.
 type Journal interface {
 	// Load returns the recorded steps in order; a new run has none.
 	Load(ctx context.Context) ([]Step, error)
@@ -119,7 +123,7 @@ type Config struct {
 	OnPanic func(name string, err error)
 }
 
-// Loop runs agents. It has no mutable state and is safe for concurrent use.
+// Loop runs agents. It has no mutable state and is safe for concurrent use. A worker has one.
 type Loop struct {
 	now      func() time.Time
 	jitter   func() float64
@@ -151,8 +155,11 @@ func New(cfg Config) *Loop {
 
 // Run executes a run from its first step, or continues after the steps in its journal. It calls the
 // function events for each event, in order and from its own goroutine. The function may be nil and
-// must not block. The error is an *Error or a *Parked, or it wraps the cause of ctx or the
-// journal's error.
+// must not block.
+//
+// The error is an *Error or a *Parked, or it wraps the cause of ctx or the journal's error. If ctx
+// ends, Run returns as soon as the running model call and tool calls return. No goroutine of the
+// run outlives Run.
 func (l *Loop) Run(ctx context.Context, in Input, journal Journal, events func(Event)) (Output, error) {
 	// Replay the recorded steps to restore the state in which an earlier attempt left the run.
 	r := newRun(l, &in, journal, events)

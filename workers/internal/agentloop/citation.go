@@ -23,7 +23,8 @@ const maxEarlierNumber = 99_999
 // again.
 const readChunk = 64 << 10
 
-// known contains the sources that the answer of a run may cite.
+// known contains the sources that the answer of a run may cite: those of attached documents, of
+// tool results, and of rounds of client calls. It grows during the run.
 type known struct {
 	turns    []Turn // the earlier turns of the session
 	sources  []domain.Citation
@@ -159,8 +160,10 @@ func (r *run) citationCheck() func(number int, quotes []string) (quote string, m
 	}
 }
 
-// citations returns one citation for each marker of a filtered text. offset is the number of
-// characters before the text in the whole message.
+// citations returns one citation for each marker of a filtered text that was not removed, in order.
+// offset is the number of characters before the text in the whole message. StartIndex and EndIndex
+// of a citation are character offsets in that message. A marker without a quote gets the sentence
+// of its source that fits best.
 func (p passages) citations(text string, marks []mark, offset int) []domain.Citation {
 	var cited []domain.Citation
 	words := supports(text, marks)

@@ -11,7 +11,8 @@ import (
 )
 
 // ClientTools are the tools that the client of a run executes itself. In each turn, the calls of
-// the agent's own tools are executed first, and then those of the client's tools.
+// the agent's own tools are executed first, and then those of the client's tools. A ClientTools
+// belongs to one attempt. Its ids of calls are the same in each attempt.
 type ClientTools struct {
 	Specs    []llm.ToolSpec
 	Choice   string // constrains the first model call; see domain.ClientTools
@@ -76,7 +77,8 @@ func (c *ClientTools) count(t *TurnStep) (n int) {
 }
 
 // askClient records the client's results of the pending calls. If there are no results yet, it
-// returns a *Parked.
+// returns a *Parked, and the run waits without occupying a worker. Events of the calls are sent in
+// either case.
 func (r *run) askClient(ctx context.Context) error {
 	calls := make([]domain.ClientCall, len(r.pending))
 	for i, call := range r.pending {
@@ -121,8 +123,9 @@ func clientOutput(raw json.RawMessage) json.RawMessage {
 	return output
 }
 
-// returnCalls ends the run with pending calls that the client must execute. It records their turn,
-// so that a later run with the results can continue from it.
+// returnCalls ends the run with pending calls that the client must execute. It records their turn
+// in Output.Turn, so that a later run with the results can continue from it. The run itself is
+// completed.
 func (r *run) returnCalls() (Output, error) {
 	for i, call := range r.pending {
 		pending := clientCall(call, domain.CallPending)
@@ -138,8 +141,8 @@ func (r *run) returnCalls() (Output, error) {
 
 // RoundMessages returns the messages for a round of client tool calls in the history of a request.
 // steps is the journal of the run that ended with these calls. With a journal, the messages also
-// contain that run's other turns and the calls of the agent's own tools. Without one, they contain
-// only the client's calls and results.
+// contain that run's other turns and the calls of the agent's own tools. Without one, or if it does
+// not fit, they contain only the client's calls and results.
 func RoundMessages(round domain.CallRound, steps []Step) []llm.Message {
 	if messages, ok := journalMessages(round, steps); ok {
 		return messages

@@ -43,7 +43,8 @@ func foldedForms() map[rune]string {
 	return forms
 }
 
-// fold normalizes a text for comparison with quotes; see foldedText.
+// fold normalizes a text for comparison with quotes; see foldedText. It takes linear time and needs
+// about 17 bytes for each byte of source.
 func fold(source string) foldedText {
 	f := foldedText{source: source, from: make([]int, 0, len(source)), to: make([]int, 0, len(source))}
 	var text strings.Builder
@@ -126,6 +127,7 @@ var unescape = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, " ", `\t`, " ", `
 
 // find returns a quote as it is spelled in the source, or "" if the source does not contain it. It
 // ignores dots at both ends of the quote, and punctuation at its end that is missing in the source.
+// The result has at most maxQuote characters.
 func (f *foldedText) find(quote string) string {
 	for _, form := range []string{quote, unescape.Replace(quote)} {
 		wanted := strings.TrimSpace(fold(form).text)

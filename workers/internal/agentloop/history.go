@@ -7,7 +7,8 @@ import (
 // tokensPerMessage is the estimated overhead of a message in a prompt, in tokens.
 const tokensPerMessage = 4
 
-// Turn is one exchange of a session: a user message, the tool exchanges, and the answer.
+// Turn is one exchange of a session: a user message, the tool exchanges, and the answer. It is
+// stored with the run, so field names must not change.
 type Turn struct {
 	Messages []llm.Message `json:"messages"`
 }

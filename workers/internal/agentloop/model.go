@@ -22,7 +22,11 @@ const (
 var retryDelays = [maxRetries]time.Duration{200 * time.Millisecond, 600 * time.Millisecond}
 
 // modelTurn makes one model call. It may retry the call after a short delay. If the prompt is too
-// long for the model, it repeats the call with a shorter history.
+// long for the model, it repeats the call with a shorter history. It returns the turn, which is not
+// recorded yet, and the reason why the model stopped.
+//
+// It returns a limitError if the run has no turns, tokens or money left, and the error of classify
+// if the calls failed.
 func (r *run) modelTurn(ctx context.Context) (*TurnStep, llm.StopReason, error) {
 	left, err := r.budgetLeft()
 	if err != nil {
@@ -94,7 +98,8 @@ func (r *run) budgetLeft() (int64, error) {
 }
 
 // beginTurn prepares the output of a model call. If the run has no sources, numbers in brackets are
-// ordinary text and no filter is needed.
+// ordinary text and no filter is needed. The same applies to an answer with a schema, whose
+// citations are separate from its text.
 func (r *run) beginTurn() {
 	r.streamed = false
 	if r.cites() && r.in.Contract == nil {
@@ -163,7 +168,7 @@ func (r *run) request(left int64) llm.Request {
 
 // shortenHistory drops the older half of the history if the prompt was too long for the model,
 // which happens if the context size is configured wrongly. It returns false if err has another
-// cause or no history is left.
+// cause, if text was already emitted, or if no history is left.
 func (r *run) shortenHistory(err error) bool {
 	var e *llm.Error
 	if !errors.As(err, &e) || e.Kind != llm.KindContextLength || r.streamed || len(r.history) == 0 {

@@ -15,7 +15,8 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// Contract is the schema that a run's answer must match.
+// Contract is the schema that a run's answer must match. It does not change after NewContract and
+// is safe for concurrent use.
 type Contract struct {
 	Raw    json.RawMessage
 	Schema *schema.Schema // compiled from Raw
@@ -23,7 +24,8 @@ type Contract struct {
 	object bool // the schema requires an object as the root value
 }
 
-// NewContract compiles the schema of an answer.
+// NewContract compiles the schema of an answer. It fails if raw is not a schema that Parley
+// supports.
 func NewContract(raw json.RawMessage) (*Contract, error) {
 	compiled, err := schema.CompileOutput(raw)
 	if err != nil {
@@ -197,7 +199,8 @@ func (r *run) finishData(t *TurnStep, stop llm.StopReason) (out Output, again bo
 	return out, false, err
 }
 
-// repair adds a rejected answer and its problems to the prompt.
+// repair adds a rejected answer and its problems to the prompt. It is called at most once in an
+// attempt.
 func (r *run) repair(t *TurnStep, wrong []schema.Mismatch) {
 	r.repaired, r.rejected = true, len(r.messages)
 	var problems strings.Builder
@@ -217,7 +220,8 @@ func (r *run) repair(t *TurnStep, wrong []schema.Mismatch) {
 // message.
 const maxNamed = 3
 
-// outputInvalid returns the error of a run whose answer does not match its schema.
+// outputInvalid returns the error of a run whose answer does not match its schema. The message
+// names at most maxNamed differences, and Mismatches contains all of them.
 func outputInvalid(wrong []schema.Mismatch) *Error {
 	var problems strings.Builder
 	for i, m := range wrong {

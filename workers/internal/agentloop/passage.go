@@ -19,7 +19,8 @@ const maxSupported = 4000
 // longWord is the number of characters from which on all words have the same weight.
 const longWord = 8
 
-// passage is the text of a source as the model received it.
+// passage is the text of a source as the model received it. Its indexes are computed when they are
+// first needed and then kept, because most sources are never cited.
 type passage struct {
 	source domain.Citation
 	folded *foldedText // nil until a quote is looked up
@@ -68,9 +69,10 @@ func (p passages) check(number int, quotes []string) (found string, missed int, 
 }
 
 // choose returns the sentence of a passage that shares the most terms with the supported words. It
-// adds a neighbouring sentence if the additional terms of that sentence weigh at least as much as
-// the terms of the first sentence. A term weighs more if it is long and occurs in few sentences,
-// and numbers weigh most. In every language, short and frequent words carry the least information.
+// returns the first sentence if no term is shared. It adds a neighbouring sentence if the
+// additional terms of that sentence weigh at least as much as the terms of the first sentence. A
+// term weighs more if it is long and occurs in few sentences, and numbers weigh most. In every
+// language, short and frequent words carry the least information.
 func (p *passage) choose(supported string) string {
 	if p.parts == nil {
 		p.parts = split(p.source.CitedText)

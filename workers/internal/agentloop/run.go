@@ -30,7 +30,11 @@ const (
 // ids.
 const maxCallID = 200
 
-// run is the state of one call of Loop.Run.
+// run is the state of one call of Loop.Run. Only the goroutine of Run changes it; goroutines of
+// tool calls return their results through channels.
+//
+// The state is a function of the input and the recorded steps: replaying the steps restores it.
+// Fields such as retries and repaired belong to the attempt and are not restored.
 type run struct {
 	loop    *Loop
 	in      *Input
@@ -66,8 +70,9 @@ type run struct {
 
 	filter   *filter // filters the text of this model call; nil if there is nothing to cite
 	streamed bool    // this model call has already emitted text
-	retries  int
-	out      Output
+	// retries is the number of retried model calls in this attempt.
+	retries int
+	out     Output
 }
 
 // newRun returns the state of a run before its first step: the prompt contains the history and
@@ -147,7 +152,8 @@ func (r *run) send(e Event) {
 	}
 }
 
-// emitDelta processes a piece of the model's text.
+// emitDelta processes a piece of the model's text: the filter, if there is one, decides when it is
+// shown.
 func (r *run) emitDelta(d llm.Delta) {
 	if r.filter == nil {
 		r.show(d.Text)
@@ -182,7 +188,8 @@ func (r *run) addText(text string) (added string) {
 	return text
 }
 
-// replay applies the recorded steps to the run's state. It reports the events of the steps again.
+// replay applies the recorded steps to the run's state. It reports the events of the steps again,
+// marked as replayed. It fails with CodeJournalUnreadable if the steps are not in a possible order.
 func (r *run) replay(steps []Step) error {
 	for i, s := range steps {
 		if s.Seq != i+1 {
@@ -219,7 +226,9 @@ func unreadable(format string, args ...any) *Error {
 	}
 }
 
-// applyTurn adds a model turn to the run's state and returns the text it added.
+// applyTurn adds a model turn to the run's state and returns the text it added. Afterwards the
+// turn's calls are pending. It is used for new turns and for recorded ones, so that both lead to
+// the same state.
 func (r *run) applyTurn(t *TurnStep) string {
 	r.countTurn(t)
 
@@ -274,7 +283,7 @@ func (r *run) recordTurn(ctx context.Context, t *TurnStep) error {
 	return r.checkBytes()
 }
 
-// record stores a step under the next sequence number.
+// record stores a step under the next sequence number. It returns when the step is durable.
 func (r *run) record(ctx context.Context, s Step) error {
 	s.Seq = r.seq + 1
 	if err := r.journal.Record(ctx, s); err != nil {
@@ -303,7 +312,7 @@ func jsonSize(value any) int64 {
 }
 
 // assignCallIDs makes the ids of the calls unique within the session, because some servers send
-// empty or repeated ids.
+// empty or repeated ids. It also replaces ids that are longer than maxCallID.
 func (r *run) assignCallIDs(calls []llm.ToolCall) {
 	// Include the ids of the history, because providers match results with calls in the whole
 	// prompt.
@@ -335,7 +344,8 @@ func (r *run) conclude(t *TurnStep, stop llm.StopReason) (out Output, again bool
 	return out, false, err
 }
 
-// finish converts the last answer to the run's output.
+// finish converts the last answer to the run's output. It fails if the answer exceeds the limit on
+// bytes.
 func (r *run) finish(t *TurnStep, stop llm.StopReason) (Output, error) {
 	r.applyTurn(t)
 	if err := r.checkBytes(); err != nil {

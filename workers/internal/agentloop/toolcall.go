@@ -31,9 +31,12 @@ const (
 
 var excessNote = fmt.Sprintf("Too many calls in one turn; at most %d are made.", maxTurnCalls)
 
-// callTools executes the pending calls, group by group. If the turn exceeds the run's limit on
-// calls, callTools executes none of them, because no model call would read the results. Calls for
-// the client stay pending if the run ends with them.
+// callTools executes the pending calls, group by group, and records each result. If the turn
+// exceeds the run's limit on calls, callTools executes none of them, because no model call would
+// read the results. Calls for the client stay pending if the run ends with them.
+//
+// It returns a *Parked if a call needs a decision or the client's results. The results before that
+// call are recorded.
 func (r *run) callTools(ctx context.Context) error {
 	if len(r.pending) > 0 && r.calls > r.limits.MaxToolCalls {
 		return limitError(CodeToolCallLimit, "The run exceeded its limit of tool calls.")
@@ -95,7 +98,7 @@ type callResult struct {
 }
 
 // callGroup makes several calls concurrently. It records and reports them in order. An error of one
-// call cancels the remaining calls.
+// call cancels the remaining calls. When it returns, none of its calls is running.
 func (r *run) callGroup(ctx context.Context, calls []llm.ToolCall) error {
 	groupCtx, cancel := context.WithCancelCause(ctx)
 	results := make([]chan callResult, len(calls))
@@ -134,7 +137,9 @@ func (r *run) callGroup(ctx context.Context, calls []llm.ToolCall) error {
 	return nil
 }
 
-// recordResult records the outcome of a call and reports its event.
+// recordResult records the outcome of a call and reports its event. ctx is the context of the run,
+// and groupCtx that of the group of calls. A call that failed for the model is recorded like a
+// successful one. A call that ends the attempt is not recorded, so the next attempt repeats it.
 func (r *run) recordResult(ctx, groupCtx context.Context, done callResult) error {
 	switch {
 	case ctx.Err() != nil:
@@ -202,7 +207,9 @@ func endsAttempt(ctx context.Context, call llm.ToolCall, err error) error {
 	return nil
 }
 
-// execute runs a call and returns its result with cleaned output.
+// execute runs a call and returns its result with cleaned output. It returns a *tool.Error for a
+// call that is rejected, and the tool's own error for a call that failed. A panic of the tool is an
+// error, too.
 func (r *run) execute(ctx context.Context, call llm.ToolCall, excess bool) (result tool.Result, err error) {
 	// A call of one of the following kinds fails before it reaches a tool. The model receives the
 	// reason.

@@ -65,8 +65,9 @@ func (p *passage) number(text string) string {
 	return ""
 }
 
-// readNumbers returns the numbers in a text: it maps each amount to its spelling. A numeral such as
-// 1.200 can be read in several ways, so it has several amounts.
+// readNumbers returns the numbers in a text: it maps each amount, in the form of the function
+// decimal, to its spelling. A numeral such as 1.200 can be read in several ways, so it has several
+// amounts. The first spelling of an amount is kept.
 func readNumbers(text string) map[string]string {
 	found := map[string]string{}
 	add := func(amount, spelling string) {

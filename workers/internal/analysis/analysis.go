@@ -12,7 +12,8 @@ type Lexeme struct {
 	Position int // position of the term's word in the text, from 1; a word may have several terms
 }
 
-// Word is a word of a query, together with its search terms.
+// Word is a word of a query, together with its search terms. A document contains the word if its
+// index contains any of the terms.
 type Word struct {
 	Text    string   // the word without case and marks
 	Lexemes []string // terms under which the index may contain the word, for documents in any language
@@ -25,7 +26,8 @@ const (
 )
 
 // Terms returns the terms of a text in the order of its words. language is a BCP 47 tag. If it is
-// empty or not supported, words are only converted to lower case and stripped of accents.
+// empty or not supported, words are only converted to lower case and stripped of accents. Stop
+// words of the language are omitted.
 func Terms(language, text string) []Lexeme {
 	tongue := base(language)
 	terms := make([]Lexeme, 0, len(text)/5+4)
@@ -43,7 +45,8 @@ func Terms(language, text string) []Lexeme {
 }
 
 // appendToken appends the terms of a token that consists of words: the terms of its parts and, if
-// the token is a code such as "ERR-4021", the terms of the whole token.
+// the token is a code such as "ERR-4021", the terms of the whole token. position is the position of
+// the previous word. appendToken returns the position of the last word of the token.
 func appendToken(terms []Lexeme, position int, tongue, text string) ([]Lexeme, int) {
 	first := position + 1
 
@@ -70,7 +73,8 @@ func appendToken(terms []Lexeme, position int, tongue, text string) ([]Lexeme, i
 	return appendWord(terms, first, tongue, text), first
 }
 
-// appendWord appends the terms of one word.
+// appendWord appends the terms of one word at a position. A stop word has no terms, unless it looks
+// like an acronym.
 func appendWord(terms []Lexeme, position int, tongue, word string) []Lexeme {
 	found := lookUp(tongue, word)
 	// Stop words are not indexed, but their positions stay unused, so that distances between words
@@ -85,16 +89,18 @@ func appendWord(terms []Lexeme, position int, tongue, word string) []Lexeme {
 }
 
 // Query returns the words of a query. It omits stop words, unless the query contains only stop
-// words.
+// words. It returns at most maxWords words, each only once.
 func Query(text string) []Word {
 	q := query{seen: map[string]int{}}
 	scan(norm.NFKC.String(text), q.take)
 	return q.words()
 }
 
-// query collects the words of a query while the query is being read.
+// query collects the words of a query while the query is being read. Its words are in the order of
+// the query.
 type query struct {
 	found []queryWord
+	// seen contains the index in found of each word.
 	seen  map[string]int
 	lower bool // at least one word is not written in capitals
 }
@@ -141,7 +147,8 @@ func (q *query) addWord(word string) {
 func empty(form string) bool { return form == "" }
 
 // add adds a word to the query. If the query already contains the word, add adds the lexemes that
-// are missing.
+// are missing. A word without lexemes is ignored. loud reports whether the word looks like an
+// acronym.
 func (q *query) add(word Word, loud bool) {
 	if word.Lexemes = slices.DeleteFunc(word.Lexemes, empty); len(word.Lexemes) == 0 {
 		return

@@ -7,7 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// traits contains the kinds of characters that a token contains.
+// traits contains the kinds of characters that a token contains. dash is a hyphen, join any other
+// joining character, hump a capital after a small letter, and name an underscore or "@".
 type traits struct{ digit, letter, dash, join, hump, name bool }
 
 // traitsFor returns the kinds of characters that a text contains.
@@ -76,7 +77,7 @@ func undashed(text string) string {
 }
 
 // variants adds the spellings of a code without dashes and underscores, which other authors may
-// use.
+// use. Documents are indexed only as written, so a query must contain all spellings.
 func variants(whole []string) []string {
 	forms := whole
 	for _, form := range whole {
@@ -98,7 +99,7 @@ func versions(text string) []string {
 }
 
 // numbers returns the spellings of a number: with a decimal point instead of a comma, and without
-// separators of thousands.
+// separators of thousands. "1.200,50" gives, among others, "1200.50".
 func numbers(text string) []string {
 	forms := []string{strings.ReplaceAll(text, ",", ".")}
 	// Languages use different signs to separate thousands, so both are tried.
@@ -176,7 +177,8 @@ func subparts(part string, whole bool, each func(string)) {
 }
 
 // named calls the function each with a part such as "ERR4021", and also with the name "ERR" and the
-// number "4021" if both are long enough.
+// number "4021" if both are long enough. whole means that the part is the whole token, whose own
+// terms are added elsewhere.
 func named(part string, whole bool, each func(string)) {
 	if !whole {
 		each(part)

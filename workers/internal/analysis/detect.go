@@ -49,7 +49,8 @@ var scripts = [...]script{
 }
 
 // Detect returns the language of a text as a BCP 47 tag. It returns "" if the language is
-// uncertain, for example if the text is short, mixes languages, or consists of numbers or code.
+// uncertain, for example if the text is short, mixes languages, or consists of numbers or code. It
+// examines at most longText bytes.
 func Detect(text string) string {
 	if len(text) <= windowSize {
 		return detectWindow(reduced(text))
@@ -74,7 +75,9 @@ func Detect(text string) string {
 	return found[0]
 }
 
-// detectWindow returns the language of a part of a text, or "" if the language is uncertain.
+// detectWindow returns the language of a part of a text, or "" if the language is uncertain. If the
+// script does not determine the language, stop words and letter statistics must agree, or one of
+// them must be very certain.
 func detectWindow(text string) string {
 	letters, language, sure := survey(text)
 	if sure || letters == "" {
@@ -91,10 +94,10 @@ func detectWindow(text string) string {
 
 	switch {
 	case listed && found[guess] >= 0.1 && found[guess] >= 0.85*share: // letter statistics and stop words agree
-		// This language has no list of stop words, so the letter statistics alone must be very
-		// certain.
 		return guess
 	case !listed && info.Confidence >= 0.9 && share < 0.1:
+		// This language has no list of stop words, so the letter statistics alone must be very
+		// certain.
 		return guess
 	case share >= 0.2 && share >= 1.3*second: // the text is too short for letter statistics
 		return best
@@ -102,7 +105,8 @@ func detectWindow(text string) string {
 	return ""
 }
 
-// census counts the letters in a text by script, and the other characters.
+// census counts the letters in a text by script, and the other characters. White space and marks
+// are not counted.
 type census struct {
 	scripts              [len(scripts)]int
 	han, kana, all, rest int // all is the number of letters in all scripts except han and kana
@@ -131,8 +135,8 @@ func (c *census) count(r rune) {
 }
 
 // survey returns the letters of a text's main script as words in lower case. If only one language
-// uses that script, survey returns the language instead. It returns neither if most of the text is
-// not letters, or if no script is prevalent.
+// uses that script, survey returns the language instead, and sure is true. It returns neither if
+// most of the text is not letters, or if no script is prevalent.
 func survey(text string) (letters, language string, sure bool) {
 	var c census
 	for _, r := range text {

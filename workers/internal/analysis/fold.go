@@ -15,7 +15,7 @@ func lower(word string) string { return strings.ToLower(word) }
 // fold removes marks that people often omit: accents of Latin and Greek, Cyrillic stress marks, and
 // vowel points of Arabic and Hebrew. It replaces ligatures with letters. It keeps marks that
 // distinguish letters, such as the mark of the Russian й, Indic vowel signs and Japanese voicing
-// marks.
+// marks. It does not change the case.
 func fold(word string) string {
 	if isASCII(word) {
 		return word
@@ -78,7 +78,8 @@ func isASCII(text string) bool {
 }
 
 // bare returns a word in lower case, without a part that an apostrophe separates, such as the
-// article in "l'été" or the genitive in "user's". It deletes all other apostrophes.
+// article in "l'été" or the genitive in "user's". It deletes all other apostrophes, and invisible
+// characters.
 func bare(word string) string {
 	word = strings.ReplaceAll(lower(word), "’", "'")
 	word = strings.Map(func(r rune) rune {

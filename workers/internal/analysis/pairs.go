@@ -8,7 +8,8 @@ import (
 
 // pairs appends the pairs of adjacent characters in a token of a script without spaces. In a
 // document, it also appends each Chinese character, because a single character may be a word. In a
-// query, it appends a single character only if the token consists of this character.
+// query, it appends a single character only if the token consists of this character. Each character
+// has a position of its own. pairs returns the position of the last character.
 func pairs(terms []Lexeme, position int, run token) ([]Lexeme, int) {
 	text := fold(run.text)
 	before, at := "", 0
@@ -31,7 +32,7 @@ func pairs(terms []Lexeme, position int, run token) ([]Lexeme, int) {
 }
 
 // cluster returns the number of bytes of the first character, including its vowel signs and tone
-// marks.
+// marks in the scripts of Southeast Asia.
 func cluster(text string, k kind) int {
 	_, end := utf8.DecodeRuneInString(text)
 	for k == seaToken && end < len(text) {

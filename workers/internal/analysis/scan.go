@@ -83,7 +83,7 @@ func invisible(r rune) bool {
 	return r == '\u00AD' || r == '\u200C' || r == '\u200D' || r == '\u2060' || r == '\uFEFF'
 }
 
-// scanner splits a text into tokens.
+// scanner splits a text into tokens. A token ends where the kind of the characters changes.
 type scanner struct {
 	text       string
 	each       func(token)
@@ -92,9 +92,9 @@ type scanner struct {
 	joined     bool // true if the last character joins two parts of a word
 }
 
-// scan calls the function each with the tokens of a text. A single joining character between two
-// word characters, such as "-", is part of the word, and so is "++" or "#" after a letter (C++,
-// C#).
+// scan calls the function each with the tokens of a text, in order. A single joining character
+// between two word characters, such as "-", is part of the word, and so is "++" or "#" after a
+// letter (C++, C#). Other punctuation separates tokens.
 func scan(text string, each func(token)) {
 	s := scanner{text: text, each: each}
 	for at := 0; at < len(text); {
@@ -137,7 +137,8 @@ func (s *scanner) give() {
 	s.open, s.joined = none, false
 }
 
-// suffixed returns the length of a suffix such as "++" that belongs to the preceding word.
+// suffixed returns the length of a suffix such as "++" that belongs to the preceding word, or 0.
+// rest is the text after the word.
 func suffixed(rest string) int {
 	for _, sign := range [...]string{"++", "#"} {
 		if behind, has := strings.CutPrefix(rest, sign); has && (behind == "" || behind[0] < utf8.RuneSelf && ascii[behind[0]] != wordToken) {

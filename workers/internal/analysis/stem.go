@@ -30,7 +30,8 @@ import (
 	"github.com/blevesearch/snowballstem/turkish"
 )
 
-// stemmer removes the inflection from words of one language.
+// stemmer removes the inflection from words of one language. stem receives a word in lower case and
+// must be safe for concurrent use.
 type stemmer struct {
 	language string
 	script   *unicode.RangeTable
@@ -96,7 +97,8 @@ var stemmers = []stemmer{
 // kin maps a language to a similar language whose stemmer is used instead.
 var kin = map[string]string{"nb": "no", "nn": "no", "sk": "cs", "bs": "hr", "sh": "hr", "gl": "pt", "mk": "bg", "be": "uk"}
 
-// base returns the language of a BCP 47 tag, or the similar language whose stemmer is used.
+// base returns the language of a BCP 47 tag in lower case, or the similar language whose stemmer is
+// used. For example, it returns "no" for "nb-NO".
 func base(tag string) string {
 	language, _, _ := strings.Cut(strings.ToLower(strings.ReplaceAll(tag, "_", "-")), "-")
 	if other, has := kin[language]; has {
@@ -129,7 +131,8 @@ func endings(language string) func(string) string {
 	}
 }
 
-// entry is a word in the cache, with its forms.
+// entry is a word in the cache, with its forms. stop is true if the word is a stop word of the
+// language. An entry never changes.
 type entry struct {
 	tongue, word string
 	forms        []string
@@ -149,7 +152,8 @@ var (
 const anyTongue = "-"
 
 // lookUp returns the forms of a word in a language, from the cache if possible. For anyTongue, it
-// returns the forms in all languages.
+// returns the forms in all languages. The caller must not change the result. An unknown language
+// has no stemmer and no stop words.
 func lookUp(tongue, word string) *entry {
 	sum := maphash.String(seed, word) + uint64(len(tongue))
 	for i := range len(tongue) {
@@ -211,7 +215,8 @@ func alwaysFits(tongue string, each int) bool {
 }
 
 // forms returns the stem of a word. If the stem of the word without marks is different, forms
-// returns that stem, too. People omit marks, but stemmers need marks to recognize endings.
+// returns that stem, too. People omit marks, but stemmers need marks to recognize endings. It
+// returns nil for a word that consists only of marks.
 func forms(tongue, word string) []string {
 	small := bare(word)
 	plain := fold(small)
@@ -235,7 +240,8 @@ func forms(tongue, word string) []string {
 	return []string{marked, unmarked}
 }
 
-// allForms returns the forms of a word in all languages of its script. The plain form comes first.
+// allForms returns the forms of a word in all languages of its script, at most maxLexemes. The
+// plain form comes first.
 func allForms(word string) []string {
 	small := bare(word)
 	plain := fold(small)
@@ -277,7 +283,8 @@ func stemmable(plain string) bool {
 	return true
 }
 
-// stops contains the stop words of each language in lower case and without marks.
+// stops returns the stop words of each language in lower case and without marks. They are computed
+// once.
 var stops = sync.OnceValue(func() map[string]map[string]bool {
 	all := make(map[string]map[string]bool, len(stopWords))
 	for language, words := range stopWords {

@@ -14,7 +14,7 @@ const (
 
 // windows returns the parts of a text that are most suitable for detecting its language, the best
 // first. Sentences from the beginning and the middle come first, then any text from the beginning
-// and the middle.
+// and the middle. There are one to four parts of at most windowSize bytes.
 func windows(text string) []string {
 	text = strings.ToValidUTF8(text[:min(len(text), longText)], "")
 	var all, sentences strings.Builder
@@ -41,7 +41,8 @@ func windows(text string) []string {
 	return found
 }
 
-// window returns at most windowSize bytes of a text, beginning at offset from.
+// window returns at most windowSize bytes of a text, beginning at offset from. Incomplete
+// characters at its ends are dropped.
 func window(text string, from int) string {
 	return strings.ToValidUTF8(text[from:min(len(text), from+windowSize)], "")
 }

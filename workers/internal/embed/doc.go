@@ -4,4 +4,8 @@
 //
 // The package validates all responses. A failure is an *llm.Error, which states whether a retry may
 // help. Errors contain neither the key nor any text.
+//
+// Two callers use an Embedder differently. Embed is for documents and searches, which package
+// ingest and package retrieval compare with each other. Compute is for clients of the API, which
+// receive the vectors as the service sends them; see package embedserver.
 package embed

@@ -44,7 +44,7 @@ type Config struct {
 }
 
 // Embedder computes vectors with one model. It is safe for concurrent use. A nil *Embedder is valid
-// and has no model.
+// and has no model. A worker has at most one, because all stored vectors must come from one model.
 type Embedder struct {
 	service sdk.EmbeddingService
 	client  *http.Client
@@ -56,7 +56,7 @@ type Embedder struct {
 }
 
 // New returns an Embedder, or nil if no model is configured. It fails if the model's provider is
-// not "openai", or if neither a key nor a base URL is set.
+// not "openai", or if neither a key nor a base URL is set. It makes no request.
 func New(cfg Config) (*Embedder, error) {
 	if cfg.Model == "" {
 		return nil, nil //nolint:nilnil // a nil Embedder has no model
@@ -101,7 +101,10 @@ func (e *Embedder) Close() {
 }
 
 // Embed returns a vector of length 1 for each text, in the same order. It uses only the first 8,000
-// characters of a text. An error is an *llm.Error, or ctx's error if ctx is done.
+// characters of a text. All texts must have content.
+//
+// An error is an *llm.Error, or ctx's error if ctx is done. No request is repeated. If one request
+// fails, all vectors are lost.
 func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	if e == nil {
 		return nil, llm.NewError(llm.KindNotConfigured, errNoModel)
@@ -130,7 +133,7 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 	return vectors, nil
 }
 
-// batchSize returns how many of the first texts fit into one request.
+// batchSize returns how many of the first texts fit into one request, at least one.
 func batchSize(texts []string) int {
 	room := maxCharacters
 	for n, text := range texts {
@@ -153,7 +156,7 @@ func beginning(text string, limit int) string {
 	return text
 }
 
-// ask requests the vectors of texts in one call of the service.
+// ask requests the vectors of texts in one call of the service, and checks and scales them.
 func (e *Embedder) ask(ctx context.Context, texts []string) ([][]float32, error) {
 	answer, err := e.call(ctx, Request{Texts: texts})
 	if err != nil {
@@ -167,7 +170,7 @@ func (e *Embedder) ask(ctx context.Context, texts []string) ([][]float32, error)
 	return vectors, nil
 }
 
-// call calls the service once.
+// call calls the service once. The time limits of package remote apply.
 func (e *Embedder) call(ctx context.Context, r Request) (*sdk.CreateEmbeddingResponse, error) {
 	callCtx, watch := remote.StartWatch(ctx, e.limits)
 	defer watch.Stop()

@@ -54,8 +54,9 @@ func (e *Embedder) Find(model string) (string, error) {
 	return e.model, nil
 }
 
-// Compute returns the vectors of all texts as the service sends them. It neither truncates texts
-// nor scales vectors. An error is an *llm.Error, or ctx's error if ctx is done.
+// Compute returns the vectors of all texts as the service sends them, in the order of the texts. It
+// neither truncates texts nor scales vectors. An error is an *llm.Error, or ctx's error if ctx is
+// done. Its field Unused is set if the service has done no work.
 func (e *Embedder) Compute(ctx context.Context, r Request) (Vectors, error) {
 	model, err := e.Find(r.Model)
 	if err != nil {
@@ -103,7 +104,8 @@ func narrow(numbers []float64, size int) ([]float32, error) {
 	return vector, nil
 }
 
-// offline computes vectors from the words of the texts, without a service.
+// offline computes vectors from the words of the texts, without a service. Texts with common words
+// have similar vectors. It never fails.
 func offline(r Request) Vectors {
 	size := offlineSize
 	if r.Dimensions > 0 {

@@ -58,7 +58,8 @@ func inOrder(answer *sdk.CreateEmbeddingResponse, texts int) ([][]float64, error
 	return vectors, nil
 }
 
-// fits returns an error if the number of dimensions differs from that of earlier vectors.
+// fits returns an error if the number of dimensions differs from that of earlier vectors of this
+// process.
 func (e *Embedder) fits(size int) error {
 	// The first vector determines the size, because vectors of different sizes cannot be compared.
 	if e.size.CompareAndSwap(0, int64(size)) || e.size.Load() == int64(size) {
@@ -67,7 +68,8 @@ func (e *Embedder) fits(size int) error {
 	return fmt.Errorf("received a vector with %d dimensions, but earlier vectors have %d", size, e.size.Load())
 }
 
-// normal returns the vector of length 1 that has the same direction as the given vector.
+// normal returns the vector of length 1 that has the same direction as the given vector. It fails
+// for a vector without a direction, and for invalid numbers.
 func normal(numbers []float64) ([]float32, error) {
 	largest := 0.0
 	for _, x := range numbers {

@@ -16,8 +16,11 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// embed computes the vectors of a request's texts and charges the organization. An error is an
-// *llm.Error, or it is internal.
+// embed computes the vectors of a request's texts and charges the organization. If a budget has no
+// room, the reply names the budget, and the model is not called. An error is an *llm.Error, or it
+// is internal.
+//
+// After a failed call, the maximum stays charged, unless the service has certainly done no work.
 func (s *Server) embed(ctx context.Context, claims contract.EmbedClaims, r contract.EmbedRequest) (contract.EmbedReply, error) {
 	model, err := s.deps.Embedder.Find(r.Model)
 	if err != nil {
@@ -54,7 +57,8 @@ func (s *Server) embed(ctx context.Context, claims contract.EmbedClaims, r contr
 	return contract.EmbedReply{Model: model, Vectors: packed(found.List), InputTokens: found.InputTokens}, nil
 }
 
-// amounts returns the amounts that a call with the given number of input tokens consumes.
+// amounts returns the amounts that a call with the given number of input tokens consumes. The cost
+// is in millionths of the currency unit.
 func (s *Server) amounts(model string, tokens int64) budgetdb.Amounts {
 	return budgetdb.Amounts{Tokens: tokens, CostMicros: s.deps.Price(model, llm.Usage{InputTokens: tokens})}
 }
@@ -68,7 +72,8 @@ func maxTokens(texts []string) (n int64) {
 	return n
 }
 
-// packed encodes vectors for a reply.
+// packed encodes vectors for a reply: each as its numbers in little-endian order, with four bytes
+// each.
 func packed(vectors [][]float32) [][]byte {
 	out := make([][]byte, len(vectors))
 	for i, vector := range vectors {
@@ -80,7 +85,8 @@ func packed(vectors [][]float32) [][]byte {
 	return out
 }
 
-// failure converts an error to the failure that the caller receives.
+// failure converts an error to the failure that the caller receives. Errors of the service keep
+// their messages, which are public. Any other error becomes "unavailable".
 func failure(err error) *contract.EmbedFailure {
 	e, ok := errors.AsType[*llm.Error](err)
 	if !ok {

@@ -23,15 +23,19 @@ const (
 	maxReply = 900 << 10 // maximum size of a reply in bytes, because a larger one does not fit into a message
 )
 
+// errPanic replaces a panic of the embedder.
 var errPanic = errors.New("the embedding panicked")
 
-// Embedder computes vectors. Its errors are of type *llm.Error, or ctx's error.
+// Embedder computes vectors. Its errors are of type *llm.Error, or ctx's error. It is safe for
+// concurrent use.
 type Embedder interface {
+	// Find returns the full name of a model, for which an error means that the model is unknown or
+	// not configured. Compute returns a vector for each text, in order.
 	Find(model string) (name string, err error)
 	Compute(ctx context.Context, r embed.Request) (embed.Vectors, error)
 }
 
-// Deps are a server's dependencies.
+// Deps are a server's dependencies. All fields except Tracer are required.
 type Deps struct {
 	Bus      signed.Bus
 	Embedder Embedder
@@ -42,13 +46,14 @@ type Deps struct {
 	Log      zerolog.Logger
 }
 
-// Server embeds texts. Create it with New and start it with Run.
+// Server embeds texts. Create it with New and start it with Run. A process has at most one.
 type Server struct{ deps Deps }
 
 // New creates a server.
 func New(deps Deps) *Server { return &Server{deps} }
 
-// Run executes calls until ctx ends.
+// Run executes calls until ctx ends. Calls in progress then have a short time to finish. It fails
+// if it cannot subscribe to the bus.
 func (s *Server) Run(ctx context.Context) error {
 	return (&signed.Server[contract.EmbedClaims, contract.EmbedRequest]{
 		Kind: contract.KindEmbed, Slots: slots, Queue: queue, Bus: s.deps.Bus, Verifier: s.deps.Verifier, Tracer: s.deps.Tracer,
@@ -56,6 +61,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}).Run(ctx)
 }
 
+// read decodes the body of a request.
 func read(_ contract.EmbedClaims, body []byte) (r contract.EmbedRequest, err error) {
 	if err := json.Unmarshal(body, &r); err != nil { // unknown fields are ignored, because a later release may send more fields
 		return r, fmt.Errorf("reading texts: %w", err)
@@ -63,7 +69,8 @@ func read(_ contract.EmbedClaims, body []byte) (r contract.EmbedRequest, err err
 	return r, nil
 }
 
-// handle executes a call and returns the encoded reply.
+// handle executes a call and returns the encoded reply. It logs a failure once, without texts of
+// the request.
 func (s *Server) handle(ctx context.Context, claims contract.EmbedClaims, request contract.EmbedRequest) []byte {
 	log := s.deps.Log.With().Str("org_id", claims.OrganizationID).Logger()
 	reply, err := s.embed(log.WithContext(ctx), claims, request)
@@ -80,7 +87,7 @@ func (s *Server) handle(ctx context.Context, claims contract.EmbedClaims, reques
 }
 
 // guarded computes vectors and converts a panic to an error, because this process also executes
-// other work.
+// other work. It logs the stack but not the text of the panic.
 func (s *Server) guarded(ctx context.Context, r embed.Request) (found embed.Vectors, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -92,7 +99,8 @@ func (s *Server) guarded(ctx context.Context, r embed.Request) (found embed.Vect
 	return s.deps.Embedder.Compute(ctx, r)
 }
 
-// encode encodes a reply. If the reply is too large for a message, encode omits vectors at the end.
+// encode encodes a reply. If the reply is too large for a message, encode omits vectors at the end,
+// but never the first one. The ingress requests the missing vectors with another call.
 func encode(reply contract.EmbedReply) []byte {
 	if len(reply.Vectors) > 0 {
 		one := (len(reply.Vectors[0])+2)/3*4 + len(`"",`) // size of a vector in base64

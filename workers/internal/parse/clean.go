@@ -13,7 +13,8 @@ import (
 )
 
 // cleanBlock cleans the text of a block. The result depends on the block's kind: some kinds keep
-// their lines and spaces.
+// their lines and spaces. Headings and rows become single lines. The result is "" if the text has
+// no visible characters.
 func cleanBlock(kind document.Kind, s string) string {
 	switch kind {
 	case document.Verbatim:
@@ -28,6 +29,9 @@ func cleanBlock(kind document.Kind, s string) string {
 // Clean converts arbitrary bytes to clean text: valid UTF-8 in composed form, with \n for each line
 // break. It removes invisible characters, such as control characters, direction overrides and soft
 // hyphens.
+//
+// Invisible characters are removed because they could contain instructions for a model that a
+// person cannot see.
 func Clean(s string) string {
 	if plain(s) {
 		return s
@@ -85,7 +89,7 @@ func writtenFormat(r rune) bool {
 }
 
 // Line returns a text as a single clean line with single spaces. If maximum is not 0, it truncates
-// the line to maximum characters.
+// the line to maximum characters, of which the last is an ellipsis.
 func Line(s string, maximum int) string {
 	s = strings.Join(strings.Fields(Clean(s)), " ")
 	if maximum > 0 && utf8.RuneCountInString(s) > maximum {
@@ -118,7 +122,7 @@ func paragraph(s string) string {
 }
 
 // verbatim returns a text with its lines and spaces. It removes spaces from the ends of lines, and
-// empty lines from the beginning and the end of the text.
+// empty lines from the beginning and the end of the text. Empty lines inside of the text remain.
 func verbatim(s string) string {
 	lines := strings.Split(Clean(s), "\n")
 	for i, l := range lines {
@@ -135,7 +139,8 @@ func verbatim(s string) string {
 
 // split divides a text that is longer than maximum bytes into its first piece and the rest. The
 // first piece ends after a line if possible, otherwise after a sentence, after a word, or between
-// two characters.
+// two characters. A text of at most maximum bytes is one piece. White space at the division is
+// removed.
 func split(s string, maximum int) (piece, rest string) {
 	if len(s) <= maximum {
 		return s, ""
@@ -158,8 +163,9 @@ func split(s string, maximum int) (piece, rest string) {
 	return strings.TrimRightFunc(s[:at], unicode.IsSpace), strings.TrimLeft(s[at:], "\n ")
 }
 
-// boundary returns the largest offset up to maximum at which a text can be divided: an offset
-// between two characters that does not separate an accent from its letter.
+// boundary returns the largest offset up to maximum at which a text can be divided. The offset is
+// between two characters and does not separate an accent from its letter. maximum must be less than
+// the length of the text.
 func boundary(s string, maximum int) int {
 	for i := maximum; i > maximum/2; i-- {
 		if !utf8.RuneStart(s[i]) {
@@ -180,7 +186,8 @@ func boundary(s string, maximum int) int {
 	return maximum
 }
 
-// languageTag returns a document's language tag in canonical form, or "" if it is invalid.
+// languageTag returns a document's language tag in canonical form, such as "de-AT", or "" if it is
+// invalid.
 func languageTag(s string) string {
 	tag, err := language.Parse(strings.TrimSpace(s))
 	if err != nil || tag == language.Und {

@@ -18,10 +18,14 @@ import (
 )
 
 // kind is the detected type of a document, with a note for the person who uploaded the document.
+// note is "" unless the extension of the name contradicts the content.
 type kind struct{ mimeType, note string }
 
 // detect returns the type of a document. It examines the first bytes, the names in an archive and,
-// for text, the document's name.
+// for text, the document's name. The type may be one without a reader.
+//
+// It fails with the code no_text for an empty document, with the code password_protected for an
+// encrypted Office document, and with the errors of package pack.
 func detect(in Input) (kind, error) {
 	content := in.Content
 	if len(bytes.TrimSpace(bytes.TrimPrefix(content, []byte("\xEF\xBB\xBF")))) == 0 {
@@ -71,7 +75,8 @@ func isCompound(content []byte) bool {
 	return bytes.HasPrefix(content, []byte("\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1"))
 }
 
-// extensionNote returns a note if the extension of a file's name contradicts the file's content.
+// extensionNote returns a note if the extension of a file's name contradicts the file's content,
+// and otherwise "".
 func extensionNote(name, is string) string {
 	// Texts often have the extension of another text format, so this needs no note.
 	said, ok := extensions[extension(name)]
@@ -96,6 +101,7 @@ func isTextType(mimeType string) bool {
 func extension(name string) string { return strings.ToLower(path.Ext(strings.TrimSpace(Clean(name)))) }
 
 // mainParts maps the content type of an Office package's main part to the package's MIME type.
+// Templates and documents with macros are read like ordinary documents.
 var mainParts = []struct{ part, is string }{
 	{"wordprocessingml.document.main+xml", DOCX},
 	{"wordprocessingml.template.main+xml", DOCX},
@@ -114,7 +120,8 @@ var mainParts = []struct{ part, is string }{
 	{"ms-package.xps-fixeddocumentsequence+xml", "application/vnd.ms-xpsdocument"},
 }
 
-// detectArchive returns the type of a ZIP archive.
+// detectArchive returns the type of a ZIP archive: an Office format, EPUB, another format that is
+// based on ZIP, or application/zip. Errors are those of package pack.
 func detectArchive(content []byte) (string, error) {
 	a, err := pack.Open(content)
 	if err != nil {
@@ -127,6 +134,7 @@ func detectArchive(content []byte) (string, error) {
 		return "", err
 	}
 
+	// Some programs write content types with other capital letters.
 	lower := bytes.ToLower(types)
 	for _, m := range mainParts {
 		if bytes.Contains(lower, []byte(m.part)) {
@@ -167,9 +175,11 @@ func optional(a *pack.Archive, name string) ([]byte, error) {
 }
 
 // detectCompound returns the type of a file in Microsoft's compound format. The names in the file's
-// directory determine the type.
+// directory determine the type. It searches the whole file for these names instead of parsing the
+// directory.
 func detectCompound(content []byte) (string, error) {
 	has := func(name string) bool { return bytes.Contains(content, utf16Name(name)) }
+	// An encrypted document contains the original package in a stream with this name.
 	switch {
 	case has("EncryptedPackage"):
 		return "", &document.Failure{
@@ -202,7 +212,7 @@ func utf16Name(s string) []byte {
 }
 
 // detectText returns the type of a document that has no known signature. Usually this is a text
-// format.
+// format. Otherwise it is the type that the library detects, for which there is no reader.
 func detectText(in Input) string {
 	head := in.Content[:min(len(in.Content), 64<<10)]
 	if bytes.HasPrefix(head, []byte(`{\rtf`)) {
@@ -214,6 +224,7 @@ func detectText(in Input) string {
 
 	// UTF-16 and UTF-32 texts contain zero bytes, so check these encodings before treating zero
 	// bytes as binary data.
+	// Cut off incomplete characters: the units have two or four bytes.
 	wide, isWide := charset.Wide(head[:len(head)&^3])
 	if !isWide {
 		if is := base(mimetype.Detect(in.Content).String()); isBinaryType(is, head) {
@@ -226,7 +237,7 @@ func detectText(in Input) string {
 }
 
 // textFor returns the text format of a document. start is the beginning of the document in lower
-// case.
+// case. Only HTML and JSON are recognized by their content, so plain text is the default.
 func textFor(in Input, start string) string {
 	said := declaredType(in)
 	switch {
@@ -244,7 +255,8 @@ func textFor(in Input, start string) string {
 }
 
 // isBinaryType reports whether a type is not text. A document of unknown type may be text in any
-// single-byte encoding, so it is considered text if it contains no zero bytes.
+// single-byte encoding, so it is considered text if it contains no zero bytes. is is the type that
+// the library detected, and head the first bytes of the document.
 func isBinaryType(is string, head []byte) bool {
 	switch {
 	case is == "application/octet-stream":
@@ -282,7 +294,7 @@ func looksLikeHTML(start string) bool {
 }
 
 // declaredType returns the type that the extension of the document's name indicates or, if there is
-// none, the type that the sender declared.
+// none, the type that the sender declared. It returns "" if neither indicates a supported format.
 func declaredType(in Input) string {
 	if is := extensions[extension(in.Name)]; is != "" {
 		return is
@@ -316,7 +328,8 @@ var convertible = []string{
 	"application/postscript", "application/vnd.ms-xpsdocument",
 }
 
-// unsupported returns the failure for a type that has no reader.
+// unsupported returns the failure for a type that has no reader. Its message names the type and, if
+// possible, a way to convert the document.
 func unsupported(is string) error {
 	what, how := typeNames[is], ""
 	switch {

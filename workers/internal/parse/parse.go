@@ -11,24 +11,31 @@ import (
 	"parley/workers/internal/document"
 )
 
-// Limits bound the text that is read from a document. A zero field has its default value.
+// Limits bound the text that is read from a document. A zero field has its default value. A
+// document that exceeds a limit fails; its text is not truncated.
 type Limits struct {
 	Pages  int   // default 2,000
 	Blocks int   // default 500,000
 	Text   int64 // bytes of text; default 32 MiB
 }
 
-// Input is a document to be read.
+// Input is a document to be read. All fields except Limits come from the sender, so none is
+// trusted.
 type Input struct {
 	Name     string // the document's name, given by the sender; used only to distinguish text formats
 	MIMEType string // the type that the sender declared; Parse replaces it with the detected type
 	Charset  string // the encoding that the sender declared, or ""; Parse sets it from MIMEType
-	Content  []byte
-	Limits   Limits
+	// Content is the whole document. Readers must not change it.
+	Content []byte
+	Limits  Limits
 }
 
-// Reader reads documents of one format. If it can state the problem with a document, it returns a
-// *document.Failure. Any other error means that the document is damaged.
+// Reader reads documents of one format. It writes the text to out, and returns the document's
+// title, language and notes; Parse sets the type and cleans the rest. A reader of a format with
+// pages should check ctx before each page.
+//
+// If it can state the problem with a document, it returns a *document.Failure. Any other error
+// means that the document is damaged. The message of such an error is not shown.
 type Reader func(ctx context.Context, in Input, out *Writer) (document.Info, error)
 
 // Formats contains the readers by MIME type.
@@ -42,9 +49,12 @@ func (f Formats) With(mimeType string, read Reader) Formats {
 	return all
 }
 
-// Parse reads a document, whose format it detects from the content. It returns an error of ctx, and
-// an error of the function that receives out's events, unchanged. Any other error is a
-// *document.Failure.
+// Parse reads a document, whose format it detects from the content. out receives the blocks while
+// the document is read, so some blocks may have been emitted when Parse fails.
+//
+// Parse returns an error of ctx, and an error of the function that receives out's events,
+// unchanged. Any other error is a *document.Failure. A document without text fails with the code
+// no_text.
 func Parse(ctx context.Context, in Input, out *Writer, formats Formats) (document.Info, error) {
 	kind, err := detect(in)
 	if err != nil {
@@ -87,6 +97,8 @@ func Parse(ctx context.Context, in Input, out *Writer, formats Formats) (documen
 // panicked is the error for a panic in a reader. Libraries may panic on damaged files.
 type panicked struct {
 	value any
+	// panicked is the error for a panic in a reader. Libraries may panic on damaged files. The
+	// document then fails with the code damaged.
 	stack []byte
 }
 
@@ -106,7 +118,8 @@ func readSafely(ctx context.Context, in Input, out *Writer, read Reader) (info d
 	return read(ctx, in, out)
 }
 
-// explain converts an error to one that may be shown to the person who uploaded the document.
+// explain converts an error to one that may be shown to the person who uploaded the document. It
+// hides the errors of libraries, whose texts are for developers.
 func explain(ctx context.Context, err error, out *Writer) error {
 	var failure *document.Failure
 	switch {

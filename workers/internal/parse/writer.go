@@ -18,19 +18,25 @@ const (
 )
 
 // Writer emits the blocks of a document as events. It cleans the text of the blocks and enforces
-// limits. After an error, all calls return the same error.
+// limits. After an error, all calls return the same error, so a reader may check only the last
+// call.
+//
+// A Writer is used for one document and is not safe for concurrent use.
 type Writer struct {
 	emit   func(document.Event) error
 	limits Limits
 	page   int // page of the next block, or 0 before the first page
-	pages  int
+	// pages is the total number of pages that the reader announced or began.
+	pages int
+	// blocks and text count the blocks and the bytes of text that were written.
 	blocks int
 	text   int64
 	err    error // the first error, which all later calls return
 	broken error // error of the function emit; the document has not caused it
 }
 
-// NewWriter returns a Writer that passes its events to the function emit.
+// NewWriter returns a Writer that passes its events to the function emit. A limit that is not
+// positive has its default value. emit is called in the goroutine that calls the Writer.
 func NewWriter(limits Limits, emit func(document.Event) error) *Writer {
 	if limits.Pages <= 0 {
 		limits.Pages = defaultPages
@@ -44,7 +50,8 @@ func NewWriter(limits Limits, emit func(document.Event) error) *Writer {
 	return &Writer{emit: emit, limits: limits}
 }
 
-// Pages reports the total number of pages. It fails if the number exceeds the limit.
+// Pages reports the total number of pages. It fails if the number exceeds the limit. A reader that
+// does not know the number in advance need not call Pages.
 func (w *Writer) Pages(n int) error {
 	if w.err == nil && n > w.limits.Pages {
 		w.err = tooManyPages(n, w.limits.Pages)
@@ -57,7 +64,8 @@ func (w *Writer) Pages(n int) error {
 	return w.err
 }
 
-// Page begins page n, counted from 1, and reports all earlier pages as done.
+// Page begins page n, counted from 1, and reports all earlier pages as done. It fails if n is not
+// greater than the number of the current page, or exceeds the limit.
 func (w *Writer) Page(n int) error {
 	switch {
 	case w.err != nil:
@@ -73,7 +81,8 @@ func (w *Writer) Page(n int) error {
 	return w.err
 }
 
-// Heading writes a heading. Level 1 is the outermost level.
+// Heading writes a heading. Level 1 is the outermost level and level 6 the innermost; other levels
+// are adjusted.
 func (w *Writer) Heading(level int, text string) error {
 	return w.Put(document.Block{Kind: document.Heading, Level: level, Text: text})
 }
@@ -98,7 +107,8 @@ func (w *Writer) Verbatim(text string) error {
 	return w.Put(document.Block{Kind: document.Verbatim, Text: text})
 }
 
-// Put writes a block to the current page. It ignores a block without text.
+// Put writes a block to the current page. It ignores a block without text, and divides a block of
+// more than MaxBlock bytes. The page of b is set by Put.
 func (w *Writer) Put(b document.Block) error {
 	if w.err != nil {
 		return w.err
@@ -128,10 +138,12 @@ func (w *Writer) Put(b document.Block) error {
 // Empty reports whether no block was written.
 func (w *Writer) Empty() bool { return w.blocks == 0 }
 
-// Remaining returns the number of bytes of text that may still be written.
+// Remaining returns the number of bytes of text that may still be written. Readers use it to find
+// out whether text was written between two calls.
 func (w *Writer) Remaining() int64 { return max(w.limits.Text-w.text, 0) }
 
-// block emits a block if the limits allow this.
+// block emits a block if the limits allow this. Otherwise it sets w.err to a failure with the code
+// too_large.
 func (w *Writer) block(b document.Block) {
 	w.blocks++
 	w.text += int64(len(b.Text))
@@ -165,7 +177,8 @@ func (w *Writer) done() {
 	}
 }
 
-// finish reports the last page as done. It fails if the document contains no text.
+// finish reports the last page as done. It fails with the code no_text if the document contains no
+// text. Parse calls it once, after the reader has returned.
 func (w *Writer) finish() error {
 	if w.err == nil && w.blocks == 0 {
 		w.err = &document.Failure{Code: document.NoText, Message: "The document has no text."}
@@ -180,7 +193,8 @@ func (w *Writer) finish() error {
 // a line long without giving information.
 const maxGap = 20
 
-// Cells returns the text of a row. Empty cells at its end are omitted.
+// Cells returns the text of a row: its cells as single lines, separated by " | ". Empty cells at
+// its end are omitted.
 func Cells(cells []string) string {
 	var b strings.Builder
 	empty := 0 // empty cells before the next cell with text

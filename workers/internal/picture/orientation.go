@@ -7,17 +7,21 @@ import (
 	"parley/shared/imageinfo"
 )
 
+// The format of EXIF: the number of the orientation's tag, the maximum number of entries that are
+// examined, and the size of an entry in bytes.
 const (
 	tagOrientation = 0x0112
 	maxEntries     = 1000
 	entryBytes     = 12
 )
 
-// orientation returns the EXIF orientation of a JPEG image, or 1 if it has none.
+// orientation returns the EXIF orientation of a JPEG image, or 1, which means upright, if it has
+// none. Damaged headers are not an error: the image then counts as upright.
 func orientation(mediaType string, content []byte) int {
 	if mediaType != imageinfo.JPEG {
 		return 1
 	}
+	// Visit the segments before the image data. Each begins with a marker and its length.
 	for at := 2; at+4 <= len(content) && content[at] == 0xff; {
 		kind := content[at+1]
 		length := int(binary.BigEndian.Uint16(content[at+2:]))
@@ -34,6 +38,7 @@ func orientation(mediaType string, content []byte) int {
 }
 
 // exifOrientation returns the orientation that is stored in the first directory of an EXIF block.
+// The value is not checked; turn ignores invalid values.
 func exifOrientation(exif []byte) int {
 	var order binary.ByteOrder = binary.LittleEndian
 	switch {
@@ -46,6 +51,8 @@ func exifOrientation(exif []byte) int {
 		return 1
 	}
 
+	// Offsets count from the beginning of the block. They may be wrong, so each is compared with
+	// the length of the block.
 	at := uint64(order.Uint32(exif[4:]))
 	if at+2 > uint64(len(exif)) {
 		return 1

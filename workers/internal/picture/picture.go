@@ -29,23 +29,31 @@ const (
 // errTooLarge means that the image is too large in every encoding.
 var errTooLarge = errors.New("the image is too large even when it is scaled down")
 
-// Picture is a converted image.
+// Picture is a converted image. MediaType is image/png or image/jpeg. Width and Height are in
+// pixels.
 type Picture struct {
 	MediaType     string
 	Width, Height int
 	Content       []byte
 }
 
-// Convert decodes an image, scales it down, and encodes it as PNG or JPEG.
+// Convert decodes an image, scales it down, and encodes it as PNG or JPEG. content is a PNG, JPEG,
+// GIF or WebP file.
+//
+// It returns an error of package imageinfo if the format is unknown or the image has too many
+// pixels, and errTooLarge if the result exceeds MaxBytes. The memory that decoding needs is bounded
+// by imageinfo.MaxPixels, because the size is read before the image is decoded.
 func Convert(content []byte) (Picture, error) {
 	info, err := imageinfo.Read(bytes.NewReader(content))
 	if err != nil {
 		return Picture{}, err //nolint:wrapcheck // words for the caller
 	}
+
 	decoded, err := decode(info.MediaType, content)
 	if err != nil {
 		return Picture{}, fmt.Errorf("decoding the image: %w", err)
 	}
+	// The decoded size is checked, too, because it may differ from the size that the header states.
 	if size := decoded.Bounds(); int64(size.Dx())*int64(size.Dy()) > imageinfo.MaxPixels {
 		return Picture{}, imageinfo.ErrPixels
 	}
@@ -54,7 +62,8 @@ func Convert(content []byte) (Picture, error) {
 	return encode(upright, info.MediaType == imageinfo.JPEG)
 }
 
-// decode decodes an image. It decodes only the first frame of an animation.
+// decode decodes an image. It decodes only the first frame of an animation. A type other than PNG,
+// JPEG and GIF is decoded as WebP.
 func decode(mediaType string, content []byte) (image.Image, error) {
 	in := bytes.NewReader(content)
 	switch mediaType {
@@ -70,7 +79,8 @@ func decode(mediaType string, content []byte) (image.Image, error) {
 }
 
 // shrink returns the image with at most MaxSide pixels on each side. Each pixel is the average of a
-// square of the original pixels.
+// square of the original pixels. The scale is a whole number, so the result may be smaller than
+// MaxSide.
 func shrink(from image.Image) *image.RGBA {
 	size := from.Bounds()
 	longest := max(size.Dx(), size.Dy())
@@ -81,6 +91,7 @@ func shrink(from image.Image) *image.RGBA {
 		return out
 	}
 
+	// Pixels at the right and lower edges that do not fill a square are dropped.
 	out := image.NewRGBA(image.Rect(0, 0, max(size.Dx()/n, 1), max(size.Dy()/n, 1)))
 	for y := range out.Rect.Dy() {
 		for x := range out.Rect.Dx() {
@@ -90,7 +101,8 @@ func shrink(from image.Image) *image.RGBA {
 	return out
 }
 
-// average returns the average color of the given part of an image.
+// average returns the average color of the given part of an image. An empty part is transparent
+// black.
 func average(from image.Image, part image.Rectangle) color.RGBA {
 	var r, g, b, a, count uint64
 	for y := part.Min.Y; y < part.Max.Y; y++ {
@@ -106,13 +118,15 @@ func average(from image.Image, part image.Rectangle) color.RGBA {
 	return color.RGBA{R: eight(r), G: eight(g), B: eight(b), A: eight(a)}
 }
 
-// turn rotates and mirrors an image according to an EXIF orientation from 1 to 8.
+// turn rotates and mirrors an image according to an EXIF orientation from 1 to 8. It returns the
+// image itself if the orientation is 1 or invalid.
 func turn(from *image.RGBA, orientation int) *image.RGBA {
 	if orientation < 2 || orientation > 8 {
 		return from
 	}
 	width, height := from.Rect.Dx(), from.Rect.Dy()
 	out := image.NewRGBA(image.Rect(0, 0, width, height))
+	// From 5 on, the image is turned by 90 or 270 degrees, which exchanges width and height.
 	if orientation >= 5 {
 		out = image.NewRGBA(image.Rect(0, 0, height, width))
 	}
@@ -143,7 +157,7 @@ func turn(from *image.RGBA, orientation int) *image.RGBA {
 }
 
 // encode encodes a photograph as JPEG. It encodes any other image as PNG, or as JPEG if the PNG
-// would be large.
+// would be large. It returns errTooLarge if no encoding is below MaxBytes.
 func encode(from *image.RGBA, photograph bool) (Picture, error) {
 	out := Picture{Width: from.Rect.Dx(), Height: from.Rect.Dy()}
 	var b bytes.Buffer
@@ -157,6 +171,7 @@ func encode(from *image.RGBA, photograph bool) (Picture, error) {
 		}
 	}
 
+	// JPEG has no transparency, so the image is drawn on a white background.
 	opaque := image.NewRGBA(from.Rect)
 	draw.Draw(opaque, opaque.Rect, image.White, image.Point{}, draw.Src)
 	draw.Draw(opaque, opaque.Rect, from, image.Point{}, draw.Over)

@@ -49,7 +49,8 @@ const (
 	noteTooLong = "the text is too long; the rest is omitted"
 )
 
-// Attachments reads the attachments of runs.
+// Attachments reads the attachments of runs. Package blobdb implements it. A file may be erased
+// between two calls; OpenFile and SourceByID then fail with the code not_found.
 type Attachments interface {
 	// HoldAttachments assigns the run's attachments to its session, and returns the attachments
 	// among ids that exist. kept is false if the run no longer belongs to this worker.
@@ -58,18 +59,24 @@ type Attachments interface {
 	SourceByID(ctx context.Context, org, id string) (domain.Source, error)
 }
 
-// attachmentLoader loads the attachments of one run's prompt.
+// attachmentLoader loads the attachments of one run's prompt. It belongs to one attempt. The images
+// are in memory only after memory was reserved for them.
 type attachmentLoader struct {
-	r     *Runner
-	a     *attempt
-	run   toolset.Run
+	r   *Runner
+	a   *attempt
+	run toolset.Run
+	// files contains the records of the attachments that exist, by file id.
 	files map[string]blobdb.StoredAttachment
 	text  int  // bytes of documents' text that still fit into the prompt
 	blind bool // the model cannot see images, so their text must be recognized
 }
 
-// attach adds the attachments of the message to the input, and those of earlier turns to the history.
-// The caller must release the returned reservation.
+// attach adds the attachments of the message to the input, and those of earlier turns to the
+// history. It changes in and history. earlier contains the turns with attachments, newest first.
+//
+// The caller must release the returned reservation. It is nil if nothing was reserved. An
+// attachment of the message that cannot be used fails the run with CodeAttachment. An attachment of
+// an earlier turn is omitted with a note.
 func (r *Runner) attach(
 	ctx context.Context, a *attempt, run toolset.Run, in *agentloop.Input, own []domain.Attachment, earlier []earlierTurn,
 	history []agentloop.Turn,
@@ -104,9 +111,9 @@ type earlierTurn struct {
 	list []domain.Attachment
 }
 
-// earlierAttachments returns the attachments of the turns in the history, newest turn first. For
-// each turn, the list at contains the index of the turn's exchange in the history, or a negative
-// number if the history omits the turn.
+// earlierAttachments returns the attachments of the turns in the history, newest turn first, until
+// there are maxEarlier of them. For each turn, the list at contains the index of the turn's
+// exchange in the history, or a negative number if the history omits the turn.
 func earlierAttachments(turns []sessiondb.Turn, at []int) (out []earlierTurn, err error) {
 	total := 0
 	for i := len(turns) - 1; i >= 0 && total < maxEarlier; i-- {
@@ -126,7 +133,8 @@ func earlierAttachments(turns []sessiondb.Turn, at []int) (out []earlierTurn, er
 }
 
 // prepare reads the records of all attachments, and prepares those of the run's own message that
-// are not prepared yet.
+// are not prepared yet. A tool worker prepares them in its sandbox. Afterwards l.files is up to
+// date.
 func (l *attachmentLoader) prepare(ctx context.Context, own []domain.Attachment, earlier []earlierTurn) error {
 	ids := make([]string, 0, len(own))
 	for _, f := range own {
@@ -148,7 +156,8 @@ func (l *attachmentLoader) prepare(ctx context.Context, own []domain.Attachment,
 	return l.find(ctx, ids)
 }
 
-// find reads the records of the attachments with the given ids.
+// find reads the records of the attachments with the given ids into l.files. It returns errTaken if
+// the run no longer belongs to this worker.
 func (l *attachmentLoader) find(ctx context.Context, ids []string) error {
 	found, kept, err := l.r.attachments.HoldAttachments(ctx, l.a.claim.Held(), ids)
 	if err != nil {
@@ -165,7 +174,8 @@ func (l *attachmentLoader) find(ctx context.Context, ids []string) error {
 }
 
 // prepareOwn prepares the message's attachments, several at once. asked reports whether any
-// attachment had to be prepared.
+// attachment had to be prepared. The first error cancels the other preparations. When it returns,
+// none is running.
 func (l *attachmentLoader) prepareOwn(ctx context.Context, own []domain.Attachment) (asked bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -229,7 +239,8 @@ func (l *attachmentLoader) imageBytes(own []domain.Attachment, earlier []earlier
 	return min(n, ownImageBytes+earlierImageBytes)
 }
 
-// load reads the attachments of the message, then those of earlier turns, newest turn first.
+// load reads the attachments of the message, then those of earlier turns, newest turn first. Memory
+// for the images must be reserved.
 func (l *attachmentLoader) load(
 	ctx context.Context, in *agentloop.Input, own []domain.Attachment, earlier []earlierTurn, history []agentloop.Turn,
 ) (err error) {
@@ -256,7 +267,8 @@ type imageRoom struct {
 	note  string // the text that tells the model why an image was omitted
 }
 
-// loadAll reads a message's attachments.
+// loadAll reads a message's attachments, in order. images is the room for images, which loadAll
+// reduces. An attachment that does not fit or no longer exists has a note instead of its content.
 func (l *attachmentLoader) loadAll(ctx context.Context, list []domain.Attachment, images *imageRoom) ([]llm.Attachment, error) {
 	out := make([]llm.Attachment, 0, len(list))
 	for _, f := range list {
@@ -279,7 +291,8 @@ func (l *attachmentLoader) loadAll(ctx context.Context, list []domain.Attachment
 	return out, nil
 }
 
-// loadImage reads the converted copy of an image. Models never receive the uploaded original.
+// loadImage reads the converted copy of an image into to. Models never receive the uploaded
+// original. For a model that cannot see images, it adds the recognized text.
 func (l *attachmentLoader) loadImage(ctx context.Context, stored blobdb.StoredAttachment, to *llm.Attachment, room *imageRoom) error {
 	if room.count == 0 || stored.Bytes > room.bytes || stored.Bytes > picture.MaxBytes {
 		to.Omitted = room.note
@@ -296,6 +309,7 @@ func (l *attachmentLoader) loadImage(ctx context.Context, stored blobdb.StoredAt
 	if err != nil {
 		return gone(err, to)
 	}
+	// The size of the image is optional, so an error is ignored.
 	if info, err := imageinfo.Read(strings.NewReader(string(to.Image[:min(len(to.Image), 64<<10)]))); err == nil {
 		to.ImageType, to.Width, to.Height = stored.Prepared, info.Width, info.Height
 	}
@@ -310,7 +324,7 @@ func (l *attachmentLoader) loadImage(ctx context.Context, stored blobdb.StoredAt
 	return nil
 }
 
-// loadText reads the text of a document and divides it into passages.
+// loadText reads the text of a document and divides it into passages, as far as l.text allows.
 func (l *attachmentLoader) loadText(ctx context.Context, stored blobdb.StoredAttachment, to *llm.Attachment) error {
 	if l.text <= 0 {
 		to.Omitted = noteOlder
@@ -349,7 +363,7 @@ func gone(err error, to *llm.Attachment) error {
 var pageMark = regexp.MustCompile(`\f\[page (\d+)\]\n`)
 
 // newPassages divides the text of a document into passages, whose title is name. No passage extends
-// over two pages.
+// over two pages. Passages have page numbers if the document has pages.
 func newPassages(source domain.Source, name string) []domain.Citation {
 	var out []domain.Citation
 	add := func(page *int, text string) {

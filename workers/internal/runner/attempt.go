@@ -23,7 +23,8 @@ import (
 // agentloop.Fit then selects the turns that fit into the model's context.
 const maxHistory = 200
 
-// runAttempt runs one attempt, from the claimed run to its output. The output is not nil.
+// runAttempt runs one attempt, from the claimed run to its output. The output is not nil. The error
+// is that of the agent loop, or an *agentloop.Error if the run cannot begin.
 //
 // Thousands of attempts wait for their models, and each keeps its stack. The garbage collector
 // halves a stack only while less than a quarter of it is used. Large values are therefore passed by
@@ -92,7 +93,8 @@ func (r *Runner) load(ctx context.Context, a *attempt) (turns []sessiondb.Turn, 
 	return turns, room, nil
 }
 
-// keepHistory releases the memory of the turns that do not fit into the model's context.
+// keepHistory reduces the reservation room to the large input and the turns that fit into the
+// model's context. room may be nil.
 func (r *Runner) keepHistory(a *attempt, room *inputTurn, kept []agentloop.Turn) {
 	bytes := a.claim.LargeInput
 	for _, turn := range kept {
@@ -103,7 +105,11 @@ func (r *Runner) keepHistory(a *attempt, room *inputTurn, kept []agentloop.Turn)
 	r.inputs.shrink(room, bytes)
 }
 
-// input builds the agent loop's input. turns are the session's earlier turns.
+// input builds the agent loop's input. turns are the session's earlier turns. It also sets those
+// fields of the attempt that become part of the finished run.
+//
+// Errors of the store are retryable. Errors of the settings, such as a missing model, have the
+// codes of package agentloop.
 func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) (*agentloop.Input, error) {
 	asked, err := a.claim.Input()
 	if err != nil {
@@ -160,7 +166,8 @@ func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) 
 	return in, err
 }
 
-// systemPrompt returns the agent's system prompt with its variables replaced by their values.
+// systemPrompt returns the agent's system prompt with its variables replaced by their values. It
+// fails with the code context_too_long if the result is too long.
 func (r *Runner) systemPrompt(ctx context.Context, a *attempt, cfg domain.Config, asked domain.Input) (string, error) {
 	if !cfg.PromptVariables {
 		return cfg.SystemPrompt, nil
@@ -186,7 +193,7 @@ func (r *Runner) systemPrompt(ctx context.Context, a *attempt, cfg domain.Config
 }
 
 // addHistory adds the attachments to the input, and the earlier turns that fit into the model's
-// context.
+// context. The number of turns that do not fit is set in in.OmittedTurns.
 func (r *Runner) addHistory(
 	ctx context.Context, a *attempt, run toolset.Run, in *agentloop.Input, turns []sessiondb.Turn, asked *domain.Input,
 ) error {
@@ -209,7 +216,8 @@ func (r *Runner) addHistory(
 }
 
 // contractFor returns the schema that the answer must match: the schema of the request or, if the
-// request has none, the schema of the agent. It returns nil if the answer is free text.
+// request has none, the schema of the agent. It returns nil if the answer is free text. It fails if
+// the schema is not supported.
 func contractFor(asked domain.Input, cfg domain.Config) (*agentloop.Contract, error) {
 	raw := cfg.Answer.OutputSchema
 	if asked.Output != nil {
@@ -274,8 +282,8 @@ func retryable(err error) error {
 	return &agentloop.Error{Code: codeUnavailable, Message: "The service could not read the run's data.", Retryable: true, Err: err}
 }
 
-// journal reads and records a run's steps. The fence rejects the writes of an attempt that has lost
-// its run.
+// journal reads and records a run's steps. It implements agentloop.Journal for one attempt. The
+// fence rejects the writes of an attempt that has lost its run.
 type journal struct {
 	records Records
 	a       *attempt

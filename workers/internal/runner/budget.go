@@ -23,7 +23,8 @@ const (
 )
 
 // Budgets stores organizations' budgets and reservations. While a call runs, its reservation covers
-// the maximum amounts that the call may use.
+// the maximum amounts that the call may use, so concurrent calls cannot exceed a budget together.
+// Package budgetdb implements it.
 type Budgets interface {
 	// Budgeted reports whether any budget applies to the organization. The answer may be cached.
 	Budgeted(ctx context.Context, org string) (bool, error)
@@ -35,7 +36,8 @@ type Budgets interface {
 	Charge(ctx context.Context, held lease.Held, holdID string, used budgetdb.Amounts) error
 }
 
-// runBudget reserves and charges the usage of one attempt's calls.
+// runBudget reserves and charges the usage of one attempt's calls. It is safe for concurrent use,
+// because tool calls run concurrently.
 type runBudget struct {
 	budgets Budgets
 	a       *attempt
@@ -48,7 +50,8 @@ func (r *Runner) newRunBudget(a *attempt) *runBudget {
 	return &runBudget{budgets: r.budgets, a: a, price: r.cfg.Price, wall: r.cfg.SandboxWall}
 }
 
-// reservation reserves the maximum amounts of one call. hold.ID is empty if no budget applies.
+// reservation reserves the maximum amounts of one call. hold.ID is empty if no budget applies. It
+// is settled exactly once.
 type reservation struct {
 	*runBudget
 	hold budgetdb.Hold
@@ -132,8 +135,9 @@ func (r reservation) write(ctx context.Context, used budgetdb.Amounts) error {
 	return r.budgets.Charge(ctx, r.hold.Held, r.hold.ID, used)
 }
 
-// code places a reservation for a call of codeExecution. The caller must call done with the run
-// time of the code.
+// code places a reservation for a call of codeExecution, for the maximum run time. The caller must
+// call done with the run time of the code. If err is not nil, done is nil and the code must not
+// run.
 func (s *runBudget) code(ctx context.Context) (done func(took time.Duration), err error) {
 	r, _, err := s.reserve(ctx, budgetdb.Amounts{Sandbox: s.wall})
 	if err != nil {
@@ -145,7 +149,8 @@ func (s *runBudget) code(ctx context.Context) (done func(took time.Duration), er
 // model wraps a model so that its calls are charged to the budgets.
 func (s *runBudget) model(m llm.Model) llm.Model { return &budgetedModel{Model: m, budget: s} }
 
-// budgetedModel is a model whose calls are reserved and charged.
+// budgetedModel is a model whose calls are reserved and charged. Retries and fallbacks are separate
+// calls.
 type budgetedModel struct {
 	llm.Model
 	budget *runBudget
@@ -192,7 +197,8 @@ func (m *budgetedModel) reserve(ctx context.Context, req *llm.Request) (reservat
 	}
 }
 
-// amounts converts a call's usage to the units in which budgets are measured.
+// amounts converts a call's usage to the units in which budgets are measured: tokens, and
+// millionths of the currency unit.
 func (m *budgetedModel) amounts(used llm.Usage) budgetdb.Amounts {
 	a := budgetdb.Amounts{Tokens: max(used.InputTokens, 0) + max(used.OutputTokens, 0)}
 	if m.budget.price != nil {

@@ -41,7 +41,8 @@ func (r *Runner) clientTools(a *attempt, asked *domain.ClientTools, own *tool.Re
 }
 
 // clientResults records the calls in the effect ledger, where they wait for the client's results.
-// It returns the results that have arrived, and whether all results have arrived.
+// It returns the results that have arrived, and whether all results have arrived. Calling it again
+// after the run was parked records nothing twice.
 func (r *Runner) clientResults(ctx context.Context, a *attempt, calls []domain.ClientCall) ([]domain.ClientResult, bool, error) {
 	results, known := make([]domain.ClientResult, len(calls)), true
 	for i, call := range calls {
@@ -75,7 +76,7 @@ type conversation struct {
 
 // conversation returns the messages that the run continues. A request may supply a history: the
 // history of an earlier request precedes that request's turn, and the history of the current
-// request comes last.
+// request comes last. turns are the session's earlier turns. Turns without an answer are omitted.
 func (r *Runner) conversation(ctx context.Context, a *attempt, turns []sessiondb.Turn, asked *domain.Input) (*conversation, error) {
 	var exchanges []domain.Exchange
 	own := make([]int, len(turns))
@@ -131,7 +132,8 @@ func roundMessages(rounds []domain.CallRound, steps map[string][]agentloop.Step)
 // tools in a history.
 const namedBytes = 4 << 20
 
-// namedSteps reads the journals of the runs whose calls and results are part of the exchanges.
+// namedSteps reads the journals of the runs whose calls and results are part of the exchanges. It
+// returns them by run id. A run that does not exist any more is missing.
 func (r *Runner) namedSteps(ctx context.Context, a *attempt, exchanges []domain.Exchange) (map[string][]agentloop.Step, error) {
 	var runs []string
 	for _, e := range exchanges {

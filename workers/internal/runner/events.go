@@ -37,8 +37,13 @@ const maxPiece = 4 << 10
 // that arrive within paceWindow may become one event. All other events are published immediately.
 // Only the attempt's goroutine adds events. Timers publish pieces that have waited, and write the
 // checkpoints.
+//
+// Each event has a number, which increases within the attempt. Together with the fence, it
+// identifies the event in the log of the run. Subscribers that connect later read the saved events
+// from the database and receive the others from the bus.
 type eventWriter struct {
-	held    lease.Held
+	held lease.Held
+
 	epoch   time.Time // checkpoints are written at multiples of checkpointEvery after this time
 	publish func(runID string, chunk domain.EventChunk)
 	pace    *pace
@@ -57,8 +62,8 @@ type eventWriter struct {
 	closed  bool          // no further checkpoint may begin
 }
 
-// begin publishes that the run has started. The start event of a first attempt is not saved,
-// because readers derive it from the run's row.
+// begin publishes that the run has started. It must be called first. The start event of a first
+// attempt is not saved, because readers derive it from the run's row.
 func (t *eventWriter) begin(startedAt domain.Time) {
 	t.next, t.first = 1, 1
 	if t.held.Fence != domain.StartedID.Fence {
@@ -81,7 +86,8 @@ func (t *eventWriter) restarted(afterStep int) {
 	}
 }
 
-// loop publishes an event that the agent loop reports.
+// loop publishes an event that the agent loop reports. It never blocks, except for the lock. An
+// event that cannot be encoded is logged and dropped.
 func (t *eventWriter) loop(e agentloop.Event) {
 	var data []byte
 	var err error
@@ -114,7 +120,8 @@ func (t *eventWriter) loop(e agentloop.Event) {
 	t.write(e.Type, data)
 }
 
-// piece publishes a piece of the answer, immediately or at the end of the current paceWindow.
+// piece publishes a piece of the answer, immediately or at the end of the current paceWindow. An
+// empty piece is ignored.
 func (t *eventWriter) piece(text string) {
 	if text == "" {
 		return
@@ -190,7 +197,8 @@ func (t *eventWriter) untilCheckpoint() time.Duration {
 }
 
 // checkpoint saves the unsaved events. If the write fails, the events are part of the next
-// checkpoint.
+// checkpoint. It runs in the goroutine of the timer. If the run no longer belongs to this attempt,
+// it calls taken, which ends the attempt.
 func (t *eventWriter) checkpoint() {
 	t.mu.Lock()
 	if t.closed || t.writing != nil || len(t.lines) == 0 {
@@ -247,6 +255,7 @@ func (t *eventWriter) close() {
 }
 
 // closeAndWait closes the writer and waits until no checkpoint is being written, or until ctx ends.
+// Afterwards rest returns events that no checkpoint saves.
 func (t *eventWriter) closeAndWait(ctx context.Context) {
 	t.close()
 	t.mu.Lock()
@@ -331,7 +340,7 @@ func (c checkpoint) size() int {
 }
 
 // saveEvents saves one batch of checkpoints. For each checkpoint it returns nil, errTaken, or the
-// reason why the write must be retried.
+// reason why the write must be retried. An error of the whole batch means that nothing was saved.
 func (r *Runner) saveEvents(ctx context.Context, checkpoints []checkpoint) ([]error, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkpointTime)
 	defer cancel()

@@ -19,7 +19,8 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// attempt is one execution of a claimed run by this worker.
+// attempt is one execution of a claimed run by this worker. begin creates it, and it lives until
+// its outcome is saved. Only the attempt's goroutine uses it, except for events.
 type attempt struct {
 	claim executiondb.Claimed
 	// replyTo is the inbox of the caller that waits for the run; empty if no caller waits.
@@ -28,7 +29,8 @@ type attempt struct {
 	claimed time.Time // time on this process's clock when the database's clock showed claim.Now
 	log     zerolog.Logger
 	events  *eventWriter
-	models  int // number of the agent's models; 0 until the configuration has been read
+
+	models int // number of the agent's models; 0 until the configuration has been read
 	// warnings, appendSources and settings become part of the finished run. The method input sets
 	// these fields.
 	warnings      []domain.RunWarning
@@ -46,7 +48,7 @@ func (a *attempt) now() time.Time { return a.claim.Now.Add(time.Since(a.claimed)
 func (a *attempt) deadline() time.Time { return a.claimed.Add(a.claim.Deadline.Sub(a.claim.Now)) }
 
 // execute claims and executes the run of a job message that has been acknowledged. ctx is cancelled
-// only when the worker stops waiting for its runs.
+// only when the worker stops waiting for its runs. It returns when the outcome is saved.
 func (r *Runner) execute(ctx context.Context, d *bus.JobMessage) {
 	ctx, span := r.tracer.Root(ctx, tracing.Consumer, "run.execute", d.Traceparent)
 	defer span.End()
@@ -56,7 +58,9 @@ func (r *Runner) execute(ctx context.Context, d *bus.JobMessage) {
 	}
 }
 
-// begin claims the run of a job message. It returns nil if there is nothing to execute.
+// begin claims the run of a job message. It returns nil if there is nothing to execute: another
+// worker has the run, the run has finished, or the claim failed. Nothing is lost then, because the
+// sweeper publishes the jobs of unclaimed runs again.
 func (r *Runner) begin(ctx context.Context, d *bus.JobMessage, span tracing.Span) *attempt {
 	failpoint.Here(failpoint.ClaimBefore)
 
@@ -90,7 +94,9 @@ func (r *Runner) newAttempt(claimed *executiondb.Claimed, d *bus.JobMessage, ask
 }
 
 // claim claims a run, and returns the time at which the successful claim began. It repeats the
-// claim for up to claimTime if another transaction has locked the run or the database fails.
+// claim for up to claimTime if another transaction has locked the run or the database fails. Claims
+// of concurrent attempts are one statement. The time is measured before the claim, so that the
+// worker's idea of the lease ends first.
 func (r *Runner) claim(ctx context.Context, runID string) (claim executiondb.Claim, asked time.Time, err error) {
 	for until := time.Now().Add(claimTime); ; {
 		asked = time.Now()
@@ -153,8 +159,9 @@ func (r *Runner) executeClaimed(ctx context.Context, a *attempt) {
 	r.finalize(ctx, a, out, err, context.Cause(deadlineCtx))
 }
 
-// finalize saves the outcome of an attempt. cause is the cause with which the attempt's context
-// ended.
+// finalize saves the outcome of an attempt. out is its output, which after an error describes the
+// work done so far, and err the error of the agent loop. cause is the cause with which the
+// attempt's context ended, or nil.
 func (r *Runner) finalize(ctx context.Context, a *attempt, out *agentloop.Output, err, cause error) {
 	// A successful attempt finishes its run even if its context has ended meanwhile: the fence
 	// rejects a stale result. Otherwise, the cause of a cancellation takes precedence over the
@@ -200,9 +207,10 @@ func (r *Runner) note(ctx context.Context, a *attempt) {
 	}
 }
 
-// requeue requeues the run. cause is nil if this worker stops or has lost its lease. requeue
-// repeats the write while the database is unreachable: without this write, the run could not start
-// again until its lease expires.
+// requeue requeues the run and frees its slot. The run starts again after the duration wait at the
+// earliest. cause is nil if this worker stops or has lost its lease. requeue repeats the write
+// while the database is unreachable: without this write, the run could not start again until its
+// lease expires.
 func (r *Runner) requeue(ctx context.Context, a *attempt, wait time.Duration, cause *domain.RunError) {
 	// The requeued run does not keep its slot. The freed slot goes to another run, also if the worker
 	// stops.
@@ -224,7 +232,9 @@ func (r *Runner) requeue(ctx context.Context, a *attempt, wait time.Duration, ca
 	failpoint.Here(failpoint.RequeuedAfter)
 }
 
-// finish saves the run's result. saveAll then publishes the result to the waiting caller.
+// finish saves the run's result. saveAll then publishes the result to the waiting caller. cause is
+// nil for a completed run. The write is repeated until it succeeds, the fence rejects it, or ctx
+// ends. If ctx ends, the sweeper requeues the run.
 func (r *Runner) finish(ctx context.Context, a *attempt, out agentloop.Output, status domain.RunStatus, cause *domain.RunError) {
 	r.recall(ctx, a, &out)
 
@@ -301,7 +311,8 @@ func (r *Runner) finishEmpty(ctx context.Context, a *attempt) {
 }
 
 // persist repeats a write while the database is unreachable or another transaction has locked the
-// row. A late write is harmless, because the fence rejects it if the run has another owner.
+// row, until ctx ends. A late write is harmless, because the fence rejects it if the run has
+// another owner. what names the operation in logs.
 func (r *Runner) persist(ctx context.Context, a *attempt, what string, write func(context.Context) error) {
 	for n := 1; ; n++ {
 		err := write(ctx)
@@ -355,8 +366,9 @@ type saveResult struct {
 	failed error // the result was not saved, but a retry may succeed
 }
 
-// saveAll saves a batch of results, and publishes each saved result to the caller that waits for
-// it. dispatchFreed refills the freed slots later, because no caller waits for them.
+// saveAll saves a batch of results in one statement, and publishes each saved result to the caller
+// that waits for it. dispatchFreed refills the freed slots later, because no caller waits for them.
+// The result has an element for each element of batch. An error means that no result was saved.
 func (r *Runner) saveAll(ctx context.Context, batch []endedRun) ([]saveResult, error) {
 	outcomes := make([]executiondb.Outcome, len(batch))
 	for i, e := range batch {
@@ -399,7 +411,7 @@ func finishReason(stop llm.StopReason) *domain.FinishReason {
 }
 
 // outcome closes the event writer. It returns the finished run, and the rows that must be saved
-// together with it.
+// together with it. It fails if the run cannot be encoded. cause is nil for a completed run.
 func (a *attempt) outcome(
 	ctx context.Context, out agentloop.Output, status domain.RunStatus, cause *domain.RunError,
 ) (executiondb.Outcome, error) {

@@ -7,7 +7,8 @@ import (
 
 // gate stops a worker from fetching job messages while the database does not answer. A worker
 // acknowledges each message that it fetches. If it cannot claim the run, it only delays the run
-// until the sweeper publishes the job again, perhaps to the same worker.
+// until the sweeper publishes the job again, perhaps to the same worker. A gate is safe for
+// concurrent use.
 type gate struct {
 	mu sync.Mutex
 	// The method wait receives from opened. The method reopen closes this channel, which wakes all

@@ -21,9 +21,12 @@ const lockedRetry = 250 * time.Millisecond
 // heldRuns is the set of runs that this worker executes.
 type heldRuns = leased.Set[lease.Held]
 
+// newHeldRuns returns an empty set. Its keys are the ids of the runs.
 func newHeldRuns() *heldRuns { return leased.New(func(h lease.Held) string { return h.RunID }) }
 
-// heartbeat extends the leases of the runs that this worker executes, until ctx ends.
+// heartbeat extends the leases of the runs that this worker executes, until ctx ends. All runs are
+// extended by one statement. A run that was not extended and is not locked was taken over, and its
+// attempt is cancelled with errTaken.
 func (r *Runner) heartbeat(ctx context.Context) {
 	r.held.Heartbeat(ctx, r.log, func(ctx context.Context, held []lease.Held) (extended, locked map[string]bool, err error) {
 		leases, err := r.runs.Extend(ctx, held)

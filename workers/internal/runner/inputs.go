@@ -18,8 +18,9 @@ const (
 	newcomerBytes = inputBytes / 4
 )
 
-// inputs limits the memory for large inputs and histories. Runs wait in the order of their arrival,
-// with two exceptions. Other runs may pass a run whose organization has reached its share. Runs of
+// inputs limits the memory for large inputs and histories, and separately for the images in
+// prompts. It is safe for concurrent use. Runs wait in the order of their arrival, with two
+// exceptions. Other runs may pass a run whose organization has reached its share. Runs of
 // organizations without an input in memory may pass those of other organizations.
 type inputs struct {
 	mu      sync.Mutex
@@ -40,7 +41,7 @@ type inputTurn struct {
 func newInputs() *inputs { return &inputs{byOrg: map[string]int{}} }
 
 // enter waits until a run of org may use the given number of bytes. The caller must release them
-// with leave.
+// with leave. It fails with the cause of ctx if ctx ends first; then nothing is reserved.
 func (in *inputs) enter(ctx context.Context, org string, bytes int) (*inputTurn, error) {
 	// A run whose data is larger than the share is admitted if no other run of its organization has
 	// reserved memory.

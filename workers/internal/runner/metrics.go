@@ -7,7 +7,7 @@ import (
 	"parley/shared/telemetry"
 )
 
-// metrics contains the Prometheus metrics of a worker's runs.
+// metrics contains the Prometheus metrics of a worker's runs. There is one for each process.
 type metrics struct {
 	// The help texts in newMetrics describe the metrics.
 	ended            *prometheus.CounterVec

@@ -12,6 +12,8 @@ const paceWindow = 4 * time.Millisecond
 // published immediately and begins a window. Pieces that arrive during a window are published at
 // its end, which begins the next window. Then the pieces of each run become one event, and the
 // events of all runs are one write to the bus.
+//
+// The lock of a writer may be held when the lock of pace is taken, but never the other way round.
 type pace struct {
 	mu      sync.Mutex
 	until   time.Time // end of the current window

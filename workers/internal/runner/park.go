@@ -18,7 +18,9 @@ var actionLimit = &domain.RunError{
 }
 
 // park ends the attempt at a run that waits for a person's decision or for its client's results.
-// The run keeps its position in the session but no longer occupies a slot of this worker.
+// The run keeps its position in the session but no longer occupies a slot of this worker. The
+// decision or the results make another attempt possible. The action expires after
+// executiondb.ActionTimeout.
 func (r *Runner) park(ctx context.Context, a *attempt, out agentloop.Output, parked *agentloop.Parked) {
 	// The unsaved events are saved together with the action, so no checkpoint may save them at the
 	// same time.

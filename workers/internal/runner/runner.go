@@ -42,7 +42,9 @@ const (
 	claimTime      = 10 * time.Second // time for which a claim is repeated; the sweeper then publishes the job again
 )
 
-// Runs is the store that claims, leases, finishes and requeues runs.
+// Runs is the store that claims, leases, finishes and requeues runs. Each method changes many runs
+// with one statement. Methods that take a lease.Held compare its fence and change nothing if it is
+// not the current one. Package executiondb implements it.
 type Runs interface {
 	// Claim returns one result per id, in the same order. It does not wait for row locks.
 	Claim(ctx context.Context, runIDs []string) ([]executiondb.Claim, error)
@@ -124,10 +126,11 @@ type ParkStore interface {
 	FailedSinceStep(ctx context.Context, held lease.Held, code string) (executiondb.Failures, error)
 }
 
-// ClientCalls stores the tool calls that clients execute. PrepareEffect inserts a call into the
-// effect ledger, or returns the entry from an earlier attempt. If ask is true, a new entry waits
-// for the client's result. PrepareEffect returns false if the run no longer belongs to this worker.
+// ClientCalls stores the tool calls that clients execute. Package executiondb implements it.
 type ClientCalls interface {
+	// PrepareEffect inserts a call into the effect ledger, or returns the entry from an earlier
+	// attempt. If ask is true, a new entry waits for the client's result. PrepareEffect returns
+	// false if the run no longer belongs to this worker.
 	PrepareEffect(ctx context.Context, held lease.Held, e domain.Effect, ask bool) (domain.Effect, bool, error)
 
 	// Journals returns the recorded steps of runs. If all steps exceed the given number of bytes,
@@ -135,7 +138,8 @@ type ClientCalls interface {
 	Journals(ctx context.Context, org string, runIDs []string, bytes int) (map[string][][]byte, error)
 }
 
-// Toolsets resolves the tools of a run and prepares its attachments.
+// Toolsets resolves the tools of a run and prepares its attachments, by calls to tool workers.
+// Package toolset implements it.
 type Toolsets interface {
 	For(ctx context.Context, run toolset.Run, tools domain.Tools) (toolset.Set, error)
 
@@ -144,7 +148,9 @@ type Toolsets interface {
 	PrepareAttachment(ctx context.Context, run toolset.Run, args attachment.Arguments) error
 }
 
-// Bus receives job messages and cancellations, and publishes job messages, events and results.
+// Bus receives job messages and cancellations, and publishes job messages, events and results. The
+// methods that publish return no errors: the sweeper repeats a lost job message, and clients read
+// lost events and results from the database.
 type Bus interface {
 	Lane(lane domain.Lane) *bus.Lane
 	// PublishJobs notifies workers of jobs. If a message is lost, the sweeper publishes it again.
@@ -175,7 +181,7 @@ type Changes interface {
 	Changed(kind domain.ChangeKind, org string)
 }
 
-// Config contains the settings of a runner.
+// Config contains the settings of a runner. Concurrency is required.
 type Config struct {
 	Concurrency int // slots of each lane, without the reserved slots; see queuedb.Reserve
 	Limits      agentloop.Limits
@@ -185,7 +191,8 @@ type Config struct {
 	OnAnswer    func()                                   // called after each answer of a model; may be nil
 }
 
-// Runner executes runs. Create it with New and start it with Run.
+// Runner executes runs. Create it with New and start it with Run. A process has at most one. Its
+// fields do not change after New.
 type Runner struct {
 	cfg      Config
 	runs     Runs
@@ -226,7 +233,7 @@ type Runner struct {
 	pace     pace
 }
 
-// Deps are a runner's dependencies.
+// Deps are a runner's dependencies. All are required except Tracer.
 type Deps struct {
 	Runs      Runs
 	Queue     Queue
@@ -248,7 +255,7 @@ type Deps struct {
 	Log     zerolog.Logger
 }
 
-// New creates a runner.
+// New creates a runner and registers its metrics. It starts nothing.
 func New(cfg Config, deps Deps) (*Runner, error) {
 	runs := deps.Runs
 	r := &Runner{
@@ -285,7 +292,8 @@ func New(cfg Config, deps Deps) (*Runner, error) {
 }
 
 // Run executes runs until ctx ends. It then stops fetching job messages, waits up to drainTime for
-// the running attempts, and requeues the remaining runs for other workers.
+// the running attempts, and requeues the remaining runs for other workers. It returns an error only
+// if it cannot receive cancellations. It must be called once.
 func (r *Runner) Run(ctx context.Context) error {
 	// Attempts and their batches continue after ctx ends, so that a shutdown lets them finish.
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -324,7 +332,8 @@ func (r *Runner) Run(ctx context.Context) error {
 }
 
 // serve fetches a lane's job messages until ctx ends. It fetches only as many messages as the lane
-// has free slots.
+// has free slots. Each message begins an attempt in a goroutine, which attempts counts and which
+// uses the context work.
 func (r *Runner) serve(ctx, work context.Context, lane domain.Lane, attempts *sync.WaitGroup) {
 	jobs := r.bus.Lane(lane)
 	slots := make(chan struct{}, r.cfg.Concurrency+queuedb.Reserve(r.cfg.Concurrency))

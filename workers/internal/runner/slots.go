@@ -14,7 +14,8 @@ import (
 )
 
 // freeSlots counts the dispatch slots that finished runs have released and that have not been
-// refilled yet.
+// refilled yet. Attempts add to it and dispatchFreed takes from it, so that a finished run need not
+// wait for the dispatch of the next one.
 type freeSlots struct {
 	mu sync.Mutex
 	// The released slots; nil if none was released since the last call of take.
@@ -53,8 +54,8 @@ func (p *freeSlots) take() queuedb.FreedSlots {
 }
 
 // dispatchFreed fills released slots with queued runs and publishes their job messages, until ctx
-// ends. It then fills the slots of the last attempts, so that other workers continue with these
-// runs at once.
+// ends. One statement fills the slots of all runs that have finished since the last one. It then
+// fills the slots of the last attempts, so that other workers continue with these runs at once.
 func (r *Runner) dispatchFreed(ctx context.Context) {
 	for {
 		select {

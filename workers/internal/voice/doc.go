@@ -1,5 +1,6 @@
 // Package voice serves voice sessions, which ingresses open over the bus. It detects speech in the
-// incoming audio, transcribes it, and synthesizes answers while their text arrives.
+// incoming audio, transcribes it, and synthesizes answers while their text arrives. It is the
+// worker's role voice.
 //
 //	audio ─► tape ─► activity ─► started, stopped ─► utterance ─► Transcriber ─► transcript
 //	say ─► sentence ─► segments ─► Synthesizer, one ahead ─► pace ─► audio, segment, said
@@ -11,4 +12,8 @@
 //
 // A voice session stores neither runs nor chat sessions. If its worker is lost, the ingress still
 // has the whole state and opens the session again on another worker.
+//
+// Positions are numbers of samples since the beginning of the voice session, and do not change when
+// the session moves. Audio is in the format of contract.VoiceRate. Audio and texts are never stored
+// or logged.
 package voice

@@ -43,8 +43,9 @@ func (l *session) contain(err *error) {
 }
 
 // shouldRetry reports whether a failed call is retried, and after which delay. tries is the number
-// of calls made so far. If the backend does not support the voice or the language, the session
-// resets that setting, reports this, and retries.
+// of calls made so far, and voice and language are the settings of the failed call. If the backend
+// does not support the voice or the language, the session resets that setting, reports this, and
+// retries. err may be nil.
 func (l *session) shouldRetry(err error, tries int, voice, language string) (again bool, after time.Duration) {
 	var coded *speech.Error
 	switch {

@@ -22,7 +22,8 @@ var errOverloaded = &speech.Error{
 	Code: speech.CodeOverloaded, Message: "Too much audio is waiting for transcription; wait, then repeat it.",
 }
 
-// input is the state of the audio that a session has received.
+// input is the state of the audio that a session has received. Audio passes through three stages:
+// it is on the tape, detection finds utterances in it, and utterances wait for their transcripts.
 type input struct {
 	tape      tape
 	from      int64              // position of the first sample in which speech is detected
@@ -34,15 +35,19 @@ type input struct {
 
 	waiting []*utterance // utterances that wait for their transcripts; the first is being transcribed
 	early   *utterance   // utterance that is transcribed early, although its speech may continue; nil if there is none
-	texts   chan transcript
+	// texts delivers the outcomes of calls to the session's goroutine.
+	texts chan transcript
 }
 
-// utterance is audio that is to be transcribed.
+// utterance is audio that is to be transcribed: the samples from from up to, but not including, to.
+// Detection or a command creates it, and it is removed when its transcript or its failure was
+// reported.
 type utterance struct {
 	item     string
 	from, to int64
 	last     int64 // for detected speech: position after the last sound
 	found    bool  // true if this session has detected the utterance; false if a command has committed it
+	// tries is the number of calls that have begun.
 	tries    int
 	pcm      []byte             // audio; set when the first call begins
 	language string             // language of the last call
@@ -58,7 +63,8 @@ type transcript struct {
 }
 
 // newInput returns the input state of a session that is new or has moved to this worker. If the
-// session has moved in the middle of speech, detection continues with that speech.
+// session has moved in the middle of speech, detection continues with that speech. Positions
+// continue at open.Position.
 func newInput(open contract.VoiceOpen) input {
 	at := open.Position
 	in := input{tape: tape{start: at}, from: at, since: at, reported: at, texts: make(chan transcript)}
@@ -99,7 +105,7 @@ func (in *input) configure(d *contract.VoiceDetection) {
 	}
 }
 
-// restart marks the audio before a position as processed.
+// restart marks the audio before a position as processed. Detection continues after it.
 func (in *input) restart(at int64) {
 	at = min(at, in.tape.end())
 	in.since = max(in.since, at)
@@ -114,7 +120,8 @@ func (in *input) restart(at int64) {
 	}
 }
 
-// needs returns the position of the first sample that the session may still need.
+// needs returns the position of the first sample that the session may still need. The ingress may
+// drop the audio before it.
 func (in *input) needs() int64 {
 	needs := in.since
 	if in.detector != nil {
@@ -129,7 +136,8 @@ func (in *input) needs() int64 {
 	return max(needs, in.tape.start, in.tape.end()-maxTape)
 }
 
-// detect returns the events of speech in audio that has just been received.
+// detect returns the events of speech in audio that has just been received. fresh is the new audio
+// at the end of the tape.
 func (in *input) detect(fresh []byte) []activity.Event {
 	// Audio before in.from is not examined, because another worker has already examined it or
 	// because it must not be detected.
@@ -144,8 +152,9 @@ func (in *input) detect(fresh []byte) []activity.Event {
 	return in.detector.Write(fresh[sampleBytes*(from-begins):])
 }
 
-// handleAudio processes received audio. If speech starts, it reports this before it does any other
-// work.
+// handleAudio processes received audio. at is the position of its first sample. If speech starts,
+// handleAudio reports this before it does any other work, so that the ingress can stop an answer at
+// once.
 func (l *session) handleAudio(at int64, pcm []byte) {
 	in := &l.input
 	for _, e := range in.detect(in.tape.add(at, pcm)) {
@@ -216,7 +225,8 @@ func (in *input) stopped(e activity.Event) *utterance {
 }
 
 // commit queues the samples in a command for transcription. After a session has moved, detection
-// may have found the same samples. commit drops the utterances with such samples.
+// may have found the same samples. commit drops the utterances with such samples. Detection of the
+// speech in progress is cancelled.
 func (l *session) commit(c *contract.VoiceCommand) {
 	in := &l.input
 
@@ -244,7 +254,8 @@ func (u *utterance) stop() {
 	}
 }
 
-// wait adds an utterance to the queue of those to be transcribed.
+// wait adds an utterance to the queue of those to be transcribed, or reports its failure if the
+// queue is full.
 func (l *session) wait(u *utterance) {
 	// The rejection of an utterance is reported, so that the caller can repeat the utterance.
 	if len(l.input.waiting) >= maxWaiting {
@@ -294,7 +305,8 @@ func (l *session) transcribe(after time.Duration) {
 	}
 }
 
-// begin calls the backend for an utterance after a delay.
+// begin calls the backend for an utterance after a delay. The audio is copied at the first call, so
+// that the tape can drop it. The outcome arrives through in.texts.
 func (l *session) begin(u *utterance, after time.Duration) {
 	if u.tries++; u.tries == 1 {
 		u.pcm = l.input.tape.copyRange(u.from, u.to)
@@ -331,6 +343,7 @@ func (l *session) callTranscriber(ctx context.Context, request speech.Utterance)
 }
 
 // handleTranscript processes the outcome of a transcription and starts the next transcription.
+// Transcripts are reported in the order of the utterances.
 func (l *session) handleTranscript(t transcript) {
 	in := &l.input
 	if len(in.waiting) == 0 || in.waiting[0] != t.of {

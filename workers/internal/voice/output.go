@@ -22,17 +22,20 @@ const (
 // errGap means that a part of an answer's text was lost on the bus.
 var errGap = errors.New("a part of the answer is missing")
 
-// output is the state of the answers that a session speaks.
+// output is the state of the answers that a session speaks. Answers are spoken one after the other.
 type output struct {
-	answers  []*answer // answers to be spoken; the first is being spoken
+	answers []*answer // answers to be spoken; the first is being spoken
+	// finished contains the ids of answers that have ended, the latest last.
 	finished []string
 	due      *time.Timer // timer that fires when more audio may be sent
-	made     chan sound
-	current  *segment // segment that is being synthesized; nil while no call is running
-	cancel   context.CancelFunc
+	// made delivers synthesized audio from the goroutine of a call.
+	made    chan sound
+	current *segment // segment that is being synthesized; nil while no call is running
+	cancel  context.CancelFunc
 }
 
-// answer is an answer that is spoken while its text is still arriving.
+// answer is an answer that is spoken while its text is still arriving. Its text is divided into
+// segments, which are synthesized in order, one ahead of the one that is being sent.
 type answer struct {
 	id     string
 	cutter *sentence.Cutter
@@ -47,16 +50,19 @@ type answer struct {
 	pace     pace
 }
 
-// segment is a part of an answer, together with its audio.
+// segment is a part of an answer, together with its audio. Sizes are numbers of samples.
 type segment struct {
 	sentence.Segment
 
-	of      *answer
-	pcm     []byte // audio that has not been sent
-	size    int64  // number of samples synthesized so far
-	skip    int64  // number of samples at the beginning of the segment that are not sent
-	done    bool
-	tries   int
+	of   *answer
+	pcm  []byte // audio that has not been sent
+	size int64  // number of samples synthesized so far
+	skip int64  // number of samples at the beginning of the segment that are not sent
+	// done is true if all of the audio has been synthesized, and tries is the number of calls so
+	// far.
+	done  bool
+	tries int
+	// request is the request of the last call.
 	request speech.Line
 }
 
@@ -75,8 +81,9 @@ func newOutput() output {
 	return output{due: due, made: make(chan sound)}
 }
 
-// sounds returns the channel that delivers synthesized audio. While maxSound samples wait to be
-// sent, it returns nil, so that no audio is received.
+// sounds returns the channel that delivers synthesized audio. While more than maxSound samples wait
+// to be sent, it returns nil, so that no audio is received. The backend then waits in its call of
+// out.
 func (o *output) sounds() <-chan sound {
 	if len(o.answers) > 0 {
 		var waiting int64
@@ -90,7 +97,8 @@ func (o *output) sounds() <-chan sound {
 	return o.made
 }
 
-// say appends text to an answer.
+// say appends text to an answer, and begins the answer if it is new. A gap in the text ends the
+// answer with a failure.
 func (l *session) say(c *contract.VoiceCommand) {
 	o := &l.output
 
@@ -128,7 +136,8 @@ func (l *session) say(c *contract.VoiceCommand) {
 	l.send()
 }
 
-// stop ends an answer without speaking the remaining text.
+// stop ends an answer without speaking the remaining text. It may be called for an answer that has
+// ended or that does not exist.
 func (l *session) stop(id string) {
 	o := &l.output
 	o.answers = slices.DeleteFunc(o.answers, func(a *answer) bool { return a.id == id })
@@ -168,7 +177,8 @@ func (l *session) synthesize(a *answer) {
 	}
 }
 
-// make starts to synthesize a segment after a delay.
+// make starts to synthesize a segment after a delay. Pieces of audio and the end of the call arrive
+// through output.made.
 func (l *session) make(s *segment, after time.Duration) {
 	// The call runs in another goroutine, so it receives copies of the session's settings.
 	request := speech.Line{Organization: l.org, Text: s.Text, Voice: l.config.Voice, Language: l.config.Language, Speed: l.config.Speed}
@@ -189,7 +199,8 @@ func (l *session) make(s *segment, after time.Duration) {
 	})
 }
 
-// deliver passes a piece of audio from the goroutine of a call to the goroutine of the session.
+// deliver passes a piece of audio from the goroutine of a call to the goroutine of the session. It
+// waits while the session cannot take more audio, and fails if ctx ends.
 func (l *session) deliver(ctx context.Context, piece sound) error {
 	select {
 	case l.output.made <- piece:
@@ -213,7 +224,8 @@ func (l *session) callSynthesizer(ctx context.Context, request speech.Line, out 
 	})
 }
 
-// handleSound processes a piece of audio, or the end of a segment's synthesis.
+// handleSound processes a piece of audio, or the end of a segment's synthesis. It ignores results
+// of calls that were cancelled.
 func (l *session) handleSound(made sound) {
 	s := made.of
 	if s != l.output.current {
@@ -250,7 +262,8 @@ func (s *segment) add(pcm []byte) {
 }
 
 // send sends as much audio as the pace allows, and reports finished segments and answers. If audio
-// remains, send is called again when the timer fires.
+// remains, send is called again when the timer fires. It also starts the synthesis of the next
+// segment, so it is called after each change of the output.
 func (l *session) send() {
 	o := &l.output
 	for len(o.answers) > 0 {
@@ -284,8 +297,8 @@ func (l *session) done(a *answer) {
 	}
 }
 
-// sendFor sends as much audio of a segment as the pace allows. It returns true if all available
-// audio has been sent.
+// sendFor sends as much audio of a segment as the pace allows, in frames of at most maxFrame
+// samples. It returns true if all available audio has been sent. Otherwise it has set the timer.
 func (l *session) sendFor(a *answer, s *segment) bool {
 	for len(s.pcm) > 0 {
 		now := time.Now()

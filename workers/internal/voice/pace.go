@@ -9,7 +9,10 @@ const (
 )
 
 // pace limits the speed at which audio is sent. Audio may be ahead of playback by at most maxAhead.
-// If the client has played all audio, playback pauses until more is sent.
+// So if the caller interrupts an answer, only a few seconds of audio were sent in vain. If the
+// client has played all audio, playback pauses until more is sent.
+//
+// Each answer has its own pace. The zero value is ready for use.
 type pace struct {
 	played time.Time // time when the client will have played all audio that was sent; zero before the first audio is sent
 }

@@ -15,7 +15,8 @@ const maxRead = 16 << 20
 type frame = contract.VoiceFrame[contract.VoiceCommand]
 
 // read receives frames from the bus as soon as they arrive, and delivers them in order to the
-// session. It returns when ctx ends or the channel frames is closed.
+// session. It returns a channel that is closed when ctx ends, when the channel frames is closed, or
+// when more than maxRead bytes wait.
 func read(ctx context.Context, frames <-chan frame) <-chan frame {
 	out := make(chan frame)
 	go func() {

@@ -34,13 +34,13 @@ type Verifier interface {
 	Verify(token string, body []byte) (claims []byte, err error)
 }
 
-// Config contains a voice server's settings.
+// Config contains a voice server's settings. MaxSessions must be positive.
 type Config struct {
 	MaxSessions   int    // maximum number of simultaneous sessions
 	Transcription string // name of the transcription model that clients see
 }
 
-// Deps are a voice server's dependencies.
+// Deps are a voice server's dependencies. All except Prepare are required.
 type Deps struct {
 	Bus         Bus
 	Transcriber speech.Transcriber
@@ -51,7 +51,8 @@ type Deps struct {
 	Log         zerolog.Logger
 }
 
-// Server serves voice sessions. Create it with New and start it with Run.
+// Server serves voice sessions. Create it with New and start it with Run. A process has at most
+// one.
 type Server struct {
 	cfg     Config
 	deps    Deps
@@ -59,7 +60,7 @@ type Server struct {
 	log     zerolog.Logger
 }
 
-// New creates a voice server.
+// New creates a voice server and registers its metrics.
 func New(cfg Config, deps Deps) (*Server, error) {
 	m, err := newMetrics(deps.Metrics)
 	if err != nil {
@@ -72,7 +73,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 }
 
 // Run serves sessions until ctx ends. It then asks the ingresses to move the sessions to other
-// workers, and waits up to drainTime.
+// workers, and waits up to drainTime. It fails if it cannot subscribe to the bus.
 func (s *Server) Run(ctx context.Context) error {
 	stop, err := s.deps.Bus.ServeVoice(bus.VoiceOptions{
 		Slots: s.cfg.MaxSessions, Transcription: s.cfg.Transcription, Admit: s.admit, Serve: s.serveEnd,
@@ -91,7 +92,8 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// end is the worker's end of a session's connection.
+// end is the worker's end of a session's connection. Its methods that send do not wait for the
+// ingress.
 type end interface {
 	// Frames returns a channel that is closed when the session has ended or the connection is lost.
 	Frames() <-chan frame
@@ -99,7 +101,7 @@ type end interface {
 	Audio(audio contract.VoiceAudio) error
 }
 
-// serveEnd calls serve with a connection of the bus.
+// serveEnd calls serve with a connection of the bus. Tests call serve with their own connection.
 func (s *Server) serveEnd(ctx context.Context, body []byte, wire *bus.WorkerVoiceSession) {
 	s.serve(ctx, body, wire)
 }

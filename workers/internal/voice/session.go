@@ -18,8 +18,9 @@ const (
 	initialTime = 5 * time.Second
 )
 
-// session is a voice session. Only the session's own goroutine accesses it. Calls of backends
-// deliver their results through its channels.
+// session is a voice session on this worker. Only the session's own goroutine accesses it. Calls of
+// backends deliver their results through its channels. A session that moves to another worker has a
+// new value there.
 type session struct {
 	*Server
 
@@ -94,7 +95,8 @@ func (l *session) serve(ctx context.Context) {
 }
 
 // limited returns the context for a call. The context ends waitTime after the start. If begun is
-// called, it ends callTime after that.
+// called, it ends callTime after that. The cause is then context.DeadlineExceeded. The caller must
+// call cancel.
 func limited(ctx context.Context) (limited context.Context, begun func(), cancel context.CancelFunc) {
 	limited, end := context.WithCancelCause(ctx)
 	late := time.AfterFunc(waitTime, func() { end(context.DeadlineExceeded) })
@@ -123,7 +125,8 @@ func outcome(ctx context.Context, err error) error {
 	return err
 }
 
-// waitForCalls waits for the session's cancelled calls, for at most endTime.
+// waitForCalls waits for the session's cancelled calls, for at most endTime. A backend that ignores
+// the cancellation must not keep the session's slot.
 func (l *session) waitForCalls() {
 	done := make(chan struct{})
 	go func() {
@@ -172,7 +175,8 @@ func (l *session) configure(c *contract.VoiceConfig) {
 }
 
 // alive reports that the worker is alive. The report contains the position up to which audio has
-// been processed, and the position from which audio is still needed.
+// been processed, and the position from which audio is still needed. alive also drops audio that is
+// not needed any more.
 func (l *session) alive() {
 	needs := l.input.needs()
 	if time.Since(l.opened) > initialTime {

@@ -11,6 +11,7 @@ const (
 )
 
 // tape contains the audio of a session, beginning with the first sample that is still needed.
+// Samples are consecutive: a short gap is filled with silence.
 type tape struct {
 	// Position of the first sample in pcm.
 	start int64

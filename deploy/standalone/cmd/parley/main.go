@@ -2,6 +2,10 @@
 // `parley serve` runs selected roles and uses existing servers. Other commands call a running
 // service.
 //
+// This package only parses the arguments and calls the selected command. The commands are in
+// packages standalone, cli and prove. Each is a struct whose fields are its options, with a method
+// Run.
+//
 // docs/cli.md lists the commands and exit statuses.
 package main
 
@@ -22,6 +26,8 @@ import (
 	"parley/workers"
 )
 
+// commands lists the commands. The parser reads their names, help texts and groups from the tags.
+// Commands with hidden are called by other programs.
 type commands struct {
 	Up     standalone.Up     `cmd:"" group:"serve" help:"Start everything in one process, with its own PostgreSQL and NATS unless DATABASE_URL and NATS_URL name other servers."`
 	Serve  standalone.Serve  `cmd:"" group:"serve" help:"Start selected parts of the service against the servers at DATABASE_URL and NATS_URL."`
@@ -55,6 +61,8 @@ var groups = []kong.Group{
 	{Key: "learn", Title: "Learn more"},
 }
 
+// main runs the selected command and exits with its status. If a worker has started this process as
+// its document reader, Extractor reads the document and does not return.
 func main() {
 	workers.Extractor()
 	var c commands

@@ -28,7 +28,8 @@ func (*AgentsList) Examples() string {
 parley agents list --templates --json`
 }
 
-// Run prints the agents or templates, the newest first.
+// Run prints the agents or templates, the newest first. It requests all pages, so the list is
+// complete.
 func (a *AgentsList) Run(ctx context.Context, con *console.Console) error {
 	service, err := a.connect(usual)
 	if err != nil {
@@ -67,6 +68,7 @@ func (a *AgentsList) Run(ctx context.Context, con *console.Console) error {
 	return table(con, rows)
 }
 
+// templates prints the templates, which the service returns on one page or several.
 func (a *AgentsList) templates(ctx context.Context, con *console.Console, service *connection) error {
 	list, err := service.all(ctx, "/api/agents/templates", url.Values{}, math.MaxInt)
 	if err != nil {

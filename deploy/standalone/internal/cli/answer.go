@@ -10,7 +10,7 @@ import (
 
 // answerWriter prints an answer while it streams. Text that has been printed cannot be removed. If
 // another attempt produces a different text, answerWriter prints that text from its beginning on a
-// new line.
+// new line. It is used for one answer.
 type answerWriter struct {
 	out       io.Writer
 	shown     string // text printed so far; after a restart with a different text, only the new text
@@ -27,7 +27,8 @@ func (t *answerWriter) delta(piece string) error {
 	return t.show()
 }
 
-// restarted discards the text of the previous attempt.
+// restarted discards the text of the previous attempt. The printed text stays, and the text of the
+// new attempt is compared with it.
 func (t *answerWriter) restarted() { t.text = "" }
 
 // end receives the complete text. It prints the part that has not been printed yet, and a newline.
@@ -41,6 +42,8 @@ func (t *answerWriter) end(whole string) error {
 	return t.print("\n")
 }
 
+// show prints the part of the text that has not been printed, or the whole text if the printed text
+// is not its beginning.
 func (t *answerWriter) show() error {
 	fresh, goesOn := strings.CutPrefix(t.text, t.shown)
 	if !goesOn {
@@ -56,6 +59,7 @@ func (t *answerWriter) show() error {
 // freshLine reports whether the output is at the beginning of a line.
 func (t *answerWriter) freshLine() bool { return t.shown == "" || strings.HasSuffix(t.shown, "\n") }
 
+// print writes text to the output.
 func (t *answerWriter) print(text string) error {
 	if _, err := io.WriteString(t.out, text); err != nil {
 		return fmt.Errorf("printing the answer: %w", err)

@@ -14,7 +14,8 @@ import (
 // Base64 makes files a third longer, and the body of a request is limited to 2 MiB.
 const maxInlined = 1 << 20
 
-// upload stores files for a session and returns attachments that refer to them.
+// upload stores files for a session and returns attachments that refer to them. It is used by the
+// chat, whose messages are not repeated.
 func upload(ctx context.Context, service *connection, session string, paths []string) ([]parley.NewAttachment, error) {
 	files, _, err := readFiles(paths)
 	if err != nil {
@@ -47,6 +48,8 @@ type localFile struct {
 	content []byte
 }
 
+// readFiles reads the files at the paths. bytes is their total size. A file that cannot be read is
+// an error of the arguments.
 func readFiles(paths []string) (files []localFile, bytes int, err error) {
 	for _, path := range paths {
 		content, err := os.ReadFile(path)
@@ -59,6 +62,8 @@ func readFiles(paths []string) (files []localFile, bytes int, err error) {
 	return files, bytes, nil
 }
 
+// store uploads files one after the other and returns attachments that refer to them. If one upload
+// fails, the files before it stay stored.
 func store(ctx context.Context, service *connection, session string, files []localFile) ([]parley.NewAttachment, error) {
 	var out []parley.NewAttachment
 	for _, f := range files {

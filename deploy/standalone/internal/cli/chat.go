@@ -19,6 +19,7 @@ import (
 	"parley/shared/domain"
 )
 
+// The template for demo visitors, and the maximum length of a typed or piped message in bytes.
 const (
 	demoTemplate = "tpl_support"
 	longestTyped = 1 << 20
@@ -61,7 +62,7 @@ func (*Chat) Statuses() []int {
 }
 
 // Run sends the message in the arguments. Without a message, it sends each line that the user
-// types.
+// types, or standard input as one message. Interruption of the command does not cancel the run.
 func (c *Chat) Run(ctx context.Context, con *console.Console) error {
 	how := usual
 	how.retries, how.demo = 5, c.Demo
@@ -91,7 +92,8 @@ func (c *Chat) Run(ctx context.Context, con *console.Console) error {
 }
 
 // conversation returns a session with the target that the arguments select, and the message in the
-// arguments. Without a target it uses the demo agent.
+// arguments. Without a target it uses the demo agent. The first word is the target only if it is
+// the ID or the name of one, so "parley chat Hello" works.
 func (c *Chat) conversation(ctx context.Context, service *connection) (*talk, string, error) {
 	target, words := "", c.Words
 	if len(words) > 0 {
@@ -138,10 +140,12 @@ func (c *Chat) findTarget(ctx context.Context, service *connection, word string)
 	return service.named(ctx, "/api/agents/templates", url.Values{}, word)
 }
 
-// talk is a session with an agent, in which the user sends messages.
+// talk is a session with an agent, in which the user sends messages. Its messages are sent one
+// after the other.
 type talk struct {
-	service    *connection
-	con        *console.Console
+	service *connection
+	con     *console.Console
+	// query selects the target in the service's API, and target is its ID.
 	query      url.Values
 	target     string
 	session    string
@@ -150,7 +154,8 @@ type talk struct {
 	json, demo bool
 }
 
-// loop sends each line that the user types as a message. It continues after a failed run.
+// loop sends each line that the user types as a message. It continues after a failed run. It
+// returns nil at the end of the input, and an interruption after a signal.
 func (t *talk) loop(ctx context.Context) error {
 	t.con.Notef("%s, session %s. Press Ctrl-D to end.", t.target, t.session)
 	lines := make(chan string)
@@ -196,7 +201,8 @@ func (t *talk) resumeCommand() string {
 	return command + "--session " + t.session + " " + t.target
 }
 
-// say sends a message and prints the answer while it streams.
+// say sends a message and prints the answer while it streams. The attachments of t are sent with
+// the message. It returns the error of the run if the run did not complete.
 func (t *talk) say(ctx context.Context, message string) error {
 	request := parley.Request{
 		Method: http.MethodPost, Path: "/api/agents", Query: t.query, Keyed: true,
@@ -232,7 +238,8 @@ func (t *talk) say(ctx context.Context, message string) error {
 	return turn.finish()
 }
 
-// turn is one message of a session and its answer.
+// turn is one message of a session and its answer. runID is "" until the service has responded, and
+// ended is the finished run, or nil.
 type turn struct {
 	*talk
 	answer answerWriter
@@ -240,7 +247,7 @@ type turn struct {
 	ended  json.RawMessage
 }
 
-// take handles one event from the stream of the run.
+// take handles one event from the stream of the run. It ignores events of unknown types.
 func (t *turn) take(event parley.Event) error {
 	var data struct {
 		RunID    string                 `json:"runId"`
@@ -269,7 +276,8 @@ func (t *turn) take(event parley.Event) error {
 	return nil
 }
 
-// finish prints the result of the run when the stream has ended.
+// finish prints the result of the run when the stream has ended. The error describes a run that did
+// not complete.
 func (t *turn) finish() error {
 	var run domain.Run
 	if err := json.Unmarshal(t.ended, &run); err != nil {
@@ -291,7 +299,8 @@ func (t *turn) finish() error {
 	return errors.Join(printSources(t.con, run.Citations), outcome(&run))
 }
 
-// broken returns the error of an interrupted stream. It adds the current state of the run.
+// broken returns the error of an interrupted stream. It adds the current state of the run, and the
+// commands with which the user can look at the run or cancel it.
 func (t *turn) broken(ctx context.Context, err error) error {
 	if !t.json && !t.answer.freshLine() {
 		_ = t.answer.print("\n") // the error of the stream is more important
@@ -336,7 +345,7 @@ func waitsFor(service, runID string, action *domain.RequiredAction) string {
 		runID, what, console.OneLine(action.Name), console.OneLine(string(action.Input)), strings.TrimRight(parley.Bare(service), "/"), runID)
 }
 
-// printSources prints each source that an answer cites, once.
+// printSources prints each source that an answer cites, once, in the order of the citations.
 func printSources(con *console.Console, citations []domain.Citation) error {
 	seen := map[int]bool{}
 	for _, c := range citations {

@@ -47,7 +47,7 @@ func (c *Completion) Run(con *console.Console) error {
 }
 
 // Complete prints the completions of the last word, one per line: the word, a tab, its description.
-// The shell scripts call it.
+// The shell scripts call it. It must be fast, because the user waits.
 type Complete struct {
 	Words []string `arg:"" optional:"" passthrough:"" help:"The words after the program's name; the last one may be incomplete."`
 }
@@ -70,18 +70,22 @@ func (c *Complete) Run(ctx context.Context, con *console.Console, k *kong.Kong) 
 	return nil
 }
 
+// candidate is a possible completion, and means its description.
 type candidate struct{ word, means string }
 
-// line is the state after parsing the complete words of a command line.
+// line is the state after parsing the complete words of a command line. It follows the rules of the
+// parser approximately: an incomplete line need not be valid.
 type line struct {
-	node    *kong.Node
-	flag    *kong.Flag // the next word is its value
+	node *kong.Node
+	flag *kong.Flag // the next word is its value
+	// values contains the options that were given, and args is the number of arguments.
 	values  map[string]string
 	args    int
 	literal bool // after "--"
 }
 
-// candidates returns the possible completions of the last of the words.
+// candidates returns the possible completions of the last of the words, which may be empty. app is
+// the root of the commands.
 func candidates(ctx context.Context, app *kong.Node, words []string) (found []candidate) {
 	at := &line{node: app, values: map[string]string{}}
 	for i, word := range words[:len(words)-1] {
@@ -110,7 +114,7 @@ func candidates(ctx context.Context, app *kong.Node, words []string) (found []ca
 	return found
 }
 
-// take processes a complete word of the command line.
+// take processes a complete word of the command line: a value, an option, a command or an argument.
 func (l *line) take(word string) {
 	switch {
 	case l.flag != nil:
@@ -138,6 +142,7 @@ func (l *line) take(word string) {
 	}
 }
 
+// byName returns the option that a word such as "--name" or "-n" selects, or nil.
 func (l *line) byName(word string) *kong.Flag {
 	for _, flag := range visible(l.node) {
 		if word == "--"+flag.Name || flag.Short != 0 && word == "-"+string(flag.Short) {
@@ -181,6 +186,7 @@ func (l *line) next(ctx context.Context, word string) (list []candidate) {
 	return list
 }
 
+// root returns the node of the whole program.
 func root(node *kong.Node) *kong.Node {
 	for node.Parent != nil {
 		node = node.Parent
@@ -188,6 +194,8 @@ func root(node *kong.Node) *kong.Node {
 	return node
 }
 
+// options returns the options of the selected command that were not given yet. Options with a value
+// end with "=".
 func (l *line) options() (list []candidate) {
 	for _, flag := range visible(l.node) {
 		if _, given := l.values[flag.Name]; given && !flag.IsCumulative() {
@@ -206,7 +214,7 @@ func (l *line) options() (list []candidate) {
 }
 
 // possible returns the possible values of an option or argument: the values of its enum, or IDs
-// that it requests from the service that the command line selects.
+// that it requests from the service that the command line selects. word is the incomplete value.
 func (l *line) possible(ctx context.Context, value *kong.Value, word string) (list []candidate) {
 	if value.Enum != "" {
 		before := ""
@@ -240,7 +248,8 @@ func (l *line) possible(ctx context.Context, value *kong.Value, word string) (li
 // waits.
 const idsTimeout = time.Second
 
-// ids requests IDs from the service. It returns none if the service is unreachable.
+// ids requests IDs from the service: the newest ones, on one page. means is the field that
+// describes an entry. It returns none if the service is unreachable or rejects the request.
 func (l *line) ids(ctx context.Context, resource, means string) (list []candidate) {
 	ctx, cancel := context.WithTimeout(ctx, idsTimeout)
 	defer cancel()
@@ -285,7 +294,8 @@ func (l *line) ids(ctx context.Context, resource, means string) (list []candidat
 	return list
 }
 
-// serviceFor returns the Service of a command, with missing values from the environment.
+// serviceFor returns the Service of a command, with missing values from the environment. It returns
+// false for a command without one. The caller must copy it before changing it.
 func serviceFor(node *kong.Node) (*Service, bool) {
 	if node.Target.Kind() != reflect.Struct {
 		return nil, false

@@ -25,7 +25,8 @@ const (
 	fromFile        = "generated file"
 )
 
-// Config is the command that prints the settings with which the service would start.
+// Config is the command that prints the settings with which the service would start. Its fields are
+// the settings of all parts, so that their help texts and defaults are those of the service.
 type Config struct {
 	config.Servers   `group:"servers"`
 	config.Logging   `group:"logging"`
@@ -62,7 +63,8 @@ type setting struct {
 	Group string `json:"-"`
 }
 
-// Run prints the settings. It fails if the service would not start with them.
+// Run prints the table of settings, sorted by name. Settings that were removed from this release
+// are reported on standard error. Run fails if the service would not start with the settings.
 func (c *Config) Run(_ context.Context, con *console.Console, chosen *kong.Context) error {
 	var list []setting
 	for _, flag := range chosen.Selected().Flags {
@@ -130,7 +132,7 @@ func (c *Config) reads(group string) bool {
 	}
 }
 
-// from returns the source of a setting's value.
+// from returns the source of a setting's value. A flag takes precedence over the environment.
 func from(chosen *kong.Context, flag *kong.Flag) string {
 	for _, step := range chosen.Path {
 		if step.Flag == flag && !step.Resolved {
@@ -145,6 +147,7 @@ func from(chosen *kong.Context, flag *kong.Flag) string {
 	return fromDefault
 }
 
+// setting returns the row for a flag. Secrets are masked.
 func (c *Config) setting(flag *kong.Flag, from string) setting {
 	s := setting{Name: flag.Envs[0], From: from, Group: flag.Group.Key}
 	s.Value = shown(s.Name, flag.Target.Interface())
@@ -170,7 +173,7 @@ func (c *Config) setting(flag *kong.Flag, from string) setting {
 	return s
 }
 
-// model describes the default model.
+// model describes the default model, as parley up chooses it.
 func (c *Config) model() string {
 	switch {
 	case c.OpenAIAPIKey != "" && c.OpenAIBaseURL == "":
@@ -182,15 +185,19 @@ func (c *Config) model() string {
 	}
 }
 
+// masked replaces a secret.
 const masked = "***"
 
+// These match the names of settings and parameters that contain secrets, and secrets in connection
+// strings.
 var (
 	secretName = regexp.MustCompile(`(_KEY|_SECRET|PASSWORD|_TOKEN)$`)
 	secretWord = regexp.MustCompile(`(?i)pass|secret|token|key`)
 	keyValue   = regexp.MustCompile(`(?i)(pass\w*|secret\w*|token\w*)\s*=\s*('[^']*'|\S+)`)
 )
 
-// shown formats a value for the table. It masks secrets, also in URLs.
+// shown formats a value for the table. It masks secrets, also in URLs. A masked value does not show
+// the length of the secret.
 func shown(name string, value any) string {
 	text := fmt.Sprint(value)
 	if list, is := value.([]string); is {

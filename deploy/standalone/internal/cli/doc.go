@@ -3,4 +3,12 @@
 //
 // A command prints its result to standard output and everything else to standard error. [Code]
 // returns the exit status of an error.
+//
+// Each command is a struct whose fields are its options; the parser in cmd/parley fills them in.
+// Commands that call a service embed [Service], which selects the service and its key. They use the
+// Go SDK, which retries requests and resumes streams. Optional methods add sections to the manual
+// page: Help, Examples, Usage and Statuses.
+//
+// With --json, a command prints the service's JSON unchanged. Otherwise, text of the service is
+// printed without control characters; see package console.
 package cli

@@ -45,16 +45,20 @@ type coded struct {
 	err  error
 }
 
+// Error returns the text of the error without the status.
 func (e *coded) Error() string { return e.err.Error() }
 
+// Unwrap returns the error without the status.
 func (e *coded) Unwrap() error { return e.err }
 
+// exit returns an error with the exit status code. The text is formatted as by fmt.Errorf.
 func exit(code int, format string, args ...any) error {
 	return &coded{code, fmt.Errorf(format, args...)}
 }
 
 // Code returns the exit status of a command that returned err. If a signal has canceled ctx, the
-// status is 128 plus the signal's number.
+// status is 128 plus the signal's number. An error without a known cause has the status
+// ExitFailure.
 func Code(ctx context.Context, err error) int {
 	if err == nil {
 		return ExitDone
@@ -80,14 +84,17 @@ func Code(ctx context.Context, err error) int {
 	return ExitFailure
 }
 
-// interruption is the error after Ctrl-C. The field says is a note for the user, or empty.
+// interruption is the error after Ctrl-C. The field says is a note for the user, or empty. Complain
+// prints only this note, because the user knows the cause.
 type interruption struct {
 	says  string
 	cause error
 }
 
+// Error returns the note.
 func (e *interruption) Error() string { return e.says }
 
+// Unwrap returns the cause of the interruption.
 func (e *interruption) Unwrap() error { return e.cause }
 
 // outcome returns nil if the run has completed. Otherwise it returns an error that describes the
@@ -126,7 +133,8 @@ func words(status domain.RunStatus) string {
 	}
 }
 
-// Complain prints an error without control characters. Before a usage error it prints the usage.
+// Complain prints an error without control characters. Before a usage error it prints the usage. It
+// prints nothing if err is nil or an interruption without a note.
 func Complain(k *kong.Kong, err error) {
 	if err == nil {
 		return
@@ -179,7 +187,8 @@ func commandsNote(c *kong.Context) string {
 // missingArgument matches kong's error for a missing argument.
 var missingArgument = regexp.MustCompile(`^expected "<([^>]+)>[^"]*"$`)
 
-// noteIncomplete prints a note if the answer of a run ended early.
+// noteIncomplete prints a note if the answer of a run ended early, because the answer itself does
+// not show this.
 func noteIncomplete(con *console.Console, run *domain.Run) {
 	switch {
 	case !run.Incomplete():

@@ -11,6 +11,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
+// The width of manual pages in characters, and the margin of their texts.
 const (
 	pageWidth = 80
 	indent    = "    "
@@ -94,7 +95,7 @@ func Page(node *kong.Node) string {
 }
 
 // commandAs returns the command of a node as a value of type T. It returns false if the command
-// does not have this type.
+// does not have this type. T is usually one of the interfaces for optional sections.
 func commandAs[T any](node *kong.Node) (known T, is bool) {
 	if !node.Target.IsValid() || !node.Target.CanAddr() {
 		return known, false
@@ -113,8 +114,11 @@ func path(node *kong.Node) string {
 	return strings.Join(words, " ")
 }
 
+// synopsis returns the first line of the synopsis.
 func synopsis(node *kong.Node) string { return synopses(node)[0] }
 
+// synopses returns the lines of the synopsis: one for a command, and one for each subcommand of a
+// group.
 func synopses(node *kong.Node) []string {
 	name := strings.TrimSpace("parley " + path(node))
 	if spells, is := commandAs[usageProvider](node); is {
@@ -157,6 +161,8 @@ func visible(node *kong.Node) (flags []*kong.Flag) {
 	return flags
 }
 
+// lower returns a help text as part of a sentence: with a small first letter and without a full
+// stop.
 func lower(sentence string) string {
 	sentence = strings.TrimSuffix(sentence, ".")
 	if sentence == "" {
@@ -165,11 +171,13 @@ func lower(sentence string) string {
 	return strings.ToLower(sentence[:1]) + sentence[1:]
 }
 
-// page is a manual page that is being written.
+// page is a manual page that is being written. Texts are wrapped at pageWidth.
 type page struct{ strings.Builder }
 
+// line writes a line.
 func (p *page) line(text string) { p.WriteString(text + "\n") }
 
+// section writes the title of a section, after an empty line.
 func (p *page) section(title string) {
 	if p.Len() > 0 {
 		p.line("")
@@ -177,6 +185,7 @@ func (p *page) section(title string) {
 	p.line(title)
 }
 
+// wrap writes a text as wrapped lines with the given margin.
 func (p *page) wrap(margin, text string) {
 	for _, line := range wrapped(text, pageWidth-len(margin)) {
 		p.line(margin + line)
@@ -189,6 +198,7 @@ func (p *page) item(term, means string) {
 	p.wrap(indent+indent, means)
 }
 
+// commands writes the section with the subcommands, if there are any.
 func (p *page) commands(node *kong.Node) {
 	if len(node.Children) == 0 {
 		return
@@ -209,6 +219,7 @@ func names(node *kong.Node) string {
 	return strings.Join(all, ", ")
 }
 
+// arguments writes the section with the arguments, if there are any.
 func (p *page) arguments(node *kong.Node) {
 	if len(node.Positional) == 0 {
 		return
@@ -219,6 +230,7 @@ func (p *page) arguments(node *kong.Node) {
 	}
 }
 
+// options writes the section with the options.
 func (p *page) options(node *kong.Node) {
 	p.section("OPTIONS")
 	for _, flag := range visible(node) {
@@ -246,6 +258,7 @@ func spellFlag(flag *kong.Flag) string {
 	return out + "=" + cmp.Or(flag.PlaceHolder, valueName(flag))
 }
 
+// valueName returns the placeholder for the value of an option, by its type.
 func valueName(flag *kong.Flag) string {
 	switch {
 	case flag.Target.Type().String() == "time.Duration":
@@ -259,7 +272,8 @@ func valueName(flag *kong.Flag) string {
 	}
 }
 
-// meaning returns the help text of an option, with its default and environment variable.
+// meaning returns the help text of an option, with its default and environment variable. It omits a
+// default that the text already mentions.
 func meaning(flag *kong.Flag) string {
 	out := flag.Help
 	if flag.Name == "help" {
@@ -274,6 +288,8 @@ func meaning(flag *kong.Flag) string {
 	return out
 }
 
+// environment writes the section with the environment variables of the command's options, if there
+// are any. Commands that call a service also list the variables for proxies.
 func (p *page) environment(node *kong.Node) {
 	var names []string
 	for _, flag := range visible(node) {
@@ -296,6 +312,8 @@ func (p *page) environment(node *kong.Node) {
 	}
 }
 
+// exits writes the section with the exit statuses. A command states its own statuses, or the
+// options determine them.
 func (p *page) exits(node *kong.Node) {
 	known := []int{ExitDone, ExitFailure, ExitArguments, ExitInterrupted}
 	if says, is := commandAs[statusProvider](node); is {
@@ -333,7 +351,8 @@ func wrapped(text string, width int) (lines []string) {
 	return append(lines, line)
 }
 
-// Overview returns the text that parley prints if it is called without arguments.
+// Overview returns the text that parley prints if it is called without arguments: the commands by
+// group.
 func Overview(app *kong.Application) string {
 	p := &page{}
 	p.line("parley - " + lower(app.Help))

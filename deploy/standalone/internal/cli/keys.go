@@ -39,7 +39,8 @@ func (*KeysCreate) Examples() string {
 KEY=$(parley keys create ci)`
 }
 
-// Run creates the key and prints it.
+// Run creates the key and prints it. The request is not repeated after a lost response, because a
+// second key would be created.
 func (k *KeysCreate) Run(ctx context.Context, con *console.Console) error {
 	body := map[string]any{"name": k.Name, "scope": k.Scope}
 	if k.Expires != "" {
@@ -94,7 +95,8 @@ type KeysList struct{ Service }
 // Examples returns the examples on the manual page of the command.
 func (*KeysList) Examples() string { return `parley keys list` }
 
-// Run lists the keys that the caller may see.
+// Run lists the keys that the caller may see. The list contains only the beginning and the end of
+// each key.
 func (k *KeysList) Run(ctx context.Context, con *console.Console) error {
 	service, err := k.connect(usual)
 	if err != nil {

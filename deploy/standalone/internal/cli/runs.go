@@ -33,7 +33,7 @@ func (*RunsShow) Help() string {
 // Examples returns the examples on the manual page of the command.
 func (*RunsShow) Examples() string { return `parley runs show run_01m7yq6d4gehatajbks6zzn8ya` }
 
-// Run shows the run.
+// Run shows the run. It does not wait for a run in progress.
 func (r *RunsShow) Run(ctx context.Context, con *console.Console) error {
 	service, err := r.connect(usual)
 	if err != nil {
@@ -51,6 +51,8 @@ func (r *RunsShow) Run(ctx context.Context, con *console.Console) error {
 	return printRun(con, service.url, &run)
 }
 
+// printRun prints the fields of a run that have a value, its tool calls, and its answer with the
+// sources. service is the URL of the service, for the link to a required action.
 func printRun(con *console.Console, service string, run *domain.Run) error {
 	usage := fmt.Sprintf("%d input tokens, %d output tokens", run.Usage.InputTokens, run.Usage.OutputTokens)
 	lines := [][2]string{
@@ -116,6 +118,7 @@ func target(run *domain.Run) string {
 	}
 }
 
+// trigger returns the type of the run's trigger and, if there is one, the ID of the automation.
 func trigger(run *domain.Run) string {
 	if run.Trigger.AutomationID == nil {
 		return run.Trigger.Type
@@ -137,7 +140,8 @@ func (*RunsCancel) Help() string {
 // Examples returns the examples on the manual page of the command.
 func (*RunsCancel) Examples() string { return `parley runs cancel run_01m7yq6d4gehatajbks6zzn8ya` }
 
-// Run cancels the run and prints its status.
+// Run cancels the run and prints its status. The run may be finished by the time of the request;
+// its status then does not change.
 func (r *RunsCancel) Run(ctx context.Context, con *console.Console) error {
 	service, err := r.connect(usual)
 	if err != nil {

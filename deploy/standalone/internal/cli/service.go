@@ -28,33 +28,41 @@ type Service struct {
 	JSON         bool   `name:"json" help:"Print JSON and no progress."`
 }
 
-// credentials contains the values in credentials.json that commands use.
+// credentials contains the values in credentials.json that commands use. Package standalone writes
+// the file.
 type credentials struct {
 	BaseURL string `json:"baseUrl"`
 	APIKey  string `json:"apiKey"`
 	AgentID string `json:"agentId"`
 }
 
-// connection is a client of the selected service.
+// connection is a client of the selected service. It is safe for concurrent use.
 type connection struct {
 	*parley.Client
 	url   string
 	agent string // ID of the demo agent; empty if the selected service is not the one in credentials.json
 }
 
-// retryLimits limits how often and how long a command repeats its requests.
+// retryLimits limits how often and how long a command repeats its requests. Only requests that are
+// safe to repeat are repeated.
 type retryLimits struct {
-	dials    int // maximum attempts to reach a service that has not responded yet; 0: as many as retries
+	dials int // maximum attempts to reach a service that has not responded yet; 0: as many as retries
+	// retries is the maximum number of repetitions of a request, and patience the longest delay
+	// that the service may demand.
 	retries  int
 	patience time.Duration
-	demo     bool
-	waiting  func(error, time.Duration)
+	// demo means that the command acts as a demo visitor, without a key.
+	demo bool
+	// waiting is called before each delay; nil if nothing is to be shown.
+	waiting func(error, time.Duration)
 }
 
+// usual contains the limits for commands with which a person waits.
 var usual = retryLimits{dials: 2, retries: 2, patience: 10 * time.Second}
 
 // connect returns a client of the service that the options and credentials.json select. It sends no
-// request.
+// request. The key in the file is used only for the URL in the file, so that it is never sent to
+// another service.
 func (s *Service) connect(how retryLimits) (*connection, error) {
 	known, err := s.known()
 	if err != nil {
@@ -91,6 +99,8 @@ func (s *Service) connect(how retryLimits) (*connection, error) {
 	return &connection{Client: c, url: at, agent: agent}, nil
 }
 
+// known returns the content of credentials.json, or empty values if the file does not exist. If a
+// URL was given, a file that may not be read counts as missing.
 func (s *Service) known() (made credentials, err error) {
 	path := filepath.Join(s.DataDir, "credentials.json")
 	raw, err := os.ReadFile(path)
@@ -106,7 +116,8 @@ func (s *Service) known() (made credentials, err error) {
 	return made, nil
 }
 
-// explain adds a hint for the user to an error from the service.
+// explain adds a hint for the user to an error from the service: how to start the service if it
+// cannot be reached. It returns nil for nil, and turns a signal into an interruption.
 func (s *Service) explain(err error) error {
 	if _, is := errors.AsType[*lifecycle.SignalError](err); is {
 		if _, said := errors.AsType[*interruption](err); !said {
@@ -128,10 +139,11 @@ func (s *Service) explain(err error) error {
 	return fmt.Errorf("%w\nStart it with: %s   (or give another URL with --url)", err, command)
 }
 
+// pageSize is the number of entries of a page, which is the service's maximum.
 const pageSize = "100"
 
 // all returns up to limit entries of a list, as JSON from the service. It requests as many pages as
-// necessary.
+// necessary. It changes query.
 func (c *connection) all(ctx context.Context, path string, query url.Values, limit int) ([]json.RawMessage, error) {
 	query.Set("limit", pageSize)
 	var list []json.RawMessage
@@ -175,8 +187,8 @@ func (c *connection) agentID(ctx context.Context, named string) (string, error) 
 	return found, err
 }
 
-// named returns the ID of the entry with the given name in a list, ignoring case. It returns "" if
-// there is none, and an error if there are several.
+// named returns the ID of the entry with the given name in a list, ignoring case. It examines at
+// most 100 entries. It returns "" if there is none, and an error if there are several.
 func (c *connection) named(ctx context.Context, path string, query url.Values, name string) (string, error) {
 	list, err := c.all(ctx, path, query, 100)
 	if err != nil {
@@ -201,7 +213,9 @@ func (c *connection) named(ctx context.Context, path string, query url.Values, n
 	return strings.Join(found, ""), nil
 }
 
-// describeNotFound replaces a not-found error with one that names the missing resource.
+// describeNotFound replaces a not-found error with one that names the missing resource. It returns
+// other errors unchanged. The service does not distinguish resources that do not exist from those
+// that the key may not see.
 func describeNotFound(err error, what, id string) error {
 	if problem, is := errors.AsType[*parley.APIError](err); is && problem.Code == "not_found" {
 		return fmt.Errorf("no %s %q is visible to this key: %w", what, id, err)
@@ -209,7 +223,7 @@ func describeNotFound(err error, what, id string) error {
 	return err
 }
 
-// printList prints a list as one JSON array.
+// printList prints a list as one JSON array. An empty list is [].
 func printList(con *console.Console, list []json.RawMessage) error {
 	if list == nil {
 		list = []json.RawMessage{}

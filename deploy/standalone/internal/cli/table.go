@@ -10,13 +10,15 @@ import (
 	"parley/shared/truncate"
 )
 
+// The format of times, the space between two columns, and the smallest width of the last column.
 const (
 	stampLayout = "2006-01-02T15:04:05Z"
 	columnGap   = "  "
 	minText     = 20 // minimum width of the last column, in characters; the column is a text and may be truncated
 )
 
-// table prints rows in columns. The first row contains the headers.
+// table prints rows in columns. The first row contains the headers. All rows must have the same
+// number of cells, without newlines.
 func table(con *console.Console, rows [][]string) error {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
@@ -92,6 +94,7 @@ func formatDuration(from, to *domain.Time) string {
 	return lasted.Round(100 * time.Millisecond).String()
 }
 
+// or returns a text without control characters or, if it is empty, the text none.
 func or(text, none string) string {
 	if text == "" {
 		return none

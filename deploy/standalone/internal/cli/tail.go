@@ -40,7 +40,7 @@ parley runs tail --follow --status failed --json`
 }
 
 // Run lists the newest runs. With --follow, it then prints each new run, and each run whose status
-// changes.
+// changes, until a signal arrives or the connection is lost for good.
 func (r *RunsTail) Run(ctx context.Context, con *console.Console) error {
 	how := usual
 	how.retries = 10
@@ -63,16 +63,19 @@ func (r *RunsTail) Run(ctx context.Context, con *console.Console) error {
 	return r.explain(t.follow(ctx))
 }
 
-// tail is one execution of RunsTail.
+// tail is one execution of RunsTail. It is used by one goroutine.
 type tail struct {
 	*RunsTail
 	con     *console.Console
 	service *connection
-	query   url.Values
-	seen    map[string]domain.RunStatus // status of each run when it was last read
-	begun   bool
+	// query contains the filters that the service applies.
+	query url.Values
+	seen  map[string]domain.RunStatus // status of each run when it was last read
+	// begun is true after the first reading, which prints only the newest runs.
+	begun bool
 }
 
+// once prints the newest runs, the newest last.
 func (t *tail) once(ctx context.Context) error {
 	if t.Status != "" {
 		t.query.Set("status", t.Status)
@@ -194,7 +197,8 @@ func (t *tail) forget(unread map[string]bool) {
 	}
 }
 
-// note records the status of a run. It appends the run to news if the run matches the filter.
+// note records the status of a run. It appends the run to news if the run matches the filter and
+// its status has changed.
 func (t *tail) note(news []json.RawMessage, run head, raw json.RawMessage) []json.RawMessage {
 	before, seen := t.seen[run.ID]
 	t.seen[run.ID] = run.Status
@@ -204,7 +208,8 @@ func (t *tail) note(news []json.RawMessage, run head, raw json.RawMessage) []jso
 	return append(news, raw)
 }
 
-// pages iterates over the newest runs, one page at a time.
+// pages iterates over the newest runs, one page at a time, up to about maxReading runs. It ends
+// with the first error.
 func (t *tail) pages(ctx context.Context) func(func([]json.RawMessage, error) bool) {
 	return func(yield func([]json.RawMessage, error) bool) {
 		query := url.Values{"limit": {pageSize}}
@@ -232,6 +237,7 @@ type head struct {
 	Status domain.RunStatus `json:"status"`
 }
 
+// headFor decodes the fields that tail needs.
 func headFor(raw []byte) (h head, err error) {
 	if err := json.Unmarshal(raw, &h); err != nil {
 		return h, fmt.Errorf("reading a run: %w", err)
@@ -259,6 +265,7 @@ func (t *tail) print(raw json.RawMessage) error {
 // happens only to triggers and answers.
 var runColumns = []int{len(stampLayout), 30, 15, 8, 29, 20, answerEnd}
 
+// runLine formats a run as a row. room is the width of the terminal, or 0.
 func runLine(run *domain.Run, room int) string {
 	says := ""
 	switch {

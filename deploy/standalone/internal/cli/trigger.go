@@ -20,6 +20,7 @@ import (
 	"parley/shared/lifecycle"
 )
 
+// longestPoll is the time for which the service may delay its response to a poll.
 const longestPoll = 50 * time.Second
 
 // Trigger is the command that runs an agent as a scheduler or a webhook would.
@@ -63,7 +64,8 @@ func (*Trigger) Statuses() []int {
 // errLate is the cause with which the context is canceled when the time of --timeout has passed.
 var errLate = errors.New("the run did not finish within --timeout")
 
-// Run triggers the agent. Unless --no-wait is set, it waits for the result.
+// Run triggers the agent. Unless --no-wait is set, it waits for the result, for at most --timeout.
+// The run continues if the command ends before.
 func (t *Trigger) Run(ctx context.Context, con *console.Console) error {
 	message, err := t.message(con)
 	if err != nil {
@@ -94,6 +96,8 @@ func (t *Trigger) Run(ctx context.Context, con *console.Console) error {
 	return nil
 }
 
+// message returns the message from the arguments or from standard input. It fails if both are
+// missing, unless there are attachments.
 func (t *Trigger) message(con *console.Console) (string, error) {
 	if len(t.Words) > 0 {
 		return strings.Join(t.Words, " "), nil
@@ -124,20 +128,23 @@ func piped(con *console.Console, mayBeEmpty bool) (string, error) {
 	return message, nil
 }
 
-// wait is one execution of Trigger that waits for a run and prints its result.
+// wait is one execution of Trigger that waits for a run and prints its result. key is its
+// idempotency key.
 type wait struct {
 	*Trigger
 	service  *connection
 	con      *console.Console
 	progress *console.Progress
 	key      string
+	// sent is true if the request may have reached the service, and runID is "" until it has
+	// responded.
 	sent     bool
 	runID    string
 	notified bool // whether the command has reported that the run waits for a person
 }
 
 // trigger sends the request. It then waits for the run's result, or prints the run at once if the
-// user does not want to wait.
+// user does not want to wait. With the same key, it may be called again after any error.
 func (w *wait) trigger(ctx context.Context, message string) error {
 	target, err := w.service.agentID(ctx, w.Target)
 	if err != nil {
@@ -221,7 +228,8 @@ func (w *wait) printStarted(answer *parley.Response) error {
 	return w.con.Printf("%s\n", w.runID)
 }
 
-// poll requests the state of a run until it has finished, and prints the result.
+// poll requests the state of a run until it has finished, and prints the result. answer and run are
+// the response and the run so far.
 func (w *wait) poll(ctx context.Context, answer *parley.Response, run *domain.Run) (err error) {
 	for !run.Status.Terminal() {
 		w.progress.Sayf("%s", progressText(run))
@@ -253,6 +261,7 @@ func progressText(run *domain.Run) string {
 	return "waiting for " + run.ID
 }
 
+// show prints the answer of a finished run. The error describes a run that did not complete.
 func (w *wait) show(answer *parley.Response, run *domain.Run) error {
 	if w.JSON {
 		return errors.Join(w.con.JSON(json.RawMessage(answer.Body)), outcome(run))

@@ -10,12 +10,13 @@ import (
 	"github.com/alecthomas/kong"
 )
 
+// Limits of durations.
 const (
 	day     = 24 * time.Hour
 	maxDays = 100_000
 )
 
-// span is a duration given as an option.
+// span is a duration given as an option. It may be written as a number of seconds.
 type span time.Duration
 
 // UnmarshalText parses a duration: a number of seconds such as 90, or a text such as 1m30s or 2d.
@@ -32,6 +33,7 @@ func (s *span) UnmarshalText(text []byte) error {
 }
 
 // parseDuration parses a duration such as 90s, 1h30m or 30d. Days are 24 hours and must come first.
+// ok is false for any other text. The result may be negative.
 func parseDuration(text string) (lasts time.Duration, ok bool) {
 	if days, rest, has := strings.Cut(text, "d"); has {
 		n, err := strconv.Atoi(days)
@@ -46,7 +48,8 @@ func parseDuration(text string) (lasts time.Duration, ok bool) {
 	return lasts + more, err == nil
 }
 
-// WholeNumbers returns an option that makes kong's errors about malformed numbers readable.
+// WholeNumbers returns an option that makes kong's errors about malformed numbers readable. kind is
+// the kind of the fields, and bits their size.
 func WholeNumbers(kind reflect.Kind, bits int) kong.Option {
 	return kong.KindMapper(kind, kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
 		token, err := ctx.Scan.PopValue("number")

@@ -27,7 +27,8 @@ func (*Version) Examples() string {
 parley version --json`
 }
 
-// built describes how the program was built.
+// built describes how the program was built. Commit, Time and Modified are empty if the build has
+// no information about version control.
 type built struct {
 	Version  string `json:"version"`
 	Go       string `json:"go"`

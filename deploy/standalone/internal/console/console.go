@@ -17,6 +17,7 @@ import (
 const widthWithout = 80
 
 // Console contains a command's standard input and outputs. Its methods may be called concurrently.
+// Tests create Consoles with their own readers and writers, which are not terminals.
 type Console struct {
 	In          io.Reader
 	Out, Err    io.Writer
@@ -24,6 +25,7 @@ type Console struct {
 	outTerminal bool // whether Out is a terminal
 	errTerminal bool // whether Err is a terminal
 
+	// mu protects progressShown, and keeps the progress line and other output apart.
 	mu            sync.Mutex
 	progressShown bool // whether a progress line is on the terminal
 }
@@ -36,6 +38,7 @@ func Standard() *Console {
 	}
 }
 
+// isTerminal reports whether a file is a terminal.
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
 // Interactive reports whether In and Out are terminals.
@@ -74,7 +77,8 @@ func (c *Console) begin() (end func()) {
 	return c.mu.Unlock
 }
 
-// JSON writes a value to Out on one line.
+// JSON writes a value to Out on one line. It does not remove control characters, because JSON
+// escapes them.
 func (c *Console) JSON(value any) error {
 	encoder := json.NewEncoder(c.Out)
 	encoder.SetEscapeHTML(false)
@@ -84,7 +88,8 @@ func (c *Console) JSON(value any) error {
 	return nil
 }
 
-// Cut truncates a line to the width of the terminal. It does nothing if Out is not a terminal.
+// Cut truncates a line to the width of the terminal, with an ellipsis. It does nothing if Out is
+// not a terminal.
 func (c *Console) Cut(line string) string {
 	if !c.outTerminal {
 		return line
@@ -100,6 +105,7 @@ func (c *Console) Width() int {
 	return c.width()
 }
 
+// width returns the width of the terminal, or widthWithout if it is unknown.
 func (c *Console) width() int {
 	f, ok := c.Out.(*os.File)
 	if !ok {

@@ -8,10 +8,12 @@ import (
 	"parley/shared/truncate"
 )
 
+// clearLine moves the cursor to the beginning of the line and erases the line.
 const clearLine = "\r\x1b[K"
 
 // Progress is a line on Err that describes what a command is doing and how long it has taken so
-// far. It appears only on a terminal.
+// far. It appears only on a terminal. Other output may be printed meanwhile: the line disappears
+// and comes back.
 type Progress struct {
 	console *Console
 	began   time.Time
@@ -22,7 +24,8 @@ type Progress struct {
 	text string
 }
 
-// Progress shows a line until its Done method is called. If quiet is true, it shows nothing.
+// Progress shows a line until its Done method is called, which must happen once. If quiet is true,
+// it shows nothing. The result is never nil.
 func (c *Console) Progress(quiet bool, format string, args ...any) *Progress {
 	p := &Progress{console: c, began: time.Now(), done: make(chan struct{}), text: fmt.Sprintf(format, args...)}
 	if quiet || !c.errTerminal {
@@ -39,7 +42,7 @@ func (p *Progress) Sayf(format string, args ...any) {
 	p.text = OneLine(fmt.Sprintf(format, args...)) // the text may contain a response of the service
 }
 
-// Done removes the progress line.
+// Done removes the progress line and waits until it is removed. It must be called exactly once.
 func (p *Progress) Done() {
 	close(p.done)
 	p.ended.Wait()
@@ -64,7 +67,8 @@ func (p *Progress) tick() {
 	}
 }
 
-// showProgress replaces the progress line on the terminal by line.
+// showProgress replaces the progress line on the terminal by line, which must fit into the width of
+// the terminal.
 func (c *Console) showProgress(line string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,19 +18,21 @@ import (
 // can request.
 const requestTime = 75 * time.Second
 
-// api is a client of the service under test. It uses only the public HTTP API.
+// api is a client of the service under test. It uses only the public HTTP API. It is safe for
+// concurrent use once signUp has returned.
 type api struct {
 	base, key, agent string
 	http             *http.Client
 }
 
+// newAPI returns a client that keeps one connection open for each of the given number of clients.
 func newAPI(base string, clients int) *api {
 	// The client uses no proxy from the environment, because the service runs on this machine.
 	transport := &http.Transport{MaxIdleConnsPerHost: clients, IdleConnTimeout: time.Minute}
 	return &api{base: base, http: &http.Client{Transport: transport, Timeout: requestTime}}
 }
 
-// response is the response to a request.
+// response is the complete response to a request.
 type response struct {
 	status int
 	header http.Header
@@ -73,7 +75,8 @@ func (a *api) send(ctx context.Context, method, path string, header map[string]s
 	return response{res.StatusCode, res.Header, raw}, err
 }
 
-// want sends a request that must succeed. It decodes the response into the given value.
+// want sends a request that must succeed. It decodes the response into the given value. A status of
+// 400 or above is an error.
 func (a *api) want(ctx context.Context, method, path string, header map[string]string, body, into any) error {
 	got, err := a.send(ctx, method, path, header, body)
 	if err != nil {
@@ -88,7 +91,8 @@ func (a *api) want(ctx context.Context, method, path string, header map[string]s
 	return nil
 }
 
-// make creates a resource with a POST request. It returns one field of the response.
+// make creates a resource with a POST request. It returns the text in one field of the response,
+// which must not be empty.
 func (a *api) make(ctx context.Context, path string, header map[string]string, body any, field string) (string, error) {
 	var made map[string]any
 	if err := a.want(ctx, http.MethodPost, path, header, body, &made); err != nil {
@@ -102,7 +106,7 @@ func (a *api) make(ctx context.Context, path string, header map[string]string, b
 }
 
 // signUp creates an organization with an API key and an agent. The agent's tool requests effects
-// from the ledger.
+// from the ledger, whose address is host:port. From then on, requests use the key.
 func (a *api) signUp(ctx context.Context, ledger string) error {
 	user := map[string]any{"email": "prove@parley.local", "password": rand.Text()}
 	token, err := a.make(ctx, "/api/auth/signup", nil, user, "token")
@@ -136,7 +140,8 @@ func (a *api) signUp(ctx context.Context, ledger string) error {
 // tool is the name of the endpoint that the agent calls.
 const tool = "book"
 
-// trigger sends trigger n with an idempotency key and waits for the response.
+// trigger sends trigger n with an idempotency key and waits for the response. The offline model
+// calls the tool that the message names.
 func (a *api) trigger(ctx context.Context, n int, key string) (response, error) {
 	body := map[string]any{
 		"target": a.agent, "idempotencyKey": key,
@@ -146,7 +151,7 @@ func (a *api) trigger(ctx context.Context, n int, key string) (response, error) 
 	return a.send(ctx, http.MethodPost, "/api/internal/run-automation", header, body)
 }
 
-// runs lists all runs of the agent.
+// runs lists all runs of the agent, page by page.
 func (a *api) runs(ctx context.Context) ([]Listed, error) {
 	var all []Listed
 	for cursor := ""; ; {

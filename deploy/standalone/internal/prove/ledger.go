@@ -33,7 +33,8 @@ type ledger struct {
 	server  *http.Server
 	closed  chan struct{}
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// The following counts are guarded by mu.
 	open    int // number of requests in progress
 	asked   int
 	forgets bool // sabotage: confirm every 20th request without booking it
@@ -64,7 +65,8 @@ func startLedger(ctx context.Context, forgets bool) (*ledger, error) {
 	return l, nil
 }
 
-// close stops the ledger. The caller must stop all clients of the ledger first.
+// close stops the ledger and interrupts its pauses. The caller must stop all clients of the ledger
+// first.
 func (l *ledger) close() {
 	close(l.closed)
 	_ = l.server.Close()
@@ -123,6 +125,8 @@ var pauses = []struct{ before, after time.Duration }{
 	{0, 0},
 }
 
+// book counts a request, and records the effect unless the ledger is sabotaged. A request with a
+// known key only increases the count of this key.
 func (l *ledger) book(e entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -143,7 +147,8 @@ func (l *ledger) underWay() int {
 	return l.open
 }
 
-// bookings returns all effects, in no particular order.
+// bookings returns all effects, in no particular order. A booking without an idempotency key has a
+// key that names its request.
 func (l *ledger) bookings() []Booking {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,11 +16,14 @@ import (
 )
 
 // load sends the triggers. It repeats each trigger with the same key until it gets an answer.
+// Trigger n is the element n of answers; each element is written by one client only.
 type load struct {
 	api       *api
 	freshKeys bool // sabotage: repeat a trigger with a new key
 	answers   []Answer
 
+	// next is the number of triggers that clients have taken, begun of those sent, and answered of
+	// those answered.
 	next, begun, answered atomic.Int64
 
 	mu      sync.Mutex
@@ -36,6 +39,7 @@ const (
 	maxPause = 2 * time.Second
 )
 
+// newLoad returns a load of the given number of triggers, which has sent nothing yet.
 func newLoad(a *api, triggers int, freshKeys bool) *load {
 	return &load{api: a, freshKeys: freshKeys, answers: make([]Answer, triggers), retries: map[string]int{}}
 }
@@ -55,7 +59,8 @@ func (s *load) run(ctx context.Context, clients int) {
 	wg.Wait()
 }
 
-// ask repeats trigger n until it is answered or rejected.
+// ask repeats trigger n until it is answered or rejected, or until ctx ends. Without an answer, the
+// result contains the problem of the last attempt.
 func (s *load) ask(ctx context.Context, n int) Answer {
 	key, problem := keyFor(n), ""
 	for try := 1; ctx.Err() == nil; try++ {
@@ -79,6 +84,7 @@ func (s *load) ask(ctx context.Context, n int) Answer {
 		if final {
 			break
 		}
+		// The pause spreads the retries of the clients over time.
 		_ = lifecycle.Sleep(ctx, retryDelay(got.header))
 		if s.freshKeys {
 			key = fmt.Sprintf("%s-again-%d", keyFor(n), try)
@@ -104,7 +110,8 @@ func reason(got response, err error) (why string, final bool) {
 	}
 }
 
-// retryDelay returns the delay before a retry.
+// retryDelay returns the delay before a retry: the Retry-After header, at most maxPause, or a
+// random delay around retryPause.
 func retryDelay(header http.Header) time.Duration {
 	if seconds, err := strconv.Atoi(header.Get("Retry-After")); err == nil && seconds > 0 {
 		return min(maxPause, time.Duration(seconds)*time.Second)
@@ -132,7 +139,8 @@ func (s *load) counts() (posts int, retries map[string]int) {
 // underWay returns the number of triggers that were sent but not answered yet.
 func (s *load) underWay() int { return int(s.begun.Load() - s.answered.Load()) }
 
-// replay sends every answered trigger once more with its key.
+// replay sends every answered trigger once more with its key, with the given number of clients at a
+// time. It stores the responses in the answers.
 func (s *load) replay(ctx context.Context, clients int) {
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -148,8 +156,9 @@ func (s *load) replay(ctx context.Context, clients int) {
 	wg.Wait()
 }
 
-// again sends an answered trigger once more. No part is killed at this time, so any response except
-// the answer is a fault.
+// again sends an answered trigger once more and returns the response, or the error as text. No part
+// is killed at this time, so any response except the answer is a fault. Only an overload is
+// retried.
 func (s *load) again(ctx context.Context, n int) []byte {
 	for ctx.Err() == nil {
 		got, err := s.api.trigger(ctx, n, keyFor(n))

@@ -21,7 +21,7 @@ type NATS struct {
 	Dir  string `required:"" help:"Directory in which NATS stores its streams."`
 }
 
-// Run serves NATS until ctx ends.
+// Run serves NATS until ctx ends. It logs natsReady when clients can connect.
 func (n *NATS) Run(ctx context.Context) error {
 	log := telemetry.Logger(n.Logging, "nats")
 	server, err := embedded.Start(embedded.Config{Dir: n.Dir, Port: n.Port, Log: log})

@@ -24,13 +24,14 @@ type instance interface {
 }
 
 // part is a process of the service under test, or PostgreSQL. It is restarted whenever it ends,
-// like a container with a restart policy.
+// like a container with a restart policy. Its fields from now on are guarded by mu.
 type part struct {
 	name, kind string
 	launch     func(ctx context.Context) (instance, error) // starts an instance and returns when it is ready
 
-	mu     sync.Mutex
-	now    instance // nil while the part is down
+	mu  sync.Mutex
+	now instance // nil while the part is down
+	// up is closed while the part is up. noteEnd replaces it with an open channel.
 	up     chan struct{}
 	killed bool
 	down   time.Duration // delay before the next restart if the instance was killed
@@ -44,12 +45,13 @@ const (
 	startPause = 300 * time.Millisecond
 )
 
+// newPart returns a part that is down. keepRunning starts it.
 func newPart(kind, name string, launch func(ctx context.Context) (instance, error)) *part {
 	return &part{name: name, kind: kind, launch: launch, up: make(chan struct{})}
 }
 
 // keepRunning starts the part and restarts it whenever it ends, until ctx ends. It returns an error
-// if the part cannot be started.
+// if the part cannot be started maxFailedStarts times in a row, or if PostgreSQL is not installed.
 func (p *part) keepRunning(ctx context.Context) error {
 	failed := 0
 	for ctx.Err() == nil {
@@ -93,7 +95,7 @@ func (p *part) noteEnd(l instance) time.Duration {
 	return p.down
 }
 
-// await waits until the part is up and returns the instance.
+// await waits until the part is up and returns the instance. The instance may end at any time.
 func (p *part) await(ctx context.Context) (instance, error) {
 	for {
 		p.mu.Lock()
@@ -142,7 +144,7 @@ func (p *part) unexpectedEnds() []string {
 	return append([]string(nil), p.ended...)
 }
 
-// partSet is a set of parts that run at the same time.
+// partSet is a set of parts that run at the same time. Parts are only added, by one goroutine.
 type partSet struct {
 	fail  context.CancelCauseFunc // cancels the whole proof
 	parts []*part

@@ -32,7 +32,8 @@ func postgresConfig(dir string, port, processes int) pgserver.Config {
 // postgres is one process of the PostgreSQL server, from its start to its end.
 type postgres struct{ server *pgserver.Server }
 
-// launchPostgres starts the server. After a kill, the server first recovers.
+// launchPostgres starts the server and waits until it accepts connections. After a kill, the server
+// first recovers.
 func launchPostgres(ctx context.Context, config pgserver.Config) (postgres, error) {
 	server, err := pgserver.Start(ctx, config)
 	return postgres{server}, err

@@ -31,7 +31,7 @@ type command struct {
 	ready string   // output that signals readiness; empty if the command ends by itself
 }
 
-// process is a command that was started.
+// process is a command that was started. It implements instance.
 type process struct {
 	command command
 	child   *lifecycle.Child
@@ -66,7 +66,9 @@ func (c command) start(ctx context.Context) (*process, error) {
 	return &process{command: c, child: child, from: from}, nil
 }
 
-// launch starts the command and returns when it is ready.
+// launch starts the command and returns when its output contains the text ready. If the process
+// ends before, or is not ready within readyWithin, launch returns an error with the end of its
+// output.
 func (c command) launch(ctx context.Context) (instance, error) {
 	p, err := c.start(ctx)
 	if err != nil {
@@ -94,7 +96,8 @@ func (c command) launch(ctx context.Context) (instance, error) {
 	}
 }
 
-// run starts the command and waits until it has ended.
+// run starts the command and waits until it has ended. A status other than 0 is an error. When ctx
+// ends, run kills the process.
 func (c command) run(ctx context.Context) error {
 	p, err := c.start(ctx)
 	if err != nil {
@@ -141,7 +144,8 @@ func (p *process) Why() string {
 	return how + ": " + p.tail()
 }
 
-// output returns what the process has written since its start.
+// output returns the text that the process has written since its start, or nil if the log cannot be
+// read.
 func (p *process) output() []byte {
 	log, err := os.Open(p.command.log)
 	if err != nil {
@@ -159,7 +163,7 @@ func (p *process) output() []byte {
 	return text
 }
 
-// tail returns the end of the process's output.
+// tail returns the end of the process's output, for error messages.
 func (p *process) tail() string {
 	const limit = 2000
 	text := strings.TrimSpace(string(p.output()))

@@ -11,7 +11,7 @@ import (
 	"parley/deploy/standalone/internal/console"
 )
 
-// Prove is the command `parley prove`.
+// Prove is the command `parley prove`. Its fields are the flags.
 type Prove struct {
 	Triggers int           `name:"triggers" default:"1000" help:"Number of keyed triggers to send, at most 100000."`
 	Workers  int           `name:"workers" default:"2" help:"Number of workers to start, at most 16."`
@@ -52,6 +52,7 @@ func (*Prove) Examples() string {
 }
 
 // Run runs the proof and prints the verdict. It returns ErrFailed if the verdict contains faults.
+// If the service has failed without sabotage, the directory with its data and logs is kept.
 func (p *Prove) Run(ctx context.Context, c *console.Console) error {
 	seed := uint64(rand.Uint32()) //nolint:gosec // G404: short enough to type; not a secret
 	if p.Seed != nil {
@@ -67,6 +68,7 @@ func (p *Prove) Run(ctx context.Context, c *console.Console) error {
 	report.begin(p, seed, dir)
 	result, err := p.prove(ctx, report, seed, dir)
 	report.done()
+	// After a failure, the logs show what happened.
 	kept := p.Keep || err == nil && !result.OK && p.Sabotage == ""
 	if !kept {
 		err = errors.Join(err, os.RemoveAll(dir))
@@ -102,7 +104,8 @@ func (p *Prove) Validate() error {
 	return nil
 }
 
-// prove starts the service, runs the trial and returns its result. Before it returns, it stops
+// prove starts the service, runs the trial and returns its result. An error means that the trial
+// could not be completed; a broken promise is a fault in the result. Before prove returns, it stops
 // everything that it has started.
 func (p *Prove) prove(ctx context.Context, report *reporter, seed uint64, dir string) (r Result, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)

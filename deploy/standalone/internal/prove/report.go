@@ -15,7 +15,7 @@ import (
 	"parley/deploy/standalone/internal/console"
 )
 
-// Result is the object that --json prints.
+// Result is the object that --json prints. docs/prove.md describes its fields.
 type Result struct {
 	OK bool `json:"ok"`
 	Verdict
@@ -31,7 +31,8 @@ type Result struct {
 	Kept       string         `json:"kept,omitempty"` // path of the data directory if the user keeps it
 }
 
-// reporter prints the progress of the proof and the result.
+// reporter prints the progress of the proof and the result. It is safe for concurrent use. With
+// --json it prints only the result.
 type reporter struct {
 	out   io.Writer
 	json  bool
@@ -78,6 +79,7 @@ func (t *reporter) sayf(format string, values ...any) {
 	_, _ = fmt.Fprintf(t.out, "%5.1f s  %s\n", time.Since(t.began).Seconds(), fmt.Sprintf(format, values...))
 }
 
+// ready prints that the service is ready.
 func (t *reporter) ready(workers int) {
 	t.sayf("PostgreSQL, NATS, an ingress and %d workers are ready", workers)
 }
@@ -123,7 +125,7 @@ func (t *reporter) result(r Result) error {
 	return err
 }
 
-// table formats the result as a table.
+// table formats the result as a table, followed by the faults and the verdict.
 func table(r Result) string {
 	var b strings.Builder
 	row := func(name string, n int, format string, values ...any) {
@@ -157,6 +159,7 @@ func table(r Result) string {
 	return b.String()
 }
 
+// again describes the retries by reason, as the end of a line. It returns "" if there were none.
 func again(retries map[string]int) string {
 	if len(retries) == 0 {
 		return ""
@@ -164,6 +167,7 @@ func again(retries map[string]int) string {
 	return "; retried after: " + byName(retries)
 }
 
+// byName lists counts in the order of their names.
 func byName(counts map[string]int) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(counts)) {

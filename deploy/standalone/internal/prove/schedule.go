@@ -69,7 +69,7 @@ func schedule(seed uint64, triggers, workers int, kinds []string) []Kill {
 	return kills
 }
 
-// partsFor returns the names of all parts of a kind.
+// partsFor returns the names of all parts of a kind. Only workers are numbered.
 func partsFor(kind string, workers int) []string {
 	if kind != kindWorker {
 		return []string{kind}

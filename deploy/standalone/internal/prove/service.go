@@ -13,7 +13,8 @@ import (
 	"strings"
 )
 
-// service is a complete Parley that only the proof uses.
+// service is a complete Parley that only the proof uses. Its parts are restarted until the context
+// of startService ends.
 type service struct {
 	partSet
 
@@ -98,11 +99,13 @@ func (s *service) startPostgres(ctx context.Context, port, processes int) (dsn s
 	return p.server.DSN(databaseName), nil
 }
 
-// part returns a part that runs a process of the service.
+// part returns a part that runs a process of the service. ready is the text in its output that
+// signals readiness, and args are the arguments of this program.
 func (s *service) part(kind, name, ready string, args ...string) *part {
 	return newPart(kind, name, s.command(strings.ReplaceAll(name, " ", "-"), ready, args...).launch)
 }
 
+// command describes a process of the service. Its output goes to a log file with the given name.
 func (s *service) command(log, ready string, args ...string) command {
 	return command{path: s.exe, args: args, env: s.env, dir: s.dir, log: filepath.Join(s.dir, "logs", log+".log"), ready: ready}
 }

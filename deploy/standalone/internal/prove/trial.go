@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// trial sends the triggers to a service while parts of the service are killed.
+// trial sends the triggers to a service while parts of the service are killed. It is used once:
+// run, and then result.
 type trial struct {
 	load    *load
 	service *service
@@ -63,7 +64,8 @@ func (t *trial) run(ctx context.Context, kills []Kill, within time.Duration) err
 	return t.askAgain(ctx)
 }
 
-// killAll kills parts as the schedule says. Each kill happens after a number of answers.
+// killAll kills parts as the schedule says. Each kill happens after a number of answers. It returns
+// early, without an error, if all triggers were answered before.
 func (t *trial) killAll(ctx context.Context, kills []Kill, sent <-chan struct{}) error {
 	tick := time.NewTicker(watchPause)
 	defer tick.Stop()
@@ -83,6 +85,7 @@ func (t *trial) killAll(ctx context.Context, kills []Kill, sent <-chan struct{})
 				return context.Cause(ctx)
 			}
 		}
+		// A worker is killed while it books, because a lost booking would be the worst fault.
 		if s.Kind == kindWorker {
 			t.awaitBooking(ctx)
 		}
@@ -112,8 +115,8 @@ func (t *trial) awaitBooking(ctx context.Context) {
 	}
 }
 
-// kill kills a part. It does not wait for the restart, so several parts can be down at the same
-// time.
+// kill kills a part and records the state of the trial at that moment. It does not wait for the
+// restart, so several parts can be down at the same time.
 func (t *trial) kill(ctx context.Context, s Kill, p *part) error {
 	now := KillRecord{Part: s.Part, Kind: s.Kind, DownMS: s.Down.Milliseconds()}
 	err := p.kill(ctx, s.Down, func() {
@@ -127,7 +130,8 @@ func (t *trial) kill(ctx context.Context, s Kill, p *part) error {
 	return nil
 }
 
-// await waits until all triggers are answered or the time limit is reached.
+// await waits until all triggers are answered or the time limit is reached. Meanwhile it shows the
+// progress.
 func (t *trial) await(ctx context.Context, sent <-chan struct{}) {
 	after := "waiting for the last answers"
 	if slices.ContainsFunc(t.killed, func(s KillRecord) bool { return s.Kind == kindWorker }) {

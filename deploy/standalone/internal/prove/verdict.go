@@ -30,7 +30,8 @@ type Listed struct {
 	Status string  `json:"status"`
 }
 
-// Evidence contains everything on which the verdict depends.
+// Evidence contains everything on which the verdict depends. It comes from three independent
+// sources: the clients, the ledger, and the service.
 type Evidence struct {
 	// Answers contains the answer to each trigger, by the trigger's number.
 	Answers []Answer
@@ -79,7 +80,8 @@ func (v *Verdict) faultf(count *int, n int, format string, values ...any) {
 	v.faults += n
 }
 
-// judge counts the faults in the evidence. Answers, ledger and list of runs must agree.
+// judge counts the faults in the evidence. Answers, ledger and list of runs must agree. judge is a
+// pure function.
 func judge(e Evidence) Verdict {
 	v := Verdict{Triggers: len(e.Answers), Runs: len(e.Runs), Faults: []string{}}
 	v.judgeEffects(e)
@@ -93,6 +95,7 @@ func judge(e Evidence) Verdict {
 	return v
 }
 
+// judgeAnswer counts trigger n as answered, and counts the faults of its answer.
 func (v *Verdict) judgeAnswer(n int, a Answer) {
 	if len(a.Body) == 0 {
 		v.faultf(&v.Unanswered, 1, "trigger %d has no answer: %s", n, cmp.Or(a.Problem, "the time limit was reached"))

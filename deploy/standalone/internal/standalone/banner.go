@@ -15,7 +15,8 @@ import (
 	"parley/workers"
 )
 
-// banner contains the values that `parley up` prints when the service is ready.
+// banner contains the values that `parley up` prints when the service is ready. It is printed once,
+// to standard output.
 type banner struct {
 	seeds   seeder
 	model   string
@@ -34,9 +35,12 @@ type banner struct {
 //go:embed banner.tmpl
 var bannerFile string
 
+// bannerText is the parsed template. It is parsed when the program starts, so a mistake in it stops
+// the program at once.
 var bannerText = template.Must(template.New("banner").Parse(bannerFile))
 
-// present creates the first organization if necessary, and prints the banner.
+// present creates the first organization if necessary, and prints the banner. It is called when the
+// ingress accepts requests, because seeding calls the service. An error ends the service.
 func (b *banner) present(ctx context.Context) error {
 	creds, err := b.seeds.seed(ctx)
 	if err != nil {
@@ -68,7 +72,8 @@ func (b *banner) present(ctx context.Context) error {
 	return nil
 }
 
-// presentJSON prints the content of credentials.json together with the path of the file.
+// presentJSON prints the content of credentials.json together with the data directory and the
+// default model, on one line.
 func (b *banner) presentJSON(creds credentials) error {
 	encoder := json.NewEncoder(os.Stdout)
 	encoder.SetEscapeHTML(false)
@@ -87,6 +92,8 @@ func (b *banner) presentJSON(creds credentials) error {
 // is already set.
 type hints struct{ model, voice string }
 
+// hintsFor returns the settings to recommend. They differ if a provider is configured but offline
+// models are used nevertheless.
 func hintsFor(w *config.Workers) hints {
 	h := hints{model: "OPENAI_API_KEY=…", voice: "OPENAI_API_KEY=…"}
 	switch {
@@ -104,6 +111,8 @@ func hintsFor(w *config.Workers) hints {
 // realModel returns the text that follows the name of an offline model.
 func realModel(setting string) string { return "   (for a real model: " + setting + " make run)" }
 
+// modelLine returns the name of the default model. If it is an offline model, the way to a real
+// model follows.
 func modelLine(model, setting string) string {
 	if strings.HasPrefix(model, "offline") {
 		return model + realModel(setting)
@@ -111,6 +120,8 @@ func modelLine(model, setting string) string {
 	return model
 }
 
+// searchLine returns the name of the search engine. If it is the default, the way to another engine
+// follows.
 func searchLine(engine string) string {
 	if engine == "wikipedia" {
 		return engine + "   (for another engine: SEARXNG_URL=… make run)"

@@ -47,19 +47,22 @@ func (*Doctor) Examples() string {
 parley doctor --json | jq '.[] | select(.state == "missing")'`
 }
 
-// machine contains the functions with which Doctor examines the operating system.
+// machine contains the functions with which Doctor examines the operating system. Tests replace
+// them, so that their results do not depend on the machine.
 type machine struct {
 	program  func(name string) (path string, err error)
 	postgres func(ctx context.Context) (pgserver.Binaries, error)
 	survey   func(workers.Config) []workers.Capability
 }
 
-// finding is one row of Doctor's table.
+// finding is one row of Doctor's table. Its JSON form is documented, so field names must not
+// change.
 type finding struct {
-	State    string `json:"state"` // ok, missing or off
-	Name     string `json:"name"`
-	Says     string `json:"says"`
-	Required bool   `json:"required"`
+	State string `json:"state"` // ok, missing or off
+	Name  string `json:"name"`
+	Says  string `json:"says"`
+	// Required is true if the service does not start without it.
+	Required bool `json:"required"`
 }
 
 // The states of a finding. Off means that the settings disable something or do not need it.
@@ -70,6 +73,7 @@ const (
 )
 
 // Run prints the findings. It returns an error if something is missing that the service requires.
+// The findings are printed in either case.
 func (d *Doctor) Run(ctx context.Context) error {
 	if d.host.program == nil {
 		d.host = machine{program: exec.LookPath, postgres: pgserver.Find, survey: workers.Survey}
@@ -104,6 +108,7 @@ func missingError(findings []finding) error {
 	return errors.Join(errs...)
 }
 
+// print prints the findings as JSON or as a table.
 func (d *Doctor) print(findings []finding) error {
 	if d.JSON {
 		encoder := json.NewEncoder(d.out)
@@ -122,7 +127,8 @@ func (d *Doctor) print(findings []finding) error {
 	return nil
 }
 
-// examine returns all findings.
+// examine returns all findings, in the order of the table. It takes seconds, because the survey
+// runs programs in a sandbox.
 func (d *Doctor) examine(ctx context.Context) []finding {
 	var all []finding
 	if err := errors.Join(d.Runs.Check(), d.Ingress.Check(), d.Documents.Check(), d.Telemetry.Check(), d.checkSecrets()); err != nil {
@@ -158,6 +164,7 @@ func (d *Doctor) examine(ctx context.Context) []finding {
 			d.Voice().TranscriptionModel))
 }
 
+// checkSecrets checks SECRETS_KEY, unless it is not set.
 func (d *Doctor) checkSecrets() error {
 	if d.SecretsKey == "" {
 		return nil // parley up creates a key
@@ -165,6 +172,8 @@ func (d *Doctor) checkSecrets() error {
 	return d.Secrets.Check()
 }
 
+// database reports the PostgreSQL server: the one in DATABASE_URL, or the binaries that are
+// installed.
 func (d *Doctor) database(ctx context.Context) finding {
 	f := finding{State: stateOK, Name: "postgresql", Required: true}
 	if d.DatabaseURL != "" {
@@ -180,6 +189,7 @@ func (d *Doctor) database(ctx context.Context) finding {
 	return f
 }
 
+// stream reports the NATS server, which is never missing, because one is built in.
 func (d *Doctor) stream() finding {
 	if d.NATSURL != "" {
 		return finding{State: stateOK, Name: "nats", Says: "the server in NATS_URL (not contacted)"}
@@ -187,7 +197,8 @@ func (d *Doctor) stream() finding {
 	return finding{State: stateOK, Name: "nats", Says: "built in"}
 }
 
-// model reports which settings of model providers are set. It omits the values, which may be keys.
+// model reports the default model and which settings of model providers are set. It omits the
+// values, which may be keys. c is the result of the survey.
 func (d *Doctor) model(c workers.Capability) finding {
 	if !c.Ok {
 		return finding{stateMissing, "model", c.State, true}
@@ -213,6 +224,7 @@ func (d *Doctor) model(c workers.Capability) finding {
 	return f
 }
 
+// search reports the search engine that the settings select, and the reason.
 func (d *Doctor) search() finding {
 	by := map[string]string{
 		"searxng": "SEARXNG_URL is set", "brave": "BRAVE_API_KEY is set", "tavily": "TAVILY_API_KEY is set",
@@ -222,6 +234,8 @@ func (d *Doctor) search() finding {
 	return finding{State: stateOK, Name: "search", Says: engine + "; " + by[engine]}
 }
 
+// bubblewrap reports the program of the sandbox bubblewrap. It counts as missing only if the
+// settings select this sandbox.
 func (d *Doctor) bubblewrap() finding {
 	if path, err := d.host.program("bwrap"); err == nil {
 		return finding{State: stateOK, Name: "bubblewrap", Says: path}
@@ -232,6 +246,8 @@ func (d *Doctor) bubblewrap() finding {
 	return finding{State: stateMissing, Name: "bubblewrap", Says: "needed to run code and to parse documents: " + install("bubblewrap")}
 }
 
+// gvisor reports the program of the sandbox gvisor. It counts as missing only if the settings
+// select this sandbox.
 func (d *Doctor) gvisor() finding {
 	name := os.Getenv("RUNSC")
 	if name == "" {
@@ -246,6 +262,8 @@ func (d *Doctor) gvisor() finding {
 	return finding{State: stateMissing, Name: "runsc", Says: "required by SANDBOX=gvisor: " + install("runsc") + ", or RUNSC=<its path>"}
 }
 
+// cgroups reports whether the kernel limits sandboxes. Without cgroups, sandboxes work
+// nevertheless.
 func cgroups(c workers.Capability) finding {
 	if c.Ok {
 		return finding{State: stateOK, Name: "cgroups", Says: c.State + ": the kernel limits a sandbox's memory, processes and CPU time"}
@@ -254,6 +272,7 @@ func cgroups(c workers.Capability) finding {
 	return finding{State: stateOff, Name: "cgroups", Says: without + c.State}
 }
 
+// sandboxed reports whether agents' code can be run.
 func sandboxed(c workers.Capability) finding {
 	switch {
 	case c.Ok:
@@ -265,7 +284,8 @@ func sandboxed(c workers.Capability) finding {
 	}
 }
 
-// documents reports which formats of documents can be read.
+// documents reports which formats of documents can be read. Without a reader, documents wait for a
+// worker that has one.
 func documents(c workers.Capability) finding {
 	why, none := strings.CutPrefix(c.State, "none: ")
 	switch {
@@ -279,7 +299,8 @@ func documents(c workers.Capability) finding {
 	}
 }
 
-// reader reports whether a program that reads documents is installed.
+// reader reports whether a program that reads documents is installed. debian is the name of its
+// package, and without the consequence of its absence.
 func reader(name string, known map[string]workers.Capability, debian, without string) finding {
 	if c := known[name]; c.Ok {
 		return finding{State: stateOK, Name: name, Says: c.State}
@@ -287,6 +308,8 @@ func reader(name string, known map[string]workers.Capability, debian, without st
 	return finding{State: stateMissing, Name: name, Says: without + ": " + install(debian)}
 }
 
+// embeddings reports the embeddings model. A model that is configured wrongly keeps the service
+// from starting.
 func (d *Doctor) embeddings(c workers.Capability) finding {
 	switch {
 	case d.EmbeddingsModel == "":
@@ -299,7 +322,8 @@ func (d *Doctor) embeddings(c workers.Capability) finding {
 	}
 }
 
-// packages reports which Python packages agents' code can import. It imports them in a sandbox.
+// packages reports which Python packages agents' code can import. The survey has imported them in a
+// sandbox.
 func packages(known map[string]workers.Capability) (list []finding) {
 	for _, p := range []struct{ name, debian string }{
 		{"python", "python3"}, {"numpy", "python3-numpy"}, {"pandas", "python3-pandas"}, {"matplotlib", "python3-matplotlib"},
@@ -332,7 +356,9 @@ func voice(c workers.Capability) finding {
 	}
 }
 
-// speechProgram reports a speech program. It counts as missing only if the settings need it.
+// speechProgram reports a speech program. It counts as missing only if the settings need it: if
+// wanted, the value of the setting, is the value is, for which the program is needed. debian is the
+// names of its packages.
 func (d *Doctor) speechProgram(name, program, debian, setting, is, wanted string) finding {
 	if path, err := d.host.program(program); err == nil {
 		return finding{State: stateOK, Name: name, Says: path}

@@ -15,10 +15,12 @@ import (
 	"parley/shared/config"
 )
 
+// portsToTry is the number of consecutive ports that are tried.
 const portsToTry = 20
 
 // listen listens on a port of the host, or on the next free port after it. If the first port is in
-// use, busy describes the process that uses it.
+// use, busy describes the process that uses it. Port 0 selects any free port. Errors other than a
+// port in use end the search.
 func listen(ctx context.Context, host string, port int) (listener net.Listener, busy string, err error) {
 	var lc net.ListenConfig
 	for n := range portsToTry {
@@ -59,7 +61,8 @@ func portOwner(port int) string {
 }
 
 // listeners returns the inodes of the sockets that listen on a port. It reads one of the kernel's
-// tables of connections.
+// tables of connections, whose columns are separated by spaces. It returns nil on systems without
+// this table.
 func listeners(table string, port int) (inodes []string) {
 	f, err := os.Open(table)
 	if err != nil {
@@ -79,8 +82,8 @@ func listeners(table string, port int) (inodes []string) {
 	return inodes
 }
 
-// processWithSocket describes a process that has the socket open, or returns "" if /proc does not
-// show it, for example because the process belongs to another user.
+// processWithSocket describes a process that has the socket open, by name and pid. It returns "" if
+// /proc does not show the process, for example because it belongs to another user.
 func processWithSocket(inode string) string {
 	links, err := filepath.Glob("/proc/[0-9]*/fd/*")
 	if err != nil {

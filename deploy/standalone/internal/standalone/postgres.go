@@ -14,6 +14,7 @@ import (
 )
 
 const (
+	// The server is checked at this interval, and a check fails after the timeout.
 	postgresCheckEvery   = 5 * time.Second
 	postgresCheckTimeout = 5 * time.Second
 	// maxFailedChecks is the number of consecutive failed checks after which the server is
@@ -25,14 +26,18 @@ const (
 
 // privatePostgres is the PostgreSQL server that this process has started. It is restarted when it
 // dies, and also when it still runs but new connections fail, for example after an upgrade of its
-// package.
+// package. Connections of the service reconnect by themselves.
 type privatePostgres struct {
 	server *pgserver.Server
 	dsn    string // stays the same after a restart
-	every  time.Duration
-	log    zerolog.Logger
+	// every is the interval of the checks, which tests shorten.
+	every time.Duration
+	log   zerolog.Logger
 }
 
+// startPostgres starts the server with its data in dir, and creates the service's database if it
+// does not exist. At the first start it also creates the data directory. The caller must call run
+// or stop.
 func startPostgres(ctx context.Context, dir string, log zerolog.Logger) (*privatePostgres, error) {
 	server, err := pgserver.Start(ctx, pgserver.Config{Dir: dir, Log: log})
 	if err != nil {
@@ -45,7 +50,7 @@ func startPostgres(ctx context.Context, dir string, log zerolog.Logger) (*privat
 }
 
 // run restarts the server if necessary, and stops it when ctx ends. It returns an error if
-// maxRestarts restarts in a row do not help.
+// maxRestarts restarts in a row do not help. When it returns, the server is not running.
 func (p *privatePostgres) run(ctx context.Context) error {
 	st, err := store.Open(p.dsn, 1)
 	if err != nil {
@@ -91,13 +96,15 @@ func (p *privatePostgres) run(ctx context.Context) error {
 	}
 }
 
-// check opens a new connection to the server and checks the schema of the database.
+// check opens a new connection to the server and checks the schema of the database. A pooled
+// connection would not show that new connections fail.
 func (p *privatePostgres) check(ctx context.Context, st *store.Store) error {
 	ctx, cancel := context.WithTimeout(ctx, postgresCheckTimeout)
 	defer cancel()
 	return st.CheckSchema(ctx)
 }
 
+// restart stops the server if it still runs, and starts it again.
 func (p *privatePostgres) restart(ctx context.Context) error {
 	server, err := p.server.Restart(ctx)
 	if err != nil {
@@ -108,6 +115,7 @@ func (p *privatePostgres) restart(ctx context.Context) error {
 	return nil
 }
 
+// stop stops the server, within stopTime, even if ctx has ended.
 func (p *privatePostgres) stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 	defer cancel()

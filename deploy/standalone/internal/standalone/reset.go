@@ -30,10 +30,12 @@ func (*Reset) Examples() string {
 parley reset --yes --data-dir /tmp/trial`
 }
 
+// errDeclined is the error if the user did not confirm.
 var errDeclined = errors.New("nothing was deleted")
 
 // Run deletes the data directory after a confirmation. It returns an error if a running parley uses
-// the directory.
+// the directory, and errNoData if parley did not create the directory. The lock is held while the
+// files are deleted, so no parley can start in between.
 func (r *Reset) Run(ctx context.Context, con *console.Console) error {
 	if _, err := os.Stat(filepath.Join(r.DataDir, lockName)); err != nil {
 		return fmt.Errorf("%w: %s", errNoData, r.DataDir)

@@ -17,6 +17,7 @@ import (
 	"parley/shared/store/pgserver"
 )
 
+// resetLinkLife is the time for which a link is valid.
 const resetLinkLife = 24 * time.Hour
 
 // ResetPassword is the command that prints a link to set a new password.
@@ -42,7 +43,8 @@ parley reset-password ada@example.com --public-url https://parley.example \
     --database-url postgres://parley@db/parley`
 }
 
-// Run creates and prints a link, which works once and for one day.
+// Run creates and prints a link, which works once and for one day. Only a hash of its token is
+// stored. The password does not change before the link is used.
 func (r *ResetPassword) Run(ctx context.Context) error {
 	if err := r.complete(); err != nil {
 		return err
@@ -81,9 +83,9 @@ func (r *ResetPassword) Run(ctx context.Context) error {
 	return nil
 }
 
-// user returns the ID of the account. Several accounts can have the same email address after an
-// invitation link has taken over the address. In that case, user returns an error that lists the
-// accounts, and the operator must give an ID.
+// user returns the ID of the account with the ID or email address in r.Account. Several accounts
+// can have the same email address after an invitation link has taken over the address. In that
+// case, user returns an error that lists the accounts, and the operator must give an ID.
 func (r *ResetPassword) user(ctx context.Context, st *store.Store) (string, error) {
 	if id.Valid(id.User, r.Account) {
 		user, err := st.Accounts.User(ctx, r.Account)
@@ -114,7 +116,8 @@ func (r *ResetPassword) user(ctx context.Context, st *store.Store) (string, erro
 	return "", fmt.Errorf("%d accounts have had the email address %s; give an ID instead:%s", len(accounts), r.Account, list.String())
 }
 
-// complete reads missing settings from the data directory of a running parley.
+// complete reads missing settings from the data directory of a running parley. It fails if there is
+// no such directory, or if the private PostgreSQL server does not run.
 func (r *ResetPassword) complete() (err error) {
 	if r.PublicURL == "" {
 		made, err := seeder{file: filepath.Join(r.DataDir, "credentials.json")}.known()

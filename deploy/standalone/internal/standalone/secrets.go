@@ -31,7 +31,8 @@ type Secrets struct {
 	Reseal SecretsReseal `cmd:"" help:"Re-encrypt values stored under older keys with the first key in SECRETS_KEY, while the service runs."`
 }
 
-// sealedDatabase gives a command the database, and the keys for the encrypted values in it.
+// sealedDatabase gives a command the database, and the keys for the encrypted values in it. The
+// commands embed it, so its fields are options of each of them.
 type sealedDatabase struct {
 	config.Secrets
 	DatabaseURL string `name:"database-url" env:"DATABASE_URL" help:"The service's database, as a postgres:// URL; default: the database of the parley that runs with DATA_DIR."`
@@ -40,7 +41,7 @@ type sealedDatabase struct {
 }
 
 // open opens the database and reads the keys. It reads missing settings from the data directory of
-// a running parley.
+// a running parley. The caller must close the store.
 func (s *sealedDatabase) open() (*store.Store, *secrets.Box, error) {
 	key, dsn := s.SecretsKey, s.DatabaseURL
 	if key == "" {
@@ -83,7 +84,8 @@ export SECRETS_KEY=new,old DATABASE_URL=postgres://parley@db/parley
 parley secrets status --json`
 }
 
-// Run prints how many values each key encrypts.
+// Run prints how many values each key encrypts. It changes nothing. The errors that determine the
+// exit status come after the output.
 func (s *SecretsStatus) Run(ctx context.Context, con *console.Console) error {
 	st, box, err := s.open()
 	if err != nil {
@@ -96,6 +98,8 @@ func (s *SecretsStatus) Run(ctx context.Context, con *console.Console) error {
 		return err
 	}
 
+	// The processes publish their keys, so a process with another SECRETS_KEY is found even if it
+	// has written nothing.
 	running, err := st.RunningKeys(ctx)
 	if err != nil {
 		return err
@@ -126,6 +130,8 @@ func checkRunningKeys(own []string, running [][]string) error {
 	return errors.Join(errs...)
 }
 
+// countSealed counts the values of each key, in the order of SECRETS_KEY. It reads all encrypted
+// values, and shows progress unless quiet is true.
 func countSealed(ctx context.Context, con *console.Console, st *store.Store, box *secrets.Box, quiet bool) ([]sealed.Key, error) {
 	progress := con.Progress(quiet, "counting")
 	defer progress.Done()
@@ -148,7 +154,9 @@ func (*SecretsReseal) Examples() string {
 parley secrets reseal`
 }
 
-// Run encrypts the values again, and prints which keys are still needed.
+// Run encrypts the values again, and prints which keys are still needed. Each batch is committed,
+// so an interrupted command loses no work. Values that cannot be decrypted or that are locked are
+// counted and left unchanged, and Run returns an error.
 func (s *SecretsReseal) Run(ctx context.Context, con *console.Console) error {
 	st, box, err := s.open()
 	if err != nil {
@@ -185,6 +193,8 @@ func (s *SecretsReseal) Run(ctx context.Context, con *console.Console) error {
 	return missingKeys(keys)
 }
 
+// resealAll encrypts all values again and shows progress unless quiet is true. On an error, the
+// outcome describes the work done before it.
 func resealAll(ctx context.Context, con *console.Console, st *store.Store, box *secrets.Box, quiet bool) (sealed.Outcome, error) {
 	progress := con.Progress(quiet, "resealing")
 	defer progress.Done()
@@ -210,6 +220,8 @@ type keyView struct {
 	Removable bool                `json:"removable"`
 }
 
+// keysView converts keys to their JSON form. keys must be in the order of SECRETS_KEY, with missing
+// keys at the end.
 func keysView(keys []sealed.Key) []keyView {
 	out := make([]keyView, len(keys))
 	for n, key := range keys {
@@ -221,6 +233,7 @@ func keysView(keys []sealed.Key) []keyView {
 	return out
 }
 
+// printKeys prints a table with a row for each key.
 func printKeys(con *console.Console, keys []sealed.Key) error {
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
@@ -251,7 +264,8 @@ func printKeys(con *console.Console, keys []sealed.Key) error {
 	return nil
 }
 
-// missingKeys returns an error if values need a key that is not in SECRETS_KEY.
+// missingKeys returns an error if values need a key that is not in SECRETS_KEY. The error names the
+// keys and the remedy.
 func missingKeys(keys []sealed.Key) error {
 	var ids []string
 	values := 0

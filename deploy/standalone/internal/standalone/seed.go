@@ -3,7 +3,6 @@ package standalone
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +19,8 @@ import (
 	"parley/shared/templates"
 )
 
+// The account of the owner, the name of the first agent, the time for which a login link is valid,
+// and the time limit of seeding.
 const (
 	ownerEmail    = "owner@parley.local"
 	demoAgent     = "Demo agent"
@@ -27,7 +28,8 @@ const (
 	seedTimeout   = 20 * time.Second
 )
 
-// credentials contains the values in credentials.json, which scripts need to use the service.
+// credentials contains the values in credentials.json, which scripts need to use the service. Field
+// names are documented and must not change. LoginURL works once and is new at each start.
 type credentials struct {
 	BaseURL        string `json:"baseUrl"`
 	APIKey         string `json:"apiKey"`
@@ -37,16 +39,19 @@ type credentials struct {
 }
 
 // seeder creates an organization, an API key, agents and a first run in a new service, through the
-// service's HTTP API. At every start, it also creates a login link.
+// service's HTTP API. At every start, it also creates a login link. Operations that the API does
+// not offer, such as a login without a password, use the store.
 type seeder struct {
 	store     *store.Store
 	baseURL   string
 	publicURL string // public URL of the service, for the login link; empty: baseURL
-	file      string
+	// file is the path of credentials.json.
+	file string
 }
 
 // seed creates what is missing and writes credentials.json. It checks each part separately: an
-// earlier start may have been interrupted at any point, and users may have deleted parts.
+// earlier start may have been interrupted at any point, and users may have deleted parts. It is
+// idempotent and takes at most seedTimeout.
 func (s seeder) seed(ctx context.Context) (credentials, error) {
 	ctx, cancel := context.WithTimeout(ctx, seedTimeout)
 	defer cancel()
@@ -56,6 +61,7 @@ func (s seeder) seed(ctx context.Context) (credentials, error) {
 		return creds, err
 	}
 
+	// The other parts belong to the owner, so the account comes first.
 	owner, err := s.owner(ctx)
 	if err != nil {
 		return creds, fmt.Errorf("seeding: %w", err)
@@ -77,7 +83,8 @@ func (s seeder) seed(ctx context.Context) (credentials, error) {
 	return creds, s.write(creds)
 }
 
-// known returns the credentials that an earlier start has written, if any.
+// known returns the credentials that an earlier start has written, or empty ones if there are none.
+// A damaged file is an error, and the user must delete it.
 func (s seeder) known() (credentials, error) {
 	var creds credentials
 	raw, err := os.ReadFile(s.file)
@@ -94,8 +101,8 @@ func (s seeder) known() (credentials, error) {
 }
 
 // owner returns the ID of the owner's account. If the account does not exist, it creates the
-// account with an organization. The email address counts as verified, so that no invitation link
-// can take over the account.
+// account, without a password; the first login adds an organization. The email address counts as
+// verified, so that no invitation link can take over the account.
 func (s seeder) owner(ctx context.Context) (string, error) {
 	owner, _, err := s.store.Accounts.UserByEmail(ctx, ownerEmail)
 	if err == nil {
@@ -105,26 +112,14 @@ func (s seeder) owner(ctx context.Context) (string, error) {
 		return "", err
 	}
 
-	var account struct {
-		Token string `json:"token"`
-		User  struct {
-			ID string `json:"id"`
-		} `json:"user"`
-	}
-
-	user := map[string]any{"email": ownerEmail, "password": rand.Text(), "name": "Owner"}
-	if err := s.call(ctx, http.MethodPost, "/api/auth/signup", header{}, user, &account); err != nil {
+	if owner, err = s.store.Accounts.CreateUser(ctx, accountdb.NewUser{Email: ownerEmail, Name: "Owner"}); err != nil {
 		return "", err
 	}
-	// End the login session that the sign-up has begun. Otherwise, the owner's list of login
-	// sessions would contain a program that the owner does not know.
-	if err := s.store.Accounts.LogOut(ctx, secrets.Hash(account.Token)); err != nil {
-		return "", err
-	}
-	return account.User.ID, s.store.Accounts.ProveAddress(ctx, account.User.ID)
+	return owner.ID, s.store.Accounts.ProveAddress(ctx, owner.ID)
 }
 
-// ensureKey creates an API key, unless the service still accepts the existing one.
+// ensureKey creates an API key, unless the service still accepts the existing one. A short login
+// session of the owner creates it.
 func (s seeder) ensureKey(ctx context.Context, owner string, creds *credentials) error {
 	if creds.APIKey != "" {
 		err := s.call(ctx, http.MethodGet, "/api/auth/session", header{"x-api-key", creds.APIKey}, nil, nil)
@@ -153,7 +148,8 @@ func (s seeder) ensureKey(ctx context.Context, owner string, creds *credentials)
 	return s.store.Accounts.LogOut(ctx, secrets.Hash(token))
 }
 
-// ensureAgent creates the demo agents, unless the first of them already exists.
+// ensureAgent creates the demo agents, unless the first of them already exists. An agent that the
+// user has deleted is created again only if no agent has its name.
 func (s seeder) ensureAgent(ctx context.Context, _ string, creds *credentials) error {
 	key := header{"x-api-key", creds.APIKey}
 	if creds.AgentID != "" {
@@ -186,7 +182,7 @@ func (s seeder) ensureAgent(ctx context.Context, _ string, creds *credentials) e
 }
 
 // documents adds the sample documents. The service processes them in the background. If it is
-// called again, it creates no duplicates.
+// called again, it creates no duplicates. It ignores a quota of zero documents.
 func (s seeder) documents(ctx context.Context, key header) error {
 	err := s.call(ctx, http.MethodPost, "/api/knowledge/samples", key, nil, nil)
 	if why, is := errors.AsType[*refusal](err); is && why.status == http.StatusTooManyRequests {
@@ -196,6 +192,8 @@ func (s seeder) documents(ctx context.Context, key header) error {
 }
 
 // agents creates the demo agent and an agent that repeats its input, and runs the demo agent once.
+// It returns the ID of the demo agent. The run has an idempotency key, so that a repeated call
+// starts no second run.
 func (s seeder) agents(ctx context.Context, key header) (string, error) {
 	on := map[string]any{"enabled": true}
 	both := []string{"user", "system"}
@@ -227,7 +225,8 @@ func (s seeder) agents(ctx context.Context, key header) (string, error) {
 	return made.ID, s.call(ctx, http.MethodPost, "/api/internal/run-automation", key, run, nil)
 }
 
-// loginURL returns a link with which the owner can log in once.
+// loginURL returns a link with which the owner can log in once, within loginLinkLife. Only a hash
+// of the token is stored.
 func (s seeder) loginURL(ctx context.Context, owner, base string) (string, error) {
 	token := secrets.NewLinkToken()
 	if err := s.store.Accounts.CreateLoginLink(ctx, owner, secrets.Hash(token), time.Now().Add(loginLinkLife)); err != nil {
@@ -237,7 +236,7 @@ func (s seeder) loginURL(ctx context.Context, owner, base string) (string, error
 }
 
 // write replaces credentials.json atomically, so that other processes never read an incomplete
-// file.
+// file. Only the owner of the file can read it.
 func (s seeder) write(creds credentials) error {
 	raw, err := json.MarshalIndent(creds, "", "  ") //nolint:gosec // G117: the file's purpose is to store the key; its mode is 0600
 	if err != nil {
@@ -253,21 +252,25 @@ func (s seeder) write(creds credentials) error {
 	return nil
 }
 
+// header is a header of a request. An empty name means no header.
 type header struct{ name, value string }
 
-// refusal is an error response of the service.
+// refusal is an error response of the service. It distinguishes a rejected request from a service
+// that cannot be reached.
 type refusal struct {
 	status int
 	code   string
 	detail string
 }
 
+// Error returns the status, the code and the detail.
 func (r *refusal) Error() string { return fmt.Sprintf("%d %s: %s", r.status, r.code, r.detail) }
 
 // loopback is an HTTP client for the service in this process. It uses no proxy.
 var loopback = &http.Client{Transport: &http.Transport{}}
 
-// call sends a JSON request to the service and decodes the response.
+// call sends a JSON request to the service and decodes the response into the value to which into
+// points. body and into may be nil. An error response is a *refusal. call never retries.
 func (s seeder) call(ctx context.Context, method, path string, auth header, body, into any) error {
 	var payload io.Reader
 	if body != nil {
@@ -285,9 +288,7 @@ func (s seeder) call(ctx context.Context, method, path string, auth header, body
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	if auth.name != "" {
-		req.Header.Set(auth.name, auth.value)
-	}
+	req.Header.Set(auth.name, auth.value)
 
 	res, err := loopback.Do(req)
 	if err != nil {

@@ -17,9 +17,11 @@ import (
 	"parley/workers"
 )
 
+// roleIngress is the role that is not a role of the workers.
 const roleIngress = "ingress"
 
-// Serve is the command that runs selected roles with existing servers.
+// Serve is the command that runs selected roles with existing servers. Production deployments use
+// it, or the separate programs of the ingress and the workers.
 type Serve struct {
 	config.Servers
 	config.Logging
@@ -44,7 +46,7 @@ parley serve --roles ingress
 parley serve --roles agent,tool,ingest,sweep,voice,notify`
 }
 
-// Run serves the selected roles until ctx ends.
+// Run serves the selected roles until ctx ends, and stops them gracefully, the ingress first.
 func (s *Serve) Run(ctx context.Context) error {
 	lifecycle.CollectSeldom(ctx)
 	log := telemetry.Logger(s.Logging, "parley")
@@ -118,7 +120,8 @@ func (s *Serve) ownPorts() []int {
 	return ports
 }
 
-// Migrate is the command that migrates a database to this release's schema.
+// Migrate is the command that migrates a database to this release's schema. It runs before the
+// first process of a new release starts. Its login must own the schema.
 type Migrate struct {
 	DatabaseURL string `name:"database-url" env:"DATABASE_URL" required:"" help:"The database to migrate, as a postgres:// URL."`
 	JSON        bool   `name:"json" help:"Print JSON and no progress."`
@@ -136,7 +139,8 @@ func (*Migrate) Examples() string {
 	return `DATABASE_URL=postgres://owner@db/parley parley migrate`
 }
 
-// Run migrates the schema, and stores this release's templates and sample documents.
+// Run migrates the schema, and stores this release's templates and sample documents. It may be
+// repeated. Processes of the previous release may run meanwhile.
 func (m *Migrate) Run(ctx context.Context, con *console.Console) error {
 	progress := con.Progress(m.JSON, "migrating")
 	err := migrateDatabase(ctx, m.DatabaseURL)

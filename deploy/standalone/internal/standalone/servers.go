@@ -23,6 +23,8 @@ import (
 	"parley/shared/templates"
 )
 
+// Names and limits of the servers. databaseConns is the maximum number of database connections of
+// the whole process, and stopTime the time limit for stopping a server.
 const (
 	databaseName  = "parley"
 	lockName      = "parley.lock"
@@ -30,9 +32,9 @@ const (
 	stopTime      = 20 * time.Second
 )
 
-// startServers connects to PostgreSQL and NATS. If the settings contain no URL for one of them, it
-// starts a private server with its data below dir. It adds the servers to the group, which stops
-// them last.
+// startServers connects to PostgreSQL and NATS, and migrates the schema. If the settings contain no
+// URL for one of them, it starts a private server with its data below dir. It adds the servers to
+// the group, which stops them last. If it fails, the group contains the servers that were started.
 func startServers(
 	ctx context.Context, cfg config.Servers, keys config.Secrets, dir string, tracer *tracing.Tracer, log zerolog.Logger,
 	group *lifecycle.Group,
@@ -61,6 +63,8 @@ func startServers(
 	}
 
 	srv := &connect.Servers{Store: st, Bus: b}
+	// The group stops its members in reverse order, so the connections close before the servers
+	// stop.
 	group.Add("connections", func(ctx context.Context) error {
 		<-ctx.Done()
 		srv.Close()
@@ -70,7 +74,7 @@ func startServers(
 }
 
 // connectBus connects to the NATS server at url. If url is empty, it starts a private server in
-// this process and adds it to the group.
+// this process, with its data below dir, and adds it to the group.
 func connectBus(url, dir string, log zerolog.Logger, group *lifecycle.Group) (*bus.Bus, error) {
 	if url != "" {
 		return bus.Dial(url, "parley", log)
@@ -112,7 +116,8 @@ func migrateDatabase(ctx context.Context, dsn string) error {
 	return nil
 }
 
-// lockData creates the data directory if necessary, and locks it against other processes.
+// lockData creates the data directory if necessary, and locks it against other processes. The
+// kernel releases the lock when the process ends. lockData never waits.
 func lockData(dir string) (*lifecycle.Lock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("creating data directory: %w", err)

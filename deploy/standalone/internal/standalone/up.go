@@ -21,7 +21,7 @@ import (
 	"parley/workers"
 )
 
-// Up is the command that runs the whole service in one process.
+// Up is the command that runs the whole service in one process. All settings have defaults.
 type Up struct {
 	config.Servers
 	config.Logging
@@ -49,7 +49,9 @@ OPENAI_API_KEY=sk-... parley up --port 9000
 parley up --json | head -1 | jq -r .baseUrl`
 }
 
-// Run starts the service, prints the banner when it is ready, and serves until ctx ends.
+// Run starts the service, prints the banner when it is ready, and serves until ctx ends. It then
+// stops the parts in reverse order. Runs in progress are requeued and continue at the next start.
+// The error joins the errors of all parts.
 func (u *Up) Run(ctx context.Context) (err error) {
 	began := time.Now()
 	dir, err := filepath.Abs(u.DataDir)
@@ -57,6 +59,7 @@ func (u *Up) Run(ctx context.Context) (err error) {
 		return fmt.Errorf("finding data directory: %w", err)
 	}
 
+	// The lock is taken first, because everything below writes to the directory.
 	lock, err := lockData(dir)
 	if err != nil {
 		return err
@@ -68,6 +71,7 @@ func (u *Up) Run(ctx context.Context) (err error) {
 		}
 	}
 
+	// The port is reserved before the servers start, so that a port in use is noticed at once.
 	listener, busy, err := listen(ctx, u.Host, u.Port)
 	if err != nil {
 		return err
@@ -106,6 +110,8 @@ func (u *Up) Run(ctx context.Context) (err error) {
 }
 
 // assemble adds the servers, the workers and the ingress to the group, and returns the banner.
+// Nothing of the workers and the ingress runs before group.Run. If it fails, the group contains the
+// parts that must be stopped.
 func (u *Up) assemble(
 	ctx context.Context, dir string, listener net.Listener, tracer *tracing.Tracer, log zerolog.Logger, group *lifecycle.Group,
 ) (*banner, error) {
@@ -159,7 +165,7 @@ func programName(arg string) string {
 }
 
 // localURL returns the URL of a listener for clients on this machine. If the listener accepts
-// connections on all addresses, the URL contains the loopback address.
+// connections on all addresses, the URL contains the loopback address. It has no slash at its end.
 func localURL(address net.Addr) string {
 	host, port, err := net.SplitHostPort(address.String())
 	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
@@ -168,8 +174,8 @@ func localURL(address net.Addr) string {
 	return "http://" + address.String()
 }
 
-// secretsKey reads the key that encrypts stored secrets. At the first start there is no key, and
-// secretsKey creates one.
+// secretsKey reads the key that encrypts stored secrets from the file at path. At the first start
+// there is no key, and secretsKey creates one. Without this file, the stored secrets are lost.
 func secretsKey(path string) (string, error) {
 	raw, err := os.ReadFile(path)
 	if err == nil {

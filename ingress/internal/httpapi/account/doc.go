@@ -1,3 +1,18 @@
 // Package account handles the requests and pages for accounts: sign-up, logins, login sessions,
 // links, and invitations to the caller.
+//
+// A person logs in with a password, with a one-time link, or through an OpenID provider. Each way
+// ends in the same two steps: newLogin creates a session token, and a method of accountdb stores
+// its hash together with the change. Responses contain the token, and browsers get it as a cookie.
+//
+//	POST /api/auth/... ─► Handler ─┐
+//	POST /login, ...   ─► Pages ───┴─► check limits ─► accountdb ─► session token, cookie
+//
+// The type Handler has the requests of the API, and Pages the same actions as HTML forms, which
+// work without scripts. Wrong passwords and sign-ups are limited in memory, separately in each
+// ingress process. A login does not reveal whether an email address has an account. A sign-up does,
+// by the error email_taken, which is one reason for its limit.
+//
+// Passwords are hashed by package auth. The roles of members and the sending of invitations belong
+// to package organization.
 package account

@@ -15,10 +15,13 @@ import (
 )
 
 // maxForm is the maximum size of a form's body.
+// Forms contain only short texts.
 const maxForm = 16 << 10 // bytes
 
 // readForm reads the fields that a browser sends for a form of the service. Each field may occur
-// only once.
+// only once. The form must come from a page of the service. The errors are permission_denied,
+// unsupported_media_type, payload_too_large, and invalid_request. Problems of the fields themselves
+// are found later.
 func (h *Pages) readForm(c *gin.Context) (url.Values, error) {
 	if err := h.Origins.Check(c.Request); err != nil {
 		return nil, apierr.Wrap(apierr.PermissionDenied, err, "requests from pages of other origins are not allowed")
@@ -37,6 +40,7 @@ func (h *Pages) readForm(c *gin.Context) (url.Values, error) {
 		return nil, apierr.Wrap(apierr.InvalidRequest, fmt.Errorf("reading form: %w", err), "the form was not received completely")
 	}
 
+	// The body of a form has the format of a query.
 	fields, err := httpx.ReadQuery(string(raw))
 	if err != nil {
 		return nil, err

@@ -16,26 +16,34 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// Deps contains the dependencies and settings of the Handler.
+// Deps contains the dependencies and settings of the Handler. They are set once and never change.
 type Deps struct {
-	AccountsDB        *accountdb.Store
-	OrganizationsDB   *accountdb.Organizations
-	Auth              *auth.Resolver
-	Secrets           *secrets.Box
-	Passwords         *auth.Passwords
+	// Accounts, login sessions and links.
+	AccountsDB *accountdb.Store
+	// Invitations and memberships.
+	OrganizationsDB *accountdb.Organizations
+	// Authenticates callers, and caches login sessions and keys.
+	Auth *auth.Resolver
+	// Encrypts the cookie of a login in progress.
+	Secrets *secrets.Box
+	// Hashes passwords.
+	Passwords *auth.Passwords
+	// Origins whose pages may send forms.
 	Origins           *http.CrossOriginProtection
 	OpenID            openid.Settings           // the OpenID provider, without a redirect URL; the zero value disables OpenID
 	PublicURL         string                    // where browsers reach the service
 	Owner             string                    // email address of the account that this process has created; empty: none
 	Reset             string                    // command that prints a link to set a new password, without the account
 	Secure            func(c *gin.Context) bool // reports whether response cookies get the attribute Secure, which restricts them to HTTPS
+	OnThisMachine     func(*http.Request) bool  // reports whether the client runs on this machine
 	SignupsPerAddress int                       // maximum number of sign-ups per hour and client address at this ingress process; 0: no limit
 }
 
 // Handler handles requests for accounts: sign-up, logins, login sessions, links, and invitations to
-// the caller.
+// the caller. There is one per process. It is safe for concurrent use.
 type Handler struct {
 	Deps
+	// Limits of wrong passwords.
 	Logins   loginLimits
 	signups  *ratelimit.Failures // counts sign-ups by client address; nil: no limit
 	provider *openid.Provider    // nil if OpenID is disabled
@@ -50,7 +58,8 @@ func New(deps Deps) *Handler {
 	return h
 }
 
-// Routes returns the routes of the handler.
+// Routes returns the routes of the handler. Requests that create a session need no credential.
+// Requests of a session require that session, because an API key has none.
 func (h *Handler) Routes() []httpx.Route {
 	const member = domain.RoleMember
 	login := httpx.ByID(httpx.OnlyError(h.readLogin), id.Login)
@@ -91,7 +100,8 @@ func (h *Handler) Routes() []httpx.Route {
 	}
 }
 
-// readLogin reads one of the caller's login sessions.
+// readLogin reads one of the caller's login sessions. The error is not_found for a session of
+// another user.
 func (h *Handler) readLogin(c *gin.Context, loginID string) (domain.LoginSession, error) {
 	ident := httpx.Identity(c)
 	return h.AccountsDB.Login(c.Request.Context(), ident.Caller.UserID, secrets.Hash(ident.Token), loginID)

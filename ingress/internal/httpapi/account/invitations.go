@@ -12,7 +12,7 @@ import (
 )
 
 // ownInvitation is an invitation in the response to the invited person. It does not contain the
-// invitation's link.
+// invitation's link. The token is known only to the person who has the link.
 type ownInvitation struct {
 	ID           string                  `json:"id"`
 	Organization domain.OrganizationName `json:"organization"`
@@ -20,13 +20,16 @@ type ownInvitation struct {
 	ExpiresAt    domain.Time             `json:"expiresAt"`
 }
 
-// invitationView returns an invitation in the form for the response to the invited person.
+// invitationView returns an invitation in the form for the response to the invited person. The role
+// is the one that the person would get.
 func invitationView(i accountdb.OwnInvitation) ownInvitation {
 	return ownInvitation{i.ID, i.Organization, i.Role, i.ExpiresAt}
 }
 
 // listInvitations handles GET /api/auth/invitations: it lists the open invitations to the caller's
-// email address, newest first. If the caller has not proven the address, the list is empty.
+// email address, newest first. If the caller has not proven the address, the list is empty. The
+// address must be proven, so that no one can read the invitations of others after signing up with
+// their address.
 func (h *Handler) listInvitations(c *gin.Context) error {
 	p, err := httpx.ReadTimePage(c, id.Invitation)
 	if err != nil {
@@ -44,25 +47,29 @@ func (h *Handler) listInvitations(c *gin.Context) error {
 }
 
 // readInvitation returns one of the invitations to the caller's proven email address, or the error
-// not_found.
+// not_found. The finder of the routes uses it as well.
 func (h *Handler) readInvitation(c *gin.Context, invitationID string) (ownInvitation, error) {
 	found, err := h.OrganizationsDB.OwnInvitation(c.Request.Context(), httpx.Caller(c).UserID, invitationID)
 	return invitationView(found), err
 }
 
+// Actions of a request for an invitation.
 const (
 	actionAccept  = "accept"
 	actionDecline = "decline"
 )
 
-// answeredInvitation is an invitation and its outcome.
+// answeredInvitation is an invitation and its outcome. The client shows the outcome, because the
+// invitation no longer exists.
 type answeredInvitation struct {
 	ownInvitation
 	Status string `json:"status"` // accepted or declined
 }
 
 // answerInvitation handles POST /api/auth/invitations?id=&action=accept|decline: it accepts or
-// declines an invitation to the caller's proven email address.
+// declines an invitation to the caller's proven email address. The login session is recorded with a
+// new membership. Errors: not_found for an invitation that was used, has expired, or is for another
+// address.
 func (h *Handler) answerInvitation(c *gin.Context) error {
 	invitationID, err := httpx.RequiredID(c, id.Invitation)
 	if err != nil {
@@ -86,6 +93,7 @@ func (h *Handler) answerInvitation(c *gin.Context) error {
 
 	status := "declined"
 	if accept {
+		// The cached memberships lack the new one.
 		h.Auth.ForgetUser(who.UserID)
 		status = "accepted"
 	}

@@ -16,7 +16,9 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// LoginForm handles POST /login, the login page's form.
+// LoginForm handles POST /login, the login page's form. It logs the person in and redirects to the
+// page from which the person came. After an error, the page appears again with the message and the
+// email address, but without the password.
 func (h *Pages) LoginForm(c *gin.Context) {
 	fields, err := h.readForm(c)
 	if err != nil {
@@ -24,6 +26,7 @@ func (h *Pages) LoginForm(c *gin.Context) {
 		return
 	}
 
+	// next is checked, because a link to the login page may contain any value.
 	next := ReturnTo(fields["next"])
 	body := loginBody{Email: fields.Get("email"), Password: fields.Get("password")}
 	if err = httpx.CheckedBody(&body); err == nil {
@@ -38,7 +41,8 @@ func (h *Pages) LoginForm(c *gin.Context) {
 	}
 }
 
-// SignupForm handles POST /signup, the sign-up page's form.
+// SignupForm handles POST /signup, the sign-up page's form. It creates the account and logs the
+// person in. After an error, the fields except the password are kept.
 func (h *Pages) SignupForm(c *gin.Context) {
 	fields, err := h.readForm(c)
 	if err != nil {
@@ -63,7 +67,8 @@ func (h *Pages) SignupForm(c *gin.Context) {
 }
 
 // enter logs the browser in after a form: it sets the session's cookie and redirects the browser to
-// next, or to the dashboard if next is empty. If err is not nil, it only returns err.
+// next, or to the dashboard if next is empty. If err is not nil, it only returns err. The status is
+// 303, so the browser requests next with GET.
 func (h *Pages) enter(c *gin.Context, next, token string, login accountdb.NewLogin, err error) error {
 	if err != nil {
 		return err
@@ -74,10 +79,12 @@ func (h *Pages) enter(c *gin.Context, next, token string, login accountdb.NewLog
 }
 
 // AcceptPage handles GET /accept?token=: it shows a page with an invitation and forms to accept or
-// decline it.
+// decline it. The page shows the organization and the role. Opening it changes nothing.
 func (h *Pages) AcceptPage(c *gin.Context) { h.showAccept(c, linkToken(c), http.StatusOK, "") }
 
-// AcceptForm handles POST /accept, the form of AcceptPage.
+// AcceptForm handles POST /accept, the form of AcceptPage. The form has three buttons: to join with
+// an existing account, to create an account, and to decline. It responds with a redirect to the
+// dashboard, or with the page and an error.
 func (h *Pages) AcceptForm(c *gin.Context) {
 	fields, err := h.readForm(c)
 	if err != nil {
@@ -86,12 +93,15 @@ func (h *Pages) AcceptForm(c *gin.Context) {
 	}
 
 	body := acceptBody{Token: fields.Get("token")}
+
+	// Empty fields count as missing, because browsers send all fields of a form.
 	body.Name.Value, body.Password.Value = strings.TrimSpace(fields.Get("name")), fields.Get("password")
 	body.Name.Set, body.Password.Set = body.Name.Value != "", body.Password.Value != ""
 	if fields.Has("decline") {
 		h.declineForm(c, body.Token)
 		return
 	}
+
 	if err = httpx.CheckedBody(&body); err == nil {
 		_, token, login, failed := h.acceptInvitation(c, body, fields.Has("new"))
 		err = h.enter(c, "", token, login, failed)
@@ -102,8 +112,10 @@ func (h *Pages) AcceptForm(c *gin.Context) {
 	}
 }
 
-// declineForm declines the invitation whose link contains the token.
+// declineForm declines the invitation whose link contains the token. The link itself is the
+// permission, so the person need not be logged in.
 func (h *Pages) declineForm(c *gin.Context, token string) {
+	// Read the invitation first, because the page names the organization.
 	invited, _, err := h.invitationFor(c, token)
 	if err == nil {
 		err = h.OrganizationsDB.DeclineByLink(c.Request.Context(), secrets.Hash(token))
@@ -120,12 +132,13 @@ func (h *Pages) declineForm(c *gin.Context, token string) {
 }
 
 // invitationGone is the message for used, expired and unknown links. It is the same for all, so
-// that it does not reveal which links existed.
+// that it does not reveal which links existed. Only the token proves that the reader was invited.
 const invitationGone = "This invitation is no longer valid, or the link is incomplete. Ask for a new invitation."
 
 // showAccept shows the forms for an invitation. A person who is logged in with the invited email
 // address gets a button. Others get two forms, to log in and to create an account, so that the page
-// does not reveal whether the address has an account.
+// does not reveal whether the address has an account. problem is an error to show above the forms,
+// or "".
 func (h *Pages) showAccept(c *gin.Context, token string, status int, problem string) {
 	invited, person, err := h.invitationFor(c, token)
 	if err != nil {
@@ -141,10 +154,12 @@ func (h *Pages) showAccept(c *gin.Context, token string, status int, problem str
 	showRendered(c, status, page, err)
 }
 
-// ResetPage handles GET /reset?token=: it shows a form for a new password.
+// ResetPage handles GET /reset?token=: it shows a form for a new password. Opening it does not use
+// up the link.
 func (h *Pages) ResetPage(c *gin.Context) { h.showReset(c, linkToken(c), http.StatusOK, "") }
 
-// ResetForm handles POST /reset, the form of ResetPage.
+// ResetForm handles POST /reset, the form of ResetPage. It sets the password and logs the person
+// in.
 func (h *Pages) ResetForm(c *gin.Context) {
 	fields, err := h.readForm(c)
 	if err != nil {
@@ -164,7 +179,7 @@ func (h *Pages) ResetForm(c *gin.Context) {
 }
 
 // showReset shows the form for a new password, or a notice if no account may be changed with the
-// token.
+// token. problem is an error to show above the form, or "".
 func (h *Pages) showReset(c *gin.Context, token string, status int, problem string) {
 	user, err := h.resetFor(c, token)
 	if err != nil {
@@ -175,7 +190,8 @@ func (h *Pages) showReset(c *gin.Context, token string, status int, problem stri
 	showRendered(c, status, page, err)
 }
 
-// linkToken returns the query's token, or "" unless the query has exactly one.
+// linkToken returns the query's token, or "" unless the query has exactly one. An invalid token
+// later results in a page that says so.
 func linkToken(c *gin.Context) string {
 	if tokens := c.Request.URL.Query()["token"]; len(tokens) == 1 {
 		return tokens[0]
@@ -184,7 +200,8 @@ func linkToken(c *gin.Context) string {
 }
 
 // showLinkGone responds with a page about an error of a link. If err is not_found, the link is not
-// valid, and the page shows the text in the parameter words. Otherwise, the page describes err.
+// valid, and the page shows the text in the parameter words. Otherwise, the page describes err. The
+// error is also recorded for the request's log line.
 func showLinkGone(c *gin.Context, err error, words string) {
 	if apierr.CodeFor(err) != apierr.NotFound {
 		httpx.FailOn(c, err, func(status int, problem string) { ShowNotice(c, status, problem) })
@@ -194,20 +211,21 @@ func showLinkGone(c *gin.Context, err error, words string) {
 	ShowNotice(c, http.StatusNotFound, words)
 }
 
-// ShowNotice shows a page with one message.
+// ShowNotice shows a page with one message. It is meant for errors; the page has no other content.
 func ShowNotice(c *gin.Context, status int, words string) {
 	page, err := web.RenderNotice(web.Notice{Title: "Something went wrong", Words: words, Problem: true})
 	showRendered(c, status, page, err)
 }
 
-// ShowMissing responds with 404 and a page that shows the text in the parameter words.
+// ShowMissing responds with 404 and a page that shows the text in the parameter words. It is for
+// addresses of pages, not for resources of the API.
 func ShowMissing(c *gin.Context, words string) {
 	page, err := web.RenderNotice(web.Notice{Title: "Page not found", Words: words, Missing: true})
 	showRendered(c, http.StatusNotFound, page, err)
 }
 
 // showRendered responds with a rendered page, or with the error that occurred while it was
-// rendered.
+// rendered. The headers of pages are set by ShowPage.
 func showRendered(c *gin.Context, status int, page []byte, err error) {
 	if err != nil {
 		httpx.Fail(c, err)

@@ -14,15 +14,19 @@ import (
 )
 
 // acceptBody is the body of POST /api/auth/accept. Name and password are ignored if the caller is
-// logged in with the invited email address.
+// logged in with the invited email address. Name and password are needed for a new account, and the
+// password alone for an existing one.
 type acceptBody struct {
-	Token    string                 `json:"token" required:"true"`
+	// Token of the invitation's link.
+	Token string `json:"token" required:"true"`
+	// Name of the person; missing: the local part of the email address.
 	Name     httpx.Optional[string] `json:"name"`
 	Password httpx.Optional[string] `json:"password"`
 }
 
 // Check checks the fields that are present. The rules for new passwords are checked later, if an
-// account is created; see openAccount.
+// account is created; see openAccount. A login with an existing password must not fail because of
+// rules that were introduced later.
 func (b *acceptBody) Check(p *httpx.Problems) {
 	if b.Name.Set {
 		p.Name("name", b.Name.Value, httpx.MaxName)
@@ -33,7 +37,8 @@ func (b *acceptBody) Check(p *httpx.Problems) {
 }
 
 // accept handles POST /api/auth/accept: it uses an invitation's token to make the invited person a
-// member of the organization, and begins a login session.
+// member of the organization, and begins a login session. The status is 201. Errors: not_found for
+// a token that is not valid, and unauthenticated for a wrong password.
 func (h *Handler) accept(c *gin.Context) error {
 	body, err := httpx.Bind[acceptBody](c)
 	if err != nil {
@@ -51,7 +56,9 @@ func (h *Handler) accept(c *gin.Context) error {
 // acceptInvitation uses an invitation's token. If the caller is logged in with the invited email
 // address, the caller becomes a member. Otherwise, the user with this address and the given
 // password becomes a member. If there is no such user and mayJoin is true, acceptInvitation creates
-// an account, which takes over the address from any account that has not proven it.
+// an account, which takes over the address from any account that has not proven it. It returns the
+// account, the token of the new session, and the session as stored. The membership and the session
+// are stored in one transaction, which also uses up the invitation.
 func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool) (accountdb.Account, string, accountdb.NewLogin, error) {
 	none := func(err error) (accountdb.Account, string, accountdb.NewLogin, error) {
 		return accountdb.Account{}, "", accountdb.NewLogin{}, err
@@ -63,12 +70,17 @@ func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool
 
 	token, login := h.newLogin(c)
 	userID := person.UserID
+
+	// The session in which the caller accepts is recorded.
 	login.LoginID = person.Credential
 	if userID == "" {
 		var isNew bool
 		if userID, login.PasswordHash, isNew, err = h.openAccount(c, invited.Email, body, mayJoin); err != nil {
 			return none(err)
 		}
+
+		// A new account and an existing one differ in the transaction, because the address may be
+		// taken over.
 		if isNew {
 			account, err := h.acceptNew(c, invited, body, login)
 			return account, token, login, err
@@ -85,7 +97,9 @@ func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool
 
 // openAccount returns the account with the email address and the password, and the password's
 // stored hash. If there is no such account, but one may be created because no account has proven
-// the address, isNew is true.
+// the address, isNew is true. The check of the password counts against the limits of wrong
+// passwords. If proven is true, a wrong password is an error, because the address belongs to
+// another person.
 func (h *Handler) openAccount(c *gin.Context, email string, body acceptBody, mayJoin bool) (userID, hash string, isNew bool, err error) {
 	if !body.Password.Set {
 		return "", "", false, apierr.Invalid("password", httpx.CodeRequired, "is required unless you are logged in with the invited address")
@@ -95,6 +109,9 @@ func (h *Handler) openAccount(c *gin.Context, email string, body acceptBody, may
 	if err != nil {
 		return "", "", false, err
 	}
+
+	// If the person only wants to log in, check the password even for an unknown address, so that
+	// the response time does not reveal that it is unknown.
 	if known || !mayJoin {
 		userID, hash, err = h.authenticate(c, email, body.Password.Value)
 		if !mayJoin || apierr.CodeFor(err) != apierr.Unauthenticated {
@@ -114,7 +131,9 @@ func (h *Handler) openAccount(c *gin.Context, email string, body acceptBody, may
 	return "", "", true, nil
 }
 
-// acceptNew creates an account with the invited email address.
+// acceptNew creates an account with the invited email address. It counts as a sign-up of the
+// client's address. The account that had the address without proof loses it; its sessions are
+// dropped from the cache.
 func (h *Handler) acceptNew(
 	c *gin.Context, invited domain.Invitation, body acceptBody, login accountdb.NewLogin,
 ) (accountdb.Account, error) {
@@ -135,7 +154,9 @@ func (h *Handler) acceptNew(
 }
 
 // invitationFor reads the invitation whose link contains the token. person is the caller if the
-// caller is logged in with the invited email address, and empty otherwise.
+// caller is logged in with the invited email address, and empty otherwise. The error is not_found
+// for a token that does not exist, was used or has expired. A caller with another address is
+// treated like one who is not logged in.
 func (h *Handler) invitationFor(c *gin.Context, token string) (invited domain.Invitation, person domain.Caller, err error) {
 	if !secrets.IsInvitationToken(token) {
 		return invited, person, apierr.Missing()
@@ -146,6 +167,7 @@ func (h *Handler) invitationFor(c *gin.Context, token string) (invited domain.In
 		return invited, person, err
 	}
 
+	// Without a login session, the invitation is all that is needed.
 	ctx := c.Request.Context()
 	if invited, err = h.OrganizationsDB.Invitation(ctx, secrets.Hash(token)); err != nil || ident.Caller.UserID == "" {
 		return invited, person, err
@@ -161,7 +183,7 @@ func (h *Handler) invitationFor(c *gin.Context, token string) (invited domain.In
 	return invited, person, nil
 }
 
-// resetBody is the body of POST /api/auth/reset.
+// resetBody is the body of POST /api/auth/reset. The password is the new one.
 type resetBody struct {
 	Token    string `json:"token" required:"true"`
 	Password string `json:"password" required:"true"`
@@ -171,7 +193,8 @@ type resetBody struct {
 func (b *resetBody) Check(p *httpx.Problems) { checkPassword(p, "password", b.Password) }
 
 // reset handles POST /api/auth/reset: it sets a new password with the token of a reset link. It
-// ends all login sessions of the user and begins a new one.
+// ends all login sessions of the user and begins a new one. The status is 200. The link can be used
+// once.
 func (h *Handler) reset(c *gin.Context) error {
 	body, err := httpx.Bind[resetBody](c)
 	if err != nil {
@@ -187,7 +210,8 @@ func (h *Handler) reset(c *gin.Context) error {
 }
 
 // resetPassword sets a new password with the token of a reset link. It checks the token before it
-// hashes the password, because hashing is expensive.
+// hashes the password, because hashing is expensive. The token's validity is checked again in the
+// transaction that sets the password. After an error, the link can still be used.
 func (h *Handler) resetPassword(c *gin.Context, body resetBody) (accountdb.Account, string, accountdb.NewLogin, error) {
 	token, login := h.newLogin(c)
 	user, err := h.resetFor(c, body.Token)
@@ -201,6 +225,7 @@ func (h *Handler) resetPassword(c *gin.Context, body resetBody) (accountdb.Accou
 		return accountdb.Account{}, "", login, err
 	}
 
+	// From now on, all earlier sessions of the user are invalid.
 	account, err := h.AccountsDB.UseReset(ctx, secrets.Hash(body.Token), hash, login)
 	if err == nil {
 		h.Auth.ForgetUser(user.ID)
@@ -208,7 +233,8 @@ func (h *Handler) resetPassword(c *gin.Context, body resetBody) (accountdb.Accou
 	return account, token, login, err
 }
 
-// resetFor returns the user whose password can be set with the token of a reset link.
+// resetFor returns the user whose password can be set with the token of a reset link. The error is
+// not_found for a token that is not valid.
 func (h *Handler) resetFor(c *gin.Context, token string) (domain.User, error) {
 	if !secrets.IsResetToken(token) {
 		return domain.User{}, apierr.Missing()

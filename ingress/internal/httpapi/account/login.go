@@ -20,7 +20,8 @@ import (
 )
 
 // Limits on the length of passwords, in characters. No real password is as long as the maximum,
-// which only limits the size of the input.
+// which only limits the size of the input. The minimum applies to the password as typed and as
+// normalized.
 const (
 	minPassword = 8
 	maxPassword = 256
@@ -29,10 +30,11 @@ const (
 // loginLimits limits the number of wrong passwords; correct passwords do not count. The limit for
 // one account from one client address is strict. It does not let strangers at other addresses lock
 // out the owner. The limit for a client address hinders trying one password on many accounts. The
-// limit for an account hinders guesses from many addresses.
+// limit for an account hinders guesses from many addresses. The counts are those of one ingress
+// process, and are lost when it ends.
 type loginLimits struct{ pair, Address, Account *ratelimit.Failures }
 
-// newLoginLimits returns the limits for one ingress process.
+// newLoginLimits returns the limits for one ingress process. now is the clock.
 func newLoginLimits(now func() time.Time) loginLimits {
 	return loginLimits{
 		pair:    ratelimit.NewFailures(30, 15*time.Minute, now),
@@ -43,13 +45,19 @@ func newLoginLimits(now func() time.Time) loginLimits {
 
 // begin counts an attempt to log in, or returns an error if a limit is reached. If the password
 // turns out to be correct, the caller must call undo. The limit for an account does not apply if
-// isFamiliar reports that the account was used from this client address before.
+// isFamiliar reports that the account was used from this client address before. address is the
+// client's network address in the form of DemoClient. isFamiliar is called only if the limit for
+// the account is reached. undo must be called at most once.
 func (l loginLimits) begin(email, address string, isFamiliar func() bool) (undo func(), err error) {
 	email = strings.ToLower(email)
 	pair := email + "\x00" + address
+
+	// Count in all limits at once, so that concurrent attempts cannot exceed any of them.
 	if wait := l.Address.Begin(address); wait > 0 {
 		return nil, tooManyPasswords(wait)
 	}
+
+	// A rejected attempt counts nowhere.
 	if wait := l.pair.Begin(pair); wait > 0 {
 		l.Address.Undo(address)
 		return nil, tooManyPasswords(wait)
@@ -70,24 +78,30 @@ func (l loginLimits) begin(email, address string, isFamiliar func() bool) (undo 
 	}, nil
 }
 
-// tooManyPasswords returns the error for an attempt over a limit.
+// tooManyPasswords returns the error for an attempt over a limit. wait is the time until the limit
+// permits the next attempt.
 func tooManyPasswords(wait time.Duration) error {
 	return httpx.RateLimited(wait, "too many wrong passwords")
 }
 
-// loggedIn is the response to a sign-up or login.
+// loggedIn is the response to a sign-up or login. The token is for clients that do not use the
+// cookie.
 type loggedIn struct {
 	User         domain.User         `json:"user"`
 	Organization domain.Organization `json:"organization"`
-	Token        string              `json:"token"`
-	ExpiresAt    domain.Time         `json:"expiresAt"`
+	// Token of the login session.
+	Token string `json:"token"`
+	// Time at which the session ends.
+	ExpiresAt domain.Time `json:"expiresAt"`
 }
 
-// maxUserAgent is the maximum length of a stored User-Agent in characters.
+// maxUserAgent is the maximum length of a stored User-Agent in characters. Longer values are
+// truncated.
 const maxUserAgent = 256
 
 // newLogin returns the token of a new login session, and the session to store. When the session is
-// stored, it replaces the session whose token is in the browser's cookie.
+// stored, it replaces the session whose token is in the browser's cookie. The session is not valid
+// until it has been stored. Its network address is that of the client, if it is known.
 func (h *Handler) newLogin(c *gin.Context) (token string, login accountdb.NewLogin) {
 	token = secrets.NewSessionToken()
 	login = accountdb.NewLogin{
@@ -97,6 +111,8 @@ func (h *Handler) newLogin(c *gin.Context) (token string, login accountdb.NewLog
 	if address := h.Auth.ClientAddr(c.Request); address.IsValid() {
 		login.Address = address.String()
 	}
+
+	// One browser has one session, so a new login ends the old session.
 	if old := auth.CookieToken(c.Request); old != "" {
 		login.Replaces = secrets.Hash(old)
 	}
@@ -104,14 +120,15 @@ func (h *Handler) newLogin(c *gin.Context) (token string, login accountdb.NewLog
 }
 
 // startSession sets the cookie of a new session, and responds with the account and the session's
-// token.
+// token. The token is in the body and in the cookie, so the client can choose.
 func (h *Handler) startSession(c *gin.Context, status int, account accountdb.Account, token string, login accountdb.NewLogin) error {
 	h.setCookie(c, token, login)
 	return httpx.JSON(c, status, loggedIn{account.User, account.Organization, token, domain.At(login.ExpiresAt)})
 }
 
 // setCookie sets the cookie of a new session. The session that the new one replaces becomes invalid
-// at this ingress process immediately.
+// at this ingress process immediately. The session must have been stored. It must be called before
+// the body is written.
 func (h *Handler) setCookie(c *gin.Context, token string, login accountdb.NewLogin) {
 	if old := auth.CookieToken(c.Request); old != "" {
 		h.Auth.ForgetToken(old)
@@ -120,7 +137,8 @@ func (h *Handler) setCookie(c *gin.Context, token string, login accountdb.NewLog
 }
 
 // checkPassword checks the length and the characters of a new password, as typed and in the
-// normalized form that is hashed.
+// normalized form that is hashed. Problems are added to p under the path field. Normalization may
+// shorten a password, so its result is checked as well.
 func checkPassword(p *httpx.Problems, field, value string) {
 	p.Text(field, value, minPassword, maxPassword)
 	switch normal, err := auth.NormalizePassword(value); {
@@ -131,14 +149,16 @@ func checkPassword(p *httpx.Problems, field, value string) {
 	}
 }
 
-// signupBody is the body of POST /api/auth/signup.
+// signupBody is the body of POST /api/auth/signup. Without a name, the local part of the email
+// address is used.
 type signupBody struct {
 	Email    string                 `json:"email" required:"true"`
 	Password string                 `json:"password" required:"true"`
 	Name     httpx.Optional[string] `json:"name"`
 }
 
-// Check checks the fields. The rules for new passwords apply.
+// Check checks the fields. The rules for new passwords apply. Whether the address has an account
+// already is checked by the store.
 func (b *signupBody) Check(p *httpx.Problems) {
 	p.Email("email", b.Email)
 	checkPassword(p, "password", b.Password)
@@ -148,7 +168,8 @@ func (b *signupBody) Check(p *httpx.Problems) {
 }
 
 // signup handles POST /api/auth/signup: it creates a user and their organization and logs the user
-// in.
+// in. The status is 201. Errors: email_taken, and rate_limited after SignupsPerAddress accounts in
+// an hour.
 func (h *Handler) signup(c *gin.Context) error {
 	body, err := httpx.Bind[signupBody](c)
 	if err != nil {
@@ -163,9 +184,11 @@ func (h *Handler) signup(c *gin.Context) error {
 	return h.startSession(c, http.StatusCreated, account, token, login)
 }
 
-// signUp creates a user and a login session from a checked body.
+// signUp creates a user and a login session from a checked body. It returns the token of the
+// session, which the caller passes to the client.
 func (h *Handler) signUp(c *gin.Context, body signupBody) (account accountdb.Account, token string, login accountdb.NewLogin, err error) {
 	err = h.countSignup(c, func() error {
+		// Hashing is expensive, so it comes after the limit.
 		hash, err := h.hash(c.Request.Context(), body.Email, body.Password)
 		if err != nil {
 			return err
@@ -180,7 +203,7 @@ func (h *Handler) signUp(c *gin.Context, body signupBody) (account accountdb.Acc
 
 // countSignup calls signUp unless the limit on sign-ups from the client's address is reached. An
 // attempt with an email address that already has an account counts, too, so that callers cannot
-// test many addresses for accounts.
+// test many addresses for accounts. Other failures do not count. signUp is called at most once.
 func (h *Handler) countSignup(c *gin.Context, signUp func() error) error {
 	if h.signups == nil {
 		return signUp()
@@ -199,7 +222,8 @@ func (h *Handler) countSignup(c *gin.Context, signUp func() error) error {
 }
 
 // localPart returns the part of an email address before the @, truncated to the maximum length of a
-// name. It is the default name of a user.
+// name. It is the default name of a user. It has no characters after the @. An address without an @
+// is returned whole.
 func localPart(email string) string {
 	local, _, _ := strings.Cut(email, "@")
 	if runes := []rune(local); len(runes) > httpx.MaxName {
@@ -208,20 +232,23 @@ func localPart(email string) string {
 	return local
 }
 
-// loginBody is the body of POST /api/auth/login.
+// loginBody is the body of POST /api/auth/login. The password is compared as it was stored, so the
+// rules for new passwords do not matter.
 type loginBody struct {
 	Email    string `json:"email" required:"true"`
 	Password string `json:"password" required:"true"`
 }
 
-// Check checks only the lengths, not the rules for new passwords.
+// Check checks only the lengths, not the rules for new passwords. A wrong email address is a wrong
+// password, and not a problem of the field.
 func (b *loginBody) Check(p *httpx.Problems) {
 	p.Text("email", b.Email, 1, httpx.MaxEmail)
 	p.Text("password", b.Password, 1, maxPassword)
 }
 
 // login handles POST /api/auth/login. For a wrong password and for an unknown account, the error
-// and the response time are the same.
+// and the response time are the same. The status is 200. Errors: unauthenticated, and rate_limited
+// after too many wrong passwords.
 func (h *Handler) login(c *gin.Context) error {
 	body, err := httpx.Bind[loginBody](c)
 	if err != nil {
@@ -236,13 +263,17 @@ func (h *Handler) login(c *gin.Context) error {
 	return h.startSession(c, http.StatusOK, account, token, login)
 }
 
-// logIn creates a login session if the password is correct.
+// logIn creates a login session if the password is correct. It returns the account, the session's
+// token and the session. The store checks that the password has not been changed in between; see
+// authenticate.
 func (h *Handler) logIn(c *gin.Context, body loginBody) (accountdb.Account, string, accountdb.NewLogin, error) {
 	userID, hash, err := h.authenticate(c, body.Email, body.Password)
 	if err != nil {
 		return accountdb.Account{}, "", accountdb.NewLogin{}, err
 	}
 	token, login := h.newLogin(c)
+
+	// The transaction compares the hash with the stored one.
 	login.PasswordHash = hash
 	account, err := h.AccountsDB.LogIn(c.Request.Context(), userID, login)
 	return account, token, login, err
@@ -250,7 +281,9 @@ func (h *Handler) logIn(c *gin.Context, body loginBody) (accountdb.Account, stri
 
 // authenticate returns the id of the user with the email address and the password, and the stored
 // hash that the password matches. A caller that changes the account must check that this hash is
-// still stored. authenticate counts wrong passwords.
+// still stored. authenticate counts wrong passwords. The error is unauthenticated for a wrong
+// password or an unknown address. If the limit for the account is reached, only familiar client
+// addresses may match.
 func (h *Handler) authenticate(c *gin.Context, email, password string) (userID, hash string, err error) {
 	ctx, client := c.Request.Context(), h.Auth.ClientAddr(c.Request).String()
 	only := false // if true, only accounts that have logged in from this client address before may match
@@ -280,7 +313,8 @@ func (h *Handler) authenticate(c *gin.Context, email, password string) (userID, 
 	return userID, hash, err
 }
 
-// hash returns the form of a password to store for the account with the email address.
+// hash returns the form of a password to store for the account with the email address. It does not
+// check the rules for new passwords.
 func (h *Handler) hash(ctx context.Context, email, password string) (string, error) {
 	schemes, err := h.AccountsDB.PasswordSchemes(ctx, email)
 	if err != nil {
@@ -290,7 +324,7 @@ func (h *Handler) hash(ctx context.Context, email, password string) (string, err
 }
 
 // logout handles POST /api/auth/logout: it ends the login session of the request. With
-// ?everywhere=1 it ends all login sessions of the user.
+// ?everywhere=1 it ends all login sessions of the user. The status is 204.
 func (h *Handler) logout(c *gin.Context) error {
 	ident := httpx.Identity(c)
 	found := &httpx.Problems{}
@@ -303,6 +337,8 @@ func (h *Handler) logout(c *gin.Context) error {
 	}
 
 	var err error
+
+	// Drop the cached sessions even after an error, because the change may have been committed.
 	if everywhere {
 		err = h.AccountsDB.LogOutEverywhere(c.Request.Context(), ident.Caller.UserID)
 		h.Auth.ForgetUser(ident.Caller.UserID)

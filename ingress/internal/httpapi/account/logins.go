@@ -14,6 +14,7 @@ import (
 )
 
 // listLogins handles GET /api/auth/sessions: it lists the caller's login sessions, newest first.
+// The session of the request is marked in the list.
 func (h *Handler) listLogins(c *gin.Context) error {
 	ident := httpx.Identity(c)
 	p, err := httpx.ReadTimePage(c, id.Login)
@@ -32,7 +33,8 @@ func (h *Handler) listLogins(c *gin.Context) error {
 }
 
 // endLogin handles DELETE /api/auth/sessions?id=: it ends one of the caller's login sessions. The
-// session becomes invalid at this ingress process immediately and at others within 5 seconds.
+// session becomes invalid at this ingress process immediately and at others within 5 seconds. If it
+// is the session of the request, the cookie is deleted too.
 func (h *Handler) endLogin(c *gin.Context) error {
 	ident := httpx.Identity(c)
 	loginID, err := httpx.RequiredID(c, id.Login)

@@ -24,21 +24,27 @@ const (
 	OIDCPath = "/api/auth/oidc"
 	// AttemptName is the name of the cookie of a login in progress.
 	AttemptName = "parley_oidc"
+	// attemptLife is the time in which the person must log in at the provider.
 	attemptLife = 10 * time.Minute
 	// AttemptSeal is the encryption context of the cookie AttemptName. A value that was encrypted
 	// with another context is not accepted as the value of this cookie.
 	AttemptSeal = "oidc attempt"
+	// defaultNext is the page to which the browser returns without the parameter next.
 	defaultNext = DashboardPath
-	maxNext     = 512 // bytes
+	// maxNext is the maximum length of the parameter next.
+	maxNext = 512 // bytes
 )
 
 // attempt is the content of the encrypted cookie that the browser has while a person logs in at the
-// provider.
+// provider. The encryption proves that this service has created it for this browser.
 type attempt struct {
 	openid.Attempt
-	Next     string    `json:"next"`
-	TakeOver bool      `json:"takeOver,omitempty"`
-	Until    time.Time `json:"until"`
+	// Path to which the browser returns.
+	Next string `json:"next"`
+	// Whether an email address may be taken over.
+	TakeOver bool `json:"takeOver,omitempty"`
+	// Time at which the attempt expires.
+	Until time.Time `json:"until"`
 }
 
 // errNoProvider returns the error for requests to a service without an OpenID Connect provider.
@@ -48,7 +54,8 @@ func errNoProvider() error {
 
 // beginOIDC handles GET /api/auth/oidc?next=: it redirects the browser to the provider. After the
 // login, the browser returns to the path next. With takeover=1, the person gets an account even if
-// another account in use has the person's email address but has not proven it.
+// another account in use has the person's email address but has not proven it. The cookie connects
+// the callback with this request.
 func (h *Handler) beginOIDC(c *gin.Context) {
 	if h.provider == nil {
 		httpx.Fail(c, errNoProvider())
@@ -67,6 +74,7 @@ func (h *Handler) beginOIDC(c *gin.Context) {
 		return
 	}
 
+	// The attempt is kept by the browser, so that any ingress process can finish the login.
 	raw, err := json.Marshal(attempt{made, next, takeOver, time.Now().Add(attemptLife)})
 	if err != nil {
 		httpx.Fail(c, fmt.Errorf("encoding attempt: %w", err))
@@ -78,7 +86,8 @@ func (h *Handler) beginOIDC(c *gin.Context) {
 }
 
 // readLoginQuery reads the query of a login. It rejects takeover=1 in requests from pages of other
-// sites, which must not be able to make a person take over an email address.
+// sites, which must not be able to make a person take over an email address. Requests without the
+// header Sec-Fetch-Site are accepted, because only browsers send it.
 func readLoginQuery(c *gin.Context) (next string, takeOver bool, err error) {
 	found := &httpx.Problems{}
 	next = nextFor(c, found)
@@ -95,6 +104,7 @@ func readLoginQuery(c *gin.Context) (next string, takeOver bool, err error) {
 // nextFor reads the path to which the browser returns after the login. The path must be on this
 // site. It may not begin with two slashes, because browsers interpret the text after them as the
 // name of a host. It may contain no backslash, because browsers interpret a backslash as a slash.
+// An invalid path is added to found. Without the parameter, it is defaultNext.
 func nextFor(c *gin.Context, found *httpx.Problems) string {
 	next, present := httpx.QueryValue(c, "next", found)
 	if !present {
@@ -110,7 +120,9 @@ func nextFor(c *gin.Context, found *httpx.Problems) string {
 	return next
 }
 
-// setAttempt sets the cookie of a login in progress. A negative maxAge (seconds) deletes it.
+// setAttempt sets the cookie of a login in progress. A negative maxAge (seconds) deletes it. The
+// cookie is sent only to the paths under OIDCPath. SameSite is Lax, because the provider redirects
+// the browser with a request from another site.
 func (h *Handler) setAttempt(c *gin.Context, value string, maxAge int) {
 	http.SetCookie(c.Writer, &http.Cookie{ //nolint:gosec // G124: Secure depends on the scheme, because there is no TLS in development
 		Name: AttemptName, Value: value, Path: OIDCPath, MaxAge: maxAge,
@@ -119,7 +131,8 @@ func (h *Handler) setAttempt(c *gin.Context, value string, maxAge int) {
 }
 
 // attemptFor reads the attempt in the browser's cookie. It returns an error if there is no attempt,
-// if it has expired, or if its state differs from the state in the query.
+// if it has expired, or if its state differs from the state in the query. The error is the same in
+// all cases, so that it does not reveal which part is wrong.
 func (h *Handler) attemptFor(c *gin.Context) (attempt, error) {
 	var begun attempt
 	wrong := apierr.Invalid("state", httpx.CodeInvalidValue,
@@ -138,6 +151,7 @@ func (h *Handler) attemptFor(c *gin.Context) (attempt, error) {
 	if err != nil {
 		return begun, wrong
 	}
+
 	if err := json.Unmarshal([]byte(raw), &begun); err != nil {
 		return begun, fmt.Errorf("decoding attempt: %w", err)
 	}
@@ -148,7 +162,9 @@ func (h *Handler) attemptFor(c *gin.Context) (attempt, error) {
 }
 
 // finishOIDC handles GET /api/auth/oidc/callback: it logs the person in after the provider has
-// redirected the browser back.
+// redirected the browser back. It creates an account for a new identity, or links the identity to
+// the account of a person who is logged in. The browser continues at the path with which the login
+// began.
 func (h *Handler) finishOIDC(c *gin.Context) {
 	if h.provider == nil {
 		httpx.Fail(c, errNoProvider())
@@ -167,6 +183,7 @@ func (h *Handler) finishOIDC(c *gin.Context) {
 		return
 	}
 
+	// A person who is logged in links the identity to that account.
 	ident, err := h.Auth.Person(c.Request)
 	if err != nil {
 		h.failLogin(c, err)
@@ -180,6 +197,8 @@ func (h *Handler) finishOIDC(c *gin.Context) {
 		h.failLogin(c, err)
 		return
 	}
+
+	// The account that has lost the email address must be authenticated again.
 	if account.Before != "" {
 		h.Auth.ForgetUser(account.Before)
 	}
@@ -191,7 +210,8 @@ func (h *Handler) finishOIDC(c *gin.Context) {
 
 // logInByIdentity logs a person in. The first login of an identity counts as a sign-up, because it
 // usually creates an account. It does not count if it only links the identity to the account of
-// loggedIn, the user who is already logged in.
+// loggedIn, the user who is already logged in. takeOver is whether an unproven email address may be
+// taken from another account. The error is ErrMayTakeOver, wrapped, if the person may ask for that.
 func (h *Handler) logInByIdentity(
 	c *gin.Context, person accountdb.Identity, loggedIn string, takeOver bool, login accountdb.NewLogin,
 ) (account accountdb.Account, err error) {
@@ -199,6 +219,7 @@ func (h *Handler) logInByIdentity(
 		account, err = h.AccountsDB.LogInByIdentity(c.Request.Context(), person, loggedIn, takeOver, login)
 		return err
 	}
+
 	known, err := h.AccountsDB.IdentityKnown(c.Request.Context(), person)
 	if err != nil {
 		return account, err
@@ -208,6 +229,7 @@ func (h *Handler) logInByIdentity(
 		return account, err
 	}
 
+	// The first login may create an account, so it counts against the limit of sign-ups.
 	err = h.countSignup(c, logIn)
 	if err == nil && account.User.ID == loggedIn && h.signups != nil {
 		h.signups.Undo(h.Auth.DemoClient(c.Request))
@@ -215,13 +237,14 @@ func (h *Handler) logInByIdentity(
 	return account, err
 }
 
-// seeOther redirects a browser without a body.
+// seeOther redirects a browser without a body. The status 303 makes the browser use GET.
 func seeOther(c *gin.Context, address string) {
 	c.Header("Location", address)
 	c.Status(http.StatusSeeOther)
 }
 
-// personFor exchanges the code in the callback's query for the person's identity.
+// personFor exchanges the code in the callback's query for the person's identity. The email address
+// counts as verified only if the provider says so and the address is valid. The name may be empty.
 func (h *Handler) personFor(c *gin.Context, begun attempt) (accountdb.Identity, error) {
 	codes := httpx.Query(c)["code"]
 	if len(httpx.Query(c)["error"]) > 0 {
@@ -236,6 +259,7 @@ func (h *Handler) personFor(c *gin.Context, begun attempt) (accountdb.Identity, 
 		return accountdb.Identity{}, err
 	}
 
+	// The problems of the address are not reported, because the person cannot fix them.
 	found := &httpx.Problems{}
 	found.Email("email", p.Email)
 	who := accountdb.Identity{Issuer: p.Issuer, Subject: p.Subject, Email: p.Email, Verified: p.Verified && found.Err() == nil}
@@ -246,7 +270,7 @@ func (h *Handler) personFor(c *gin.Context, begun attempt) (accountdb.Identity, 
 }
 
 // failLogin responds to a failed login. Browsers get the login page with the error; other clients
-// get the response of httpx.Fail.
+// get the response of httpx.Fail. It must be called before anything else is written.
 func (h *Handler) failLogin(c *gin.Context, err error) {
 	if !strings.Contains(c.GetHeader("Accept"), "text/html") {
 		httpx.Fail(c, err)
@@ -257,7 +281,8 @@ func (h *Handler) failLogin(c *gin.Context, err error) {
 	})
 }
 
-// newProvider returns the configured OpenID provider, or nil if none is configured.
+// newProvider returns the configured OpenID provider, or nil if none is configured. publicURL must
+// be the URL that is registered at the provider.
 func newProvider(s openid.Settings, publicURL string) *openid.Provider {
 	if s.Issuer == "" {
 		return nil

@@ -31,11 +31,13 @@ const (
 	OwnMicrophone = "camera=(), geolocation=(), microphone=(self)"
 )
 
-// Pages handles the HTML pages of accounts: login, sign-up, invitations and password resets.
+// Pages handles the HTML pages of accounts: login, sign-up, invitations and password resets. They
+// call the same methods as the requests of the API, so both have the same rules.
 type Pages struct{ *Handler }
 
 // LoginPage handles GET /login. If the query has a token, it logs in the user for whom the one-time
-// link was created. Otherwise it shows the login page.
+// link was created. Otherwise it shows the login page. The link is used up at once, so reloading
+// the page does not log in again. Each outcome is a page or a redirect.
 func (h *Pages) LoginPage(c *gin.Context) {
 	tokens, present := c.Request.URL.Query()["token"]
 	shown := web.Login{Next: ReturnTo(c.Request.URL.Query()["next"])}
@@ -46,14 +48,17 @@ func (h *Pages) LoginPage(c *gin.Context) {
 		return
 	}
 
+	// refuse shows the login page with a problem.
 	refuse := func(status int, problem string) {
 		shown.Problem = problem
 		h.showLogin(c, status, shown)
 	}
+
 	if len(tokens) != 1 || !secrets.IsLinkToken(tokens[0]) {
 		refuse(http.StatusBadRequest, "This login link is incomplete. Copy the whole link.")
 		return
 	}
+
 	if c.Request.Method == http.MethodHead || strings.Contains(c.GetHeader("Sec-Purpose"), "prefetch") {
 		c.Status(http.StatusNoContent) // link previews and the browser's prefetch must not use up the link
 		return
@@ -77,15 +82,19 @@ func (h *Pages) LoginPage(c *gin.Context) {
 	}
 }
 
-// showLogin shows the login page.
+// showLogin shows the login page. It adds the settings of the service to shown.
 func (h *Handler) showLogin(c *gin.Context, status int, shown web.Login) {
-	shown.OpenID, shown.Owner, shown.Reset = h.provider != nil, h.Owner, h.Reset
+	shown.OpenID, shown.Reset, shown.Links = h.provider != nil, h.Reset, h.Owner != ""
+	if h.OnThisMachine(c.Request) { // others do not learn the address of the account
+		shown.Owner = h.Owner
+	}
 	page, err := web.RenderLogin(shown)
 	showRendered(c, status, page, err)
 }
 
 // redirectLoggedIn redirects a person who is already logged in to next, or to the dashboard if next
-// is empty. It returns false if the person is not logged in.
+// is empty. It returns false if the person is not logged in. Only the cookie counts, because a
+// browser sends no other credential by itself.
 func (h *Pages) redirectLoggedIn(c *gin.Context, next string) bool {
 	ident, err := h.Auth.Person(c.Request)
 	if err != nil || ident.Via != auth.ViaCookie {
@@ -96,14 +105,15 @@ func (h *Pages) redirectLoggedIn(c *gin.Context, next string) bool {
 	return true
 }
 
-// SignupPage handles GET /signup.
+// SignupPage handles GET /signup. The page is also shown if sign-ups are limited; the form reports
+// that.
 func (h *Pages) SignupPage(c *gin.Context) {
 	if next := ReturnTo(c.Request.URL.Query()["next"]); !h.redirectLoggedIn(c, next) {
 		showSignup(c, http.StatusOK, web.Signup{Next: next})
 	}
 }
 
-// showSignup shows the sign-up page.
+// showSignup shows the sign-up page. The status is not 200 if shown has a problem.
 func showSignup(c *gin.Context, status int, shown web.Signup) {
 	page, err := web.RenderSignup(shown)
 	showRendered(c, status, page, err)
@@ -112,7 +122,7 @@ func showSignup(c *gin.Context, status int, shown web.Signup) {
 // ReturnTo returns the dashboard URL at which a person continues after the login. values are the
 // values of the query parameter next. ReturnTo returns "" unless there is exactly one value and it
 // is the URL of a dashboard page. Otherwise a link to the login page could redirect to another
-// site.
+// site. The result is the path with its query, without a fragment.
 func ReturnTo(values []string) string {
 	if len(values) != 1 || len(values[0]) > MaxNextPage || !strings.HasPrefix(values[0], DashboardPath) { // the raw text is checked, too
 		return ""
@@ -125,7 +135,8 @@ func ReturnTo(values []string) string {
 	return next.RequestURI()
 }
 
-// ShowPage responds with an HTML page and a Content-Security-Policy.
+// ShowPage responds with an HTML page and a Content-Security-Policy. The page must not be cached.
+// policy restricts the sources of scripts and styles.
 func ShowPage(c *gin.Context, status int, page []byte, policy string) {
 	header := c.Writer.Header()
 	header.Set("Content-Security-Policy", policy)

@@ -16,11 +16,14 @@ import (
 )
 
 const (
+	// cancelTimeout is the maximum duration of the deletion of an agent with the cancellation of
+	// its runs.
 	cancelTimeout = 10 * time.Second
 )
 
 // getAgents handles GET /api/agents: it returns the organization's agents, newest first, or with
-// ?id= one agent.
+// ?id= one agent. The parameter q selects agents by their name. Members get all agents of their
+// organization, with hidden secrets.
 func (h *Handler) getAgents(c *gin.Context) error {
 	agentID, one, err := httpx.QueryID(c, id.Agent)
 	if err != nil {
@@ -43,6 +46,8 @@ func (h *Handler) getAgents(c *gin.Context) error {
 	}
 
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
+
+	// Read the sizes first. If the page is large, wait for capacity before reading its agents.
 	sizes, err := h.AgentsDB.AgentSizes(ctx, org, q, p.After, p.Limit+1)
 	if err == nil {
 		err = httpx.ReservePage(c, sizes, &p)
@@ -64,7 +69,8 @@ func (h *Handler) getAgents(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusOK, httpx.NewList(shown, p, func(a shownAgent) string { return a.ID }))
 }
 
-// getAgent responds with one agent.
+// getAgent responds with one agent. The entity tag allows a conditional read and a later
+// conditional change.
 func (h *Handler) getAgent(c *gin.Context, agentID string) error {
 	httpx.SetLogIDs(c, agentID, "", "")
 	agent, err := h.AgentsDB.Agent(c.Request.Context(), httpx.Caller(c).OrganizationID, agentID)
@@ -76,13 +82,15 @@ func (h *Handler) getAgent(c *gin.Context, agentID string) error {
 }
 
 // writeAgent responds with an agent. The entity tag consists of the agent's version and the result
-// of its last check, because a check does not change the version.
+// of its last check, because a check does not change the version. Responses to GET, POST and PUT
+// therefore have comparable entity tags.
 func (h *Handler) writeAgent(c *gin.Context, status int, agent domain.Agent) {
 	httpx.WriteVersion(c, status, agent.Version, checkState(agent.LastCheck), h.shown(agent))
 }
 
 // createAgent handles POST /api/agents: it creates an agent from the body, or from a template and
-// the fields that differ from it.
+// the fields that differ from it. The status is 201. The documents to which the agent's searches
+// are restricted must exist. Fields of the body override those of the template.
 func (h *Handler) createAgent(c *gin.Context) error {
 	body, found, err := httpx.Collect[createAgentBody](c)
 	if err != nil {
@@ -103,7 +111,9 @@ func (h *Handler) createAgent(c *gin.Context) error {
 }
 
 // newAgent creates an agent from a body and, if the body names one, a template. found contains the
-// problems of the body so far. newAgent returns one error for these and for all other problems.
+// problems of the body so far. newAgent returns one error for these and for all other problems. The
+// id is created here, because the secrets of the agent are encrypted for its id. If the template
+// does not exist, that is a problem of templateId.
 func (h *Handler) newAgent(ctx context.Context, org string, body createAgentBody, found *httpx.Problems) (domain.Agent, error) {
 	agent := domain.Agent{
 		ID: id.New(id.Agent), AllowedCallers: defaultCallers(),
@@ -124,6 +134,7 @@ func (h *Handler) newAgent(ctx context.Context, org string, body createAgentBody
 		agent.Suggestions = t.SuggestedMessages
 	}
 
+	// Apply the body after the template, so that its fields take precedence.
 	body.apply(&agent, h.seals(org, agent.ID), found)
 	h.checkModels(&agent, found)
 	if err := found.Err(); err != nil {
@@ -131,11 +142,15 @@ func (h *Handler) newAgent(ctx context.Context, org string, body createAgentBody
 	}
 
 	stored, err := h.AgentsDB.CreateAgent(ctx, org, agent)
+
+	// A visitor may have requested a widget of this id before, with the result that there is none.
 	h.Auth.Widgets().Forget(agent.ID, agent.Widget.AllowedOrigins...)
 	return stored, err
 }
 
-// updateAgent handles PUT /api/agents?id=. Missing fields stay unchanged.
+// updateAgent handles PUT /api/agents?id=. Missing fields stay unchanged. The request can require a
+// version in two ways: with If-Match, and with the field version. Each change of the agent
+// increases the version. The response is 200 with the new agent.
 func (h *Handler) updateAgent(c *gin.Context) error {
 	agentID, err := httpx.RequiredID(c, id.Agent)
 	if err != nil {
@@ -154,6 +169,9 @@ func (h *Handler) updateAgent(c *gin.Context) error {
 	}
 
 	org := httpx.Caller(c).OrganizationID
+
+	// Checking documents needs queries, so it comes before the update, which holds a lock on the
+	// agent.
 	if err := h.checkBoundDocuments(c, agentID, &body); err != nil {
 		return err
 	}
@@ -162,10 +180,16 @@ func (h *Handler) updateAgent(c *gin.Context) error {
 		if err := condition.Check(agent.Version); err != nil {
 			return err
 		}
+
+		// The function runs in the transaction of the update, with the agent as stored. An error
+		// from it leaves the agent unchanged.
 		found := &httpx.Problems{}
 		if err := httpx.Unchanged(found, body, agent); err != nil {
 			return err
 		}
+
+		// Compare the models with those before the change, because only a change of them is
+		// checked.
 		before := *agent
 		if body.Model.Set && body.Model.Value == h.DefaultModel && agent.Model == "" {
 			body.Model.Set = false // responses show this name for the default model; a client that sends it back still means the default
@@ -180,18 +204,22 @@ func (h *Handler) updateAgent(c *gin.Context) error {
 		return err
 	}
 
+	// The new origins apply immediately in this process.
 	h.Auth.Widgets().Forget(agent.ID, agent.Widget.AllowedOrigins...)
 	h.writeAgent(c, http.StatusOK, agent)
 	return nil
 }
 
 // checkBoundDocuments returns an error if a change restricts the agent's searches to documents that
-// do not exist.
+// do not exist. Documents that the agent's list already contains are accepted, even if they were
+// deleted in the meantime.
 func (h *Handler) checkBoundDocuments(c *gin.Context, agentID string, body *updateAgentBody) error {
 	if body.Tools.Value.Knowledge.Value.DocumentIDs.Value == nil {
 		return nil
 	}
 
+	// The list before the change is needed for the comparison. It may change before the update,
+	// which can only lead to a document too many being accepted.
 	agent, err := h.AgentsDB.Agent(c.Request.Context(), httpx.Caller(c).OrganizationID, agentID)
 	if err != nil {
 		return err
@@ -205,7 +233,7 @@ func (h *Handler) checkBoundDocuments(c *gin.Context, agentID string, body *upda
 }
 
 // deleteAgent handles DELETE /api/agents?id=. It cancels the agent's queued runs. Finished runs are
-// kept.
+// kept. If-Match makes the deletion conditional. After an error, the client can repeat the request.
 func (h *Handler) deleteAgent(c *gin.Context) error {
 	agentID, err := httpx.RequiredID(c, id.Agent)
 	if err != nil {
@@ -230,8 +258,10 @@ func (h *Handler) deleteAgent(c *gin.Context) error {
 
 // dropAgent deletes an agent and cancels its queued runs before and after the deletion. If the
 // first cancellation fails, nothing is deleted, and the caller can retry. The second cancellation
-// is for runs that were accepted after the first.
+// is for runs that were accepted after the first. The error precondition_failed means that the
+// agent has another version. Runs that have started continue.
 func (h *Handler) dropAgent(ctx context.Context, org, agentID string, condition httpx.Precondition) error {
+	// Check the version before the first cancellation, so that a rejected request cancels nothing.
 	agent, err := h.AgentsDB.Agent(ctx, org, agentID)
 	if err == nil {
 		err = condition.Check(agent.Version)
@@ -239,6 +269,8 @@ func (h *Handler) dropAgent(ctx context.Context, org, agentID string, condition 
 	if err != nil {
 		return err
 	}
+
+	// Forget the widget even after an error, because the deletion may have been committed.
 	defer h.Auth.Widgets().Forget(agent.ID, agent.Widget.AllowedOrigins...)
 
 	if err := h.Runs.CancelQueued(ctx, org, agentID); err != nil {
@@ -253,26 +285,31 @@ func (h *Handler) dropAgent(ctx context.Context, org, agentID string, condition 
 	return nil
 }
 
-// sealer returns a function that encrypts the secrets of one agent's tools.
+// sealer returns a function that encrypts the secrets of one agent's tools. A result can be
+// decrypted only by a process with the same keys.
 func (h *Handler) sealer(org, agentID string) func(string) string {
 	location := secrets.AgentHeaders(org, agentID)
 	return func(secret string) string { return h.Secrets.Seal(secret, location) }
 }
 
 // seals contains functions that encrypt an agent's secrets. Each kind of secrets has its own
-// encryption context.
+// encryption context. Headers encrypts headers and signing secrets of tools, identity the secret of
+// the widget. They differ only in the context, which must be the same for decryption.
 type seals struct{ headers, identity func(string) string }
 
 // seals returns the functions for one agent. The encryption contexts contain the organization and
-// the agent, so that an encrypted secret cannot be used anywhere else.
+// the agent, so that an encrypted secret cannot be used anywhere else. agentID may be the id of an
+// agent that is not stored yet.
 func (h *Handler) seals(org, agentID string) seals {
 	location := secrets.WidgetIdentity(org, agentID)
 	return seals{h.sealer(org, agentID), func(secret string) string { return h.Secrets.Seal(secret, location) }}
 }
 
 // shown returns an agent in the form of responses: secrets are hidden, lists are never null, and an
-// agent without a model has the name of the default model.
+// agent without a model has the name of the default model. It changes the argument's lists and
+// maps, so the agent must not be used for anything else afterwards.
 func (h *Handler) shown(agent domain.Agent) shownAgent {
+	// Clients need the name of a model to show, and do not know the default.
 	if agent.Model == "" {
 		agent.Model = h.DefaultModel
 	}
@@ -303,7 +340,8 @@ func (h *Handler) shown(agent domain.Agent) shownAgent {
 	return withSettings(agent)
 }
 
-// hide replaces the value of each header in place with the placeholder for secrets.
+// hide replaces the value of each header in place with the placeholder for secrets. A reader learns
+// which headers are set, but not their values.
 func hide(headers map[string]string) {
 	for name := range headers {
 		headers[name] = hidden
@@ -312,6 +350,8 @@ func hide(headers map[string]string) {
 
 // checkToolDocuments adds a problem for each nonexistent document in the list to which a body
 // restricts the agent's searches. It always accepts documents that are already in the agent's list.
+// A missing tool has the zero value, so each step of the path exists. previous contains the agent's
+// tools before the change. A body without such a list causes no query.
 func (h *Handler) checkToolDocuments(c *gin.Context, found *httpx.Problems, f *agentFields, previous domain.Tools) error {
 	ids := f.Tools.Value.Knowledge.Value.DocumentIDs.Value
 	if ids == nil {

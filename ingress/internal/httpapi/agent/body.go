@@ -12,10 +12,13 @@ import (
 
 // Maximum sizes of an agent's fields, in characters and entries.
 const (
+	// System prompt, before its variables are replaced.
 	maxPrompt = 32_000
 
+	// Number of fallback models.
 	maxFallbacks = 3
 
+	// Number of suggestions, and the length of each.
 	maxSuggestions, maxSuggestion = 6, 200
 )
 
@@ -24,36 +27,52 @@ const (
 var modelName = regexp.MustCompile(`^(offline(/echo)?|(openai|anthropic)/[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,188})?$`)
 
 // agentFields contains the fields of an agent that callers can set. Each field may be missing.
+// Optional fields keep the agent's value if they are missing. Removable fields may also be null,
+// which sets their default.
 type agentFields struct {
-	Name           httpx.Optional[string]               `json:"name"`
-	Description    httpx.Removable[string]              `json:"description"`
-	SystemPrompt   httpx.Optional[string]               `json:"systemPrompt"`
-	Model          httpx.Removable[string]              `json:"model"`
-	FallbackModels httpx.Removable[[]string]            `json:"fallbackModels"`
-	Tools          httpx.Removable[toolsBody]           `json:"tools"`
+	// Name of the agent, as lists show it.
+	Name        httpx.Optional[string]  `json:"name"`
+	Description httpx.Removable[string] `json:"description"`
+	// Instructions for the model, which may contain prompt variables.
+	SystemPrompt httpx.Optional[string] `json:"systemPrompt"`
+	// Name of the model; empty: the default model of the service.
+	Model httpx.Removable[string] `json:"model"`
+	// Models to use, in this order, if the model fails.
+	FallbackModels httpx.Removable[[]string] `json:"fallbackModels"`
+	// Tools by name; see toolsBody.
+	Tools httpx.Removable[toolsBody] `json:"tools"`
+	// Kinds of callers that may call the agent; null: users only.
 	AllowedCallers httpx.Removable[[]domain.CallerKind] `json:"allowedCallers"`
 	Widget         httpx.Removable[widgetBody]          `json:"widget"`
-	OutputSchema   httpx.Removable[json.RawMessage]     `json:"outputSchema"`
-	AppendSources  httpx.Removable[bool]                `json:"appendSources"`
-	Suggestions    httpx.Removable[[]string]            `json:"suggestions"`
+	// JSON Schema of the answers; null: answers are text.
+	OutputSchema httpx.Removable[json.RawMessage] `json:"outputSchema"`
+	// Whether answers of the API under /v1 end with a list of their sources and files.
+	AppendSources httpx.Removable[bool] `json:"appendSources"`
+	// Questions that an empty chat offers.
+	Suggestions httpx.Removable[[]string] `json:"suggestions"`
+	// Settings of the model, each as a separate field.
 	runbody.SettingsBody
+	// Settings that a request may override for its run; null: all.
 	Overridable httpx.Removable[[]domain.Setting] `json:"overridable"`
 }
 
 // defaultCallers returns the kinds of callers that may use an agent if its creator does not list
-// them.
+// them. Automations, whose kind is system, must be permitted explicitly.
 func defaultCallers() []domain.CallerKind { return []domain.CallerKind{domain.CallerUser} }
 
 // createAgentBody is the body of POST /api/agents.
 type createAgentBody struct {
 	agentFields
+	// Template to start from.
 	TemplateID httpx.Optional[string] `json:"templateId"`
 }
 
 // updateAgentBody is the body of a PUT. It accepts all fields of an agent that was read with GET.
-// If it contains a version, the update fails unless the agent has this version.
+// If it contains a version, the update fails unless the agent has this version. Read-only fields
+// must have their current values; see httpx.Unchanged.
 type updateAgentBody struct {
 	agentFields
+	// Version that the agent must have; missing: any.
 	Version   httpx.Optional[int]           `json:"version"`
 	ID        httpx.ReadOnly                `json:"id"`
 	CreatedAt httpx.ReadOnly                `json:"createdAt"`
@@ -62,7 +81,7 @@ type updateAgentBody struct {
 }
 
 // lastCheckBody is the result of an agent's last check. Clients that read the agent may send it
-// back.
+// back. Its content is not checked, because the service sets it.
 type lastCheckBody struct {
 	Version   int               `json:"version"`
 	CheckedAt string            `json:"checkedAt"`
@@ -84,7 +103,8 @@ func (b *createAgentBody) Check(p *httpx.Problems) {
 	}
 }
 
-// Check checks the fields. All of them may be missing.
+// Check checks the fields. All of them may be missing. Checks that depend on the stored agent are
+// made in apply.
 func (b *updateAgentBody) Check(p *httpx.Problems) {
 	b.agentFields.Check(p)
 	if b.Version.Set && b.Version.Value < 1 {
@@ -92,7 +112,8 @@ func (b *updateAgentBody) Check(p *httpx.Problems) {
 	}
 }
 
-// Check checks the fields independently of the agent's previous state.
+// Check checks the fields independently of the agent's previous state. They are reported together,
+// so that one response has all problems that need no database.
 func (f *agentFields) Check(p *httpx.Problems) {
 	if f.Name.Set {
 		p.Name("name", f.Name.Value, httpx.MaxName)
@@ -107,6 +128,7 @@ func (f *agentFields) Check(p *httpx.Problems) {
 		p.Add("model", httpx.CodeInvalidValue, invalidModel)
 	}
 
+	// Null and a missing list are both empty here, and an empty list is valid.
 	checkFallbacks(p, f.FallbackModels.Value)
 	if f.Tools.Set {
 		f.Tools.Value.Check(p)
@@ -124,7 +146,8 @@ func (f *agentFields) Check(p *httpx.Problems) {
 // invalidModel is the message for a name that does not match modelName.
 const invalidModel = "must be offline, offline/echo, or a model of openai or anthropic, such as openai/gpt-5-mini"
 
-// checkFallbacks checks the names of the fallback models.
+// checkFallbacks checks the names of the fallback models. A name must not be empty or occur twice.
+// apply checks that the agent's own model is not among them.
 func checkFallbacks(p *httpx.Problems, models []string) {
 	const path = "fallbackModels"
 	for i, model := range models[:min(len(models), maxFallbacks)] {
@@ -140,7 +163,8 @@ func checkFallbacks(p *httpx.Problems, models []string) {
 	p.Count(path, len(models), maxFallbacks) // last, because a problem of the list suppresses problems of its entries
 }
 
-// checkSuggestions checks the questions that an empty chat offers.
+// checkSuggestions checks the questions that an empty chat offers. Each is a single line of at most
+// maxSuggestion characters.
 func checkSuggestions(p *httpx.Problems, questions []string) {
 	const path = "suggestions"
 	for i, question := range questions[:min(len(questions), maxSuggestions)] {
@@ -154,7 +178,8 @@ func checkSuggestions(p *httpx.Problems, questions []string) {
 	p.Count(path, len(questions), maxSuggestions)
 }
 
-// checkCallers checks the kinds of callers who may call an agent.
+// checkCallers checks the kinds of callers who may call an agent. The caller must not call it for
+// null, which selects the default.
 func checkCallers(p *httpx.Problems, callers []domain.CallerKind) {
 	if len(callers) == 0 {
 		p.Add("allowedCallers", httpx.CodeTooShort, "must not be empty")
@@ -175,13 +200,17 @@ func checkCallers(p *httpx.Problems, callers []domain.CallerKind) {
 }
 
 // apply sets the agent's fields and encrypts new secrets. It also makes the checks that depend on
-// the agent's previous state.
+// the agent's previous state. Problems are added to p, and the agent is then incomplete and must
+// not be stored. Check must have succeeded before. Missing fields keep the agent's values, which
+// for a new agent are those of its template.
 func (f *agentFields) apply(a *domain.Agent, seal seals, p *httpx.Problems) {
 	a.Name = f.Name.Or(a.Name)
 	a.Description = f.Description.Or(a.Description)
 	f.applyPrompt(a, p)
 	a.Model = f.Model.Or(a.Model)
 	a.FallbackModels = f.FallbackModels.Or(a.FallbackModels)
+
+	// Compare after both fields are set, since a request may change only one of them.
 	if i := slices.Index(a.FallbackModels, a.Model); i >= 0 {
 		p.Add(httpx.Element("fallbackModels", i), httpx.CodeDuplicate, "must differ from the agent's model")
 	}
@@ -192,6 +221,8 @@ func (f *agentFields) apply(a *domain.Agent, seal seals, p *httpx.Problems) {
 	}
 	a.AppendSources = f.AppendSources.Or(a.AppendSources)
 	a.Suggestions = f.Suggestions.Or(a.Suggestions)
+
+	// Remove the tools before the body's tools are applied; null has none.
 	if f.Tools.Null {
 		a.Tools = domain.Tools{}
 	}

@@ -28,25 +28,29 @@ const (
 	checkTime = 30 * time.Second // time limit for all connections together
 )
 
-// WorkerCaller calls a worker over NATS and returns its reply.
+// WorkerCaller calls a worker over NATS and returns its reply. capability contains the signed
+// claims. The call ends at the deadline.
 type WorkerCaller interface {
 	Call(ctx context.Context, kind, capability string, body []byte, deadline time.Time) ([]byte, error)
 }
 
 // Budgets checks budgets. WithinBudget returns the error budget_exceeded if a budget that applies
-// to a run with these properties is used up.
+// to a run with these properties is used up. agentID, keyID and automationID may be empty.
 type Budgets interface {
 	WithinBudget(ctx context.Context, org, agentID, keyID, automationID string) error
 }
 
-// ClaimSigner signs claims together with the body to which they belong.
+// ClaimSigner signs claims together with the body to which they belong. Workers act only for claims
+// with a valid signature.
 type ClaimSigner interface {
 	Sign(claims, body []byte) string
 }
 
 // checkAgent handles POST /api/agents?id=&action=check: it tries to reach the agent's models, MCP
 // servers and search provider, and the hosts of its endpoints, and stores the result as the agent's
-// last check.
+// last check. The response is 200 with the check, even if a connection failed. Errors: rate_limited
+// after ChecksPerMinute checks in a minute, and budget_exceeded, because the models are really
+// called.
 func (h *Handler) checkAgent(c *gin.Context) error {
 	agentID, err := httpx.RequiredID(c, id.Agent)
 	if err != nil {
@@ -59,6 +63,9 @@ func (h *Handler) checkAgent(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
+
+	// Begin counts the check at once. A check that fails later counts too, because it has caused
+	// connections.
 	if h.ChecksPerMinute > 0 {
 		if wait := h.checks.Begin(org); wait > 0 {
 			return httpx.RateLimited(wait, fmt.Sprintf("rate limit of %d agent checks per minute exceeded", h.ChecksPerMinute))
@@ -71,6 +78,8 @@ func (h *Handler) checkAgent(c *gin.Context) error {
 		return err
 	}
 
+	// The check is stored with the version that it was made for, so readers can see that it is
+	// outdated.
 	check, err := h.checkConnections(ctx, org, keyID, agent)
 	if err == nil {
 		err = h.AgentsDB.SaveCheck(ctx, org, agentID, check)
@@ -83,7 +92,8 @@ func (h *Handler) checkAgent(c *gin.Context) error {
 
 // checkConnections lets workers check the agent's models and tools concurrently. If no worker
 // responds, the result contains a failed check instead. If a budget has no room for the calls of
-// the models, checkConnections returns budget_exceeded.
+// the models, checkConnections returns budget_exceeded. A check takes at most checkTime. If the
+// caller disconnects, the result is an error and nothing is stored.
 func (h *Handler) checkConnections(ctx context.Context, org, keyID string, agent domain.Agent) (domain.AgentCheck, error) {
 	deadline := time.Now().Add(checkTime)
 	ctx, cancel := context.WithDeadline(ctx, deadline)
@@ -92,6 +102,8 @@ func (h *Handler) checkConnections(ctx context.Context, org, keyID string, agent
 	// Agent workers check the models and tool workers check the tools, because only they have the
 	// necessary settings.
 	claims := contract.CheckClaims{OrganizationID: org, AgentID: agent.ID, KeyID: keyID, Version: agent.Version, Expires: deadline.UTC()}
+
+	// Each goroutine writes only its own variables, which are read after Wait.
 	var models, tools []domain.Check
 	var refused error
 	var wait sync.WaitGroup
@@ -115,7 +127,7 @@ func (h *Handler) checkConnections(ctx context.Context, org, keyID string, agent
 }
 
 // checkState returns a text that identifies the result of a check, for an agent's entity tag. It
-// returns "" if there was no check.
+// returns "" if there was no check. It changes with each check.
 func checkState(check *domain.AgentCheck) string {
 	if check == nil {
 		return ""
@@ -125,18 +137,21 @@ func checkState(check *domain.AgentCheck) string {
 	return hex.EncodeToString(sum.Sum(nil)[:6])
 }
 
-// connects reports whether an agent has an enabled tool that connects to other servers.
+// connects reports whether an agent has an enabled tool that connects to other servers. The code
+// tool and the knowledge tool connect to no server of the agent's choice.
 func connects(t domain.Tools) bool {
 	return t.WebSearch != nil && t.WebSearch.Enabled || t.MCP != nil && t.MCP.Enabled || t.HTTPRequest != nil && t.HTTPRequest.Enabled
 }
 
 // callChecks lets a worker make the checks of one kind. It returns no error except budget_exceeded;
-// any other failure results in a failed check.
+// any other failure results in a failed check. The failed check names the role that did not
+// respond. It is of the kind worker.
 func (h *Handler) callChecks(ctx context.Context, kind string, claims contract.CheckClaims) ([]domain.Check, error) {
 	began := time.Now()
 	claims.Kind = kind
 	reply, err := h.callWorker(ctx, kind, claims)
 	switch {
+	// A budget has not enough left for the calls of the models.
 	case err == nil && reply.Lacking != nil:
 		exceeded := budgetdb.UsedUp(*reply.Lacking)
 		if reply.Later {
@@ -152,6 +167,8 @@ func (h *Handler) callChecks(ctx context.Context, kind string, claims contract.C
 		role = "tool"
 		detail = "The search provider, MCP servers and endpoints were not checked, because no worker with the role tool responded."
 	}
+
+	// The cause is only logged: the response must not contain internals of the bus.
 	log := h.Log.Warn().Err(err).Str("org_id", claims.OrganizationID).Str("agent_id", claims.AgentID).Str("role", role)
 	log.Msg("no worker responded to the check of an agent's connections")
 	return []domain.Check{{
@@ -160,7 +177,8 @@ func (h *Handler) callChecks(ctx context.Context, kind string, claims contract.C
 	}}, nil
 }
 
-// callWorker sends a check to a worker and returns the reply.
+// callWorker sends a check to a worker and returns the reply. The call ends at the time at which
+// the claims expire. The trace of the request continues in the worker.
 func (h *Handler) callWorker(ctx context.Context, kind string, claims contract.CheckClaims) (reply contract.CheckReply, err error) {
 	raw, err := json.Marshal(claims)
 	if err != nil {

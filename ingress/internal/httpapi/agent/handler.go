@@ -17,18 +17,23 @@ import (
 	"parley/shared/store/agentdb"
 )
 
-// Deps contains the dependencies and settings of the Handler.
+// Deps contains the dependencies and settings of the Handler. They are set once and never change.
 type Deps struct {
 	*httpx.References
-	AgentsDB  *agentdb.Store
-	Secrets   *secrets.Box
+	// Agents and templates.
+	AgentsDB *agentdb.Store
+	// Encrypts secrets.
+	Secrets *secrets.Box
+	// Cancels the queued runs of a deleted agent.
 	Runs      RunCanceller
 	Auth      *auth.Resolver // caches widgets; notified when a widget changes
 	Templates *Templates
 	Workers   WorkerCaller // makes workers check the agents' connections
-	Budgets   Budgets
-	Signer    ClaimSigner
-	Log       zerolog.Logger
+	// Budgets that apply to the calls of a check.
+	Budgets Budgets
+	// Signs the claims of calls to workers.
+	Signer ClaimSigner
+	Log    zerolog.Logger
 	// Organizations provides organization names for previews of system prompts.
 	Organizations     *accountdb.Organizations
 	domain.ModelRules // rules for model settings, and the default model
@@ -37,12 +42,14 @@ type Deps struct {
 	ChecksPerMinute int
 }
 
-// RunCanceller cancels an agent's queued runs.
+// RunCanceller cancels an agent's queued runs. Runs that a worker has started are not cancelled. It
+// can be repeated.
 type RunCanceller interface {
 	CancelQueued(ctx context.Context, organizationID, agentID string) error
 }
 
-// Handler handles the requests to /api/agents that do not concern chats.
+// Handler handles the requests to /api/agents that do not concern chats. There is one per process.
+// It is safe for concurrent use.
 type Handler struct {
 	Deps
 
@@ -54,7 +61,8 @@ func New(deps Deps) *Handler {
 	return &Handler{deps, ratelimit.NewFailures(deps.ChecksPerMinute, time.Minute, time.Now)}
 }
 
-// Routes returns the routes of the handler.
+// Routes returns the routes of the handler. Templates are public. Members may read agents and
+// preview prompts; only admins change agents. The route for chats of an agent is in package run.
 func (h *Handler) Routes() []httpx.Route {
 	const admin, member = domain.RoleAdmin, domain.RoleMember
 	agent := httpx.InOrganization(h.AgentsDB.Agent, id.Agent)
@@ -91,7 +99,8 @@ func (h *Handler) Routes() []httpx.Route {
 	}
 }
 
-// readTemplate returns a template, or not_found.
+// readTemplate returns a template, or not_found. It comes from the cache, so it causes no query for
+// each request.
 func (h *Handler) readTemplate(c *gin.Context, templateID string) (domain.Template, error) {
 	return h.Templates.ByID(c.Request.Context(), templateID)
 }

@@ -23,31 +23,43 @@ const (
 	maxOperation = 2_048 // maximum number of characters in an operation's name
 )
 
-// importBody is the body of an import: an OpenAPI document and the operations to import.
+// importBody is the body of an import: an OpenAPI document and the operations to import. A missing
+// field serverUrl means that the servers in the document count.
 type importBody struct {
-	Document   json.RawMessage                  `json:"document" required:"true"`
-	Operations httpx.Optional[[]string]         `json:"operations"`
-	ServerURL  httpx.Optional[string]           `json:"serverUrl"`
-	Headers    map[string]string                `json:"headers"`
-	Approval   httpx.Removable[domain.Approval] `json:"approval"`
-	Version    httpx.Optional[int]              `json:"version"`
-	text       []byte                           // the document as text; set by Check
+	// Document as an object or as a string.
+	Document json.RawMessage `json:"document" required:"true"`
+	// Names of the operations; missing: all.
+	Operations httpx.Optional[[]string] `json:"operations"`
+	// Replaces the servers in the document.
+	ServerURL httpx.Optional[string] `json:"serverUrl"`
+	// Headers, with secrets, for all imported endpoints.
+	Headers map[string]string `json:"headers"`
+	// Approval of calls of the HTTP tool; missing: unchanged.
+	Approval httpx.Removable[domain.Approval] `json:"approval"`
+	// Version that the agent must have.
+	Version httpx.Optional[int] `json:"version"`
+	text    []byte              // the document as text; set by Check
 }
 
-// skippedView is an operation that was not imported, and the reason.
+// skippedView is an operation that was not imported, and the reason. The reason is a phrase for
+// people.
 type skippedView struct {
 	Operation string `json:"operation"`
 	Reason    string `json:"reason"`
 }
 
-// importView is the response to an import.
+// importView is the response to an import. Both lists are never null. An endpoint in imported may
+// be new or may have replaced one of the same name.
 type importView struct {
-	Agent    shownAgent    `json:"agent"`
+	// The agent after the import.
+	Agent shownAgent `json:"agent"`
+	// Names of the endpoints.
 	Imported []string      `json:"imported"`
 	Skipped  []skippedView `json:"skipped"`
 }
 
-// Check checks the form of the body. convert checks the document itself.
+// Check checks the form of the body. convert checks the document itself. The document can be parsed
+// only once its text is known, so this method also sets text.
 func (b *importBody) Check(p *httpx.Problems) {
 	b.checkDocument(p)
 	if b.Operations.Set {
@@ -64,7 +76,8 @@ func (b *importBody) Check(p *httpx.Problems) {
 	}
 }
 
-// checkDocument accepts a document as an object or as a string.
+// checkDocument accepts a document as an object or as a string. A string may contain YAML or JSON.
+// It sets b.text, which stays nil after a problem.
 func (b *importBody) checkDocument(p *httpx.Problems) {
 	if len(b.Document) == 0 {
 		return // already reported
@@ -83,7 +96,8 @@ func (b *importBody) checkDocument(p *httpx.Problems) {
 	}
 }
 
-// checkOperations checks the names of the operations to import.
+// checkOperations checks the names of the operations to import. An empty list is a problem, because
+// it could mean none or all. The document decides later whether the operations exist.
 func checkOperations(p *httpx.Problems, operations []string) {
 	const path = "operations"
 	if len(operations) == 0 {
@@ -104,25 +118,34 @@ var errUnchanged = errors.New("unchanged")
 
 // importOpenAPI handles POST /api/agents?id=&action=import-openapi: it converts the operations of
 // an OpenAPI document to endpoints of an agent. Either all convertible operations are imported or,
-// after an error, none.
+// after an error, none. If no operation can be converted, the agent stays unchanged and the status
+// is 200. Endpoints of the same names are replaced; others stay.
 func (h *Handler) importOpenAPI(c *gin.Context) error {
 	agentID, err := httpx.RequiredID(c, id.Agent)
 	if err != nil {
 		return err
 	}
+
+	// The id appears in the log line of the request even if the import fails.
 	httpx.SetLogIDs(c, agentID, "", "")
+
+	// The limit is higher than for other bodies, because documents of large APIs are long.
 	body, err := httpx.BindUpTo[importBody](c, MaxImport)
 	if err != nil {
 		return err
 	}
+
 	condition, err := httpx.ReadPrecondition(c.Request.Header)
 	if err != nil {
 		return err
 	}
+
+	// Reject an outdated request before the conversion, which can take long.
 	org := httpx.Caller(c).OrganizationID
 	if err := h.checkVersion(c.Request.Context(), org, agentID, &body, condition); err != nil {
 		return err
 	}
+
 	endpoints, skipped, err := body.convert()
 	if err == nil {
 		err = body.checkOrigins(endpoints)
@@ -130,11 +153,15 @@ func (h *Handler) importOpenAPI(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
+
+	// previous is the stored agent, for the response if nothing changes.
 	var previous domain.Agent
 	agent, err := h.AgentsDB.UpdateAgent(c.Request.Context(), org, agentID, body.Version.Or(0), func(agent *domain.Agent) error {
 		if err := condition.Check(agent.Version); err != nil {
 			return err
 		}
+
+		// Without endpoints, no new version is needed.
 		if previous = *agent; len(endpoints) == 0 {
 			return errUnchanged
 		}
@@ -145,12 +172,15 @@ func (h *Handler) importOpenAPI(c *gin.Context) error {
 		}
 		return found.Err()
 	})
+
+	// ErrUnchanged reports that nothing was written, so the response shows the agent as it is.
 	switch {
 	case errors.Is(err, errUnchanged):
 		agent = previous
 	case err != nil:
 		return err
 	}
+
 	view := importView{Agent: h.shown(agent), Imported: make([]string, len(endpoints)), Skipped: skipped}
 	for i, e := range endpoints {
 		view.Imported[i] = e.Name
@@ -161,8 +191,10 @@ func (h *Handler) importOpenAPI(c *gin.Context) error {
 
 // checkVersion returns an error if the request requires another version of the agent. This check
 // comes before the expensive conversion of the document. The update repeats it, because the agent
-// may change in the meantime.
+// may change in the meantime. It returns precondition_failed or version_conflict, as the update
+// would.
 func (h *Handler) checkVersion(ctx context.Context, org, agentID string, body *importBody, condition httpx.Precondition) error {
+	// The function always returns an error, so the transaction changes nothing.
 	_, err := h.AgentsDB.UpdateAgent(ctx, org, agentID, body.Version.Or(0), func(agent *domain.Agent) error {
 		if err := condition.Check(agent.Version); err != nil {
 			return err
@@ -175,13 +207,16 @@ func (h *Handler) checkVersion(ctx context.Context, org, agentID string, body *i
 	return err
 }
 
-// apply adds endpoints to the agent and replaces existing endpoints that have the same names.
+// apply adds endpoints to the agent and replaces existing endpoints that have the same names. It
+// also enables the tool. Problems are reported for an agent with too many endpoints, and for
+// headers "***" without a stored secret.
 func (b *importBody) apply(agent *domain.Agent, endpoints []domain.Endpoint, seal func(string) string, p *httpx.Problems) {
 	t := domain.HTTPRequestTool{}
 	if agent.Tools.HTTPRequest != nil {
 		t = *agent.Tools.HTTPRequest
 	}
 
+	// The caller keeps a copy of the agent that shares this list, so change only a clone.
 	t.Enabled, t.Approval, t.Endpoints = true, b.Approval.Or(t.Approval), slices.Clone(t.Endpoints)
 	for _, e := range endpoints {
 		at := slices.IndexFunc(t.Endpoints, func(old domain.Endpoint) bool { return old.Name == e.Name })
@@ -201,7 +236,8 @@ func (b *importBody) apply(agent *domain.Agent, endpoints []domain.Endpoint, sea
 
 // withSecrets returns the endpoint e, which replaces the endpoint old, with secrets. The headers
 // come from the request or, if the request has none, from old. The signing secret comes from old. A
-// secret of old is kept only if both endpoints have the same origin.
+// secret of old is kept only if both endpoints have the same origin. Problems of the headers are
+// added to p under the path headers.
 func (b *importBody) withSecrets(e, old domain.Endpoint, seal func(string) string, p *httpx.Problems) domain.Endpoint {
 	same := Origin(e.URL) == Origin(old.URL)
 	if same {
@@ -219,7 +255,8 @@ func (b *importBody) withSecrets(e, old domain.Endpoint, seal func(string) strin
 }
 
 // checkOrigins rejects an import that would send the headers to several servers. The headers are
-// secrets for one server, and a document must not cause them to be sent to another server.
+// secrets for one server, and a document must not cause them to be sent to another server. Without
+// headers, any servers are permitted. The message names at most 5 servers.
 func (b *importBody) checkOrigins(endpoints []domain.Endpoint) error {
 	if len(b.Headers) == 0 {
 		return nil
@@ -249,6 +286,8 @@ func (b *importBody) checkOrigins(endpoints []domain.Endpoint) error {
 }
 
 // checkSize rejects an import if the resulting agent would be too large for the body of a PUT.
+// Otherwise a client could read the agent but not send it back. The size is that of the response,
+// in which secrets are hidden. The error is an internal one; the size is added to p as a problem.
 func (h *Handler) checkSize(agent *domain.Agent, p *httpx.Problems) error {
 	const spare = 256 // bytes reserved for fields that can become longer with each version
 	raw, err := json.Marshal(agent)
@@ -271,8 +310,10 @@ func (h *Handler) checkSize(agent *domain.Agent, p *httpx.Problems) error {
 }
 
 // convert converts the document's operations to endpoints. It also returns the operations that
-// cannot be converted.
+// cannot be converted. Operations without a usable endpoint are in the second result, with the
+// reason. The error lists problems of the document, or of the names of operations.
 func (b *importBody) convert() ([]domain.Endpoint, []skippedView, error) {
+	// Invalid contains problems that the caller can fix; other errors are faults of the service.
 	made, left, err := openapiimport.Convert(b.text, openapiimport.Options{Operations: b.Operations.Value, ServerURL: b.ServerURL.Value})
 	if invalid, ok := errors.AsType[*openapiimport.Invalid](err); ok {
 		found := &httpx.Problems{}
@@ -291,6 +332,9 @@ func (b *importBody) convert() ([]domain.Endpoint, []skippedView, error) {
 	}
 
 	endpoints := make([]domain.Endpoint, 0, len(made))
+
+	// The conversion follows the document. The rules for endpoints of an agent are stricter, so
+	// check them too.
 	for _, e := range made {
 		if reason := rejectReason(e); reason != "" {
 			skipped = append(skipped, skippedView{Operation: e.Name, Reason: reason})
@@ -303,7 +347,7 @@ func (b *importBody) convert() ([]domain.Endpoint, []skippedView, error) {
 }
 
 // rejectReason returns the reason why a PUT would reject the endpoint, or "" if a PUT would accept
-// it.
+// it. The reason consists of the field's name and the message of the first problem.
 func rejectReason(e domain.Endpoint) string {
 	body := endpointBody{Name: e.Name, Description: e.Description, Method: e.Method, URL: e.URL}
 	if e.InputSchema != nil {

@@ -17,12 +17,14 @@ import (
 )
 
 const (
-	listTime  = 8 * time.Second // timeout for a call to a worker, which calls model providers
+	listTime = 8 * time.Second // timeout for a call to a worker, which calls model providers
+	// Retry-After if the list is unavailable.
 	listRetry = 5 * time.Second
 )
 
 // listModels handles GET /api/agents/models: it lists the models that agents can use. An agent
-// worker supplies the list, because only agent workers have the providers' API keys.
+// worker supplies the list, because only agent workers have the providers' API keys. The error is
+// unavailable if no worker responds within listTime. The list is not cached here.
 func (h *Handler) listModels(c *gin.Context) error {
 	list, err := h.callListModels(c.Request.Context(), httpx.Caller(c).OrganizationID)
 	if err != nil {
@@ -33,7 +35,8 @@ func (h *Handler) listModels(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusOK, list)
 }
 
-// callListModels asks a worker for the list.
+// callListModels asks a worker for the list. The call ends after listTime, or when the caller
+// disconnects.
 func (h *Handler) callListModels(ctx context.Context, org string) (domain.ModelList, error) {
 	deadline := time.Now().Add(listTime)
 	ctx, cancel := context.WithDeadline(ctx, deadline)
@@ -43,11 +46,13 @@ func (h *Handler) callListModels(ctx context.Context, org string) (domain.ModelL
 	if err != nil {
 		return domain.ModelList{}, fmt.Errorf("writing claims: %w", err)
 	}
+
 	ctx = contract.WithTraceparent(ctx, tracing.Traceparent(ctx))
 	answer, err := h.Workers.Call(ctx, contract.KindListModels, h.Signer.Sign(claims, nil), nil, deadline)
 	if err != nil {
 		return domain.ModelList{}, fmt.Errorf("calling a worker: %w", err)
 	}
+
 	var reply contract.ModelListReply
 	if err := json.Unmarshal(answer, &reply); err != nil {
 		return domain.ModelList{}, fmt.Errorf("reading the list of models: %w", err)

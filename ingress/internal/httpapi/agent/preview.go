@@ -14,14 +14,19 @@ import (
 	"parley/shared/id"
 )
 
-// previewBody is the body of POST /api/agents?id=&action=preview.
+// previewBody is the body of POST /api/agents?id=&action=preview. The input has the form of a run's
+// input.
 type previewBody struct {
-	SystemPrompt httpx.Optional[string]                     `json:"systemPrompt"`
-	Input        httpx.Optional[map[string]json.RawMessage] `json:"input"`
-	SessionID    httpx.Optional[string]                     `json:"sessionId"`
+	// Prompt to preview instead of the agent's.
+	SystemPrompt httpx.Optional[string] `json:"systemPrompt"`
+	// Input of the run; message is its message, and other names are values for variables.
+	Input httpx.Optional[map[string]json.RawMessage] `json:"input"`
+	// Session in which the run would be.
+	SessionID httpx.Optional[string] `json:"sessionId"`
 }
 
-// Check checks the fields. All of them may be missing.
+// Check checks the fields. All of them may be missing. The prompt follows the same rules as one
+// that is stored.
 func (b *previewBody) Check(p *httpx.Problems) {
 	if b.SystemPrompt.Set {
 		p.Text("systemPrompt", b.SystemPrompt.Value, 1, maxPrompt)
@@ -38,7 +43,8 @@ func (b *previewBody) Check(p *httpx.Problems) {
 const exampleSession = "(session id)"
 
 // values returns the values that the prompt variables would have in a run that starts now with the
-// input in the body.
+// input in the body. It removes the message from b.Input, because the rest of the input is a
+// separate value. Problems are added to p.
 func (b *previewBody) values(organization string, p *httpx.Problems) domain.PromptValues {
 	values := domain.PromptValues{Organization: organization, Now: time.Now(), SessionID: b.SessionID.Or(exampleSession)}
 	if raw, ok := b.Input.Value["message"]; ok {
@@ -47,6 +53,8 @@ func (b *previewBody) values(organization string, p *httpx.Problems) domain.Prom
 		}
 		delete(b.Input.Value, "message")
 	}
+
+	// A value was decoded as raw JSON, so encoding can fail only for a value that is not JSON.
 	var err error
 	if values.Input, err = json.Marshal(b.Input.Value); err != nil {
 		p.Add("input", httpx.CodeInvalidValue, "contains a value that is not valid JSON")
@@ -54,19 +62,22 @@ func (b *previewBody) values(organization string, p *httpx.Problems) domain.Prom
 	return values
 }
 
-// promptPreview is a system prompt with the values of its variables.
+// promptPreview is a system prompt with the values of its variables. It is the complete text that
+// the model would get as its system prompt.
 type promptPreview struct {
 	SystemPrompt string `json:"systemPrompt"`
 }
 
 // previewPrompt handles POST /api/agents?id=&action=preview: it returns the system prompt that a
 // run with the given input would have, with the values of its variables. The prompt comes from the
-// body or, if the body has none, from the agent.
+// body or, if the body has none, from the agent. It starts no run and calls no model. Members may
+// use it, because they can read the prompt anyway.
 func (h *Handler) previewPrompt(c *gin.Context) error {
 	agentID, err := httpx.RequiredID(c, id.Agent)
 	if err != nil {
 		return err
 	}
+
 	httpx.SetLogIDs(c, agentID, "", "")
 	body, err := httpx.Bind[previewBody](c)
 	if err != nil {
@@ -83,15 +94,20 @@ func (h *Handler) previewPrompt(c *gin.Context) error {
 		return err
 	}
 
+	// The name of the organization is one of the values.
 	found := &httpx.Problems{}
 	values := body.values(organization.Name, found)
 	if err := found.Err(); err != nil {
 		return err
 	}
+
+	// Long values of variables can make a short prompt long, so the limit for the result is checked
+	// here.
 	filled, err := domain.FillPrompt(body.SystemPrompt.Or(agent.SystemPrompt), values)
 	if err != nil {
 		return apierr.Invalid("systemPrompt", httpx.CodeTooLong,
 			"must have at most %d characters after its variables are replaced by their values", domain.MaxFilledPrompt)
 	}
+
 	return httpx.JSON(c, http.StatusOK, promptPreview{filled})
 }

@@ -8,7 +8,8 @@ import (
 	"parley/shared/domain"
 )
 
-// checkSettings checks the model settings without regard to the models; see checkModels.
+// checkSettings checks the model settings without regard to the models; see checkModels. The list
+// of overridable settings must have known names, each at most once.
 func (f *agentFields) checkSettings(p *httpx.Problems) {
 	f.Settings(p)
 	for i, name := range f.Overridable.Value {
@@ -26,9 +27,11 @@ func (f *agentFields) checkSettings(p *httpx.Problems) {
 }
 
 // applySettings sets the agent's model settings. If requests may change all settings, it stores
-// nil, which includes the settings of later releases.
+// nil, which includes the settings of later releases. The caller must have called checkSettings.
 func (f *agentFields) applySettings(a *domain.Agent) {
 	s := f.Settings(&httpx.Problems{}) // Check has reported the problems
+
+	// Over keeps the settings that the request does not have.
 	a.ModelSettings = s.Over(a.ModelSettings)
 	switch {
 	case !f.Overridable.Set:
@@ -41,13 +44,15 @@ func (f *agentFields) applySettings(a *domain.Agent) {
 
 // needsModelCheck reports whether a change concerns the models or their settings. Other changes
 // need no check, so that an agent can still be changed when its model no longer accepts one of its
-// settings.
+// settings. It compares the names, so it does not detect that the default model of the service has
+// changed.
 func needsModelCheck(before, after *domain.Agent) bool {
 	return before.Model != after.Model || !slices.Equal(before.FallbackModels, after.FallbackModels) ||
 		!reflect.DeepEqual(before.ModelSettings, after.ModelSettings)
 }
 
 // checkModels adds a problem for each setting of an agent that one of its models does not accept.
+// The problem's path is the name of the setting.
 func (h *Handler) checkModels(a *domain.Agent, p *httpx.Problems) {
 	for _, fault := range h.Faults(a.Model, a.FallbackModels, a.ModelSettings) {
 		p.Add(string(fault.Setting), httpx.CodeInvalidValue, "%s", fault.Message)
@@ -55,7 +60,8 @@ func (h *Handler) checkModels(a *domain.Agent, p *httpx.Problems) {
 }
 
 // applyPrompt sets the agent's system prompt. It does not check an unchanged prompt, because
-// prompts from before the introduction of prompt variables may contain any text.
+// prompts from before the introduction of prompt variables may contain any text. A problem is added
+// to p, and the prompt is set nevertheless.
 func (f *agentFields) applyPrompt(a *domain.Agent, p *httpx.Problems) {
 	if !f.SystemPrompt.Set || f.SystemPrompt.Value == a.SystemPrompt {
 		return
@@ -67,15 +73,18 @@ func (f *agentFields) applyPrompt(a *domain.Agent, p *httpx.Problems) {
 }
 
 // shownAgent is an agent in the form of responses. Model settings that the agent does not set are
-// null.
+// null. The JSON has the fields of all three parts on one level. Fields of shownSettings hide those
+// of domain.Agent with the same name.
 type shownAgent struct {
 	domain.Agent
 	shownSettings
 
+	// Names of the settings that a request may override; never null.
 	Overridable []domain.Setting `json:"overridable"`
 }
 
-// shownSettings has the fields of domain.ModelSettings.
+// shownSettings has the fields of domain.ModelSettings. Its fields have no omitempty, so responses
+// always have all settings.
 type shownSettings struct {
 	Temperature       *float64 `json:"temperature"`
 	TopP              *float64 `json:"topP"`
@@ -86,7 +95,8 @@ type shownSettings struct {
 	ParallelToolCalls *bool    `json:"parallelToolCalls"`
 }
 
-// withSettings returns an agent in the form of responses, with its settings.
+// withSettings returns an agent in the form of responses, with its settings. A nil list of
+// overridable settings stands for all of them.
 func withSettings(agent domain.Agent) shownAgent {
 	overridable := domain.ModelSettingNames
 	if agent.Overridable != nil {

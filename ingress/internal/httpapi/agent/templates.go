@@ -19,16 +19,22 @@ import (
 // templatesTTL is the maximum age of the cached templates.
 const templatesTTL = 5 * time.Second
 
-// Templates caches the templates for templatesTTL, because anyone may request the list.
+// Templates caches the templates for templatesTTL, because anyone may request the list. One per
+// process. It is safe for concurrent use. The zero value with AgentsDB is ready for use.
 type Templates struct {
 	AgentsDB *agentdb.Store
 
-	mu    sync.Mutex
-	all   []domain.Template
+	// Guards all and until; it is held while the templates are read.
+	mu sync.Mutex
+	// all templates in their predefined order; never changed after it was set.
+	all []domain.Template
+	// Time at which the templates expire; zero before the first read.
 	until time.Time
 }
 
-// Get returns all templates. The result may be up to templatesTTL old.
+// Get returns all templates. The result may be up to templatesTTL old. Callers must not change the
+// list. Concurrent callers wait for one query, which takes at most 3 seconds. An error is not
+// cached.
 func (l *Templates) Get(ctx context.Context) ([]domain.Template, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -49,7 +55,7 @@ func (l *Templates) Get(ctx context.Context) ([]domain.Template, error) {
 	return all, nil
 }
 
-// ByID returns a template, or not_found.
+// ByID returns a template, or not_found. It searches the cached list.
 func (l *Templates) ByID(ctx context.Context, templateID string) (domain.Template, error) {
 	all, err := l.Get(ctx)
 	if err != nil {
@@ -64,7 +70,8 @@ func (l *Templates) ByID(ctx context.Context, templateID string) (domain.Templat
 }
 
 // listTemplates handles GET /api/agents/templates. The route is public. The templates are in their
-// predefined order.
+// predefined order. There are few templates, so pages are parts of the cached list. The cursor is
+// the id of the last template of the previous page.
 func (h *Handler) listTemplates(c *gin.Context) error {
 	p, err := httpx.ReadPage(c, id.Template)
 	if err != nil {
@@ -75,6 +82,8 @@ func (h *Handler) listTemplates(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
+
+	// The id of a template that was removed is rejected, because its place in the list is unknown.
 	if p.After != "" {
 		last := slices.IndexFunc(all, func(t domain.Template) bool { return t.ID == p.After })
 		if last < 0 {

@@ -10,7 +10,8 @@ import (
 	"parley/shared/domain"
 )
 
-// apply merges the request's tools into the agent's, tool by tool and option by option.
+// apply merges the request's tools into the agent's, tool by tool and option by option. Null
+// removes a tool. seal encrypts secrets. Problems are added to p; t then must not be stored.
 func (b *toolsBody) apply(t *domain.Tools, seal func(string) string, p *httpx.Problems) {
 	if b.WebSearch.Set {
 		t.WebSearch = setTool(b.WebSearch.Null, func() *domain.Switch {
@@ -36,7 +37,7 @@ func (b *toolsBody) apply(t *domain.Tools, seal func(string) string, p *httpx.Pr
 }
 
 // setTool returns a tool after the request's changes. If null is true, the request removes the
-// tool, and setTool returns nil.
+// tool, and setTool returns nil. apply is called only if the tool stays.
 func setTool[T any](null bool, apply func() *T) *T {
 	if null {
 		return nil
@@ -45,7 +46,9 @@ func setTool[T any](null bool, apply func() *T) *T {
 }
 
 // previous returns a copy of the agent's tool before the change, or an empty tool if the agent does
-// not have it yet. In the second case, it adds a problem if the request does not set enabled.
+// not have it yet. In the second case, it adds a problem if the request does not set enabled. The
+// copy is shallow: its lists are those of the agent, so apply methods replace lists and never
+// change them.
 func previous[T any](p *httpx.Problems, path string, enabled httpx.Optional[bool], old *T) *T {
 	if old == nil {
 		if !enabled.Set {
@@ -57,7 +60,8 @@ func previous[T any](p *httpx.Problems, path string, enabled httpx.Optional[bool
 	return &copied
 }
 
-// applySwitch returns a tool that has no options, after the request's changes.
+// applySwitch returns a tool that has no options, after the request's changes. path is the path of
+// the tool, for problems.
 func applySwitch(p *httpx.Problems, path string, b switchBody, old *domain.Switch) *domain.Switch {
 	t := previous(p, path, b.Enabled, old)
 	t.Enabled = b.Enabled.Or(t.Enabled)
@@ -74,7 +78,7 @@ func (b *codeBody) apply(p *httpx.Problems, old *domain.CodeTool) *domain.CodeTo
 	return t
 }
 
-// apply returns the knowledge tool after the request's changes.
+// apply returns the knowledge tool after the request's changes. Null removes a restriction.
 func (b *knowledgeBody) apply(p *httpx.Problems, old *domain.KnowledgeTool) *domain.KnowledgeTool {
 	t := previous(p, "tools.knowledge", b.Enabled, old)
 	t.Enabled = b.Enabled.Or(t.Enabled)
@@ -88,7 +92,8 @@ func (b *knowledgeBody) apply(p *httpx.Problems, old *domain.KnowledgeTool) *dom
 	return t
 }
 
-// valueOrZero returns the value of an option, or the zero value if the request has null.
+// valueOrZero returns the value of an option, or the zero value if the request has null. The result
+// shares the value's memory.
 func valueOrZero[T any](value *T) (out T) {
 	if value != nil {
 		out = *value
@@ -96,7 +101,8 @@ func valueOrZero[T any](value *T) (out T) {
 	return out
 }
 
-// apply returns the voice tool after the request's changes.
+// apply returns the voice tool after the request's changes. A voice of null or "" is the default
+// voice.
 func (b *voiceBody) apply(p *httpx.Problems, old *domain.VoiceTool) *domain.VoiceTool {
 	t := previous(p, "tools.voice", b.Enabled, old)
 	t.Enabled = b.Enabled.Or(t.Enabled)
@@ -106,6 +112,8 @@ func (b *voiceBody) apply(p *httpx.Problems, old *domain.VoiceTool) *domain.Voic
 
 // apply returns the HTTP tool after the request's changes. The request's endpoints replace all
 // previous endpoints and keep the secrets of endpoints with the same names; see entrySecrets.
+// Without the field endpoints, the endpoints stay. An endpoint that is not in the list is removed
+// together with its secrets.
 func (b *httpBody) apply(p *httpx.Problems, old *domain.HTTPRequestTool, seal func(string) string) *domain.HTTPRequestTool {
 	t := previous(p, "tools.httpRequest", b.Enabled, old)
 	t.Enabled = b.Enabled.Or(t.Enabled)
@@ -135,7 +143,8 @@ func (b *httpBody) apply(p *httpx.Problems, old *domain.HTTPRequestTool, seal fu
 }
 
 // apply returns the MCP tool after the request's changes. The request's servers replace all
-// previous servers and keep the secrets of servers with the same names; see entrySecrets.
+// previous servers and keep the secrets of servers with the same names; see entrySecrets. Without
+// the field servers, the servers stay. A missing side effect stays empty.
 func (b *mcpBody) apply(p *httpx.Problems, old *domain.MCPTool, seal func(string) string) *domain.MCPTool {
 	t := previous(p, "tools.mcp", b.Enabled, old)
 	t.Enabled = b.Enabled.Or(t.Enabled)
@@ -161,7 +170,8 @@ func (b *mcpBody) apply(p *httpx.Problems, old *domain.MCPTool, seal func(string
 }
 
 // entrySecrets contains the encrypted secrets of an endpoint or MCP server before the change, and
-// the URL for which they were set.
+// the URL for which they were set. The zero value has no secrets; it stands for an entry that is
+// new.
 type entrySecrets struct {
 	url     string
 	headers map[string]string
@@ -169,7 +179,9 @@ type entrySecrets struct {
 }
 
 // merge returns the encrypted values of the headers in a request. It encrypts new values. For the
-// value "***" it returns the stored value.
+// value "***" it returns the stored value. address is the URL of the entry after the change, and at
+// the path of the headers. Headers that are not in the request are removed. The result is nil if
+// there are none.
 func (s entrySecrets) merge(p *httpx.Problems, at, address string, headers map[string]string, seal func(string) string) map[string]string {
 	if len(headers) == 0 {
 		return nil
@@ -191,7 +203,8 @@ func (s entrySecrets) merge(p *httpx.Problems, at, address string, headers map[s
 }
 
 // signingSecret returns the encrypted signing secret. It encrypts a new secret. For the value "***"
-// it returns the stored secret.
+// it returns the stored secret. address and at are as in merge. An empty secret removes the stored
+// one.
 func (s entrySecrets) signingSecret(p *httpx.Problems, at, address, secret string, seal func(string) string) string {
 	switch secret {
 	case "":
@@ -206,7 +219,7 @@ func (s entrySecrets) signingSecret(p *httpx.Problems, at, address, secret strin
 
 // checkKeep adds a problem if a request keeps a secret ("***") that is not stored or was set for
 // another origin. Otherwise a person who may change the URL could have the secret sent to another
-// server.
+// server. found is whether a secret is stored. The path of the problem is at.
 func (s entrySecrets) checkKeep(p *httpx.Problems, at, address string, found bool) {
 	switch {
 	case !found:
@@ -216,7 +229,8 @@ func (s entrySecrets) checkKeep(p *httpx.Problems, at, address string, found boo
 	}
 }
 
-// find returns the encrypted value of a header. Header names are compared ignoring case.
+// find returns the encrypted value of a header. Header names are compared ignoring case. There are
+// at most maxHeaders headers, so a search without an index suffices.
 func (s entrySecrets) find(name string) (string, bool) {
 	for known, sealed := range s.headers {
 		if strings.EqualFold(known, name) {
@@ -226,7 +240,9 @@ func (s entrySecrets) find(name string) (string, bool) {
 	return "", false
 }
 
-// Origin returns the scheme and host of a URL in lower case, or "" if the URL is malformed.
+// Origin returns the scheme and host of a URL in lower case, or "" if the URL is malformed. Two
+// URLs with the same origin belong to the same server. Unlike browsers, it does not remove the
+// default port, so http://a and http://a:80 differ.
 func Origin(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {

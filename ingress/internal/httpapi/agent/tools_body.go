@@ -18,21 +18,30 @@ import (
 
 // Maximum sizes of the tools' settings, in characters and entries.
 const (
-	maxEndpoints       = 32
-	maxServers         = 16
-	maxDocuments       = 1_000
-	maxHeaders         = 32
-	maxHeaderValue     = 4_096
+	// Endpoints of an agent's HTTP tool.
+	maxEndpoints = 32
+	// MCP servers of an agent.
+	maxServers = 16
+	// Documents to which an agent's searches are restricted.
+	maxDocuments = 1_000
+	// Headers of an endpoint or MCP server.
+	maxHeaders = 32
+	// Value of a header, in bytes.
+	maxHeaderValue = 4_096
+	// Description of an endpoint.
 	maxToolDescription = 1_000
-	maxSchema          = 16 << 10 // bytes
-	maxVoice           = 64
+	// Input schema of an endpoint.
+	maxSchema = 16 << 10 // bytes
+	// Name of a voice.
+	maxVoice = 64
 )
 
 // hidden replaces a secret in responses. In a request body it means that the secret stays
-// unchanged.
+// unchanged. Responses never contain a secret, not even in part.
 const hidden = "***"
 
 // toolsBody contains the tools in a request. Tools and options that are missing stay unchanged.
+// Null removes a tool with all its options.
 type toolsBody struct {
 	WebSearch     httpx.Removable[switchBody]    `json:"webSearch"`
 	CodeExecution httpx.Removable[codeBody]      `json:"codeExecution"`
@@ -42,9 +51,11 @@ type toolsBody struct {
 	Voice         httpx.Removable[voiceBody]     `json:"voice"`
 }
 
-// switchBody is a tool without options.
+// switchBody is a tool without options. A tool that the agent does not have yet requires enabled.
 type switchBody struct {
-	Enabled  httpx.Optional[bool]             `json:"enabled"`
+	// Whether the agent may use the tool.
+	Enabled httpx.Optional[bool] `json:"enabled"`
+	// Which calls a person must approve; null: none.
 	Approval httpx.Removable[domain.Approval] `json:"approval"`
 }
 
@@ -55,7 +66,7 @@ type codeBody struct {
 	KeepFiles httpx.Optional[bool]             `json:"keepFiles"`
 }
 
-// knowledgeBody is the tool for document search.
+// knowledgeBody is the tool for document search. Both restrictions apply together.
 type knowledgeBody struct {
 	Enabled     httpx.Optional[bool]               `json:"enabled"`
 	Approval    httpx.Removable[domain.Approval]   `json:"approval"`
@@ -63,42 +74,54 @@ type knowledgeBody struct {
 	Metadata    httpx.Optional[*map[string]string] `json:"metadata"`    // null: any
 }
 
-// httpBody is the HTTP tool, which sends requests to endpoints.
+// httpBody is the HTTP tool, which sends requests to endpoints. The list replaces all endpoints of
+// the agent.
 type httpBody struct {
 	Enabled   httpx.Optional[bool]             `json:"enabled"`
 	Approval  httpx.Removable[domain.Approval] `json:"approval"`
 	Endpoints httpx.Optional[[]endpointBody]   `json:"endpoints"`
 }
 
-// endpointBody is an endpoint of the HTTP tool.
+// endpointBody is an endpoint of the HTTP tool. The endpoint appears to the model as a tool of this
+// name. "***" as a header or signing secret keeps the stored one.
 type endpointBody struct {
-	Name          string                            `json:"name" required:"true"`
-	Description   string                            `json:"description"`
-	Method        string                            `json:"method" required:"true"`
-	URL           string                            `json:"url" required:"true"`
-	Headers       map[string]string                 `json:"headers"`
-	InputSchema   json.RawMessage                   `json:"inputSchema"`
-	SideEffect    httpx.Optional[domain.SideEffect] `json:"sideEffect"`
-	SigningSecret httpx.Optional[string]            `json:"signingSecret"`
-	schema        any                               // InputSchema in decoded form; set by Check
+	// Name of the function that the model calls; unique among the endpoints.
+	Name string `json:"name" required:"true"`
+	// Text for the model.
+	Description string `json:"description"`
+	Method      string `json:"method" required:"true"`
+	// Address, which may contain variables such as {id}.
+	URL string `json:"url" required:"true"`
+	// Headers of each request; the values are secrets.
+	Headers map[string]string `json:"headers"`
+	// JSON Schema of the arguments; missing: the variables of the URL.
+	InputSchema json.RawMessage `json:"inputSchema"`
+	// Effect of a call; missing: unsafe.
+	SideEffect httpx.Optional[domain.SideEffect] `json:"sideEffect"`
+	// Secret with which requests are signed; missing or "": none.
+	SigningSecret httpx.Optional[string] `json:"signingSecret"`
+	schema        any                    // InputSchema in decoded form; set by Check
 }
 
-// mcpBody is the MCP tool, which calls the tools of MCP servers.
+// mcpBody is the MCP tool, which calls the tools of MCP servers. The list replaces all servers of
+// the agent.
 type mcpBody struct {
 	Enabled  httpx.Optional[bool]             `json:"enabled"`
 	Approval httpx.Removable[domain.Approval] `json:"approval"`
 	Servers  httpx.Optional[[]serverBody]     `json:"servers"`
 }
 
-// serverBody is an MCP server.
+// serverBody is an MCP server. Each tool of the server becomes a tool of the agent.
 type serverBody struct {
-	Name       string                            `json:"name" required:"true"`
-	URL        string                            `json:"url" required:"true"`
-	Headers    map[string]string                 `json:"headers"`
+	// Name of the server; unique among the servers.
+	Name    string            `json:"name" required:"true"`
+	URL     string            `json:"url" required:"true"`
+	Headers map[string]string `json:"headers"`
+	// Effect of the server's tools.
 	SideEffect httpx.Optional[domain.SideEffect] `json:"sideEffect"`
 }
 
-// voiceBody is the agent's voice.
+// voiceBody is the agent's voice. With it, people can speak with the agent.
 type voiceBody struct {
 	Enabled httpx.Optional[bool]    `json:"enabled"`
 	Voice   httpx.Removable[string] `json:"voice"`
@@ -119,7 +142,8 @@ var (
 	ownTools = []string{"webSearch", "codeExecution", "knowledge", "httpRequest", "mcp", "voice"}
 )
 
-// Check checks the tools independently of the agent's previous state.
+// Check checks the tools independently of the agent's previous state. Missing tools have zero
+// values, whose checks find nothing. Problems have the paths of the fields in the body.
 func (b *toolsBody) Check(p *httpx.Problems) {
 	checkApproval(p, "tools.webSearch.approval", b.WebSearch.Value.Approval)
 	checkApproval(p, "tools.codeExecution.approval", b.CodeExecution.Value.Approval)
@@ -133,7 +157,8 @@ func (b *toolsBody) Check(p *httpx.Problems) {
 	p.Visible("tools.voice.voice", b.Voice.Value.Voice.Value)
 }
 
-// checkApproval checks the option that determines which calls need a person's approval.
+// checkApproval checks the option that determines which calls need a person's approval. Null and a
+// missing value are valid.
 func checkApproval(p *httpx.Problems, at string, approval httpx.Removable[domain.Approval]) {
 	if approval.Null {
 		return
@@ -145,7 +170,8 @@ func checkApproval(p *httpx.Problems, at string, approval httpx.Removable[domain
 	}
 }
 
-// checkSideEffect checks the option that determines whether a call may be repeated.
+// checkSideEffect checks the option that determines whether a call may be repeated. A missing value
+// is valid. Each kind of tool has its own default.
 func checkSideEffect(p *httpx.Problems, at string, effect httpx.Optional[domain.SideEffect]) {
 	switch effect.Or(domain.SideEffectNone) {
 	case domain.SideEffectNone, domain.SideEffectIdempotent, domain.SideEffectUnsafe:
@@ -154,7 +180,8 @@ func checkSideEffect(p *httpx.Problems, at string, effect httpx.Optional[domain.
 	}
 }
 
-// Check checks the list of documents and the metadata that restrict an agent's searches.
+// Check checks the list of documents and the metadata that restrict an agent's searches. It does
+// not check that the documents exist; see checkToolDocuments.
 func (b *knowledgeBody) Check(p *httpx.Problems) {
 	if ids := b.DocumentIDs.Value; ids != nil {
 		checkDocumentIDs(p, "tools.knowledge.documentIds", *ids)
@@ -178,6 +205,7 @@ func checkDocumentIDs(p *httpx.Problems, path string, ids []string) {
 
 	p.Count(path, len(ids), maxDocuments)
 	seen := map[string]bool{}
+
 	for i, doc := range ids {
 		at := httpx.Element(path, i)
 		if !id.Valid(id.Document, doc) {
@@ -190,7 +218,8 @@ func checkDocumentIDs(p *httpx.Problems, path string, ids []string) {
 	}
 }
 
-// Check checks the endpoints. Their names must be unique.
+// Check checks the endpoints. Their names must be unique. Problems of an endpoint have its position
+// in the list.
 func (b *httpBody) Check(p *httpx.Problems) {
 	const path = "tools.httpRequest.endpoints"
 	p.Count(path, len(b.Endpoints.Value), maxEndpoints)
@@ -200,9 +229,12 @@ func (b *httpBody) Check(p *httpx.Problems) {
 	}
 }
 
-// Check checks one endpoint. seen contains the names of the endpoints before it.
+// Check checks one endpoint. seen contains the names of the endpoints before it. Problems are added
+// under the path at. It sets b.schema, and adds the name to seen.
 func (b *endpointBody) Check(p *httpx.Problems, at string, seen map[string]bool) {
 	checkToolName(p, at+".name", b.Name, seen)
+
+	// The model would otherwise have two tools of the same name.
 	if slices.Contains(ownTools, b.Name) {
 		p.Add(at+".name", httpx.CodeConflict, "is the name of a built-in tool")
 	} else if b.Name == domain.AnswerTool {
@@ -226,7 +258,9 @@ func (b *endpointBody) Check(p *httpx.Problems, at string, seen map[string]bool)
 	}
 }
 
-// checkSchema checks that the schema can be used to validate the arguments of calls.
+// checkSchema checks that the schema can be used to validate the arguments of calls. The schema
+// must be an object of at most maxSchema bytes, because it is a part of each request to the model.
+// It sets b.schema if the schema could be read.
 func (b *endpointBody) checkSchema(p *httpx.Problems, at string) {
 	if b.InputSchema == nil {
 		return
@@ -252,7 +286,8 @@ func (b *endpointBody) checkSchema(p *httpx.Problems, at string) {
 
 // checkTemplate checks a URL with variables. The values of the variables are the arguments of
 // calls, so no variable may be in the part of the URL that names the server. The schema must define
-// each variable.
+// each variable. It is called after checkSchema. If the URL or the schema has a problem, it checks
+// nothing more.
 func (b *endpointBody) checkTemplate(p *httpx.Problems, at string) {
 	if p.Has(at + ".url") {
 		return
@@ -278,7 +313,8 @@ func (b *endpointBody) checkTemplate(p *httpx.Problems, at string) {
 	}
 }
 
-// Check checks the servers. Their names must be unique.
+// Check checks the servers. Their names must be unique. The headers may contain "***", which apply
+// resolves.
 func (b *mcpBody) Check(p *httpx.Problems) {
 	const path = "tools.mcp.servers"
 	p.Count(path, len(b.Servers.Value), maxServers)
@@ -292,7 +328,8 @@ func (b *mcpBody) Check(p *httpx.Problems) {
 	}
 }
 
-// checkToolName checks a tool's name, which must not be in seen, and adds it to seen.
+// checkToolName checks a tool's name, which must not be in seen, and adds it to seen. A name that
+// is not valid is also added to seen, which does no harm.
 func checkToolName(p *httpx.Problems, at, name string, seen map[string]bool) {
 	switch {
 	case !toolName.MatchString(name):
@@ -303,7 +340,8 @@ func checkToolName(p *httpx.Problems, at, name string, seen map[string]bool) {
 	seen[name] = true
 }
 
-// checkHeaders checks the names and values of headers that the service sends with requests.
+// checkHeaders checks the names and values of headers that the service sends with requests. Their
+// values are secrets, so no message contains a value. The value "***" is valid.
 func checkHeaders(p *httpx.Problems, at string, headers map[string]string) {
 	p.Count(at, len(headers), maxHeaders)
 	seen := map[string]bool{}

@@ -9,23 +9,32 @@ import (
 
 // Maximum sizes of a widget's fields, in entries and characters.
 const (
-	maxOrigins  = 50
+	// Origins of pages that may embed a widget.
+	maxOrigins = 50
+	// Minimum length of the secret.
 	minIdentity = 16
+	// Maximum length of the secret.
 	maxIdentity = 256
 
+	// Path of the secret, for problems.
 	identitySecret = "widget.identitySecret"
 )
 
-// widgetBody contains the fields of a widget in a request. A missing field stays unchanged.
+// widgetBody contains the fields of a widget in a request. A missing field stays unchanged. The
+// widget is the chat that web pages embed.
 type widgetBody struct {
-	Enabled        httpx.Optional[bool]     `json:"enabled"`
+	// Whether pages may embed the widget.
+	Enabled httpx.Optional[bool] `json:"enabled"`
+	// Origins of these pages; replaces the list.
 	AllowedOrigins httpx.Optional[[]string] `json:"allowedOrigins"`
-	Attachments    httpx.Optional[bool]     `json:"attachments"`
-	IdentitySecret httpx.Optional[*string]  `json:"identitySecret"` // null removes it
+	// Whether visitors may send files.
+	Attachments httpx.Optional[bool] `json:"attachments"`
+	// Secret with which the site's server signs the identity of its visitors.
+	IdentitySecret httpx.Optional[*string] `json:"identitySecret"` // null removes it
 }
 
 // Check checks the origins and a new secret. The secret *** means that the stored secret is kept;
-// apply checks that there is one.
+// apply checks that there is one. The list of origins has no problem if it is missing.
 func (b *widgetBody) Check(p *httpx.Problems) {
 	checkOrigins(p, b.AllowedOrigins.Value)
 	if secret := b.IdentitySecret.Value; secret != nil && *secret != hidden {
@@ -33,7 +42,8 @@ func (b *widgetBody) Check(p *httpx.Problems) {
 	}
 }
 
-// apply sets the widget's fields and encrypts a new secret.
+// apply sets the widget's fields and encrypts a new secret. Unlike the headers of tools, the secret
+// is not sent to another server, so it can be kept in any case.
 func (b *widgetBody) apply(w *domain.Widget, seal func(string) string, p *httpx.Problems) {
 	w.Enabled = b.Enabled.Or(w.Enabled)
 	w.AllowedOrigins = b.AllowedOrigins.Or(w.AllowedOrigins)
@@ -49,7 +59,8 @@ func (b *widgetBody) apply(w *domain.Widget, seal func(string) string, p *httpx.
 	}
 }
 
-// checkOrigins checks the origins of pages that may embed a widget.
+// checkOrigins checks the origins of pages that may embed a widget. They must be exactly in the
+// form of the header Origin, because they are compared with it as texts.
 func checkOrigins(p *httpx.Problems, origins []string) {
 	const path = "widget.allowedOrigins"
 	p.Count(path, len(origins), maxOrigins)

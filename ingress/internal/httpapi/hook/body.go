@@ -10,37 +10,53 @@ import (
 	"parley/shared/domain"
 )
 
-// Bounds of a hook's fields.
+// Bounds of a hook's fields. Text fields without a limit here are limited by package webhookin.
 const (
 	minSourceSecret = 8  // minimum number of characters in secrets that the source creates
 	minChosenSecret = 16 // minimum number of characters in secrets that people choose
-	maxHookSecret   = 512
-	maxWindow       = 3600 // seconds
-	maxKeyText      = 1000 // characters
+	// Maximum number of characters in any secret.
+	maxHookSecret = 512
+	// Maximum time for which deliveries are combined.
+	maxWindow = 3600 // seconds
+	// Maximum length of the expression for a key.
+	maxKeyText = 1000 // characters
 
 )
 
-// Default headers for sources whose protocol does not define a header.
+// Default headers for sources whose protocol does not define a header. They are used if the creator
+// of the hook names none.
 const (
 	defaultSignatureHeader = "X-Signature"
 	defaultTokenHeader     = "X-Token"
 )
 
 // hookFields contains the fields of a hook that callers can set. Each field may be missing.
+// Removable fields may also be null, which sets their default. Rules that depend on the source are
+// checked by checkHeaders.
 type hookFields struct {
-	Name             httpx.Optional[string]            `json:"name"`
-	AgentID          httpx.Optional[string]            `json:"agentId"`
-	KeyID            httpx.Optional[string]            `json:"keyId"`
-	SignatureHeader  httpx.Removable[string]           `json:"signatureHeader"`
-	DeliveryIDHeader httpx.Removable[string]           `json:"deliveryIdHeader"`
-	MessageTemplate  httpx.Optional[string]            `json:"messageTemplate"`
-	OutputSchema     httpx.Removable[json.RawMessage]  `json:"outputSchema"`
-	Filter           httpx.Removable[[]hookFilterBody] `json:"filter"`
-	Coalesce         httpx.Optional[*hookCoalesceBody] `json:"coalesce"`
-	Enabled          httpx.Optional[bool]              `json:"enabled"`
+	Name httpx.Optional[string] `json:"name"`
+	// Agent that the deliveries start.
+	AgentID httpx.Optional[string] `json:"agentId"`
+	// API key of the organization with whose rights the runs start.
+	KeyID httpx.Optional[string] `json:"keyId"`
+	// Header with the signature or token.
+	SignatureHeader httpx.Removable[string] `json:"signatureHeader"`
+	// Header with the id of a delivery; "": the id is derived from the body.
+	DeliveryIDHeader httpx.Removable[string] `json:"deliveryIdHeader"`
+	// Message of the run, with variables for parts of the delivery.
+	MessageTemplate httpx.Optional[string] `json:"messageTemplate"`
+	// JSON Schema of the answers.
+	OutputSchema httpx.Removable[json.RawMessage] `json:"outputSchema"`
+	// Conditions that a delivery must meet to start a run.
+	Filter httpx.Removable[[]hookFilterBody] `json:"filter"`
+	// Null: each delivery starts a run.
+	Coalesce httpx.Optional[*hookCoalesceBody] `json:"coalesce"`
+	// Whether the hook accepts deliveries; missing in a new hook: true.
+	Enabled httpx.Optional[bool] `json:"enabled"`
 }
 
-// hookFilterBody is a condition on a delivery's payload.
+// hookFilterBody is a condition on a delivery's payload. The operators and their values are defined
+// by package webhookin.
 type hookFilterBody struct {
 	Path  string          `json:"path" required:"true"`
 	Op    string          `json:"op" required:"true"`
@@ -48,14 +64,18 @@ type hookFilterBody struct {
 }
 
 // hookCoalesceBody is the rule for combining several deliveries into one run: those that have the
-// same key and arrive within a window of time.
+// same key and arrive within a window of time. Each further delivery extends the wait by the
+// window, up to the maximum wait.
 type hookCoalesceBody struct {
-	Key            string `json:"key" required:"true"`
-	WindowSeconds  int    `json:"windowSeconds" required:"true"`
-	MaxWaitSeconds int    `json:"maxWaitSeconds" required:"true"`
+	// Template of the key.
+	Key string `json:"key" required:"true"`
+	// Time for which the run waits after the latest delivery.
+	WindowSeconds int `json:"windowSeconds" required:"true"`
+	// Maximum time after the first delivery.
+	MaxWaitSeconds int `json:"maxWaitSeconds" required:"true"`
 }
 
-// newHookBody is the body of POST /api/hooks.
+// newHookBody is the body of POST /api/hooks. The service generates a secret if the body has none.
 type newHookBody struct {
 	hookFields
 
@@ -64,7 +84,8 @@ type newHookBody struct {
 }
 
 // hookChangeBody is the body of a PUT. It accepts all fields of a hook that was read with GET. It
-// cannot change the source. It cannot change the secret either; the action rotate does that.
+// cannot change the source. It cannot change the secret either; the action rotate does that. The
+// headers are checked against the source of the stored hook.
 type hookChangeBody struct {
 	hookFields
 
@@ -79,7 +100,8 @@ type hookChangeBody struct {
 	UpdatedAt      httpx.ReadOnly         `json:"updatedAt"`
 }
 
-// Check checks the fields. Some rules for the headers and the secret depend on the source.
+// Check checks the fields. Some rules for the headers and the secret depend on the source. Missing
+// fields that are required are reported together with the other problems.
 func (b *newHookBody) Check(p *httpx.Problems) {
 	b.hookFields.Check(p)
 	for _, field := range []struct {
@@ -106,7 +128,7 @@ func (b *newHookBody) Check(p *httpx.Problems) {
 }
 
 // Check checks the fields whose rules do not depend on the source, which this body does not
-// contain.
+// contain. The handler checks the headers when it knows the source.
 func (b *hookChangeBody) Check(p *httpx.Problems) {
 	b.hookFields.Check(p)
 	if b.Secret.Set && b.Secret.Value != httpx.HiddenSecret {
@@ -114,7 +136,8 @@ func (b *hookChangeBody) Check(p *httpx.Problems) {
 	}
 }
 
-// Check checks the fields independently of the hook's source.
+// Check checks the fields independently of the hook's source. Templates, conditions and the key of
+// coalescing are parsed by webhookin.NewRules, so that a delivery cannot fail because of them.
 func (f *hookFields) Check(p *httpx.Problems) {
 	if f.Name.Set {
 		p.Name("name", f.Name.Value, httpx.MaxName)
@@ -135,13 +158,15 @@ func (f *hookFields) Check(p *httpx.Problems) {
 		}
 	}
 
+	// Missing parts are parsed as empty, which is valid.
 	_, faults := webhookin.NewRules(f.MessageTemplate.Value, f.filter(), f.coalesce())
 	for _, fault := range faults {
 		p.Add(fault.Field, httpx.CodeInvalidValue, "%s", fault.Err)
 	}
 }
 
-// checkHeaders checks the names of a hook's headers by the rules for the hook's source.
+// checkHeaders checks the names of a hook's headers by the rules for the hook's source. The name of
+// the header can be chosen only for the generic sources, hmac and token.
 func (f *hookFields) checkHeaders(p *httpx.Problems, source domain.HookSource) {
 	named := source == domain.HookHMAC || source == domain.HookToken
 	for _, field := range []struct {
@@ -160,7 +185,8 @@ func (f *hookFields) checkHeaders(p *httpx.Problems, source domain.HookSource) {
 }
 
 // checkSecret checks a hook's secret by the rules for the hook's source. Secrets that people choose
-// must be longer than secrets that a source creates.
+// must be longer than secrets that a source creates. Problems are added to p; they never contain
+// the secret.
 func checkSecret(p *httpx.Problems, source domain.HookSource, secret string) {
 	minimum := minSourceSecret
 	if source == domain.HookHMAC || source == domain.HookToken {
@@ -172,7 +198,8 @@ func checkSecret(p *httpx.Problems, source domain.HookSource, secret string) {
 	}
 }
 
-// filter returns the conditions in the form that is stored. It is never nil.
+// filter returns the conditions in the form that is stored. It is never nil. The conditions must
+// have been checked.
 func (f *hookFields) filter() []domain.HookFilter {
 	out := make([]domain.HookFilter, len(f.Filter.Value))
 	for i, by := range f.Filter.Value {
@@ -181,7 +208,8 @@ func (f *hookFields) filter() []domain.HookFilter {
 	return out
 }
 
-// coalesce returns the coalescing rule, or nil if the body has none.
+// coalesce returns the coalescing rule, or nil if the body has none. null in the body removes the
+// rule, and is nil as well.
 func (f *hookFields) coalesce() *domain.HookCoalesce {
 	by := f.Coalesce.Value
 	if by == nil {
@@ -190,7 +218,8 @@ func (f *hookFields) coalesce() *domain.HookCoalesce {
 	return &domain.HookCoalesce{Key: by.Key, WindowSeconds: by.WindowSeconds, MaxWaitSeconds: by.MaxWaitSeconds}
 }
 
-// hook returns the hook that a body describes, without id, key and secret.
+// hook returns the hook that a body describes, without id, key and secret. Missing optional fields
+// have their defaults. The body must have been checked.
 func (b *newHookBody) hook() domain.Hook {
 	h := domain.Hook{
 		Name: b.Name.Value, AgentID: b.AgentID.Value, Source: b.Source, DeliveryIDHeader: b.DeliveryIDHeader.Value,
@@ -204,7 +233,7 @@ func (b *newHookBody) hook() domain.Hook {
 }
 
 // defaultHeader returns the default header for a source's signature or token, or "" if the source
-// always uses the same header.
+// always uses the same header. Unknown sources have no default.
 func defaultHeader(source domain.HookSource) string {
 	switch source {
 	case domain.HookHMAC:
@@ -217,26 +246,32 @@ func defaultHeader(source domain.HookSource) string {
 }
 
 // rotateHookBody is the optional body of a rotation. Without a secret, the service generates one.
+// The previous secret stays valid for KeepSeconds.
 type rotateHookBody struct {
-	Secret      httpx.Optional[string] `json:"secret"`
-	KeepSeconds httpx.Optional[int]    `json:"keepSeconds"`
+	// New secret.
+	Secret httpx.Optional[string] `json:"secret"`
+	// Time in seconds; missing: httpx.DefaultOverlap.
+	KeepSeconds httpx.Optional[int] `json:"keepSeconds"`
 }
 
 // Check checks how long the previous secret stays valid. The new secret is checked later, because
-// the rules for it depend on the hook's source.
+// the rules for it depend on the hook's source. A missing value is valid.
 func (b *rotateHookBody) Check(p *httpx.Problems) {
 	if n := b.KeepSeconds.Value; n < 0 || n > httpx.MaxOverlap {
 		p.Add("keepSeconds", httpx.CodeInvalidValue, "must be from 0 to %d", httpx.MaxOverlap)
 	}
 }
 
-// testHookBody is the optional body of a test delivery.
+// testHookBody is the optional body of a test delivery. Without it, the delivery has the event test
+// and a fixed payload.
 type testHookBody struct {
-	Event   httpx.Optional[string]          `json:"event"`
+	// Name of the event.
+	Event httpx.Optional[string] `json:"event"`
+	// Payload of the delivery, as JSON.
 	Payload httpx.Optional[json.RawMessage] `json:"payload"`
 }
 
-// Check checks the event's name. Any JSON is accepted as the payload.
+// Check checks the event's name. Any JSON is accepted as the payload. A missing field is valid.
 func (b *testHookBody) Check(p *httpx.Problems) {
 	if b.Event.Set {
 		p.Name("event", b.Event.Value, httpx.MaxName)

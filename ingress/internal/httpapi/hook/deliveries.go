@@ -22,7 +22,8 @@ import (
 )
 
 const (
-	maxDeliveryID     = 255 // characters
+	maxDeliveryID = 255 // characters
+	// Separates the id of a delivery from the number of its redelivery.
 	redeliveredSuffix = "~redelivered-"
 	maxRedelivered    = 100 // maximum number of times that one delivery can be redelivered
 	actionRedeliver   = "redeliver"
@@ -30,13 +31,14 @@ const (
 	testPayload       = `{"test":true,"text":"A test delivery."}`
 )
 
+// deliveryStatuses are the values of the filter status.
 var deliveryStatuses = []domain.DeliveryStatus{
 	domain.DeliveryAccepted, domain.DeliveryCoalesced, domain.DeliveryFiltered, domain.DeliveryAnswered, domain.DeliveryRefused,
 	domain.DeliveryRejected,
 }
 
 // deliveryView is one delivery in a response. It contains the body of the delivery if that is
-// stored.
+// stored. Body and ContentType are nil if the body is not stored.
 type deliveryView struct {
 	domain.Delivery
 
@@ -45,7 +47,8 @@ type deliveryView struct {
 }
 
 // getDeliveries handles GET /api/hooks/deliveries: it returns a page of the log of deliveries, or
-// with ?id= one delivery.
+// with ?id= one delivery. The id is chosen by the source and unique only within a hook, so it is
+// not checked like other ids.
 func (h *Handler) getDeliveries(c *gin.Context) error {
 	found := &httpx.Problems{}
 	hookID, _ := httpx.QueryValue(c, "hookId", found)
@@ -53,6 +56,7 @@ func (h *Handler) getDeliveries(c *gin.Context) error {
 	if err := found.Err(); err != nil {
 		return err
 	}
+
 	if one {
 		hookID, err := h.hookFor(c, hookID, deliveryID)
 		if err != nil {
@@ -65,7 +69,8 @@ func (h *Handler) getDeliveries(c *gin.Context) error {
 }
 
 // hookFor returns the id of a delivery's hook: hookID if it is not empty, or else the id of the
-// only hook that has a delivery with this id.
+// only hook that has a delivery with this id. The error is not_found if there is none, and an
+// invalid request for hookId if there are several.
 func (h *Handler) hookFor(c *gin.Context, hookID, deliveryID string) (string, error) {
 	if hookID != "" {
 		return hookID, h.ownHook(c, hookID)
@@ -87,7 +92,8 @@ func (h *Handler) hookFor(c *gin.Context, hookID, deliveryID string) (string, er
 	return hooks[0], nil
 }
 
-// ownHook returns not_found unless the hook belongs to the caller's organization.
+// ownHook returns not_found unless the hook belongs to the caller's organization. Any text can be
+// passed as hookID.
 func (h *Handler) ownHook(c *gin.Context, hookID string) error {
 	if !id.Valid(id.Hook, hookID) {
 		return apierr.Missing()
@@ -97,7 +103,8 @@ func (h *Handler) ownHook(c *gin.Context, hookID string) error {
 }
 
 // getDelivery responds with one delivery. Before it reads the delivery's body, it waits until there
-// is capacity for a large response.
+// is capacity for a large response. Invalid UTF-8 in the body is replaced, so the response may
+// differ from the original.
 func (h *Handler) getDelivery(c *gin.Context, hookID, deliveryID string) error {
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
 	known, err := h.HooksDB.Delivery(ctx, org, hookID, deliveryID)
@@ -110,6 +117,7 @@ func (h *Handler) getDelivery(c *gin.Context, hookID, deliveryID string) error {
 		if err := httpx.ReserveAnswer(c, int(known.Bytes)); err != nil {
 			return err
 		}
+
 		body, contentType, err := h.HooksDB.DeliveryBody(ctx, org, hookID, deliveryID)
 		if err != nil {
 			return err
@@ -124,7 +132,8 @@ func (h *Handler) getDelivery(c *gin.Context, hookID, deliveryID string) error {
 }
 
 // listDeliveries responds with the log of deliveries to an organization's hooks, newest first. An
-// empty hookID means all hooks.
+// empty hookID means all hooks. Filters by run and status can be combined with the hook. The hook
+// and the run must exist in the organization.
 func (h *Handler) listDeliveries(c *gin.Context, hookID string) error {
 	found := &httpx.Problems{}
 	if err := h.CheckReferences(c, found, "hookId", "runId"); err != nil {
@@ -159,6 +168,7 @@ func (h *Handler) listDeliveries(c *gin.Context, hookID string) error {
 		return err
 	}
 
+	// Ref is the number of the row. It appears only in the cursor and not in the response.
 	page := httpx.NewList(logged, p, func(d hookdb.LoggedDelivery) string { return strconv.FormatInt(d.Ref, 10) })
 	shown := httpx.List[domain.Delivery]{Data: make([]domain.Delivery, len(page.Data)), HasMore: page.HasMore, NextCursor: page.NextCursor}
 	for i, d := range page.Data {
@@ -169,7 +179,9 @@ func (h *Handler) listDeliveries(c *gin.Context, hookID string) error {
 }
 
 // postDeliveries handles POST /api/hooks/deliveries?hookId=&id=&action=redeliver: it starts a new
-// run with the body of an earlier delivery, even if the hook's filter does not match it.
+// run with the body of an earlier delivery, even if the hook's filter does not match it. The status
+// is 202. The body must be stored, and the hook must accept deliveries. The new run uses the
+// current configuration of the hook.
 func (h *Handler) postDeliveries(c *gin.Context) error {
 	found := &httpx.Problems{}
 	hookID, within := httpx.QueryValue(c, "hookId", found)
@@ -188,6 +200,7 @@ func (h *Handler) postDeliveries(c *gin.Context) error {
 		return err
 	}
 
+	// Read the hook without the cache, because the user may just have changed it.
 	hook, err := h.openHook(c, hookID)
 	if err != nil {
 		return err
@@ -203,6 +216,8 @@ func (h *Handler) postDeliveries(c *gin.Context) error {
 
 // openHook reads the current state of an organization's hook. If the hook rejects deliveries
 // because it is disabled or its API key is no longer valid, openHook returns the error conflict.
+// The error is not_found for a hook of another organization. The hook contains its decrypted
+// secrets.
 func (h *Handler) openHook(c *gin.Context, hookID string) (*intake.Hook, error) {
 	if err := h.ownHook(c, hookID); err != nil {
 		return nil, err
@@ -221,9 +236,11 @@ func (h *Handler) openHook(c *gin.Context, hookID string) (*intake.Hook, error) 
 
 // redeliver processes a stored delivery again. The new delivery has its own id, which contains the
 // number of the redelivery. redeliver uses the first free number, even if other requests redeliver
-// the same delivery concurrently.
+// the same delivery concurrently. After maxRedelivered redeliveries, the error is an invalid
+// request for id.
 func (h *Handler) redeliver(c *gin.Context, hook *intake.Hook, deliveryID string) (intake.Receipt, error) {
 	ctx, org := c.Request.Context(), hook.OrganizationID
+
 	known, err := h.HooksDB.Delivery(ctx, org, hook.ID, deliveryID)
 	if err != nil {
 		return intake.Receipt{}, err
@@ -241,10 +258,13 @@ func (h *Handler) redeliver(c *gin.Context, hook *intake.Hook, deliveryID string
 
 	// The original headers are not stored, so take the event's name from the log.
 	event := webhookin.Read(hook.Source, "", http.Header{"Content-Type": {contentType}}, body)
+
+	// A challenge of the source was answered by the original delivery.
 	event.Name, event.Answer = known.Event, nil
 	delivered := intake.Delivered{ContentType: contentType, Body: body, Traceparent: httpx.Traceparent(c), Again: true}
 
 	for n := 1; n <= maxRedelivered; n++ {
+
 		event.ID = redeliveredID(known.ID, n)
 		free, err := h.isNew(ctx, hook, event.ID)
 		if err != nil {
@@ -264,7 +284,8 @@ func (h *Handler) redeliver(c *gin.Context, hook *intake.Hook, deliveryID string
 }
 
 // redeliveredID returns the id of a delivery's nth redelivery. If the delivery is itself a
-// redelivery, the new id is derived from the original delivery's id.
+// redelivery, the new id is derived from the original delivery's id. So the ids of redeliveries
+// never become longer with each repetition.
 func redeliveredID(deliveryID string, n int) string {
 	if at := strings.LastIndex(deliveryID, redeliveredSuffix); at > 0 {
 		deliveryID = deliveryID[:at]
@@ -276,7 +297,8 @@ func redeliveredID(deliveryID string, n int) string {
 	return out
 }
 
-// isNew reports whether the hook has no delivery with this id yet.
+// isNew reports whether the hook has no delivery with this id yet. Another request may use the id
+// before the caller does; Take detects that.
 func (h *Handler) isNew(ctx context.Context, hook *intake.Hook, deliveryID string) (bool, error) {
 	_, err := h.HooksDB.Delivery(ctx, hook.OrganizationID, hook.ID, deliveryID)
 	if apierr.CodeFor(err) == apierr.NotFound {
@@ -286,7 +308,8 @@ func (h *Handler) isNew(ctx context.Context, hook *intake.Hook, deliveryID strin
 }
 
 // testHook handles POST /api/hooks?id=&action=test: it creates a delivery, signs it as the hook's
-// source would, and processes it like any other delivery. The request's body is optional.
+// source would, and processes it like any other delivery. The request's body is optional. The
+// status is 202. The delivery appears in the log and can start a real run.
 func (h *Handler) testHook(c *gin.Context) error {
 	hookID, body, err := actionOnHook[testHookBody](c)
 	if err != nil {

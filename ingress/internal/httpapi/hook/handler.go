@@ -21,34 +21,48 @@ import (
 	"parley/shared/store/hookdb"
 )
 
-// Deps contains the dependencies and settings of the Handler.
+// Deps contains the dependencies and settings of the Handler. They are set once and never change.
 type Deps struct {
 	*httpx.References
 	*dispatch.Submitter
-	AgentsDB         *agentdb.Store
-	HooksDB          *hookdb.Store
-	Auth             *auth.Resolver
-	Limits           *ratelimit.Limits
-	Dispatch         *dispatch.Dispatcher
-	Secrets          *secrets.Box
-	Opener           auth.Opener // opens stored secrets
-	Changes          ChangeNotifier
-	PublicURL        string
-	RunDeadline      time.Duration
+	// Agents that hooks start.
+	AgentsDB *agentdb.Store
+	// Hooks and the log of deliveries.
+	HooksDB *hookdb.Store
+	// Client addresses and API keys.
+	Auth *auth.Resolver
+	// Rate limits of deliveries.
+	Limits *ratelimit.Limits
+	// Starts the runs.
+	Dispatch *dispatch.Dispatcher
+	// Encrypts secrets of hooks.
+	Secrets *secrets.Box
+	Opener  auth.Opener // opens stored secrets
+	// Informs clients of the dashboard about new log entries.
+	Changes ChangeNotifier
+	// URL at which sources reach the service; URLs of hooks begin with it.
+	PublicURL string
+	// Maximum duration of a run.
+	RunDeadline time.Duration
+	// Time for which runs of hooks are kept.
 	RetentionDefault time.Duration
 	MaxHooks         int // maximum per organization
 	Log              zerolog.Logger
 }
 
-// ChangeNotifier notifies clients that watch an organization's data.
+// ChangeNotifier notifies clients that watch an organization's data. It does not block.
 type ChangeNotifier interface {
 	Changed(kind domain.ChangeKind, org string)
 }
 
-// Handler handles requests to /api/hooks, including deliveries.
+// Handler handles requests to /api/hooks, including deliveries. There is one per process. It is
+// safe for concurrent use. The fields of type Limiter and Failures bound the resources that senders
+// without a valid signature can occupy.
 type Handler struct {
 	Deps
-	Hooks                *intake.Hooks
+	// Cache of the hooks that accept deliveries.
+	Hooks *intake.Hooks
+	// Decides what becomes of a verified delivery.
 	intake               intake.Intake
 	Small, Medium, Large transfer.Limiter    // limiters of incoming deliveries by size
 	Unsigned             *ratelimit.Failures // counts the deliveries without a valid signature, by hook and client address
@@ -56,7 +70,7 @@ type Handler struct {
 	senders              verifiedSenders     // client addresses that have sent a signed delivery
 }
 
-// New returns a Handler.
+// New returns a Handler. The policies of the limiters are those of this package.
 func New(deps Deps) *Handler {
 	h := &Handler{
 		Deps: deps, Small: transfer.Limiter{Policy: SmallDeliveries}, Medium: transfer.Limiter{Policy: MediumDeliveries},
@@ -73,7 +87,9 @@ func New(deps Deps) *Handler {
 	return h
 }
 
-// Routes returns the routes for hooks and for the log of their deliveries.
+// Routes returns the routes for hooks and for the log of their deliveries. All of them require an
+// admin. ReceiveDelivery is not among them, because it needs no credential; the router adds its
+// route.
 func (h *Handler) Routes() []httpx.Route {
 	const admin = domain.RoleAdmin
 	hook := httpx.InOrganization(h.HooksDB.Hook, id.Hook)
@@ -99,7 +115,8 @@ func (h *Handler) Routes() []httpx.Route {
 
 // findDelivery is the Finder for deliveries. It returns nil if the query does not identify a
 // delivery: without an id, or without a hook if several hooks have deliveries with the id. The
-// handler reports the missing parameter.
+// handler reports the missing parameter. For a delivery that does not exist in the organization, it
+// returns not_found.
 func (h *Handler) findDelivery(c *gin.Context) error {
 	found := &httpx.Problems{}
 	hookID, _ := httpx.QueryValue(c, "hookId", found)

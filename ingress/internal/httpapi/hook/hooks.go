@@ -14,7 +14,8 @@ import (
 	"parley/shared/store/hookdb"
 )
 
-// shownHook returns a hook in the form of responses.
+// shownHook returns a hook in the form of responses. The secret in it is a placeholder, which the
+// store has set. hook's lists are not changed.
 func (h *Handler) shownHook(hook domain.Hook) domain.Hook {
 	hook.URL = h.PublicURL + ReceivePath + hook.ID
 	if hook.Filter == nil {
@@ -24,7 +25,7 @@ func (h *Handler) shownHook(hook domain.Hook) domain.Hook {
 }
 
 // getHooks handles GET /api/hooks: it returns a page of the organization's hooks, or with ?id= one
-// hook.
+// hook. Secrets are not part of the response.
 func (h *Handler) getHooks(c *gin.Context) error {
 	hookID, present, err := httpx.QueryID(c, id.Hook)
 	if err != nil {
@@ -67,7 +68,8 @@ func (h *Handler) getHooks(c *gin.Context) error {
 }
 
 // createHook handles POST /api/hooks. If the service generates the secret, only this response shows
-// it.
+// it. The status is 201. The key in the body, or else the caller's key, must be a key of the
+// organization.
 func (h *Handler) createHook(c *gin.Context) error {
 	body, found, err := httpx.Collect[newHookBody](c)
 	if err != nil {
@@ -106,7 +108,8 @@ func (h *Handler) createHook(c *gin.Context) error {
 }
 
 // withSecret returns a hook for the response to its creation or to the rotation of its secret. If
-// made is true, the service has generated the secret, and the response shows it.
+// made is true, the service has generated the secret, and the response shows it. Otherwise the
+// response contains the placeholder.
 func (h *Handler) withSecret(hook domain.Hook, secret string, made bool) domain.Hook {
 	hook = h.shownHook(hook)
 	if hook.Secret = httpx.HiddenSecret; made {
@@ -115,7 +118,8 @@ func (h *Handler) withSecret(hook domain.Hook, secret string, made bool) domain.
 	return hook
 }
 
-// updateHook handles PUT /api/hooks?id=. Missing fields stay unchanged.
+// updateHook handles PUT /api/hooks?id=. Missing fields stay unchanged. The new configuration
+// applies to deliveries that this process receives from now on, and within 5 seconds at others.
 func (h *Handler) updateHook(c *gin.Context) error {
 	hookID, err := httpx.RequiredID(c, id.Hook)
 	if err != nil {
@@ -153,7 +157,8 @@ func (h *Handler) updateHook(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusOK, h.shownHook(changed))
 }
 
-// change returns the change to a hook that the body describes.
+// change returns the change to a hook that the body describes. A nil pointer means that the field
+// stays.
 func (b *hookChangeBody) change() hookdb.HookChange {
 	change := hookdb.HookChange{
 		Name: b.Name.Pointer(), AgentID: b.AgentID.Pointer(), KeyID: b.KeyID.Pointer(), MessageTemplate: b.MessageTemplate.Pointer(),
@@ -176,7 +181,7 @@ func (b *hookChangeBody) change() hookdb.HookChange {
 }
 
 // deleteHook handles DELETE /api/hooks?id=. This ingress process rejects deliveries to the hook
-// immediately, other processes within 5 seconds.
+// immediately, other processes within 5 seconds. Runs that the hook has started continue.
 func (h *Handler) deleteHook(c *gin.Context) error {
 	hookID, err := httpx.RequiredID(c, id.Hook)
 	if err != nil {
@@ -191,7 +196,8 @@ func (h *Handler) deleteHook(c *gin.Context) error {
 }
 
 // rotateHook handles POST /api/hooks?id=&action=rotate: it sets a new secret. The previous secret
-// stays valid for the number of seconds in the body, which is optional.
+// stays valid for the number of seconds in the body, which is optional. Both secrets are accepted
+// until then, so that the source can be changed in between.
 func (h *Handler) rotateHook(c *gin.Context) error {
 	hookID, body, err := actionOnHook[rotateHookBody](c)
 	if err != nil {
@@ -232,7 +238,8 @@ func (h *Handler) rotateHook(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusOK, h.withSecret(changed, secret, !body.Secret.Set))
 }
 
-// actionOnHook reads the query's id and the optional body of a request for an action.
+// actionOnHook reads the query's id and the optional body of a request for an action. An empty body
+// is the zero value of T.
 func actionOnHook[T any](c *gin.Context) (hookID string, body T, err error) {
 	if c.Request.ContentLength != 0 {
 		body, err = httpx.Bind[T](c)

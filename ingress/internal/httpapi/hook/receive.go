@@ -32,7 +32,7 @@ const (
 
 	// The limit on deliveries without a valid signature from one client address to one hook. It is
 	// so high that a misconfigured source soon gets through once it is corrected, and so low that
-	// secrets cannot be guessed.
+	// secrets cannot be guessed. A blocked sender is blocked only for this hook.
 	maxUnsigned    = 120
 	unsignedWindow = time.Minute
 
@@ -43,11 +43,13 @@ const (
 	// DeliveriesPerOrganization is the maximum number of simultaneous large deliveries to an
 	// organization's hooks at one ingress process.
 	DeliveriesPerOrganization = 3
-	deliveriesAtOnce          = 8
-	strangersPerHook          = 1
-	strangersPerOrganization  = 2
-	strangersPerAddress       = 2
-	strangersAtOnce           = 4
+	// Maximum number of large deliveries to all hooks.
+	deliveriesAtOnce = 8
+	// Maximum numbers for senders that are not verified.
+	strangersPerHook         = 1
+	strangersPerOrganization = 2
+	strangersPerAddress      = 2
+	strangersAtOnce          = 4
 
 	// Limits on deliveries of more than transfer.SmallBody and up to transfer.MediumBody bytes. The
 	// URL of a hook may become known to many strangers, so one hook may take only half of the slots
@@ -63,11 +65,13 @@ const (
 
 // sharedSources lists the sources that send the deliveries of all their customers from the same
 // addresses. Two of these sources stop repeating a delivery after it was rejected for a long time.
+// The number of invalid deliveries from such an address says little about one customer.
 var sharedSources = []domain.HookSource{domain.HookGitHub, domain.HookStripe, domain.HookSlack}
 
 // LargeDeliveries is the policy for deliveries of more than transfer.MediumBody bytes,
 // MediumDeliveries for smaller deliveries of more than transfer.SmallBody bytes, and
-// SmallDeliveries for all others.
+// SmallDeliveries for all others. A delivery waits for a slot for a short time before it is
+// rejected.
 var (
 	LargeDeliveries = &transfer.Policy{
 		Bounds: transfer.Bounds{
@@ -95,7 +99,7 @@ var (
 )
 
 // smallDeliveries returns a variant of the policy for small bodies, in which a delivery waits for a
-// slot whichever limit is reached.
+// slot whichever limit is reached. It copies the policy, which other packages use too.
 func smallDeliveries() *transfer.Policy {
 	policy := *transfer.SmallBodies
 	policy.QueueOwn = true
@@ -104,13 +108,16 @@ func smallDeliveries() *transfer.Policy {
 }
 
 // ReceiveDelivery handles POST /api/hooks/receive/<id>. The signature of the delivery authenticates
-// the request.
+// the request. The response is 202 with a receipt, once the delivery and its run are committed. A
+// repeated delivery starts no second run.
 func (h *Handler) ReceiveDelivery(c *gin.Context) error {
 	hook, err := h.requestedHook(c)
 	if err != nil {
 		return err
 	}
 	httpx.StateFor(c).Source = hook.Source
+
+	// Senders are counted per hook and client address.
 	client := h.Auth.DemoClient(c.Request)
 	sender := hook.ID + " " + client
 	verified := h.senders.has(sender) || slices.Contains(hook.Senders, client)
@@ -148,6 +155,7 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) error {
 		return err
 	}
 
+	// From here on, the delivery is authentic, and its sender is trusted with more slots.
 	h.verify(c.Request.Context(), hook, client)
 	httpx.StateFor(c).Ident = auth.Identity{Caller: hook.Caller()} // for the log line: the caller is known only after the verification
 	h.Auth.Used(hook.KeyID)
@@ -161,7 +169,7 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) error {
 }
 
 // writeReceipt responds to a delivery. If the source has sent a challenge, the response is only the
-// answer to it.
+// answer to it. It also sets the fields of the request's log line.
 func writeReceipt(c *gin.Context, hook *intake.Hook, event *webhookin.Event, result intake.Receipt) error {
 	httpx.StateFor(c).Delivery = result.Status
 	if result.RunID != nil {
@@ -177,13 +185,14 @@ func writeReceipt(c *gin.Context, hook *intake.Hook, event *webhookin.Event, res
 // many deliveries without a valid signature to the hook. GitHub, Stripe and Slack send the
 // deliveries of all their customers from the same addresses, so without this exception one customer
 // could block the others. It applies to all deliveries from verified addresses, and to small
-// deliveries from others.
+// deliveries from others. A body of unknown length is not small.
 func isExempt(c *gin.Context, hook *intake.Hook, verified bool) bool {
 	length := c.Request.ContentLength
 	return slices.Contains(sharedSources, hook.Source) && (verified || length >= 0 && length <= transfer.SmallBody)
 }
 
-// requestedHook returns the hook that the request's path names.
+// requestedHook returns the hook that the request's path names. The error is not_found for an
+// unknown or disabled hook. The hook may come from the cache.
 func (h *Handler) requestedHook(c *gin.Context) (*intake.Hook, error) {
 	hookID := c.Param("id")
 	if !id.Valid(id.Hook, hookID) {
@@ -192,7 +201,8 @@ func (h *Handler) requestedHook(c *gin.Context) (*intake.Hook, error) {
 	return h.Hooks.Get(c.Request.Context(), hookID)
 }
 
-// readEvent verifies a delivery's signature and decodes the delivery.
+// readEvent verifies a delivery's signature and decodes the delivery. The error is unauthenticated,
+// with the reason. Any of the hook's secrets may have signed.
 func readEvent(hook *intake.Hook, header http.Header, body []byte) (webhookin.Event, error) {
 	err := webhookin.Verify(hook.Source, hook.SignatureHeader, hook.Secrets, header, body, time.Now())
 	if err != nil {
@@ -202,7 +212,7 @@ func readEvent(hook *intake.Hook, header http.Header, body []byte) (webhookin.Ev
 }
 
 // deliveryBody reads the body of a delivery. The caller must call leave when it no longer needs the
-// body.
+// body. It is nil for a request without a body. If err is not nil, leave need not be called.
 func (h *Handler) deliveryBody(c *gin.Context, who transfer.Owner) (body []byte, leave func(), err error) {
 	if c.Request.Body == nil {
 		return nil, func() {}, nil
@@ -223,7 +233,8 @@ func (h *Handler) deliveryBody(c *gin.Context, who transfer.Owner) (body []byte,
 }
 
 // readWhole reads a body to its end. It allocates at most DeliveryBegins bytes in advance, because
-// the declared length may be false.
+// the declared length may be false. Errors with a code, such as payload_too_large, are returned
+// unchanged.
 func readWhole(from io.Reader, length int64) ([]byte, error) {
 	var buf bytes.Buffer
 	if length > 0 {

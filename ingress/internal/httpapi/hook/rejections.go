@@ -18,17 +18,23 @@ import (
 // with the same hook, client address and reason are written at most once in repeatWindow. Verified
 // senders have separate limits per hook and per organization, so that strangers cannot keep a
 // misconfigured source out of the log. The limit for all organizations is so high that no single
-// organization can reach it.
+// organization can reach it. Begin counts an entry in each of the four limits in turn, and stops at
+// the first one that is exhausted.
 const (
-	repeatWindow        = 10 * time.Second
-	rejectionsPerHook   = 30 // per minute
-	rejectionsPerOrg    = 60
+	repeatWindow = 10 * time.Second
+	// Entries for one hook.
+	rejectionsPerHook = 30 // per minute
+	// Entries for all hooks of an organization, per minute.
+	rejectionsPerOrg = 60
+	// Entries for all organizations.
 	rejectionsPerMinute = 6000
 )
 
-// rejections limits the number of log entries for rejected deliveries at this ingress process.
+// rejections limits the number of log entries for rejected deliveries at this ingress process. The
+// counts are lost when the process ends.
 type rejections struct{ entries, hooks, orgs, all *ratelimit.Failures }
 
+// newRejections returns limits that use the clock now.
 func newRejections(now func() time.Time) *rejections {
 	return &rejections{
 		entries: ratelimit.NewFailures(1, repeatWindow, now),
@@ -38,7 +44,8 @@ func newRejections(now func() time.Time) *rejections {
 	}
 }
 
-// allow reports whether a rejected delivery may be logged now.
+// allow reports whether a rejected delivery may be logged now. It counts the entry. d contains the
+// sender and the reason.
 func (r *rejections) allow(orgID, hookID string, d *hookdb.Rejected) bool {
 	kind := " others"
 	if d.Verified {
@@ -49,7 +56,8 @@ func (r *rejections) allow(orgID, hookID string, d *hookdb.Rejected) bool {
 }
 
 // logRejected logs a delivery without a valid signature. Usually the source and the hook have
-// different secrets. logRejected returns after the entry was stored.
+// different secrets. logRejected returns after the entry was stored. It is called before the
+// response is sent. An entry that cannot be stored is only reported in the process's log.
 func (h *Handler) logRejected(c *gin.Context, hook *intake.Hook, client string, verified bool, cause error) {
 	coded, ok := errors.AsType[*apierr.Error](cause)
 	if !ok || coded.Code != apierr.Unauthenticated {

@@ -17,12 +17,14 @@ const (
 
 // verify records that a client address has sent a signed delivery to a hook. The record is kept in
 // memory for a day and in PostgreSQL for all ingress processes. If the record cannot be stored, the
-// next delivery from this address tries again.
+// next delivery from this address tries again. hook.Senders, which comes from PostgreSQL, contains
+// the record at other processes.
 func (h *Handler) verify(ctx context.Context, hook *intake.Hook, client string) {
 	sender := hook.ID + " " + client
 	if !h.senders.add(sender) {
 		return
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	if err := h.HooksDB.VerifySender(ctx, hook.OrganizationID, hook.ID, client); err != nil {
@@ -32,13 +34,13 @@ func (h *Handler) verify(ctx context.Context, hook *intake.Hook, client string) 
 }
 
 // verifiedSenders is a cache of the client addresses that have sent a signed delivery to a hook. An
-// entry expires after a day. The zero value is an empty cache.
+// entry expires after a day. The zero value is an empty cache. It is safe for concurrent use.
 type verifiedSenders struct {
 	mu    sync.Mutex
 	until map[string]time.Time // by hook and client address
 }
 
-// has reports whether the sender is in the cache.
+// has reports whether the sender is in the cache. An expired sender is not.
 func (s *verifiedSenders) has(sender string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,7 +48,8 @@ func (s *verifiedSenders) has(sender string) bool {
 }
 
 // add adds a sender for a day. It returns false if the sender is already in the cache. If the cache
-// is full, add first removes expired senders and, if necessary, arbitrary ones.
+// is full, add first removes expired senders and, if necessary, arbitrary ones. The caller stores
+// the sender if add returns true.
 func (s *verifiedSenders) add(sender string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,6 +71,7 @@ func (s *verifiedSenders) add(sender string) bool {
 }
 
 // shrink removes the expired senders. If the cache is still full, it removes a tenth of the others.
+// So not every new sender has to search the whole cache. The caller holds the lock.
 func (s *verifiedSenders) shrink(now time.Time) {
 	for sender, until := range s.until {
 		if !now.Before(until) {
@@ -83,7 +87,8 @@ func (s *verifiedSenders) shrink(now time.Time) {
 	}
 }
 
-// forget removes a sender from the cache, so that its next delivery stores it again.
+// forget removes a sender from the cache, so that its next delivery stores it again. It has no
+// effect on the database.
 func (s *verifiedSenders) forget(sender string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,26 +23,34 @@ import (
 const MaxDocumentBody = 28 << 20
 
 // documentFields contains the fields of a document that callers can set. A request may set at most
-// one of content, contentBase64 and url.
+// one of content, contentBase64 and url. It is embedded in the bodies for new documents and for
+// changes. The fields are checked before any content is stored.
 type documentFields struct {
-	Name          httpx.Optional[string]             `json:"name"`
-	Content       httpx.Optional[httpx.LongText]     `json:"content"`
-	ContentBase64 httpx.Optional[httpx.LongText]     `json:"contentBase64"`
-	MIMEType      httpx.Optional[string]             `json:"mimeType"`
-	Metadata      httpx.Removable[map[string]string] `json:"metadata"`
+	Name httpx.Optional[string] `json:"name"`
+	// Content as text, in UTF-8.
+	Content httpx.Optional[httpx.LongText] `json:"content"`
+	// Content as a file of any supported format.
+	ContentBase64 httpx.Optional[httpx.LongText] `json:"contentBase64"`
+	// Declared type of the content; a missing type is derived from the name.
+	MIMEType httpx.Optional[string] `json:"mimeType"`
+	// Replaces all metadata of the document; null removes it.
+	Metadata httpx.Removable[map[string]string] `json:"metadata"`
 }
 
 // newDocumentBody is the JSON body of POST /api/knowledge.
 type newDocumentBody struct {
 	documentFields
+	// Address from which a worker fetches the content.
 	URL httpx.Optional[string] `json:"url"`
 }
 
 // documentChangeBody is the JSON body of a PUT. It accepts all fields of a document that was read
 // with GET. Workers may have updated the fields of type Volatile since then, so it accepts any
-// values of these fields.
+// values of these fields. The document is processed again only if the content, the URL or the name
+// changes.
 type documentChangeBody struct {
 	documentFields
+	// Null changes a document with a URL into one with uploaded content.
 	URL       httpx.Optional[*string]              `json:"url"`
 	ID        httpx.ReadOnly                       `json:"id"`
 	Bytes     httpx.Volatile[int64]                `json:"bytes"`
@@ -69,7 +77,8 @@ func (b *newDocumentBody) Check(p *httpx.Problems) {
 	}
 }
 
-// Check checks the fields. All of them may be missing.
+// Check checks the fields. All of them may be missing. A change is checked against the stored
+// document later; see checkAgainst.
 func (b *documentChangeBody) Check(p *httpx.Problems) { b.documentFields.Check(p, b.address()) }
 
 // address returns the body's url. Null counts as not set.
@@ -80,10 +89,15 @@ func (b *documentChangeBody) address() (address httpx.Optional[string]) {
 	return address
 }
 
-// Check checks the fields and normalizes the name and the type. address is the url in the body.
+// Check checks the fields and normalizes the name and the type. address is the url in the body. The
+// text fields, base64 and metadata are checked completely, so that one response reports all
+// problems. Problems are added to p under the names of the fields.
 func (f *documentFields) Check(p *httpx.Problems, address httpx.Optional[string]) {
 	if f.Name.Set {
 		before := len(p.List)
+
+		// The limit for the whole text is its own length, because documentName checks the length of
+		// the last element of a path.
 		p.Text("name", f.Name.Value, 1, len(f.Name.Value))
 		if len(p.List) == before {
 			p.Visible("name", f.Name.Value)
@@ -100,6 +114,7 @@ func (f *documentFields) Check(p *httpx.Problems, address httpx.Optional[string]
 		httpx.CheckURL(p, "url", address.Value)
 	}
 
+	// Find the first field with content, and report each further one as a conflict with it.
 	first := ""
 	for _, field := range []struct {
 		name string
@@ -108,6 +123,7 @@ func (f *documentFields) Check(p *httpx.Problems, address httpx.Optional[string]
 		if field.set && first != "" {
 			p.Add(field.name, httpx.CodeConflict, "cannot be combined with %s, because a document is one file or one text", first)
 		}
+
 		if field.set {
 			first = field.name
 		}
@@ -121,7 +137,8 @@ func (f *documentFields) Check(p *httpx.Problems, address httpx.Optional[string]
 }
 
 // checkBase64 decodes the whole content once before it is stored, so that nothing is stored if the
-// base64 is invalid.
+// base64 is invalid. The result of decoding is discarded; content decodes it again while it is
+// stored. A problem is added for invalid base64 and for empty content.
 func (f *documentFields) checkBase64(p *httpx.Problems) {
 	if !f.ContentBase64.Set {
 		return
@@ -136,13 +153,14 @@ func (f *documentFields) checkBase64(p *httpx.Problems) {
 }
 
 // decoded returns a reader that decodes base64 while it is read, so that the decoded document is
-// never in memory as a whole.
+// never in memory as a whole. Decoding is strict: bits after the last byte must be 0. Line breaks
+// are permitted.
 func decoded(text []byte) io.Reader {
 	return base64.NewDecoder(base64.StdEncoding.Strict(), bytes.NewReader(text))
 }
 
 // content returns a reader of the body's content and the name of its field, or nil and "" if the
-// body has no content.
+// body has no content. It returns a new reader each time. The reader refers to the body's memory.
 func (f *documentFields) content() (from io.Reader, name string) {
 	switch {
 	case f.Content.Set:
@@ -153,7 +171,8 @@ func (f *documentFields) content() (from io.Reader, name string) {
 	return nil, ""
 }
 
-// newDocument returns the document that the fields describe, without its content.
+// newDocument returns the document that the fields describe, without its content. address is the
+// document's URL, or "" for a document with content. The fields must have been checked.
 func (f *documentFields) newDocument(address string) knowledgedb.NewDocument {
 	doc := knowledgedb.NewDocument{Name: f.Name.Value, MIMEType: f.MIMEType.Value, Metadata: f.Metadata.Value, URL: address}
 	if doc.Name == "" {
@@ -174,7 +193,8 @@ func (f *documentFields) newDocument(address string) knowledgedb.NewDocument {
 }
 
 // nameOfAddress returns the name of a document that is fetched from a URL: the last element of the
-// URL's path or, if the path is empty, the URL's host.
+// URL's path or, if the path is empty, the URL's host. It is called only if the request contains no
+// name.
 func nameOfAddress(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -188,8 +208,11 @@ func nameOfAddress(address string) string {
 }
 
 // bindDocument reads a JSON body that may contain a document. The caller must call leave when the
-// body is no longer needed, because the body may occupy a slot.
+// body is no longer needed, because the body may occupy a slot. If err is not nil, leave need not
+// be called. All problems of the body are returned as one error. The other errors are those of
+// transfer.Receive and of reading from the upload.
 func bindDocument[T any](h *Handler, c *gin.Context) (body T, leave func(), err error) {
+	// A small body with a known length is read without a slot, like other JSON bodies.
 	if length := c.Request.ContentLength; length >= 0 && length <= httpx.MaxBody {
 		body, err = readDocument[T](c.Request.Body, length)
 		return body, func() {}, err
@@ -207,21 +230,30 @@ func bindDocument[T any](h *Handler, c *gin.Context) (body T, leave func(), err 
 		return body, nil, err
 	}
 
+	// The body is in memory now. The client has no influence on the time that storing it takes.
 	in.Complete()
 	return body, in.Leave, nil
 }
 
 // readDocument reads and decodes a JSON body. length is the declared length of the body, or -1. The
-// buffer is not pooled, because LongText fields refer to its bytes.
+// buffer is not pooled, because LongText fields refer to its bytes. It is a separate implementation
+// of Bind, because httpx.Bind returns its buffer to a pool. If body implements httpx.Checked, its
+// fields are checked too.
 func readDocument[T any](from io.Reader, length int64) (body T, err error) {
 	if length == 0 {
 		return body, apierr.Invalid(httpx.BodyPath, httpx.CodeRequired, "a JSON body is required")
 	}
 
 	var buf bytes.Buffer
+
+	// ReadFrom grows the buffer unless bytes.MinRead bytes are free, so reserve them to avoid a
+	// copy.
 	if length > 0 {
 		buf.Grow(int(length) + bytes.MinRead)
 	}
+
+	// Errors with a code come from the limiter, such as payload_too_large. Other errors are those
+	// of the connection.
 	if _, err = buf.ReadFrom(from); err != nil {
 		if _, coded := errors.AsType[*apierr.Error](err); coded {
 			return body, err

@@ -11,15 +11,21 @@ import (
 
 // Maximum lengths of a document's fields, in characters.
 const (
+	// Name of a document.
 	maxDocumentName = 255
-	maxMIMEType     = 255
+	// Media type with its parameters.
+	maxMIMEType = 255
 
+	// Name of a document whose name has only invisible characters.
 	defaultName = "document"
+	// Media type of content with an unknown type.
 	octetStream = "application/octet-stream"
 )
 
 // documentName returns the last element of a path, without invisible and bidirectional characters.
 // Senders may choose any name, but the result can safely be shown in lists and written to logs.
+// Problems are added to p under the path at; the result is then "". A name of more than
+// maxDocumentName characters is a problem.
 func documentName(p *httpx.Problems, at, name string) string {
 	before := len(p.List)
 	p.Text(at, name, 0, len(name)) // a path may be longer than a name, so only its encoding is checked here
@@ -38,6 +44,7 @@ func documentName(p *httpx.Problems, at, name string) string {
 }
 
 // documentTypes maps file extensions to the media types from which the service can extract text.
+// Keys are in lower case.
 var documentTypes = map[string]string{
 	".pdf":      "application/pdf",
 	".docx":     "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
@@ -54,7 +61,9 @@ var documentTypes = map[string]string{
 }
 
 // documentType returns the declared media type of a document. If none is declared, it returns the
-// type for the name's extension. If the extension is unknown, it returns other.
+// type for the name's extension. If the extension is unknown, it returns other. Of a declared type,
+// only the parameter charset is returned. An invalid type is added to p as a problem of at, and the
+// result is "".
 func documentType(p *httpx.Problems, at, declared, name, other string) string {
 	if declared == "" || declared == octetStream { // browsers declare octetStream for unknown types
 		if known, found := documentTypes[strings.ToLower(path.Ext(name))]; found {
@@ -79,7 +88,7 @@ func documentType(p *httpx.Problems, at, declared, name, other string) string {
 }
 
 // shownDocument returns a document in the form of responses, in which lists and objects are never
-// null.
+// null. It does not change d's lists and maps.
 func shownDocument(d domain.Document) domain.Document {
 	if d.Notes == nil {
 		d.Notes = []string{}

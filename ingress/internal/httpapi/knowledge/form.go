@@ -21,13 +21,17 @@ import (
 
 const (
 	// MaxDocument is the maximum size of a document in bytes.
-	MaxDocument     = 20 << 20
-	maxFormFiles    = 20
+	MaxDocument = 20 << 20
+	// Maximum number of files in a form.
+	maxFormFiles = 20
+	// Maximum number of all parts in a form.
 	maxFormParts    = 64
 	maxFormHeader   = 8 << 10  // maximum bytes of a part's header; the reader may buffer slightly more
 	maxFormMetadata = 64 << 10 // maximum bytes of the part metadata
 	// MaxForm is the maximum size of a form with documents in bytes.
+	// The rest is for headers, boundaries and metadata.
 	MaxForm = maxFormFiles*MaxDocument + 1<<20
+
 	// maxFormRest is the maximum number of bytes of parts that are skipped after the first problem,
 	// in order to find other problems.
 	maxFormRest = 1 << 20
@@ -37,12 +41,17 @@ const (
 	partMetadata = "metadata"
 )
 
-// documentForm reads a multipart form with documents part by part.
+// documentForm reads a multipart form with documents part by part. It is used by one goroutine for
+// one request, and read is called once. Contents are stored while the form arrives, so a form that
+// is rejected later leaves stored contents behind; see dropUploads. After the first problem, no
+// further content is stored.
 type documentForm struct {
-	in     *transfer.Upload
-	parts  *multipart.Reader
-	limit  int // maximum number of files
+	in    *transfer.Upload
+	parts *multipart.Reader
+	limit int // maximum number of files
+	// Stores the content of a file.
 	upload func(content io.Reader) (blobdb.Upload, error)
+	// Problems so far, which read returns as one error.
 	found  httpx.Problems
 	unread int64 // number of bytes that may still be skipped; see maxFormRest
 
@@ -53,7 +62,8 @@ type documentForm struct {
 }
 
 // newDocumentForm returns a documentForm that reads the form from in. It returns an API error if
-// contentType contains no valid boundary.
+// contentType contains no valid boundary. limit is the maximum number of files. upload stores the
+// content of one file and reads it to its end.
 func newDocumentForm(
 	in *transfer.Upload, contentType string, limit int, upload func(io.Reader) (blobdb.Upload, error),
 ) (*documentForm, error) {
@@ -68,8 +78,12 @@ func newDocumentForm(
 	return &documentForm{in: in, parts: multipart.NewReader(in, boundary), limit: limit, upload: upload, unread: maxFormRest}, nil
 }
 
-// read reads all parts of the form. It returns one error for all problems.
+// read reads all parts of the form. It returns one error for all problems. After a nil error,
+// f.files has 1 to limit files whose contents are stored. The error is payload_too_large for a file
+// of more than MaxDocument bytes. If the connection fails or is too slow, the error is that of the
+// upload. It stops at the first problem after which the next part cannot be found.
 func (f *documentForm) read() error {
+	// A negative f.unread means that too much was skipped, so the rest of the form is not read.
 	for n := 0; f.unread >= 0; n++ {
 		part, err := f.next()
 		if err == io.EOF { //nolint:errorlint // a wrapped io.EOF means that the form is incomplete
@@ -81,6 +95,8 @@ func (f *documentForm) read() error {
 				return f.found.Err()
 			}
 			return f.readError()
+
+			// Parts of any kind count, which bounds the work for a form of many empty parts.
 		}
 
 		if n == maxFormParts {
@@ -90,6 +106,7 @@ func (f *documentForm) read() error {
 		if err := f.take(part); err != nil {
 			return err
 		}
+
 	}
 
 	if f.seen == 0 && !f.found.Has(partFile) && f.unread >= 0 {
@@ -99,7 +116,8 @@ func (f *documentForm) read() error {
 }
 
 // next returns the next part. The caller must have read the previous part completely. The header of
-// the part may have up to maxFormHeader bytes.
+// the part may have up to maxFormHeader bytes. It returns io.EOF after the last part. NextRawPart
+// is used because NextPart would decode quoted-printable content.
 func (f *documentForm) next() (*multipart.Part, error) {
 	f.in.Allow(maxFormHeader)
 	part, err := f.parts.NextRawPart()
@@ -107,8 +125,11 @@ func (f *documentForm) next() (*multipart.Part, error) {
 	return part, err
 }
 
-// readError returns the error for a form that cannot be read to its end.
+// readError returns the error for a form that cannot be read to its end. It is the error of the
+// upload if the client was too slow or was disconnected. Otherwise the form is malformed, and the
+// error also has the problems found so far.
 func (f *documentForm) readError() error {
+	// ErrNotAllowed means that the header exceeded the bytes that next allows.
 	if f.in.Err != nil && !errors.Is(f.in.Err, transfer.ErrNotAllowed) {
 		return f.in.Err
 	}
@@ -154,7 +175,8 @@ func partName(name string) string {
 	return strings.ToValidUTF8(name, "\uFFFD")
 }
 
-// skip discards a part of a rejected form.
+// skip discards a part of a rejected form. It reads at most f.unread bytes of it. If the part is
+// longer, f.unread becomes negative, and read stops.
 func (f *documentForm) skip(part io.Reader) error {
 	n, err := io.CopyN(io.Discard, part, f.unread+1)
 	f.unread -= n
@@ -172,7 +194,8 @@ func (f *documentForm) at(n int) string {
 	return httpx.Element(partFile, n)
 }
 
-// tooMany returns the message of the problem that a form has too many files.
+// tooMany returns the message of the problem that a form has too many files. The message depends on
+// the request: a change accepts one file, an addition several.
 func (f *documentForm) tooMany() string {
 	if f.limit == 1 {
 		return "must be sent only once, because a document is one file or one text"
@@ -181,7 +204,8 @@ func (f *documentForm) tooMany() string {
 }
 
 // hasInvalidFileName reports whether err means that the header of a part is malformed because the
-// file name contains a control character.
+// file name contains a control character. The package mime/multipart has no error type for this
+// case, so the message of the error is parsed. The result decides only the text of a problem.
 func hasInvalidFileName(err error) bool {
 	malformed, ok := errors.AsType[textproto.ProtocolError](err)
 	if !ok {
@@ -194,7 +218,9 @@ func hasInvalidFileName(err error) bool {
 		strings.ContainsFunc(value, unicode.IsControl)
 }
 
-// takeFile stores the content of a file. It skips the content if the form already has a problem.
+// takeFile stores the content of a file. It skips the content if the form already has a problem. A
+// malformed form or an unfinished connection ends the form. A database error of the upload is
+// returned unchanged.
 func (f *documentForm) takeFile(part *multipart.Part) error {
 	at := f.at(f.seen)
 	if f.seen++; f.seen > f.limit {
@@ -216,6 +242,7 @@ func (f *documentForm) takeFile(part *multipart.Part) error {
 		return nil
 	}
 
+	// The form will be rejected, so storing more content would be useless.
 	if len(f.found.List) > 0 {
 		return f.skip(part)
 	}
@@ -236,7 +263,8 @@ func (f *documentForm) takeFile(part *multipart.Part) error {
 }
 
 // fileName returns the file name of a part, or "" if the part is not a file. It decodes quotation
-// marks and line breaks, which browsers percent-encode because they would end the name.
+// marks and line breaks, which browsers percent-encode because they would end the name. The result
+// may contain a path and any characters; see documentName.
 func fileName(part *multipart.Part) string {
 	_, parameters, err := mime.ParseMediaType(part.Header.Get("Content-Disposition"))
 	if err != nil {
@@ -246,14 +274,15 @@ func fileName(part *multipart.Part) string {
 }
 
 // documentTooLarge returns the error for content of more than MaxDocument bytes. at is the path of
-// the field or part that contains it.
+// the field or part that contains it. The code is payload_too_large.
 func documentTooLarge(at string) error {
 	e := apierr.New(apierr.PayloadTooLarge, "%s: a document must have at most %d bytes", at, MaxDocument)
 	e.Fields = []apierr.Field{{Field: at, Code: httpx.CodeTooLong, Message: "must have at most 20971520 bytes"}}
 	return e
 }
 
-// takeMetadata decodes the metadata for the form's documents.
+// takeMetadata decodes the metadata for the form's documents. The metadata applies to all files of
+// the form, whatever the order of the parts. An oversized or invalid part is a problem of the form.
 func (f *documentForm) takeMetadata(part *multipart.Part) error {
 	if f.hasMetadata {
 		f.found.Add(partMetadata, httpx.CodeDuplicate, "is given twice")

@@ -16,34 +16,44 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// DocumentEraser deletes documents, and the passages of them that runs have stored.
+// DocumentEraser deletes documents, and the passages of them that runs have stored. The dispatcher
+// implements it, because the deletion of a document also ends and erases runs.
 type DocumentEraser interface {
 	DeleteDocument(ctx context.Context, organizationID, documentID string) error
 }
 
-// Deps contains the dependencies and settings of the Handler.
+// Deps contains the dependencies and settings of the Handler. They are set once and never change.
 type Deps struct {
 	httpx.SessionChecks
 	*httpx.References
-	BlobsDB     *blobdb.Store
+	// Contents of documents.
+	BlobsDB *blobdb.Store
+	// Documents and their passages.
 	KnowledgeDB *knowledgedb.Store
 	Dispatch    DocumentEraser
-	Jobs        JobNotifier
-	Searches    SearchCaller
-	Signer      ClaimSigner
-	Downloads   *transfer.Limiter
-	Limits      knowledgedb.DocumentLimits // limits per organization
-	Log         zerolog.Logger
+	// Notifies workers of queued documents.
+	Jobs JobNotifier
+	// Calls workers, for searches and pictures.
+	Searches SearchCaller
+	// Signs the claims of calls to workers.
+	Signer ClaimSigner
+	// Limits simultaneous responses with contents, pages and pictures.
+	Downloads *transfer.Limiter
+	Limits    knowledgedb.DocumentLimits // limits per organization
+	Log       zerolog.Logger
 }
 
-// Handler handles the requests to /api/knowledge.
+// Handler handles the requests to /api/knowledge. There is one per process. It is safe for
+// concurrent use. Its limiters bound the memory and the connections that uploads occupy.
 type Handler struct {
 	Deps
-	Small       transfer.Limiter // limits bodies that are small or of unknown size
+	Small transfer.Limiter // limits bodies that are small or of unknown size
+	// Limits forms with files.
 	Uploads     transfer.Limiter
 	MediumTexts transfer.Limiter // limits medium-sized JSON bodies
 	Texts       transfer.Limiter // limits large JSON bodies
 
+	// pictures of pages, as rendered.
 	pictures *pictureCache
 	renders  *ratelimit.Failures // counts renderings requested from workers, by organization
 }
@@ -57,7 +67,8 @@ func New(deps Deps) *Handler {
 	}
 }
 
-// Routes returns the routes of the handler.
+// Routes returns the routes of the handler. All routes require a user or an API key. Find looks up
+// the document before the parameters and the body are checked.
 func (h *Handler) Routes() []httpx.Route {
 	const member, admin = domain.RoleMember, domain.RoleAdmin
 	document := httpx.InOrganization(h.KnowledgeDB.DocumentByID, id.Document)

@@ -22,13 +22,15 @@ var (
 )
 
 // getKnowledge handles GET /api/knowledge. With ?query= it searches. With ?id= it responds with a
-// document or a part of it. Otherwise it responds with a list.
+// document or a part of it. Otherwise it responds with a list. The parameters of the three cases
+// are checked here, because the route accepts all of them.
 func (h *Handler) getKnowledge(c *gin.Context) error {
 	_, searches := httpx.Query(c)["query"]
 	_, one := httpx.Query(c)["id"]
 	found := &httpx.Problems{}
 	switch {
 	case searches:
+		// The parameter limit is in both lists, so it is never a conflict.
 		for _, name := range listParams[:3] {
 			if _, present := httpx.Query(c)[name]; present {
 				found.Add(name, httpx.CodeConflict, "cannot be combined with query; allowed are %s", strings.Join(searchParams[1:], ", "))
@@ -37,6 +39,8 @@ func (h *Handler) getKnowledge(c *gin.Context) error {
 		return h.search(c, found)
 	case one:
 		return h.readDocument(c, found)
+
+	// Conditions of a search without a query would otherwise be ignored silently.
 	default:
 		for _, name := range searchParams[1:3] {
 			if _, present := httpx.Query(c)[name]; present {
@@ -47,13 +51,16 @@ func (h *Handler) getKnowledge(c *gin.Context) error {
 	}
 }
 
-// listDocuments responds with the organization's documents, newest first.
+// listDocuments responds with the organization's documents, newest first. The filter q selects
+// documents whose names contain its words; status selects one status. The cursor is the id of the
+// last document of a page.
 func (h *Handler) listDocuments(c *gin.Context, found *httpx.Problems) error {
 	p, err := httpx.ReadPage(c, id.Document)
 	err = found.Take(err)
 	var filter knowledgedb.DocumentFilter
 	filter.Query, _ = httpx.QueryValue(c, "q", found)
 	found.Text("q", filter.Query, 0, httpx.MaxSearch)
+
 	status, present := httpx.QueryValue(c, "status", found)
 	if filter.Status = domain.DocumentStatus(status); present && !slices.Contains(domain.DocumentStatuses, filter.Status) {
 		found.Add("status", httpx.CodeInvalidValue, "must be queued, processing, ready or failed")
@@ -66,6 +73,7 @@ func (h *Handler) listDocuments(c *gin.Context, found *httpx.Problems) error {
 	}
 
 	// Read the sizes first. If the page is large, wait for capacity before reading its documents.
+	// A client that reads many large pages thus waits for its turn; see httpx.ReservePage.
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
 	sizes, err := h.KnowledgeDB.DocumentSizes(ctx, org, filter, p.After, p.Limit+1)
 	if err == nil {
@@ -88,7 +96,8 @@ func (h *Handler) listDocuments(c *gin.Context, found *httpx.Problems) error {
 }
 
 // deleteDocument handles DELETE /api/knowledge?id=: it deletes the document and erases the runs
-// that have received text of it.
+// that have received text of it. The response follows the erasure, which can take long for a
+// document that many runs have used. Repeating the request after an error completes the deletion.
 func (h *Handler) deleteDocument(c *gin.Context) error {
 	documentID, err := httpx.RequiredID(c, id.Document)
 	if err != nil {
@@ -99,6 +108,8 @@ func (h *Handler) deleteDocument(c *gin.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), httpx.EraseTime)
 	defer cancel()
 	org := httpx.Caller(c).OrganizationID
+
+	// Forget the pictures even if the deletion fails, because it may have been committed.
 	defer h.pictures.forget(org, documentID)
 	if err := h.Dispatch.DeleteDocument(ctx, org, documentID); err != nil {
 		return err

@@ -20,22 +20,27 @@ import (
 )
 
 const (
-	picturesPerMinute  = 60 // maximum number of pages rendered per organization at this ingress process
+	// Pictures from the cache do not count.
+	picturesPerMinute = 60 // maximum number of pages rendered per organization at this ingress process
+	// Maximum time in which a worker must render a page.
 	pictureTime        = 20 * time.Second
 	pictureUnavailable = "pictures of pages are unavailable; try again shortly"
 )
 
-// pageWithPicture is the response with a page of a document as a picture.
+// pageWithPicture is the response with a page of a document as a picture. It is as large as the
+// picture in base64.
 type pageWithPicture struct {
-	DocumentID string             `json:"documentId"`
-	Name       string             `json:"name"`
-	Page       int                `json:"page"`
-	Pages      *int               `json:"pages"`
-	Picture    domain.PagePicture `json:"picture"`
+	DocumentID string `json:"documentId"`
+	Name       string `json:"name"`
+	Page       int    `json:"page"`
+	// Number of pages; nil while it is unknown.
+	Pages   *int               `json:"pages"`
+	Picture domain.PagePicture `json:"picture"`
 }
 
 // showPicture responds with a page of a PDF as a picture. A picture is large, so it takes a
-// download slot.
+// download slot. The error is not_found if the document is not ready, is no PDF or has no such
+// page, and unavailable if no worker can render it.
 func (h *Handler) showPicture(c *gin.Context, documentID string, page int) error {
 	slot, err := h.Downloads.Enter(transfer.OwnerFor(c), http.NewResponseController(c.Writer))
 	if err != nil {
@@ -61,12 +66,15 @@ func (h *Handler) showPicture(c *gin.Context, documentID string, page int) error
 }
 
 // picture returns a picture of a page from the cache. If the cache does not have it, a worker
-// renders it.
+// renders it. Errors: rate_limited after picturesPerMinute renderings in a minute, not_found if the
+// page cannot be rendered, and unavailable if no worker responds within pictureTime.
 func (h *Handler) picture(ctx context.Context, org string, doc domain.Document, page int) (domain.PagePicture, error) {
 	key := pictureKey{doc.ID, *doc.SHA256, page}
 	if kept, found := h.pictures.get(org, key); found {
 		return kept, nil
 	}
+
+	// A failed rendering counts too: it costs a worker as much as a successful one.
 	if wait := h.renders.Begin(org); wait > 0 {
 		return domain.PagePicture{}, httpx.RateLimited(wait,
 			fmt.Sprintf("rate limit of %d new page pictures per minute exceeded", picturesPerMinute))
@@ -81,6 +89,8 @@ func (h *Handler) picture(ctx context.Context, org string, doc domain.Document, 
 	switch {
 	case err != nil:
 		return domain.PagePicture{}, rendererError(err)
+
+	// The page itself is the problem, so repeating the request would not help.
 	case reply.Failure != "":
 		return domain.PagePicture{}, apierr.New(apierr.NotFound, "page %d has no picture: %s", page, reply.Failure)
 	case reply.Picture == nil:
@@ -90,12 +100,15 @@ func (h *Handler) picture(ctx context.Context, org string, doc domain.Document, 
 	return *reply.Picture, nil
 }
 
-// callRenderer lets a worker render a page.
+// callRenderer lets a worker render a page. The call ends at the deadline in the claims. The worker
+// reads the document from the database; the request contains no content.
 func (h *Handler) callRenderer(ctx context.Context, claims contract.PageClaims) (reply contract.PageReply, err error) {
 	raw, err := json.Marshal(claims)
 	if err != nil {
 		return reply, fmt.Errorf("writing claims: %w", err)
 	}
+
+	// The trace context lets the worker's spans appear below those of the request.
 	ctx = contract.WithTraceparent(ctx, tracing.Traceparent(ctx))
 	answer, err := h.Searches.Call(ctx, contract.KindPages, h.Signer.Sign(raw, nil), nil, claims.Expires)
 	if err != nil {
@@ -107,7 +120,8 @@ func (h *Handler) callRenderer(ctx context.Context, claims contract.PageClaims) 
 	return reply, nil
 }
 
-// rendererError returns the error unavailable for a picture that cannot be rendered now.
+// rendererError returns the error unavailable for a picture that cannot be rendered now. The cause
+// appears only in the log. Retry-After is searchRetry.
 func rendererError(cause error) error {
 	what := pictureUnavailable
 	if errors.Is(cause, bus.ErrNoToolWorker) {

@@ -13,7 +13,8 @@ const (
 	pictureLife = 10 * time.Minute // how long a picture stays in memory
 )
 
-// pictureKey identifies the content of a page.
+// pictureKey identifies the content of a page. It contains the hash of the document, so a replaced
+// document never gets the pictures of its predecessor.
 type pictureKey struct {
 	document, sha256 string
 	page             int
@@ -23,14 +24,18 @@ type pictureKey struct {
 // the oldest picture of the organization whose pictures have the most bytes. It is safe for
 // concurrent use.
 type pictureCache struct {
+	// Maximum of the field bytes.
 	limit int
 
-	mu    sync.Mutex
+	mu sync.Mutex
+	// Sum of the bytes of all organizations.
 	bytes int
-	orgs  map[string]*keptPictures
+	// Organizations that have pictures; never an empty entry.
+	orgs map[string]*keptPictures
 }
 
-// keptPictures are the pictures of one organization.
+// keptPictures are the pictures of one organization. They are accessed only with the lock of the
+// cache.
 type keptPictures struct {
 	bytes int
 	order []pictureKey // oldest first
@@ -44,11 +49,13 @@ type keptPicture struct {
 	expiry  *time.Timer
 }
 
+// newPictureCache returns an empty cache with the limit maxPictures.
 func newPictureCache() *pictureCache {
 	return &pictureCache{limit: maxPictures, orgs: map[string]*keptPictures{}}
 }
 
-// get returns a picture, and whether the cache has it.
+// get returns a picture, and whether the cache has it. The picture's data is shared and must not be
+// changed. A hit does not extend the life of the picture.
 func (c *pictureCache) get(org string, key pictureKey) (domain.PagePicture, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,11 +66,13 @@ func (c *pictureCache) get(org string, key pictureKey) (domain.PagePicture, bool
 	return of.byKey[key].picture, true
 }
 
-// add keeps a picture.
+// add keeps a picture. It replaces a picture with the same key.
 func (c *pictureCache) add(org string, key pictureKey, picture domain.PagePicture) {
 	const perWord = 80 // approximate size of a word in memory, in bytes
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
+	// A concurrent request may have added the same picture. Its timer must not remove the new one.
 	c.remove(org, key)
 
 	of := c.orgs[org]
@@ -83,7 +92,8 @@ func (c *pictureCache) add(org string, key pictureKey, picture domain.PagePictur
 	}
 }
 
-// forget removes the pictures of a document.
+// forget removes the pictures of a document. It is called when the document is deleted, so that
+// deleted contents do not stay in memory.
 func (c *pictureCache) forget(org, documentID string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,7 +108,8 @@ func (c *pictureCache) forget(org, documentID string) {
 	}
 }
 
-// expire removes a picture, unless it was removed or replaced in the meantime.
+// expire removes a picture, unless it was removed or replaced in the meantime. The comparison of
+// pointers detects a replacement.
 func (c *pictureCache) expire(org string, key pictureKey, kept *keptPicture) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,7 +129,8 @@ func (c *pictureCache) largest() (org string) {
 	return org
 }
 
-// remove removes a picture if the cache has it. The caller holds the lock.
+// remove removes a picture if the cache has it. The caller holds the lock. It also stops the timer,
+// and removes the organization with its last picture.
 func (c *pictureCache) remove(org string, key pictureKey) {
 	of := c.orgs[org]
 	if of == nil || of.byKey[key] == nil {

@@ -28,6 +28,7 @@ const (
 )
 
 // documentPart is the requested part of a document. At most one of content, page and chunk is set.
+// If all fields have their zero values, the document itself is requested.
 type documentPart struct {
 	content     bool
 	page, chunk *int
@@ -36,23 +37,29 @@ type documentPart struct {
 
 // documentPage is the text of a document's page.
 type documentPage struct {
-	DocumentID string           `json:"documentId"`
-	Name       string           `json:"name"`
-	Page       int              `json:"page"`
-	Pages      *int             `json:"pages"`
-	Text       string           `json:"text"`
-	Passages   []domain.Passage `json:"passages"`
-	Truncated  bool             `json:"truncated,omitempty"`
+	DocumentID string `json:"documentId"`
+	Name       string `json:"name"`
+	Page       int    `json:"page"`
+	// Number of pages of the document.
+	Pages *int `json:"pages"`
+	// Text of Passages.
+	Text string `json:"text"`
+	// Passages of the page, at most MaxPagePassages.
+	Passages []domain.Passage `json:"passages"`
+	// Whether the page has more than MaxPagePassages passages.
+	Truncated bool `json:"truncated,omitempty"`
 }
 
-// documentPassages contains consecutive passages of a document.
+// documentPassages contains consecutive passages of a document. They are a passage and its
+// neighbors, so that a client can show a citation in its context.
 type documentPassages struct {
 	DocumentID string           `json:"documentId"`
 	Name       string           `json:"name"`
 	Passages   []domain.Passage `json:"passages"`
 }
 
-// requestedPart reads from the query which part of the document is requested.
+// requestedPart reads from the query which part of the document is requested. Problems of the
+// parameters are added to found. If there are any, the result is incomplete and must not be used.
 func requestedPart(c *gin.Context, found *httpx.Problems) (part documentPart) {
 	if content, present := httpx.QueryValue(c, "content", found); present {
 		if content != "1" && content != "true" {
@@ -72,7 +79,9 @@ func requestedPart(c *gin.Context, found *httpx.Problems) (part documentPart) {
 	if part.picture && part.page == nil {
 		found.Add("page", httpx.CodeRequired, "is required with picture")
 	}
+
 	part.chunk = readNumber(c, found, "chunk", 0, maxChunks)
+
 	if part.page != nil && part.content {
 		found.Add("page", httpx.CodeConflict, "cannot be combined with content")
 	}
@@ -83,6 +92,7 @@ func requestedPart(c *gin.Context, found *httpx.Problems) (part documentPart) {
 }
 
 // readNumber reads a parameter that is a whole number. It returns nil if the parameter is missing.
+// An invalid number is added to found as a problem; the result is then not nil.
 func readNumber(c *gin.Context, found *httpx.Problems, name string, least, limit int) *int {
 	text, present := httpx.QueryValue(c, name, found)
 	if !present {
@@ -95,7 +105,8 @@ func readNumber(c *gin.Context, found *httpx.Problems, name string, least, limit
 	return &n
 }
 
-// readDocument responds with a document, its content, a page or a passage.
+// readDocument responds with a document, its content, a page or a passage. Any member of the
+// organization may read any document.
 func (h *Handler) readDocument(c *gin.Context, found *httpx.Problems) error {
 	part := requestedPart(c, found)
 
@@ -126,7 +137,8 @@ func (h *Handler) readDocument(c *gin.Context, found *httpx.Problems) error {
 	return httpx.JSON(c, http.StatusOK, shownDocument(doc))
 }
 
-// sendDocument responds with the document's content as it was uploaded or fetched.
+// sendDocument responds with the document's content as it was uploaded or fetched. A document that
+// no worker has fetched yet has no content, which results in not_found.
 func (h *Handler) sendDocument(c *gin.Context, documentID string) error {
 	slot, err := h.Downloads.Enter(transfer.OwnerFor(c), http.NewResponseController(c.Writer))
 	if err != nil {
@@ -140,6 +152,7 @@ func (h *Handler) sendDocument(c *gin.Context, documentID string) error {
 	}
 	defer func() { _ = content.Close() }() // opened for reading only, so no data can be lost
 
+	// SendFile accepts files, of which a document has all properties.
 	file := domain.File{ID: doc.ID, Name: doc.Name, MIMEType: doc.MIMEType, Bytes: doc.Bytes}
 	if doc.SHA256 != nil {
 		file.SHA256 = *doc.SHA256
@@ -150,7 +163,8 @@ func (h *Handler) sendDocument(c *gin.Context, documentID string) error {
 }
 
 // showPage responds with the text of a page, truncated if the page is long. A page can be as large
-// as a file, so it takes a download slot.
+// as a file, so it takes a download slot. The error is not_found if the document is not ready or
+// has no such page.
 func (h *Handler) showPage(c *gin.Context, documentID string, page int) error {
 	slot, err := h.Downloads.Enter(transfer.OwnerFor(c), http.NewResponseController(c.Writer))
 	if err != nil {
@@ -170,7 +184,7 @@ func (h *Handler) showPage(c *gin.Context, documentID string, page int) error {
 }
 
 // pageOfDocument reads a page. It returns not_found if the document is not ready or has no such
-// page.
+// page. The passages overlap, so the text is made from them without repetitions.
 func (h *Handler) pageOfDocument(c *gin.Context, documentID string, page int) (shown documentPage, err error) {
 	doc, err := h.documentWithPage(c, documentID, page)
 	if err != nil {
@@ -192,7 +206,8 @@ func (h *Handler) pageOfDocument(c *gin.Context, documentID string, page int) (s
 }
 
 // documentWithPage returns a document. It returns the error not_found unless the document is ready
-// and has the page.
+// and has the page. Formats without pages, such as plain text, have no number of pages. Page
+// numbers begin with 1.
 func (h *Handler) documentWithPage(c *gin.Context, documentID string, page int) (domain.Document, error) {
 	doc, err := h.readyDocument(c, documentID)
 	switch {
@@ -206,7 +221,8 @@ func (h *Handler) documentWithPage(c *gin.Context, documentID string, page int) 
 	return doc, nil
 }
 
-// showChunk responds with a passage and its neighbors.
+// showChunk responds with a passage and its neighbors. Passages are numbered from 0, in the order
+// of the document.
 func (h *Handler) showChunk(c *gin.Context, documentID string, chunk int) error {
 	doc, err := h.readyDocument(c, documentID)
 	if err == nil && chunk >= doc.Chunks {
@@ -228,7 +244,8 @@ func (h *Handler) showChunk(c *gin.Context, documentID string, chunk int) error 
 }
 
 // readyDocument returns a document. It returns the error not_found unless the document has the
-// status ready.
+// status ready. Passages of a document that is being processed again are not shown, because they
+// may be replaced at any time.
 func (h *Handler) readyDocument(c *gin.Context, documentID string) (domain.Document, error) {
 	doc, err := h.KnowledgeDB.DocumentByID(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
 	if err == nil && doc.Status != domain.DocumentReady {
@@ -241,12 +258,15 @@ func (h *Handler) readyDocument(c *gin.Context, documentID string) (domain.Docum
 func noDocument() error { return apierr.Missing() }
 
 // textFor joins consecutive passages to a text. Text that is in two passages appears once. For each
-// character between two passages, which is always white space, it inserts a line break.
+// character between two passages, which is always white space, it inserts a line break. StartIndex
+// and EndIndex of a passage count characters of the document.
 func textFor(passages []domain.Passage) string {
 	var out strings.Builder
 	at := 0 // offset in characters
 	for _, p := range passages {
 		text := p.Text
+
+		// A gap before the first passage is not white space to show: the page begins there.
 		for ; at < p.StartIndex && at > 0; at++ {
 			out.WriteByte('\n')
 		}
@@ -261,7 +281,8 @@ func textFor(passages []domain.Passage) string {
 	return out.String()
 }
 
-// shownPassages returns passages in the form of responses, in which lists are never null.
+// shownPassages returns passages in the form of responses, in which lists are never null. It does
+// not change the argument.
 func shownPassages(passages []domain.Passage) []domain.Passage {
 	out := make([]domain.Passage, len(passages))
 	for i, p := range passages {

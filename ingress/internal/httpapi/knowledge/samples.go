@@ -20,7 +20,8 @@ type shownSample struct {
 	Status     *domain.DocumentStatus `json:"status"`
 }
 
-// listSamples handles GET /api/knowledge/samples.
+// listSamples handles GET /api/knowledge/samples. The samples are built into the program. A sample
+// is recognized by its content, so a renamed one is still found.
 func (h *Handler) listSamples(c *gin.Context) error {
 	samples := templates.Samples()
 	found, err := knowledgedb.SampleDocuments(c.Request.Context(), h.KnowledgeDB, httpx.Caller(c).OrganizationID, samples)
@@ -39,7 +40,8 @@ func (h *Handler) listSamples(c *gin.Context) error {
 }
 
 // addSamples handles POST /api/knowledge/samples: it adds all sample documents. Repeating the
-// request has no effect on documents that still exist.
+// request has no effect on documents that still exist. The samples are subject to the same quotas
+// as uploads. The response is 202 with the documents that were queued by this request.
 func (h *Handler) addSamples(c *gin.Context) error {
 	ctx, caller := c.Request.Context(), httpx.Caller(c)
 	queued, err := knowledgedb.AddSamples(ctx, h.KnowledgeDB, caller.OrganizationID, caller.Principal(), templates.Samples(), h.Limits)

@@ -22,21 +22,27 @@ import (
 )
 
 const (
-	maxQuery           = 1_000 // maximum characters of a search query
-	defaultFound       = 10
+	maxQuery = 1_000 // maximum characters of a search query
+	// Number of results if the query names no limit.
+	defaultFound = 10
+	// Maximum number of results that a query may request.
 	maxFound           = 50
 	maxSearchDocuments = 100 // maximum number of documents that a search can name
-	searchTime         = 10 * time.Second
-	searchRetry        = 2 * time.Second
-	searchUnavailable  = "document search is unavailable; try again shortly"
+	// Maximum duration of a search.
+	searchTime = 10 * time.Second
+	// Retry-After if no worker can search.
+	searchRetry       = 2 * time.Second
+	searchUnavailable = "document search is unavailable; try again shortly"
 )
 
-// SearchCaller calls a worker over NATS and returns its reply.
+// SearchCaller calls a worker over NATS and returns its reply. Call returns bus.ErrNoToolWorker if
+// no worker accepted the call. capability contains the signed claims.
 type SearchCaller interface {
 	Call(ctx context.Context, kind, capability string, body []byte, deadline time.Time) ([]byte, error)
 }
 
-// ClaimSigner signs claims together with the body to which they belong.
+// ClaimSigner signs claims together with the body to which they belong. Workers verify the
+// signature before they act for the organization in the claims.
 type ClaimSigner interface {
 	Sign(claims, body []byte) string
 }
@@ -45,10 +51,12 @@ type ClaimSigner interface {
 type searchResults struct {
 	httpx.List[domain.Found]
 
+	// Parts of the search that failed, as the worker reported them.
 	Without []string `json:"without,omitempty"`
 }
 
-// search handles GET /api/knowledge?query=: it searches the organization's documents.
+// search handles GET /api/knowledge?query=: it searches the organization's documents. Members may
+// search all documents of their organization. The best passage is first.
 func (h *Handler) search(c *gin.Context, found *httpx.Problems) error {
 	request := readSearch(c, found)
 
@@ -80,7 +88,8 @@ func (h *Handler) search(c *gin.Context, found *httpx.Problems) error {
 	return httpx.JSON(c, http.StatusOK, shown)
 }
 
-// readSearch reads the parameters of a search.
+// readSearch reads the parameters of a search. Problems are added to found. Missing parameters get
+// their defaults; an empty list of documents means all documents.
 func readSearch(c *gin.Context, found *httpx.Problems) contract.SearchRequest {
 	r := contract.SearchRequest{Limit: defaultFound}
 	var present bool
@@ -104,9 +113,12 @@ func readSearch(c *gin.Context, found *httpx.Problems) contract.SearchRequest {
 	return r
 }
 
-// searchedDocuments reads and checks the ids of the documents to search.
+// searchedDocuments reads and checks the ids of the documents to search. The returned list contains
+// invalid ids if there are problems; the caller checks found.
 func searchedDocuments(ids []string, found *httpx.Problems) []string {
 	seen := map[string]bool{}
+
+	// Check only as many ids as permitted, so that the error has a bounded size.
 	for i, documentID := range ids[:min(len(ids), maxSearchDocuments)] {
 		switch at := httpx.Element("documentId", i); {
 		case !id.Valid(id.Document, documentID):
@@ -122,7 +134,7 @@ func searchedDocuments(ids []string, found *httpx.Problems) []string {
 }
 
 // searchedMetadata reads and checks conditions on the metadata of documents, in the form
-// name:value.
+// name:value. Names are unique, since a document has one value for each name.
 func searchedMetadata(pairs []string, found *httpx.Problems) map[string]string {
 	out := map[string]string{}
 	for i, pair := range pairs[:min(len(pairs), httpx.MaxMetadata)] {
@@ -145,7 +157,8 @@ func searchedMetadata(pairs []string, found *httpx.Problems) map[string]string {
 }
 
 // callSearch lets a worker search. The signed claims contain the organization, which the worker
-// therefore need not take from the request.
+// therefore need not take from the request. The error is unavailable if the call or the search
+// fails. A reply that is no JSON is an internal error.
 func (h *Handler) callSearch(ctx context.Context, org string, request contract.SearchRequest) (reply contract.SearchReply, err error) {
 	deadline := time.Now().Add(searchTime)
 	ctx, cancel := context.WithDeadline(ctx, deadline)
@@ -176,7 +189,9 @@ func (h *Handler) callSearch(ctx context.Context, org string, request contract.S
 	return reply, nil
 }
 
-// searchError returns the error unavailable for a failed search.
+// searchError returns the error unavailable for a failed search. Its text says if no worker is
+// available, which an operator can change. The cause appears only in the log. Retry-After is
+// searchRetry.
 func searchError(cause error) error {
 	what := searchUnavailable
 	if errors.Is(cause, bus.ErrNoToolWorker) {

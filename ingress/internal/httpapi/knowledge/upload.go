@@ -23,15 +23,20 @@ import (
 // because a retry succeeds only after documents were deleted.
 const documentsFullWait = time.Minute
 
+// dropTimeout is the maximum duration of the removal of a rejected form's contents.
 const dropTimeout = 5 * time.Second
 
-// JobNotifier publishes jobs to workers, and changes to clients that watch the organization.
+// JobNotifier publishes jobs to workers, and changes to clients that watch the organization. Both
+// methods return at once. Lost messages do no harm: workers poll for queued documents, and clients
+// read the list again.
 type JobNotifier interface {
 	PublishJobs(jobs ...domain.Job)
 	Changed(kind domain.ChangeKind, org string)
 }
 
-// addDocuments handles POST /api/knowledge: it adds the documents from a form or from JSON.
+// addDocuments handles POST /api/knowledge: it adds the documents from a form or from JSON. The
+// status is 202. All documents of a request are added, or none. If a document with the same content
+// or URL exists, the response contains that document. A full quota is the error budget_exceeded.
 func (h *Handler) addDocuments(c *gin.Context) error {
 	docs, leave, err := h.readDocuments(c)
 	if err != nil {
@@ -58,7 +63,8 @@ func (h *Handler) addDocuments(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusAccepted, batch[domain.Document]{shownDocuments(queued)})
 }
 
-// batch is a response with several objects that is not a page of a list.
+// batch is a response with several objects that is not a page of a list. Additions respond with it,
+// because all their documents are in one response.
 type batch[T any] struct {
 	Data []T `json:"data"`
 }
@@ -73,7 +79,8 @@ func shownDocuments(queued []knowledgedb.QueuedDocument) []domain.Document {
 }
 
 // readDocuments reads the documents of a request and stores their contents. The caller must call
-// leave after it has stored the documents.
+// leave after it has stored the documents. If err is not nil, leave need not be called, and nothing
+// stays stored except contents that the sweeper removes.
 func (h *Handler) readDocuments(c *gin.Context) (docs []knowledgedb.NewDocument, leave func(), err error) {
 	// A form may have several files, and its metadata applies to each of them. A JSON body contains
 	// one document.
@@ -88,6 +95,8 @@ func (h *Handler) readDocuments(c *gin.Context) (docs []knowledgedb.NewDocument,
 		return form.files, leave, nil
 	}
 
+	// A large body occupies its slot until the content is stored, because the content is a part of
+	// the body.
 	body, leave, err := bindDocument[newDocumentBody](h, c)
 	if err != nil {
 		return nil, nil, err
@@ -101,7 +110,9 @@ func (h *Handler) readDocuments(c *gin.Context) (docs []knowledgedb.NewDocument,
 	return []knowledgedb.NewDocument{doc}, leave, nil
 }
 
-// readDocumentForm reads a form with up to limit files and stores their contents as they arrive.
+// readDocumentForm reads a form with up to limit files and stores their contents as they arrive. If
+// err is not nil, leave need not be called, and the stored contents of the form are removed. The
+// whole form counts as one upload of the organization.
 func (h *Handler) readDocumentForm(c *gin.Context, limit int) (form *documentForm, leave func(), err error) {
 	if c.Request.ContentLength == 0 {
 		return nil, nil, apierr.Invalid(httpx.BodyPath, httpx.CodeRequired, "a form is required")
@@ -128,7 +139,8 @@ func (h *Handler) readDocumentForm(c *gin.Context, limit int) (form *documentFor
 }
 
 // dropUploads removes the stored contents of a rejected form. If that fails, the sweeper removes
-// them later.
+// them later. The removal continues if the caller disconnects, for up to dropTimeout. An error is
+// logged.
 func (h *Handler) dropUploads(c *gin.Context, form *documentForm) {
 	if form == nil || len(form.files) == 0 {
 		return
@@ -147,7 +159,8 @@ func (h *Handler) dropUploads(c *gin.Context, form *documentForm) {
 	}
 }
 
-// uploader returns a function that stores content for the caller's organization.
+// uploader returns a function that stores content for the caller's organization. The content may
+// have at most MaxDocument bytes; otherwise the function returns blobdb.ErrTooLarge.
 func (h *Handler) uploader(c *gin.Context) func(io.Reader) (blobdb.Upload, error) {
 	org, ctx := httpx.Caller(c).OrganizationID, c.Request.Context()
 	return func(content io.Reader) (blobdb.Upload, error) {
@@ -156,6 +169,7 @@ func (h *Handler) uploader(c *gin.Context) func(io.Reader) (blobdb.Upload, error
 }
 
 // uploadContent stores the body's content. It returns nil and no error if the body has no content.
+// The content has no document yet. If the request fails later, the sweeper removes the content.
 func (h *Handler) uploadContent(c *gin.Context, f *documentFields) (*blobdb.Upload, error) {
 	from, name := f.content()
 	if from == nil {
@@ -173,7 +187,8 @@ func (h *Handler) uploadContent(c *gin.Context, f *documentFields) (*blobdb.Uplo
 }
 
 // putDocument handles PUT /api/knowledge?id=: it changes the content, the name or the metadata of a
-// document. Missing fields stay unchanged.
+// document. Missing fields stay unchanged. The status is 202 if the document must be processed
+// again, otherwise 200. A JSON body may contain the whole document as read.
 func (h *Handler) putDocument(c *gin.Context) error {
 	documentID, err := httpx.RequiredID(c, id.Document)
 	if err != nil {
@@ -203,13 +218,15 @@ func (h *Handler) putDocument(c *gin.Context) error {
 }
 
 // checkAgainst checks the body against the document that it changes. Read-only fields must be
-// unchanged. Without new content, the type must not change, and the URL must not be removed.
+// unchanged. Without new content, the type must not change, and the URL must not be removed. The
+// errors are those of invalid fields, all in one error.
 func (b *documentChangeBody) checkAgainst(known domain.Document) error {
 	found := &httpx.Problems{}
 	if b.URL.Set && b.URL.Value == nil && known.URL != nil && !b.Content.Set && !b.ContentBase64.Set {
 		found.Add("url", httpx.CodeInvalidValue, "cannot be removed without new content for the document")
 	}
 
+	// An unchanged URL is not new content: the document is not fetched again.
 	withContent := b.Content.Set || b.ContentBase64.Set || b.URL.Value != nil && (known.URL == nil || *b.URL.Value != *known.URL)
 	if b.MIMEType.Set && !withContent && b.MIMEType.Value != shownDocument(known).MIMEType {
 		found.Add("mimeType", httpx.CodeInvalidValue, "is detected from the content; it can be changed only together with the content")
@@ -217,7 +234,8 @@ func (b *documentChangeBody) checkAgainst(known domain.Document) error {
 	return httpx.Unchanged(found, *b, shownDocument(known))
 }
 
-// putBody changes a document as its JSON body says.
+// putBody changes a document as its JSON body says. The body must have passed checkAgainst. Without
+// new content, only the name and the metadata change.
 func (h *Handler) putBody(c *gin.Context, known domain.Document, body *documentChangeBody) error {
 	address := body.address()
 	if known.URL != nil && *known.URL == address.Value {
@@ -236,6 +254,7 @@ func (h *Handler) putBody(c *gin.Context, known domain.Document, body *documentC
 		with.Name = known.Name
 	}
 
+	// Null removes the metadata; a missing field keeps it.
 	switch {
 	case body.Metadata.Null:
 		with.Metadata = map[string]string{}
@@ -252,7 +271,8 @@ func (h *Handler) putBody(c *gin.Context, known domain.Document, body *documentC
 	return h.replaceDocument(c, known.ID, with)
 }
 
-// putForm replaces a document's content by the single file in a form.
+// putForm replaces a document's content by the single file in a form. Without a part for metadata,
+// the metadata stays. The name becomes that of the file.
 func (h *Handler) putForm(c *gin.Context, known domain.Document) error {
 	form, leave, err := h.readDocumentForm(c, 1)
 	if err != nil {
@@ -269,7 +289,7 @@ func (h *Handler) putForm(c *gin.Context, known domain.Document) error {
 }
 
 // editDocument changes the name and the metadata of a document and responds with it. The status is
-// 202 if the document must be processed again.
+// 202 if the document must be processed again. An argument that is nil stays unchanged.
 func (h *Handler) editDocument(c *gin.Context, known domain.Document, f *documentFields) error {
 	var name *string
 	var metadata *map[string]string
@@ -286,6 +306,8 @@ func (h *Handler) editDocument(c *gin.Context, known domain.Document, f *documen
 	}
 
 	status := http.StatusOK
+
+	// The store returns a job only in this case.
 	if edited.Job != nil { // searches also find words of the name, so a document with a new name must be processed again
 		status = http.StatusAccepted
 	}
@@ -295,6 +317,8 @@ func (h *Handler) editDocument(c *gin.Context, known domain.Document, f *documen
 }
 
 // replaceDocument replaces the content of a document and queues the document for processing.
+// Searches no longer find the old content. The error is document_exists if another document has the
+// new content or URL.
 func (h *Handler) replaceDocument(c *gin.Context, documentID string, with knowledgedb.NewDocument) error {
 	with.CreatedBy = httpx.Caller(c).Principal()
 	queued, err := h.KnowledgeDB.ReplaceDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID, with, h.Limits)
@@ -306,7 +330,8 @@ func (h *Handler) replaceDocument(c *gin.Context, documentID string, with knowle
 }
 
 // retryDocument handles POST /api/knowledge?id=&action=retry: it queues a failed or ready document
-// for processing.
+// for processing. It changes nothing if the document is queued or being processed. The response is
+// 202 with the document.
 func (h *Handler) retryDocument(c *gin.Context) error {
 	documentID, err := httpx.RequiredID(c, id.Document)
 	if err != nil {
@@ -323,7 +348,8 @@ func (h *Handler) retryDocument(c *gin.Context) error {
 }
 
 // notify publishes the jobs of queued documents to workers, and a change to watchers. A lost job
-// does no harm, because workers also poll for queued documents.
+// does no harm, because workers also poll for queued documents. It does not block. It must be
+// called after the commit, because workers read the documents' rows.
 func (h *Handler) notify(c *gin.Context, queued ...knowledgedb.QueuedDocument) {
 	jobs := make([]domain.Job, 0, len(queued))
 
@@ -339,7 +365,9 @@ func (h *Handler) notify(c *gin.Context, queued ...knowledgedb.QueuedDocument) {
 	h.Jobs.Changed(domain.ChangedDocuments, httpx.Caller(c).OrganizationID)
 }
 
-// documentError converts the store's errors about rejected documents to API errors.
+// documentError converts the store's errors about rejected documents to API errors. budget_exceeded
+// has a Retry-After. document_exists names the existing document. Other errors are returned
+// unchanged.
 func documentError(err error) error {
 	var duplicate knowledgedb.ErrDuplicateDocument
 	switch {

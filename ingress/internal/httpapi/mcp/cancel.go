@@ -12,18 +12,21 @@ import (
 
 const (
 	methodInitialize = "initialize"
-	methodCancelled  = "notifications/cancelled"
+	// Cancels an earlier request; MCP calls it a notification.
+	methodCancelled = "notifications/cancelled"
 
 	// headerSession contains an id of the client. It distinguishes clients with the same
 	// credential, whose requests may have equal ids. The service does not store these ids.
 	headerSession = "Mcp-Session-Id"
-	maxSession    = 128
-	sessionKind   = "mcp"
+	// Maximum length of the header's value, in bytes.
+	maxSession = 128
+	// Prefix of new session ids.
+	sessionKind = "mcp"
 )
 
 // prepare handles two kinds of messages before the SDK responds to them. It adds a session id to
 // the response to a client's first message. For a message that cancels an earlier request, it
-// cancels the run of that request.
+// cancels the run of that request. A message that names no request is ignored.
 func (h *Handler) prepare(c *gin.Context, message envelope) {
 	switch message.Method {
 	case methodInitialize:
@@ -42,7 +45,8 @@ func (h *Handler) prepare(c *gin.Context, message envelope) {
 }
 
 // callName returns a name for a client's request. No request of another client has the same name.
-// It returns "" if the client sends no session id.
+// It returns "" if the client sends no session id. The name is a hash, so that it has a fixed
+// length and reveals nothing.
 func callName(c *gin.Context, requestID json.RawMessage) string {
 	sessions, who := c.Request.Header.Values(headerSession), httpx.Caller(c)
 	if len(sessions) != 1 || sessions[0] == "" || len(sessions[0]) > maxSession || len(requestID) == 0 {

@@ -12,28 +12,31 @@ import (
 )
 
 // registration is the path at which MCP clients that support OAuth try to register after /mcp has
-// responded with 401.
+// responded with 401. RFC 7591 defines the request.
 const registration = "/register"
 
 // IsRegistration reports whether a request is the registration of an OAuth client. There is no
-// route for it.
+// route for it. The router then responds with NoOAuth.
 func IsRegistration(c *gin.Context) bool { return c.Request.URL.Path == registration }
 
 // NoOAuth returns the error for the registration of an OAuth client. Clients show their users this
-// error, and not the preceding response of /mcp.
+// error, and not the preceding response of /mcp. It explains the cause that users can remove: the
+// API key.
 func NoOAuth() *apierr.Error {
 	return apierr.New(apierr.NotFound,
 		"this service does not use OAuth; the API key in the header x-api-key or Authorization is missing or wrong")
 }
 
-// fault is a JSON-RPC error that rejects a message as a whole.
+// fault is a JSON-RPC error that rejects a message as a whole. Problems of a tool call's arguments
+// are not faults; they are results of the call.
 type fault struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
 }
 
 // findFault returns the JSON-RPC error for a message and its problems, or nil if the message is
-// valid.
+// valid. The fault describes the first problem, because JSON-RPC has one message. A problem is
+// added to found for another version of JSON-RPC.
 func findFault(message *envelope, found *httpx.Problems) *fault {
 	if message.Version != "" && message.Version != "2.0" {
 		found.Add("jsonrpc", httpx.CodeInvalidValue, "must be 2.0")
@@ -49,7 +52,8 @@ func findFault(message *envelope, found *httpx.Problems) *fault {
 	return &fault{agenttools.CodeInvalidRequest, first.Field + " " + first.Message}
 }
 
-// idFor returns the message's id in its original form, or nil if the message has no valid id.
+// idFor returns the message's id in its original form, or nil if the message has no valid id. The
+// response must repeat the id exactly, for example 1.0 and not 1.
 func idFor(body []byte, found *httpx.Problems) json.RawMessage {
 	var message struct {
 		ID json.RawMessage `json:"id"`
@@ -62,7 +66,8 @@ func idFor(body []byte, found *httpx.Problems) json.RawMessage {
 
 // writeFault responds to a message with a JSON-RPC error. For an unknown method, the status is 200,
 // because the message itself is valid, and the response to a notification is empty. For any other
-// error, the status is 400.
+// error, the status is 400. The error is recorded for the log line of the request if the status is
+// 400.
 func writeFault(c *gin.Context, id json.RawMessage, f *fault) {
 	status := http.StatusBadRequest
 	if f.Code == agenttools.CodeMethodNotFound {

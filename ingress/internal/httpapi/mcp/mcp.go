@@ -32,17 +32,20 @@ const (
 	maxSchemas = 512 << 10 // maximum total bytes of the output schemas of the listed agents
 )
 
-// Deps contains the dependencies of the Handler.
+// Deps contains the dependencies of the Handler. They are set once and never change.
 type Deps struct {
 	*httpx.Limiter
 	*dispatch.Submitter
 	httpx.SessionChecks
+	// Agents, as tools.
 	AgentsDB *agentdb.Store
-	RunsDB   *rundb.Store
-	Readers  *readers.Watch
+	// States of runs.
+	RunsDB *rundb.Store
+	// Watches the clients that wait for runs, and cancels runs of cancelled calls.
+	Readers *readers.Watch
 }
 
-// Handler handles POST /mcp.
+// Handler handles POST /mcp. There is one per process. It is safe for concurrent use.
 type Handler struct {
 	Deps
 	tools *agenttools.Server // presents agents as tools
@@ -51,12 +54,14 @@ type Handler struct {
 // New returns a Handler.
 func New(deps Deps) *Handler { return &Handler{deps, agenttools.New(openapi.Version())} }
 
-// Routes returns the only route of the protocol.
+// Routes returns the only route of the protocol. Only API keys are accepted, since assistants have
+// no login session.
 func (h *Handler) Routes() []httpx.Route {
 	return []httpx.Route{{Method: "POST", Path: "/mcp", Need: auth.NeedUserKey, Role: domain.RoleMember, Handle: h.mcp}}
 }
 
 // mcp handles POST /mcp, the endpoint of an MCP server whose tools are the organization's agents.
+// It returns when the response is complete; for a tool call, this is when the run has finished.
 func (h *Handler) mcp(c *gin.Context) {
 	var buf bytes.Buffer
 	if err := httpx.ReadBody(c, &buf, httpx.MaxBody); err != nil {
@@ -73,6 +78,7 @@ func (h *Handler) mcp(c *gin.Context) {
 	h.prepare(c, message)
 
 	// Restore the body, which the SDK reads again.
+	// The checks above consumed the body.
 	c.Request.Body, c.Request.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	if len(c.Request.Header["Accept"]) == 0 { // a client without an Accept header accepts any type, but the SDK rejects its request
 		c.Request.Header.Set("Accept", "*/*")
@@ -82,6 +88,7 @@ func (h *Handler) mcp(c *gin.Context) {
 	out := &mcpWriter{ResponseWriter: c.Writer}
 	// Serve returns after the tool calls of the request have ended, so the calls may use the
 	// request's context.
+	// Release the room for a large response after it was sent.
 	defer out.leave()
 	h.tools.Serve(out, c.Request, &agentTools{h: h, c: c, out: out, call: callName(c, id)})
 	switch wrong, err := out.refusal(); {
@@ -94,7 +101,7 @@ func (h *Handler) mcp(c *gin.Context) {
 
 // envelope contains the parts of a JSON-RPC message that are checked before the SDK handles it. The
 // message is a request or a notification. It is never a response, because the server sends no
-// requests.
+// requests. An unknown field is a problem.
 type envelope struct {
 	Version string          `json:"jsonrpc" required:"true"`
 	ID      envelopeID      `json:"id"`
@@ -102,7 +109,8 @@ type envelope struct {
 	Params  json.RawMessage `json:"params"`
 }
 
-// envelopeID is the id of a message: a string or a number.
+// envelopeID is the id of a message: a string or a number. Only one of the fields is set, and
+// neither for a notification.
 type envelopeID struct {
 	Text   string
 	Number int64
@@ -113,7 +121,8 @@ func (envelopeID) Either() {}
 
 // messageFor decodes and checks a message. It returns the message's id, and an error if the message
 // is invalid. A body must contain a single message, because each message counts against the rate
-// limit. Names must be unique, because the SDK silently uses the last of several equal names.
+// limit. Names must be unique, because the SDK silently uses the last of several equal names. body
+// is not changed.
 func messageFor(body []byte) (id json.RawMessage, message envelope, wrong *fault) {
 	found := &httpx.Problems{}
 	httpx.DecodeStrict(bytes.Clone(body), &message, found) // DecodeStrict may modify its input
@@ -122,7 +131,8 @@ func messageFor(body []byte) (id json.RawMessage, message envelope, wrong *fault
 }
 
 // agentTools provides the agents that the request's caller may call. Its methods run in goroutines
-// of the SDK while the request's goroutine waits.
+// of the SDK while the request's goroutine waits. There is one for each request. Errors are
+// recorded for the request's log line.
 type agentTools struct {
 	h    *Handler
 	c    *gin.Context
@@ -131,13 +141,14 @@ type agentTools struct {
 }
 
 // coded returns the error for the client; see httpx.Coded. It records err for the request's log
-// line.
+// line. The SDK passes the error's text to the client.
 func (t *agentTools) coded(err error) error {
 	httpx.StateFor(t.c).Err = err
 	return httpx.Coded(t.c, err)
 }
 
-// List returns the newest agents of the organization that people may chat with.
+// List returns the newest agents of the organization that people may chat with. If the look-up
+// fails, the whole response is replaced by the error.
 func (t *agentTools) List(context.Context) ([]agenttools.Agent, error) {
 	//nolint:contextcheck // the request's context ends when the client disconnects, the SDK's does not
 	known, err := t.h.AgentsDB.CallableAgents(t.c.Request.Context(), httpx.Caller(t.c).OrganizationID, domain.CallerUser, maxTools)
@@ -153,7 +164,8 @@ func (t *agentTools) List(context.Context) ([]agenttools.Agent, error) {
 	return agents, nil
 }
 
-// Schemas returns the output schemas of the agents that List returns.
+// Schemas returns the output schemas of the agents that List returns. Agents without a schema have
+// no entry. Schemas beyond maxSchemas bytes in total are left out.
 func (t *agentTools) Schemas(context.Context) (map[string]json.RawMessage, error) {
 	ctx, org := t.c.Request.Context(), httpx.Caller(t.c).OrganizationID
 	schemas, err := t.h.AgentsDB.OutputSchemas(ctx, org, domain.CallerUser, maxTools, maxSchemas) //nolint:contextcheck // as in List
@@ -164,14 +176,20 @@ func (t *agentTools) Schemas(context.Context) (map[string]json.RawMessage, error
 	return schemas, nil
 }
 
-// toolArguments is the input of a tool call.
+// toolArguments is the input of a tool call. The schema of the tool, in package agenttools,
+// describes the same fields.
 type toolArguments struct {
-	Message     string                                   `json:"message" required:"true"`
-	SessionID   httpx.Optional[string]                   `json:"sessionId"`
+	// Message to the agent.
+	Message string `json:"message" required:"true"`
+	// Session of the run; missing: a new one.
+	SessionID httpx.Optional[string] `json:"sessionId"`
+	// Files for the agent.
 	Attachments httpx.Optional[[]runbody.AttachmentBody] `json:"attachments"`
 }
 
-// Run starts a run of an agent and waits until it finishes or waits for a person.
+// Run starts a run of an agent and waits until it finishes or waits for a person. progress reports
+// a text to the client while the run continues. The error is one for the client; the run may exist
+// nevertheless.
 func (t *agentTools) Run(_ context.Context, call agenttools.Call, progress func(string)) (*domain.Run, error) {
 	s, err := t.submission(call)
 	if err != nil {
@@ -188,12 +206,14 @@ func (t *agentTools) Run(_ context.Context, call agenttools.Call, progress func(
 	return run, nil
 }
 
-// submission returns the submission of a tool call.
+// submission returns the submission of a tool call. Problems of the arguments are returned as one
+// error. A key in the call makes it idempotent.
 func (t *agentTools) submission(call agenttools.Call) (*dispatch.Submission, error) {
 	found, arguments := &httpx.Problems{}, toolArguments{}
 	if call.Arguments == nil {
 		call.Arguments = json.RawMessage("{}")
 	}
+
 	if !httpx.DecodeStrict(call.Arguments, &arguments, found) || found.Has(httpx.BodyPath) {
 		return nil, found.Err()
 	}
@@ -223,7 +243,8 @@ func (t *agentTools) submission(call agenttools.Call) (*dispatch.Submission, err
 }
 
 // run submits a tool call's run and waits for it. If the client disconnects, a run without an
-// idempotency key is cancelled after a grace period.
+// idempotency key is cancelled after a grace period. It takes the slots of a stream, and reserves
+// room for a large response.
 func (t *agentTools) run(s *dispatch.Submission, progress func(string)) (*domain.Run, error) {
 	seats, err := t.h.TakeStreams(s.Caller)
 	if err != nil {
@@ -238,6 +259,8 @@ func (t *agentTools) run(s *dispatch.Submission, progress func(string)) (*domain
 	if err != nil {
 		return nil, capacityError(err, run)
 	}
+
+	// The watch cancels the run if no client reads it.
 	reading := t.h.Readers.Begin(run, readers.Rules{Keep: s.Key != "", Grace: readers.Grace, Call: t.call})
 	defer reading.End(t.c.Request.Context()) // runs after the reader is closed
 	defer reader.Close()
@@ -247,7 +270,9 @@ func (t *agentTools) run(s *dispatch.Submission, progress func(string)) (*domain
 	return t.await(reading.Follow(reader), run, progress)
 }
 
-// await follows a run until it finishes or waits for a person.
+// await follows a run until it finishes or waits for a person. It reports progress at least every
+// httpx.PingEvery, so that clients do not give up. It ends with an error when the API key becomes
+// invalid or the service stops.
 func (t *agentTools) await(reader readers.Events, run *rundb.StoredRun, progress func(string)) (*domain.Run, error) {
 	permit := t.h.SessionCheck(t.c)
 	for ping := time.Now().Add(httpx.PingEvery); ; {
@@ -255,6 +280,7 @@ func (t *agentTools) await(reader readers.Events, run *rundb.StoredRun, progress
 		if err != nil {
 			return nil, streamError(err, run.Run.ID)
 		}
+
 		if now := time.Now(); !permit.Holds(now) {
 			return nil, apierr.New(apierr.Unauthenticated, "the API key is no longer valid; the run %s continues", run.Run.ID)
 		} else if !now.Before(ping) {
@@ -262,6 +288,8 @@ func (t *agentTools) await(reader readers.Events, run *rundb.StoredRun, progress
 			progress("The run continues.")
 			ping = now.Add(httpx.PingEvery)
 		}
+
+		// Report the events in order; the last one may contain the run.
 		for _, e := range events {
 			done, err := t.take(e, run, progress)
 			if done != nil || err != nil {
@@ -272,7 +300,8 @@ func (t *agentTools) await(reader readers.Events, run *rundb.StoredRun, progress
 }
 
 // take reports an event as progress. It returns the run if the run has finished with this event or
-// waits for a person; otherwise it returns nil.
+// waits for a person; otherwise it returns nil. Text of the answer is not reported, because clients
+// expect the result as a whole.
 func (t *agentTools) take(e domain.Event, run *rundb.StoredRun, progress func(string)) (*domain.Run, error) {
 	var data struct {
 		ToolCall *domain.ToolCall `json:"toolCall"`
@@ -303,7 +332,7 @@ func (t *agentTools) take(e domain.Event, run *rundb.StoredRun, progress func(st
 }
 
 // capacityError adds the run's id to an error that means that there is no capacity for the
-// response. run may be nil.
+// response. run may be nil. A client can then read the answer with another request.
 func capacityError(err error, run *rundb.StoredRun) error {
 	code := apierr.CodeFor(err)
 	if run == nil || code != apierr.RateLimited && code != apierr.Overloaded {
@@ -314,7 +343,8 @@ func capacityError(err error, run *rundb.StoredRun) error {
 }
 
 // streamError returns the error of a tool call whose event stream ended with err before the run
-// finished.
+// finished. An event log that ends early is an internal error; other errors mean that the service
+// is stopping.
 func streamError(err error, runID string) error {
 	switch {
 	case apierr.CodeFor(err) == apierr.Erased:
@@ -334,19 +364,23 @@ func streamError(err error, runID string) error {
 // mcpWriter wraps the response that the SDK writes. It holds back the SDK's errors in plain text,
 // and any response after a failed lookup, so that the handler can respond with an error in the
 // API's format instead. Its methods may be called concurrently: the SDK writes the response, and
-// another goroutine writes pings.
+// another goroutine writes pings. It is created for one request.
 type mcpWriter struct {
 	gin.ResponseWriter
 
-	mu          sync.Mutex
-	refused     int
+	mu sync.Mutex
+	// Status of a rejection by the SDK; 0: none.
+	refused int
+	// Text of a rejection, or of the response that is held back.
 	refusedBody bytes.Buffer
 	failure     error // error to respond with
-	large       *httpx.LargeAnswer
+	// Room for a large response; nil: none was needed.
+	large *httpx.LargeAnswer
 }
 
 // count counts the response with a run as a large response, if it is large. The response contains
-// the message and the citations twice: as text, and as structured content.
+// the message and the citations twice: as text, and as structured content. The error is that of
+// httpx.CountAnswer, with the id of the run.
 func (w *mcpWriter) count(c *gin.Context, run *domain.Run) error {
 	bytes := 0
 	if run.Message != nil {
@@ -369,14 +403,15 @@ func (w *mcpWriter) count(c *gin.Context, run *domain.Run) error {
 	return nil
 }
 
-// leave stops counting the response.
+// leave stops counting the response. It is called once, when the response has been sent.
 func (w *mcpWriter) leave() {
 	if w.large != nil {
 		w.large.Leave()
 	}
 }
 
-// WriteHeader sends the status, unless the response is held back.
+// WriteHeader sends the status, unless the response is held back. A rejection by the SDK is
+// recognized by its media type.
 func (w *mcpWriter) WriteHeader(status int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -388,7 +423,8 @@ func (w *mcpWriter) WriteHeader(status int) {
 	}
 }
 
-// Write writes b to the client, unless the response is held back.
+// Write writes b to the client, unless the response is held back. It implements io.Writer and
+// reports the whole length even if the response is held back.
 func (w *mcpWriter) Write(b []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -396,7 +432,7 @@ func (w *mcpWriter) Write(b []byte) (int, error) {
 }
 
 // write writes to the client, or to refusedBody if the response is held back. The caller must hold
-// w.mu.
+// w.mu. Large bodies are written in pieces, so that a slow client is detected.
 func (w *mcpWriter) write(b []byte) (int, error) {
 	if w.refused != 0 || w.failure != nil {
 		return w.refusedBody.Write(b)
@@ -414,7 +450,7 @@ func (w *mcpWriter) write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// Flush sends the written data to the client.
+// Flush sends the written data to the client. Data that is held back is not flushed.
 func (w *mcpWriter) Flush() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -424,7 +460,7 @@ func (w *mcpWriter) Flush() {
 }
 
 // ping writes a comment to an event stream, so that proxies and clients do not close the quiet
-// connection.
+// connection. It does nothing for a response that is not an event stream.
 func (w *mcpWriter) ping() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -436,7 +472,8 @@ func (w *mcpWriter) ping() {
 }
 
 // refusal returns the error for the response: a JSON-RPC error if the SDK has rejected the message,
-// or an API error if a lookup has failed. It returns nil and nil if the SDK has responded.
+// or an API error if a lookup has failed. It returns nil and nil if the SDK has responded. It must
+// be called after the SDK has returned.
 func (w *mcpWriter) refusal() (*fault, error) {
 	if w.refused == 0 && w.failure == nil {
 		return nil, nil //nolint:nilnil // no error

@@ -9,28 +9,34 @@ import (
 	"parley/shared/store/notificationdb"
 )
 
-// ChangeNotifier notifies clients that watch an organization of a change.
+// ChangeNotifier notifies clients that watch an organization of a change. Changed does not block,
+// and a lost notice does no harm, because clients read again after a reconnect.
 type ChangeNotifier interface {
 	Changed(kind domain.ChangeKind, organizationID string)
 }
 
-// Deps contains the dependencies and settings of the Handler.
+// Deps contains the dependencies and settings of the Handler. They are set once and never change.
 type Deps struct {
 	*httpx.References
+	// Endpoints and notifications.
 	NotificationsDB *notificationdb.Store
-	Secrets         *secrets.Box
-	Changes         ChangeNotifier
-	Outbound        AddressChecker // checks the addresses of endpoints
-	MaxEndpoints    int            // maximum per organization
+	// Encrypts the signing secrets.
+	Secrets *secrets.Box
+	// Informs clients of the dashboard about changes.
+	Changes      ChangeNotifier
+	Outbound     AddressChecker // checks the addresses of endpoints
+	MaxEndpoints int            // maximum per organization
 }
 
-// Handler handles the requests to /api/notifications.
+// Handler handles the requests to /api/notifications. There is one per process. It is safe for
+// concurrent use.
 type Handler struct{ Deps }
 
 // New returns a Handler.
 func New(deps Deps) *Handler { return &Handler{deps} }
 
-// Routes returns the routes of the handler.
+// Routes returns the routes of the handler. All routes require an admin of the organization,
+// because notifications contain data of its runs.
 func (h *Handler) Routes() []httpx.Route {
 	const admin = domain.RoleAdmin
 	endpoint := httpx.InOrganization(h.NotificationsDB.Endpoint, id.Endpoint)

@@ -18,26 +18,32 @@ import (
 )
 
 // AddressChecker returns an error of package outbound if the service may not send requests to an
-// address.
+// address. The check is made when an address is set, so that a client gets the error early.
 type AddressChecker interface {
 	Check(address string) error
 }
 
 // previousSecretTTL is the time after a rotation for which notifications are signed with both
-// secrets.
+// secrets. Receivers can change their secret within this time without losing a notification.
 const previousSecretTTL = 24 * time.Hour
 
 // endpointFields contains the fields of an endpoint that callers can set. Each field may be
-// missing.
+// missing. A null description becomes empty.
 type endpointFields struct {
-	URL         httpx.Optional[string]   `json:"url"`
-	Description httpx.Removable[string]  `json:"description"`
-	Events      httpx.Optional[[]string] `json:"events"`
-	AgentID     httpx.Optional[*string]  `json:"agentId"` // null: all agents
-	Enabled     httpx.Optional[bool]     `json:"enabled"`
+	// Address without variables.
+	URL httpx.Optional[string] `json:"url"`
+	// Text for people.
+	Description httpx.Removable[string] `json:"description"`
+	// Events to notify of; replaces the list.
+	Events httpx.Optional[[]string] `json:"events"`
+	// Agent to whose events the endpoint is limited.
+	AgentID httpx.Optional[*string] `json:"agentId"` // null: all agents
+	// Whether notifications are sent; missing in a new endpoint: true.
+	Enabled httpx.Optional[bool] `json:"enabled"`
 }
 
-// Check checks the fields independently of the endpoint's previous state.
+// Check checks the fields independently of the endpoint's previous state. Whether the agent exists
+// is checked by the store.
 func (b *endpointFields) Check(p *httpx.Problems) {
 	if b.URL.Set {
 		checkEndpointURL(p, b.URL.Value)
@@ -53,7 +59,8 @@ func (b *endpointFields) Check(p *httpx.Problems) {
 	}
 }
 
-// checkEndpointURL checks the form of a URL. For its host, see checkReach.
+// checkEndpointURL checks the form of a URL. For its host, see checkReach. A URL of a tool's
+// endpoint may have variables; this one may not. Problems are added to p under the path url.
 func checkEndpointURL(p *httpx.Problems, address string) {
 	if httpx.CheckURL(p, "url", address); p.Has("url") {
 		return
@@ -69,7 +76,8 @@ func checkEndpointURL(p *httpx.Problems, address string) {
 	}
 }
 
-// checkEvents checks the names of the events of which an endpoint is notified.
+// checkEvents checks the names of the events of which an endpoint is notified. The list must have
+// at least one entry, and none twice. Only as many entries as there are events are checked.
 func checkEvents(p *httpx.Problems, events []string) {
 	if len(events) == 0 {
 		p.Add("events", httpx.CodeTooShort, "must contain at least one event")
@@ -87,7 +95,7 @@ func checkEvents(p *httpx.Problems, events []string) {
 	p.Count("events", len(events), len(domain.NotificationEvents)) // last, because a problem of the list suppresses problems of its entries
 }
 
-// newEndpointBody is the body of POST /api/notifications.
+// newEndpointBody is the body of POST /api/notifications. Other fields are optional.
 type newEndpointBody struct{ endpointFields }
 
 // Check checks the fields. URL and events are required.
@@ -102,9 +110,10 @@ func (b *newEndpointBody) Check(p *httpx.Problems) {
 }
 
 // endpointChangeBody is the body of a PUT. It accepts all fields of an endpoint that was read with
-// GET.
+// GET. Except for the secret and read-only fields, it may differ in all fields.
 type endpointChangeBody struct {
 	endpointFields
+	// Only the placeholder for secrets is accepted.
 	Secret         httpx.Optional[string] `json:"secret"`
 	ID             httpx.ReadOnly         `json:"id"`
 	DisabledReason httpx.Volatile[string] `json:"disabledReason"`
@@ -116,7 +125,8 @@ type endpointChangeBody struct {
 	UpdatedAt      httpx.ReadOnly         `json:"updatedAt"`
 }
 
-// Check checks the fields. All of them may be missing.
+// Check checks the fields. All of them may be missing. A secret that a client has read as a
+// placeholder may be sent back.
 func (b *endpointChangeBody) Check(p *httpx.Problems) {
 	b.endpointFields.Check(p)
 	if b.Secret.Set && b.Secret.Value != httpx.HiddenSecret {
@@ -125,7 +135,8 @@ func (b *endpointChangeBody) Check(p *httpx.Problems) {
 }
 
 // checkReach adds a problem if the rules for outbound requests forbid requests to a well-formed
-// address.
+// address. The message does not reveal addresses of the internal network. The worker checks the
+// address again for each request.
 func (h *Handler) checkReach(found *httpx.Problems, address httpx.Optional[string]) {
 	if !address.Set || found.Has("url") {
 		return
@@ -136,7 +147,8 @@ func (h *Handler) checkReach(found *httpx.Problems, address httpx.Optional[strin
 }
 
 // getNotifications handles GET /api/notifications: it returns a page of the organization's
-// endpoints, or with ?id= one endpoint.
+// endpoints, or with ?id= one endpoint. Secrets are replaced by a placeholder. Endpoints are listed
+// by id, newest first.
 func (h *Handler) getNotifications(c *gin.Context) error {
 	endpointID, one, err := httpx.QueryID(c, id.Endpoint)
 	if err != nil {
@@ -162,7 +174,8 @@ func (h *Handler) getNotifications(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusOK, httpx.NewList(endpoints, p, func(e domain.NotificationEndpoint) string { return e.ID }))
 }
 
-// writeEndpoint responds with an endpoint. If err is not nil, it responds with err.
+// writeEndpoint responds with an endpoint. If err is not nil, it responds with err. The status is
+// 200. It does not change the secret in e, which the store has replaced by a placeholder.
 func (h *Handler) writeEndpoint(c *gin.Context, e domain.NotificationEndpoint, err error) error {
 	if err != nil {
 		return err
@@ -171,12 +184,13 @@ func (h *Handler) writeEndpoint(c *gin.Context, e domain.NotificationEndpoint, e
 }
 
 // notificationsChanged notifies clients that watch the organization that its endpoints or
-// notifications have changed.
+// notifications have changed. It must be called after the change was committed.
 func (h *Handler) notificationsChanged(c *gin.Context) {
 	h.Changes.Changed(domain.ChangedNotifications, httpx.Caller(c).OrganizationID)
 }
 
 // createEndpoint handles POST /api/notifications. Only this response shows the endpoint's secret.
+// Errors: conflict if the organization has MaxEndpoints endpoints. The status is 201.
 func (h *Handler) createEndpoint(c *gin.Context) error {
 	body, found, err := httpx.Collect[newEndpointBody](c)
 	if err != nil {
@@ -187,7 +201,10 @@ func (h *Handler) createEndpoint(c *gin.Context) error {
 	}
 
 	org, made := httpx.Caller(c).OrganizationID, id.New(id.Endpoint)
+
+	// The secret is encrypted for the new id, so the id is created first.
 	secret, sealed := h.newEndpointSecret(org, made)
+
 	e, err := h.NotificationsDB.CreateEndpoint(c.Request.Context(), notificationdb.NewEndpoint{
 		OrganizationID: org, ID: made, URL: body.URL.Value, Description: body.Description.Value, Events: body.Events.Value,
 		AgentID: body.AgentID.Value, Enabled: body.Enabled.Or(true), SealedSecret: sealed,
@@ -201,14 +218,16 @@ func (h *Handler) createEndpoint(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusCreated, e)
 }
 
-// newEndpointSecret returns a new secret, and its encrypted form for the database.
+// newEndpointSecret returns a new secret, and its encrypted form for the database. The encryption
+// context contains both ids, so the encrypted secret is useless for another endpoint.
 func (h *Handler) newEndpointSecret(org, endpointID string) (secret, sealed string) {
 	secret = webhookin.NewSecret(domain.HookStandard)
 	return secret, h.Secrets.Seal(secret, secrets.NotificationEndpoint(org, endpointID))
 }
 
 // updateEndpoint handles PUT /api/notifications?id=. Missing fields stay unchanged. If it enables
-// an endpoint, the service sends the endpoint's pending notifications.
+// an endpoint, the service sends the endpoint's pending notifications. The response contains the
+// endpoint after the change, without its secret.
 func (h *Handler) updateEndpoint(c *gin.Context) error {
 	endpointID, err := httpx.RequiredID(c, id.Endpoint)
 	if err != nil {
@@ -223,6 +242,7 @@ func (h *Handler) updateEndpoint(c *gin.Context) error {
 		return found.Err()
 	}
 
+	// Read the endpoint for the comparison with read-only fields.
 	known, err := h.NotificationsDB.Endpoint(c.Request.Context(), httpx.Caller(c).OrganizationID, endpointID)
 	if err == nil {
 		err = httpx.Unchanged(found, body, known)
@@ -245,7 +265,7 @@ func (h *Handler) updateEndpoint(c *gin.Context) error {
 
 // rotateEndpoint handles POST /api/notifications?id=&action=rotate: it creates a new secret, which
 // only this response shows. For previousSecretTTL, notifications are signed with the new and the
-// previous secret.
+// previous secret. A second rotation within that time ends the validity of the oldest secret.
 func (h *Handler) rotateEndpoint(c *gin.Context) error {
 	endpointID, err := httpx.RequiredID(c, id.Endpoint)
 	if err != nil {
@@ -257,12 +277,15 @@ func (h *Handler) rotateEndpoint(c *gin.Context) error {
 	e, err := h.NotificationsDB.UpdateEndpoint(c.Request.Context(), org, endpointID, notificationdb.EndpointChange{
 		SealedSecret: &sealed, KeepPrevious: previousSecretTTL,
 	})
+
+	// Replace the placeholder, as in the response to the creation.
 	e.Secret = secret
 	return h.writeEndpoint(c, e, err)
 }
 
 // testEndpoint handles POST /api/notifications?id=&action=test: it queues a test notification of
-// the type ping, even if the endpoint is disabled.
+// the type ping, even if the endpoint is disabled. The status is 202. The result of the request to
+// the endpoint is visible in the list of notifications.
 func (h *Handler) testEndpoint(c *gin.Context) error {
 	endpointID, err := httpx.RequiredID(c, id.Endpoint)
 	if err != nil {
@@ -272,7 +295,8 @@ func (h *Handler) testEndpoint(c *gin.Context) error {
 	return h.writeQueued(c, n, err)
 }
 
-// writeQueued responds with a queued notification. If err is not nil, it responds with err.
+// writeQueued responds with a queued notification. If err is not nil, it responds with err. The
+// status is 202, because a worker sends the notification later.
 func (h *Handler) writeQueued(c *gin.Context, n domain.Notification, err error) error {
 	if err != nil {
 		return err
@@ -282,7 +306,7 @@ func (h *Handler) writeQueued(c *gin.Context, n domain.Notification, err error) 
 }
 
 // deleteEndpoint handles DELETE /api/notifications?id=. The endpoint's pending notifications are
-// not sent.
+// not sent. Repeating the request returns not_found.
 func (h *Handler) deleteEndpoint(c *gin.Context) error {
 	endpointID, err := httpx.RequiredID(c, id.Endpoint)
 	if err != nil {
@@ -297,7 +321,8 @@ func (h *Handler) deleteEndpoint(c *gin.Context) error {
 }
 
 // getMessages handles GET /api/notifications/messages: it returns a page of pending and sent
-// notifications, newest first, or with ?id= one notification with its payload.
+// notifications, newest first, or with ?id= one notification with its payload. Payloads are only in
+// the response with one notification, because they may be large.
 func (h *Handler) getMessages(c *gin.Context) error {
 	messageID, one, err := httpx.QueryID(c, id.Notification)
 	if err != nil {
@@ -305,6 +330,7 @@ func (h *Handler) getMessages(c *gin.Context) error {
 	}
 
 	org := httpx.Caller(c).OrganizationID
+
 	if one {
 		n, err := h.NotificationsDB.Notification(c.Request.Context(), org, messageID)
 		if err != nil {
@@ -331,7 +357,8 @@ func (h *Handler) getMessages(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusOK, httpx.NewList(messages, p, func(n domain.Notification) string { return n.ID }))
 }
 
-// messageFilter reads the filter of a list of notifications.
+// messageFilter reads the filter of a list of notifications. The endpoint must exist in the
+// organization. Problems are added up into one error.
 func (h *Handler) messageFilter(c *gin.Context) (f notificationdb.NotificationFilter, err error) {
 	found := &httpx.Problems{}
 	if err := h.CheckReferences(c, found, "endpointId"); err != nil {
@@ -346,13 +373,15 @@ func (h *Handler) messageFilter(c *gin.Context) (f notificationdb.NotificationFi
 }
 
 // postMessages handles POST /api/notifications/messages?id=&action=resend: it sends a notification
-// again under the same id.
+// again under the same id. Receivers can recognize a repetition by its id. The status is 202. A
+// notification whose payload is no longer stored is erased.
 func (h *Handler) postMessages(c *gin.Context) error {
 	messageID, err := httpx.RequiredID(c, id.Notification)
 	if err != nil {
 		return err
 	}
 
+	// The route accepts any action, so that the message can name the right one.
 	found := &httpx.Problems{}
 	if action, _ := httpx.QueryValue(c, "action", found); action != "resend" {
 		found.Add("action", httpx.CodeInvalidValue, "must be resend")

@@ -22,26 +22,30 @@ import (
 )
 
 const (
-	embedTime      = 60 * time.Second // time limit for one call to a worker
-	embedTotal     = 5 * time.Minute  // time limit for all calls of a request
+	embedTime  = 60 * time.Second // time limit for one call to a worker
+	embedTotal = 5 * time.Minute  // time limit for all calls of a request
+	// Retry-After if a worker cannot embed now.
 	embedRetry     = 2 * time.Second
 	embedTexts     = 40        // maximum texts per call; for most models, their vectors fit into one reply
 	embedCharacter = 100_000   // maximum characters per call
 	maxEmbeddings  = 128 << 20 // maximum bytes of a response
 )
 
-// WorkerCaller calls a worker over NATS and returns its reply.
+// WorkerCaller calls a worker over NATS and returns its reply. Call returns bus.ErrNoToolWorker if
+// no worker accepted the call. capability contains the signed claims.
 type WorkerCaller interface {
 	Call(ctx context.Context, kind, capability string, body []byte, deadline time.Time) ([]byte, error)
 }
 
-// ClaimSigner signs claims together with the body to which they belong.
+// ClaimSigner signs claims together with the body to which they belong. Workers verify the
+// signature before they act for the organization in the claims.
 type ClaimSigner interface {
 	Sign(claims, body []byte) string
 }
 
 // createEmbeddings handles POST /v1/embeddings: it returns vectors of texts from the service's
-// embedding model. The texts are not stored.
+// embedding model. The texts are not stored. The request counts against the rate limit and the
+// budgets of the caller.
 func (h *Handler) createEmbeddings(c *gin.Context) {
 	body, found, err := httpx.CollectOpen[openaiapi.EmbeddingRequest](c, httpx.MaxMessageBody)
 	if err != nil {
@@ -68,22 +72,30 @@ func (h *Handler) createEmbeddings(c *gin.Context) {
 		httpx.RefuseAnswer(c, err)
 		return
 	}
+
+	// The vectors are encoded here, because their format is the client's choice.
 	httpx.SendBody(c, http.StatusOK, body.Embeddings(e.model, e.vectors, e.tokens))
 }
 
-// embedding is a request in progress.
+// embedding is a request in progress. It is used by one goroutine. Its results are complete when
+// embed has returned nil.
 type embedding struct {
 	*Handler
 
-	c       *gin.Context
+	c *gin.Context
+	// request as parsed.
 	request *openaiapi.EmbeddingRequest
-	model   string
+	// Name of the model, from the replies.
+	model string
+	// vectors of the first texts, each as 32-bit floating-point numbers.
 	vectors [][]byte
-	tokens  int64
+	// Number of tokens of these texts.
+	tokens int64
 }
 
 // embed stores the vectors of the texts, the model and the number of tokens in e. It sends the
-// texts to workers in one or several calls.
+// texts to workers in one or several calls. After an error, no response is possible, but the tokens
+// of successful calls are used. The calls are made one after another.
 func (e *embedding) embed(texts []string) error {
 	ctx, cancel := context.WithTimeout(e.c.Request.Context(), embedTotal)
 	defer cancel()
@@ -93,17 +105,23 @@ func (e *embedding) embed(texts []string) error {
 		if err != nil {
 			return err
 		}
+
+		// Only the first reply shows how large the vectors, and therefore the response, will be.
 		if e.vectors == nil {
 			if err := e.reserve(len(texts), len(reply.Vectors[0])); err != nil {
 				return err
 			}
 		}
+
+		// A reply may contain fewer vectors than texts; the rest is sent again.
 		e.model, e.vectors, e.tokens = reply.Model, append(e.vectors, reply.Vectors...), e.tokens+reply.InputTokens
 	}
 	return nil
 }
 
-// reserve reserves room for the response.
+// reserve reserves room for the response. bytes is the size of one vector. It waits until memory
+// for the response is free. The error is one of httpx.ReserveFunc, or too_long if the response
+// would exceed maxEmbeddings.
 func (e *embedding) reserve(vectors, bytes int) error {
 	size := e.request.ResponseBytes(vectors, bytes)
 	if size > maxEmbeddings {
@@ -113,7 +131,8 @@ func (e *embedding) reserve(vectors, bytes int) error {
 	return httpx.ReserveFunc(e.c)(size)
 }
 
-// countFitting returns how many of the first texts fit into one call, at least one.
+// countFitting returns how many of the first texts fit into one call, at least one. texts must not
+// be empty. A single text that exceeds the limit is sent alone.
 func countFitting(texts []string) int {
 	room := embedCharacter
 	for n, text := range texts {
@@ -124,7 +143,8 @@ func countFitting(texts []string) int {
 	return len(texts)
 }
 
-// call lets a worker embed texts. The reply contains vectors for the first texts, at least one.
+// call lets a worker embed texts. The reply contains vectors for the first texts, at least one. The
+// call ends after embedTime at the latest. The claims expire at the same time.
 func (e *embedding) call(ctx context.Context, texts []string) (reply contract.EmbedReply, err error) {
 	who, deadline := httpx.Caller(e.c), time.Now().Add(embedTime)
 	var body bytes.Buffer
@@ -133,6 +153,7 @@ func (e *embedding) call(ctx context.Context, texts []string) (reply contract.Em
 	if err := encoder.Encode(contract.EmbedRequest{Model: e.request.Model, Texts: texts, Dimensions: e.request.Size()}); err != nil {
 		return reply, fmt.Errorf("writing texts: %w", err)
 	}
+
 	claims, err := json.Marshal(contract.EmbedClaims{
 		OrganizationID: who.OrganizationID, KeyID: who.KeyID, Kind: contract.KindEmbed, Expires: deadline.UTC(),
 	})
@@ -151,10 +172,13 @@ func (e *embedding) call(ctx context.Context, texts []string) (reply contract.Em
 	return reply, refusedEmbedding(&reply, len(texts), deadline)
 }
 
-// refusedEmbedding returns the error for a worker's reply without usable vectors, or nil.
+// refusedEmbedding returns the error for a worker's reply without usable vectors, or nil. texts is
+// the number of texts in the call. Failures of the model keep the worker's code and message, which
+// concern the request.
 func refusedEmbedding(reply *contract.EmbedReply, texts int, deadline time.Time) error {
 	switch f := reply.Failure; {
 	case reply.Lacking != nil:
+		// The budget has not enough left for the texts.
 		exceeded := budgetdb.UsedUp(*reply.Lacking)
 		if reply.Later {
 			exceeded.RetryAfter = time.Until(deadline) // by then, the calls that reserve the rest of the budget have finished
@@ -176,7 +200,8 @@ func refusedEmbedding(reply *contract.EmbedReply, texts int, deadline time.Time)
 	return nil
 }
 
-// embedUnavailable returns the error unavailable for a failed call of a worker.
+// embedUnavailable returns the error unavailable for a failed call of a worker. The cause appears
+// only in the log. Retry-After is embedRetry.
 func embedUnavailable(cause error) error {
 	what := "embeddings are unavailable; try again shortly"
 	if errors.Is(cause, bus.ErrNoToolWorker) {

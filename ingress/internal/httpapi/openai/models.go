@@ -18,7 +18,8 @@ const (
 	templateOwner = "parley" // owner of templates
 )
 
-// listModels handles GET /v1/models: it lists the newest agents that people may chat with.
+// listModels handles GET /v1/models: it lists the newest agents that people may chat with. Agents
+// that only automations may call are omitted. Templates are not listed, but can be used.
 func (h *Handler) listModels(c *gin.Context) {
 	org := httpx.Caller(c).OrganizationID
 	agents, err := h.AgentsDB.CallableAgents(c.Request.Context(), org, domain.CallerUser, maxModels)
@@ -36,7 +37,7 @@ func (h *Handler) listModels(c *gin.Context) {
 }
 
 // getModel handles GET /v1/models/<id>: it returns an agent that people may chat with, or a
-// template.
+// template. The error is the one that OpenAI's API returns for an unknown model.
 func (h *Handler) getModel(c *gin.Context) {
 	model, err := h.findModel(c, c.Param("id"))
 	if err != nil {
@@ -46,7 +47,8 @@ func (h *Handler) getModel(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, model)
 }
 
-// findModel returns the agent or template with the id, in the form of a model.
+// findModel returns the agent or template with the id, in the form of a model. Agents of other
+// organizations and agents for automations only are not found.
 func (h *Handler) findModel(c *gin.Context, modelID string) (openaiapi.Model, error) {
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
 	if !id.Valid(id.Agent, modelID) {
@@ -65,7 +67,8 @@ func (h *Handler) findModel(c *gin.Context, modelID string) (openaiapi.Model, er
 	return openaiapi.NewModel(agent.ID, agent.Name, org, agent.CreatedAt.Time), nil
 }
 
-// templateModel returns a template as a model.
+// templateModel returns a template as a model. Templates come from the cache, and have no time of
+// creation.
 func (h *Handler) templateModel(c *gin.Context, modelID string) (openaiapi.Model, error) {
 	all, err := h.Templates.Get(c.Request.Context())
 	if err != nil {

@@ -39,37 +39,48 @@ const (
 	headerShouldRetry = "X-Should-Retry" // respected by OpenAI's own clients
 )
 
-// TemplateList lists the templates.
+// TemplateList lists the templates. The list may come from a cache and must not be changed.
 type TemplateList interface {
 	Get(ctx context.Context) ([]domain.Template, error)
 }
 
-// Deps contains the dependencies and settings of the Handler.
+// Deps contains the dependencies and settings of the Handler. They are set once and never change.
 type Deps struct {
 	*httpx.Limiter
 	httpx.SessionChecks
-	Runs        *run.Handler
-	AgentsDB    *agentdb.Store
-	RunsDB      *rundb.Store
-	SessionsDB  *sessiondb.Store
-	Dispatch    *dispatch.Dispatcher
-	Readers     *readers.Watch
-	Templates   TemplateList
-	Links       *filelink.Links // creates links to the files of runs
-	Workers     WorkerCaller
-	Signer      ClaimSigner
-	PublicURL   string // where browsers reach the service
-	Log         zerolog.Logger
+	// Accepts, reads and cancels runs.
+	Runs *run.Handler
+	// Agents, as models.
+	AgentsDB *agentdb.Store
+	// Runs, as responses.
+	RunsDB *rundb.Store
+	// Answers of earlier runs.
+	SessionsDB *sessiondb.Store
+	// Waits for runs.
+	Dispatch *dispatch.Dispatcher
+	// Watches clients that wait for or read an answer.
+	Readers   *readers.Watch
+	Templates TemplateList
+	Links     *filelink.Links // creates links to the files of runs
+	// Calls workers for embeddings.
+	Workers WorkerCaller
+	// Signs the claims of calls.
+	Signer    ClaimSigner
+	PublicURL string // where browsers reach the service
+	Log       zerolog.Logger
+	// Maximum duration of a run.
 	RunDeadline time.Duration
 }
 
-// Handler handles the requests of OpenAI's API, except those for voice.
+// Handler handles the requests of OpenAI's API, except those for voice. There is one per process.
+// It is safe for concurrent use.
 type Handler struct{ Deps }
 
 // New returns a Handler.
 func New(deps Deps) *Handler { return &Handler{deps} }
 
-// Routes returns the routes of the handler.
+// Routes returns the routes of the handler. Unknown parameters are ignored (Open), because OpenAI
+// defines the queries. Requests that create a run are counted late, after the look-up of a replay.
 func (h *Handler) Routes() []httpx.Route {
 	const member = domain.RoleMember
 	return []httpx.Route{
@@ -89,19 +100,23 @@ func (h *Handler) Routes() []httpx.Route {
 }
 
 // view returns the options for showing sources and files in a response. appendSources is the option
-// in the request; nil means the agent's setting.
+// in the request; nil means the agent's setting. Links in the response are absolute, because
+// clients show the text elsewhere.
 func (h *Handler) view(c *gin.Context, appendSources *bool) openaiapi.View {
 	return openaiapi.View{AppendSources: appendSources, Link: h.linker(c), BaseURL: h.PublicURL}
 }
 
-// linker returns a function that creates links to the files of the caller's organization.
+// linker returns a function that creates links to the files of the caller's organization. The links
+// work without a credential; see package filelink.
 func (h *Handler) linker(c *gin.Context) func(fileID string) string {
 	org := httpx.Caller(c).OrganizationID
 	return func(fileID string) string { return h.Links.URL(org, fileID) }
 }
 
 // v1Submission returns the submission for a request of OpenAI's protocol. model is the id of an
-// agent or template. If sessionID is empty, the run gets a new session.
+// agent or template. If sessionID is empty, the run gets a new session. Problems of the idempotency
+// key are added to found. Runs without a session of the client's choice are kept for
+// dispatch.UnnamedRetention only.
 func v1Submission(
 	c *gin.Context, found *httpx.Problems, endpoint contract.Endpoint, model, sessionID string, conversation openaiapi.Conversation,
 ) *dispatch.Submission {
@@ -111,6 +126,7 @@ func v1Submission(
 		SessionID: sessionID, Message: conversation.Message, History: conversation.History, Instructions: conversation.Instructions,
 		Key: runbody.IdempotencyKey(found, c, httpx.Optional[string]{}),
 	}
+
 	if model = openaiapi.TruncateModel(model); strings.HasPrefix(model, openaiapi.TemplatePrefix) {
 		s.TemplateID = model
 	} else {
@@ -126,20 +142,25 @@ func v1Submission(
 	return s
 }
 
-// settingNames returns the names of model settings in this protocol, for error messages.
+// settingNames returns the names of model settings in this protocol, for error messages. The code
+// of such a problem is that of an unsupported parameter.
 func settingNames(names map[domain.Setting]string) *dispatch.SettingNames {
 	return &dispatch.SettingNames{Fields: names, Unsupported: openaiapi.CodeUnsupported}
 }
 
 // accept accepts a submission and sets the response headers for its run. The caller must pass the
-// result to Dispatcher.Release.
+// result to Dispatcher.Release. The error is in this API's form. A run of an earlier request with
+// the same key is returned too.
 func (h *Handler) accept(c *gin.Context, s *dispatch.Submission) (*dispatch.Submitted, error) {
 	sub, err := h.Runs.FindOrAccept(c, s, func(string) {})
 	if err != nil {
 		return nil, openaiapi.AsModelError(err)
 	}
+
 	httpx.SetLogIDs(c, sub.Run.Target(), sub.Run.Run.ID, sub.Run.Run.SessionID)
 	c.Header(HeaderRunID, sub.Run.Run.ID)
+
+	// Clients distinguish a repeated answer from a new one by this header.
 	if sub.Existing && sub.Run.Ended() {
 		c.Header("Idempotency-Replayed", "true")
 	}
@@ -147,7 +168,8 @@ func (h *Handler) accept(c *gin.Context, s *dispatch.Submission) (*dispatch.Subm
 }
 
 // refuse responds with an error to an invalid request. The request counts against the rate limit,
-// because the service may have read a body of up to 2 MiB.
+// because the service may have read a body of up to 2 MiB. Without this, a client could make the
+// service read large bodies without limit.
 func (h *Handler) refuse(c *gin.Context, err error) {
 	if limit := h.Spend(c); limit != nil {
 		err = limit
@@ -157,7 +179,9 @@ func (h *Handler) refuse(c *gin.Context, err error) {
 
 // submitAndWait accepts a submission and waits until its run has finished or waits for a person. It
 // returns the run. It takes the slots of a stream, because it may keep its connection open for as
-// long as a stream.
+// long as a stream. If the caller's credential becomes invalid, it returns unauthenticated and the
+// run continues. A client that disconnects ends the wait; package readers decides whether the run
+// continues.
 func (h *Handler) submitAndWait(c *gin.Context, s *dispatch.Submission) (*domain.Run, error) {
 	seats, err := h.TakeStreams(s.Caller)
 	if err != nil {
@@ -169,6 +193,7 @@ func (h *Handler) submitAndWait(c *gin.Context, s *dispatch.Submission) (*domain
 	if err != nil {
 		return nil, err
 	}
+
 	reading := h.Readers.Begin(&sub.Run, rules(s))
 	defer reading.End(c.Request.Context()) // runs after the wait is released
 	defer h.Dispatch.Release(sub)
@@ -180,7 +205,8 @@ func (h *Handler) submitAndWait(c *gin.Context, s *dispatch.Submission) (*domain
 }
 
 // awaitEnd waits until an accepted run has finished or waits for a person, and returns it. A run
-// that waits for a person is returned in its short form.
+// that waits for a person is returned in its short form. The result of a finished run is read in
+// full, after memory for it was reserved. The error is unavailable if the service is stopping.
 func (h *Handler) awaitEnd(c *gin.Context, sub *dispatch.Submitted) (*domain.Run, error) {
 	ctx, ended := c.Request.Context(), sub.Run
 	if sub.Run.Run.Status != domain.RunRequiresAction {
@@ -216,7 +242,8 @@ func (h *Handler) awaitEnd(c *gin.Context, sub *dispatch.Submitted) (*domain.Run
 }
 
 // awaitResult waits until a run has finished or waits for a person. It returns an error as soon as
-// the caller's credential is no longer valid.
+// the caller's credential is no longer valid. The wait ends at the latest resultMargin after the
+// run's deadline. It is interrupted whenever the session must be checked.
 func (h *Handler) awaitResult(c *gin.Context, sub *dispatch.Submitted) (*dispatch.Result, error) {
 	permit, deadline := h.SessionCheck(c), time.Now().Add(h.RunDeadline+resultMargin)
 	for {
@@ -237,7 +264,8 @@ func (h *Handler) awaitResult(c *gin.Context, sub *dispatch.Submitted) (*dispatc
 }
 
 // waiting returns run if it waits for a person. Otherwise it returns the error unavailable: the run
-// is still in progress, and the service stops waiting because it shuts down.
+// is still in progress, and the service stops waiting because it shuts down. The client can repeat
+// the request with the same key, or read the run.
 func waiting(run *domain.Run) (*domain.Run, error) {
 	if run.Status == domain.RunRequiresAction {
 		return run, nil
@@ -250,18 +278,19 @@ func waiting(run *domain.Run) (*domain.Run, error) {
 
 // OfV1 reports whether errors of a request have OpenAI's format. This includes requests of clients
 // whose base URL lacks /v1 or has an additional prefix, because these clients understand errors
-// only in this format.
+// only in this format. It looks only at the path, so it can be called before the route is known.
 func OfV1(c *gin.Context) bool {
 	path := c.Request.URL.Path + "/"
 	lacks := func(prefix string) bool { return strings.HasPrefix(path, prefix) }
 	return strings.Contains(path, V1Prefix) || slices.ContainsFunc(withoutV1, lacks)
 }
 
-// withoutV1 lists the beginnings of paths that clients request if their base URL lacks /v1.
+// withoutV1 lists the beginnings of paths that clients request if their base URL lacks /v1. Each
+// has a slash at its end, like the path in OfV1.
 var withoutV1 = []string{"/chat/completions/", "/responses/", "/models/", "/embeddings/"}
 
 // NoSuchPath returns the error for a path that OpenAI's API does not have. The error lists the
-// paths that it has.
+// paths that it has. It helps users whose base URL is wrong or whose client uses another API.
 func NoSuchPath(routes []httpx.Route) *apierr.Error {
 	var paths []string
 	parameters := strings.NewReplacer(":id", "{id}", ":container", "{container_id}")
@@ -273,7 +302,8 @@ func NoSuchPath(routes []httpx.Route) *apierr.Error {
 	return apierr.New(apierr.NotFound, "no such path; the base URL ends with /v1, and this API has %s", strings.Join(paths, ", "))
 }
 
-// FailV1 responds with an error in OpenAI's format.
+// FailV1 responds with an error in OpenAI's format. retryable is whether the error may vanish by
+// itself. The id of the run, if there is one, is in a header.
 func FailV1(c *gin.Context, status int, retryable bool, coded *apierr.Error) {
 	// A client without an idempotency key must not retry once the run exists, because the agent
 	// would run again.
@@ -286,13 +316,14 @@ func FailV1(c *gin.Context, status int, retryable bool, coded *apierr.Error) {
 }
 
 // failRun responds with the error for a run that has no answer. The status is 400, because clients
-// automatically repeat requests after most other statuses, and the agent would run again.
+// automatically repeat requests after most other statuses, and the agent would run again. The body
+// says why there is no answer.
 func failRun(c *gin.Context, run *domain.Run) {
 	writeV1Error(c, http.StatusBadRequest, false, openaiapi.Unanswered(run))
 }
 
 // writeV1Error responds with an error in OpenAI's format. If retry is true, OpenAI's clients repeat
-// the request automatically.
+// the request automatically. The headers must not have been sent.
 func writeV1Error(c *gin.Context, status int, retry bool, e openaiapi.Error) {
 	c.Header(headerShouldRetry, fmt.Sprint(retry))
 	c.Data(status, httpx.ContentJSON, e.Body())

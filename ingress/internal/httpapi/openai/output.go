@@ -8,7 +8,8 @@ import (
 )
 
 // outputFor checks and returns the schema that the answer must match, or nil if the request
-// contains no schema.
+// contains no schema. Problems of the schema are added to found. The caller checks found before it
+// uses the result.
 func outputFor(found *httpx.Problems, asked openaiapi.AskedOutput) *domain.OutputContract {
 	if asked.Schema == nil {
 		return nil

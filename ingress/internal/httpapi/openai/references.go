@@ -15,17 +15,21 @@ const (
 )
 
 // resolveReferences reads the answers to which the request refers by id. If the submission's
-// session contains one of them, the submission continues the run of that answer.
+// session contains one of them, the submission continues the run of that answer. It sets the
+// message and the history of s. The error is an invalid input for an answer that does not exist or
+// belongs to another principal.
 func (h *Handler) resolveReferences(ctx context.Context, s *dispatch.Submission, request *openaiapi.ResponseAsk) error {
 	answers, err := h.SessionsDB.Answers(ctx, s.Caller.OrganizationID, s.Principal, referredRuns(request.References), maxAnswerBytes)
 	if err != nil {
 		return err
 	}
+
 	found := make(map[string]sessiondb.Answer, len(answers))
 	for _, a := range answers {
 		found[a.RunID] = a
 	}
 
+	// Older references are not looked up. They have no answer below, so they become no messages.
 	for _, r := range request.References[max(0, len(request.References)-maxReferences):] {
 		if _, known := found[r.RunID]; !known {
 			return apierr.Invalid(r.Field, openaiapi.CodeNoItem, openaiapi.NoItem)
@@ -50,7 +54,7 @@ func (h *Handler) resolveReferences(ctx context.Context, s *dispatch.Submission,
 }
 
 // referredRuns returns the ids of the runs in the last maxReferences references, without
-// duplicates.
+// duplicates. The order is that of the references.
 func referredRuns(references []openaiapi.Reference) []string {
 	runs, seen := []string{}, map[string]bool{}
 	for _, r := range references[max(0, len(references)-maxReferences):] {

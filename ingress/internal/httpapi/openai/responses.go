@@ -42,15 +42,20 @@ func (h *Handler) createResponse(c *gin.Context) {
 }
 
 // responseSubmission reads a request for a response. It does not look up references to earlier
-// runs, because the request must be counted first.
+// runs, because the request must be counted first. Problems of all fields are in one error.
+// s.Before completes the submission when it is accepted.
 func (h *Handler) responseSubmission(c *gin.Context) (*dispatch.Submission, *openaiapi.ResponseAsk, error) {
 	attempt := hashBody(c)
 	body, found, err := httpx.CollectOpen[openaiapi.ResponseBody](c, httpx.MaxMessageBody)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	request := openaiapi.ParseResponse(&body, found.Add)
 	request.Echo.View.Link = h.linker(c)
+
+	// The conversation is that of the request. Items that are only references are resolved by
+	// s.Before.
 	s := v1Submission(c, found, contract.EndpointResponses, request.Model, request.SessionID, request.Conversation)
 	s.Attempt, s.Unstored = attempt(), request.Echo.Unstored
 	s.Attachments = runbody.Attachments(body.Attachments(found.Add))
@@ -61,6 +66,8 @@ func (h *Handler) responseSubmission(c *gin.Context) (*dispatch.Submission, *ope
 	if err := found.Err(); err != nil {
 		return nil, nil, err
 	}
+
+	// Sent and Echo contain what the client sent, before references are replaced.
 	s.Before = func(ctx context.Context) error { return h.completeSubmission(ctx, s, &request) }
 	s.Sent = append(sentReferences(&request), sentResults(request.Results)...)
 	s.Echo, err = request.Echo.Stored()
@@ -68,7 +75,8 @@ func (h *Handler) responseSubmission(c *gin.Context) (*dispatch.Submission, *ope
 }
 
 // sentReferences returns the references in a request as the client sent them, for the request's
-// fingerprint.
+// fingerprint. The fingerprint must not depend on the text of a reference, because that text may be
+// erased.
 func sentReferences(request *openaiapi.ResponseAsk) (sent []string) {
 	for _, r := range request.References {
 		sent = append(sent, r.Field, r.RunID)
@@ -80,7 +88,9 @@ func sentReferences(request *openaiapi.ResponseAsk) (sent []string) {
 }
 
 // completeSubmission looks up what the request refers to by id: the run that it continues, and
-// earlier answers and calls. It adds them to the submission.
+// earlier answers and calls. It adds them to the submission. It runs as s.Before, after the request
+// was counted. The order matters: the session of the previous run is needed to find the calls of
+// the results.
 func (h *Handler) completeSubmission(ctx context.Context, s *dispatch.Submission, request *openaiapi.ResponseAsk) error {
 	if request.Previous != "" {
 		if err := h.continueFrom(ctx, s, request.Previous, len(request.Results) > 0); err != nil {
@@ -97,9 +107,12 @@ func (h *Handler) completeSubmission(ctx context.Context, s *dispatch.Submission
 			return err
 		}
 	}
+
 	if err := h.nameRounds(ctx, s); err != nil {
 		return err
 	}
+
+	// The request contains the whole history, so the run continues no run of its session.
 	if request.WholeHistory && s.Previous == nil && len(s.History) > 0 {
 		s.Previous = new("")
 	}
@@ -109,7 +122,9 @@ func (h *Handler) completeSubmission(ctx context.Context, s *dispatch.Submission
 // continueFrom makes a submission continue an earlier run in the session of that run. A session
 // belongs to a principal and to an agent or template, so the submission must have the same
 // principal and the same agent or template as the earlier run. If the earlier run ended with calls
-// of tools of the client, the request must contain their results.
+// of tools of the client, the request must contain their results. answers is whether the request
+// contains results. The error has the code that OpenAI's API uses for an unknown response. It sets
+// the session of s.
 func (h *Handler) continueFrom(ctx context.Context, s *dispatch.Submission, runID string, answers bool) error {
 	run, err := h.RunsDB.ShortRun(ctx, s.Caller.OrganizationID, s.Principal, runID)
 	coded, isCoded := errors.AsType[*apierr.Error](err)
@@ -133,6 +148,8 @@ func (h *Handler) continueFrom(ctx context.Context, s *dispatch.Submission, runI
 	}
 
 	s.SessionID, s.Previous = run.Run.SessionID, &run.Run.ID
+
+	// The client has not named the session, so it is kept as long as that of the first response.
 	if strings.HasPrefix(s.SessionID, sessiondb.OwnSessionPrefix) {
 		s.Retention = dispatch.UnnamedRetention
 	}
@@ -141,7 +158,8 @@ func (h *Handler) continueFrom(ctx context.Context, s *dispatch.Submission, runI
 
 // awaitResponse responds when the run has finished. If the run has no answer, the response is an
 // error and not a response object with the status failed: OpenAI's Agents SDK ignores that status
-// and repeats a request without output up to ten times.
+// and repeats a request without output up to ten times. The caller must have a submission from
+// responseSubmission.
 func (h *Handler) awaitResponse(c *gin.Context, s *dispatch.Submission, echo openaiapi.ResponseEcho) {
 	run, err := h.submitAndWait(c, s)
 	switch {
@@ -154,7 +172,9 @@ func (h *Handler) awaitResponse(c *gin.Context, s *dispatch.Submission, echo ope
 	}
 }
 
-// beginResponse responds with the run as soon as it exists.
+// beginResponse responds with the run as soon as it exists. The client reads the result later, with
+// getResponse. A run that has already finished, because the key was used before, is returned with
+// its answer.
 func (h *Handler) beginResponse(c *gin.Context, s *dispatch.Submission, echo openaiapi.ResponseEcho) {
 	sub, err := h.accept(c, s)
 	if err != nil {
@@ -177,7 +197,8 @@ func (h *Handler) beginResponse(c *gin.Context, s *dispatch.Submission, echo ope
 }
 
 // getResponse handles GET /v1/responses/<id>: it returns the current state of a run as a response
-// object.
+// object. The response has the same form as the one to the creation. Runs that were created with
+// store=false are not found.
 func (h *Handler) getResponse(c *gin.Context) {
 	found := &httpx.Problems{}
 	if value, present := httpx.QueryValue(c, "stream", found); present && value != "false" {
@@ -196,7 +217,8 @@ func (h *Handler) getResponse(c *gin.Context) {
 	h.showResponse(c, &run)
 }
 
-// cancelResponse handles POST /v1/responses/<id>/cancel. It does not change a finished run.
+// cancelResponse handles POST /v1/responses/<id>/cancel. It does not change a finished run. The
+// response is the state after the cancellation.
 func (h *Handler) cancelResponse(c *gin.Context) {
 	run, err := h.findResponse(c)
 	if err == nil {
@@ -209,7 +231,8 @@ func (h *Handler) cancelResponse(c *gin.Context) {
 	h.showResponse(c, &run)
 }
 
-// findResponse returns the run of the response named by the path.
+// findResponse returns the run of the response named by the path. It can be any chat of the caller,
+// also one that was started by another protocol. Errors: not_found.
 func (h *Handler) findResponse(c *gin.Context) (rundb.StoredRun, error) {
 	missing := apierr.Missing()
 	runID, ok := openaiapi.RunOfResponse(c.Param("id"))
@@ -238,7 +261,7 @@ func (h *Handler) findResponse(c *gin.Context) (rundb.StoredRun, error) {
 }
 
 // showResponse responds with a run as a response object. If parts of a large run are missing, it
-// reads them first.
+// reads them first. An erased run has the error of dispatch.ErasedRun.
 func (h *Handler) showResponse(c *gin.Context, run *rundb.StoredRun) {
 	if err := h.Runs.ReadDeferred(c, run); err != nil {
 		httpx.Fail(c, err)
@@ -254,12 +277,14 @@ func (h *Handler) showResponse(c *gin.Context, run *rundb.StoredRun) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	c.Header(HeaderRunID, run.Run.ID)
 	echo.View = h.view(c, echo.AppendSources())
 	h.writeResponse(c, run, echo)
 }
 
-// storedEcho returns the fields of the request that are stored with its run.
+// storedEcho returns the fields of the request that are stored with its run. It is the zero value
+// for runs that another API has created.
 func (h *Handler) storedEcho(ctx context.Context, run *rundb.StoredRun) (echo openaiapi.ResponseEcho, err error) {
 	stored, err := h.RunsDB.Echo(ctx, run.OrganizationID, run.Run.ID)
 	if err != nil || stored == nil {
@@ -271,8 +296,10 @@ func (h *Handler) storedEcho(ctx context.Context, run *rundb.StoredRun) (echo op
 	return echo, nil
 }
 
-// writeResponse responds with the current state of a run as a response object.
+// writeResponse responds with the current state of a run as a response object. stored must have the
+// result, if the run has finished.
 func (h *Handler) writeResponse(c *gin.Context, stored *rundb.StoredRun, echo openaiapi.ResponseEcho) {
+	// The result, once there is one, replaces the columns of the row, which lack the answer.
 	run := stored.Run
 	result, err := stored.Result()
 	if result != nil {

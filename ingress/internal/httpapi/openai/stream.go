@@ -10,7 +10,9 @@ import (
 
 // streamAs accepts a submission and responds with the run's events, which an encoder translates.
 // The encoder gets all events from the first on. If keep is true, the run continues even if the
-// client disconnects.
+// client disconnects. Errors before the first event are HTTP responses. When the credential becomes
+// invalid, the stream ends with the encoder's message for an interruption. If keep is false and the
+// submission has no key, the run is cancelled when no client reads it.
 func (h *Handler) streamAs(c *gin.Context, s *dispatch.Submission, keep bool, newEncoder func(runID string) httpx.Encoder) {
 	seats, err := h.TakeStreams(s.Caller)
 	if err != nil {
@@ -24,6 +26,7 @@ func (h *Handler) streamAs(c *gin.Context, s *dispatch.Submission, keep bool, ne
 		httpx.Fail(c, openaiapi.AsModelError(err))
 		return
 	}
+
 	rules := rules(s)
 	rules.Shows, rules.Keep = true, rules.Keep || keep
 	reading := h.Readers.Begin(run, rules)

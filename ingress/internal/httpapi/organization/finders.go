@@ -10,12 +10,14 @@ import (
 )
 
 // findOrganization returns the error not_found unless the caller is a member of the organization.
+// The error does not reveal whether the organization exists.
 func (h *Handler) findOrganization(c *gin.Context, org string) error {
 	_, err := h.readOrganization(c, org)
 	return err
 }
 
-// readOrganization reads an organization of which the caller is a member.
+// readOrganization reads an organization of which the caller is a member. For any other
+// organization, the error is not_found.
 func (h *Handler) readOrganization(c *gin.Context, org string) (domain.Membership, error) {
 	found, err := h.organizations(c, httpx.Page{Limit: 1}, org)
 	if err == nil && len(found) == 0 {
@@ -27,12 +29,14 @@ func (h *Handler) readOrganization(c *gin.Context, org string) (domain.Membershi
 	return found[0], nil
 }
 
-// readKey reads an API key that the caller may list.
+// readKey reads an API key that the caller may list. A user's keys can be listed by the user alone,
+// in any organization; see keysFor.
 func (h *Handler) readKey(c *gin.Context, keyID string) (domain.APIKey, error) {
 	return h.Organizations.Key(c.Request.Context(), keysFor(c), keyID)
 }
 
 // readMember reads a member or an open invitation of the organization in which the request acts.
+// entry is the id of a user or of an invitation.
 func (h *Handler) readMember(c *gin.Context, entry string) (domain.Member, error) {
 	member, err := h.Organizations.Member(c.Request.Context(), httpx.Caller(c).OrganizationID, entry)
 	return member.Member, err
@@ -42,7 +46,8 @@ func (h *Handler) readMember(c *gin.Context, entry string) (domain.Member, error
 // another check has rejected the request, so a caller without permission gets permission_denied,
 // whatever else is wrong. If no other check rejects the request, the store checks the permission.
 
-// mayRename is the Finder for organizations that the caller owns.
+// mayRename is the Finder for organizations that the caller owns. Other members get
+// permission_denied, and others not_found.
 func (h *Handler) mayRename(c *gin.Context, org string) error {
 	known, err := h.readOrganization(c, org)
 	if err == nil && !known.Role.AtLeast(domain.RoleOwner) {
@@ -51,7 +56,8 @@ func (h *Handler) mayRename(c *gin.Context, org string) error {
 	return err
 }
 
-// mayRemove is the Finder for members and invitations that the caller may remove.
+// mayRemove is the Finder for members and invitations that the caller may remove. Members may
+// remove themselves. An invitation's id never equals a user's id.
 func (h *Handler) mayRemove(c *gin.Context, entry string) error {
 	who := httpx.Caller(c)
 	_, err := h.readMember(c, entry)
@@ -62,7 +68,8 @@ func (h *Handler) mayRemove(c *gin.Context, entry string) error {
 }
 
 // mayReset is the Finder for members whose password the caller may reset, because their role is not
-// higher than the caller's.
+// higher than the caller's. An invitation has no password; it is not found, because the route
+// accepts only ids of users.
 func (h *Handler) mayReset(c *gin.Context, userID string) error {
 	member, err := h.readMember(c, userID)
 	if err == nil && !httpx.Caller(c).Role.AtLeast(member.Role) {
@@ -72,7 +79,8 @@ func (h *Handler) mayReset(c *gin.Context, userID string) error {
 }
 
 // mayChangeKey is the Finder for the caller's own keys and, if the caller is an admin, for the
-// organization's keys.
+// organization's keys. Unlike readKey, it lets members see that a key of the organization exists,
+// so that they get permission_denied.
 func (h *Handler) mayChangeKey(c *gin.Context, keyID string) error {
 	who := httpx.Caller(c)
 	key, err := h.Organizations.Key(c.Request.Context(), accountdb.KeyFilter{OrganizationID: who.OrganizationID, UserID: who.UserID}, keyID)

@@ -1,5 +1,16 @@
 // Package organization handles the requests for organizations: their names, members, invitations
-// and API keys.
+// and API keys. The data is in the tables of accountdb.
+//
+// An organization is the tenant to which agents, runs and documents belong. A user can be a member
+// of several organizations, with a role in each. A request acts in one of them, but the requests to
+// /api/organizations may name any organization of the caller.
+//
+// Permissions depend on the resource in some requests. The Finder of the route checks these
+// permissions for errors, and the store checks them again in the transaction of the change.
+//
+// Secrets, such as keys and the tokens of links, are stored as hashes. Only the response that
+// creates a secret contains it. After a change, the caches of package auth are emptied for the user
+// or key, so that this process applies the change immediately.
 package organization
 
 import (
@@ -12,25 +23,28 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// Deps contains the dependencies and settings of the Handler.
+// Deps contains the dependencies and settings of the Handler. They are set once and never change.
 type Deps struct {
+	// Store of organizations, members, invitations and keys.
 	Organizations *accountdb.Organizations
 	Auth          *auth.Resolver // caches keys and memberships, and must forget them when they change
 	PublicURL     string         // URL at which browsers reach the service; invitation and reset links begin with it
 }
 
-// Handler handles the requests for organizations.
+// Handler handles the requests for organizations. There is one per process. It is safe for
+// concurrent use.
 type Handler struct{ Deps }
 
 // New returns a Handler.
 func New(deps Deps) *Handler { return &Handler{Deps: deps} }
 
-// Routes returns the routes of the handler.
+// Routes returns the routes of the handler. All routes require a user or a key.
 func (h *Handler) Routes() []httpx.Route {
 	return slices.Concat(h.organizationRoutes(), h.keyRoutes())
 }
 
-// organizationRoutes returns the routes of organizations and their members.
+// organizationRoutes returns the routes of organizations and their members. An organization is
+// created only by a person, since a key belongs to an existing one.
 func (h *Handler) organizationRoutes() []httpx.Route {
 	const member, admin, owner = domain.RoleMember, domain.RoleAdmin, domain.RoleOwner
 	anyMember := httpx.ByID(httpx.OnlyError(h.readMember), id.User, id.Invitation)
@@ -65,7 +79,8 @@ func (h *Handler) organizationRoutes() []httpx.Route {
 	}
 }
 
-// keyRoutes returns the routes of API keys.
+// keyRoutes returns the routes of API keys. Members may create and change their own keys. The store
+// requires an admin for keys of the organization.
 func (h *Handler) keyRoutes() []httpx.Route {
 	const member = domain.RoleMember
 	key := httpx.ByID(httpx.OnlyError(h.readKey), id.Key)

@@ -15,7 +15,8 @@ import (
 )
 
 // listKeys handles GET /api/keys: it lists the caller's own keys and, for admins, the
-// organization's keys.
+// organization's keys. Keys themselves are not stored, so the response has only their last four
+// characters.
 func (h *Handler) listKeys(c *gin.Context) error {
 	p, err := httpx.ReadPage(c, id.Key)
 	if err != nil {
@@ -32,7 +33,8 @@ func (h *Handler) listKeys(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusOK, httpx.NewList(keys, p, func(k domain.APIKey) string { return k.ID }))
 }
 
-// keysFor returns the filter of the keys that the caller may list.
+// keysFor returns the filter of the keys that the caller may list. An organization's key has no
+// user, and lists only keys of the organization.
 func keysFor(c *gin.Context) accountdb.KeyFilter {
 	who := httpx.Caller(c)
 	filter := accountdb.KeyFilter{UserID: who.UserID}
@@ -42,15 +44,20 @@ func keysFor(c *gin.Context) accountdb.KeyFilter {
 	return filter
 }
 
-// keyBody is the body of POST /api/keys.
+// keyBody is the body of POST /api/keys. A key of the organization is valid in that organization,
+// and a user's key in all organizations of the user.
 type keyBody struct {
-	Name      string          `json:"name" required:"true"`
-	Scope     domain.KeyScope `json:"scope" required:"true"`
-	ExpiresAt *string         `json:"expiresAt"`
-	expires   *domain.Time
+	// Text for people.
+	Name  string          `json:"name" required:"true"`
+	Scope domain.KeyScope `json:"scope" required:"true"`
+	// Time in RFC 3339 form; nil: the key does not expire.
+	ExpiresAt *string `json:"expiresAt"`
+	// ExpiresAt as a time; set by Check.
+	expires *domain.Time
 }
 
-// Check checks the fields and parses the expiry, which must be in the future.
+// Check checks the fields and parses the expiry, which must be in the future. A past time would
+// create a key that never works.
 func (b *keyBody) Check(p *httpx.Problems) {
 	p.Name("name", b.Name, httpx.MaxName)
 	if b.Scope != domain.KeyScopeOrganization && b.Scope != domain.KeyScopeUser {
@@ -72,14 +79,16 @@ func (b *keyBody) Check(p *httpx.Problems) {
 	b.expires = domain.AtPtr(at)
 }
 
-// newKeyView is the response with a new key. The key is shown only once.
+// newKeyView is the response with a new key. The key is shown only once. The other fields are those
+// of lists.
 type newKeyView struct {
 	domain.APIKey
 	Key string `json:"key"`
 }
 
 // createKey handles POST /api/keys: it creates a key of the caller, or of the organization if the
-// caller is an admin.
+// caller is an admin. The status is 201. Members get permission_denied for a key of the
+// organization.
 func (h *Handler) createKey(c *gin.Context) error {
 	body, err := httpx.Bind[keyBody](c)
 	if err != nil {
@@ -91,6 +100,7 @@ func (h *Handler) createKey(c *gin.Context) error {
 		return apierr.New(apierr.PermissionDenied, "an organization's key cannot create a user's key")
 	}
 
+	// Only the hash is stored, so a reader of the database cannot use the key.
 	k := secrets.NewAPIKey()
 	stored, err := h.Organizations.CreateKey(c.Request.Context(), who, accountdb.NewKey{
 		ID: k.ID, Scope: body.Scope, Name: body.Name, SecretHash: k.Hash, LastFour: k.LastFour, ExpiresAt: body.expires,
@@ -117,13 +127,15 @@ func (h *Handler) revokeKey(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusOK, httpx.Deleted(keyID))
 }
 
-// rotateBody is the optional body of a request to rotate a key.
+// rotateBody is the optional body of a request to rotate a key. A request without a body uses
+// httpx.DefaultOverlap.
 type rotateBody struct {
+	// Time in seconds for which the old key stays valid.
 	OverlapSeconds httpx.Optional[int] `json:"overlapSeconds"`
 }
 
 // Check checks the time for which the old key stays valid. If this time is 0, the old key expires
-// immediately.
+// immediately. A missing value is valid.
 func (b *rotateBody) Check(p *httpx.Problems) {
 	if n := b.OverlapSeconds.Value; n < 0 || n > httpx.MaxOverlap {
 		p.Add("overlapSeconds", httpx.CodeInvalidValue, "must be from 0 to %d", httpx.MaxOverlap)
@@ -132,13 +144,17 @@ func (b *rotateBody) Check(p *httpx.Problems) {
 
 // rotateKey handles POST /api/keys?id=&action=rotate: it creates a key with the same properties as
 // an existing one. The old key expires after the overlap that the body contains. The caller must
-// have permission to create such a key. The body is optional.
+// have permission to create such a key. The body is optional. The response is 201 with the new key,
+// which has a new id.
 func (h *Handler) rotateKey(c *gin.Context) error {
 	var body rotateBody
 	var err error
+
+	// -1 means a chunked body, which is read too.
 	if c.Request.ContentLength != 0 {
 		body, err = httpx.Bind[rotateBody](c)
 	}
+
 	if err != nil {
 		return err
 	}
@@ -160,7 +176,8 @@ func (h *Handler) rotateKey(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusCreated, newKeyView{stored, k.Key})
 }
 
-// actor returns the caller in the form in which the store records who makes a change.
+// actor returns the caller in the form in which the store records who makes a change. The record
+// contains the key or the login session, so that the change can be attributed.
 func actor(c *gin.Context) accountdb.Actor {
 	who := httpx.Caller(c)
 	by := accountdb.Actor{OrganizationID: who.OrganizationID, UserID: who.UserID, KeyID: who.KeyID, Role: who.Role}

@@ -11,10 +11,12 @@ import (
 	"parley/shared/id"
 )
 
-// membershipView is an organization in a response to a member.
+// membershipView is an organization in a response to a member. It is the list's entry as well as
+// the response for one organization.
 type membershipView struct {
-	ID        string      `json:"id"`
-	Name      string      `json:"name"`
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	// Role of the caller in it.
 	Role      domain.Role `json:"role"`
 	CreatedAt domain.Time `json:"createdAt"`
 }
@@ -25,13 +27,15 @@ func view(m domain.Membership) membershipView {
 }
 
 // getOrganizations handles GET /api/organizations: it returns the caller's organizations, newest
-// first, or with ?id= one of them.
+// first, or with ?id= one of them. The request may name any organization of the caller, not only
+// the one in which it acts.
 func (h *Handler) getOrganizations(c *gin.Context) error {
 	org, one, err := httpx.QueryID(c, id.Organization)
 	if err != nil {
 		return err
 	}
 
+	// ReadPage also rejects invalid parameters of a request with an id.
 	p, err := httpx.ReadPage(c, id.Organization)
 	if err != nil {
 		return err
@@ -58,7 +62,8 @@ func (h *Handler) getOrganizations(c *gin.Context) error {
 
 // organizations reads a page of the caller's organizations. If the parameter only is not empty, it
 // reads only the organization with that id. The only organization of an organization's key is its
-// own.
+// own. The result is empty, without an error, if there are none. It has up to one organization more
+// than the page.
 func (h *Handler) organizations(c *gin.Context, p httpx.Page, only string) ([]domain.Membership, error) {
 	who, ctx := httpx.Caller(c), c.Request.Context()
 	switch {
@@ -66,6 +71,8 @@ func (h *Handler) organizations(c *gin.Context, p httpx.Page, only string) ([]do
 		return h.Organizations.MembershipIn(ctx, who.UserID, only)
 	case who.UserID != "":
 		return h.Organizations.OrganizationsFor(ctx, who.UserID, p.After, p.Limit+1)
+
+	// The single entry of a key's list follows only cursors that are greater than its id.
 	case only != "" && only != who.OrganizationID, p.After != "" && p.After <= who.OrganizationID:
 		return nil, nil
 	}
@@ -77,16 +84,16 @@ func (h *Handler) organizations(c *gin.Context, p httpx.Page, only string) ([]do
 	return []domain.Membership{{Organization: org, Role: who.Role}}, nil
 }
 
-// createOrganizationBody is the body of POST /api/organizations.
+// createOrganizationBody is the body of POST /api/organizations. The caller becomes the owner.
 type createOrganizationBody struct {
 	Name string `json:"name" required:"true"`
 }
 
-// Check checks the name.
+// Check checks the name. Names need not be unique.
 func (b *createOrganizationBody) Check(p *httpx.Problems) { p.Name("name", b.Name, httpx.MaxName) }
 
 // createOrganization handles POST /api/organizations: it creates an organization that the caller
-// owns.
+// owns. The status is 201. The caller must be a person or a person's key.
 func (h *Handler) createOrganization(c *gin.Context) error {
 	body, err := httpx.Bind[createOrganizationBody](c)
 	if err != nil {
@@ -105,7 +112,7 @@ func (h *Handler) createOrganization(c *gin.Context) error {
 }
 
 // renameOrganizationBody is the body of a PUT. It accepts all fields of an organization that was
-// read with GET, but can change only the name.
+// read with GET, but can change only the name. Read-only fields must have their current values.
 type renameOrganizationBody struct {
 	Name      httpx.Optional[string] `json:"name"`
 	ID        httpx.ReadOnly         `json:"id"`
@@ -113,7 +120,7 @@ type renameOrganizationBody struct {
 	CreatedAt httpx.ReadOnly         `json:"createdAt"`
 }
 
-// Check checks the name, if it is present.
+// Check checks the name, if it is present. Without a name, the organization stays unchanged.
 func (b *renameOrganizationBody) Check(p *httpx.Problems) {
 	if b.Name.Set {
 		p.Name("name", b.Name.Value, httpx.MaxName)
@@ -121,7 +128,7 @@ func (b *renameOrganizationBody) Check(p *httpx.Problems) {
 }
 
 // renameOrganization handles PUT /api/organizations?id=. The caller must be an owner of the
-// organization, in which the request need not act.
+// organization, in which the request need not act. Members without that role get permission_denied.
 func (h *Handler) renameOrganization(c *gin.Context) error {
 	org, err := httpx.RequiredID(c, id.Organization)
 	if err != nil {
@@ -141,6 +148,7 @@ func (h *Handler) renameOrganization(c *gin.Context) error {
 		return err
 	}
 
+	// The change is recorded for the organization that is renamed.
 	who := actor(c)
 	who.OrganizationID = org
 	renamed, err := h.Organizations.RenameOrganization(c.Request.Context(), who, body.Name.Or(known.Name))

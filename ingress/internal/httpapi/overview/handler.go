@@ -19,7 +19,8 @@ type Deps struct {
 	BudgetsDB   *budgetdb.Store
 }
 
-// Handler handles the request for an overview.
+// Handler handles the request for an overview. There is one per process. It is safe for concurrent
+// use.
 type Handler struct{ Deps }
 
 // New returns a Handler.
@@ -31,7 +32,8 @@ func (h *Handler) Routes() []httpx.Route {
 }
 
 // getHome handles GET /api/home: it returns which first steps are done, and the runs and problems
-// that require an action of the caller. Members see only their own runs.
+// that require an action of the caller. Members see only their own runs. Only admins get budgets,
+// because only they can change them.
 func (h *Handler) getHome(c *gin.Context) {
 	ctx, who := c.Request.Context(), httpx.Caller(c)
 	admin := who.Role.AtLeast(domain.RoleAdmin)
@@ -48,7 +50,9 @@ func (h *Handler) getHome(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, view)
 }
 
-// nearlyUsed returns the organization's budgets of which at least 80 % is used.
+// nearlyUsed returns the organization's budgets of which at least 80 % is used. If no budget is
+// nearly used, the list is empty and not nil. Organizations without budgets cost no query while
+// Budgeted has a cached result.
 func (h *Handler) nearlyUsed(ctx context.Context, org string) ([]domain.TightBudget, error) {
 	out := []domain.TightBudget{}
 	has, err := h.BudgetsDB.Budgeted(ctx, org)
@@ -62,6 +66,9 @@ func (h *Handler) nearlyUsed(ctx context.Context, org string) ([]domain.TightBud
 		if !b.NearlyUsed() {
 			continue
 		}
+
+		// Show the name of an agent or key. The name is nil for automations and for deleted
+		// subjects.
 		subject := b.SubjectID
 		if b.SubjectName != nil {
 			subject = b.SubjectName

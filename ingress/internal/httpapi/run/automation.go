@@ -15,27 +15,38 @@ import (
 )
 
 const (
+	// Longest retention that a request can ask for.
 	maxTTLOverride = 2_592_000 // seconds: 30 days
 )
 
-// triggerTypes matches a valid trigger type. Lists of runs show the type.
+// triggerTypes matches a valid trigger type. Lists of runs show the type. The type is chosen by the
+// caller, so it says what the caller calls the trigger.
 var triggerTypes = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
 
-// automationBody is the body of POST /api/internal/run-automation.
+// automationBody is the body of POST /api/internal/run-automation. The result of the run is kept at
+// least for the handler's default retention.
 type automationBody struct {
-	Target         string                     `json:"target" required:"true"`
-	Input          map[string]json.RawMessage `json:"input" required:"true"`
-	IdempotencyKey httpx.Optional[string]     `json:"idempotencyKey"`
-	TTLOverride    httpx.Optional[int64]      `json:"ttlOverride"`
-	SessionID      httpx.Optional[string]     `json:"sessionId"`
+	// Id of the agent.
+	Target string `json:"target" required:"true"`
+	// Message, and other fields that the agent gets as data.
+	Input map[string]json.RawMessage `json:"input" required:"true"`
+	// Key of the request; the header Idempotency-Key can be used instead.
+	IdempotencyKey httpx.Optional[string] `json:"idempotencyKey"`
+	// Retention of the result, in seconds.
+	TTLOverride httpx.Optional[int64] `json:"ttlOverride"`
+	// Session of the run; missing: a new one.
+	SessionID httpx.Optional[string] `json:"sessionId"`
 	runbody.OptionsBody
 }
 
 // runAutomation handles POST /api/internal/run-automation: it runs an agent on behalf of another
-// system.
+// system. The response is the finished run, or 202 with the run's current state after the wait that
+// the request prefers. Requests with the same idempotency key get the same run.
 func (h *Handler) runAutomation(c *gin.Context) {
 	var p *pending
 	var err error
+
+	// Only respond may stay on the stack while the request waits; see respond.
 	offload.Do(func() {
 		var s *dispatch.Submission
 		if s, err = h.automationFor(c); err == nil {
@@ -45,7 +56,8 @@ func (h *Handler) runAutomation(c *gin.Context) {
 	h.respond(c, p, err)
 }
 
-// automationFor reads the submission of a request.
+// automationFor reads the submission of a request. Problems of the body and of the headers are
+// returned as one error. The submission is not accepted yet.
 func (h *Handler) automationFor(c *gin.Context) (*dispatch.Submission, error) {
 	body, found, err := httpx.CollectMessage[automationBody](c)
 	if err != nil {
@@ -63,6 +75,7 @@ func (h *Handler) automationFor(c *gin.Context) (*dispatch.Submission, error) {
 	s.Retention = retention(found, body.TTLOverride, h.RetentionDefault)
 	s.Message, s.Data = body.automationInput(found)
 	s.TriggerType, s.AutomationID = trigger(found, c)
+
 	s.Options, s.Attachments = body.Options(found), body.AskedAttachments(found)
 	if body.SessionID.Set {
 		runbody.CheckSession(found, "sessionId", body.SessionID.Value)
@@ -72,7 +85,8 @@ func (h *Handler) automationFor(c *gin.Context) (*dispatch.Submission, error) {
 }
 
 // automationInput separates the field message from the input. The agent gets the other fields as
-// data.
+// data. It removes the message from the body's input. Problems are added to found. data is nil if
+// there are no other fields.
 func (b *automationBody) automationInput(found *httpx.Problems) (message string, data json.RawMessage) {
 	input := b.Input
 	raw, ok := input["message"]
@@ -99,7 +113,7 @@ func (b *automationBody) automationInput(found *httpx.Problems) (message string,
 }
 
 // retention returns how long the result is kept: for the number of seconds in override, but at
-// least for the default time, which is standard.
+// least for the default time, which is standard. An invalid override is added to found.
 func retention(found *httpx.Problems, override httpx.Optional[int64], standard time.Duration) time.Duration {
 	if !override.Set {
 		return standard
@@ -112,7 +126,8 @@ func retention(found *httpx.Problems, override httpx.Optional[int64], standard t
 }
 
 // trigger reads the headers with the type of the trigger and the name of the automation, which
-// callers may choose freely.
+// callers may choose freely. The type is "api" without the header. The name is "" without the
+// header. Problems are added to found under the headers' names in lower case.
 func trigger(found *httpx.Problems, c *gin.Context) (kind, automation string) {
 	kind = "api"
 	if values := c.Request.Header.Values("X-Trigger-Type"); len(values) > 0 {

@@ -30,10 +30,11 @@ type branch struct {
 	messages   []conversationMessage
 }
 
-// triggerRegenerate is the value with which the AI SDK requests another answer to a message.
+// triggerRegenerate is the value with which the AI SDK requests another answer to a message. Other
+// triggers, such as submit-message, send a new message.
 const triggerRegenerate = "regenerate-message"
 
-// branch returns the conversation before the last message of d.
+// branch returns the conversation before the last message of d. d must have at least one message.
 func (d *conversation) branch() *branch {
 	b := &branch{replaces: d.Trigger == triggerRegenerate || d.Replaced != nil, messages: d.Messages.Value[:len(d.Messages.Value)-1]}
 	if d.Replaced != nil {
@@ -42,7 +43,8 @@ func (d *conversation) branch() *branch {
 	return b
 }
 
-// lastAnswer returns the index of the last message of the assistant, or -1.
+// lastAnswer returns the index of the last message of the assistant, or -1. Messages of other roles
+// are ignored.
 func (b *branch) lastAnswer() int {
 	for i, m := range slices.Backward(b.messages) {
 		if m.Role == openaiapi.RoleAssistant {
@@ -53,7 +55,10 @@ func (b *branch) lastAnswer() int {
 }
 
 // sent returns the parts of the request that determine which run the new run continues, for the
-// request's fingerprint. It omits the history in a visitor's request, which is ignored.
+// request's fingerprint. It omits the history in a visitor's request, which is ignored. The
+// fingerprint must be the same for a retry of the request, so it depends only on the request.
+// Instead of a history, it contains the id of the run that wrote the last answer, if the id names
+// one.
 func (b *branch) sent(visitor bool) (sent []string) {
 	last, answered := b.lastAnswer(), b.replacedID
 	if last >= 0 {
@@ -70,6 +75,7 @@ func (b *branch) sent(visitor bool) (sent []string) {
 	case visitor:
 		return nil
 	}
+
 	for _, e := range b.history() {
 		sent = append(sent, e.Message, e.Answer)
 	}
@@ -79,13 +85,16 @@ func (b *branch) sent(visitor bool) (sent []string) {
 	return append(sent, "previous", "") // the request continues no run
 }
 
-// continueBy sets the run that a submission continues.
+// continueBy sets the run that a submission continues. It sets s.Previous and, if the request
+// contains the history, s.History. It is called while the submission is accepted. The error is an
+// invalid request if a visitor replaces a message of another session.
 func (b *branch) continueBy(ctx context.Context, s *dispatch.Submission, sessions *sessiondb.Store) error {
 	last := b.lastAnswer()
 	if last < 0 {
 		return b.replaceFirst(ctx, s, sessions)
 	}
 
+	// The id of the last answer tells which run has written it, if it is an answer of the service.
 	runID, previous, err := precedingRun(ctx, s, sessions, b.messages[last].ID)
 	switch {
 	case err != nil:
@@ -102,12 +111,16 @@ func (b *branch) continueBy(ctx context.Context, s *dispatch.Submission, session
 		}
 		return nil
 	}
+
+	// The answer is not from this session, so the run continues none, and the request's history is
+	// used.
 	s.Previous, s.History = new(""), b.history()
 	return nil
 }
 
 // replaceFirst sets the run that a submission continues if the request contains no answer. If the
-// request replaces a message or an answer, the submission continues the run before it.
+// request replaces a message or an answer, the submission continues the run before it. A message to
+// replace that is not in the session is treated like the first one.
 func (b *branch) replaceFirst(ctx context.Context, s *dispatch.Submission, sessions *sessiondb.Store) error {
 	if !b.replaces {
 		return nil
@@ -125,7 +138,8 @@ func (b *branch) replaceFirst(ctx context.Context, s *dispatch.Submission, sessi
 
 // precedingRun returns the run that wrote an answer of the submission's session. previous is the id
 // of the run that this run continued, or empty if it continued none. If the session has no answer
-// with this id, previous is nil.
+// with this id, previous is nil. Answers of other principals' sessions are not found. A message
+// that no run of the service wrote has no preceding run.
 func precedingRun(
 	ctx context.Context, s *dispatch.Submission, sessions *sessiondb.Store, messageID string,
 ) (runID string, previous *string, err error) {
@@ -133,6 +147,7 @@ func precedingRun(
 	if !ok {
 		return "", nil, nil
 	}
+
 	session := sessiondb.SessionName{OrganizationID: s.Caller.OrganizationID, TargetID: s.Target(), SessionID: s.SessionID}
 	preceding, found, err := sessions.Preceding(ctx, session, s.Principal, runID)
 	if err != nil || !found {
@@ -142,7 +157,8 @@ func precedingRun(
 }
 
 // history returns the texts of the conversation. It omits the parts of messages that are not text,
-// such as tool calls.
+// such as tool calls. A placeholder for the new message ends the list, so that all earlier messages
+// become exchanges. Problems were reported before, and are ignored here.
 func (b *branch) history() []domain.Exchange {
 	said := make([]openaiapi.Said, 0, len(b.messages)+1)
 	for _, m := range b.messages {
@@ -155,7 +171,8 @@ func (b *branch) history() []domain.Exchange {
 	return openaiapi.Converse(said, "messages", func(string, string, string, ...any) {}).History
 }
 
-// text returns the concatenated text parts of a message, and whether the message has files.
+// text returns the concatenated text parts of a message, and whether the message has files. A
+// message whose parts have another form has no text.
 func (m *conversationMessage) text() (string, bool) {
 	var parts []struct {
 		Type string `json:"type"`

@@ -16,21 +16,25 @@ import (
 	"parley/shared/domain"
 )
 
-// demoRetention is the retention of demo visitors' runs.
+// demoRetention is the retention of demo visitors' runs. It is short, because visitors have no
+// account with which they could delete their runs.
 const demoRetention = 24 * time.Hour
 
-// chatBody is the body of a chat request.
+// chatBody is the body of a chat request. A body in the format of a user interface library is
+// converted to it; see conversation.
 type chatBody struct {
+	// Session of the run, chosen by the client.
 	SessionID string                 `json:"sessionId" required:"true"`
 	Message   httpx.Optional[string] `json:"message"` // may be missing if there are attachments
-	Stream    httpx.Optional[bool]   `json:"stream"`
+	// True: a stream of events; missing: as in the Accept header.
+	Stream httpx.Optional[bool] `json:"stream"`
 	runbody.OptionsBody
 
 	before *branch               // conversation before the message; nil: the body contains none
 	files  []dispatch.Attachment // files of the message, if the body contains messages
 }
 
-// Check adds the problems of the body to found.
+// Check adds the problems of the body to found. The options are checked when they are read.
 func (b *chatBody) Check(found *httpx.Problems) {
 	runbody.CheckSession(found, "sessionId", b.SessionID)
 	if !b.Message.Set && len(b.Attachments.Value) == 0 {
@@ -41,7 +45,8 @@ func (b *chatBody) Check(found *httpx.Problems) {
 }
 
 // chat runs an agent or template for a person. It responds with the finished run or with a stream
-// of the run's events.
+// of the run's events. The target is an agent or a template, which the query names. Whether the
+// response is a stream depends on the body, the query and the Accept header.
 func (h *Handler) chat(c *gin.Context) {
 	var (
 		s   *dispatch.Submission
@@ -66,7 +71,8 @@ func (h *Handler) chat(c *gin.Context) {
 }
 
 // chatSubmission reads a chat request. The reader contains the format of the requested event
-// stream. It is nil if the caller requests only the result.
+// stream. It is nil if the caller requests only the result. Problems of the query, the headers and
+// the body are returned as one error.
 func (h *Handler) chatSubmission(c *gin.Context) (*dispatch.Submission, *uistream.Reader, error) {
 	reader, body, t, found, err := readChat(c)
 	if err != nil {
@@ -85,17 +91,23 @@ func (h *Handler) chatSubmission(c *gin.Context) (*dispatch.Submission, *uistrea
 	// different targets or principals do not collide.
 	s.AgentID, s.TemplateID = chatTarget(found, c)
 	s.KeyScope = s.Target() + "\x00" + s.Principal
+
 	if who.Kind == domain.CallerDemo {
 		s.Retention = demoRetention
 	}
 
+	// Visitors get only the agent as its organization has configured it.
 	if visits(who) {
 		refuseOptions(found, &s.Options)
 	}
+
+	// The AI SDK sends the whole conversation. Its ids determine which run is continued.
 	if before := body.before; before != nil {
 		s.Sent = before.sent(visits(who))
 		s.Before = func(ctx context.Context) error { return before.continueBy(ctx, s, h.SessionsDB) }
 	}
+
+	// AG-UI sends all messages, of which those after the last answer are new.
 	if t != nil {
 		s.Instructions = strings.Join(t.instructions, "\n\n")
 		s.Message, _, s.Attachments = t.from(t.lastAnswer() + 1)
@@ -119,11 +131,12 @@ func (h *Handler) chatSubmission(c *gin.Context) (*dispatch.Submission, *uistrea
 }
 
 // visits reports whether a caller is a visitor of a widget or of the demo. Visitors cannot write
-// the agent's answers or instructions.
+// the agent's answers or instructions. Both kinds need no account.
 func visits(who domain.Caller) bool { return who.Kind == domain.CallerDemo || who.Visitor.ID != "" }
 
 // refuseOptions adds a problem for each option that visitors cannot set. A schema is one of them,
-// because its texts are instructions to the model.
+// because its texts are instructions to the model. Only the first setting is named, because all are
+// refused.
 func refuseOptions(found *httpx.Problems, asked *domain.RunOptions) {
 	if asked.Output != nil {
 		found.Add("output", httpx.CodeInvalidValue, "visitors cannot change the form of the answer")
@@ -136,10 +149,14 @@ func refuseOptions(found *httpx.Problems, asked *domain.RunOptions) {
 	}
 }
 
-// readChat reads the body, and the requested format of the events.
+// readChat reads the body, and the requested format of the events. The thread is nil unless the
+// body is in AG-UI's format. Problems are in found; err is only for a body that cannot be read.
 func readChat(c *gin.Context) (reader uistream.Reader, body chatBody, t *thread, found *httpx.Problems, err error) {
 	asked := &httpx.Problems{}
 	reader.Format = requestedFormat(asked, c)
+
+	// An invalid format is a problem of the query. Read the body in Parley's own format then, to
+	// find its problems too.
 	if reader.Format == "" || asked.Err() != nil {
 		body, found, err = httpx.CollectMessage[chatBody](c)
 	} else {
@@ -153,6 +170,8 @@ func readChat(c *gin.Context) (reader uistream.Reader, body chatBody, t *thread,
 }
 
 // chatTarget reads the id of the agent or template from the query, which must contain exactly one.
+// Problems are added to found, and both results are then "". It does not check that the target
+// exists.
 func chatTarget(found *httpx.Problems, c *gin.Context) (agentID, templateID string) {
 	agents, templates := httpx.Query(c)["id"], httpx.Query(c)["template"]
 	switch {

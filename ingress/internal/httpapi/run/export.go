@@ -24,18 +24,25 @@ const (
 	maxExported        = 10_000 // maximum number of runs of an export
 	exportPage         = 25     // number of runs that one statement reads
 	exportedCharacters = 10_000 // maximum number of characters of the question and of the answer of a run
-	exportBuffer       = 64 << 10
-	exportTime         = 2 * time.Minute
+	// Size of the buffer in which rows are collected.
+	exportBuffer = 64 << 10
+	// Maximum duration of an export.
+	exportTime = 2 * time.Minute
 )
 
-// runWriter writes runs in the format of an export.
+// runWriter writes runs in the format of an export. The methods are called in the order head, run
+// for each run, flush. An error of the client's connection is returned by any of them.
 type runWriter interface {
+	// Writes what precedes the runs.
 	head() error
+	// Writes one run.
 	run(run *domain.RunSummary) error
+	// Writes what is still buffered.
 	flush() error
 }
 
-// exportFormats maps the name of each export format to its media type and its writer.
+// exportFormats maps the name of each export format to its media type and its writer. currency is
+// the currency of the costs.
 var exportFormats = map[string]struct {
 	media  string
 	writer func(w io.Writer, currency string) runWriter
@@ -46,7 +53,8 @@ var exportFormats = map[string]struct {
 	"jsonl": {"application/jsonl", func(w io.Writer, _ string) runWriter { return jsonRuns{json.NewEncoder(w)} }},
 }
 
-// exportFormat reads the parameter export of a list. It returns "" if the parameter is missing.
+// exportFormat reads the parameter export of a list. It returns "" if the parameter is missing. An
+// unknown format, and parameters of pages, are added to found.
 func exportFormat(found *httpx.Problems, c *gin.Context) string {
 	format, present := httpx.QueryValue(c, "export", found)
 	if !present {
@@ -65,7 +73,9 @@ func exportFormat(found *httpx.Problems, c *gin.Context) string {
 
 // export responds with a file of the runs that match the filter, newest first. It reads a few runs
 // at a time, as fast as the client receives them. If it fails after the response has begun, it
-// aborts the connection, so that the client does not mistake a partial file for a complete one.
+// aborts the connection, so that the client does not mistake a partial file for a complete one. At
+// most maxExported runs are written, and long texts are truncated. It takes a download slot. The
+// runs have the same form as in lists.
 func (l lists) export(c *gin.Context, filter rundb.RunFilter, format string) {
 	slot, err := l.Downloads.Enter(transfer.OwnerFor(c), http.NewResponseController(c.Writer))
 	if err != nil {
@@ -77,6 +87,8 @@ func (l lists) export(c *gin.Context, filter rundb.RunFilter, format string) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), exportTime)
 	defer cancel()
 	org := httpx.Caller(c).OrganizationID
+
+	// The texts are truncated by the statement, so that a page of runs has a bounded size.
 	filter.Characters = exportedCharacters
 	page, next, err := l.find(ctx, org, filter, exportPage)
 	if err != nil {
@@ -90,6 +102,7 @@ func (l lists) export(c *gin.Context, filter rundb.RunFilter, format string) {
 	out := bufio.NewWriterSize(transfer.NewWriter(c, slot, l.SessionCheck(c)), exportBuffer)
 	to := exportFormats[format].writer(out, l.Currency)
 
+	// Write the runs page by page. The next page is read only after this one was written.
 	err = to.head()
 	for n := 0; err == nil; {
 		for i := range page[:min(len(page), maxExported-n)] {
@@ -110,6 +123,8 @@ func (l lists) export(c *gin.Context, filter rundb.RunFilter, format string) {
 	if err == nil {
 		err = out.Flush()
 	}
+
+	// An error before the first byte can still be an error response.
 	if err != nil {
 		begun := c.Writer.Written()
 		header.Del("Content-Disposition")
@@ -120,12 +135,18 @@ func (l lists) export(c *gin.Context, filter rundb.RunFilter, format string) {
 	}
 }
 
-// jsonRuns writes JSON Lines, one run summary per line.
+// jsonRuns writes JSON Lines, one run summary per line. Each line has the form of an entry of a
+// list of runs.
 type jsonRuns struct{ *json.Encoder }
 
-func (jsonRuns) head() error                        { return nil }
+// head writes nothing.
+func (jsonRuns) head() error { return nil }
+
+// run writes one line.
 func (w jsonRuns) run(run *domain.RunSummary) error { return w.Encode(run) }
-func (jsonRuns) flush() error                       { return nil }
+
+// flush writes nothing, because the encoder does not buffer.
+func (jsonRuns) flush() error { return nil }
 
 // csvRuns writes a table in CSV.
 type csvRuns struct {
@@ -143,7 +164,7 @@ func (w csvRuns) head() error {
 }
 
 // run writes a row with the columns of head. It changes texts that spreadsheets would execute; see
-// harmless.
+// harmless. Lists are joined by separators within one cell.
 func (w csvRuns) run(r *domain.RunSummary) error {
 	var question, code, message string
 	if r.Input != nil {
@@ -176,12 +197,13 @@ func (w csvRuns) run(r *domain.RunSummary) error {
 	return w.Write(cells)
 }
 
+// flush writes the buffered rows.
 func (w csvRuns) flush() error {
 	w.Flush()
 	return w.Error()
 }
 
-// cell returns the text of a value, or the empty string for nil.
+// cell returns the text of a value, or the empty string for nil. Texts are returned unchanged.
 func cell[T any](value *T) string {
 	if value == nil {
 		return ""
@@ -189,7 +211,7 @@ func cell[T any](value *T) string {
 	return fmt.Sprint(*value)
 }
 
-// stamp returns the text of a time, or the empty string for nil.
+// stamp returns the text of a time, or the empty string for nil. It is in UTC, with milliseconds.
 func stamp(at *domain.Time) string {
 	if at == nil {
 		return ""
@@ -198,7 +220,8 @@ func stamp(at *domain.Time) string {
 }
 
 // harmless returns a text that spreadsheets do not execute. If the text begins like a formula,
-// possibly after blanks, it prepends an apostrophe.
+// possibly after blanks, it prepends an apostrophe. Full-width signs count too, because
+// spreadsheets in East Asian languages accept them.
 func harmless(text string) string {
 	begin := strings.TrimLeft(text, " \u00a0\u3000")
 	if begin != "" && strings.ContainsRune("=+-@\t\r\n＝＋－＠", []rune(begin)[0]) {

@@ -28,16 +28,20 @@ const (
 	linkCaching = "private, no-cache, no-transform"
 )
 
-// Files handles requests for files and sources of runs.
+// Files handles requests for files and sources of runs. Files are created by tool calls, or
+// attached to messages. The handler of package run and that of package openai use it.
 type Files struct{ *Deps }
 
-// Files returns the handler of requests for files and sources.
+// Files returns the handler of requests for files and sources. The handler shares the dependencies
+// of h.
 func (h *Handler) Files() Files { return Files{&h.Deps} }
 
-// errNoFile returns the error for a file that does not exist or that the caller may not read.
+// errNoFile returns the error for a file that does not exist or that the caller may not read. Both
+// cases have the same error, so that ids reveal nothing.
 func errNoFile() error { return apierr.Missing() }
 
-// get handles GET /api/files?id=: it responds with the content of a run's file.
+// get handles GET /api/files?id=: it responds with the content of a run's file. Ranges and
+// conditional requests are supported.
 func (h Files) get(c *gin.Context) {
 	fileID, err := httpx.RequiredID(c, id.File)
 	if err != nil {
@@ -48,7 +52,8 @@ func (h Files) get(c *gin.Context) {
 }
 
 // Send responds with the content of a run's file, if the caller may read the run. Otherwise, and if
-// the id is malformed, it responds with not_found.
+// the id is malformed, it responds with not_found. The response takes a download slot until it has
+// been sent.
 func (h Files) Send(c *gin.Context, fileID string) {
 	if !id.Valid(id.File, fileID) {
 		httpx.Fail(c, errNoFile())
@@ -76,7 +81,8 @@ func (h Files) Send(c *gin.Context, fileID string) {
 }
 
 // OpenLink handles GET /files?token=: it responds with the content of a run's file to any client
-// that has a valid link to it; see package filelink.
+// that has a valid link to it; see package filelink. The link proves the permission. It works until
+// it expires or the run is erased.
 func (h Files) OpenLink(c *gin.Context) {
 	token, _ := httpx.QueryValue(c, filelink.Token, &httpx.Problems{})
 	org, fileID, err := h.Links.Read(token)
@@ -110,7 +116,7 @@ func (h Files) OpenLink(c *gin.Context) {
 }
 
 // open opens a file. It returns not_found if the run of the file is erased or the caller may not
-// read it.
+// read it. The caller must close the content. It also sets the ids for the log line.
 func (h Files) open(c *gin.Context, fileID string) (domain.File, io.ReadSeekCloser, error) {
 	// A caller who may read the run may read its files.
 	return h.openFor(c.Request.Context(), httpx.Caller(c).OrganizationID, fileID, func(runID string) (rundb.StoredRun, error) {
@@ -119,7 +125,8 @@ func (h Files) open(c *gin.Context, fileID string) (domain.File, io.ReadSeekClos
 }
 
 // openFor opens a file of an organization. find returns the run of the file, or an error if the
-// caller may not read that run. openFor returns not_found if the run is erased.
+// caller may not read that run. openFor returns not_found if the run is erased. The caller must
+// close the content. An upload that no run uses is not found.
 func (h Files) openFor(ctx context.Context, org, fileID string, find func(runID string) (rundb.StoredRun, error)) (
 	file domain.File, content io.ReadSeekCloser, err error,
 ) {
@@ -128,10 +135,12 @@ func (h Files) openFor(ctx context.Context, org, fileID string, find func(runID 
 		return file, nil, err
 	}
 
+	// Uploads have no run that could permit the read.
 	if file.RunID == "" { // an upload that is not attached to a run yet
 		_ = content.Close() // opened for reading only, so no data can be lost
 		return file, nil, errNoFile()
 	}
+
 	run, err := find(file.RunID)
 	if err == nil && run.Erased {
 		err = errNoFile()
@@ -143,7 +152,8 @@ func (h Files) openFor(ctx context.Context, org, fileID string, find func(runID 
 	return file, content, nil
 }
 
-// find is the Finder for files. It returns not_found for a file that the caller may not read.
+// find is the Finder for files. It returns not_found for a file that the caller may not read. It
+// opens the content and closes it again, because opening makes all checks.
 func (h Files) find(c *gin.Context, fileID string) error {
 	_, content, err := h.open(c, fileID)
 	if err == nil {

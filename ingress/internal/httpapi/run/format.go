@@ -18,11 +18,13 @@ import (
 )
 
 // profileParameter is the parameter of a media type in an Accept header that names a format of
-// events, as in text/event-stream;profile=ai-sdk.
+// events, as in text/event-stream;profile=ai-sdk. The media type itself selects an event stream.
 const profileParameter = "profile"
 
 // requestedFormat returns the requested format of a run's events: the parameter format of the
-// query, or the profile in the Accept header. "" means Parley's own format.
+// query, or the profile in the Accept header. "" means Parley's own format. If both are present,
+// they must be equal. A profile counts only if the client prefers events to JSON. Problems are
+// added to found.
 func requestedFormat(found *httpx.Problems, c *gin.Context) uistream.Format {
 	named, present := httpx.QueryValue(c, "format", found)
 	format := knownFormat(found, "format", named, present)
@@ -40,7 +42,7 @@ func requestedFormat(found *httpx.Problems, c *gin.Context) uistream.Format {
 }
 
 // knownFormat returns the format with the given name. It adds a problem if the name is unknown,
-// unless present is false.
+// unless present is false. The name "" is Parley's own format only if present is false.
 func knownFormat(found *httpx.Problems, field, name string, present bool) uistream.Format {
 	format := uistream.Format(name)
 	if present && !slices.Contains(uistream.Formats, format) {
@@ -50,7 +52,8 @@ func knownFormat(found *httpx.Problems, field, name string, present bool) uistre
 }
 
 // profileFor returns the profile in the Accept header. If text/event-stream occurs with several
-// profiles, it returns the one with the highest weight. If there is none, present is false.
+// profiles, it returns the one with the highest weight. If there is none, present is false. A
+// profile with the weight 0 does not count.
 func profileFor(header http.Header) (profile string, present bool) {
 	weight := 0.0
 	for _, r := range httpx.ReadAccept(header) {
@@ -61,11 +64,12 @@ func profileFor(header http.Header) (profile string, present bool) {
 	return profile, present
 }
 
-// visitorEvents restricts a run's events to the data that a widget's visitor may see.
+// visitorEvents restricts a run's events to the data that a widget's visitor may see. It is used
+// for the formats of libraries; frameFor does the same for Parley's own format.
 type visitorEvents struct{ httpx.Source[domain.Event] }
 
 // Next returns copies of the next events with the visible data only. It does not change the events
-// themselves, which other readers share.
+// themselves, which other readers share. The error is that of the source.
 func (s visitorEvents) Next(ctx context.Context, until time.Time) ([]domain.Event, error) {
 	events, err := s.Source.Next(ctx, until)
 	shown := make([]domain.Event, len(events))
@@ -76,7 +80,8 @@ func (s visitorEvents) Next(ctx context.Context, until time.Time) ([]domain.Even
 }
 
 // sendFormatted writes a run's events in the reader's format, restricted to the data that the
-// caller may see. The source must supply all events of the run from the first on.
+// caller may see. The source must supply all events of the run from the first on. It returns when
+// the stream has ended. The format may need a header, with which clients recognize it.
 func (h *Handler) sendFormatted(c *gin.Context, runID string, events httpx.Source[domain.Event], reader *uistream.Reader) {
 	if name, value := reader.Format.Header(); name != "" {
 		c.Header(name, value)
@@ -90,27 +95,36 @@ func (h *Handler) sendFormatted(c *gin.Context, runID string, events httpx.Sourc
 // conversation is the body of a chat request in the format of a user interface library. Such a
 // library sends the whole conversation, whose last message is the new one. For the use of the
 // earlier messages, see branch (AI SDK) and thread (AG-UI). The body may also contain fields of
-// Parley's own format: output, and the model settings.
+// Parley's own format: output, and the model settings. Unknown fields are ignored, because
+// libraries send more than the service needs.
 type conversation struct {
-	ID       string                                `json:"id"`       // conversation id in the AI SDK's format
-	ThreadID string                                `json:"threadId"` // conversation id in AG-UI's format
-	RunID    string                                `json:"runId"`
-	Trigger  string                                `json:"trigger"`   // AI SDK: why the request was sent
-	Replaced *string                               `json:"messageId"` // AI SDK: id of the message that was edited, or to which another answer is requested
+	ID       string `json:"id"`       // conversation id in the AI SDK's format
+	ThreadID string `json:"threadId"` // conversation id in AG-UI's format
+	// AG-UI: id of the client's run, repeated in the events.
+	RunID    string  `json:"runId"`
+	Trigger  string  `json:"trigger"`   // AI SDK: why the request was sent
+	Replaced *string `json:"messageId"` // AI SDK: id of the message that was edited, or to which another answer is requested
+	// All messages of the conversation, the new one last.
 	Messages httpx.Optional[[]conversationMessage] `json:"messages"`
-	Tools    []json.RawMessage                     `json:"tools"`
-	Context  []json.RawMessage                     `json:"context"`
-	Resume   []json.RawMessage                     `json:"resume"`
+	// AG-UI, AI SDK: tools of the client, which must be empty.
+	Tools []json.RawMessage `json:"tools"`
+	// AG-UI: context of the client, which must be empty.
+	Context []json.RawMessage `json:"context"`
+	// AG-UI: decisions about interrupts, which must be empty.
+	Resume []json.RawMessage `json:"resume"`
 
+	// Form of the answer, as in Parley's own format.
 	Output httpx.Removable[runbody.OutputBody] `json:"output"`
 	runbody.SettingsBody
+	// Must be empty: files are parts of messages.
 	Attachments []json.RawMessage `json:"attachments"`
 }
 
 // conversationMessage is a message of a conversation. The content is in the field parts or content,
-// depending on the format.
+// depending on the format. Only the fields that the service uses are decoded.
 type conversationMessage struct {
-	ID        string            `json:"id"`
+	ID string `json:"id"`
+	// User, assistant, system, developer or tool.
 	Role      string            `json:"role"`
 	Parts     json.RawMessage   `json:"parts"`     // in the AI SDK's format
 	Content   json.RawMessage   `json:"content"`   // in AG-UI's format
@@ -119,13 +133,15 @@ type conversationMessage struct {
 
 // collectFormatted reads the body of a chat request for events in the format of a library. The body
 // itself has this format if it contains messages, and Parley's own format otherwise. The returned
-// thread is nil unless the body has the format of AG-UI.
+// thread is nil unless the body has the format of AG-UI. It sets the fields of the reader that come
+// from the body. Problems are in the result; the error is for a body that cannot be decoded.
 func collectFormatted(c *gin.Context, reader *uistream.Reader) (chatBody, *thread, *httpx.Problems, error) {
 	var buf bytes.Buffer
 	if err := httpx.ReadBody(c, &buf, httpx.MessageBody(httpx.Caller(c))); err != nil {
 		return chatBody{}, nil, nil, err
 	}
 
+	// Decode leniently first, since only the presence of messages tells the format.
 	found, sent := &httpx.Problems{}, conversation{}
 	if !httpx.DecodeOpen(buf.Bytes(), &sent, found) || found.Has(httpx.BodyPath) {
 		return chatBody{}, nil, nil, found.Err()
@@ -155,7 +171,8 @@ func collectFormatted(c *gin.Context, reader *uistream.Reader) (chatBody, *threa
 
 // chat converts a conversation to a chat request in Parley's own format. The request contains the
 // last message, and its session has the id of the conversation. For AG-UI, chat also returns the
-// thread, which ends with this message.
+// thread, which ends with this message. Problems are added to found. After a problem of the last
+// message, the thread is nil.
 func (d *conversation) chat(found *httpx.Problems, reader *uistream.Reader) (chatBody, *thread) {
 	body, field := chatBody{SessionID: d.ID, OptionsBody: runbody.OptionsBody{Output: d.Output, SettingsBody: d.SettingsBody}}, "id"
 	if reader.Format == uistream.AGUI {
@@ -208,7 +225,8 @@ func (d *conversation) chat(found *httpx.Problems, reader *uistream.Reader) (cha
 const clientToolsHint = "must be empty, because this format does not support the client's own tools; " +
 	"use Parley's own format or /v1 for them"
 
-// refuse adds a problem for each AG-UI field that Parley's agents do not support.
+// refuse adds a problem for each AG-UI field that Parley's agents do not support. Silently ignoring
+// them would change the meaning of the request.
 func (d *conversation) refuse(found *httpx.Problems) {
 	found.Text("runId", d.RunID, 0, runbody.MaxSessionID)
 	for _, sent := range []struct {

@@ -25,31 +25,45 @@ import (
 	"parley/shared/store/sessiondb"
 )
 
-// TemplateFinder finds templates. It returns not_found for an unknown id.
+// TemplateFinder finds templates. It returns not_found for an unknown id. It may use a cache.
 type TemplateFinder interface {
 	ByID(ctx context.Context, templateID string) (domain.Template, error)
 }
 
-// Deps contains the dependencies and settings of the Handler.
+// Deps contains the dependencies and settings of the Handler. They are set once and never change.
+// Other handlers share some of the limiters.
 type Deps struct {
 	*httpx.Limiter
 	*httpx.References
 	*dispatch.Submitter
 	httpx.SessionChecks
-	AgentsDB         *agentdb.Store
-	BlobsDB          *blobdb.Store
-	RunsDB           *rundb.Store
-	SessionsDB       *sessiondb.Store
-	Dispatch         *dispatch.Dispatcher
-	Streams          *stream.Hub
-	Readers          *readers.Watch
-	Changes          *changes.Hub
-	Secrets          *secrets.Box
-	Templates        TemplateFinder
-	Downloads        *transfer.Limiter
-	Uploads          *transfer.Limiter
-	VisitorUploads   *transfer.Limiter // separate from Uploads, so that visitors of widgets take no slots from members
-	Files            *attach.Files
+	// Agents that are called.
+	AgentsDB *agentdb.Store
+	// Files and sources.
+	BlobsDB *blobdb.Store
+	// Runs and their timelines.
+	RunsDB *rundb.Store
+	// Sessions and their messages.
+	SessionsDB *sessiondb.Store
+	// Cancels runs and takes decisions.
+	Dispatch *dispatch.Dispatcher
+	// Events of runs.
+	Streams *stream.Hub
+	// Watches the clients that read an answer.
+	Readers *readers.Watch
+	// Changes of an organization.
+	Changes *changes.Hub
+	// Encrypts the cursors of lists of sessions.
+	Secrets   *secrets.Box
+	Templates TemplateFinder
+	// Limits downloads, exports and links together.
+	Downloads *transfer.Limiter
+	// Limits uploads of members.
+	Uploads        *transfer.Limiter
+	VisitorUploads *transfer.Limiter // separate from Uploads, so that visitors of widgets take no slots from members
+	// Stores uploads and attachments.
+	Files *attach.Files
+	// Reads links to files.
 	Links            *filelink.Links
 	Auth             *auth.Resolver // determines the addresses of clients without a credential
 	Log              zerolog.Logger
@@ -59,13 +73,15 @@ type Deps struct {
 }
 
 // Handler handles requests for chats, automations, runs and sessions. Through Files, it also
-// handles requests for sources and files.
+// handles requests for sources and files. There is one per process. It is safe for concurrent use.
 type Handler struct{ Deps }
 
 // New returns a Handler.
 func New(deps Deps) *Handler { return &Handler{deps} }
 
-// Routes returns the routes of the handler.
+// Routes returns the routes of the handler. Chats are open to demo visitors and visitors of
+// widgets; automations require an API key. Routes with Late count the request in the handler, after
+// the look-up of a replay.
 func (h *Handler) Routes() []httpx.Route {
 	const member = domain.RoleMember
 	run := httpx.ByID(httpx.OnlyError(h.findRun), id.Run)
@@ -126,7 +142,8 @@ func (h *Handler) Routes() []httpx.Route {
 	}
 }
 
-// findTarget looks up the agent or template that the query of a chat request names.
+// findTarget looks up the agent or template that the query of a chat request names. It is the
+// Finder of chats. It returns nil if the query does not name exactly one; chatTarget reports that.
 func (h *Handler) findTarget(c *gin.Context) error {
 	agents, templates := httpx.Query(c)["id"], httpx.Query(c)["template"]
 

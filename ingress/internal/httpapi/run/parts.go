@@ -11,7 +11,7 @@ import (
 	"parley/shared/domain"
 )
 
-// messageContent is a message's content.
+// messageContent is a message's content. Exactly one of the fields is set by the decoder.
 type messageContent struct {
 	Text  string
 	Parts []messagePart
@@ -20,7 +20,8 @@ type messageContent struct {
 // Either makes messageContent a union for the decoder, which accepts a text or a list of parts.
 func (messageContent) Either() {}
 
-// messagePart is a part of a message: a text or a file.
+// messagePart is a part of a message: a text or a file. The fields depend on the type and on the
+// format of the library. Unknown fields are ignored.
 type messagePart struct {
 	Type     string      `json:"type" required:"true"`
 	Text     string      `json:"text"`
@@ -33,14 +34,16 @@ type messagePart struct {
 	Source   *partSource `json:"source"`    // parts of type image and document (AG-UI)
 }
 
-// partSource is the content of an image or a document: base64 or a URL.
+// partSource is the content of an image or a document: base64 or a URL. Type is data or url,
+// depending on Value.
 type partSource struct {
 	Type     string `json:"type" required:"true"`
 	Value    string `json:"value" required:"true"`
 	MIMEType string `json:"mimeType"`
 }
 
-// isFile reports whether the part is an image or a document.
+// isFile reports whether the part is an image or a document. Other types, such as reasoning or
+// sources, are not files.
 func (p *messagePart) isFile() bool {
 	switch p.Type {
 	case "file", "binary", "image", "document":
@@ -51,7 +54,7 @@ func (p *messagePart) isFile() bool {
 }
 
 // file returns the file of a part. If the part does not contain a valid file, file adds a problem,
-// and ok is false.
+// and ok is false. at is the path of the part. The file's content is not fetched or decoded here.
 func (p *messagePart) file(found *httpx.Problems, at string) (file openaiapi.Attached, ok bool) {
 	file = openaiapi.Attached{Field: at, FileID: p.FileID, Name: p.Filename, MediaType: p.Media}
 	switch {
@@ -61,7 +64,10 @@ func (p *messagePart) file(found *httpx.Problems, at string) (file openaiapi.Att
 	case p.Type == "binary":
 		file.MediaType = p.MIMEType
 		return file.Given(p.Data, p.URL, openaiapi.Members{At: at, Data: "data", URL: "url", FileID: "id"}, found.Add)
+
+	// The id of a part of this type has another meaning, so it is not an uploaded file.
 	case p.Type == "file":
+
 		file.FileID = ""
 		return file.Given(p.URL, "", openaiapi.Members{At: at, Data: "url"}, found.Add)
 	default:
@@ -71,7 +77,9 @@ func (p *messagePart) file(found *httpx.Problems, at string) (file openaiapi.Att
 }
 
 // readContent returns the text and the files of a message's content. It adds a problem for each
-// part that an agent cannot use. If mayAttach is false, a file is such a part.
+// part that an agent cannot use. If mayAttach is false, a file is such a part. where is the path of
+// the content. Texts are joined without a separator, because they are parts of one text. After a
+// problem, the results are incomplete.
 func readContent(found *httpx.Problems, where string, raw []byte, mayAttach bool) (string, []dispatch.Attachment) {
 	if raw == nil {
 		found.Add(where, httpx.CodeRequired, "is required")
@@ -103,6 +111,7 @@ func readContent(found *httpx.Problems, where string, raw []byte, mayAttach bool
 			found.Add(at, httpx.CodeInvalidValue, "must be text: other parts are not supported")
 		}
 	}
+
 	if len(files) > domain.MaxAttachments {
 		found.Add(where, httpx.CodeTooLong, "must have at most %d images and documents", domain.MaxAttachments)
 	}

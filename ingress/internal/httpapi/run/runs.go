@@ -22,7 +22,8 @@ import (
 
 // findReadable calls find for each principal whose runs the caller may read. It stops when find
 // returns anything but not_found, and returns the last result. If the caller may read all runs of
-// the organization, it calls find only once, with "".
+// the organization, it calls find only once, with "". find is called with the caller's own
+// principal first.
 func findReadable(who domain.Caller, find func(principal string) error) error {
 	reads := who.Readable()
 	if reads == nil {
@@ -53,11 +54,13 @@ func (h *Handler) getRuns(c *gin.Context) {
 	}
 }
 
-// lists handles requests for lists of runs.
+// lists handles requests for lists of runs. It is separate from Handler, so that a type does not
+// have too many methods.
 type lists struct{ *Deps }
 
 // send responds with the runs that the caller may read, newest first and in short form: one page of
-// them, or an export of all.
+// them, or an export of all. Pages are limited by the parameter limit. The cursor is the id of the
+// last run, or of the last run that a search has examined.
 func (l lists) send(c *gin.Context) {
 	page, err := httpx.ReadPage(c, id.Run)
 	if err != nil {
@@ -92,7 +95,8 @@ func (l lists) send(c *gin.Context) {
 }
 
 // find returns up to limit runs that match a filter. next is the value of filter.Before for the
-// runs that follow, or empty if none follow.
+// runs that follow, or empty if none follow. A search may return fewer runs than limit, or none,
+// before it has searched all runs.
 func (l lists) find(ctx context.Context, org string, filter rundb.RunFilter, limit int) (
 	runs []domain.RunSummary, next string, err error,
 ) {
@@ -107,15 +111,18 @@ func (l lists) find(ctx context.Context, org string, filter rundb.RunFilter, lim
 	return runs, next, err
 }
 
+// maxRunSearch limits the work of a search.
 const maxRunSearch = 200 // maximum number of characters in the words of a search
 
 // filter reads the filter for a list of runs, and the format in which the list is to be exported.
+// Problems of all parameters are returned as one error. The agent must exist in the organization.
 func (l lists) filter(c *gin.Context) (f rundb.RunFilter, export string, err error) {
 	found := &httpx.Problems{}
 	if err := l.CheckReferences(c, found, "agentId"); err != nil {
 		return f, "", err
 	}
 
+	// value returns a parameter, or "" if it is missing.
 	value := func(name string) string {
 		v, _ := httpx.QueryValue(c, name, found)
 		return v
@@ -154,7 +161,7 @@ func (l lists) filter(c *gin.Context) (f rundb.RunFilter, export string, err err
 }
 
 // moment reads a query parameter that contains a time. Without the parameter, it returns the zero
-// time.
+// time. The form is that of RFC 3339. An invalid time is added to found.
 func moment(c *gin.Context, found *httpx.Problems, name string) time.Time {
 	text, present := httpx.QueryValue(c, name, found)
 	if !present {
@@ -168,16 +175,21 @@ func moment(c *gin.Context, found *httpx.Problems, name string) time.Time {
 	return at
 }
 
-// runRequest contains the parameters of a request for one run.
+// runRequest contains the parameters of a request for one run. At most one of streamed and timeline
+// is true.
 type runRequest struct {
+	// Respond with events.
 	streamed bool
 	reader   uistream.Reader // for an event stream
+	// Respond with the timeline.
 	timeline bool
-	wait     time.Duration
+	// Time to wait for the run to finish; 0: none.
+	wait time.Duration
 }
 
 // getRun responds with one run: as a stream of events, as a timeline, or as a run object after the
-// requested wait. Separate functions do the work before and after a wait; see submit.
+// requested wait. Separate functions do the work before and after a wait; see submit. The
+// parameters are passed by pointer, which keeps the stack small during the wait.
 func (h *Handler) getRun(c *gin.Context, runID string) {
 	asked, err := h.requestedRun(c)
 	switch {
@@ -192,7 +204,7 @@ func (h *Handler) getRun(c *gin.Context, runID string) {
 	}
 }
 
-// requestedRun reads the parameters of a request for one run.
+// requestedRun reads the parameters of a request for one run. Problems are returned as one error.
 func (h *Handler) requestedRun(c *gin.Context) (*runRequest, error) {
 	found, asked := &httpx.Problems{}, &runRequest{}
 	asked.streamed, asked.reader = requestedEvents(found, c)
@@ -201,7 +213,8 @@ func (h *Handler) requestedRun(c *gin.Context) (*runRequest, error) {
 	return asked, found.Err()
 }
 
-// awaitRun waits until a run has finished or the time is over, and responds with the run.
+// awaitRun waits until a run has finished or the time is over, and responds with the run. The wait
+// ends early when the service stops.
 func (h *Handler) awaitRun(c *gin.Context, runID string, wait time.Duration) {
 	var sub *dispatch.Submitted
 	offload.Do(func() { sub = h.showRun(c, runID, wait) })
@@ -217,7 +230,7 @@ func (h *Handler) awaitRun(c *gin.Context, runID string, wait time.Duration) {
 }
 
 // showRun responds with a run. If the run has not finished and wait is not 0, showRun returns the
-// run without responding.
+// run without responding. The caller must release the result.
 func (h *Handler) showRun(c *gin.Context, runID string, wait time.Duration) *dispatch.Submitted {
 	run, err := h.findRun(c, runID)
 	switch {
@@ -232,7 +245,8 @@ func (h *Handler) showRun(c *gin.Context, runID string, wait time.Duration) *dis
 }
 
 // requestedEvents reads from the request whether a stream of events is requested, in which format,
-// and after which event it begins.
+// and after which event it begins. Problems are added to found, in particular parameters that
+// cannot be combined with a stream.
 func requestedEvents(found *httpx.Problems, c *gin.Context) (streamed bool, reader uistream.Reader) {
 	reader.Format = requestedFormat(found, c)
 	switch value, present := httpx.QueryValue(c, "stream", found); {
@@ -259,7 +273,8 @@ func requestedEvents(found *httpx.Problems, c *gin.Context) (streamed bool, read
 }
 
 // longPoll reads the parameter wait: how long the request waits for the run to finish, in whole
-// seconds. It returns at most the given maximum.
+// seconds. It returns at most the given maximum. A missing parameter means no wait. Larger values
+// are reduced without an error, because clients cannot know the maximum.
 func longPoll(found *httpx.Problems, c *gin.Context, maximum time.Duration) time.Duration {
 	text, present := httpx.QueryValue(c, "wait", found)
 	seconds, err := strconv.Atoi(text)
@@ -270,7 +285,7 @@ func longPoll(found *httpx.Problems, c *gin.Context, maximum time.Duration) time
 }
 
 // findRun returns a run that the caller may read, in the form of rundb.Store.ShortRun. It also sets
-// the ids for the log line.
+// the ids for the log line. The error is not_found for a run that the caller may not read.
 func (h *Handler) findRun(c *gin.Context, runID string) (rundb.StoredRun, error) {
 	run, err := h.ReadRun(c, runID)
 	if err == nil {
@@ -279,8 +294,9 @@ func (h *Handler) findRun(c *gin.Context, runID string) (rundb.StoredRun, error)
 	return run, err
 }
 
-// ReadRun is like findRun, but does not set the ids for the log line. For a widget visitor, it finds
-// only runs of the token's agent: two agents of an organization may have a visitor with the same id.
+// ReadRun is like findRun, but does not set the ids for the log line. For a widget visitor, it
+// finds only runs of the token's agent: two agents of an organization may have a visitor with the
+// same id. Large parts of a run may be missing; see ReadDeferred.
 func (h *Handler) ReadRun(c *gin.Context, runID string) (run rundb.StoredRun, err error) {
 	who := httpx.Caller(c)
 	err = findReadable(who, func(principal string) (err error) {
@@ -294,7 +310,8 @@ func (h *Handler) ReadRun(c *gin.Context, runID string) (run rundb.StoredRun, er
 }
 
 // writeRun responds with a run object. If the run is large, writeRun waits for capacity before it
-// reads the whole run.
+// reads the whole run. An erased run has the error of dispatch.ErasedRun. The fields that the
+// caller may not see are removed.
 func (h *Handler) writeRun(c *gin.Context, run rundb.StoredRun) {
 	if err := h.ReadDeferred(c, &run); err != nil {
 		httpx.RefuseAnswer(c, err)
@@ -316,7 +333,7 @@ func (h *Handler) writeRun(c *gin.Context, run rundb.StoredRun) {
 
 // ReadDeferred replaces a large run, of which a part was not read, by the whole run. Before it
 // reads the run, it waits for capacity; see httpx.ReserveAnswer. The run may have finished or been
-// erased in the meantime.
+// erased in the meantime. It does nothing if the whole run was read already.
 func (h *Handler) ReadDeferred(c *gin.Context, run *rundb.StoredRun) error {
 	if run.Deferred == 0 {
 		return nil
@@ -346,7 +363,8 @@ func (h *Handler) ReadAccepted(c *gin.Context, run *rundb.StoredRun) error {
 }
 
 // postRuns handles POST /api/runs: it cancels a run, or applies a person's decision to a run that
-// waits for it.
+// waits for it. The response is the run after the change. A decision about another call than the
+// one that the run waits for is an error.
 func (h *Handler) postRuns(c *gin.Context) {
 	runID, err := httpx.RequiredID(c, id.Run)
 	if err != nil {
@@ -363,6 +381,8 @@ func (h *Handler) postRuns(c *gin.Context) {
 		callID = toolCall(c, found)
 	case action != actionCancel:
 		found.Add("action", httpx.CodeInvalidValue, "must be cancel, approve, deny, happened, resend, abandon or tool-results")
+
+	// A cancellation concerns the whole run.
 	default:
 		if _, present := httpx.Query(c)["toolCallId"]; present {
 			found.Add("toolCallId", httpx.CodeConflict, "cannot be combined with the action cancel")
@@ -384,15 +404,18 @@ func (h *Handler) postRuns(c *gin.Context) {
 	h.writeRun(c, run)
 }
 
+// Bounds and names for the actions on a run.
 const (
 	actionCancel = "cancel"
 	maxToolCall  = 1_000 // maximum number of characters in the id of a tool call
 )
 
+// decisions are the actions that decide about a tool call.
 var decisions = slices.Concat(domain.ActionApproval.Decisions(), domain.ActionUnknownOutcome.Decisions())
 
 // toolCall reads the id of the tool call to which a decision applies. The query must contain it,
-// because the run may by now be waiting for a decision about another call.
+// because the run may by now be waiting for a decision about another call. A missing or malformed
+// id is added to found.
 func toolCall(c *gin.Context, found *httpx.Problems) string {
 	callID, present := httpx.QueryValue(c, "toolCallId", found)
 	if present {
@@ -403,15 +426,18 @@ func toolCall(c *gin.Context, found *httpx.Problems) string {
 	return callID
 }
 
-// CancelRun cancels a run that the caller may read, or a visitor's own run.
+// CancelRun cancels a run that the caller may read, or a visitor's own run. A finished run is
+// returned unchanged.
 func (h *Handler) CancelRun(c *gin.Context, runID string) (rundb.StoredRun, error) {
 	return h.actOnRun(c, runID, "", actionCancel)
 }
 
 // actOnRun cancels a run that the caller may read, or makes a decision about one of the run's tool
-// calls.
+// calls. The statement that makes the change checks the permission again.
 func (h *Handler) actOnRun(c *gin.Context, runID, callID string, decision domain.Decision) (rundb.StoredRun, error) {
 	ctx, who := c.Request.Context(), httpx.Caller(c)
+
+	// The token of a visitor is valid for one agent only, which the statement does not check.
 	if who.Visitor.ID != "" {
 		if run, err := h.ReadRun(c, runID); err != nil {
 			return run, err

@@ -28,17 +28,22 @@ const (
 	MaxContent = 100_000
 )
 
-// sessionEntry is a session in a list.
+// sessionEntry is a session in a list. The id is unique only together with the target and the
+// principal.
 type sessionEntry struct {
-	ID         string      `json:"id"` // chosen by the client
-	AgentID    *string     `json:"agentId"`
-	TemplateID *string     `json:"templateId"`
-	Principal  string      `json:"principal"`
-	CreatedAt  domain.Time `json:"createdAt"`
-	Runs       int         `json:"runs"`
+	ID string `json:"id"` // chosen by the client
+	// The agent, or nil for a template.
+	AgentID    *string `json:"agentId"`
+	TemplateID *string `json:"templateId"`
+	// Owner of the session.
+	Principal string      `json:"principal"`
+	CreatedAt domain.Time `json:"createdAt"`
+	// Number of runs in the session.
+	Runs int `json:"runs"`
 }
 
-// sessionMessages is a session with a page of its messages.
+// sessionMessages is a session with a page of its messages. The messages are in the order of the
+// conversation, and pages go backward in time.
 type sessionMessages struct {
 	sessionEntry
 	Messages   []message `json:"messages"`
@@ -47,12 +52,14 @@ type sessionMessages struct {
 }
 
 // message is one half of a turn: the user's message or the answer. Its id is derived from the run's
-// id and never changes.
+// id and never changes. Clients can use the id as a key, also across pages.
 type message struct {
-	ID      string `json:"id"`
+	ID string `json:"id"`
+	// RoleUser or roleAssistant.
 	Role    string `json:"role"`
 	Content string `json:"content"`
-	RunID   string `json:"runId"`
+	// Run that received or wrote the message.
+	RunID string `json:"runId"`
 	// PreviousRunID is the id of the run that this message's run continues, or nil if it continues
 	// none.
 	PreviousRunID *string          `json:"previousRunId"`
@@ -75,16 +82,19 @@ const (
 	roleAssistant = "assistant"
 )
 
-// sessionKey returns the key under which the database stores a principal's session.
+// sessionKey returns the key under which the database stores a principal's session. It is a hash,
+// so that it has a fixed length.
 func sessionKey(name sessiondb.SessionName, principal string) []byte {
 	return contract.Hash(name.OrganizationID, name.TargetID, principal, name.SessionID)
 }
 
-// sessionHandler handles requests for sessions.
+// sessionHandler handles requests for sessions. It is separate from the handler of runs, because it
+// has methods of the same names.
 type sessionHandler struct{ Deps }
 
 // get handles GET /api/sessions: it returns the sessions that the caller may read, newest first, or
-// with ?id= one session with its messages.
+// with ?id= one session with its messages. The parameter principal selects the sessions of one
+// principal.
 func (h sessionHandler) get(c *gin.Context) {
 	if _, one := httpx.Query(c)["id"]; one {
 		h.getOne(c)
@@ -117,7 +127,7 @@ func (h sessionHandler) get(c *gin.Context) {
 }
 
 // sessionList returns a page of up to limit sessions. entries must contain one more session if
-// further sessions exist.
+// further sessions exist. An empty list is not null. The cursor is encrypted for the organization.
 func sessionList(box *secrets.Box, org string, entries []sessiondb.Session, limit int) httpx.List[sessionEntry] {
 	out := httpx.List[sessionEntry]{Data: []sessionEntry{}}
 	if out.HasMore = len(entries) > limit; out.HasMore {
@@ -138,7 +148,8 @@ func sessionList(box *secrets.Box, org string, entries []sessiondb.Session, limi
 // other organizations cannot use the cursor.
 func cursorContext(org string) string { return "sessions cursor|" + org }
 
-// sessionCursor reads the cursor of a list of sessions. It returns 0 if the query has no cursor.
+// sessionCursor reads the cursor of a list of sessions. It returns 0 if the query has no cursor. An
+// invalid cursor, or that of another organization, is added to found.
 func sessionCursor(box *secrets.Box, c *gin.Context, found *httpx.Problems) int64 {
 	text, present := httpx.QueryValue(c, "cursor", found)
 	if !present {
@@ -152,13 +163,15 @@ func sessionCursor(box *secrets.Box, c *gin.Context, found *httpx.Problems) int6
 	return ref
 }
 
-// addCursorProblem adds the problem of a cursor that cannot be decoded.
+// addCursorProblem adds the problem of a cursor that cannot be decoded. The message is the same for
+// all reasons.
 func addCursorProblem(found *httpx.Problems) {
 	found.Add("cursor", httpx.CodeInvalidValue, "must be the nextCursor of a page of this list")
 }
 
 // getOne responds with one session and a page of its turns: the newest turns, or those before the
-// cursor.
+// cursor. Without the parameter limit, a page has up to httpx.MaxPage turns. The error is not_found
+// if the session does not exist or the caller may not read it.
 func (h sessionHandler) getOne(c *gin.Context) {
 	found := &httpx.Problems{}
 	name, exists, err := h.requested(c, found)
@@ -194,7 +207,8 @@ func (h sessionHandler) getOne(c *gin.Context) {
 }
 
 // getLarge responds with a session whose messages are a large response. It first reserves capacity
-// for the given number of bytes.
+// for the given number of bytes. bytes is an estimate. Capacity is released when the response has
+// been sent.
 func (h sessionHandler) getLarge(c *gin.Context, name sessiondb.SessionName, before, limit, bytes int) {
 	if err := httpx.ReserveAnswer(c, bytes); err != nil {
 		httpx.Fail(c, err)
@@ -213,7 +227,7 @@ func (h sessionHandler) getLarge(c *gin.Context, name sessiondb.SessionName, bef
 const maxTurn = 8 << 20
 
 // newSessionPage returns a page of a session: as many turns as fit into httpx.PageBytes, at most
-// limit and at least one.
+// limit and at least one. The cursor is the number of the oldest turn of the page.
 func newSessionPage(page sessiondb.SessionPage, limit int) sessionMessages {
 	messages := make([][]message, len(page.Turns))
 	for i, turn := range page.Turns {
@@ -242,7 +256,8 @@ func newSessionPage(page sessiondb.SessionPage, limit int) sessionMessages {
 }
 
 // truncateTurn truncates the contents of a turn's messages if the messages together have more than
-// maxTurn bytes.
+// maxTurn bytes. The citations of a truncated answer are dropped. Messages of a turn within the
+// limit stay as they are.
 func truncateTurn(turn []message) {
 	if body, err := json.Marshal(turn); err != nil || len(body) <= maxTurn {
 		return
@@ -256,7 +271,8 @@ func truncateTurn(turn []message) {
 }
 
 // turnCursor reads the cursor of a page of turns: the number of the turn before which the page
-// ends. It returns 0 if the query has no cursor.
+// ends. It returns 0 if the query has no cursor. An invalid cursor is added to found. Unlike that
+// of the list, it is not encrypted, because it is a number within the session.
 func turnCursor(c *gin.Context, found *httpx.Problems) int {
 	text, present := httpx.QueryValue(c, "cursor", found)
 	if !present {
@@ -270,7 +286,8 @@ func turnCursor(c *gin.Context, found *httpx.Problems) int {
 	return int(seq)
 }
 
-// erase handles DELETE /api/sessions?id=: it erases all content of a session.
+// erase handles DELETE /api/sessions?id=: it erases all content of a session. The response follows
+// the erasure, which continues if the caller disconnects. Afterwards, the session does not exist.
 func (h sessionHandler) erase(c *gin.Context) {
 	found := &httpx.Problems{}
 	name, exists, err := h.requested(c, found)
@@ -301,7 +318,9 @@ func (h sessionHandler) erase(c *gin.Context) {
 
 // requested reads from the query which session is requested: a session of the caller, or of the
 // principal that the query names. If the query names no agent or template, only one session may
-// have the id. exists is false if there is no such session or the caller may not read it.
+// have the id. exists is false if there is no such session or the caller may not read it. Problems
+// of the query are added to found, and err is only for a failed look-up. name.Key is the key under
+// which the session is stored.
 func (h sessionHandler) requested(c *gin.Context, found *httpx.Problems) (name sessiondb.SessionName, exists bool, err error) {
 	who := httpx.Caller(c)
 	name.OrganizationID = who.OrganizationID
@@ -344,7 +363,7 @@ func (h sessionHandler) requested(c *gin.Context, found *httpx.Problems) (name s
 // only returns the target and the principal of the only session with the id. It first looks for a
 // session of the given principal. If there is none and the query names no principal (chosen is
 // false), it looks for other sessions that the caller may read. target is "" if there is no such
-// session.
+// session. Several sessions are a problem, which is added to found.
 func (h sessionHandler) only(
 	c *gin.Context, found *httpx.Problems, sessionID, principal string, chosen bool,
 ) (target, whose string, err error) {
@@ -371,7 +390,7 @@ func (h sessionHandler) only(
 }
 
 // sessionTarget reads the id of the session's agent or template from the query. valid is false if
-// the id is malformed.
+// the id is malformed. present is false if the query names neither. Both together are a problem.
 func sessionTarget(c *gin.Context, found *httpx.Problems) (target string, present, valid bool) {
 	agentID, byAgent := httpx.QueryValue(c, "agentId", found)
 	templateID, byTemplate := httpx.QueryValue(c, "templateId", found)
@@ -388,9 +407,11 @@ func sessionTarget(c *gin.Context, found *httpx.Problems) (target string, presen
 }
 
 // noSession returns the error for a session that does not exist or that the caller may not read.
+// Both cases have the same error, so that ids reveal nothing.
 func noSession() error { return apierr.Missing() }
 
-// entryFor returns a session in the form of an entry of a list.
+// entryFor returns a session in the form of an entry of a list. The id of the target tells whether
+// it is a template.
 func entryFor(s sessiondb.Session) sessionEntry {
 	entry := sessionEntry{ID: s.SessionID, Principal: s.Principal, CreatedAt: domain.At(s.CreatedAt), Runs: s.Runs}
 	if id.Valid(id.Template, s.TargetID) {
@@ -402,6 +423,7 @@ func entryFor(s sessiondb.Session) sessionEntry {
 }
 
 // messagesFor returns the messages of a turn: the user's message and, if there is one, the answer.
+// A turn in progress has no answer yet.
 func messagesFor(turn sessiondb.SessionTurn) []message {
 	asked := message{
 		ID: id.Derived(id.Message, turn.RunID, roleUser), Role: roleUser, Content: turn.Message,
@@ -433,7 +455,8 @@ func messagesFor(turn sessiondb.SessionTurn) []message {
 	return []message{asked, answered}
 }
 
-// find is the Finder for sessions. It returns nil if the query does not identify a session.
+// find is the Finder for sessions. It returns nil if the query does not identify a session. The
+// handler reports the problems of the query.
 func (h sessionHandler) find(c *gin.Context) error {
 	found := &httpx.Problems{}
 	name, exists, err := h.requested(c, found)

@@ -10,7 +10,7 @@ import (
 )
 
 // getSource handles GET /api/sources?id=: it responds with a text that a run of the organization
-// has read, as it was at that time.
+// has read, as it was at that time. Every member of the organization may read it.
 func (h Files) getSource(c *gin.Context) {
 	found := &httpx.Problems{}
 	sourceID, present := httpx.QueryValue(c, "id", found)

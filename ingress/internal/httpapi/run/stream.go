@@ -15,7 +15,9 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// submitStream is like submit, for callers that request a run's events and not only its result.
+// submitStream is like submit, for callers that request a run's events and not only its result. It
+// sends all events from the position that the client names. Errors before the first event are HTTP
+// responses.
 func (h *Handler) submitStream(c *gin.Context, s *dispatch.Submission, to *uistream.Reader) {
 	seats, err := h.takeStreams(c) // before the run is accepted, because without slots its events could not be sent
 	if err != nil {
@@ -43,13 +45,16 @@ func (h *Handler) submitStream(c *gin.Context, s *dispatch.Submission, to *uistr
 
 // streamChat sends the events of a new chat's run in the format of a library, and closes the
 // reader.
+// It is not inlined, so that its variables do not stay on the stack of submitStream.
 //
 //go:noinline
 func (h *Handler) streamChat(c *gin.Context, s *dispatch.Submission, run *rundb.StoredRun, reader *stream.Reader, to *uistream.Reader) {
 	h.streamFormatted(c, reader, h.Readers.Begin(run, formatRules(s, to.Format)), to)
 }
 
-// streamFormatted sends a run's events in the format of a library, and closes the reader.
+// streamFormatted sends a run's events in the format of a library, and closes the reader. reading
+// watches whether the client still reads; it decides what happens to the run when the client
+// disconnects.
 func (h *Handler) streamFormatted(c *gin.Context, reader *stream.Reader, reading *readers.Reader, to *uistream.Reader) {
 	defer reading.End(c.Request.Context()) // runs after the reader is closed
 	defer reader.Close()
@@ -58,7 +63,8 @@ func (h *Handler) streamFormatted(c *gin.Context, reader *stream.Reader, reading
 
 // formatRules returns the rules for package readers if a client that uses a library disconnects. A
 // client of AG-UI closes the connection to abort the run and never reconnects, so its run is
-// cancelled without a grace period.
+// cancelled without a grace period. A run with an idempotency key continues, because a retry with
+// the key can read its answer.
 func formatRules(s *dispatch.Submission, format uistream.Format) readers.Rules {
 	rules := readers.Rules{Keep: s.Key != "", Shows: true, Grace: readers.Grace}
 	if format == uistream.AGUI {
@@ -68,7 +74,8 @@ func formatRules(s *dispatch.Submission, format uistream.Format) readers.Rules {
 }
 
 // OpenSubmitted accepts a submission and returns its run and a reader of the run's events. The
-// caller must close the reader.
+// caller must close the reader. The events of an existing run are read from its log, after memory
+// for them was reserved. After an error, the run may exist; the header Location names it.
 func (h *Handler) OpenSubmitted(c *gin.Context, s *dispatch.Submission) (*stream.Reader, *rundb.StoredRun, error) {
 	s.Traceparent = httpx.Traceparent(c)
 
@@ -93,7 +100,8 @@ func (h *Handler) OpenSubmitted(c *gin.Context, s *dispatch.Submission) (*stream
 }
 
 // streamRun responds with the events of a run that the caller may read. The stream begins after the
-// last event that the client has received.
+// last event that the client has received. The response is 204 if the client has received all
+// events of a finished run. Chats are watched, so a client that reconnects keeps its run alive.
 func (h *Handler) streamRun(c *gin.Context, runID string, asked *uistream.Reader) {
 	seats, err := h.takeStreams(c)
 	if err != nil {
@@ -133,6 +141,7 @@ func (h *Handler) streamRun(c *gin.Context, runID string, asked *uistream.Reader
 }
 
 // openRun returns a run and a reader of its events after last. The caller must close the reader.
+// The errors are not_found for a run that the caller may not read, and that of dispatch.ErasedRun.
 func (h *Handler) openRun(c *gin.Context, runID string, last domain.EventID) (*rundb.StoredRun, *stream.Reader, error) {
 	run, err := h.findRun(c, runID)
 	if err != nil {
@@ -146,7 +155,7 @@ func (h *Handler) openRun(c *gin.Context, runID string, last domain.EventID) (*r
 }
 
 // sendEvents writes the events of a run until the run has finished, restricted to the data that the
-// caller may see.
+// caller may see. It returns when the run has finished, or the credential has become invalid.
 func (h *Handler) sendEvents(c *gin.Context, runID string, events httpx.Source[domain.Event]) {
 	httpx.SendStream(c, events, callerFrame(c, runID), h.permit(c))
 }
@@ -156,6 +165,7 @@ func (h *Handler) sendEvents(c *gin.Context, runID string, events httpx.Source[d
 // do not become part of the frames that are kept.
 
 // permit returns the session check of the request.
+// It is a pointer, so that the check does not stay on the stack.
 //
 //go:noinline
 func (h *Handler) permit(c *gin.Context) *httpx.SessionCheck {
@@ -164,6 +174,7 @@ func (h *Handler) permit(c *gin.Context) *httpx.SessionCheck {
 }
 
 // takeStreams takes the request's slots of streams.
+// The caller must pass them to LeaveStreams.
 //
 //go:noinline
 func (h *Handler) takeStreams(c *gin.Context) ([]stream.Limit, error) {

@@ -18,7 +18,8 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// pending is the run of a request that waits for the run's result.
+// pending is the run of a request that waits for the run's result. It must be passed to respond,
+// which releases it.
 type pending struct {
 	*dispatch.Submitted
 
@@ -27,7 +28,8 @@ type pending struct {
 
 // accept finds or creates the run of a submission. The idempotency key is checked before limits,
 // agent and permissions, so a replay is not charged and gets the original result. If there is
-// nothing to wait for, accept responds and returns nil.
+// nothing to wait for, accept responds and returns nil. The wait is that of the Prefer header. An
+// error of the target is one of the request's fields for automations.
 func (h *Handler) accept(c *gin.Context, s *dispatch.Submission) (*pending, error) {
 	wait := preferredWait(c.Request.Header, h.WaitDefault)
 	sub, err := h.FindOrAccept(c, s, func(string) {})
@@ -48,7 +50,8 @@ func (h *Handler) accept(c *gin.Context, s *dispatch.Submission) (*pending, erro
 // not nil, it responds with this error.
 //
 // Thousands of requests wait in Await. The work before and after the wait is done on goroutines of
-// package offload, so that the stacks of the waiting goroutines stay small.
+// package offload, so that the stacks of the waiting goroutines stay small. The response is 200
+// with the finished run, or 202 if the wait is over. p may be nil if there is nothing to wait for.
 func (h *Handler) respond(c *gin.Context, p *pending, err error) {
 	if err == nil && p != nil {
 		defer h.Dispatch.Release(p.Submitted)
@@ -63,7 +66,8 @@ func (h *Handler) respond(c *gin.Context, p *pending, err error) {
 }
 
 // FindOrAccept returns the run with the submission's idempotency key. If there is none, it calls
-// accepting with the id of a new run, and then accepts that run.
+// accepting with the id of a new run, and then accepts that run. The request is charged if it
+// creates a run. The request's body is released afterwards.
 func (h *Handler) FindOrAccept(c *gin.Context, s *dispatch.Submission, accepting func(runID string)) (*dispatch.Submitted, error) {
 	defer httpx.ReleaseBody(c)
 	s.Traceparent = httpx.Traceparent(c)
@@ -71,12 +75,16 @@ func (h *Handler) FindOrAccept(c *gin.Context, s *dispatch.Submission, accepting
 }
 
 // sendResult sends the result of a wait. If the run had not finished when the wait ended, it sends
-// the run's current state: with the status 202, or 200 if the run has finished in the meantime.
+// the run's current state: with the status 202, or 200 if the run has finished in the meantime. A
+// result may be too large to be sent at once; ReadResult then waits for memory. Errors name the
+// run, so that the client can read it later.
 func (h *Handler) sendResult(c *gin.Context, sub *dispatch.Submitted, result *dispatch.Result) error {
 	ctx, run := c.Request.Context(), result.Run
+
 	if !result.Ended {
 		var err error
 		if run, err = h.RunsDB.ShortRun(ctx, sub.Run.OrganizationID, "", sub.Run.Run.ID); err != nil {
+			// The run exists, so an outdated state is better than an error.
 			h.Log.Warn().Err(err).Str("run_id", sub.Run.Run.ID).
 				Msg("cannot read the run's current state; responding with its state at acceptance")
 			run = sub.Run
@@ -99,10 +107,12 @@ func (h *Handler) sendResult(c *gin.Context, sub *dispatch.Submitted, result *di
 	return h.sendRun(c, http.StatusOK, body)
 }
 
-// isReplay reports whether the run had finished before this request.
+// isReplay reports whether the run had finished before this request. A run that has finished during
+// this request is not a replay.
 func isReplay(sub *dispatch.Submitted) bool { return sub.Existing && sub.Run.Ended() }
 
-// sendAccepted responds with 202 and the run.
+// sendAccepted responds with 202 and the run. The headers Location and Retry-After tell the client
+// where and when to read the run again.
 func (h *Handler) sendAccepted(c *gin.Context, run *rundb.StoredRun) error {
 	body, err := run.Body()
 	if err != nil {
@@ -113,14 +123,16 @@ func (h *Handler) sendAccepted(c *gin.Context, run *rundb.StoredRun) error {
 	return h.sendRun(c, http.StatusAccepted, body)
 }
 
-// limitWait returns the given number of seconds as a duration, but at most longest.
+// limitWait returns the given number of seconds as a duration, but at most longest. A negative
+// number is returned as it is, so the caller must have rejected it.
 func limitWait(seconds int, longest time.Duration) time.Duration {
 	return time.Duration(min(seconds, int(longest/time.Second))) * time.Second
 }
 
 // preferredWait reads the Prefer header. It returns the seconds in wait=N but at most maximum, 0
 // for respond-async, and maximum if neither is present. It ignores unknown and malformed
-// preferences. If a preference is repeated, the first one counts (RFC 7240).
+// preferences. If a preference is repeated, the first one counts (RFC 7240). The header does not
+// cause errors, as RFC 7240 demands.
 func preferredWait(header http.Header, maximum time.Duration) time.Duration {
 	wait, waits := maximum, false
 	for _, preference := range httpx.SplitQuoted(strings.Join(header.Values("Prefer"), ","), ',') {
@@ -130,6 +142,7 @@ func preferredWait(header http.Header, maximum time.Duration) time.Duration {
 		if len(value) > 1 && value[0] == '"' && value[len(value)-1] == '"' {
 			value = value[1 : len(value)-1]
 		}
+
 		switch name = strings.ToLower(strings.TrimSpace(name)); {
 		case name == "respond-async" && (!valued || value == ""):
 			return 0
@@ -146,7 +159,7 @@ func preferredWait(header http.Header, maximum time.Duration) time.Duration {
 }
 
 // targetError converts the error not_found for the target of a run-automation request to a problem
-// of the field target.
+// of the field target. Other errors are returned unchanged.
 func targetError(s *dispatch.Submission, err error) error {
 	if s.Endpoint == contract.EndpointAutomation && apierr.CodeFor(err) == apierr.NotFound {
 		return apierr.Invalid("target", httpx.CodeInvalidValue, "is not an agent of this organization")

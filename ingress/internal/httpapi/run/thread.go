@@ -21,25 +21,30 @@ import (
 const noQuestion = "(The assistant begins.)"
 
 // thread is the list of messages that an AG-UI client sends. The list also contains the messages
-// that are already in the session. The others are added to the submission; see bring.
+// that are already in the session. The others are added to the submission; see bring. The messages
+// are in the order of the request. The last one is the new message of the user.
 type thread struct {
 	said         []threadMessage // messages of the user and the assistant
 	instructions []string        // messages of system and developer
 }
 
 // threadMessage is a message of the user or the assistant. runID is the id of the run that wrote
-// the message, or empty if no run has written it.
+// the message, or empty if no run has written it. A message with the role tool becomes one of the
+// assistant.
 type threadMessage struct {
 	role, text, runID string
 	files             []dispatch.Attachment // only for messages of the user
 }
 
 // readThread reads the messages of a conversation in AG-UI's format. It adds a problem for each
-// message that an agent cannot use, because no message may be silently ignored.
+// message that an agent cannot use, because no message may be silently ignored. The messages of the
+// argument are those before the new one.
 func (d *conversation) readThread(found *httpx.Problems) *thread {
 	t := &thread{}
 	for i := range d.Messages.Value {
 		m, at := &d.Messages.Value[i], "messages["+strconv.Itoa(i)+"]"
+
+		// The id tells whether the service wrote the message.
 		written := writtenBy(m.ID)
 		switch m.Role {
 		case "user":
@@ -72,7 +77,8 @@ func (d *conversation) readThread(found *httpx.Problems) *thread {
 
 // writtenBy returns the id of the run that wrote the AG-UI message with this id, or "". The id of
 // such a message contains the run's id without its prefix: msg_<run>_<n> for a text, and
-// <call>_<run> for a tool call and its result.
+// <call>_<run> for a tool call and its result. Any text is a valid id; ids of other origin have no
+// run.
 func writtenBy(messageID string) (runID string) {
 	first, _, _ := strings.Cut(strings.TrimPrefix(messageID, "msg_"), "_")
 	last := messageID[strings.LastIndex(messageID, "_")+1:]
@@ -86,11 +92,12 @@ func writtenBy(messageID string) (runID string) {
 
 // from converts the messages from the index start on to a submission's message, history and files.
 // It joins consecutive messages of the same role. If there are more files than a run may have, it
-// returns the last ones.
+// returns the last ones. Exchanges without a question get a text that stands for it.
 func (t *thread) from(start int) (message string, earlier []domain.Exchange, files []dispatch.Attachment) {
 	var question, answer []string
 	asked := 0 // number of files of the last question
 	join := func(texts []string) string { return strings.Join(texts, "\n\n") }
+
 	for _, m := range t.said[start:] {
 		if m.role == "assistant" {
 			if m.text != "" {
@@ -117,7 +124,8 @@ func (t *thread) from(start int) (message string, earlier []domain.Exchange, fil
 	return join(question), earlier, files[max(len(files)-domain.MaxAttachments, 0):]
 }
 
-// lastAnswer returns the index of the last message of the assistant, or -1.
+// lastAnswer returns the index of the last message of the assistant, or -1. It includes results of
+// tools; see readThread.
 func (t *thread) lastAnswer() int {
 	for i, m := range slices.Backward(t.said) {
 		if m.role == "assistant" {
@@ -128,6 +136,7 @@ func (t *thread) lastAnswer() int {
 }
 
 // sent returns a description of the messages up to the last answer, for the request's fingerprint.
+// The messages after the last answer are part of the submission itself.
 func (t *thread) sent() (sent []string) {
 	for _, m := range t.said[:t.lastAnswer()+1] {
 		sent = append(sent, m.role, m.text, m.runID)
@@ -147,7 +156,9 @@ func (t *thread) sent() (sent []string) {
 //
 // Visitors must not write answers of the agent. Therefore only the messages after the last answer
 // are added to a visitor's submission.
+
 func (h *Handler) bring(ctx context.Context, s *dispatch.Submission, t *thread) error {
+	// key identifies the session in the database.
 	key := contract.Hash(s.Caller.OrganizationID, s.Target(), s.Principal, s.SessionID)
 	last := t.lastAnswer()
 	if last < 0 {
@@ -167,6 +178,8 @@ func (h *Handler) bring(ctx context.Context, s *dispatch.Submission, t *thread) 
 	if err != nil {
 		return err
 	}
+
+	// Search backward for the last answer that the session contains.
 	start := 0
 	for i, m := range slices.Backward(t.said) {
 		if m.runID != "" && slices.Contains(known, m.runID) {
@@ -181,18 +194,22 @@ func (h *Handler) bring(ctx context.Context, s *dispatch.Submission, t *thread) 
 	if visits(s.Caller) {
 		start = last + 1
 	}
+
+	// Everything from start on is new for the session.
 	s.Message, s.History, s.Attachments = t.from(start)
 	return nil
 }
 
 // bringQuestions is bring for a thread without answers. The submission continues the session's last
 // run. But if the thread consists only of the session's first message, the user wants another
-// answer to it, and the submission continues no run.
+// answer to it, and the submission continues no run. A thread with several messages always
+// continues the last run.
 func (t *thread) bringQuestions(ctx context.Context, s *dispatch.Submission, sessions *sessiondb.Store, key []byte) error {
 	s.Message, s.History, s.Attachments = t.from(0)
 	if len(t.said) > 1 {
 		return nil
 	}
+
 	again, err := sessions.FirstAnswered(ctx, s.Caller.OrganizationID, key, s.Message)
 	if again {
 		s.Previous = new("")

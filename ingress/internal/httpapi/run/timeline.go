@@ -10,7 +10,8 @@ import (
 	"parley/shared/domain"
 )
 
-// requestedTimeline reports whether the run's timeline is requested.
+// requestedTimeline reports whether the run's timeline is requested. Other values than 1 and true,
+// and parameters that cannot be combined with it, are added to found.
 func requestedTimeline(found *httpx.Problems, c *gin.Context) bool {
 	value, present := httpx.QueryValue(c, "timeline", found)
 	if !present {
@@ -29,7 +30,9 @@ func requestedTimeline(found *httpx.Problems, c *gin.Context) bool {
 	return true
 }
 
-// showTimeline responds with the timeline of a run that the caller may read.
+// showTimeline responds with the timeline of a run that the caller may read. Responses of model
+// providers are shown only to admins. The error is not_found for a run that the caller may not
+// read.
 func (h *Handler) showTimeline(c *gin.Context, runID string) {
 	who := httpx.Caller(c)
 	httpx.SetLogIDs(c, "", runID, "")
@@ -61,7 +64,7 @@ func (h *Handler) showTimeline(c *gin.Context, runID string) {
 	}
 }
 
-// hideProviders removes the responses of model providers from a timeline.
+// hideProviders removes the responses of model providers from a timeline. It changes the timeline.
 func hideProviders(timeline *domain.Timeline) {
 	for i := range timeline.Spans {
 		timeline.Spans[i].Provider = nil

@@ -18,14 +18,16 @@ type toolResultsBody struct {
 	Results []toolResultBody `json:"results" required:"true"`
 }
 
-// toolResultBody is the result of a tool call that the client has executed.
+// toolResultBody is the result of a tool call that the client has executed. Output may be any JSON
+// value. With IsError, it describes the failure.
 type toolResultBody struct {
 	ToolCallID string               `json:"toolCallId" required:"true"`
 	Output     json.RawMessage      `json:"output" required:"true"`
 	IsError    httpx.Optional[bool] `json:"isError"`
 }
 
-// results checks the results in the body and returns them.
+// results checks the results in the body and returns them. Problems are added to found. Whether the
+// run waits for these calls is checked by the store.
 func (b *toolResultsBody) results(found *httpx.Problems) []domain.ClientResult {
 	switch n := len(b.Results); {
 	case n > domain.MaxClientTools:
@@ -50,18 +52,21 @@ func (b *toolResultsBody) results(found *httpx.Problems) []domain.ClientResult {
 }
 
 // takeResults handles POST /api/runs?action=tool-results: it takes the results of the tool calls
-// for which a run waits. The run's client has executed these calls.
+// for which a run waits. The run's client has executed these calls. The run continues when all
+// results are stored. The response is the run.
 func (h *Handler) takeResults(c *gin.Context) {
 	runID, err := httpx.RequiredID(c, id.Run)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	body, found, err := httpx.CollectMessage[toolResultsBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	results := body.results(found)
 	if err := found.Err(); err != nil {
 		httpx.Fail(c, err)
@@ -76,6 +81,8 @@ func (h *Handler) takeResults(c *gin.Context) {
 		}, results)
 		return err
 	})
+
+	// The results are stored or rejected, so the body is no longer needed.
 	httpx.ReleaseBody(c)
 	if err != nil {
 		httpx.Fail(c, err)

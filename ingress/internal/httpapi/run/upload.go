@@ -18,14 +18,16 @@ import (
 )
 
 const (
-	maxFileName  = 255     // characters
-	maxForm      = 1 << 20 // maximum bytes of a form in addition to the bytes of its file
+	maxFileName = 255     // characters
+	maxForm     = 1 << 20 // maximum bytes of a form in addition to the bytes of its file
+	// Maximum number of parts, including the file.
 	maxFormParts = 8
 	maxBoundary  = 70 // maximum length according to RFC 2046
-	maxField     = 4 << 10
+	// Maximum bytes of a text field.
+	maxField = 4 << 10
 )
 
-// uploadView is the response to an upload.
+// uploadView is the response to an upload. The id can be used as an attachment of a message.
 type uploadView struct {
 	ID       string `json:"id"`
 	Name     string `json:"name"`
@@ -34,7 +36,7 @@ type uploadView struct {
 }
 
 // upload handles POST /api/files: it stores a file for a later message. The file is the body or, if
-// the body is a form, the file in it.
+// the body is a form, the file in it. The status is 201. Visitors must name the session.
 func (h Files) upload(c *gin.Context) {
 	if c.Request.ContentLength == 0 {
 		httpx.Fail(c, apierr.Invalid(httpx.BodyPath, httpx.CodeRequired, "a file is required"))
@@ -52,13 +54,17 @@ func (h Files) upload(c *gin.Context) {
 
 	form := httpx.IsForm(c.Request.Header)
 	limit := int64(domain.MaxAttachmentBytes)
+
+	// The limit for the file itself is checked while it is stored.
 	if form {
 		limit += maxForm
 	}
+
 	slots := h.Uploads
 	if httpx.Caller(c).Visitor.ID != "" {
 		slots = h.VisitorUploads
 	}
+
 	in, err := transfer.Receive(c, transfer.OwnerFor(c), h.SessionCheck(c), transfer.Step{All: slots, Max: limit})
 	if err != nil {
 		httpx.Fail(c, err)
@@ -76,11 +82,13 @@ func (h Files) upload(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	in.Complete()
 	httpx.WriteJSON(c, http.StatusCreated, uploadView{ID: file.ID, Name: file.Name, MIMEType: file.MIMEType, Bytes: file.Bytes})
 }
 
-// checkUpload checks the name and the session of an upload. Both may be empty.
+// checkUpload checks the name and the session of an upload. Both may be empty. Problems are added
+// to found.
 func checkUpload(found *httpx.Problems, name, sessionID string) {
 	if name != "" {
 		found.Name("name", name, maxFileName)
@@ -90,15 +98,18 @@ func checkUpload(found *httpx.Problems, name, sessionID string) {
 	}
 }
 
-// formUpload is the state of reading a form that contains one file.
+// formUpload is the state of reading a form that contains one file. The fields of the form replace
+// those of the query.
 type formUpload struct {
-	in              *transfer.Upload
+	// Body of the request.
+	in *transfer.Upload
+	// Fields as known so far.
 	name, sessionID string
 	file            domain.File // the stored file; the id is empty until it is stored
 }
 
 // readForm stores the file of a form. The fields sessionId and name must precede the file, because
-// the file is stored while it arrives.
+// the file is stored while it arrives. The form may have at most maxFormParts parts.
 func (h Files) readForm(c *gin.Context, in *transfer.Upload, name, sessionID string) (domain.File, error) {
 	form := formUpload{in: in, name: name, sessionID: sessionID}
 	_, parameters, err := mime.ParseMediaType(c.GetHeader("Content-Type"))
@@ -108,6 +119,8 @@ func (h Files) readForm(c *gin.Context, in *transfer.Upload, name, sessionID str
 	}
 
 	parts := multipart.NewReader(in, boundary)
+
+	// A part is read completely before the next one, because the body is a stream.
 	for range maxFormParts {
 		part, err := parts.NextRawPart()
 		switch {
@@ -127,7 +140,8 @@ func (h Files) readForm(c *gin.Context, in *transfer.Upload, name, sessionID str
 	return form.file, apierr.Invalid(httpx.BodyPath, httpx.CodeTooLong, "the form must have at most %d parts", maxFormParts)
 }
 
-// takePart reads one part of a form.
+// takePart reads one part of a form. The error is an API error. It sets the fields of form, or
+// stores the file.
 func (h Files) takePart(c *gin.Context, form *formUpload, part *multipart.Part) (err error) {
 	field := part.FormName()
 	if form.file.ID != "" {
@@ -143,6 +157,8 @@ func (h Files) takePart(c *gin.Context, form *formUpload, part *multipart.Part) 
 	case "file":
 		kind := part.Header.Get("Content-Type")
 		form.file, err = h.Files.Upload(c.Request.Context(), httpx.Caller(c), form.sessionID, fileNameOr(part, form.name), kind, part)
+
+		// The connection has not failed, so the error concerns the file itself.
 		if err != nil && form.in.Err == nil && !errors.Is(err, io.ErrUnexpectedEOF) {
 			return err
 		}
@@ -160,12 +176,14 @@ func (h Files) takePart(c *gin.Context, form *formUpload, part *multipart.Part) 
 	return nil
 }
 
-// readField reads and checks a part of a form that contains a text.
+// readField reads and checks a part of a form that contains a text. At most maxField bytes are
+// read; a longer text is a problem of its length.
 func readField(part io.Reader, field string) (string, error) {
 	text, err := io.ReadAll(io.LimitReader(part, maxField+1))
 	if err != nil {
 		return "", err //nolint:wrapcheck // explained by formError
 	}
+
 	found := &httpx.Problems{}
 	if field == "name" {
 		checkUpload(found, string(text), "")
@@ -176,7 +194,8 @@ func readField(part io.Reader, field string) (string, error) {
 }
 
 // formError returns the error for a form that cannot be read because of err. If err is an API
-// error, it returns err.
+// error, it returns err. The error of the upload takes precedence, because it is the cause of the
+// others.
 func formError(in *transfer.Upload, err error) error {
 	switch {
 	case in.Err != nil:
@@ -188,7 +207,8 @@ func formError(in *transfer.Upload, err error) error {
 	}
 }
 
-// fileNameOr returns name if it is not empty. Otherwise it returns the file name of a part.
+// fileNameOr returns name if it is not empty. Otherwise it returns the file name of a part. The
+// result is not checked; attach cleans it.
 func fileNameOr(part *multipart.Part, name string) string {
 	if name != "" {
 		return name

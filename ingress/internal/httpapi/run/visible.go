@@ -32,7 +32,8 @@ const visitorFailure = "The agent could not answer."
 // emptyInput replaces the input of every tool call.
 var emptyInput = json.RawMessage("{}")
 
-// sendRun responds with a run object that contains the data that the caller may see.
+// sendRun responds with a run object that contains the data that the caller may see. body is the
+// rendered run. It is not changed, because other requests may share it.
 func (h *Handler) sendRun(c *gin.Context, status int, body []byte) error {
 	who := httpx.Caller(c)
 	switch {
@@ -47,6 +48,7 @@ func (h *Handler) sendRun(c *gin.Context, status int, body []byte) error {
 	case seesProviders(who) && bytes.Contains(body[:min(len(body), 100)], failedStatus):
 		explained, err := explainFailure(c.Request.Context(), h.RunsDB, who.OrganizationID, body)
 		if err != nil {
+			// The response without the provider's answer is still useful.
 			h.Log.Warn().Err(err).Msg("cannot read why a provider refused; answering without it")
 			break
 		}
@@ -55,16 +57,18 @@ func (h *Handler) sendRun(c *gin.Context, status int, body []byte) error {
 	return httpx.WriteBody(c, status, body)
 }
 
-// seesProviders reports whether the caller may see the responses of model providers.
+// seesProviders reports whether the caller may see the responses of model providers. Responses of
+// providers may contain data about the operator's account.
 func seesProviders(who domain.Caller) bool {
 	return who.Visitor.ID == "" && who.Role.AtLeast(domain.RoleAdmin)
 }
 
-// failedStatus is the text that follows the id at the beginning of the JSON of a failed run.
+// failedStatus is the text that follows the id at the beginning of the JSON of a failed run. The
+// beginning of a rendered run is fixed, so a search for this text suffices.
 var failedStatus = []byte(`","status":"failed",`)
 
 // explainFailure adds the model provider's response, if one is stored, to the error of a failed
-// run.
+// run. It returns body unchanged if no response is stored.
 func explainFailure(ctx context.Context, runs *rundb.Store, org string, body []byte) ([]byte, error) {
 	var run domain.Run
 	if err := json.Unmarshal(body, &run); err != nil || run.Error == nil {
@@ -81,7 +85,7 @@ func explainFailure(ctx context.Context, runs *rundb.Store, org string, body []b
 }
 
 // frameFor returns a function that appends a run's events as server-sent events, restricted to the
-// data that the caller may see.
+// data that the caller may see. The function that is returned never changes the event.
 func frameFor(who domain.Caller, runID string) func([]byte, domain.Event) []byte {
 	if who.Visitor.ID == "" {
 		return func(b []byte, e domain.Event) []byte { return stream.AppendFrame(b, runID, e) }
@@ -90,7 +94,8 @@ func frameFor(who domain.Caller, runID string) func([]byte, domain.Event) []byte
 }
 
 // runForVisitor removes the organization's data from a run object. It decodes and renders the
-// object, which also removes fields that this release does not know.
+// object, which also removes fields that this release does not know. The result has no usage,
+// version, warnings and settings, and no data of tool calls.
 func runForVisitor(body []byte) ([]byte, error) {
 	var run domain.Run
 	if err := json.Unmarshal(body, &run); err != nil {
@@ -111,10 +116,11 @@ func runForVisitor(body []byte) ([]byte, error) {
 	return run.Render()
 }
 
-// hideCallData removes the input and output of a tool call. Its name and progress stay visible.
+// hideCallData removes the input and output of a tool call. Its name and progress stay visible. It
+// changes the call.
 func hideCallData(call *domain.ToolCall) { call.Input, call.Output = emptyInput, nil }
 
-// hideActionData removes the input of the tool calls for which a run waits.
+// hideActionData removes the input of the tool calls for which a run waits. It changes the action.
 func hideActionData(action *domain.RequiredAction) {
 	action.Input = emptyInput
 	for i := range action.Calls {
@@ -123,7 +129,8 @@ func hideActionData(action *domain.RequiredAction) {
 }
 
 // eventForVisitor returns a copy of an event that contains only the data that a visitor may see. It
-// does not modify the event itself, which other readers share.
+// does not modify the event itself, which other readers share. If the data cannot be decoded, the
+// copy has empty data.
 func eventForVisitor(e domain.Event) domain.Event {
 	data, err := dataForVisitor(e)
 	if err != nil {
@@ -134,7 +141,8 @@ func eventForVisitor(e domain.Event) domain.Event {
 }
 
 // dataForVisitor returns the part of an event's data that a visitor may see. For an event of an
-// unknown type, it returns an empty object.
+// unknown type, it returns an empty object. New types of events must be added here before visitors
+// see them.
 func dataForVisitor(e domain.Event) ([]byte, error) {
 	var visible struct {
 		ToolCall       *domain.ToolCall       `json:"toolCall,omitempty"`

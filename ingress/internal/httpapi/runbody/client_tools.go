@@ -13,6 +13,7 @@ import (
 )
 
 // maxToolDescription is the maximum length of a client tool's description, in characters.
+// Descriptions are part of each request to the model.
 const maxToolDescription = 4096
 
 // toolName matches the names of tools that model providers accept.
@@ -22,17 +23,23 @@ var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 // a tool's name may also stand, and the name of an internal tool.
 var reservedNames = []string{domain.ChoiceAuto, domain.ChoiceNone, domain.ChoiceRequired, domain.AnswerTool}
 
-// noArguments is the schema of a tool without an input schema.
+// noArguments is the schema of a tool without an input schema. Calls of such a tool have an empty
+// object as arguments.
 var noArguments = json.RawMessage(`{"type":"object","properties":{}}`)
 
-// ClientToolBody describes a tool that the client of a run executes itself.
+// ClientToolBody describes a tool that the client of a run executes itself. A run that calls it
+// waits until the client has sent the result.
 type ClientToolBody struct {
-	Name        string                          `json:"name" required:"true"`
-	Description httpx.Optional[string]          `json:"description"`
+	// Name with which the model calls the tool.
+	Name string `json:"name" required:"true"`
+	// Text for the model.
+	Description httpx.Optional[string] `json:"description"`
+	// JSON Schema of the arguments; missing: none.
 	InputSchema httpx.Optional[json.RawMessage] `json:"inputSchema"`
 }
 
-// clientTools checks the tools of a request and returns them, or nil if there are none.
+// clientTools checks the tools of a request and returns them, or nil if there are none. Problems
+// are added to found.
 func clientTools(found *httpx.Problems, bodies []ClientToolBody) *domain.ClientTools {
 	if len(bodies) == 0 {
 		return nil
@@ -47,7 +54,8 @@ func clientTools(found *httpx.Problems, bodies []ClientToolBody) *domain.ClientT
 
 // CheckClientTools checks the tools of a request and gives tools without a schema an empty one. In
 // a problem, the path of a field consists of tools[i], the text in the parameter within, and the
-// name of the field. parameters is the name of the field that contains the schema.
+// name of the field. parameters is the name of the field that contains the schema. It sets the
+// schema of a tool in place. Problems that the decoder has found before are not reported twice.
 func CheckClientTools(found *httpx.Problems, tools *domain.ClientTools, within, parameters string) {
 	if tools == nil {
 		return
@@ -73,6 +81,9 @@ func CheckClientTools(found *httpx.Problems, tools *domain.ClientTools, within, 
 		case names[t.Name]:
 			found.Add(at+"name", httpx.CodeDuplicate, "is the name of another tool of the request")
 		}
+
+		// Remember the name even if it is invalid, so that the next tool with this name is
+		// reported.
 		names[t.Name] = true
 		found.Prose(at+"description", t.Description, maxToolDescription)
 		if len(t.InputSchema) == 0 || string(t.InputSchema) == "null" {
@@ -82,7 +93,8 @@ func CheckClientTools(found *httpx.Problems, tools *domain.ClientTools, within, 
 	}
 }
 
-// checkToolSchema checks the JSON Schema of a tool's arguments, which must describe an object.
+// checkToolSchema checks the JSON Schema of a tool's arguments, which must describe an object. A
+// schema that cannot be compiled could not validate the arguments of calls.
 func checkToolSchema(found *httpx.Problems, field string, raw json.RawMessage) {
 	var root struct {
 		Type json.RawMessage `json:"type"`

@@ -13,24 +13,31 @@ import (
 
 // Maximum lengths of a run request's fields, in characters.
 const (
+	// MaxSessionID is the maximum length of a session id, which clients choose.
 	MaxSessionID = 128
-	maxKey       = 255
+	// maxKey is the maximum length of an idempotency key.
+	maxKey = 255
 )
 
 // CheckMessage checks a message to an agent. Only the maximum size of the body limits its length.
+// The message must not be empty. Problems are added to found under the path field.
 func CheckMessage(found *httpx.Problems, field, message string) {
 	found.Text(field, message, 1, httpx.MaxMessageBody)
 }
 
 // OptionsBody contains the fields of a run request except the message. Request bodies embed it.
+// OutputBody, SettingsBody and the tools become options of the run.
 type OptionsBody struct {
 	Output httpx.Removable[OutputBody] `json:"output"` // null: text, even if the agent has a schema
 	SettingsBody
-	Tools       httpx.Optional[[]ClientToolBody] `json:"tools"`
+	// Tools that the client executes itself.
+	Tools httpx.Optional[[]ClientToolBody] `json:"tools"`
+	// Images and documents for the agent.
 	Attachments httpx.Optional[[]AttachmentBody] `json:"attachments"`
 }
 
-// Options checks the fields and returns the options that they contain.
+// Options checks the fields and returns the options that they contain. The attachments are not part
+// of the options; see AskedAttachments. Problems are added to found.
 func (b *OptionsBody) Options(found *httpx.Problems) (asked domain.RunOptions) {
 	switch {
 	case b.Output.Null:
@@ -44,13 +51,14 @@ func (b *OptionsBody) Options(found *httpx.Problems) (asked domain.RunOptions) {
 	return asked
 }
 
-// OutputBody describes the form of the answer that a run request requires.
+// OutputBody describes the form of the answer that a run request requires. The answer is then JSON
+// that matches the schema.
 type OutputBody struct {
 	Schema json.RawMessage `json:"schema" required:"true"`
 }
 
 // CheckOutputSchema checks the JSON Schema of answers. field is the name of the field with the
-// schema.
+// schema. A missing schema is valid. A field that already has a problem is not checked again.
 func CheckOutputSchema(found *httpx.Problems, field string, raw json.RawMessage) {
 	if raw == nil || found.Has(field) {
 		return
@@ -61,7 +69,7 @@ func CheckOutputSchema(found *httpx.Problems, field string, raw json.RawMessage)
 }
 
 // CheckMessage checks the message of the request. The message may be empty if there are
-// attachments.
+// attachments. It is CheckMessage for requests with options.
 func (b *OptionsBody) CheckMessage(found *httpx.Problems, field, message string) {
 	if message != "" || len(b.Attachments.Value) == 0 {
 		CheckMessage(found, field, message)
@@ -69,7 +77,8 @@ func (b *OptionsBody) CheckMessage(found *httpx.Problems, field, message string)
 }
 
 // IdempotencyKey reads the idempotency key from the body or the header. If both contain a key, the
-// two keys must be equal.
+// two keys must be equal. The result is "" if there is none. Problems are added to found, and the
+// result is then of no use.
 func IdempotencyKey(found *httpx.Problems, c *gin.Context, inBody httpx.Optional[string]) string {
 	headers := c.Request.Header.Values("Idempotency-Key")
 	if len(headers) > 1 {
@@ -93,10 +102,11 @@ func IdempotencyKey(found *httpx.Problems, c *gin.Context, inBody httpx.Optional
 }
 
 // checkKey checks an idempotency key. field is the name of the header or of the JSON member that
-// contains the key.
+// contains the key. A key is a single line without invisible characters.
 func checkKey(found *httpx.Problems, field, key string) { found.Name(field, key, maxKey) }
 
 // CheckSession checks the session id of a run request. field is the name of the field with the id.
+// The id is chosen by the client, and need not exist yet.
 func CheckSession(found *httpx.Problems, field, sessionID string) {
 	found.Name(field, sessionID, MaxSessionID)
 }

@@ -13,7 +13,9 @@ import (
 )
 
 // automationPage reads the limit and cursor of a list of automations. The cursor is the name of an
-// automation, so it may be any text.
+// automation, so it may be any text. It returns one error for the problems of both parameters. It
+// does not check that the automation exists, so a cursor stays valid after its automation was
+// removed.
 func automationPage(c *gin.Context) (httpx.Page, error) {
 	found := &httpx.Problems{}
 	p := httpx.Page{Limit: httpx.ReadLimit(c, found)}
@@ -35,6 +37,7 @@ func (h *Handler) getAutomations(c *gin.Context) error {
 		return err
 	}
 
+	// One automation more than the page holds shows whether there is a next page.
 	all, err := h.RunsDB.Automations(c.Request.Context(), httpx.Caller(c).OrganizationID, p.After, p.Limit+1)
 	if err != nil {
 		return err

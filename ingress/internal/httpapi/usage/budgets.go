@@ -11,7 +11,8 @@ import (
 	"parley/shared/store/budgetdb"
 )
 
-// getBudgets handles GET /api/budgets: the organization's budgets, or one of them with ?id=.
+// getBudgets handles GET /api/budgets: the organization's budgets, or one of them with ?id=. Each
+// budget contains its usage in the current period. The list is sorted by id.
 func (h *Handler) getBudgets(c *gin.Context) error {
 	org := httpx.Caller(c).OrganizationID
 	budgetID, present, err := httpx.QueryID(c, id.Budget)
@@ -39,16 +40,20 @@ func (h *Handler) getBudgets(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusOK, httpx.NewList(budgets, p, func(b domain.Budget) string { return b.ID }))
 }
 
-// budgetBody is the body of POST /api/budgets.
+// budgetBody is the body of POST /api/budgets. Check checks only the form of the fields.
+// CreateBudget checks that the subject exists in the organization.
 type budgetBody struct {
-	Scope     domain.BudgetScope  `json:"scope" required:"true"`
+	Scope domain.BudgetScope `json:"scope" required:"true"`
+	// Id of the agent or API key, or name of the automation; nil for the scope organization.
 	SubjectID *string             `json:"subjectId"`
 	Metric    domain.BudgetMetric `json:"metric" required:"true"`
 	Period    domain.BudgetPeriod `json:"period" required:"true"`
-	Limit     int64               `json:"limit" required:"true"`
+	// In the unit of the metric: millionths of the currency, tokens, runs or seconds.
+	Limit int64 `json:"limit" required:"true"`
 }
 
-// Check checks the fields. Every scope except organization requires a subject.
+// Check checks the fields. Every scope except organization requires a subject. The rules for the
+// subject depend on the scope. If the scope is invalid, only the scope is reported.
 func (b *budgetBody) Check(p *httpx.Problems) {
 	httpx.OneOf(p, "metric", b.Metric, domain.BudgetCost, domain.BudgetTokens, domain.BudgetRuns, domain.BudgetSandbox)
 	httpx.OneOf(p, "period", b.Period, domain.BudgetDay, domain.BudgetMonth)
@@ -69,6 +74,7 @@ func (b *budgetBody) Check(p *httpx.Problems) {
 }
 
 // checkLimit checks a limit in the unit of the budget's metric. The limit 0 allows no usage.
+// MaxBudget keeps the sums of the database from overflowing.
 func checkLimit(p *httpx.Problems, limit int64) {
 	if limit < 0 || limit > budgetdb.MaxBudget {
 		p.Add("limit", httpx.CodeInvalidValue, "must be from 0 to %d", int64(budgetdb.MaxBudget))
@@ -76,7 +82,9 @@ func checkLimit(p *httpx.Problems, limit int64) {
 }
 
 // createBudget handles POST /api/budgets. Other ingress processes and workers apply the budget
-// within 5 seconds.
+// within 5 seconds. The response is 201 with the budget, including the usage of runs before its
+// creation. It returns conflict if the same budget exists, or if the organization has
+// budgetdb.MaxBudgets budgets.
 func (h *Handler) createBudget(c *gin.Context) error {
 	body, err := httpx.Bind[budgetBody](c)
 	if err != nil {
@@ -94,7 +102,9 @@ func (h *Handler) createBudget(c *gin.Context) error {
 }
 
 // budgetChange is the body of PUT /api/budgets. It may have all fields of a budget as read, but
-// only the limit can change.
+// only the limit can change. A client can therefore send back an object that it has read. Fields of
+// type ReadOnly must have their current values. Fields of type Volatile may have any values,
+// because they change without a request.
 type budgetChange struct {
 	Limit     httpx.Optional[int64]  `json:"limit"`
 	ID        httpx.ReadOnly         `json:"id"`
@@ -117,7 +127,9 @@ func (b *budgetChange) Check(p *httpx.Problems) {
 	}
 }
 
-// updateBudget handles PUT /api/budgets?id=. The new limit applies immediately.
+// updateBudget handles PUT /api/budgets?id=. The new limit applies immediately. The amounts used so
+// far stay. If they exceed the new limit, new runs are rejected with budget_exceeded until the
+// period ends. If the body has no limit, the limit stays.
 func (h *Handler) updateBudget(c *gin.Context) error {
 	body, err := httpx.Bind[budgetChange](c)
 	if err != nil {
@@ -146,7 +158,8 @@ func (h *Handler) updateBudget(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusOK, budget)
 }
 
-// deleteBudget handles DELETE /api/budgets?id=.
+// deleteBudget handles DELETE /api/budgets?id=. It returns not_found if the organization has no
+// such budget.
 func (h *Handler) deleteBudget(c *gin.Context) error {
 	budgetID, err := httpx.RequiredID(c, id.Budget)
 	if err != nil {

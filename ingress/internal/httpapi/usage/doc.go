@@ -1,2 +1,10 @@
 // Package usage handles the requests for an organization's usage, budgets, automations and limits.
+// The dashboard's pages for usage, budgets and automations use these requests.
+//
+// Usage and automations are computed from the runs, including deleted ones, by usagedb and rundb.
+// Budgets are rows that admins manage here; package dispatch and the workers enforce them. Limits
+// are settings of the service, which callers can only read.
+//
+// The package writes only to the table budgets. It caches reports of usage in memory, separately in
+// each ingress process.
 package usage

@@ -16,22 +16,28 @@ import (
 	"parley/shared/store/usagedb"
 )
 
-// Deps contains the dependencies and settings of the Handler.
+// Deps contains the dependencies and settings of the Handler. The limits are those that other parts
+// of the ingress enforce; this package only shows them.
 type Deps struct {
 	*httpx.References
-	BudgetsDB            *budgetdb.Store
-	KnowledgeDB          *knowledgedb.Store
-	RunsDB               *rundb.Store
-	UsageDB              *usagedb.Store
-	Rates                *ratelimit.Limits
-	Streams              *httpx.StreamLimits
+	BudgetsDB   *budgetdb.Store
+	KnowledgeDB *knowledgedb.Store
+	RunsDB      *rundb.Store
+	UsageDB     *usagedb.Store
+	// Request limits, as enforced by the admission of requests.
+	Rates   *ratelimit.Limits
+	Streams *httpx.StreamLimits
+	// Maximum number of simultaneous voice sessions.
 	VoicePerOrganization int
-	Documents            knowledgedb.DocumentLimits
-	RunDeadline          time.Duration
-	Currency             string // of costs
+	// Quotas for documents; 0 means unlimited.
+	Documents knowledgedb.DocumentLimits
+	// Maximum time from the start of a run to its end.
+	RunDeadline time.Duration
+	Currency    string // of costs
 }
 
-// Handler handles the requests for usage, budgets, automations and limits.
+// Handler handles the requests for usage, budgets, automations and limits. There is one per
+// process. It is safe for concurrent use.
 type Handler struct {
 	Deps
 	counts usageCache
@@ -40,7 +46,8 @@ type Handler struct {
 // New returns a Handler.
 func New(deps Deps) *Handler { return &Handler{Deps: deps} }
 
-// Routes returns the routes of the handler.
+// Routes returns the routes of the handler. Members may read the limits; only admins may read and
+// change the rest.
 func (h *Handler) Routes() []httpx.Route {
 	const member, admin = domain.RoleMember, domain.RoleAdmin
 	budget := httpx.InOrganization(h.BudgetsDB.Budget, id.Budget)
@@ -66,7 +73,9 @@ func (h *Handler) Routes() []httpx.Route {
 	}
 }
 
-// readAutomation returns an automation of the caller's organization, or not_found.
+// readAutomation returns an automation of the caller's organization, or not_found. It is both the
+// Finder of the route, which runs before the parameters are checked, and its handler for a single
+// automation.
 func (h *Handler) readAutomation(c *gin.Context, name string) (domain.Automation, error) {
 	return h.RunsDB.Automation(c.Request.Context(), httpx.Caller(c).OrganizationID, name)
 }

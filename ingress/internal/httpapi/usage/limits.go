@@ -11,27 +11,34 @@ import (
 )
 
 // limitsView contains the limits of an organization and the number and size of its documents.
+// Except for the documents, the values are settings of the service and are equal for all
+// organizations.
 type limitsView struct {
 	Rates     []rateView        `json:"rates"`
 	Documents documentUsageView `json:"documents"`
-	Streams   struct {
+	// Maximum number of simultaneously open event streams.
+	Streams struct {
 		PerCredential   int `json:"perCredential"`
 		PerOrganization int `json:"perOrganization"`
 	} `json:"streams"`
+	// Maximum number of simultaneous voice sessions.
 	Voice struct {
 		PerOrganization int `json:"perOrganization"`
 	} `json:"voice"`
+	// Maximum duration of a run.
 	Run struct {
 		DeadlineSeconds int `json:"deadlineSeconds"`
 	} `json:"run"`
 }
 
-// rateView is a rate limit in a response.
+// rateView is a rate limit in a response. At most Requests requests are permitted in each window of
+// WindowSeconds.
 type rateView struct {
 	Name          string `json:"name"`
 	Requests      int    `json:"requests"`
 	WindowSeconds int    `json:"windowSeconds"`
-	Per           string `json:"per"`
+	// Subject to which the limit applies, such as user.
+	Per string `json:"per"`
 }
 
 // documentUsageView contains the number and the total bytes of an organization's documents, and
@@ -43,7 +50,8 @@ type documentUsageView struct {
 	MaxBytes *int64 `json:"bytesMost"`
 }
 
-// getLimits handles GET /api/organizations/limits.
+// getLimits handles GET /api/organizations/limits. Clients use the response to show limits before a
+// request exceeds them.
 func (h *Handler) getLimits(c *gin.Context) error {
 	used, err := h.KnowledgeDB.DocumentUsage(c.Request.Context(), httpx.Caller(c).OrganizationID)
 	if err != nil {

@@ -17,30 +17,37 @@ import (
 const (
 	defaultUsageDays = 7 // number of days in a report if the query names none
 	maxUsageDays     = 90
+	// A report may be older than the newest runs by this time.
 	usageTTL         = 10 * time.Second
 	maxCachedReports = 1000 // maximum number of cached reports
 )
 
 // usageCache caches reports for a few seconds, because each report counts all runs of its interval.
+// It is safe for concurrent use. Its zero value is an empty cache.
 type usageCache struct {
-	mu      sync.Mutex
+	mu sync.Mutex
+	// Entries stay after they have expired, until the cache is full.
 	reports map[usageKey]*cachedReport
 }
 
-// usageKey identifies a report.
+// usageKey identifies a report. Requests of different users of an organization share a report,
+// because a report does not depend on the user.
 type usageKey struct {
 	org    string
 	filter usagedb.UsageFilter
 }
 
-// cachedReport is a report in the cache. mu is locked while count computes the report.
+// cachedReport is a report in the cache. mu is locked while count computes the report. So other
+// requests for the same report wait, while requests for other reports proceed.
 type cachedReport struct {
 	mu     sync.Mutex
 	report domain.UsageReport
-	until  time.Time
+	// When the report expires; the zero value means that no report was computed yet.
+	until time.Time
 }
 
-// entry returns the cache entry of a report. If the cache is full, it first drops all entries.
+// entry returns the cache entry of a report. If the cache is full, it first drops all entries. The
+// caller locks the entry before it uses the report.
 func (u *usageCache) entry(key usageKey) *cachedReport {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -54,7 +61,8 @@ func (u *usageCache) entry(key usageKey) *cachedReport {
 }
 
 // get returns a report from the cache or computes it with count. Concurrent requests for the same
-// report share one computation. The computation continues if the first caller disconnects.
+// report share one computation. The computation continues if the first caller disconnects. An error
+// is not cached: the next request computes the report again. now is the clock.
 func (u *usageCache) get(
 	ctx context.Context, key usageKey, now func() time.Time, count func(context.Context, time.Time) (domain.UsageReport, error),
 ) (domain.UsageReport, error) {
@@ -65,6 +73,8 @@ func (u *usageCache) get(
 		return cached.report, nil
 	}
 
+	// The result is for all waiting requests, so it must not depend on the connection of the first
+	// one.
 	report, err := count(context.WithoutCancel(ctx), now())
 	if err == nil {
 		cached.report, cached.until = report, now().Add(usageTTL)
@@ -72,7 +82,9 @@ func (u *usageCache) get(
 	return report, err
 }
 
-// getUsage handles GET /api/usage: the organization's usage by interval.
+// getUsage handles GET /api/usage: the organization's usage by interval. The query selects the
+// number of days and, optionally, an agent, a key, an automation and a grouping. A report may be
+// usageTTL old.
 func (h *Handler) getUsage(c *gin.Context) error {
 	found := &httpx.Problems{}
 	filter := usagedb.UsageFilter{Days: defaultUsageDays}
@@ -101,6 +113,8 @@ func (h *Handler) getUsage(c *gin.Context) error {
 		return err
 	}
 
+	// The filter is checked, so the number of different keys per organization is limited by its
+	// agents, keys and automations.
 	key := usageKey{httpx.Caller(c).OrganizationID, filter}
 	report, err := h.counts.get(c.Request.Context(), key, time.Now, func(ctx context.Context, now time.Time) (domain.UsageReport, error) {
 		return h.UsageDB.Usage(ctx, key.org, filter, now)

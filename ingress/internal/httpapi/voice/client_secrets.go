@@ -19,26 +19,33 @@ import (
 )
 
 const (
-	secretLife    = 600 // default lifetime of a secret, in seconds
+	secretLife = 600 // default lifetime of a secret, in seconds
+	// Minimum lifetime in seconds.
 	minSecretLife = 10
+	// Maximum lifetime in seconds.
 	maxSecretLife = 7200
 
 	secretAnchor = "created_at" // the only time from which a lifetime can be counted
 )
 
-// clientSecretBody is the body of a request for a client secret.
+// clientSecretBody is the body of a request for a client secret. Unknown fields are ignored,
+// because clients may send options of OpenAI that Parley does not have.
 type clientSecretBody struct {
-	ExpiresAfter *expiresAfter   `json:"expires_after"`
-	Session      json.RawMessage `json:"session" required:"true"`
+	// Lifetime; nil: secretLife.
+	ExpiresAfter *expiresAfter `json:"expires_after"`
+	// Settings of the session, in the protocol's form, with the model.
+	Session json.RawMessage `json:"session" required:"true"`
 }
 
-// expiresAfter is the lifetime of a client secret, in the protocol's form.
+// expiresAfter is the lifetime of a client secret, in the protocol's form. Both fields may be
+// missing.
 type expiresAfter struct {
 	Anchor  *string `json:"anchor"`
 	Seconds *int64  `json:"seconds"`
 }
 
-// Check checks the lifetime. The settings of the session are checked later, by readSecret.
+// Check checks the lifetime. The settings of the session are checked later, by readSecret. A
+// missing field is valid.
 func (b *clientSecretBody) Check(found *httpx.Problems) {
 	if b.ExpiresAfter == nil {
 		return
@@ -51,7 +58,7 @@ func (b *clientSecretBody) Check(found *httpx.Problems) {
 	}
 }
 
-// life returns the requested lifetime, or the default.
+// life returns the requested lifetime, or the default. It must be called only after Check.
 func (b *clientSecretBody) life() time.Duration {
 	if b.ExpiresAfter == nil || b.ExpiresAfter.Seconds == nil {
 		return secretLife * time.Second
@@ -60,20 +67,26 @@ func (b *clientSecretBody) life() time.Duration {
 }
 
 // secretModel is the part of a client secret's session that is checked first. Package realtime
-// checks the rest.
+// checks the rest. The model is an agent or a template.
 type secretModel struct {
 	Model string `json:"model" required:"true"`
 }
 
-// clientSecretView is the response with a client secret. The secret is shown only once.
+// clientSecretView is the response with a client secret. The secret is shown only once. Its form is
+// that of OpenAI's API, so that the official client libraries can read it.
 type clientSecretView struct {
-	Value     string          `json:"value"`
-	ExpiresAt int64           `json:"expires_at"`
-	Session   json.RawMessage `json:"session"`
+	// The secret.
+	Value string `json:"value"`
+	// End of the lifetime, in seconds since 1970.
+	ExpiresAt int64 `json:"expires_at"`
+	// Session as a connection with the secret will report it.
+	Session json.RawMessage `json:"session"`
 }
 
 // createClientSecret handles POST /v1/realtime/client_secrets: it creates a secret with which a web
-// page can open a voice connection.
+// page can open a voice connection. The caller must be a user or a key. The secret permits only
+// connections to one agent and one session. It is valid until its lifetime ends, or until the
+// credential of its creator becomes invalid.
 func (h *Handler) createClientSecret(c *gin.Context) {
 	view, err := h.newClientSecret(c)
 	if err != nil {
@@ -83,7 +96,8 @@ func (h *Handler) createClientSecret(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, view)
 }
 
-// newClientSecret reads a request and creates its client secret.
+// newClientSecret reads a request and creates its client secret. The settings of the body are
+// applied to a session now, so that a page does not get their errors later.
 func (h *Handler) newClientSecret(c *gin.Context) (clientSecretView, error) {
 	body, call, err := h.readSecret(c)
 	if err != nil {
@@ -98,6 +112,7 @@ func (h *Handler) newClientSecret(c *gin.Context) (clientSecretView, error) {
 		return clientSecretView{}, err
 	}
 
+	// The protocol has whole seconds.
 	expires := time.Now().Add(body.life()).Truncate(time.Second)
 	value, err := h.Auth.NewClientSecret(c.Request.Context(), httpx.Identity(c), auth.ClientSecret{
 		Model: call.model, SessionID: call.sessionID, Named: call.named, Session: body.Session, Expires: expires,
@@ -109,18 +124,22 @@ func (h *Handler) newClientSecret(c *gin.Context) (clientSecretView, error) {
 }
 
 // readSecret reads and checks a request for a client secret. It reports all problems together,
-// including those of the session's settings.
+// including those of the session's settings. Without a session id in the query, it creates one,
+// which belongs to the secret. call contains the model, the session and the agent's voice. The
+// agent must exist and have voice enabled.
 func (h *Handler) readSecret(c *gin.Context) (body clientSecretBody, call voiceCall, err error) {
 	body, found, err := httpx.CollectOpen[clientSecretBody](c, httpx.MaxBody)
 	if err != nil {
 		return body, call, err
 	}
+
 	if call.sessionID, call.named = httpx.QueryValue(c, "session_id", found); call.named {
 		runbody.CheckSession(found, "session_id", call.sessionID)
 	} else {
 		call.sessionID = id.New(voiceSession)
 	}
 
+	// Decode the model alone first: the settings can be checked only for a known model.
 	var session secretModel
 	if !found.Has("session") {
 		d := httpx.Decoder{Src: body.Session, Path: []byte("session"), Found: found, Open: true}
@@ -132,6 +151,8 @@ func (h *Handler) readSecret(c *gin.Context) (body clientSecretBody, call voiceC
 	if !found.Has("session") && !found.Has("session.model") {
 		call.model = openaiapi.TruncateModel(session.Model)
 	}
+
+	// Create a session with the settings only to find their problems.
 	if call.model != "" && call.model == session.Model { // a truncated name never belongs to an agent
 		if _, err := sessionView(realtime.Settings{Model: session.Model, Session: body.Session, NewID: id.New}); found.Take(err) != nil {
 			return body, call, err
@@ -145,7 +166,7 @@ func (h *Handler) readSecret(c *gin.Context) (body clientSecretBody, call voiceC
 }
 
 // modelInSession corrects the path of the field in an error about the model. In this body, the path
-// is session.model.
+// is session.model. It changes err. Errors of other fields, and nil, are returned unchanged.
 func modelInSession(err error) error {
 	coded, ok := err.(*apierr.Error) //nolint:errorlint // a wrapped error has no field of the body
 	if ok && len(coded.Fields) == 1 && coded.Fields[0].Field == "model" {
@@ -155,7 +176,8 @@ func modelInSession(err error) error {
 }
 
 // sessionView returns the session object that a connection with these settings receives as its
-// first message.
+// first message. It needs no connection: it opens a conversation in memory and reads its first
+// event. The error lists the problems of the settings.
 func sessionView(settings realtime.Settings) (json.RawMessage, error) {
 	conversation, err := realtime.New(settings, time.Now())
 	if err != nil {
@@ -165,6 +187,8 @@ func sessionView(settings realtime.Settings) (json.RawMessage, error) {
 	var created struct {
 		Session json.RawMessage `json:"session"`
 	}
+
+	// The event session.created is the only one with a session.
 	for _, event := range conversation.Open("").Events {
 		if err := json.Unmarshal(event.Body, &created); err != nil {
 			return nil, fmt.Errorf("reading session: %w", err)

@@ -20,35 +20,49 @@ import (
 )
 
 // runs creates the runs for the turns of a voice connection. It acts only on runs that it has
-// created.
+// created. There is one for each connection. It is safe for concurrent use, because turns may
+// overlap.
 type runs struct {
-	h           *Handler
-	request     *http.Request // the upgrade request of the connection
+	// Handler, with the dependencies.
+	h       *Handler
+	request *http.Request // the upgrade request of the connection
+	// Trace context of the upgrade request, for all runs of the connection.
 	traceparent string
-	call        voiceCall
-	org         string
-	principal   string
+	// Agent and session of the connection.
+	call voiceCall
+	// Organization of the caller when the connection was opened.
+	org string
+	// principal of the caller when the connection was opened.
+	principal string
 
 	mu      sync.Mutex
 	started map[string]bool // ids of the runs that this connection has created
 }
 
 // turnCharge counts a turn against the caller's rate limit. Unlike httpx.Charge, it sets no
-// response headers.
+// response headers. A turn has no HTTP response of its own.
 type turnCharge struct {
+	// limiter of the handler.
 	limiter *httpx.Limiter
 	ctx     context.Context //nolint:containedctx // context of the turn
-	who     domain.Caller
+	// Caller, as authenticated for the turn.
+	who domain.Caller
 }
 
-// Pay counts the turn. It returns rate_limited if the limit is reached.
+// Pay counts the turn. It returns rate_limited if the limit is reached. The context is that of the
+// turn, so a turn that is given up does not wait for the limit.
 func (t turnCharge) Pay() error { return t.limiter.Count(t.ctx, t.who) }
 
-// Refund reverses Pay.
-func (t turnCharge) Refund()       { t.limiter.Uncount(t.who) }
+// Refund reverses Pay. It may come too late for another request that was rejected in between; see
+// Returns.
+func (t turnCharge) Refund() { t.limiter.Uncount(t.who) }
+
+// Returns reports false, because Refund cannot undo the effects of the charge on other requests.
 func (t turnCharge) Returns() bool { return false }
 
-// Begin submits a turn as a chat run. It checks the caller's current permissions.
+// Begin submits a turn as a chat run. It checks the caller's current permissions. It returns after
+// the run was accepted. The error is one of the API, in the form that the protocol expects for an
+// unknown model. ctx limits the acceptance and not the run.
 func (r *runs) Begin(ctx context.Context, turn realtime.Turn) (voicegate.Run, error) {
 	s, err := r.submission(ctx, turn)
 	if err != nil {
@@ -61,6 +75,8 @@ func (r *runs) Begin(ctx context.Context, turn realtime.Turn) (voicegate.Run, er
 	}
 
 	reader.Outlast() // the gate reports the answer's result and closes the reader
+
+	// From here on, Cancel and SavePlayback accept the run.
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.started[run.Run.ID] = true
@@ -68,7 +84,7 @@ func (r *runs) Begin(ctx context.Context, turn realtime.Turn) (voicegate.Run, er
 }
 
 // submission returns the submission of a turn. Its session check authenticates the caller again, so
-// that a revoked credential cannot start a run.
+// that a revoked credential cannot start a run. s.Before checks the agent when the run is accepted.
 func (r *runs) submission(ctx context.Context, turn realtime.Turn) (*dispatch.Submission, error) {
 	ident, err := r.h.Auth.VoiceAgain(r.request.WithContext(ctx))
 	if err != nil {
@@ -76,6 +92,8 @@ func (r *runs) submission(ctx context.Context, turn realtime.Turn) (*dispatch.Su
 	}
 
 	who, found := ident.Caller, &httpx.Problems{}
+
+	// A long transcript must be rejected like a long message of any chat.
 	runbody.CheckMessage(found, "message", turn.Message)
 	s := &dispatch.Submission{
 		Endpoint: contract.EndpointRealtime, Lane: domain.LaneChat, Caller: who, Principal: who.Principal(), TriggerType: domain.TriggerChat,
@@ -91,6 +109,7 @@ func (r *runs) submission(ctx context.Context, turn realtime.Turn) (*dispatch.Su
 		s.AgentID = r.call.model
 	}
 
+	// Keys of different callers and agents must not collide, although a turn has no key.
 	s.KeyScope = s.Target() + "\x00" + s.Principal
 	if !r.call.named {
 		s.Retention = dispatch.UnnamedRetention
@@ -99,10 +118,11 @@ func (r *runs) submission(ctx context.Context, turn realtime.Turn) (*dispatch.Su
 }
 
 // noReplay always returns an error. A turn has no idempotency key, so its run is new and cannot
-// have a log to replay.
+// have a log to replay. It is the function with which Follow would reserve memory for a log.
 func noReplay(int) error { return errors.New("the run of a voice turn already exists") }
 
-// Cancel cancels a run of the connection.
+// Cancel cancels a run of the connection. The run ends as cancelled, unless it has finished. A run
+// of another connection is not_found.
 func (r *runs) Cancel(ctx context.Context, runID string) error {
 	org, principal, err := r.owner(runID)
 	if err == nil {
@@ -111,7 +131,8 @@ func (r *runs) Cancel(ctx context.Context, runID string) error {
 	return err
 }
 
-// SavePlayback stores the part of a run's answer that was played.
+// SavePlayback stores the part of a run's answer that was played. The history of later runs then
+// contains only the part that was played. Saving it again replaces the earlier value.
 func (r *runs) SavePlayback(ctx context.Context, runID string, played domain.Playback) error {
 	org, _, err := r.owner(runID)
 	if err == nil {
@@ -121,7 +142,8 @@ func (r *runs) SavePlayback(ctx context.Context, runID string, played domain.Pla
 }
 
 // owner returns the organization and the principal of a run. For a run that does not belong to this
-// connection, it returns not_found.
+// connection, it returns not_found. The principal is that of the connection's beginning, under
+// which its runs were created.
 func (r *runs) owner(runID string) (org, principal string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -131,8 +153,8 @@ func (r *runs) owner(runID string) (org, principal string, err error) {
 	return r.org, r.principal, nil
 }
 
-// voiceRun is a run and the reader of its events.
+// voiceRun is a run and the reader of its events. It implements voicegate.Run.
 type voiceRun struct{ *stream.Reader }
 
-// ID returns the run's id.
+// ID returns the run's id. It stays the same when the run is restarted.
 func (r voiceRun) ID() string { return r.RunID() }

@@ -29,8 +29,10 @@ import (
 const (
 	// RealtimePath is the path of voice connections.
 	RealtimePath = "/v1/realtime"
+	// Id prefix.
 	voiceSession = "rt" // prefix of the ids of voice sessions that clients did not name
-	socketName   = "realtime"
+	// Name of the WebSocket subprotocol.
+	socketName = "realtime"
 
 	headerProtocol  = "Sec-WebSocket-Protocol"
 	headerVersion   = "Sec-WebSocket-Version"
@@ -39,48 +41,63 @@ const (
 	displayBeta     = "OpenAI-Beta" // the header's name in the usual form, for messages
 )
 
-// voiceCall contains the parameters of a voice connection.
+// voiceCall contains the parameters of a voice connection. It is created by callFor or readSecret.
 type voiceCall struct {
-	model     string
+	// Id of an agent or a template.
+	model string
+	// Session of the connection's runs.
 	sessionID string
 	named     bool // the request names the session
-	tools     domain.VoiceTool
+	// Voice settings of the agent, as of the last look-up.
+	tools domain.VoiceTool
 }
 
-// PageList reports whether an agent's widget allows an origin.
+// PageList reports whether an agent's widget allows an origin. Package widget implements it. If the
+// look-up fails, it reports false.
 type PageList interface {
 	Embeds(ctx context.Context, agentID, origin string) bool
 }
 
-// TemplateList lists the templates.
+// TemplateList lists the templates. The list may come from a cache.
 type TemplateList interface {
 	Get(ctx context.Context) ([]domain.Template, error)
 }
 
-// Deps contains the dependencies and settings of the Handler.
+// Deps contains the dependencies and settings of the Handler. They are set once and never change.
 type Deps struct {
 	*httpx.Limiter
 	*dispatch.Submitter
 	httpx.SessionChecks
-	AgentsDB             *agentdb.Store
-	SessionsDB           *sessiondb.Store
-	Auth                 *auth.Resolver
-	Dispatch             *dispatch.Dispatcher
-	Voice                *voicegate.Gate
-	Templates            TemplateList
-	Pages                PageList
-	Origins              *http.CrossOriginProtection
-	Stopping             func() bool
+	// Agents and their settings.
+	AgentsDB *agentdb.Store
+	// Playback positions.
+	SessionsDB *sessiondb.Store
+	// Authenticates callers and creates client secrets.
+	Auth *auth.Resolver
+	// Cancels runs.
+	Dispatch *dispatch.Dispatcher
+	// Owns the connections.
+	Voice     *voicegate.Gate
+	Templates TemplateList
+	// Origins that the widgets of agents allow.
+	Pages PageList
+	// Origins that the service itself allows.
+	Origins *http.CrossOriginProtection
+	// Reports whether the process is about to end.
+	Stopping func() bool
+	// Maximum number of simultaneous connections of an organization.
 	VoicePerOrganization int
 }
 
-// Handler handles requests to OpenAI's Realtime API.
+// Handler handles requests to OpenAI's Realtime API. There is one per process. It is safe for
+// concurrent use.
 type Handler struct{ Deps }
 
 // New returns a Handler.
 func New(deps Deps) *Handler { return &Handler{deps} }
 
-// Routes returns the routes of the handler.
+// Routes returns the routes of the handler. Both routes ignore unknown parameters, because OpenAI
+// defines the queries. Browsers cannot use cookies for voice connections; see auth.NeedVoice.
 func (h *Handler) Routes() []httpx.Route {
 	const member = domain.RoleMember
 	return []httpx.Route{
@@ -90,7 +107,8 @@ func (h *Handler) Routes() []httpx.Route {
 }
 
 // realtime handles GET /v1/realtime: a voice connection with an agent or template. All checks
-// happen before the upgrade, so that errors can be HTTP responses.
+// happen before the upgrade, so that errors can be HTTP responses. It returns when the connection
+// has ended. Afterwards, its slots are free.
 func (h *Handler) realtime(c *gin.Context) {
 	if err := checkNoBody(c); err != nil {
 		httpx.Fail(c, err)
@@ -106,6 +124,7 @@ func (h *Handler) realtime(c *gin.Context) {
 		return
 	}
 
+	// Take the slots last, so that rejected requests do not use them up.
 	seats, err := h.takeVoiceSeats(httpx.Caller(c))
 	if err != nil {
 		httpx.Fail(c, err)
@@ -114,15 +133,20 @@ func (h *Handler) realtime(c *gin.Context) {
 	defer h.LeaveStreams(seats)
 
 	httpx.SetLogIDs(c, call.model, "", call.sessionID)
+
+	// An error means that there was no upgrade, so the response can still be sent.
 	if err := h.Voice.Serve(c.Writer, c.Request, h.admission(c, call)); err != nil {
 		httpx.Fail(c, err)
 	}
 }
 
-// admission returns the settings and permissions of a caller's connection.
+// admission returns the settings and permissions of a caller's connection. The connection ends when
+// Holds returns false. Runs of the connection belong to the caller's principal.
 func (h *Handler) admission(c *gin.Context, call voiceCall) voicegate.Admission {
 	permit, who := h.voicePermit(c), httpx.Caller(c)
 	settings := call.settings()
+
+	// The settings that were checked when the secret was created take precedence.
 	if secret := httpx.Identity(c).Secret; secret != nil {
 		settings.Session = secret.Session
 	}
@@ -141,7 +165,8 @@ func (k *voiceCall) settings() realtime.Settings {
 }
 
 // voicePermit returns the session check of a connection. It only requires that the caller may use
-// sessions of their own. Each turn checks the caller's current permissions.
+// sessions of their own. Each turn checks the caller's current permissions. A revoked credential
+// ends the connection at the next check.
 func (h *Handler) voicePermit(c *gin.Context) *httpx.SessionCheck {
 	permit := h.SessionCheck(c)
 	permit.Reads = []string{httpx.Caller(c).Principal()}
@@ -149,9 +174,12 @@ func (h *Handler) voicePermit(c *gin.Context) *httpx.SessionCheck {
 	return &permit
 }
 
-// callFor reads and checks the parameters of a connection, except for the upgrade headers.
+// callFor reads and checks the parameters of a connection, except for the upgrade headers. Problems
+// of the parameters are reported together. A client secret may replace missing parameters; see
+// bind.
 func (h *Handler) callFor(c *gin.Context) (voiceCall, error) {
 	found := &httpx.Problems{}
+
 	checkProtocol(found, c.Request)
 	model, present := httpx.QueryValue(c, "model", found)
 	call := voiceCall{model: model}
@@ -161,9 +189,11 @@ func (h *Handler) callFor(c *gin.Context) (voiceCall, error) {
 	if call.sessionID, call.named = httpx.QueryValue(c, "session_id", found); call.named {
 		runbody.CheckSession(found, "session_id", call.sessionID)
 	}
+
 	if err := found.Err(); err != nil {
 		return voiceCall{}, err
 	}
+
 	if err := call.bind(httpx.Identity(c).Secret, present); err != nil {
 		return voiceCall{}, err
 	}
@@ -177,12 +207,15 @@ func (h *Handler) callFor(c *gin.Context) (voiceCall, error) {
 
 // bind applies a client secret to a call, and creates a session id for a call without one. A caller
 // with a client secret cannot choose the session, because other sessions of the secret's creator
-// are private.
+// are private. The model is truncated; a truncated name never belongs to an agent. Requests for
+// another agent or session get permission_denied.
 func (k *voiceCall) bind(secret *auth.ClientSecret, modelGiven bool) error {
 	k.model = openaiapi.TruncateModel(k.model)
 	switch {
 	case secret == nil && !k.named:
 		k.sessionID = id.New(voiceSession)
+
+	// The session that the request names is used as it is.
 	case secret == nil:
 	case modelGiven && k.model != secret.Model:
 		return apierr.New(apierr.PermissionDenied, "the client secret is valid only for another agent")
@@ -195,7 +228,8 @@ func (k *voiceCall) bind(secret *auth.ClientSecret, modelGiven bool) error {
 	return nil
 }
 
-// checkProtocol rejects clients that expect the beta version of the protocol.
+// checkProtocol rejects clients that expect the beta version of the protocol. The beta has
+// different events. Problems are added to found under the names of the headers.
 func checkProtocol(found *httpx.Problems, req *http.Request) {
 	for _, value := range req.Header.Values(headerBeta) {
 		if strings.Contains(value, "realtime=") {
@@ -203,6 +237,7 @@ func checkProtocol(found *httpx.Problems, req *http.Request) {
 		}
 	}
 
+	// Browsers send the credential as a subprotocol, since they cannot set headers.
 	offered, err := auth.Protocols(req)
 	if err != nil || len(offered) == 0 { // authentication has already rejected malformed headers
 		return
@@ -216,21 +251,26 @@ func checkProtocol(found *httpx.Problems, req *http.Request) {
 }
 
 // checkOrigin rejects requests from pages unless the service itself or the agent's widget allows
-// their origin. The check is necessary because browsers let any page open a WebSocket.
+// their origin. The check is necessary because browsers let any page open a WebSocket. Clients that
+// are not browsers send no origin and are accepted. The error is permission_denied.
 func (h *Handler) checkOrigin(c *gin.Context, model string) error {
 	posted := *c.Request
 	posted.Method = http.MethodPost // Check ignores the origin of safe methods such as GET
+
 	cause := h.Origins.Check(&posted)
 	if cause == nil && len(c.Request.Header[httpx.HeaderOrigin]) <= 1 {
 		return nil
 	}
+
 	if origin, ok := httpx.PageOrigin(c.Request); ok && h.Pages.Embeds(c.Request.Context(), model, origin) {
 		return nil
 	}
 	return apierr.Wrap(apierr.PermissionDenied, cause, "this page's origin is not allowed: add it to the agent's widget")
 }
 
-// findVoice finds the agent or template of a call and checks that voice is enabled for it.
+// findVoice finds the agent or template of a call and checks that voice is enabled for it. k.model
+// must be set; findVoice sets k.tools. The errors are those of a model that does not exist,
+// caller_not_allowed, and voice_not_enabled.
 func (h *Handler) findVoice(ctx context.Context, org string, k *voiceCall) error {
 	tools, err := h.toolsFor(ctx, org, k.model)
 	if err != nil {
@@ -243,7 +283,8 @@ func (h *Handler) findVoice(ctx context.Context, org string, k *voiceCall) error
 	return nil
 }
 
-// toolsFor returns the tools of the agent or template with the id model, if users may call it.
+// toolsFor returns the tools of the agent or template with the id model, if users may call it. Any
+// other text than the id of an agent must be the id of a template.
 func (h *Handler) toolsFor(ctx context.Context, org, model string) (domain.Tools, error) {
 	if id.Valid(id.Agent, model) {
 		agent, err := h.AgentsDB.Agent(ctx, org, model)
@@ -269,7 +310,7 @@ func (h *Handler) toolsFor(ctx context.Context, org, model string) (domain.Tools
 
 // checkNoBody rejects a request that has or announces a body. An upgrade request has none, and its
 // bytes could be mistaken for WebSocket frames. The connection is closed, because the body is not
-// read.
+// read. RFC 6455 requires a GET request without a body.
 func checkNoBody(c *gin.Context) error {
 	if c.Request.ContentLength == 0 && len(c.Request.TransferEncoding) == 0 {
 		return nil
@@ -279,8 +320,10 @@ func checkNoBody(c *gin.Context) error {
 }
 
 // checkUpgrade rejects requests that are not a WebSocket upgrade (RFC 6455). Without this check,
-// the library would reject them, but with errors in another format.
+// the library would reject them, but with errors in another format. A request without an upgrade
+// gets upgrade_required, and a malformed one gets a list of problems.
 func checkUpgrade(req *http.Request) error {
+	// has reports whether a list in a header contains a token, ignoring case.
 	has := func(header, token string) bool {
 		for _, line := range req.Header.Values(header) {
 			for name := range strings.SplitSeq(line, ",") {
@@ -291,6 +334,7 @@ func checkUpgrade(req *http.Request) error {
 		}
 		return false
 	}
+
 	versions := req.Header.Values(headerVersion)
 	switch {
 	case !req.ProtoAtLeast(1, 1):
@@ -310,7 +354,8 @@ func checkUpgrade(req *http.Request) error {
 	return found.Err()
 }
 
-// checkSocketKey checks the Sec-WebSocket-Key header: 16 bytes in base64.
+// checkSocketKey checks the Sec-WebSocket-Key header: 16 bytes in base64. Problems are added to
+// found. The value is not secret; it proves only that the client speaks the protocol.
 func checkSocketKey(found *httpx.Problems, keys []string) {
 	const bytes = 16
 	switch len(keys) {
@@ -326,7 +371,8 @@ func checkSocketKey(found *httpx.Problems, keys []string) {
 }
 
 // takeVoiceSeats takes the stream slots of a voice connection, as TakeStreams does, and one of the
-// organization's voice slots.
+// organization's voice slots. After a nil error, the caller must pass the result to LeaveStreams. A
+// stopping process accepts no new connections, because it would have to close them soon.
 func (h *Handler) takeVoiceSeats(who domain.Caller) ([]stream.Limit, error) {
 	if h.Stopping() {
 		stopping := apierr.New(apierr.Unavailable, "the service is stopping; try again")
@@ -339,6 +385,7 @@ func (h *Handler) takeVoiceSeats(who domain.Caller) ([]stream.Limit, error) {
 		return nil, err
 	}
 
+	// In addition to the limits for streams of all kinds, voice connections have one of their own.
 	voice := stream.Limit{Name: "voice:" + who.OrganizationID, Max: h.VoicePerOrganization}
 	if !h.TakeStream(voice) {
 		h.LeaveStreams(seats)

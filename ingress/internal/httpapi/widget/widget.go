@@ -19,46 +19,55 @@ import (
 )
 
 const (
+	// A signed id, such as a user id of the website.
 	maxVisitor      = 128 // maximum number of characters in a visitor id that a website chooses
 	signatureDigits = 64  // number of digits of an HMAC-SHA256 in hexadecimal
 )
 
-// Deps contains the dependencies of the Handler.
+// Deps contains the dependencies of the Handler. They are set once and never change.
 type Deps struct {
 	*httpx.Limiter
-	Auth  *auth.Resolver
+	// Caches widgets, and encrypts tokens and the names of visitors.
+	Auth *auth.Resolver
+	// Limit of new tokens per agent.
 	Rates *ratelimit.Limits
 }
 
 // Handler issues tokens to pages whose origin an agent's widget lists. It also sets the CORS
-// headers for their requests.
+// headers for their requests. There is one per process. It is safe for concurrent use.
 type Handler struct{ Deps }
 
 // New returns a Handler.
 func New(deps Deps) *Handler { return &Handler{deps} }
 
-// Routes returns the route of widget sessions.
+// Routes returns the route of widget sessions. It needs no credential; the Origin header decides.
 func (h *Handler) Routes() []httpx.Route {
 	return []httpx.Route{{Method: "POST", Path: WidgetSessionsPath, Need: auth.NeedPage, Handle: h.widgetSession}}
 }
 
 // widgetSessionBody is the body of a request for a token. The visitor is the id that the browser
-// has stored, or an object that the site's server has signed.
+// has stored, or an object that the site's server has signed. Without a visitor, the browser is a
+// new one.
 type widgetSessionBody struct {
+	// Text or object; decoded by Check.
 	AgentID string          `json:"agentId" required:"true"`
 	Visitor json.RawMessage `json:"visitor"`
 
-	name   string
+	// Visitor as text; "" if the visitor is missing or is an object.
+	name string
+	// Visitor as object; nil if the visitor is missing or is a text.
 	signed *signedBody
 }
 
-// signedBody is a visitor's id and the site's signature of this id; see auth.Signed.
+// signedBody is a visitor's id and the site's signature of this id; see auth.Signed. The signature
+// is verified later, with the secret of the agent.
 type signedBody struct {
 	ID        string `json:"id" required:"true"`
 	Signature string `json:"signature" required:"true"`
 }
 
-// Check checks the fields and decodes the visitor.
+// Check checks the fields and decodes the visitor. Exactly one of b.name and b.signed is set
+// afterwards, or neither. An outdated text is no problem, since it leads to a new visitor.
 func (b *widgetSessionBody) Check(p *httpx.Problems) {
 	const field = "visitor"
 	if len(b.Visitor) == 0 {
@@ -81,7 +90,7 @@ func (b *widgetSessionBody) Check(p *httpx.Problems) {
 }
 
 // decodeWithin is httpx.DecodeStrict for the raw value of a field. The paths of its problems begin
-// with the field's name.
+// with the field's name. dst is a pointer. The path of the value itself is field.
 func decodeWithin(field string, src []byte, dst any, found *httpx.Problems) {
 	target := reflect.ValueOf(dst).Elem()
 	d := httpx.Decoder{Src: src, Path: []byte(field), Found: found}
@@ -90,15 +99,19 @@ func decodeWithin(field string, src []byte, dst any, found *httpx.Problems) {
 	}
 }
 
-// widgetSessionView is the response with a token.
+// widgetSessionView is the response with a token. The page sends the token with each request, and
+// stores the visitor for its next visit.
 type widgetSessionView struct {
-	Token     string      `json:"token"`
+	Token string `json:"token"`
+	// Time at which the page must request another token.
 	ExpiresAt domain.Time `json:"expiresAt"`
-	Visitor   string      `json:"visitor"`
-	Agent     widgetAgent `json:"agent"`
+	// Encrypted name of the visitor.
+	Visitor string      `json:"visitor"`
+	Agent   widgetAgent `json:"agent"`
 }
 
-// widgetAgent is the agent in a token's response.
+// widgetAgent is the agent in a token's response. It contains only what the page may show to
+// anyone.
 type widgetAgent struct {
 	ID          string   `json:"id"`
 	Name        string   `json:"name"`
@@ -107,12 +120,14 @@ type widgetAgent struct {
 }
 
 // widgetSession handles POST /api/widget/sessions: it creates a token for a visitor of a page whose
-// origin the agent's widget lists.
+// origin the agent's widget lists. The status is 201. Requests count against the limits of the
+// client address and of the agent.
 func (h *Handler) widgetSession(c *gin.Context) {
 	if err := h.CountWidgetAddress(c); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	view, err := h.newWidgetSession(c)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -121,7 +136,8 @@ func (h *Handler) widgetSession(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusCreated, view)
 }
 
-// newWidgetSession checks a request for a token and creates the token.
+// newWidgetSession checks a request for a token and creates the token. The order of the checks is:
+// body, origin, widget, visitor, limit. No token is stored, so it cannot be revoked; it expires.
 func (h *Handler) newWidgetSession(c *gin.Context) (widgetSessionView, error) {
 	body, found, err := httpx.Collect[widgetSessionBody](c)
 	if err != nil {
@@ -166,7 +182,8 @@ func (h *Handler) newWidgetSession(c *gin.Context) (widgetSessionView, error) {
 }
 
 // widgetFor returns the widget of an agent for the page that sends the request. The error does not
-// reveal why there is no widget. A page of another origin cannot even read the error.
+// reveal why there is no widget. A page of another origin cannot even read the error. It also
+// returns the origin. The error is permission_denied.
 func (h *Handler) widgetFor(c *gin.Context, agentID string) (*agentdb.Widget, string, error) {
 	origin, ok := httpx.PageOrigin(c.Request)
 	var widget *agentdb.Widget
@@ -185,7 +202,8 @@ func (h *Handler) widgetFor(c *gin.Context, agentID string) (*agentdb.Widget, st
 }
 
 // visitor returns the id and name of the visitor. The id is signed by the site, stored in the
-// browser, or new.
+// browser, or new. An agent with an identity secret decides which visitors it accepts; see
+// auth.Widgets. The name is encrypted for the browser.
 func (h *Handler) visitor(widget *agentdb.Widget, body *widgetSessionBody) (visitorID, name string, err error) {
 	widgets := h.Auth.Widgets()
 	if body.signed != nil {

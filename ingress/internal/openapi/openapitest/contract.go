@@ -13,22 +13,29 @@ import (
 	"parley/ingress/internal/openapi"
 )
 
+// resource is the name under which the compiler knows the document.
 const resource = "openapi.json"
 
-// Contract is an OpenAPI document against which exchanges are checked.
+// Contract is an OpenAPI document against which exchanges are checked. It is safe for concurrent
+// use by parallel tests.
 type Contract struct {
-	doc      *openapi3.T
+	// The document as loaded by kin-openapi.
+	doc *openapi3.T
+	// Compiles schemas by their pointers into the document.
 	compiler *jsonschema.Compiler
+	// Guards compiled and seen.
 	mu       sync.Mutex
 	compiled map[string]*jsonschema.Schema // compiled schemas by their JSON pointers
 	statuses map[string]int                // HTTP status of each error code
 	seen     map[string]bool               // responses that the tests have received, such as "POST /api/agents → 201"
 }
 
-// serviceContract is the contract of the embedded document.
+// serviceContract is the contract of the embedded document. It is loaded once for all tests of a
+// package.
 var serviceContract = sync.OnceValues(func() (*Contract, error) { return New(context.Background(), openapi.Document()) })
 
-// New parses and validates an OpenAPI document in JSON.
+// New parses and validates an OpenAPI document in JSON. The error says which part of the document
+// is invalid.
 func New(ctx context.Context, document []byte) (*Contract, error) {
 	doc, err := openapi3.NewLoader().LoadFromData(document)
 	if err != nil {
@@ -37,18 +44,22 @@ func New(ctx context.Context, document []byte) (*Contract, error) {
 	if err := doc.Validate(ctx); err != nil {
 		return nil, fmt.Errorf("checking document: %w", err)
 	}
+
 	raw, err := jsonschema.UnmarshalJSON(bytes.NewReader(document))
 	if err != nil {
 		return nil, fmt.Errorf("reading document: %w", err)
 	}
+
 	c := &Contract{
 		doc: doc, compiler: jsonschema.NewCompiler(), compiled: map[string]*jsonschema.Schema{},
 		statuses: map[string]int{}, seen: map[string]bool{},
 	}
+
 	c.compiler.DefaultDraft(jsonschema.Draft2020)
 	if err := c.compiler.AddResource(resource, raw); err != nil {
 		return nil, fmt.Errorf("adding document: %w", err)
 	}
+
 	for _, code := range openapi.ErrorCodes() {
 		c.statuses[code.Code] = code.Status
 	}
@@ -56,7 +67,7 @@ func New(ctx context.Context, document []byte) (*Contract, error) {
 }
 
 // schema returns the schema at a JSON pointer, such as "#/components/schemas/Run". It compiles each
-// schema only once.
+// schema only once. The error is a pointer without a schema.
 func (c *Contract) schema(pointer string) (*jsonschema.Schema, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,7 +82,8 @@ func (c *Contract) schema(pointer string) (*jsonschema.Schema, error) {
 	return s, nil
 }
 
-// valid returns an error if a decoded value does not match the schema at a JSON pointer.
+// valid returns an error if a decoded value does not match the schema at a JSON pointer. The error
+// of the library lists each violation.
 func (c *Contract) valid(pointer string, value any) error {
 	s, err := c.schema(pointer)
 	if err != nil {
@@ -81,7 +93,7 @@ func (c *Contract) valid(pointer string, value any) error {
 }
 
 // validJSON returns an error if a value, given as JSON text, does not match the schema at a JSON
-// pointer.
+// pointer. Numbers are decoded exactly, so that large integers are compared correctly.
 func (c *Contract) validJSON(pointer string, text []byte) error {
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
@@ -90,7 +102,8 @@ func (c *Contract) validJSON(pointer string, text []byte) error {
 	return c.valid(pointer, value)
 }
 
-// pointer appends member names to a JSON pointer.
+// pointer appends member names to a JSON pointer. Characters that have a meaning in pointers or
+// URLs are escaped.
 func pointer(base string, names ...string) string {
 	escape := strings.NewReplacer("~", "~0", "/", "~1", "%", "%25", " ", "%20", "{", "%7B", "}", "%7D")
 	for _, name := range names {
@@ -99,7 +112,7 @@ func pointer(base string, names ...string) string {
 	return base
 }
 
-// Operations lists the document's operations as "METHOD /path".
+// Operations lists the document's operations as "METHOD /path". The order is random.
 func (c *Contract) Operations() []string {
 	var out []string
 	for path, item := range c.doc.Paths.Map() {
@@ -110,5 +123,5 @@ func (c *Contract) Operations() []string {
 	return out
 }
 
-// Document returns the contract of the embedded document.
+// Document returns the contract of the embedded document. Its error is an invalid document.
 func Document() (*Contract, error) { return serviceContract() }

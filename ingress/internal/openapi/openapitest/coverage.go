@@ -15,9 +15,12 @@ import (
 // Main runs the tests of a package. If all of them pass, Main also requires that they have received
 // certain documented responses. For the package Base, these are all responses except those in the
 // map elsewhere. For any other package, these are the responses that the map assigns to that
-// package. The check is skipped if only selected tests run.
+// package. The check is skipped if only selected tests run. name is the name of the package. The
+// result is the exit code for os.Exit.
 func Main(m *testing.M, name string) int {
 	code := m.Run()
+
+	// A selection of tests cannot receive all responses.
 	for _, filter := range []string{"test.run", "test.skip", "test.fuzz", "test.list"} {
 		if f := flag.Lookup(filter); f != nil && f.Value.String() != "" {
 			return code
@@ -26,6 +29,7 @@ func Main(m *testing.M, name string) int {
 	if code != 0 {
 		return code
 	}
+
 	c, err := Document()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -35,7 +39,7 @@ func Main(m *testing.M, name string) int {
 }
 
 // report writes the documented responses that the tests have not received, and the superfluous
-// entries of list.
+// entries of list. out gets a line for each fault. code is 1 if there is any.
 func (c *Contract) report(out io.Writer, name string, list map[string]string) (code int) {
 	documented := c.answers()
 	for _, answer := range documented {
@@ -44,6 +48,7 @@ func (c *Contract) report(out io.Writer, name string, list map[string]string) (c
 		if !listed {
 			where = list["* → "+status]
 		}
+
 		due := where == name || where == "" && name == Base
 		switch {
 		case due && !c.seen[answer]:
@@ -54,6 +59,7 @@ func (c *Contract) report(out io.Writer, name string, list map[string]string) (c
 			code = 1
 		}
 	}
+
 	for _, answer := range slices.Sorted(maps.Keys(list)) {
 		if !strings.HasPrefix(answer, "* ") && !slices.Contains(documented, answer) {
 			fmt.Fprintf(out, "elsewhere.go: the response %s is not documented in openapi.yaml\n", answer)
@@ -63,7 +69,8 @@ func (c *Contract) report(out io.Writer, name string, list map[string]string) (c
 	return code
 }
 
-// answers lists the documented responses in the form "METHOD /path → status".
+// answers lists the documented responses in the form "METHOD /path → status". They are sorted, so
+// that reports are reproducible.
 func (c *Contract) answers() []string {
 	var out []string
 	for path, item := range c.doc.Paths.Map() {

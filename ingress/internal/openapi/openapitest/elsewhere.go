@@ -9,7 +9,7 @@ const other = "ingress"
 
 // elsewhere lists the responses that Base's tests do not receive. The value is the package whose
 // tests receive the response, or the reason why no test does. "* → 500" means the status 500 of
-// every operation.
+// every operation. An entry that is no longer needed is reported by Main.
 var elsewhere = map[string]string{
 	"* → 500": "no request may cause this response; TestPanics and TestDocumentsThatFail check its form",
 

@@ -10,13 +10,15 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
+// doneMark ends a stream in some protocols.
 const doneMark = "[DONE]" // last data of a stream in OpenAI's protocols; not JSON
 
+// eventPointer is the schema of an event of Parley's own protocol.
 const eventPointer = "#/components/schemas/RunEvent"
 
 // events validates a stream. Each block of lines is a comment, or an event with the fields id,
 // event and data. In some protocols, events have no name. An event has no id if the stream cannot
-// be resumed after it.
+// be resumed after it. schema is the pointer to the schema of an event. An empty stream is valid.
 func (c *Contract) events(schema string, stream []byte) error {
 	if len(stream) == 0 {
 		return nil
@@ -36,6 +38,8 @@ func (c *Contract) events(schema string, stream []byte) error {
 	return nil
 }
 
+// event validates one event. The schema describes an object with the fields of the event, whose
+// data is decoded.
 func (c *Contract) event(schema, block string) error {
 	lines := strings.Split(block, "\n")
 	names := []string{"id", "event", "data"}
@@ -47,9 +51,11 @@ func (c *Contract) event(schema, block string) error {
 	case len(lines) == 2:
 		names = []string{"id", "data"}
 	}
+
 	if len(lines) != len(names) {
 		return fmt.Errorf("got %d lines, want the lines %s", len(lines), strings.Join(names, ", "))
 	}
+
 	value := map[string]any{}
 	for i, name := range names {
 		text, ok := strings.CutPrefix(lines[i], name+": ")
@@ -58,15 +64,18 @@ func (c *Contract) event(schema, block string) error {
 		}
 		value[name] = text
 	}
+
 	text := strings.TrimPrefix(lines[len(lines)-1], "data: ")
 	if text == doneMark {
 		value["data"] = text
 		return c.valid(schema, value)
 	}
+
 	data, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 	if err != nil {
 		return fmt.Errorf("reading data: %w", err)
 	}
+
 	value["data"] = data
 	if one := c.eventSchema(schema, value["event"]); value["event"] != nil && one != "" {
 		schema = one // only the schema of this event type is checked, so that the error does not list all schemas
@@ -75,7 +84,7 @@ func (c *Contract) event(schema, block string) error {
 }
 
 // eventSchema returns the schema for an event among the alternatives of a schema, or "" if none
-// matches.
+// matches. Only the schema of run events has alternatives.
 func (c *Contract) eventSchema(schema string, event any) string {
 	if !strings.HasSuffix(schema, "/text~1event-stream/schema") && schema != eventPointer {
 		return ""

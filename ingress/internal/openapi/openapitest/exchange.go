@@ -14,7 +14,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// Exchange is a request and its complete response.
+// Exchange is a request and its complete response. The test harnesses create it after the response
+// was read.
 type Exchange struct {
 	Method        string
 	URL           *url.URL
@@ -26,7 +27,8 @@ type Exchange struct {
 	Body   []byte
 }
 
-// Check fails the test if the exchange does not conform to the document.
+// Check fails the test if the exchange does not conform to the document. It may be called from any
+// goroutine of the test.
 func Check(tb testing.TB, e Exchange) {
 	tb.Helper()
 	c, err := Document()
@@ -40,7 +42,8 @@ func Check(tb testing.TB, e Exchange) {
 }
 
 // Check returns an error that describes how an exchange violates the document, or nil if it
-// conforms.
+// conforms. It records the response as received. Paths and methods that the document lacks must
+// have an error that clients understand.
 func (c *Contract) Check(e Exchange) error {
 	path, item := c.find(e.URL.Path)
 	if item == nil {
@@ -49,9 +52,11 @@ func (c *Contract) Check(e Exchange) error {
 		}
 		return c.stray(e, nil)
 	}
+
 	if err := sharing(item, e); err != nil {
 		return err
 	}
+
 	operation := item.GetOperation(e.Method)
 	if operation == nil && isPreflight(e) {
 		return nil
@@ -59,15 +64,18 @@ func (c *Contract) Check(e Exchange) error {
 	if operation == nil {
 		return c.stray(e, item)
 	}
+
 	at := pointer("#/paths", path, strings.ToLower(e.Method))
 	status := strconv.Itoa(e.Status)
 	response := operation.Responses.Value(status)
 	if response == nil {
 		return fmt.Errorf("status %d is not documented", e.Status)
 	}
+
 	c.mu.Lock()
 	c.seen[e.Method+" "+path+" → "+status] = true
 	c.mu.Unlock()
+
 	here := pointer(at, "responses", status)
 	if response.Ref != "" {
 		here = response.Ref
@@ -75,7 +83,8 @@ func (c *Contract) Check(e Exchange) error {
 	return errors.Join(c.headers(here, response.Value, e), c.body(here, response.Value, e), c.taken(at, operation, e))
 }
 
-// find returns the documented path that matches the path of a request.
+// find returns the documented path that matches the path of a request. It prefers a path without
+// parameters. item is nil if there is none.
 func (c *Contract) find(path string) (documented string, item *openapi3.PathItem) {
 	if item := c.doc.Paths.Value(path); item != nil {
 		return path, item
@@ -88,7 +97,8 @@ func (c *Contract) find(path string) (documented string, item *openapi3.PathItem
 	return path, nil
 }
 
-// fits reports whether a path matches a documented path, which may contain {parameters}.
+// fits reports whether a path matches a documented path, which may contain {parameters}. A
+// parameter matches one element that is not empty.
 func fits(documented, path string) bool {
 	wanted, given := strings.Split(documented, "/"), strings.Split(path, "/")
 	if len(wanted) != len(given) {
@@ -103,8 +113,8 @@ func fits(documented, path string) bool {
 }
 
 // sharing checks the CORS headers of a response. Other origins may read only responses to POST and
-// OPTIONS, and only on paths that the document marks as open to other origins. No response may allow
-// other origins to send cookies.
+// OPTIONS, and only on paths that the document marks as open to other origins. No response may
+// allow other origins to send cookies. The header Vary keeps caches from mixing up origins.
 func sharing(item *openapi3.PathItem, e Exchange) error {
 	origin, shared := e.Header["Access-Control-Allow-Origin"]
 	switch {
@@ -124,22 +134,26 @@ func sharing(item *openapi3.PathItem, e Exchange) error {
 	return nil
 }
 
-// isPreflight reports whether the exchange is a successful CORS preflight.
+// isPreflight reports whether the exchange is a successful CORS preflight. Preflights are not
+// documented, because clients never see them.
 func isPreflight(e Exchange) bool {
 	return e.Method == http.MethodOptions && e.Status == http.StatusNoContent && len(e.Body) == 0 &&
 		len(e.Header["Access-Control-Allow-Origin"]) == 1 && e.Header.Get("Access-Control-Allow-Methods") == http.MethodPost &&
 		e.Header.Get("Allow") == ""
 }
 
-// pages lists the path prefixes of pages for browsers.
+// pages lists the path prefixes of pages for browsers. A path that begins with one of them is a
+// page.
 var pages = []string{
 	"/login", "/signup", "/dashboard", "/accept", "/reset", "/assets/", "/widget.js", "/widget-files.js", "/widget/preview", "/favicon.svg",
 }
 
-// documented lists the documentation pages that openapi.yaml describes.
+// documented lists the documentation pages that openapi.yaml describes. Their responses are checked
+// like those of the API.
 var documented = []string{"/docs/api", "/docs/errors"}
 
-// IsPage reports whether a path is a page for browsers and not part of the API.
+// IsPage reports whether a path is a page for browsers and not part of the API. Pages are checked
+// by tests of their own.
 func IsPage(path string) bool {
 	if strings.HasPrefix(path, "/docs/") {
 		return !slices.Contains(documented, path)
@@ -148,32 +162,37 @@ func IsPage(path string) bool {
 }
 
 // isMissingPage reports whether the response is the HTML page that browsers get for a URL without a
-// page.
+// page. Only requests that accept HTML get it.
 func isMissingPage(e Exchange) bool {
 	return e.Status == http.StatusNotFound && strings.Contains(e.RequestHeader.Get("Accept"), "text/html") &&
 		strings.HasPrefix(e.Header.Get("Content-Type"), "text/html") && !strings.HasPrefix(e.URL.Path, "/api/")
 }
 
+// isProblem reports whether a response is an error in the API's format.
 func isProblem(header http.Header) bool {
 	return header.Get("Content-Type") == "application/problem+json"
 }
 
 // stray checks a response to a request with an undocumented path or method. The response must be a
 // problem document or, for OpenAI's clients with a wrong base URL, an error of OpenAI's API. A 405
-// response must list the allowed methods.
+// response must list the allowed methods. item is nil if the path is unknown.
 func (c *Contract) stray(e Exchange, item *openapi3.PathItem) error {
 	if strings.Contains(e.URL.Path+"/", openAI) || item == nil && e.Header.Get("Content-Type") == "application/json" {
 		return c.strayOpenAI(e)
 	}
+
 	if isMissingPage(e) {
 		return nil
 	}
+
 	if !isProblem(e.Header) {
 		return fmt.Errorf("openapi.yaml lacks this path or method, but the response has the content type %q", e.Header.Get("Content-Type"))
 	}
+
 	if err := c.problem(e); err != nil {
 		return err
 	}
+
 	if e.Status == http.StatusMethodNotAllowed && item != nil {
 		var documented []string
 		for method := range item.Operations() {
@@ -186,6 +205,7 @@ func (c *Contract) stray(e Exchange, item *openapi3.PathItem) error {
 			return fmt.Errorf("header Allow = %v, want %v", allowed, documented)
 		}
 	}
+
 	if _, named := e.Header["X-Request-Id"]; !named {
 		return errors.New("header X-Request-Id is missing")
 	}
@@ -195,6 +215,7 @@ func (c *Contract) stray(e Exchange, item *openapi3.PathItem) error {
 // openAI is the path prefix of OpenAI's API, whose errors have a different form.
 const openAI = "/v1/"
 
+// strayOpenAI is stray for errors in OpenAI's format, which have another schema.
 func (c *Contract) strayOpenAI(e Exchange) error {
 	if media := e.Header.Get("Content-Type"); media != "application/json" {
 		return fmt.Errorf("openapi.yaml lacks this path or method, but the response has the content type %q", media)
@@ -209,7 +230,7 @@ func (c *Contract) strayOpenAI(e Exchange) error {
 }
 
 // problem checks an error response. The status must match the code in the body. A response to HEAD
-// has no body.
+// has no body. The codes and their statuses are those of the document.
 func (c *Contract) problem(e Exchange) error {
 	if e.Method == http.MethodHead {
 		return nil
@@ -225,12 +246,14 @@ func (c *Contract) problem(e Exchange) error {
 }
 
 // contractual lists the headers that have a meaning for callers. A response may have such a header
-// only if the document contains it.
+// only if the document contains it. Other headers may be added by any middleware.
 var contractual = []string{
 	"Allow", "Etag", "Idempotency-Replayed", "Location", "Ratelimit", "Ratelimit-Policy", "Retry-After", "Set-Cookie", "Www-Authenticate",
 	"X-Parley-Run-Id", "X-Should-Retry",
 }
 
+// headers checks the headers of a response: required ones must be present, and all must match their
+// schemas. at is the pointer to the response. The errors are joined.
 func (c *Contract) headers(at string, response *openapi3.Response, e Exchange) error {
 	var wrong []error
 	documented := map[string]bool{}
@@ -243,16 +266,19 @@ func (c *Contract) headers(at string, response *openapi3.Response, e Exchange) e
 			}
 			continue
 		}
+
 		here := pointer(at, "headers", name)
 		if header.Ref != "" {
 			here = header.Ref
 		}
+
 		for _, value := range values {
 			if err := c.valid(pointer(here, "schema"), value); err != nil {
 				wrong = append(wrong, fmt.Errorf("header %s: %w", name, err))
 			}
 		}
 	}
+
 	for _, name := range contractual {
 		if _, present := e.Header[name]; present && !documented[name] {
 			wrong = append(wrong, fmt.Errorf("header %s is not documented", name))
@@ -261,6 +287,8 @@ func (c *Contract) headers(at string, response *openapi3.Response, e Exchange) e
 	return errors.Join(wrong...)
 }
 
+// body checks the body of a response against the schema for its media type. A response to HEAD, and
+// one without a documented content, must have no body.
 func (c *Contract) body(at string, response *openapi3.Response, e Exchange) error {
 	if len(response.Content) == 0 || e.Method == http.MethodHead {
 		if len(e.Body) > 0 {
@@ -268,13 +296,16 @@ func (c *Contract) body(at string, response *openapi3.Response, e Exchange) erro
 		}
 		return nil
 	}
+
 	media, _, err := mime.ParseMediaType(e.Header.Get("Content-Type"))
 	if err != nil {
 		return fmt.Errorf("reading Content-Type: %w", err)
 	}
+
 	if response.Content[media] == nil {
 		return fmt.Errorf("content of type %s is not documented", media)
 	}
+
 	schema := pointer(at, "content", media, "schema")
 	switch media {
 	case "text/event-stream":

@@ -9,7 +9,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// codeFor returns the code and the status of a problem document.
+// codeFor returns the code and the status of a problem document. They are zero for any other body.
 func codeFor(body []byte) (code string, status int) {
 	var p struct {
 		Code   string `json:"code"`
@@ -22,11 +22,13 @@ func codeFor(body []byte) (code string, status int) {
 }
 
 // taken checks that the document allows a request that the service has accepted. It does not check
-// query parameters that the service ignores.
+// query parameters that the service ignores. Rejected requests may contain anything. at is the
+// pointer to the operation.
 func (c *Contract) taken(at string, operation *openapi3.Operation, e Exchange) error {
 	if e.Status >= http.StatusMultipleChoices {
 		return nil
 	}
+
 	query := e.URL.Query()
 	for _, p := range operation.Parameters {
 		if p.Value.In == openapi3.ParameterInQuery && p.Value.Required && !query.Has(p.Value.Name) {
@@ -36,13 +38,17 @@ func (c *Contract) taken(at string, operation *openapi3.Operation, e Exchange) e
 	return c.requestBody(at, operation, e)
 }
 
+// contentForm is the media type of forms with files.
 const contentForm = "multipart/form-data"
 
+// isForm reports whether a request has a form.
 func isForm(header http.Header) bool {
 	media, _, err := mime.ParseMediaType(header.Get("Content-Type"))
 	return err == nil && media == contentForm
 }
 
+// requestBody checks the body of an accepted request against the document. An empty JSON object
+// counts as no body.
 func (c *Contract) requestBody(at string, operation *openapi3.Operation, e Exchange) error {
 	empty := len(e.RequestBody) == 0 || string(e.RequestBody) == "{}"
 	switch {
@@ -58,6 +64,7 @@ func (c *Contract) requestBody(at string, operation *openapi3.Operation, e Excha
 	case operation.RequestBody.Value.Content["application/octet-stream"] != nil:
 		return nil // the body may be any bytes of any type
 	}
+
 	if err := c.validJSON(pointer(at, "requestBody", "content", "application/json", "schema"), e.RequestBody); err != nil {
 		return fmt.Errorf("the service accepted an undocumented body: %w", err)
 	}

@@ -1,6 +1,7 @@
 // The panel that shows a cited source: the text as the agent read it, with the cited words marked.
 import { useEffect, useId, useRef } from "preact/hooks";
 import { ApiError, get, inDemo } from "../api";
+import { useBack } from "../panels";
 import { useQuery } from "../query";
 import * as texts from "../texts/answer";
 import { Words } from "../texts/answer";
@@ -39,6 +40,7 @@ export function SourcePanel({ citation, number, onClose }: { citation: Citation;
   close.current = onClose;
   const heading = useId();
   useBeside(panel, close);
+  useBack(onClose);
   const document = citation.documentId !== null;
   return (
     <dialog ref={panel} class="side source" aria-labelledby={heading}

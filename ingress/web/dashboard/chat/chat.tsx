@@ -3,9 +3,11 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { inDemo } from "../api";
 import { useLive } from "../live";
+import { plainText } from "../plaintext";
 import { setQuery } from "../router";
 import * as texts from "../texts/chat";
 import { Words } from "../texts/chat";
+import { SamplesNote, useSamplesState } from "../samples";
 import { toolLabel } from "../toolnames";
 import type { Attachment } from "../types";
 import { Button, showError } from "../ui/button";
@@ -20,7 +22,7 @@ import { useScroll, useWidth } from "./scroll";
 import { ChatSession, moment } from "./session";
 import { Sessions } from "./sessions";
 import { freshName, targetId, type Target } from "./target";
-import { newestBranch, shownText, underWay, waitsForClient, type Turn } from "./turn";
+import { foundNothing, newestBranch, shownText, underWay, waitsForClient, type Turn } from "./turn";
 import { TurnView } from "./turnview";
 
 /**
@@ -30,13 +32,10 @@ import { TurnView } from "./turnview";
 const roomForSessions = 760;
 
 /** A chat with an agent or a template. The page's URL contains the session's id. */
-export function Chat({ target, suggested = [], voice, note }: {
+export function Chat({ target, suggested = [], voice, searches = false }: {
   target: Target; suggested?: string[]; voice?: Voice;
-  /**
-   * Shown while the session is empty, below the suggested questions, so that they do not move when
-   * it appears.
-   */
-  note?: ComponentChildren;
+  /** Whether the agent searches all documents, so that the chat offers the samples if there are none. */
+  searches?: boolean;
 }) {
   const { id, begun, slot, choose } = useSessionId(target);
   const session = useSession(target, id, begun);
@@ -54,7 +53,7 @@ export function Chat({ target, suggested = [], voice, note }: {
       {demo
         ? session.turns.length > 0 && <div class="row"><Button icon="plus" onClick={again}>{Words.newSession}</Button></div>
         : <Sessions target={target} open={id} begun={begun} wide={wide} session={session} onChoose={choose} onNew={again} />}
-      <Said session={session} slot={slot} suggested={suggested} voice={voice} note={note} onBegin={() => choose(id)} />
+      <Said session={session} slot={slot} suggested={suggested} voice={voice} searches={searches && !demo} onBegin={() => choose(id)} />
     </div>
   );
 }
@@ -86,7 +85,7 @@ function useSessionId(target: Target) {
 
 /** Returns a session. The component renders again whenever the session changes. */
 function useSession(target: Target, id: string, begun: boolean): ChatSession {
-  const session = useMemo(() => new ChatSession(target, id), [targetId(target), id]);
+  const session = useMemo(() => new ChatSession(target, id, begun && !inDemo()), [targetId(target), id]);
   const [, draw] = useState(0);
   useEffect(() => {
     const again = () => draw((n) => n + 1);
@@ -101,8 +100,8 @@ function useSession(target: Target, id: string, begun: boolean): ChatSession {
   return session;
 }
 
-function Said({ session, slot, suggested, voice, note, onBegin }: {
-  session: ChatSession; slot: string; suggested: string[]; voice: Voice | undefined; note: ComponentChildren; onBegin: () => void;
+function Said({ session, slot, suggested, voice, searches, onBegin }: {
+  session: ChatSession; slot: string; suggested: string[]; voice: Voice | undefined; searches: boolean; onBegin: () => void;
 }) {
   const scroll = useScroll(session);
   const [all, setAll] = useState(false);
@@ -111,6 +110,8 @@ function Said({ session, slot, suggested, voice, note, onBegin }: {
   const turns = all ? session.turns : branch;
   const last = turns.at(-1);
   const busy = session.turns.find(underWay);
+  const empty = turns.length === 0 && !session.loading && !session.error;
+  const samples = useSamplesState(searches && (last ? foundNothing(last) : empty));
 
   const call = useCall(session);
   const [spokenWith, setSpokenWith] = useState<Call | null>(null);
@@ -152,9 +153,12 @@ function Said({ session, slot, suggested, voice, note, onBegin }: {
       )}
       <div class="chat-turns" ref={scroll.content} role="log" aria-label={Words.messages} aria-live="off">
         {turns.map((turn) => <TurnView key={turn.name} turn={turn} session={session} onAsk={send} last={turn === last} />)}
+        {searches && last && foundNothing(last) && <SamplesNote key={last.name} state={samples} again={() => send(last.message, last.attachments)} />}
       </div>
       <Announcement session={session} />
-      {turns.length === 0 && !speaking && !session.loading && !session.error && <Suggestions messages={suggested} note={note} onChoose={send} />}
+      {empty && !speaking && !samples.loading && ( // the note would move the questions
+        <Suggestions messages={suggested} note={searches && <SamplesNote state={samples} />} onChoose={send} />
+      )}
       <div class="composer" ref={scroll.foot}>
         {toEnd && <div class="composer-above">{toEnd}</div>}
         {speaking
@@ -198,7 +202,7 @@ function Announcement({ session }: { session: ChatSession }) {
     if (turn.problem) said = "";
     else if (turn.spoken) said = spokenWords(turn);
     else if (turn.status === "requires_action") said = waitsForClient(turn) ? Words.agentWaitsForClient : Words.agentIsWaiting;
-    else if (turn.status === "completed") said = texts.answerText(turn.text.slice(0, 1000));
+    else if (turn.status === "completed") said = texts.answerText(plainText(turn.text.slice(0, 1000)));
     else if (underWay(turn)) said = turn.cutOff === "lost" ? Words.connectionLostReconnecting : turn.cutOff === "resuming" ? Words.connectedAgainAnswer : calls ? texts.agentIsUsing(calls) : Words.agentIsAnswering;
     else said = Words.runEndedWithoutAnswer;
   }
@@ -213,8 +217,8 @@ export function spokenWords(turn: Turn): string {
   if (turn.status === "requires_action") return waitsForClient(turn) ? Words.agentWaitsForClient : Words.agentIsWaiting;
   if (turn.spoken?.phase === "over") {
     if (turn.playedText !== null) return Words.answerWasInterrupted;
-    if (!turn.spoken.silent) return texts.agentSaidShownText(shownText(turn).slice(0, 1000));
-    if (turn.status === "completed") return texts.answerText(turn.text.slice(0, 1000));
+    if (!turn.spoken.silent) return texts.agentSaidShownText(plainText(shownText(turn).slice(0, 1000)));
+    if (turn.status === "completed") return texts.answerText(plainText(turn.text.slice(0, 1000)));
     return underWay(turn) ? Words.agentIsAnswering : Words.runEndedWithoutAnswer;
   }
   return turn.message === "" ? "" : texts.youSaidMessage(turn.message);
@@ -226,12 +230,12 @@ function Suggestions({ messages, note, onChoose }: { messages: string[]; note: C
     <div class="chat-suggestions">
       <h2 id={id}>{messages.length > 0 ? Words.askSomethingOrStart : Words.askSomething}</h2>
       <p class="quiet">{texts.yourMessagesFormSession(!inDemo() && Words.eachAnswerIsRun)}</p>
+      {note}
       {messages.length > 0 && (
         <ul aria-labelledby={id}>
           {messages.map((m) => <li key={m}><button type="button" onClick={() => onChoose(m)}>{m}</button></li>)}
         </ul>
       )}
-      {note}
     </div>
   );
 }

@@ -64,6 +64,19 @@ export function readDraft(slot: string): string {
 
 export const keepDraft = (slot: string, text: string): void => write(draftName(slot), text === "" ? null : text);
 
+let prefilled = ""; // the question that askNext has put into a field last
+
+/**
+ * Puts a question into the message field of a person's next session with an agent. Text that the
+ * person has typed there stays after it.
+ */
+export function askNext(person: string, agent: string, question: string): void {
+  const slot = `${person}.${agent}.new`;
+  const typed = readDraft(slot);
+  keepDraft(slot, typed === "" || typed === prefilled ? question : `${question}\n\n${typed}`);
+  prefilled = question;
+}
+
 /** The demo's rate limit per visitor. */
 export interface Limit {
   left: number;

@@ -25,7 +25,7 @@ export const messageBody = (sessionId: string, message: string, attachments: Att
 
 export class ChatSession extends EventTarget {
   turns: Turn[] = [];
-  loading = false;
+  loading: boolean;
   error: ApiError | null = null;
   hasMore = false;
   loadingMore = false;
@@ -40,8 +40,10 @@ export class ChatSession extends EventTarget {
   constructor(
     readonly target: Target,
     readonly id: string,
+    begun = false, // whether the session has messages to load
   ) {
     super();
+    this.loading = begun;
   }
 
   /** Loads the session's messages, if it has any, and follows its unfinished turns. */

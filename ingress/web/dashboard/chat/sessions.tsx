@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { del, get } from "../api";
 import { useList } from "../query";
+import { useNarrow } from "../narrow";
 import { useSession } from "../state";
 import * as texts from "../texts/chat";
 import { Words } from "../texts/chat";
@@ -9,6 +10,7 @@ import type { SessionEntry, SessionMessages } from "../types";
 import { Button } from "../ui/button";
 import { Curl } from "../ui/curl";
 import { Dialog } from "../ui/dialog";
+import { useHeadButtons } from "../ui/head";
 import { More, Problem, Time } from "../ui/parts";
 import type { ChatSession } from "./session";
 import { ofSession, targetId, type Target } from "./target";
@@ -48,12 +50,17 @@ export function Sessions({ target, open, begun, wide, session, onChoose, onNew }
   };
   const shown = wide || unfolded;
   const howMany = mine.length === 0 ? "" : ` (${mine.length}${list.hasMore ? "+" : ""})`;
+  const narrow = useNarrow();
+  const buttons = (
+    <div class="row between" ref={fresh}>
+      <Button icon="plus" label={narrow ? Words.newSession : undefined} onClick={() => { unfold(false); onNew(); }}>{!narrow && Words.newSession}</Button>
+      {!wide && <Button look="bare" icon={unfolded ? "up" : "down"} expanded={unfolded} onClick={() => unfold(!unfolded)}>{texts.sessionsHowMany(howMany)}</Button>}
+    </div>
+  );
+  useHeadButtons(narrow ? buttons : null);
   return (
     <aside class="chat-sessions" aria-label={Words.yourSessions}>
-      <div class="row between" ref={fresh}>
-        <Button icon="plus" onClick={() => { unfold(false); onNew(); }}>{Words.newSession}</Button>
-        {!wide && <Button look="bare" icon="down" expanded={unfolded} onClick={() => unfold(!unfolded)}>{texts.sessionsHowMany(howMany)}</Button>}
-      </div>
+      {!narrow && buttons}
       {shown && list.error && <Problem error={list.error} retry={list.reload} />}
       {shown && mine.length > 0 && (
         <ul>

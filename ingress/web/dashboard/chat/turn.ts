@@ -150,6 +150,10 @@ export function withRun(turn: Turn, run: Run | undefined): Turn {
   };
 }
 
+/** Reports whether a finished turn searched the documents and its answer cites none of them. */
+export const foundNothing = (turn: Turn): boolean =>
+  turn.status === "completed" && turn.toolCalls.some((c) => c.name === "knowledge") && turn.citations.every((c) => c.documentId === null);
+
 interface EventData {
   runId?: string;
   createdAt?: string;

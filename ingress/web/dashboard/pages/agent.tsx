@@ -5,7 +5,7 @@ import { firstQuestions } from "../firstquestions";
 import { later } from "../later";
 import { useQuery } from "../query";
 import { useRoute } from "../router";
-import { SamplesNote, searchesDocuments } from "../samples";
+import { searchesDocuments } from "../samples";
 import * as texts from "../texts/agent";
 import { Words } from "../texts/agent";
 import type { Agent } from "../types";
@@ -62,7 +62,7 @@ function Shown({ loaded, tab }: { loaded: Agent; tab: string }) {
   const session = useOpenSession(current === "");
   return (
     <div class={"agent-page" + (current === "" ? " plays" : "")}>
-      <PageHeader guide={guide} title={agent.name} above={<a href="/dashboard/agents">{Words.agents}</a>} actions={<span class="id"><code>{agent.id}</code><Copy text={agent.id} label={Words.copyAgentsId} /><Curl what={Words.readThisAgent} request={{ method: "GET", path: "/api/agents", params: { id: agent.id } }} /></span>}>
+      <PageHeader compact guide={guide} title={agent.name} above={<a href="/dashboard/agents">{Words.agents}</a>} actions={<span class="id"><code>{agent.id}</code><Copy text={agent.id} label={Words.copyAgentsId} /><Curl what={Words.readThisAgent} request={{ method: "GET", path: "/api/agents", params: { id: agent.id } }} /></span>}>
         {agent.description}
       </PageHeader>
       <nav class="tabs" aria-label={Words.agent}>
@@ -103,8 +103,7 @@ function Playground({ editor }: { editor: Editor }) {
   return (
     <>
       {pending && <p class="note warn">{texts.unsavedChangesDontApply(`/dashboard/agents/${agent.id}/settings`)}</p>}
-      <Chat target={{ agentId: agent.id }} suggested={agent.suggestions.length > 0 ? agent.suggestions : firstQuestions(agent)} voice={{ agent, mayEdit, adopt }}
-        note={searchesDocuments(agent.tools) && <SamplesNote />} />
+      <Chat target={{ agentId: agent.id }} suggested={agent.suggestions.length > 0 ? agent.suggestions : firstQuestions(agent)} voice={{ agent, mayEdit, adopt }} searches={searchesDocuments(agent.tools)} />
     </>
   );
 }

@@ -50,7 +50,7 @@ function Automations() {
             <Section title={Words.automationsThatHaveRun}>
               {automations.length === 0 ? (
                 <Empty title={Words.noAutomationHasRun} action={<Curl what={Words.runAgentAsAutomation} request={firstRequest(names)} />}>
-                  {Words.automationIsScheduler}
+                  {texts.automationHasName("/dashboard/runs")}
                 </Empty>
               ) : (
                 <>

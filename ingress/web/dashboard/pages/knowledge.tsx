@@ -14,6 +14,7 @@ import { Curl } from "../ui/curl";
 import { Empty, Loaded, More, PageHeader, Time, count, size } from "../ui/parts";
 import { Table } from "../ui/table";
 import { AddDialog } from "./knowledge/add";
+import { AskInRow } from "./knowledge/ask";
 import { passageInUrl, type CitedPassage } from "./knowledge/contents";
 import { DocumentDialog } from "./knowledge/document";
 import { Search } from "./knowledge/search";
@@ -24,13 +25,18 @@ export function KnowledgePage() {
   const may = useMay("admin");
   const documents = useList<Document>("/api/knowledge", { limit: 50 });
   useLive("documents", documents.reload);
-  const uploads = useDocuments(documents.reload);
+  const [added, setAdded] = useState<string[]>([]); // the ids of the documents that were added on this page
+  const noteAdded = ({ id }: Document) => {
+    setAdded((before) => [...before, id]);
+    documents.reload();
+  };
+  const uploads = useDocuments(noteAdded);
   const [shown, setShown] = useState<Shown | null>(shownInUrl);
   const [adding, setAdding] = useState(false);
   const named = useRoute().query.toString();
   useEffect(() => { // the finder may change the document in the URL while this page is shown
     const next = shownInUrl();
-    if (next !== null) setShown(next);
+    setShown((before) => next ?? (before?.linked ? null : before));
   }, [named]);
   const close = () => {
     setShown(null);
@@ -57,7 +63,7 @@ export function KnowledgePage() {
             <>
               <Search onShow={(id, passage) => setShown({ id, passage })} />
               <section class="stack" aria-label={Words.documents}>
-                <Documents list={list} onShow={(id) => setShown({ id })} />
+                <Documents list={list} added={added} onShow={(id) => setShown({ id })} />
                 <More list={documents} />
               </section>
             </>
@@ -66,7 +72,7 @@ export function KnowledgePage() {
         </div>
       </DropZone>
       {shown !== null && <DocumentDialog key={shown.id} {...shown} onClose={close} onChange={documents.reload} />}
-      {adding && <AddDialog onClose={() => setAdding(false)} onAdded={() => { setAdding(false); documents.reload(); }} />}
+      {adding && <AddDialog onClose={() => setAdding(false)} onAdded={(document) => { setAdding(false); noteAdded(document); }} />}
     </>
   );
 }
@@ -75,18 +81,21 @@ export function KnowledgePage() {
 interface Shown {
   id: string;
   passage?: CitedPassage;
+  /** Whether the URL names the document. */
+  linked?: boolean;
 }
 
 function shownInUrl(): Shown | null {
   const id = new URLSearchParams(location.search).get("id");
-  return id === null ? null : { id, passage: passageInUrl() };
+  return id === null ? null : { id, passage: passageInUrl(), linked: true };
 }
 
-function Documents({ list, onShow }: { list: Document[]; onShow: (id: string) => void }) {
+/** The list of documents. The rows of added documents offer to ask about them. */
+function Documents({ list, added, onShow }: { list: Document[]; added: string[]; onShow: (id: string) => void }) {
   return (
     <Table caption={Words.documents} rows={list} id={(d) => d.id} columns={[
       { head: Words.name, cell: (d) => <button type="button" class="name-button" onClick={() => onShow(d.id)}>{d.name}</button> },
-      { head: Words.status, cell: (d) => <div class="document-status"><DocumentStatus of={d} />{d.status === "ready" && d.notes[0] && <span class="small quiet">{d.notes[0]}</span>}</div> },
+      { head: Words.status, cell: (d) => <div class="document-status"><DocumentStatus of={d} />{d.status === "ready" && d.notes[0] && <span class="small quiet">{d.notes[0]}</span>}{d.status === "ready" && added.includes(d.id) && <div><AskInRow of={d} /></div>}</div> },
       { head: Words.size, end: true, tight: true, cell: (d) => d.bytes > 0 && size(d.bytes) },
       { head: Words.pages, end: true, tight: true, cell: (d) => d.pages !== null && count(d.pages) },
       { head: Words.passages, end: true, tight: true, cell: (d) => count(d.chunks) },

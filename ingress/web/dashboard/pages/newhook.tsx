@@ -116,8 +116,9 @@ function Form({ agents, keys, first, reload }: { agents: Agent[]; keys: Key[]; f
 
 /** Shows what to enter at the sender. given is the secret that the person entered, or empty. */
 function Made({ hook, given }: { hook: Hook; given: string }) {
-  const leave = () => go(`/dashboard/automations/${hook.id}/setup`, { replace: true });
   const source = sources[hook.source];
+  const incomplete = !given && source.theirs; // the sender has generated a secret, which is entered under Setup
+  const leave = () => go(`/dashboard/automations/${hook.id}${incomplete ? "/setup" : ""}`, { replace: true });
   return (
     <Dialog firm title={texts.setUpAtSender(hook.name)} onClose={leave} foot={<Button look="primary" onClick={leave}>{Words.done}</Button>}>
       <div class="stack">
@@ -126,7 +127,7 @@ function Made({ hook, given }: { hook: Hook; given: string }) {
           <div class="piece"><p class="small">{texts.secretShownOnlyOnce(source.secret)}</p><Snippet label={Words.theSecret} text={hook.secret} /></div>
         )}
         <Steps hook={hook} />
-        {!given && source.theirs
+        {incomplete
           ? <p class="note warn">{Words.deliveriesAreRefusedUntilYou}</p>
           : <div class="piece"><p class="small">{Words.tryIt}</p><Snippet label={Words.commandThatSendsDelivery} text={formatCommand(hook.source, hook, given || hook.secret)} /></div>}
       </div>

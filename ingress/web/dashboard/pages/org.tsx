@@ -1,6 +1,7 @@
 // The organization page: keys and members, its usage and limits, and its notifications.
 import { useState } from "preact/hooks";
 import { chooseOrganization, post, put, type ApiError } from "../api";
+import { leave } from "../panels";
 import { useMay, useSession } from "../state";
 import * as texts from "../texts/org";
 import { Words } from "../texts/org";
@@ -97,7 +98,7 @@ function NameDialog({ kind, id, name: before, onClose }: { kind: "rename" | "cre
     try {
       if (kind === "rename") await put("/api/organizations", { name }, { id });
       else chooseOrganization((await post<{ id: string }>("/api/organizations", { name })).id);
-      location.reload(); // the name and the role occur everywhere on the page
+      leave(); // the name and the role occur everywhere on the page
     } catch (fault) {
       setError(fault as ApiError);
     }

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { inDemo } from "../api";
 import { Chat } from "../chat/chat";
 import { useQuery } from "../query";
-import { SamplesNote, searchesDocuments } from "../samples";
+import { searchesDocuments } from "../samples";
 import { useMay } from "../state";
 import * as texts from "../texts/templates";
 import { Words } from "../texts/templates";
@@ -79,11 +79,11 @@ function One({ template }: { template: Template }) {
   return (
     <>
       {inDemo() && <DemoBar />}
-      <PageHeader guide="dashboard#templates" title={template.name} above={<Back />} actions={may && <Button onClick={() => setCreating(true)}>{Words.createAgentFromThisTemplate}</Button>}>
+      <PageHeader compact guide="dashboard#templates" title={template.name} above={<Back />} actions={may && <Button onClick={() => setCreating(true)}>{Words.createAgentFromThisTemplate}</Button>}>
         {template.description}
       </PageHeader>
       <Tools template={template} />
-      <Chat target={{ templateId: template.id }} suggested={template.suggestedMessages} note={!inDemo() && searchesDocuments(template.tools) && <SamplesNote />} />
+      <Chat target={{ templateId: template.id }} suggested={template.suggestedMessages} searches={searchesDocuments(template.tools)} />
       {creating && <CreateDialog template={template} onClose={() => setCreating(false)} />}
     </>
   );

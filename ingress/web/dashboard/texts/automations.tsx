@@ -9,9 +9,8 @@ export enum Words {
   listTheAutomations = "List the automations",
   agentsThatRun = "Agents that run on a schedule, or when another service sends a request.",
   automationsThatHaveRun = "Automations that have run",
-  noAutomationHasRun = "No automation has run yet",
+  noAutomationHasRun = "No named automation has run yet",
   runAgentAsAutomation = "Run an agent as an automation",
-  automationIsScheduler = "An automation is a scheduler or a service that sends a request to run an agent with a message. It appears here after its first run. Set one up below.",
   summarizeDay = "Summarize the day.",
   runs = "Runs",
   itsRunsAreNoLonger = "The automation’s runs are no longer stored.",
@@ -70,6 +69,7 @@ export enum Words {
 }
 
 // Texts of the module pages/automations.
+export const automationHasName = (href: string) => <>An automation has a name, which a scheduler or service sends in the header <code>x-automation-id</code> when it runs an agent. It appears here after its first run. Runs without a name are only in the <a href={href}>list of runs</a>. Set an automation up below.</>;
 export const timeNoLongerStored = (time: ComponentChildren) => <>{time} no longer stored</>;
 export const lastRunsOfId = (id: string): string => `Last runs of ${id}`;
 export const listRunsOf = (id: string): string => `List the runs of ${id}`;

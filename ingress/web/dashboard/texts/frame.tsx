@@ -38,6 +38,10 @@ export enum Words {
   aLinkSetsThePassword = "This command prints a link that sets your password. Run it on the server, in the directory where Parley was started:",
   commandThatPrintsTheLink = "the command that prints the link",
   linkWorksOnce = "The link works once, for one day, and signs out your other sessions.",
+  signOutWithoutPassword = "Sign out without a password?",
+  youHaveNoPassword = "You have no password, and the link that you used to sign in no longer works. To sign in again, you need a new link. Set a password first, or sign out anyway.",
+  staySignedIn = "Stay signed in",
+  signOutAnyway = "Sign out anyway",
 
   // Texts of the module rail.
   inbox = "Inbox",

@@ -47,7 +47,6 @@ export enum Words {
   failed = "Failed",
   cost = "Cost",
   perDay = "per day",
-  noCostInLast = "No cost in the last seven days. Parley calculates costs from MODEL_PRICES.",
   noRunsInLast = "No runs in the last seven days. Each bar shows the number of runs of one day, by result.",
 
   // Texts of the module pages/inbox.
@@ -75,6 +74,7 @@ export const doneOfStepsDone = (done: number, steps: number): string => `${done}
 
 // Texts of the module pages/home/week.
 export const currencyPerDay = (currency: string): string => `${currency} per day`;
+export const noCostInLast = (prices: ComponentChildren) => <>No cost in the last seven days. {prices}</>;
 
 // Texts of the module pages/inbox.
 export const decisionNOf = (n: number, of: string): string => `Decision ${n}: ${of}`;

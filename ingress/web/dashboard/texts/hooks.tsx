@@ -68,7 +68,7 @@ export enum Words {
   noDeliveriesYet = "No deliveries yet",
   noDeliveriesWithThisStatus = "No deliveries with this status",
   openSetup = "Open setup",
-  setUpSender = "Set up the sender, or send a test. Deliveries without a valid signature or token appear here as rejected.",
+  setUpSender = "The first delivery appears here as soon as it arrives. Set up the sender, or send a test. Deliveries without a valid signature or token appear here as rejected.",
   chooseAllToSee = "Choose All to see the other deliveries.",
   received = "Received",
   status = "Status",
@@ -270,6 +270,7 @@ export const receivedDuplicatesTimesPart = (duplicates: number): string => `, re
 export const payloadBytes = (bytes: string): string => `Payload, ${bytes}`;
 
 // Texts of the module pages/hooks/form.
+export const automationsMayNotRunThese = (links: ComponentChildren) => <>Automations may run an agent if its settings allow “Schedulers and services”. Not allowed: {links}</>;
 export const nameAutomationsNotAllowed = (name: string): string => `${name} (automations not allowed)`;
 
 // Texts of the module pages/hooks/message.

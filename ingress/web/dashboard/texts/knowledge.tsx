@@ -34,6 +34,12 @@ export enum Words {
   url = "URL",
   publicUrlThatBegins = "A public URL that begins with https:// or http://. It is fetched once.",
 
+  // Texts of the module pages/knowledge/ask.
+  askAnAgentAboutIt = "Ask an agent about it",
+  askAnAgent = "Ask an agent",
+  askAnotherAgent = "Ask another agent",
+  createAgentThatReads = "Create an agent that reads documents",
+
   // Texts of the module pages/knowledge/contents.
   contents = "Contents",
   page = "Page",
@@ -99,6 +105,11 @@ export const documentsThatAgentsSearchAnswers = (may: ComponentChildren) => <>Do
 
 // Texts of the module pages/knowledge/add.
 export const nameIsBeingProcessed = (name: string): string => `“${name}” is being processed.`;
+
+// Texts of the module pages/knowledge/ask.
+export const askAbout = (name: string): string => `Ask an agent about it: ${name}`;
+export const opensAgent = (agent: string): string => `Opens ${agent} with a question that you can change.`;
+export const mainPointsOf = (name: string): string => `What are the main points of “${name}”?`;
 
 // Texts of the module pages/knowledge/contents.
 export const partPageOfLast = (part: string, page: number, last: number): string => `${part} ${page} of ${last}`;

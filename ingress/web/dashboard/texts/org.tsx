@@ -55,6 +55,7 @@ export enum Words {
   period = "Period",
   limit = "Limit",
   mustBeNumber = "must be a number",
+  mustBeAmount = "must be an amount, such as 0.50 or 0,50",
   with0Nothing = "With 0, no runs are allowed. Days and months are in UTC.",
   deleteIt = "Delete",
 
@@ -282,6 +283,7 @@ export const events: Record<string, string> = {
 
 // Texts of the module pages/org/budgets.
 export const amountInCurrency = (currency: string): string => `An amount in ${currency}, for example 25 or 0.50. With 0, no runs are allowed. Days and months are in UTC.`;
+export const noRunHadCost = (prices: ComponentChildren) => <>No run of the last 30 days had a cost, so a budget of costs has no effect yet. {prices}</>;
 export const whoseLabelPerPeriod = (whose: string, label: string, period: string): string => `${whose}: ${label} per ${period}`;
 export const editTitle = (title: string): string => `Edit ${title}`;
 export const deleteTitle = (title: string): string => `Delete ${title}`;

@@ -26,6 +26,7 @@ export enum Words {
 
   // Texts of the module ui/parts.
   readTheGuide = "Read the guide",
+  details = "Details",
   requestWasRefusedCorrect = "The request was refused. Correct these fields:",
   tryAgain = "Try again",
   loading = "Loading",
@@ -59,6 +60,9 @@ export const bytes = (n: number): string => `${n} B`;
 export const kibibytes = (n: string): string => `${n} KiB`;
 export const mebibytes = (n: string): string => `${n} MiB`;
 export const gibibytes = (n: string): string => `${n} GiB`;
+
+// Texts of the module ui/prices.
+export const offlineModelCostsNothing = (href: string) => <>The offline model costs nothing. Other models cost nothing until the operator <a href={href}>sets their prices</a>.</>;
 
 // Texts of the module ui/requests.
 export const setParleySession = () => <>Set <code>PARLEY_SESSION</code> to the token that <code>POST /api/auth/login</code> returns.</>;

@@ -47,4 +47,4 @@ export const agentStartsWithInstructions = (name: string): string => `The agent 
 // Texts of the module pages/templates/demobar.
 export const maxRequestsPerMinute = (max: number): string => `${max} requests per minute`;
 export const maxRequestsInWindowSeconds = (max: number, windowSeconds: number): string => `${max} requests in ${windowSeconds} s`;
-export const thisIsDemoYou = (max: string) => <><strong>This is the demo.</strong> You can chat with templates, with up to {max}. Your messages are private, and stored for one day. <a href="/signup">Sign up</a> to create your own agents, give them documents and run them on a schedule.</>;
+export const thisIsDemoYou = (max: string) => <><strong>This is the demo.</strong> You can chat with templates, with up to {max}. Your messages are private, and stored for one day. <span><a href="/signup">Sign up</a> to create your own agents, give them documents and run them on a schedule.</span></>;

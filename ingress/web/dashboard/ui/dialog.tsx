@@ -2,6 +2,7 @@
 // it when it is closed.
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useBack } from "../panels";
 import { Words } from "../texts/parts";
 import { Button } from "./button";
 import { ApiButton, ApiScope } from "./curl";
@@ -25,9 +26,10 @@ const firstField = (dialog: HTMLElement | null): HTMLElement | null =>
  * A modal dialog, open while mounted. When it opens, the element with autofocus receives the focus,
  * or else the first field. In a side panel, the browser chooses the element that receives the
  * focus. After its form was sent, the first error or the result is scrolled into view. Esc, the
- * backdrop and the close button call onClose, after a confirmation if input would be lost.
+ * backdrop, the close button and the browser's Back button call onClose, after a confirmation if
+ * input would be lost.
  */
-export function Dialog({ title, onClose, children, foot, side, firm, kept }: {
+export function Dialog({ title, onClose, children, foot, side, firm, kept, linked }: {
   title: string; onClose: () => void; children: ComponentChildren; foot?: ComponentChildren; side?: boolean;
   /**
    * Whether the dialog can be closed only with a button of its footer, because its content is shown
@@ -36,6 +38,8 @@ export function Dialog({ title, onClose, children, foot, side, firm, kept }: {
   firm?: boolean;
   /** Whether changes apply immediately, so that nothing is lost when the dialog is closed. */
   kept?: boolean;
+  /** Whether the page's URL has opened the dialog, so that Back leads to the previous page. */
+  linked?: boolean;
 }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const heading = useId();
@@ -49,6 +53,7 @@ export function Dialog({ title, onClose, children, foot, side, firm, kept }: {
     if (changed()) setAsking(true);
     else onClose();
   };
+  useBack(leave, !linked);
   useEffect(() => {
     const opener = document.activeElement;
     dialog.current?.showModal();

@@ -74,7 +74,7 @@ interface TextProps extends FieldProps {
 }
 
 export function TextField({ label, hint, fault, value, onChange, mono, type = "text", ...rest }: TextProps & {
-  type?: "text" | "email" | "password" | "number" | "url" | "date" | "datetime-local" | "search"; autocomplete?: string; list?: string; disabled?: boolean; autofocus?: boolean;
+  type?: "text" | "email" | "password" | "number" | "url" | "date" | "datetime-local" | "search"; autocomplete?: string; inputMode?: "decimal" | "numeric"; list?: string; disabled?: boolean; autofocus?: boolean;
 }) {
   const id = useId();
   return (

@@ -26,6 +26,17 @@ export function money(micros: number): string {
   return formats[micros < 10_000 ? 0 : micros < 100_000_000 ? 1 : 2]?.format(micros / 1e6) ?? "";
 }
 
+/**
+ * Returns a typed amount in millionths of the currency, or null if the text is not an amount. A comma
+ * is accepted as the decimal separator, except before three digits, where it may also separate
+ * thousands.
+ */
+export function parseMoney(typed: string): number | null {
+  const text = typed.trim().replace(/^(\d*),(?!\d{3}$)(\d+)$/, "$1.$2");
+  const n = text === "" ? Number.NaN : Number(text);
+  return Number.isFinite(n) && n >= 0 ? Math.round(n * 1e6) : null;
+}
+
 const plain = new Intl.NumberFormat("en", { maximumFractionDigits: 6 });
 
 /** Formats a cost without its currency. */

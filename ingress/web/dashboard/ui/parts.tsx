@@ -9,23 +9,30 @@ import { setPage } from "../title";
 import type { RunStatus } from "../types";
 import { Button } from "./button";
 import { ApiButton } from "./curl";
+import { HeadButtons } from "./head";
 
 /**
  * The header of a page. It contains the page's only h1, whose text is also the window's title. guide is the page of the
  * documentation about the subject, such as "webhooks".
  */
-export function PageHeader({ title, above, children, actions, guide }: { title: string; above?: ComponentChildren; children?: ComponentChildren; actions?: ComponentChildren; guide?: string }) {
+export function PageHeader({ title, above, children, actions, guide, compact }: {
+  title: string; above?: ComponentChildren; children?: ComponentChildren; actions?: ComponentChildren; guide?: string;
+  /** Whether a button shows the text below the title on a phone, so that the content begins higher. */
+  compact?: boolean;
+}) {
+  const [open, setOpen] = useState(false);
   useEffect(() => {
     setPage(title);
   }, [title]);
   return (
-    <header class="page-header">
+    <header class={"page-header" + (compact ? (open ? " compact" : " compact folded") : "")}>
       <div>
         {above && <p class="above">{above}</p>}
         <h1>{title}</h1>
+        {compact && <HeadButtons />}
         {(children || guide) && <p>{children} {guide && <a href={"/docs/" + guide}>{Words.readTheGuide}</a>}</p>}
       </div>
-      <div class="actions"><span class="api"><ApiButton /></span>{actions}</div>
+      <div class="actions"><span class="api">{compact && <span class="details"><Button look="bare" icon={open ? "up" : "down"} expanded={open} onClick={() => setOpen(!open)}>{Words.details}</Button></span>}<ApiButton /></span>{actions}</div>
     </header>
   );
 }
@@ -128,18 +135,36 @@ function since(seconds: number): string {
   return relative.format(seconds > 0 ? Math.round(seconds / size) : Math.trunc(seconds / size), unit);
 }
 
-/** Shows a time relative to now. A tooltip shows the exact time. */
-export function Time({ at }: { at: string | null | undefined }) {
-  const [, tick] = useState(0);
-  useEffect(() => {
-    const timer = setInterval(() => tick((n) => n + 1), 30_000);
-    return () => clearInterval(timer);
-  }, []);
-  if (!at) return <span class="quiet">{Words.never}</span>;
+/** Formats a time relative to now, or exactly if it is more than 30 days away. */
+function relativeTime(at: string): string {
   const when = new Date(at);
   const seconds = (when.getTime() - Date.now()) / 1000;
-  const shown = Math.abs(seconds) > 30 * 86_400 ? exact.format(when) : Math.abs(seconds) < 5 ? Words.justNow : since(seconds);
-  return <time dateTime={at} title={exact.format(when)}>{shown}</time>;
+  return Math.abs(seconds) > 30 * 86_400 ? exact.format(when) : Math.abs(seconds) < 5 ? Words.justNow : since(seconds);
+}
+
+const ticks = new Set<() => void>();
+let ticking: ReturnType<typeof setInterval> | undefined;
+
+/** Calls a function every 5 seconds, with one timer for the page. Returns the function that ends the calls. */
+function onTick(call: () => void): () => void {
+  ticks.add(call);
+  ticking ??= setInterval(() => {
+    for (const each of ticks) each();
+  }, 5000);
+  return () => {
+    ticks.delete(call);
+    if (ticks.size > 0) return;
+    clearInterval(ticking);
+    ticking = undefined;
+  };
+}
+
+/** Shows a time relative to now. A tooltip shows the exact time. */
+export function Time({ at }: { at: string | null | undefined }) {
+  const [, draw] = useState("");
+  useEffect(() => (at ? onTick(() => draw(relativeTime(at))) : undefined), [at]); // an unchanged text is not rendered again
+  if (!at) return <span class="quiet">{Words.never}</span>;
+  return <time dateTime={at} title={exactTime(at)}>{relativeTime(at)}</time>;
 }
 
 export const exactTime = (at: string): string => exact.format(new Date(at));

@@ -44,7 +44,7 @@ const isTransient = ({ status }: ApiError): boolean => status === 0 || status ==
  * the same time. Uploads continue after the component is unmounted, unless it calls the function
  * close. If params changes, a new list of uploads begins.
  */
-export function useUploads<T>(path: string, params: Params, atOnce: number, onSent?: (id: number) => void) {
+export function useUploads<T>(path: string, params: Params, atOnce: number, onSent?: (id: number, stored: T) => void) {
   const [list, setList] = useState<Upload<T>[]>([]);
   const latest = useRef(onSent);
   latest.current = onSent;
@@ -64,7 +64,7 @@ export function useUploads<T>(path: string, params: Params, atOnce: number, onSe
         upload<T>("POST", path, params, u.file, (part) => update(u.id, { part }), u.stop.signal)
           .then((stored) => {
             update(u.id, { state: "sent", part: 1, stored });
-            latest.current?.(u.id);
+            latest.current?.(u.id, stored);
           }, (error: ApiError) => update(u.id, { state: "failed", fault: words(error), again: isTransient(error) }))
           .finally(begin);
       }

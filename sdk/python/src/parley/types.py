@@ -915,8 +915,9 @@ class DeliveryError(TypedDict):
 
     code: str
     """`invalid_request` (the template rendered no text, or the body is not JSON), `not_found`
-    (the agent was deleted), `caller_not_allowed`, `budget_exceeded`, `unauthenticated` (no
-    valid signature; the message names the sender's address). More codes may be added.
+    (the agent was deleted), `caller_not_allowed`, `budget_exceeded` or `unauthenticated`
+    (no valid signature). For `unauthenticated`, the message names the sender's address.
+    More codes may be added.
     """
 
     message: str
@@ -1505,8 +1506,8 @@ class Tools(TypedDict):
 
 
 AllowedCallers: TypeAlias = list[Literal["user", "system"]]
-"""Who may run the agent: people (`user`), and schedulers and services through run-automation
-(`system`).
+"""The callers that may run the agent: people (`user`), and schedulers and services through
+run-automation (`system`).
 """
 
 
@@ -2502,8 +2503,8 @@ class Run(TypedDict):
     sessionId: SessionId
 
     previousRunId: str | None
-    """The run whose answer this run continues: the one that the request named, or else the
-    last run of the session when this run was accepted. Null if the run continues none.
+    """The run whose answer this run continues: the run that the request named, or the last run
+    of the session at acceptance. Null if the run continues none.
     """
 
     trigger: Trigger
@@ -2723,8 +2724,8 @@ class RunSummary(TypedDict):
     sessionId: SessionId
 
     previousRunId: str | None
-    """The run whose answer this run continues: the one that the request named, or else the
-    last run of the session when this run was accepted. Null if the run continues none.
+    """The run whose answer this run continues: the run that the request named, or the last run
+    of the session at acceptance. Null if the run continues none.
     """
 
     trigger: Trigger
@@ -4201,6 +4202,11 @@ class CallerView(TypedDict):
     Absent for an organization's key.
     """
 
+    canLogIn: NotRequired[bool]
+    """Whether the person can log in with a password or through the OpenID provider, so that no
+    new link is needed. Absent for an organization's key.
+    """
+
     organization: Organization
 
     organizations: list[Membership]
@@ -4290,7 +4296,7 @@ ErrorCode: TypeAlias = Literal[
     # The path does not support the method; the header `Allow` lists the supported methods.
     "method_not_allowed",
     # The agent has changed since it was read, or a different decision was already made on the run's
-    # action: read the agent, or the run, again.
+    # action. Read the agent, or the run, again.
     "version_conflict",
     # The resource already exists or is being deleted, a limit is reached, or the hook is disabled.
     # `detail` says which.
@@ -4323,9 +4329,9 @@ ErrorCode: TypeAlias = Literal[
     "upgrade_required",
     # Too many requests in this minute. `Retry-After` gives the seconds to wait.
     "rate_limited",
-    # A budget of the organization, agent, API key, automation or demo is used up for now: `detail`
-    # names the budget, and `Retry-After` gives the seconds until its next period. Or the
-    # organization's quota of documents or files is exceeded: `detail` names the quota.
+    # A budget of the organization, agent, API key, automation or demo is used up, or the
+    # organization's quota of documents or files is exceeded. `detail` names it. For a budget,
+    # `Retry-After` gives the seconds until its next period.
     "budget_exceeded",
     # Internal error. Search the service's log for `requestId`.
     "internal",
@@ -4369,7 +4375,7 @@ class FieldError(TypedDict):
 
     field: str
     """The path of the field in the body, such as `tools.mcp.servers[0].url`, or the name of a
-    parameter or header; `body` for the body as a whole.
+    parameter or header. `body` stands for the whole body.
     """
 
     code: FieldErrorCode
@@ -4961,10 +4967,10 @@ class OpenAiResponseRequest(TypedDict):
     """The id of an agent or a template."""
 
     input: str | list[OpenAiInputItem | dict[str, Any]]
-    """The user's text, or items: messages, references to items of earlier responses, calls of
-    the client's functions with their results, and calls of the agent's tools, which are
-    ignored. The last item must be a message of the user, or the result of a call. Its
-    length is limited only by the body's.
+    """The user's text, or items: messages, references to items of earlier responses, and calls
+    of the client's functions with their results. Calls of the agent's tools are ignored.
+    The last item must be a message of the user, or the result of a call. Its length is
+    limited only by the body's.
     """
 
     instructions: NotRequired[str | None]
@@ -7447,8 +7453,8 @@ class CompletedRun(TypedDict):
     sessionId: SessionId
 
     previousRunId: str | None
-    """The run whose answer this run continues: the one that the request named, or else the
-    last run of the session when this run was accepted. Null if the run continues none.
+    """The run whose answer this run continues: the run that the request named, or the last run
+    of the session at acceptance. Null if the run continues none.
     """
 
     trigger: Trigger

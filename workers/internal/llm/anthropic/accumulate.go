@@ -12,14 +12,19 @@ import (
 	"parley/workers/internal/llm/remote"
 )
 
-// accumulator assembles an answer from the events of a stream. The SDK's accumulator is not usable,
-// because it replaces invalid arguments by an empty object, with which the tool would then be
-// executed. It also does not distinguish finished blocks from truncated blocks.
+// accumulator assembles an answer from the events of a stream. It belongs to one call. The SDK's
+// accumulator is not usable, because it replaces invalid arguments by an empty object, with which
+// the tool would then be executed. It also does not distinguish finished blocks from truncated
+// blocks.
 type accumulator struct {
+	// text is the text of the answer so far, and blocks contains all blocks in order.
 	text   strings.Builder
 	blocks []*block
-	calls  int
-	stop   sdk.StopReason
+	// calls is the number of tool calls, including calls of answerTool.
+	calls int
+	// stop is the stop reason, or "" until it arrives.
+	stop sdk.StopReason
+	// input and output are the token counts that the provider has sent.
 	input  tokens
 	output tokens
 }
@@ -30,7 +35,8 @@ type tokens struct {
 	known bool
 }
 
-// block is a content block of an answer that is still arriving.
+// block is a content block of an answer that is still arriving. Only the fields of its kind are
+// set.
 type block struct {
 	index    int64
 	kind     string
@@ -51,7 +57,8 @@ const (
 	kindToolUse  = "tool_use"
 )
 
-// add processes one event and emits the text that it contains.
+// add processes one event and emits the text that it contains. It ignores events of unknown types,
+// such as pings. It fails if the events contradict each other or if there are too many tool calls.
 func (a *accumulator) add(event sdk.MessageStreamEventUnion, emit func(llm.Delta)) error {
 	switch event.Type {
 	case "message_start":
@@ -97,7 +104,7 @@ func (a *accumulator) addDeltaUsage(u sdk.MessageDeltaUsage) {
 	}
 }
 
-// start begins a block.
+// start begins a block. It fails if the block has begun before.
 func (a *accumulator) start(event sdk.MessageStreamEventUnion, emit func(llm.Delta)) error {
 	content := event.ContentBlock
 	if a.block(event.Index) != nil {
@@ -127,7 +134,7 @@ func (a *accumulator) start(event sdk.MessageStreamEventUnion, emit func(llm.Del
 	return nil
 }
 
-// delta appends a piece of content to a block.
+// delta appends a piece of content to a block. It ignores pieces of unknown types.
 func (a *accumulator) delta(b *block, d sdk.MessageStreamEventUnionDelta, emit func(llm.Delta)) {
 	switch d.Type {
 	case "text_delta":
@@ -149,8 +156,8 @@ func (a *accumulator) addText(text string, emit func(llm.Delta)) {
 	}
 }
 
-// block returns the block with the given index. It searches from the end, because a block that is
-// still open is one of the last.
+// block returns the block with the given index, or nil. It searches from the end, because a block
+// that is still open is one of the last.
 func (a *accumulator) block(index int64) *block {
 	for _, b := range slices.Backward(a.blocks) {
 		if b.index == index {
@@ -161,6 +168,10 @@ func (a *accumulator) block(index int64) *block {
 }
 
 // response returns the complete answer. It must be called only after a stop reason has arrived.
+// model is the name in the response, and req the request, from which missing usage is estimated.
+//
+// If the request has a schema for the answer, the text is the arguments of answerTool. It returns
+// an error if a tool call may be incomplete.
 func (a *accumulator) response(model string, req llm.Request) (llm.Response, error) {
 	r := llm.Response{Text: a.text.String(), Model: model}
 	var err error

@@ -25,19 +25,24 @@ type Config struct {
 	Dial remote.Dial
 }
 
-// Provider provides the models of one server. It is safe for concurrent use.
+// Provider provides the models of one server. It is safe for concurrent use, and all of its models
+// share its connections. Close frees them.
 type Provider struct {
+	// messages and models are the endpoints of the server.
 	messages sdk.MessageService
 	models   sdk.ModelService
 	client   *http.Client
 	limits   remote.Limits
-	context  int
+	// context is the configured context size in tokens, or 0 if it depends on the model.
+	context int
+	// official is true for Anthropic's own service.
 	official bool
 	key      string // the API key, which is redacted in error messages
 }
 
 // New returns the provider for a server. BaseURL must be empty or an HTTP(S) address without
-// credentials. Otherwise New returns an error.
+// credentials. Otherwise New returns an error. New makes no request, so a wrong key is noticed only
+// by the first call.
 func New(cfg Config) (*Provider, error) {
 	base, err := remote.BaseURL(cfg.BaseURL, officialURL)
 	if err != nil {
@@ -82,7 +87,7 @@ func (p *Provider) Model(name string) (llm.Model, error) {
 	return &Model{provider: p, name: name, size: size, info: info}, nil
 }
 
-// Model is one model of a server.
+// Model is one model of a server. It has no state of its own, so it is safe for concurrent use.
 type Model struct {
 	provider *Provider
 	name     string
@@ -93,7 +98,8 @@ type Model struct {
 // Info returns the name "anthropic/" followed by the model's name on the server.
 func (m *Model) Info() llm.Info { return m.info }
 
-// Stream makes one call of the Messages API and streams the answer; see [llm.Model].
+// Stream makes one call of the Messages API and streams the answer; see [llm.Model]. It never
+// repeats a request. A stream without a stop reason is an error, even if text has been emitted.
 func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (llm.Response, error) {
 	params, err := m.params(req)
 	if err != nil {

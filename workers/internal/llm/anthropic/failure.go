@@ -15,7 +15,8 @@ import (
 // statusOverloaded is the HTTP status that Anthropic sends when it is overloaded.
 const statusOverloaded = 529
 
-// fromStatus classifies an HTTP error response by its status and its body.
+// fromStatus classifies an HTTP error response by its status and its body. The provider's own text
+// becomes the detail of the error, which is for operators and not for callers.
 func fromStatus(status int, body []byte) *llm.Error {
 	kind, message := readDetail(body)
 	e := llm.NewError(kindFor(status, kind, strings.ToLower(message)), fmt.Errorf("the provider responded with status %d", status))
@@ -38,7 +39,8 @@ func fromEvent(err error) *llm.Error {
 	return e
 }
 
-// statusFor returns the HTTP status that corresponds to the type of an error event.
+// statusFor returns the HTTP status that corresponds to the type of an error event. An unknown type
+// counts as a server error.
 func statusFor(kind string) int {
 	switch kind {
 	case "invalid_request_error":
@@ -111,7 +113,8 @@ type detail struct {
 	} `json:"error"`
 }
 
-// readDetail returns the error type and the message of an error body.
+// readDetail returns the error type and the message of an error body, or empty texts if the body
+// has another form.
 func readDetail(body []byte) (kind, message string) {
 	var d detail
 	if json.Unmarshal(body, &d) != nil {

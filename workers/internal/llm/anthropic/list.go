@@ -12,7 +12,8 @@ import (
 // maxPage is the maximum number of models on a page of the list. Only the first page is read.
 const maxPage = 100
 
-// Models returns the names of the newest models that the server lists.
+// Models returns the names of the newest models that the server lists, at most maxPage. Invalid
+// names are omitted.
 func (p *Provider) Models(ctx context.Context) (names []string, err error) {
 	page, err := p.models.List(ctx, sdk.ModelListParams{Limit: sdk.Int(maxPage)})
 	if err != nil {

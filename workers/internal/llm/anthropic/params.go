@@ -20,7 +20,8 @@ import (
 // noText replaces an empty text, which the protocol rejects.
 const noText = "(no text)"
 
-// params converts a request to the parameters of a Messages call.
+// params converts a request to the parameters of a Messages call. It fails for a message with an
+// unknown role, and for a tool whose schema is not a JSON object. It does not change req.
 func (m *Model) params(req llm.Request) (sdk.MessageNewParams, error) {
 	p := sdk.MessageNewParams{Model: m.name, MaxTokens: m.size.maxTokens(req.MaxTokens)}
 	if strings.TrimSpace(req.System) != "" {
@@ -106,7 +107,8 @@ func (m *Model) chooseTools(p *sdk.MessageNewParams, req llm.Request) {
 	}
 }
 
-// blocks returns the role and the content of a message. Tool results have the role "user".
+// blocks returns the role and the content of a message. Tool results have the role "user". It fails
+// for an unknown role.
 func (m *Model) blocks(message llm.Message) (sdk.MessageParamRole, []sdk.ContentBlockParamUnion, error) {
 	switch {
 	case message.Role == llm.RoleUser:
@@ -123,7 +125,8 @@ func (m *Model) blocks(message llm.Message) (sdk.MessageParamRole, []sdk.Content
 }
 
 // assistantBlocks returns the content of an assistant message: its thinking, its text, then its
-// tool calls.
+// tool calls. Thinking of another model is omitted. A message without text and calls has the text
+// noText.
 func (m *Model) assistantBlocks(message llm.Message) []sdk.ContentBlockParamUnion {
 	blocks := readThinking(message.Thinking, m.info.Name)
 	if strings.TrimSpace(message.Text) != "" || len(message.ToolCalls) == 0 {
@@ -147,13 +150,15 @@ func textBlock(text string) sdk.ContentBlockParamUnion {
 	return sdk.NewTextBlock(text)
 }
 
+// acceptedID matches the ids that the protocol accepts, and unnamable the characters that it
+// rejects in names.
 var (
 	acceptedID = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
 	unnamable  = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
 )
 
 // callID returns a tool call's id in a form that the protocol accepts. Another provider may have
-// generated the id.
+// generated the id. The result depends only on id, so a call and its result still have the same id.
 func callID(id string) string {
 	if acceptedID.MatchString(id) {
 		return id

@@ -2,7 +2,7 @@ package anthropic
 
 import "strings"
 
-// size contains the sizes of a model's context and output in tokens.
+// size contains the sizes of a model's context and output in tokens, and its way of thinking.
 type size struct {
 	context  int
 	output   int64 // maximum output in tokens; 0 if unknown

@@ -9,13 +9,14 @@ import (
 )
 
 // thinking is the JSON form of llm.Message.Thinking. Its blocks are sent back to the model
-// unchanged.
+// unchanged. The form is stored, so field names must not change. Model is the name in llm.Info.
 type thinking struct {
 	Model  string          `json:"model"`
 	Blocks []thinkingBlock `json:"blocks"`
 }
 
-// thinkingBlock is a thought with its signature, or redacted data.
+// thinkingBlock is a thought with its signature, or redacted data. Either Redacted is set, or the
+// other fields.
 type thinkingBlock struct {
 	Thinking  string `json:"thinking,omitempty"`
 	Signature string `json:"signature,omitempty"`
@@ -40,7 +41,8 @@ func writeThinking(model string, blocks []thinkingBlock) json.RawMessage {
 	return b
 }
 
-// readThinking returns the stored blocks, or nil if another model has written them.
+// readThinking returns the stored blocks, or nil if another model has written them. Malformed data
+// counts as missing, because a message without blocks is also accepted.
 func readThinking(raw json.RawMessage, model string) []sdk.ContentBlockParamUnion {
 	var t thinking
 	if len(raw) == 0 || json.Unmarshal(raw, &t) != nil || t.Model != model {

@@ -13,16 +13,20 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// Observer records the model calls of a process in metrics and traces.
+// Observer records the model calls of a process in metrics and traces. There is one for each
+// registry of metrics. It is safe for concurrent use.
 type Observer struct {
 	content bool
+	// The metrics of calls: their number, their duration, the time until the first piece of text,
+	// and their tokens.
 	calls   *prometheus.CounterVec
 	seconds *prometheus.HistogramVec
 	first   *prometheus.HistogramVec
 	tokens  *prometheus.CounterVec
 }
 
-// New returns an Observer. If content is true, its spans include prompts and answers.
+// New returns an Observer and registers its metrics. If content is true, its spans include prompts
+// and answers. It fails if the registry already has metrics with these names.
 func New(registry prometheus.Registerer, content bool) (*Observer, error) {
 	seconds := []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60, 120}
 	o := &Observer{
@@ -46,7 +50,7 @@ func New(registry prometheus.Registerer, content bool) (*Observer, error) {
 }
 
 // Provider returns a provider that records the calls of its models. name is the value of the label
-// "provider".
+// "provider", so it must come from a small set of names.
 func (o *Observer) Provider(name string, p llm.Provider) llm.Provider {
 	o.calls.WithLabelValues(name, "completed") // creates the time series, so that they begin at 0
 	o.seconds.WithLabelValues(name)
@@ -80,8 +84,8 @@ type model struct {
 	name     string // name of the model at the provider
 }
 
-// Stream makes a call and records it. The results are named because a copy of the response would stay
-// on the stack during the call.
+// Stream makes a call and records it. The results are named because a copy of the response would
+// stay on the stack during the call.
 func (m *model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (res llm.Response, err error) {
 	began, first := time.Now(), time.Duration(0)
 	ctx, span := tracing.Child(ctx, tracing.Client, "chat", m.name)
@@ -113,7 +117,8 @@ func (m *model) record(ctx context.Context, span tracing.Span, took, first time.
 	m.end(span, res)
 }
 
-// outcomeFor returns the value of the label "outcome" for a call that returned err.
+// outcomeFor returns the value of the label "outcome" for a call that returned err: completed,
+// stopped if the caller gave up, or the kind of failure.
 func outcomeFor(ctx context.Context, err error) string {
 	var failed *llm.Error
 	switch {

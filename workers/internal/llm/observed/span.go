@@ -7,7 +7,8 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// begin sets the attributes of a model call's request on the span of the call.
+// begin sets the attributes of a model call's request on the span of the call. It does nothing if
+// the call is not traced.
 func (m *model) begin(span tracing.Span, req *llm.Request) {
 	if !span.On() {
 		return
@@ -29,7 +30,8 @@ func (m *model) begin(span tracing.Span, req *llm.Request) {
 	}
 }
 
-// end sets the attributes of a model call's response on the span of the call.
+// end sets the attributes of a model call's response on the span of the call. It is not called for
+// failed calls.
 func (m *model) end(span tracing.Span, res *llm.Response) {
 	if !span.On() {
 		return
@@ -57,6 +59,8 @@ type message struct {
 	FinishReason string `json:"finish_reason,omitempty"`
 }
 
+// part is a text, a file, a tool call or the result of a tool call. Only the fields of its type are
+// set.
 type part struct {
 	Type      string          `json:"type"`
 	Content   string          `json:"content,omitempty"`

@@ -8,18 +8,20 @@ import (
 	"parley/workers/internal/llm/remote"
 )
 
-// accumulator assembles an answer from the chunks of a stream. openai-go's accumulator is not
-// usable for three reasons. It rejects streams whose chunks have different ids. It returns
-// unfinished calls. It merges parallel calls if a server gives all of them the index 0.
+// accumulator assembles an answer from the chunks of a stream. It belongs to one call. openai-go's
+// accumulator is not usable for three reasons. It rejects streams whose chunks have different ids.
+// It returns unfinished calls. It merges parallel calls if a server gives all of them the index 0.
 type accumulator struct {
-	text     strings.Builder
-	calls    []partialCall
+	text  strings.Builder
+	calls []partialCall
+	// finish is the finish_reason, or "" until it arrives.
 	finish   string
 	usage    llm.Usage
 	reported bool // the provider has sent the token counts
 }
 
-// partialCall is a tool call that may still be incomplete.
+// partialCall is a tool call that may still be incomplete. args contains the arguments so far,
+// which need not be valid JSON.
 type partialCall struct {
 	index    int64
 	id, name string
@@ -27,7 +29,8 @@ type partialCall struct {
 }
 
 // add processes one chunk and emits the text that it contains. The request asks for a single
-// choice, so add ignores all choices except the first.
+// choice, so add ignores all choices except the first. It fails if the answer has more than
+// remote.MaxToolCalls calls.
 func (a *accumulator) add(c *chunk, emit func(llm.Delta)) error {
 	if in, out := c.Usage.PromptTokens, c.Usage.CompletionTokens; in != nil && out != nil {
 		a.reported = true
@@ -61,7 +64,8 @@ func (a *accumulator) addText(text string, emit func(llm.Delta)) {
 	}
 }
 
-// addCall processes a piece of a tool call.
+// addCall processes a piece of a tool call. The first piece of a call contains its id and name, and
+// each piece a part of the arguments.
 func (a *accumulator) addCall(d *callPiece) error {
 	call := a.call(d.Index, d.ID)
 	if call == nil {
@@ -100,6 +104,10 @@ func (a *accumulator) call(index int64, id string) *partialCall {
 }
 
 // response returns the complete answer. It must be called only after a finish_reason has arrived.
+// model is the name in the response, and req the request, from which missing usage is estimated.
+//
+// It returns an error if the answer was filtered before any text, or if it was truncated within a
+// tool call.
 func (a *accumulator) response(model string, req llm.Request) (llm.Response, error) {
 	r := llm.Response{Text: a.text.String(), Model: model, StopReason: llm.StopEnd}
 	cut := a.finish == "length" || a.finish == "max_tokens" || a.finish == "model_length" // compatible servers send the last two values

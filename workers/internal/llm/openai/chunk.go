@@ -19,7 +19,8 @@ type chunk struct {
 	} `json:"usage"`
 }
 
-// choice is a piece of one of the requested answers.
+// choice is a piece of one of the requested answers. FinishReason is "" in all pieces except the
+// last.
 type choice struct {
 	Index        int64  `json:"index"`
 	FinishReason string `json:"finish_reason"`
@@ -30,7 +31,8 @@ type choice struct {
 	} `json:"delta"`
 }
 
-// callPiece is a piece of a tool call.
+// callPiece is a piece of a tool call. Index distinguishes parallel calls, but some servers always
+// send 0.
 type callPiece struct {
 	Index    int64  `json:"index"`
 	ID       string `json:"id"`
@@ -41,7 +43,7 @@ type callPiece struct {
 }
 
 // decodeChunk decodes a chunk into c. All fields of c must be zero, except that the memory of
-// c.Choices is reused if it has a capacity.
+// c.Choices is reused if it has a capacity. It fails only if data is not JSON.
 func decodeChunk(data []byte, c *chunk) error {
 	if jsonv2.Unmarshal(data, c) == nil {
 		return nil

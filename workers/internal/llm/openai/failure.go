@@ -15,7 +15,8 @@ import (
 // services with OpenAI's protocol use it, too.
 func StatusError(status int, body []byte) *llm.Error { return fromStatus(status, body) }
 
-// fromStatus classifies an HTTP error response by its status and its body.
+// fromStatus classifies an HTTP error response by its status and its body. The provider's own text
+// becomes the detail of the error, which is for operators and not for callers.
 func fromStatus(status int, body []byte) *llm.Error {
 	d := readDetail(body)
 	e := llm.NewError(kind(status, d.code(), d.Message), fmt.Errorf("the provider responded with status %d", status))
@@ -49,7 +50,7 @@ func fromEvent(err error) *llm.Error {
 	return e
 }
 
-// detail is the part of an error response that describes the error.
+// detail is the part of an error response that describes the error. Its fields are untrusted.
 type detail struct {
 	Code    json.RawMessage `json:"code"` // usually a word; on some servers, the HTTP status
 	Type    string          `json:"type"`

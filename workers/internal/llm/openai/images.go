@@ -8,7 +8,8 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// newUserMessage converts a user message. The images of the message follow its text, in order.
+// newUserMessage converts a user message. The images of the message follow its text, in order, as
+// data URLs. A message without images has a plain text, which all servers accept.
 func newUserMessage(m llm.Message) sdk.ChatCompletionMessageParamUnion {
 	images := m.Images()
 	if len(images) == 0 {

@@ -9,8 +9,9 @@ import (
 	"parley/workers/internal/llm/remote"
 )
 
-// Models returns the names of the server's models. OpenAI's own service lists all of its models, so
-// Models omits those whose names show that they cannot answer chats.
+// Models returns the names of the server's models, in the server's order. OpenAI's own service
+// lists all of its models, so Models omits those whose names show that they cannot answer chats.
+// Invalid names are omitted as well.
 func (p *Provider) Models(ctx context.Context) (names []string, err error) {
 	page, err := p.models.List(ctx)
 	if err != nil {

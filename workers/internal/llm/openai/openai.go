@@ -26,19 +26,24 @@ type Config struct {
 	Dial remote.Dial
 }
 
-// Provider provides the models of one server. It is safe for concurrent use.
+// Provider provides the models of one server. It is safe for concurrent use, and all of its models
+// share its connections. Close frees them.
 type Provider struct {
-	chat     sdk.ChatCompletionService
-	models   sdk.ModelService
-	client   *http.Client
-	limits   remote.Limits
-	context  int
+	// chat and models are the endpoints of the server.
+	chat   sdk.ChatCompletionService
+	models sdk.ModelService
+	client *http.Client
+	limits remote.Limits
+	// context is the configured context size in tokens, or 0 if it depends on the model.
+	context int
+	// official is true for OpenAI's own service.
 	official bool
 	key      string // the API key, which is redacted in error messages
 }
 
 // New returns the provider for a server. BaseURL must be empty or an HTTP(S) address without
-// credentials. Otherwise New returns an error.
+// credentials. Otherwise New returns an error. New makes no request, so a wrong key is noticed only
+// by the first call.
 func New(cfg Config) (*Provider, error) {
 	base, err := remote.BaseURL(cfg.BaseURL, officialURL)
 	if err != nil {
@@ -77,7 +82,7 @@ func (p *Provider) Model(name string) (llm.Model, error) {
 	return &Model{provider: p, name: name, info: llm.Info{Name: "openai/" + name, ContextTokens: size}}, nil
 }
 
-// Model is one model of a server.
+// Model is one model of a server. It has no state of its own, so it is safe for concurrent use.
 type Model struct {
 	provider *Provider
 	name     string
@@ -87,7 +92,10 @@ type Model struct {
 // Info returns the name "openai/" followed by the model's name on the server.
 func (m *Model) Info() llm.Info { return m.info }
 
-// Stream makes one call of Chat Completions and streams the answer; see [llm.Model].
+// Stream makes one call of Chat Completions and streams the answer; see [llm.Model]. It never
+// repeats a request.
+//
+// A stream without a finish_reason is an error, even if text has been emitted.
 func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (llm.Response, error) {
 	// From here on, the watch cancels the call if a time limit is exceeded.
 	callCtx, watch := remote.StartWatch(ctx, m.provider.limits)
@@ -125,8 +133,9 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 	return acc.response(m.info.Name, req)
 }
 
-// open starts the call for a request. It is a separate function, because the parameters take 4 KiB,
-// which would otherwise stay on the stack of Stream while the answer arrives.
+// open starts the call for a request. It returns an error only if the request cannot be converted;
+// a failed call is an error of the stream. It is a separate function, because the parameters take 4
+// KiB, which would otherwise stay on the stack of Stream while the answer arrives.
 func (m *Model) open(ctx context.Context, req *llm.Request, res **http.Response) (*chunkStream, error) {
 	params, err := newParams(m.name, *req, m.provider.official)
 	if err != nil {

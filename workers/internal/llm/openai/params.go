@@ -15,6 +15,8 @@ import (
 // newParams converts a request to the parameters of Chat Completions. official is true for OpenAI's
 // own service. OpenAI's newer models require the parameter max_completion_tokens, which many other
 // servers do not support.
+//
+// It fails for a message with an unknown role, and for a tool whose schema is not a JSON object.
 func newParams(model string, req llm.Request, official bool) (sdk.ChatCompletionNewParams, error) {
 	p := sdk.ChatCompletionNewParams{
 		Model:         model,
@@ -86,7 +88,8 @@ func newMessage(m llm.Message) (sdk.ChatCompletionMessageParamUnion, error) {
 	}
 }
 
-// newAssistantMessage converts an assistant message with its tool calls.
+// newAssistantMessage converts an assistant message with its tool calls. A message without text and
+// calls has an empty text, because a message must have a content.
 func newAssistantMessage(m llm.Message) sdk.ChatCompletionMessageParamUnion {
 	var a sdk.ChatCompletionAssistantMessageParam
 	if m.Text != "" || len(m.ToolCalls) == 0 {
@@ -108,7 +111,7 @@ func newAssistantMessage(m llm.Message) sdk.ChatCompletionMessageParamUnion {
 	return sdk.ChatCompletionMessageParamUnion{OfAssistant: &a}
 }
 
-// newTool describes a tool for the provider.
+// newTool describes a tool for the provider. It fails if the tool's schema is not a JSON object.
 func newTool(spec llm.ToolSpec) (sdk.ChatCompletionToolUnionParam, error) {
 	f := shared.FunctionDefinitionParam{Name: spec.Name}
 	if spec.Description != "" {

@@ -8,7 +8,8 @@ import (
 	"parley/shared/domain"
 )
 
-// setSettings sets the model settings, except the output limit. The caller must set p.Tools first.
+// setSettings sets the model settings, except the output limit. A setting that is nil is omitted,
+// so that the server's default applies. The caller must set p.Tools first.
 func setSettings(p *sdk.ChatCompletionNewParams, s domain.ModelSettings) {
 	if s.Temperature != nil {
 		p.Temperature = param.NewOpt(*s.Temperature)

@@ -20,11 +20,16 @@ const sample = 64 << 10
 // Decode converts a text to UTF-8 and returns the name of its original encoding. The encoding is
 // determined by the first of these that applies: a byte order mark, valid UTF-8, the declared
 // encoding ("" for none), detection.
+//
+// A declared encoding is ignored if it would make more than one in 50 bytes of the text
+// undecodable. Names are those of the WHATWG Encoding Standard, in lower case. Texts in UTF-16 and
+// UTF-32 all have the name "utf-16".
 func Decode(content []byte, declared string) (text, name string) {
 	if text, ok := Wide(content); ok {
 		return text, "utf-16"
 	}
 	content = bytes.TrimPrefix(content, []byte("\xEF\xBB\xBF"))
+	// ISO-2022-JP consists of ASCII bytes only, so it would pass as UTF-8.
 	if isISO2022JP(content) {
 		return decode(content, "iso-2022-jp")
 	}
@@ -32,6 +37,7 @@ func Decode(content []byte, declared string) (text, name string) {
 		return string(content), "utf-8"
 	}
 
+	// UTF-8 and UTF-16 were excluded above, so a declaration of them is wrong.
 	if name := known(declared); name != "" && name != "utf-8" && name != "utf-16le" && name != "utf-16be" {
 		if text, name := decode(content, name); strings.Count(text, "\uFFFD")*50 <= len(text) {
 			return text, name
@@ -40,8 +46,9 @@ func Decode(content []byte, declared string) (text, name string) {
 	return decode(content, guess(content))
 }
 
-// mostlyUTF8 reports whether a text is UTF-8, except for a few invalid bytes. A text may be
-// truncated, and a log may contain lines in another encoding.
+// mostlyUTF8 reports whether a text is UTF-8, except for a few invalid bytes: fewer than one for 20
+// characters outside of ASCII. A text may be truncated, and a log may contain lines in another
+// encoding.
 func mostlyUTF8(content []byte) bool {
 	if utf8.Valid(content) {
 		return true
@@ -76,7 +83,7 @@ func known(label string) string {
 }
 
 // guess detects an encoding with two libraries. One of them recognizes more European languages, and
-// the other recognizes the DOS code pages.
+// the other recognizes the DOS code pages. Without a likely result, guess returns windows-1252.
 func guess(content []byte) string {
 	head := content
 	if len(head) > sample {
@@ -94,6 +101,7 @@ func guess(content []byte) string {
 		return superset(other.Encoding)
 	}
 
+	// A doubtful result is better than the default.
 	if err == nil && best.Confidence >= 10 && known(best.Charset) != "" {
 		return superset(best.Charset)
 	}
@@ -102,6 +110,9 @@ func guess(content []byte) string {
 
 // isThai reports whether a text is Thai. It is needed because both libraries mistake short Thai
 // texts for Chinese. Thai is recognized by its vowel and tone marks, which follow letters.
+//
+// A text needs at least ten Thai characters, of which one in eight is a mark, and almost all marks
+// must follow a letter. A byte that no Thai encoding uses excludes Thai.
 func isThai(head []byte) bool {
 	var count [4]int
 	astray := 0
@@ -203,6 +214,7 @@ func Wide(content []byte) (string, bool) {
 
 // wide returns the UTF-16 or UTF-32 encoding of a text, or nil if the text has another encoding.
 func wide(content []byte) encoding.Encoding {
+	// The mark of UTF-32 begins with the mark of UTF-16, so UTF-32 comes first.
 	switch {
 	case bytes.HasPrefix(content, []byte("\xFF\xFE\x00\x00")):
 		return utf32.UTF32(utf32.LittleEndian, utf32.UseBOM)

@@ -15,18 +15,25 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// item is a file in a book.
+// item is a file in a book, as listed in the manifest. part is its name in the archive, or "" if
+// the manifest refers to a file outside of the book. properties is a list separated by spaces.
 type item struct{ part, mimeType, properties string }
 
-// book contains the information from a book's package document.
+// book contains the information from a book's package document. It is complete after open and then
+// not changed, except for the notes in info.
 type book struct {
-	info  document.Info
+	info document.Info
+	// items contains the files of the manifest by their ids.
 	items map[string]item
 	spine []string // ids of items, in reading order
 	toc   string   // id of the table of contents in the format of EPUB 2
 }
 
-// EPUB reads an EPUB book.
+// EPUB reads an EPUB book. Pages that are missing in the archive are skipped, and a note states
+// their number. A book without a reading order fails with the code damaged, and a copy-protected
+// book with the code password_protected.
+//
+// EPUB checks ctx before each page.
 func EPUB(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
 	a, err := pack.Open(in.Content)
 	if err != nil {
@@ -120,7 +127,8 @@ func checkEncryption(a *pack.Archive) error {
 	})
 }
 
-// open reads the package document.
+// open reads the package document. It fails with the code damaged if the document is missing or its
+// spine has no items.
 func open(a *pack.Archive) (*book, error) {
 	root, err := rootFile(a)
 	if err != nil {
@@ -148,7 +156,8 @@ func open(a *pack.Archive) (*book, error) {
 	return b, nil
 }
 
-// element processes an element of the package document. dir is the folder of the package document.
+// element processes an element of the package document. dir is the folder of the package document,
+// to which the links in the manifest are relative.
 func (b *book) element(e *pack.Elements, s xml.StartElement, dir string) error {
 	switch s.Name.Local {
 	case "title", "language":
@@ -192,7 +201,8 @@ func resolve(dir, href string) string {
 	return strings.TrimPrefix(path.Join("/", dir, href), "/")
 }
 
-// rootFile returns the path of the package document in the book's archive.
+// rootFile returns the path of the package document in the book's archive. It fails with the code
+// damaged if the container file is missing or names no package document.
 func rootFile(a *pack.Archive) (string, error) {
 	e, err := a.XML("META-INF/container.xml")
 	if errors.Is(err, pack.ErrNoPart) {
@@ -211,6 +221,8 @@ func rootFile(a *pack.Archive) (string, error) {
 		return nil
 	})
 
+	// A path that was found before an error is sufficient, because the rest of the file is not
+	// needed.
 	switch {
 	case found:
 		return root, nil

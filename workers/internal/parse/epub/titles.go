@@ -11,7 +11,11 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// titles returns the titles of a book's parts, as listed in the book's table of contents.
+// titles returns the titles of a book's parts by part, as listed in the book's table of contents.
+// Parts without an entry have no title. A book without a table of contents has an empty map.
+//
+// The table of contents of EPUB 3 takes precedence over that of EPUB 2. Books that support both
+// versions contain both.
 func (b *book) titles(a *pack.Archive) (map[string]string, error) {
 	titles := map[string]string{}
 	for _, it := range b.items {
@@ -45,7 +49,8 @@ func enter(titles map[string]string, part, title string) {
 	}
 }
 
-// oldTitles reads the titles from a table of contents in the format of EPUB 2.
+// oldTitles reads the titles from a table of contents in the format of EPUB 2 into titles. A
+// missing table of contents is not an error.
 func (b *book) oldTitles(a *pack.Archive, titles map[string]string) error {
 	part := b.items[b.toc].part
 	for _, it := range b.items {

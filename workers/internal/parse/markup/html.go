@@ -16,7 +16,8 @@ import (
 // declared matches the declaration of the character encoding in a page.
 var declared = regexp.MustCompile(`(?i)(?:<\?xml[^>]{0,200}?encoding|<meta[^>]{0,500}?charset)\s*=\s*["']?\s*([a-z0-9_:.-]{2,40})`)
 
-// HTML reads an HTML document.
+// HTML reads an HTML document. The declared encoding of the input takes precedence over the
+// encoding that the page declares. A note states if navigation menus were omitted.
 func HTML(_ context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
 	doc, err := page(in.Content, in.Charset)
 	if err != nil {
@@ -30,7 +31,8 @@ func HTML(_ context.Context, in parse.Input, out *parse.Writer) (document.Info, 
 	return info, err
 }
 
-// XHTML reads a page that is a part of another document, such as a book.
+// XHTML reads a page that is a part of another document, such as converted Markdown. It determines
+// the encoding only from the content.
 func XHTML(content []byte, out *parse.Writer) (document.Info, error) {
 	doc, err := page(content, "")
 	if err != nil {
@@ -41,12 +43,13 @@ func XHTML(content []byte, out *parse.Writer) (document.Info, error) {
 }
 
 // writePage writes the text of a page. It omits navigation menus, unless the page has no other
-// text. skipped reports whether it omitted a menu.
+// text. skipped reports whether the page has a menu with text.
 func writePage(doc *html.Node, out *parse.Writer) (skipped bool, err error) {
 	w := walk{out: out, hidden: hiddenByStyle(doc)}
 	before := out.Remaining()
 	w.node(doc)
 	w.flush()
+	// The page consists only of menus, so their text is better than no text.
 	if w.err == nil && w.skipped && out.Remaining() == before {
 		w = walk{out: out, menus: true, hidden: w.hidden}
 		w.node(doc)
@@ -67,12 +70,15 @@ func hiddenByStyle(doc *html.Node) invisible.Names {
 }
 
 // page decodes and parses a page. said is the encoding that the sender declared, or "" if the
-// sender declared none.
+// sender declared none. The parser accepts all texts. It fails only for deep nesting, with the code
+// too_large.
 func page(content []byte, said string) (*html.Node, error) {
 	if m := declared.FindSubmatch(content[:min(len(content), 4096)]); m != nil && said == "" {
 		said = string(m[1])
 	}
 	text, _ := charset.Decode(content, said)
+	// An HTML parser ignores the slash of self-closing elements. All following text would be inside
+	// of an empty title or script.
 	if head := text[:min(len(text), 512)]; strings.Contains(head, "<?xml") || strings.Contains(head, "XHTML") {
 		text = expandSelfClosing(text)
 	}
@@ -118,7 +124,8 @@ func expandSelfClosing(text string) string {
 	})
 }
 
-// metadata returns a page's title and language.
+// metadata returns a page's title and language. Without a title, the first heading of level 1 is
+// the title. Either may be "".
 func metadata(doc *html.Node) document.Info {
 	var info document.Info
 	heading := ""

@@ -21,7 +21,12 @@ import (
 // contain no such line, and parsing such a line would be very slow.
 var nested = regexp.MustCompile(`(?m)^(?:[ \t]*(?:>|[-+*]|[0-9]{1,9}[.)])[ \t]?){51}`)
 
-// Markdown reads GitHub Flavored Markdown.
+// Markdown reads GitHub Flavored Markdown with definition lists and footnotes. A metadata block at
+// the beginning may contain the title and the language. Without a title, the first heading of level
+// 1 is the title.
+//
+// It fails with the code too_large if the text is nested too deeply, or if its tables have too many
+// cells. Conversion itself does not check ctx, but takes bounded time.
 func Markdown(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
 	text, _ := charset.Decode(in.Content, in.Charset)
 	text = strings.ReplaceAll(parse.Lines(text), "\x00", "")
@@ -50,6 +55,7 @@ func Markdown(ctx context.Context, in parse.Input, out *parse.Writer) (document.
 		return document.Info{}, err
 	}
 
+	// The encoding is stated, because detection could choose another one for a short text.
 	content := append([]byte("<!DOCTYPE html><meta charset=utf-8><body>"), page.Bytes()...)
 	found, err := XHTML(content, out)
 	if info.Title == "" {
@@ -59,7 +65,10 @@ func Markdown(ctx context.Context, in parse.Input, out *parse.Writer) (document.
 }
 
 // frontMatter removes the metadata block from the beginning of a text. It returns the remaining
-// text, and the title and language in the block.
+// text, and the title and language in the block. It supports the fences of YAML and TOML.
+//
+// A block must end within 500 lines. Otherwise the text is returned unchanged, because the first
+// line is then a horizontal line.
 func frontMatter(text string) (string, document.Info) {
 	var info document.Info
 	for _, fence := range []string{"---\n", "+++\n"} {
@@ -67,6 +76,7 @@ func frontMatter(text string) (string, document.Info) {
 			continue
 		}
 		lines := strings.SplitAfter(text[4:], "\n")
+		// The separators of YAML and TOML are treated alike.
 		for i, l := range lines[:min(len(lines), 500)] {
 			name, value, _ := strings.Cut(strings.ReplaceAll(l, " = ", ": "), ":")
 			value = strings.Trim(strings.TrimSpace(value), `"'`)
@@ -85,7 +95,8 @@ func frontMatter(text string) (string, document.Info) {
 	return text, document.Info{}
 }
 
-// tooDeep reports whether a paragraph has more than 200 levels of opening brackets.
+// tooDeep reports whether a paragraph has more than 200 levels of opening brackets. The parser
+// compares brackets with each other, so deep nesting is slow.
 func tooDeep(text string) bool {
 	depth := 0
 	for i := range len(text) {

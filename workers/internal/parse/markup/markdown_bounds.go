@@ -23,7 +23,8 @@ const (
 )
 
 // bounded changes a text so that it can be parsed in linear time. It returns an error if the
-// nesting or the tables of the text exceed the limits.
+// nesting or the tables of the text exceed the limits. A text within the limits is returned
+// unchanged.
 func bounded(text string) (string, error) {
 	if nested.MatchString(text) || tooDeep(text) {
 		return "", &document.Failure{
@@ -37,6 +38,7 @@ func bounded(text string) (string, error) {
 		}
 	}
 
+	// Many escaped pipes would make parsing slow, so another character replaces them.
 	if strings.Count(text, `\|`) > maxPipes {
 		text = strings.ReplaceAll(text, `\|`, "/")
 	}
@@ -44,7 +46,8 @@ func bounded(text string) (string, error) {
 }
 
 // tooWide reports whether the tables of a text have too many cells. Cells that are missing in a row
-// are counted, because the parser adds them.
+// are counted, because the parser adds them. A table begins with a delimiter row, such as
+// "|---|---|", and ends at an empty line.
 func tooWide(text string) bool {
 	columns, cells := 0, 0
 	for line := range strings.Lines(text) {
@@ -63,8 +66,9 @@ func tooWide(text string) bool {
 	return false
 }
 
-// separateDefinitions inserts empty lines into long sequences of link definitions. The definitions
-// keep their meaning.
+// separateDefinitions inserts empty lines into sequences of more than maxDefinitions link
+// definitions. The definitions keep their meaning. The parser's time grows quadratically with the
+// number of definitions in one paragraph.
 func separateDefinitions(text string) string {
 	if strings.Count(text, "\n[")+strings.Count(text, " [")+strings.Count(text, ">[") <= maxDefinitions {
 		return text
@@ -94,6 +98,7 @@ func footnoted(text string) bool {
 
 // bounds is an inline parser that limits the time spent on a block. When the limit is reached, it
 // treats delimiters and brackets as plain text. It runs before the parsers for emphasis and links.
+// Each conversion has its own value.
 type bounds struct {
 	steps int      // cost so far, for the whole document
 	block ast.Node // the block that is being parsed
@@ -103,7 +108,8 @@ type bounds struct {
 // Trigger returns the characters with which emphasis, links and images begin or end.
 func (*bounds) Trigger() []byte { return []byte("*_~[]!") }
 
-// Parse returns nil to pass the character to the parsers that follow.
+// Parse returns nil to pass the character to the parsers that follow. Beyond the limits, it returns
+// the delimiter as a plain text node, and no other parser sees it.
 func (b *bounds) Parse(parent ast.Node, block text.Reader, _ parser.Context) ast.Node {
 	line, segment := block.PeekLine()
 	if b.block != parent {
@@ -127,6 +133,7 @@ func (b *bounds) Parse(parent ast.Node, block text.Reader, _ parser.Context) ast
 	if b.steps <= maxSteps && !far {
 		return nil
 	}
+	// A run of equal delimiters is one mark, so it is passed over as a whole.
 	n := 1
 	for line[0] != ']' && n < len(line) && line[n] == line[0] {
 		n++
@@ -137,7 +144,7 @@ func (b *bounds) Parse(parent ast.Node, block text.Reader, _ parser.Context) ast
 }
 
 // destination returns how many bytes the link parser will scan for the end of a link's address, up
-// to maxDestination.
+// to maxDestination. line begins after the opening parenthesis.
 func destination(line []byte) int {
 	line = line[:min(len(line), maxDestination)]
 	angled, opened := false, 0

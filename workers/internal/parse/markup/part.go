@@ -6,7 +6,8 @@ import (
 	"parley/workers/internal/parse"
 )
 
-// BookPage reads a page of a book. If the page has no heading, title is added as its heading.
+// BookPage reads a page of a book and writes its blocks to out. The caller has begun the page. If
+// the page has no heading and title is not "", title is added as its heading.
 func BookPage(content []byte, title string, out *parse.Writer) error {
 	doc, err := page(content, "")
 	if err != nil {
@@ -31,10 +32,12 @@ func hasHeading(doc *html.Node) bool {
 	return false
 }
 
-// Link is a hyperlink in a page.
+// Link is a hyperlink in a page. Address is the unresolved value of the attribute href. Text is the
+// link's text as one line.
 type Link struct{ Address, Text string }
 
-// Links returns the hyperlinks of a page in order.
+// Links returns the hyperlinks of a page in order. It includes links in navigation, because tables
+// of contents are navigation.
 func Links(content []byte) ([]Link, error) {
 	doc, err := page(content, "")
 	if err != nil {

@@ -17,6 +17,7 @@ const (
 )
 
 // table writes a data table row by row. It writes the content of a layout table as ordinary text.
+// The kind of the surrounding block, such as a list item, is restored afterwards.
 func (w *walk) table(n *html.Node) {
 	kind, level := w.kind, w.level
 	defer func() { w.kind, w.level = kind, level }()
@@ -28,6 +29,7 @@ func (w *walk) table(n *html.Node) {
 		return
 	}
 
+	// The caption precedes the rows, wherever it is in the table.
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
 		if c.Type == html.ElementNode && c.Data == "caption" {
 			w.element(c)
@@ -47,7 +49,8 @@ func (w *walk) table(n *html.Node) {
 	}
 }
 
-// rowsFor returns the rows of a table, but not the rows of nested tables.
+// rowsFor returns the rows of a table in the order of the source, but not the rows of nested
+// tables. Hidden rows are omitted.
 func (w *walk) rowsFor(n *html.Node) []*html.Node {
 	var rows []*html.Node
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
@@ -65,6 +68,8 @@ func (w *walk) rowsFor(n *html.Node) []*html.Node {
 }
 
 // isLayoutTable reports whether a table is used only for the layout of a page and contains no data.
+// Such a table declares this role, has a single column, or contains headings, sections or other
+// tables.
 func isLayoutTable(n *html.Node, rows []*html.Node) bool {
 	if role := attr(n, "role"); role == "presentation" || role == "none" {
 		return true
@@ -103,6 +108,9 @@ func cellsFor(row *html.Node) []*html.Node {
 // row returns the texts of a row by column. below contains the columns that cells of earlier rows
 // occupy, and left contains these columns for the next row. head reports whether the row is a
 // header row.
+//
+// A cell that spans several columns or rows has its text only in the first of them. Columns beyond
+// maxColumns are dropped.
 func (w *walk) row(n *html.Node, below map[int]int) (texts []string, head bool, left map[int]int) {
 	left = map[int]int{}
 	head = true

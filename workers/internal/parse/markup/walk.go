@@ -12,19 +12,23 @@ import (
 	"parley/workers/internal/parse"
 )
 
-// walk visits each element of a page once, and writes the page's blocks.
+// walk visits each element of a page once, and writes the page's blocks. Text is collected in the
+// current block, until an element begins or ends a block. The first error of out stops the walk and
+// is kept in err. A walk is used for one page.
 type walk struct {
-	hidden  invisible.Names // class names and ids of elements that the page's style sheets hide
-	out     *parse.Writer
-	text    strings.Builder // text of the current block
-	space   bool            // true if a space must be written before the next word
-	kind    document.Kind   // kind of the current block
+	hidden invisible.Names // class names and ids of elements that the page's style sheets hide
+	out    *parse.Writer
+	text   strings.Builder // text of the current block
+	space  bool            // true if a space must be written before the next word
+	kind   document.Kind   // kind of the current block
+	// level is the level of the current block if it is a heading, and otherwise 0.
 	level   int
 	mark    string // bullet or number of the list item whose text follows
 	pre     int    // number of enclosing preformatted elements
 	menus   bool   // true to include navigation
 	skipped bool   // true if navigation with text was omitted
-	err     error
+	// err is the first error of out.
+	err error
 }
 
 // dropped lists elements whose content is not part of the page's text.
@@ -45,7 +49,8 @@ var blocks = map[string]bool{
 	"tbody": true, "td": true, "tfoot": true, "th": true, "thead": true, "tr": true, "ul": true,
 }
 
-// children reads the children of an element. It also numbers the items of lists.
+// children reads the children of an element. It also numbers the items of lists. It stops at the
+// first error.
 func (w *walk) children(n *html.Node) {
 	number := start(n)
 	for c := n.FirstChild; c != nil && w.err == nil; c = c.NextSibling {
@@ -60,7 +65,8 @@ func (w *walk) children(n *html.Node) {
 	}
 }
 
-// start returns the number of a list's first item.
+// start returns the number of a list's first item. It is 1 unless an ordered list states another
+// number.
 func start(n *html.Node) int {
 	if v, err := strconv.Atoi(attr(n, "start")); err == nil && n.Data == "ol" {
 		return v
@@ -68,6 +74,7 @@ func start(n *html.Node) int {
 	return 1
 }
 
+// node reads a node and its descendants. It ignores comments and the document type.
 func (w *walk) node(n *html.Node) {
 	switch n.Type {
 	case html.TextNode:
@@ -80,7 +87,8 @@ func (w *walk) node(n *html.Node) {
 	}
 }
 
-// element reads an element. It skips hidden elements, dropped elements and navigation.
+// element reads an element. It skips hidden elements, dropped elements and navigation. Images are
+// represented by their alternative texts.
 func (w *walk) element(n *html.Node) {
 	switch {
 	case dropped[n.Data] || invisible.Element(n, w.hidden) || permalink(n):
@@ -113,7 +121,8 @@ func (w *walk) element(n *html.Node) {
 	}
 }
 
-// block writes a block-level element.
+// block writes a block-level element. Text before it and after it belongs to other blocks.
+// Afterwards, the kind and level of the surrounding block apply again.
 func (w *walk) block(n *html.Node) {
 	w.flush()
 	kind, level := w.kind, w.level
@@ -140,7 +149,8 @@ func (w *walk) block(n *html.Node) {
 	w.kind, w.level = kind, level
 }
 
-// words adds text to the current block, with collapsed white space unless it is preformatted.
+// words adds text to the current block, with collapsed white space unless it is preformatted. White
+// space at the end is added only when further text follows.
 func (w *walk) words(s string) {
 	if w.pre > 0 {
 		w.text.WriteString(s)
@@ -166,7 +176,7 @@ func (w *walk) words(s string) {
 	}
 }
 
-// flush writes the current block if it has text.
+// flush writes the current block if it has text. Either way, the next text begins a new block.
 func (w *walk) flush() {
 	text := w.text.String()
 	w.text.Reset()
@@ -185,7 +195,8 @@ func (w *walk) flush() {
 	w.err = w.out.Put(b)
 }
 
-// inline returns an element's text as one line.
+// inline returns an element's text as one line, without writing it. It includes navigation, but no
+// hidden text.
 func (w *walk) inline(n *html.Node) string {
 	in := walk{menus: true, hidden: w.hidden}
 	in.within(n)
@@ -193,6 +204,7 @@ func (w *walk) inline(n *html.Node) string {
 }
 
 // within reads an element's children as a part of the current block, without beginning new blocks.
+// Blocks inside of the element are separated by spaces.
 func (w *walk) within(n *html.Node) {
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
 		switch {
@@ -211,6 +223,7 @@ func (w *walk) within(n *html.Node) {
 	}
 }
 
+// attr returns the value of an element's attribute, or "" if the attribute is missing.
 func attr(n *html.Node, name string) string {
 	for _, a := range n.Attr {
 		if a.Key == name && a.Namespace == "" {
@@ -220,6 +233,7 @@ func attr(n *html.Node, name string) string {
 	return ""
 }
 
+// empty reports whether a node contains no text.
 func empty(n *html.Node) bool {
 	for d := range n.Descendants() {
 		if d.Type == html.TextNode && strings.TrimSpace(d.Data) != "" {

@@ -12,13 +12,19 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// word is the state of reading a Word document.
+// word is the state of reading a Word document. It belongs to one call of DOCX and is not safe for
+// concurrent use.
+//
+// The methods share one stream of tokens, e. Each of them is called directly after the start of the
+// element that it reads, and consumes the tokens up to the end of that element.
 type word struct {
-	ctx     context.Context //nolint:containedctx // used only during the call to DOCX
-	e       *pack.Elements
-	out     *parse.Writer
-	styles  styles
-	chosen  choices
+	ctx context.Context //nolint:containedctx // used only during the call to DOCX
+	// e is the stream of the part that is being read: first the notes, then the main text.
+	e      *pack.Elements
+	out    *parse.Writer
+	styles styles
+	chosen choices
+	// notes are read before the main text, because a note follows the paragraph that refers to it.
 	notes   map[string][]string // paragraphs of footnotes and endnotes, by kind and id
 	holding int                 // while positive, blocks are stored in held instead of being written
 	held    []document.Block
@@ -29,7 +35,11 @@ type word struct {
 	deleted bool
 }
 
-// DOCX reads a Word document.
+// DOCX reads a Word document. The blocks appear in the order of the main text. Text boxes and notes
+// follow the paragraph that contains them or refers to them.
+//
+// A document has pages only if it contains page breaks; see findPageBreaks. A part that is
+// referenced but missing is ignored, except for the main part. DOCX checks ctx at page breaks.
 func DOCX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
 	a, err := pack.Open(in.Content)
 	if err != nil {
@@ -53,6 +63,7 @@ func DOCX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 		return info, err
 	}
 
+	// The notes must be complete before the body is read, because body writes them.
 	for _, kind := range []string{"footnote", "endnote"} {
 		if err := w.readNotes(a, related(rels, kind+"s"), kind); err != nil {
 			return info, err
@@ -92,6 +103,9 @@ func (w *word) leftOut(rels map[string]relation) []string {
 
 // findPageBreaks determines which elements are page breaks. They are the breaks that Word stored
 // when it rendered the document or, if there are none, the explicit page breaks.
+//
+// The two kinds are never combined, because Word stores a rendered break at each explicit break,
+// too. Without breaks of either kind, w.page remains 0 and the document has no pages.
 func (w *word) findPageBreaks(content []byte) {
 	switch {
 	case bytes.Contains(content, []byte("lastRenderedPageBreak")):
@@ -107,7 +121,8 @@ func (w *word) findPageBreaks(content []byte) {
 	}
 }
 
-// body reads the main text.
+// body reads the main text from content, and writes it. Notes without a following paragraph are
+// written at the end.
 func (w *word) body(content []byte) error {
 	w.findPageBreaks(content)
 	if w.page > 0 {
@@ -129,14 +144,15 @@ func (w *word) body(content []byte) error {
 	return w.flushNotes()
 }
 
-// on returns the value of a property that is either on or off.
+// on returns the value of a property that is either on or off. A property without a value is on.
 func on(s xml.StartElement) bool {
 	val := pack.Attr(s, "val")
 	return val != "0" && val != "false" && val != "off"
 }
 
-// readNotes reads the footnotes or endnotes of a document. Each note is written later, after the
-// paragraph that refers to it.
+// readNotes reads the footnotes or endnotes of a document into w.notes. part is the name of the
+// part with the notes, or "" if the document has none. kind is "footnote" or "endnote". Each note
+// is written later, after the paragraph that refers to it.
 func (w *word) readNotes(a *pack.Archive, part, kind string) error {
 	if part == "" {
 		return nil
@@ -146,12 +162,14 @@ func (w *word) readNotes(a *pack.Archive, part, kind string) error {
 		return ignoreMissing(err)
 	}
 
+	// Breaks in notes do not count, because a note is printed on the page of its mark.
 	w.e, w.breaks = e, func(xml.StartElement) bool { return false }
 	return e.Each(func(s xml.StartElement) error {
 		if s.Name.Local != kind {
 			return nil
 		}
 		texts, err := w.hold(w.blocks)
+		// The separators are lines that Word draws between the text and the notes.
 		if of := pack.Attr(s, "type"); of != "separator" && of != "continuationSeparator" && of != "continuationNotice" {
 			w.notes[kind+pack.Attr(s, "id")] = texts
 		}
@@ -160,6 +178,7 @@ func (w *word) readNotes(a *pack.Archive, part, kind string) error {
 }
 
 // hold calls the function read. It returns the texts of the blocks that read would otherwise write.
+// Calls may be nested: cells contain tables, which contain cells.
 func (w *word) hold(read func() error) ([]string, error) {
 	before := w.held
 	w.held = nil
@@ -182,7 +201,7 @@ var ignoredElements = map[string]bool{
 }
 
 // skipIgnored skips an element whose content is not part of the text, and reports whether it did
-// so.
+// so. It remembers whether deleted text was skipped, for a note.
 func (w *word) skipIgnored(s xml.StartElement) (bool, error) {
 	name := s.Name.Local
 	if !ignoredElements[name] && !w.chosen.skip(name, w.e.Depth()) {
@@ -202,7 +221,8 @@ func (w *word) each(f func(s xml.StartElement) error) error {
 	})
 }
 
-// blocks reads the paragraphs and tables of the current element.
+// blocks reads the paragraphs and tables of the current element. Each descends into wrappers such
+// as content controls, so their paragraphs are also read.
 func (w *word) blocks() error {
 	return w.each(func(s xml.StartElement) error {
 		switch s.Name.Local {
@@ -215,7 +235,8 @@ func (w *word) blocks() error {
 	})
 }
 
-// put writes a block. While the method hold is running, put stores the block's text instead.
+// put writes a block. While the method hold is running, put stores the block's text instead. It
+// ignores a block that consists only of white space.
 func (w *word) put(b document.Block) error {
 	if strings.TrimSpace(b.Text) == "" {
 		return nil
@@ -227,7 +248,8 @@ func (w *word) put(b document.Block) error {
 	return w.out.Put(b)
 }
 
-// flushNotes writes the notes whose marks were read since the last call.
+// flushNotes writes the notes whose marks were read since the last call, each paragraph as a block.
+// While blocks are held, it does nothing: the notes follow the outermost table or paragraph.
 func (w *word) flushNotes() error {
 	if w.holding > 0 {
 		return nil
@@ -247,7 +269,7 @@ func (w *word) flushNotes() error {
 }
 
 // nextPage begins the next page. Inside of a table, it records the page break in the row that is
-// being read.
+// being read. It ignores breaks in documents without pages, and in other held text.
 func (w *word) nextPage() error {
 	switch {
 	case w.page == 0:

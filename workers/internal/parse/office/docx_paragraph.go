@@ -9,15 +9,19 @@ import (
 )
 
 // wordParagraph is a paragraph that is being read.
+// text is the text so far. It contains a newline for each line break and a tab for each tab stop.
 type wordParagraph struct {
-	text  strings.Builder
+	text strings.Builder
+	// style is the id of the paragraph's style, or "" for the default style.
 	style string
 	level int // outline level that is set in the paragraph itself, or -1 if none is set
 	list  int // 1: a list item; -1: not a list item; 0: not specified
+	// boxes contains the blocks of the text boxes that are anchored in the paragraph.
 	boxes []document.Block
 }
 
-// paragraph reads and writes a paragraph, followed by its text boxes and footnotes.
+// paragraph reads and writes a paragraph, followed by its text boxes and footnotes. It reads tokens
+// instead of calling each, because text is found at several depths: in runs, links and fields.
 func (w *word) paragraph() error {
 	p := &wordParagraph{level: -1}
 	reading := false // true while the current element contains text
@@ -29,6 +33,7 @@ func (w *word) paragraph() error {
 		switch t := t.(type) {
 		case xml.CharData:
 			if reading {
+				// Text marks the row as begun, which decides on which side of it a page break is.
 				p.text.Write(t)
 				w.row.touch()
 			}
@@ -53,7 +58,8 @@ func (w *word) paragraph() error {
 	return w.flushNotes()
 }
 
-// inside processes an element that is inside of a paragraph.
+// inside processes an element that is inside of a paragraph. It consumes the elements that have a
+// meaning of their own; paragraph reads the content of all others.
 func (w *word) inside(p *wordParagraph, s xml.StartElement) error {
 	if skipped, err := w.skipIgnored(s); skipped || err != nil {
 		return err
@@ -82,7 +88,8 @@ func (w *word) inside(p *wordParagraph, s xml.StartElement) error {
 }
 
 // splitPage handles a page break in the middle of a paragraph. It first writes the text before the
-// break.
+// break, with its notes, so that both are on the earlier page. Inside of held text, the paragraph
+// is not divided.
 func (w *word) splitPage(p *wordParagraph) error {
 	if w.holding == 0 && strings.TrimSpace(p.text.String()) != "" {
 		if err := w.writeParagraph(p); err != nil {
@@ -96,7 +103,9 @@ func (w *word) splitPage(p *wordParagraph) error {
 	return w.nextPage()
 }
 
-// box reads a text box.
+// box reads a text box into p.boxes. The box is written after the paragraph, because its text would
+// otherwise interrupt a sentence. A box may contain tables, so the row that is being read is
+// restored afterwards.
 func (w *word) box(p *wordParagraph) error {
 	before := w.held
 	w.held = nil
@@ -110,7 +119,8 @@ func (w *word) box(p *wordParagraph) error {
 	return err
 }
 
-// writeParagraph writes a paragraph as a heading, a list item or text.
+// writeParagraph writes a paragraph as a heading, a list item or text. A level or list setting of
+// the paragraph itself takes precedence over the settings of its style.
 func (w *word) writeParagraph(p *wordParagraph) error {
 	b := document.Block{Kind: document.Paragraph, Text: p.text.String()}
 	level := p.level
@@ -126,7 +136,9 @@ func (w *word) writeParagraph(p *wordParagraph) error {
 	return w.put(b)
 }
 
-// paragraphProperties reads the properties of a paragraph.
+// paragraphProperties reads the properties of a paragraph: style, outline level, membership in a
+// list, and a page break before the paragraph. Numbering 0 removes a paragraph from the list of its
+// style.
 func (w *word) paragraphProperties(p *wordParagraph) error {
 	return w.each(func(s xml.StartElement) error {
 		switch s.Name.Local {

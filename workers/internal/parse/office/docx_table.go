@@ -16,14 +16,19 @@ const maxSpan = 1000
 
 // tableRow is a row that is being read. A page break inside of a row is moved before the row if no
 // part of the row has been read yet, and otherwise after the row. Several cells may contain the
-// same break.
+// same break, which begins only one page.
 type tableRow struct {
-	cells         []string
-	head          bool
-	touched       bool
+	// cells contains the text of each column. A cell that spans several columns is followed by "".
+	cells []string
+	// head is true if the row repeats at the top of each page, or names the columns.
+	head bool
+	// touched is true if text of the row has been read.
+	touched bool
+	// before and after state on which sides of the row a page begins.
 	before, after bool
 }
 
+// touch records that text of the row has been read. A nil row, outside of tables, is ignored.
 func (r *tableRow) touch() {
 	if r != nil {
 		r.touched = true
@@ -44,6 +49,9 @@ func (r *tableRow) pageBreak(w *word) {
 
 // table reads a table. A table with a single column is only used for layout, so its content is
 // written as ordinary text.
+//
+// Rows are written while the table is read. Only the first row is delayed, because it is examined
+// together with the number of columns to find out whether it is a header.
 func (w *word) table() error {
 	outer := w.row
 	defer func() { w.row = outer }()
@@ -76,6 +84,7 @@ func (w *word) table() error {
 	if err != nil {
 		return err
 	}
+	// The table has only one row, which cannot be the header of other rows.
 	if first != nil {
 		if err := w.writeRow(first); err != nil {
 			return err
@@ -85,7 +94,8 @@ func (w *word) table() error {
 }
 
 // writeRows writes the row r. If the table's first row has not been written yet, it is passed as
-// first and written before r. The first row is written as a header if it looks like one.
+// first and written before r. The first row is written as a header if it is marked as one or looks
+// like one. columns is the number of columns that the table declares.
 func (w *word) writeRows(first, r *tableRow, columns int) error {
 	if first != nil {
 		first.head = first.head || parse.NamesColumns(first.cells, max(columns, len(r.cells)))
@@ -107,7 +117,8 @@ func (w *word) grid() (columns int, err error) {
 	return columns, err
 }
 
-// writeRow writes a row and its page breaks.
+// writeRow writes a row and its page breaks. It clears w.row, so that nextPage begins a page
+// instead of recording a break.
 func (w *word) writeRow(r *tableRow) error {
 	w.row = nil
 	if r.before {
@@ -125,7 +136,8 @@ func (w *word) writeRow(r *tableRow) error {
 	return nil
 }
 
-// tableRow reads a row.
+// tableRow reads a row. While it is read, w.row refers to it, so that page breaks in its cells are
+// recorded in it. The caller writes the row.
 func (w *word) tableRow() (*tableRow, error) {
 	r := &tableRow{}
 	outer := w.row
@@ -156,7 +168,8 @@ func (w *word) headRow() (head bool, err error) {
 	return head, err
 }
 
-// cell reads a cell. A cell that spans several columns is followed by empty cells.
+// cell reads a cell and appends its paragraphs to r as one text, separated by newlines. A cell that
+// spans several columns is followed by empty cells. Cells beyond maxSpan columns are dropped.
 func (w *word) cell(r *tableRow) error {
 	span := 1
 	texts, err := w.hold(func() error {
@@ -168,6 +181,7 @@ func (w *word) cell(r *tableRow) error {
 				err = w.paragraph()
 			case "tbl":
 				err = w.table()
+			// Properties and content controls are wrappers, whose children are read.
 			case "tcPr", "sdt", "sdtContent":
 			default:
 				_, err = w.skipIgnored(s)

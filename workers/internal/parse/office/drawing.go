@@ -14,21 +14,27 @@ import (
 // limit is needed because each addition copies the title.
 const maxTitle = 10_000
 
-// drawing is the state of reading the shapes of a slide, of its notes, or of a diagram.
+// drawing is the state of reading the shapes of a slide, of its notes, or of a diagram. All three
+// consist of shapes with paragraphs. A drawing is used for one part.
 type drawing struct {
-	e       *pack.Elements
-	chosen  choices
-	notes   bool // if true, only the text of speaker notes is read
+	e *pack.Elements
+	// chosen selects one of several alternative forms of a shape.
+	chosen choices
+	notes  bool // if true, only the text of speaker notes is read
+	// diagram is true for the data of a diagram, whose texts become list items.
 	diagram bool
-	title   string
-	hidden  bool
-	blocks  []document.Block
-	holder  string // type of the shape's placeholder: title, body, …; "" for none
-	rows    bool   // true if the first row of the current table is a header
-	row     int    // number of the current row in the table
+	// title is the text of the title placeholders, joined with spaces.
+	title string
+	// hidden is true if the slide is not shown in a presentation.
+	hidden bool
+	// blocks contains the text except for the title, in the order of the file.
+	blocks []document.Block
+	holder string // type of the shape's placeholder: title, body, …; "" for none
+	rows   bool   // true if the first row of the current table is a header
+	row    int    // number of the current row in the table
 }
 
-// read reads all shapes of the part.
+// read reads all shapes of the part. Afterwards title, hidden and blocks contain the result.
 func (d *drawing) read() error {
 	return d.e.Each(func(s xml.StartElement) error {
 		if d.chosen.skip(s.Name.Local, d.e.Depth()) {
@@ -38,6 +44,8 @@ func (d *drawing) read() error {
 	})
 }
 
+// element processes the start of an element. A placeholder element precedes the text of its shape,
+// so holder is known when the paragraphs are read.
 func (d *drawing) element(s xml.StartElement) error {
 	switch s.Name.Local {
 	case "sld":
@@ -62,6 +70,9 @@ func (d *drawing) element(s xml.StartElement) error {
 
 // paragraph reads a paragraph. In a title placeholder, the text becomes the slide's title. In a
 // body placeholder, the paragraph is a list item unless it has no bullet.
+//
+// Dates, headers, footers and slide numbers are ignored, because they repeat on each slide. If
+// d.notes is true, only the placeholder with the speaker notes is read.
 func (d *drawing) paragraph() error {
 	text, bullet, err := d.words()
 	if err != nil || strings.TrimSpace(text) == "" {
@@ -95,7 +106,8 @@ func (d *drawing) paragraph() error {
 }
 
 // words reads the text of a paragraph. bullet is positive if the paragraph has a bullet, negative
-// if it must have none, and 0 if neither is specified.
+// if it must have none, and 0 if neither is specified. Fields with the slide number or the date are
+// omitted.
 func (d *drawing) words() (text string, bullet int, err error) {
 	var b strings.Builder
 	reading := false
@@ -134,7 +146,8 @@ func (d *drawing) words() (text string, bullet int, err error) {
 	return b.String(), bullet, nil
 }
 
-// tableRow reads a row of a table.
+// tableRow reads a row of a table and appends it to the blocks. The paragraphs of a cell are joined
+// with newlines. A row with more than maxSpan cells fails with the code too_large.
 func (d *drawing) tableRow() error {
 	var cells [][]string // paragraphs of each cell
 	err := d.e.Each(func(s xml.StartElement) error {

@@ -10,10 +10,14 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// relation is a relationship from one part of an Office package to another part.
+// relation is a relationship from one part of an Office package to another part. kind is the last
+// element of the relationship's type, such as "styles". part is the name of the other part in the
+// archive, without a leading slash.
 type relation struct{ kind, part string }
 
-// relations returns the relationships of a part by their ids.
+// relations returns the relationships of a part by their ids. of is the name of the part, or "" for
+// the package itself. A part without relationships has an empty map. References to other files and
+// to the web are omitted, so the readers never follow them.
 func relations(a *pack.Archive, of string) (map[string]relation, error) {
 	dir, name := path.Split(of)
 	e, err := a.XML(dir + "_rels/" + name + ".rels")
@@ -40,7 +44,7 @@ func relations(a *pack.Archive, of string) (map[string]relation, error) {
 }
 
 // related returns the part to which a relationship of the given kind refers, or "" if there is
-// none.
+// none. If there are several, any of them is returned.
 func related(all map[string]relation, kind string) string {
 	for _, r := range all {
 		if r.kind == kind {
@@ -51,7 +55,8 @@ func related(all map[string]relation, kind string) string {
 }
 
 // mainPart returns the main part of a package: the part that the package states or, if it states
-// none, the part with the given name. mainPart fails if this part is missing.
+// none, the part with the given name. If this part is missing, mainPart fails with the code
+// damaged.
 func mainPart(a *pack.Archive, usual string) (string, error) {
 	all, err := relations(a, "")
 	if err != nil {
@@ -66,7 +71,9 @@ func mainPart(a *pack.Archive, usual string) (string, error) {
 	return "", &document.Failure{Code: document.Damaged, Message: "The document is damaged: its main part is missing."}
 }
 
-// properties returns the title and the language from the properties of a package.
+// properties returns the title and the language from the properties of a package. A package without
+// properties, or with malformed ones, has empty values. Only a part that cannot be decompressed is
+// an error.
 func properties(a *pack.Archive) (document.Info, error) {
 	var info document.Info
 	e, err := a.XML("docProps/core.xml")
@@ -97,10 +104,11 @@ func ignoreMissing(err error) error {
 // choices selects one of several alternatives. A document may contain the same content in
 // alternative forms for different versions of a program. The keys are the depths of the groups of
 // alternatives in the document. A value is true if an alternative of the group has already been
-// selected.
+// selected. The first alternative is selected.
 type choices map[int]bool
 
-// skip reports whether the element at this depth is an alternative that is not selected.
+// skip reports whether the element at this depth is an alternative that is not selected. It must be
+// called for each element that is read, in order, because it also records the groups.
 func (c choices) skip(name string, depth int) bool {
 	switch name {
 	case "AlternateContent":

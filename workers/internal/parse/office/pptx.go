@@ -12,7 +12,11 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// PPTX reads a PowerPoint presentation. Each slide is a page.
+// PPTX reads a PowerPoint presentation. Each slide is a page, which begins with the slide's title
+// as a heading of level 1 and ends with the speaker notes.
+//
+// If the presentation has no title, the title of the first slide is used. Hidden slides are read
+// and mentioned in a note. PPTX checks ctx before each slide.
 func PPTX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
 	a, err := pack.Open(in.Content)
 	if err != nil {
@@ -35,6 +39,7 @@ func PPTX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 		return info, err
 	}
 
+	// The number of slides is reported first, so that too many slides fail before any is read.
 	if err := out.Pages(len(slides)); err != nil {
 		return info, err
 	}
@@ -57,13 +62,15 @@ func PPTX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 			return info, err
 		}
 	}
+	// A list of many hidden slides would not help, so a single note gives their number.
 	if len(info.Notes) > 5 {
 		info.Notes = []string{fmt.Sprintf("%d slides are hidden in the presentation; their text was read.", len(info.Notes))}
 	}
 	return info, nil
 }
 
-// slidesFor returns the parts that contain the slides, in the order of the presentation.
+// slidesFor returns the parts that contain the slides, in the order of the presentation. part is
+// the main part. Slides whose part is missing are omitted.
 func slidesFor(a *pack.Archive, part string) ([]string, error) {
 	rels, err := relations(a, part)
 	if err != nil {
@@ -80,6 +87,8 @@ func slidesFor(a *pack.Archive, part string) ([]string, error) {
 		if s.Name.Local != "sldId" {
 			return nil
 		}
+		// The element has an id of its own and the id of a relationship. Only the latter has a
+		// namespace.
 		for _, attr := range s.Attr {
 			if r, ok := rels[attr.Value]; ok && attr.Name.Local == "id" && attr.Name.Space != "" && a.Has(r.part) {
 				slides = append(slides, r.part)
@@ -90,7 +99,8 @@ func slidesFor(a *pack.Archive, part string) ([]string, error) {
 	return slides, err
 }
 
-// slide is the text of a slide, before it is written.
+// slide is the text of a slide, before it is written. It is collected first, because the title may
+// follow other shapes in the file.
 type slide struct {
 	title  string
 	blocks []document.Block
@@ -98,7 +108,7 @@ type slide struct {
 	hidden bool
 }
 
-// write writes a slide: its title, its text and its notes.
+// write writes a slide as the given page: its title, its text and its notes.
 func (s *slide) write(out *parse.Writer, page int) error {
 	if err := out.Page(page); err != nil {
 		return err
@@ -114,7 +124,8 @@ func (s *slide) write(out *parse.Writer, page int) error {
 	return nil
 }
 
-// readSlide reads a slide, including its notes and diagrams.
+// readSlide reads a slide, including its notes and diagrams. Diagrams follow the other text of the
+// slide.
 func readSlide(a *pack.Archive, part string) (*slide, error) {
 	s := &slide{}
 	e, err := a.XML(part)
@@ -131,6 +142,7 @@ func readSlide(a *pack.Archive, part string) (*slide, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The ids are sorted, so that reading a file twice gives the same text.
 	for _, id := range sortedIDs(rels) {
 		r := rels[id]
 		if r.kind != "notesSlide" && r.kind != "diagramData" || !a.Has(r.part) {
@@ -152,6 +164,7 @@ func readSlide(a *pack.Archive, part string) (*slide, error) {
 	return s, nil
 }
 
+// sortedIDs returns the ids of relationships in lexical order.
 func sortedIDs(rels map[string]relation) []string {
 	ids := make([]string, 0, len(rels))
 	for id := range rels {

@@ -22,7 +22,11 @@ const (
 	lookAhead   = 20         // number of rows from which the width of a table is determined
 )
 
-// XLSX reads an Excel workbook. Each sheet is a page whose heading is the name of the sheet.
+// XLSX reads an Excel workbook. Each sheet is a page whose heading is the name of the sheet. Cells
+// contain displayed values: formulas have their last results, and dates in standard formats are in
+// ISO 8601.
+//
+// Hidden sheets are read and mentioned in a note. XLSX checks ctx about every 4,096 cells.
 func XLSX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
 	a, err := pack.Open(in.Content) // check the archive before the library reads it
 	if err != nil {
@@ -63,6 +67,7 @@ func XLSX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	return info, nil
 }
 
+// The library reports the exceeded limit only in the text of its error.
 // unreadable converts an error of the library to a failure if the cause is known. It returns other
 // errors unchanged.
 func unreadable(err error) error {
@@ -78,7 +83,8 @@ func unreadable(err error) error {
 	}
 }
 
-// checkParts checks the small XML parts of a workbook, as strictly as the parts of other formats.
+// checkParts rejects workbooks whose XML declares entities, as the readers of other formats do. The
+// library would not check this. All XML parts count towards the limit on decompressed bytes.
 func checkParts(a *pack.Archive) error {
 	for _, name := range a.Names() {
 		lower := strings.ToLower(name)
@@ -99,17 +105,21 @@ func checkParts(a *pack.Archive) error {
 	return nil
 }
 
-// workbook is the state of reading a workbook.
+// workbook is the state of reading a workbook. It belongs to one call of XLSX.
 type workbook struct {
-	ctx   context.Context //nolint:containedctx // used only during the call to XLSX
-	file  *excelize.File
-	out   *parse.Writer
+	ctx  context.Context //nolint:containedctx // used only during the call to XLSX
+	file *excelize.File
+	out  *parse.Writer
+	// notes are for the person who uploaded the workbook.
 	notes []string
+	// cells and text are the totals of all sheets so far: the number of cells, with one added for
+	// each row, and the bytes of their texts.
 	cells int
 	text  int
 }
 
-// sheet writes a sheet's rows.
+// sheet writes the rows of the sheet with the given name, after a heading. It fails with the code
+// too_large if the workbook exceeds maxCells or maxText.
 func (w *workbook) sheet(name string) error {
 	if shown, err := w.file.GetSheetVisible(name); err == nil && !shown {
 		w.notes = append(w.notes, fmt.Sprintf("The sheet %q is hidden; its text was read.", parse.Line(name, 100)))
@@ -135,6 +145,7 @@ func (w *workbook) sheet(name string) error {
 				Code: document.TooLarge, Message: fmt.Sprintf("The sheets have more than the maximum of %d cells.", maxCells),
 			}
 		}
+		// The lower 12 bits wrap around about once in 4,096 cells, so ctx is checked that often.
 		if w.cells&0xFFF < len(cells)+1 && w.ctx.Err() != nil {
 			return w.ctx.Err()
 		}
@@ -156,14 +167,17 @@ func (w *workbook) sheet(name string) error {
 }
 
 // sheetRows writes the rows of a sheet. It does not write the first rows before the width of the
-// table is known.
+// table is known. Each sheet has its own value.
 type sheetRows struct {
-	out   *parse.Writer
+	out *parse.Writer
+	// first contains the rows that are not written yet, at most lookAhead.
 	first [][]string
+	// begun is true if begin was called. Rows are then written immediately.
 	begun bool
 }
 
-// add writes a row. If begin has not been called yet, add stores the row instead.
+// add writes a row. If begin has not been called yet, add stores the row instead. It ignores empty
+// rows.
 func (t *sheetRows) add(cells []string) error {
 	if parse.Cells(cells) == "" {
 		return nil
@@ -178,7 +192,10 @@ func (t *sheetRows) add(cells []string) error {
 }
 
 // begin writes the rows that add has stored: titles above the table, the table's header, and its
-// first rows.
+// first rows. Later calls have no effect, so sheet calls it at the end of each sheet.
+//
+// A row with a single text is a title if other rows are wider. The first wider row is the header if
+// it names columns and another row follows.
 func (t *sheetRows) begin() error {
 	if t.begun {
 		return nil
@@ -207,6 +224,7 @@ func (t *sheetRows) begin() error {
 	return nil
 }
 
+// filled returns the number of cells that contain text.
 func filled(cells []string) int {
 	n := 0
 	for _, c := range cells {

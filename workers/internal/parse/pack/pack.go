@@ -24,9 +24,12 @@ const (
 	maxRatio   = 400
 )
 
-// Archive is an opened archive.
+// Archive is an opened archive. It refers to the content that was passed to Open, which must not be
+// changed. It is not safe for concurrent use, because Read counts the bytes.
 type Archive struct {
+	// parts contains the entries by their names in lower case.
 	parts map[string]*zip.File
+	// names contains the names of the parts as they are written in the archive.
 	names []string
 	room  int64 // number of bytes that may still be decompressed
 }
@@ -34,7 +37,8 @@ type Archive struct {
 // ErrNoPart means that an archive does not contain the requested part.
 var ErrNoPart = errors.New("the archive does not have this part")
 
-// Open checks an archive without decompressing it. Its errors are of type *document.Failure.
+// Open checks an archive without decompressing it. Its errors are of type *document.Failure: the
+// code is damaged or too_large. Entries that are folders or have insecure names are ignored.
 func Open(content []byte) (*Archive, error) {
 	if bytes.Count(content, []byte("PK\x01\x02")) > 4*maxEntries { // reading the directory needs memory, so count its entries before
 		return nil, tooMany()
@@ -81,7 +85,8 @@ func partName(name string) (string, bool) {
 }
 
 // checkEntries rejects decompression bombs and archives with overlapping entries. No program that
-// writes documents creates such archives.
+// writes documents creates such archives. It reads the directory and the positions of the entries,
+// but decompresses nothing.
 func checkEntries(files []*zip.File) error {
 	type extent struct{ from, to int64 }
 	extents := make([]extent, 0, len(files))
@@ -99,6 +104,7 @@ func checkEntries(files []*zip.File) error {
 		if err != nil {
 			return damaged("The file is damaged: its ZIP archive is incomplete.")
 		}
+		// An entry begins with a header of 30 bytes and the name.
 		extents = append(extents, extent{from - 30 - int64(len(f.Name)), from + int64(min(f.CompressedSize64, 1<<40))})
 	}
 
@@ -113,14 +119,18 @@ func checkEntries(files []*zip.File) error {
 	return nil
 }
 
-// Names returns the names of all parts in the order of the archive.
+// Names returns the names of all parts in the order of the archive. The caller must not change the
+// list.
 func (a *Archive) Names() []string { return a.names }
 
-// Has reports whether a part exists.
+// Has reports whether a part exists. Names are compared without regard to case.
 func (a *Archive) Has(name string) bool { return a.parts[key(name)] != nil }
 
 // Read decompresses a part. It returns ErrNoPart if the archive does not contain the part. Any
-// other error is of type *document.Failure.
+// other error is of type *document.Failure. Its code is password_protected, damaged or too_large.
+//
+// Each call decompresses the part again and counts towards maxRead, so a caller should keep the
+// content.
 func (a *Archive) Read(name string) ([]byte, error) {
 	f := a.parts[key(name)]
 	if f == nil {
@@ -141,6 +151,7 @@ func (a *Archive) Read(name string) ([]byte, error) {
 		return nil, damaged("The file is damaged: a part of it has an unsupported compression method.")
 	}
 	defer r.Close()
+	// One more byte than the limit is read, to find out whether the part is larger.
 	content, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if int64(len(content)) > limit {
 		return nil, bomb("its parts expand to more than the limit")

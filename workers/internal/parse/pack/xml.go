@@ -17,13 +17,18 @@ import (
 const maxDepth = 200
 
 // Elements reads the tokens of an XML part: starts and ends of elements, and character data. It
-// fails for entity declarations and for elements that are nested too deeply.
+// fails for entity declarations and for elements that are nested too deeply. Callers compare names
+// by their local parts and ignore namespaces.
+//
+// Next returns single tokens. Each, Skip and Text consume tokens up to the end of the element that
+// was started last.
 type Elements struct {
 	decoder *xml.Decoder
-	depth   int
+	// depth is the number of elements that have been started and not ended.
+	depth int
 }
 
-// XML returns a reader of the XML in a part.
+// XML returns a reader of the XML in a part. It returns the errors of Read.
 func (a *Archive) XML(name string) (*Elements, error) {
 	content, err := a.Read(name)
 	if err != nil {
@@ -32,7 +37,8 @@ func (a *Archive) XML(name string) (*Elements, error) {
 	return NewElements(content), nil
 }
 
-// NewElements returns a reader of the tokens of an XML document.
+// NewElements returns a reader of the tokens of an XML document in any encoding. A malformed
+// document is noticed only when its tokens are read.
 func NewElements(content []byte) *Elements {
 	if decoded, wide := text.Wide(content); wide {
 		content = []byte(decoded)
@@ -49,7 +55,9 @@ func NewElements(content []byte) *Elements {
 	return &Elements{decoder: d}
 }
 
-// Next returns the next token, or io.EOF after the last one.
+// Next returns the next token, or io.EOF after the last one. The token is a StartElement, an
+// EndElement or CharData, and is valid only until the next call. Other errors are of type
+// *document.Failure.
 func (e *Elements) Next() (xml.Token, error) {
 	for {
 		t, err := e.decoder.Token()
@@ -103,7 +111,7 @@ func (e *Elements) Each(f func(s xml.StartElement) error) error {
 	return nil
 }
 
-// Skip skips the rest of the element that was started last.
+// Skip skips the rest of the element that was started last, including its end.
 func (e *Elements) Skip() error {
 	for depth := e.depth; e.depth >= depth; {
 		if _, err := e.Next(); err != nil {
@@ -126,7 +134,8 @@ func Attr(s xml.StartElement, name string) string {
 // Depth returns the nesting depth of the element that was started last.
 func (e *Elements) Depth() int { return e.depth }
 
-// Text returns the character data inside the element that was started last.
+// Text returns the character data inside the element that was started last, including that of its
+// descendants. It reads the element to its end.
 func (e *Elements) Text() (string, error) {
 	var b bytes.Buffer
 	for depth := e.depth; e.depth >= depth; {

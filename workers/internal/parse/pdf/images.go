@@ -19,14 +19,18 @@ import (
 )
 
 const (
+	// ocrDPI is the resolution for recognition, in pixels per inch. It is lower for large pages.
 	ocrDPI     = 300
 	ocrPixels  = 3500 // pixels of the longer side of an image
 	lookPixels = 300  // pixels of the longer side of the image that is examined to find blank pages
-	maxLooks   = 40
+	// maxLooks is the maximum number of pages that are examined for blankness without tesseract.
+	maxLooks = 40
 	// ocrShare is the fraction of the time limit after which no further images are read.
-	ocrShare     = 0.75
+	ocrShare = 0.75
+	// maxLanguages is the maximum number of languages, because tesseract loads a model for each.
 	maxLanguages = 8
-	tsvSize      = 16 << 20
+	// tsvSize is the maximum number of bytes of tesseract's output for a page.
+	tsvSize = 16 << 20
 	// minConfidence is the minimum confidence, out of 100, of a recognized word.
 	minConfidence = 20
 	// recognizedScale is the factor that enlarges the body height (the height of ordinary text) of
@@ -37,24 +41,35 @@ const (
 
 // images recognizes text in the pictures of pages from whose text layer no words were read. It
 // records which pages it could not read.
+//
+// There is one for each document. Pages are read one after the other, in order. A page that cannot
+// be read is not an error: the document's other pages are still useful, and notes mentions it.
 type images struct {
-	config     Config
-	began      time.Time
-	asked      bool
-	langs      string // languages in the form that tesseract expects; "" if images are not read
-	looks      int
-	blank      []int // pages that are empty, or on which no words were recognized
-	unread     []int // pages that were not read because tesseract is not installed
-	late       []int // pages that were not read because the time was used up
-	failed     []int // pages for which pdftoppm or tesseract failed
+	config Config
+	began  time.Time
+	// asked is true if the installed languages are known.
+	asked bool
+	langs string // languages in the form that tesseract expects; "" if images are not read
+	// looks is the number of pages that were examined for blankness.
+	looks  int
+	blank  []int // pages that are empty, or on which no words were recognized
+	unread []int // pages that were not read because tesseract is not installed
+	late   []int // pages that were not read because the time was used up
+	failed []int // pages for which pdftoppm or tesseract failed
+	// recognized lists the pages whose text was recognized.
 	recognized []int
-	scratch    string
+	// scratch is the temporary folder for rendered pages, or "" if no page was rendered.
+	scratch string
 }
 
+// newImages returns the images of a document. The time limit counts from now.
 func newImages(c Config) *images { return &images{config: c, began: time.Now()} }
 
-// read adds recognized text to a page whose text layer has no words.
+// read adds recognized text to a page whose text layer has no words. It returns only the error of
+// ctx. A page that could not be read keeps no words and is recorded.
 func (m *images) read(ctx context.Context, p *page) error {
+	// Without tesseract, a blank page is still distinguished from a page with an image. Only the
+	// latter is worth a note.
 	if !m.available(ctx) {
 		if m.looks++; m.looks <= maxLooks {
 			image, _ := m.render(ctx, p, lookPixels)
@@ -66,11 +81,13 @@ func (m *images) read(ctx context.Context, p *page) error {
 		m.unread = append(m.unread, p.number)
 		return ctx.Err()
 	}
+	// Once a page was too late, all later pages are, so that the result has a clear end.
 	if m.late != nil || m.outOfTime() {
 		m.late = append(m.late, p.number)
 		return ctx.Err()
 	}
 
+	// The page's size is in points, of which 72 are an inch.
 	longest := max(p.width, p.height, 1)
 	pixels := int(min(ocrPixels, math.Ceil(longest*ocrDPI/72)))
 
@@ -86,7 +103,8 @@ func (m *images) read(ctx context.Context, p *page) error {
 	return ctx.Err()
 }
 
-// available reports whether tesseract can be used. It checks this only once.
+// available reports whether tesseract can be used with at least one language. It checks this only
+// once.
 func (m *images) available(ctx context.Context) bool {
 	if m.asked {
 		return m.langs != ""
@@ -107,10 +125,12 @@ func (m *images) available(ctx context.Context) bool {
 	return m.langs != ""
 }
 
+// language matches the names of tesseract's languages, such as "eng" and "chi_sim".
 var language = regexp.MustCompile(`^[a-z]{3}(?:_[A-Za-z]+)*$`)
 
 // languages converts the list of languages that tesseract prints to the value of tesseract's
-// language option. English comes first, because tesseract prefers the first language.
+// language option, such as "eng+deu". English comes first, because tesseract prefers the first
+// language. "osd" and "equ" are not languages.
 func languages(list string) string {
 	var names []string
 	for name := range strings.FieldsSeq(list) {
@@ -133,7 +153,8 @@ func languages(list string) string {
 	return strings.Join(names[:min(len(names), maxLanguages)], "+")
 }
 
-// outOfTime reports whether more than the fraction ocrShare of the time limit is used up.
+// outOfTime reports whether more than the fraction ocrShare of the time limit is used up. The rest
+// of the time is needed to write the document. Both elapsed time and processor time count.
 func (m *images) outOfTime() bool {
 	if limit := m.config.Wall; limit > 0 && time.Since(m.began) > part(limit) {
 		return true
@@ -142,9 +163,11 @@ func (m *images) outOfTime() bool {
 	return limit > 0 && cpuTime() > part(limit)
 }
 
+// part returns the fraction ocrShare of a duration.
 func part(d time.Duration) time.Duration { return time.Duration(ocrShare * float64(d)) }
 
-// render renders a page as a grey image. It returns the image and the path of the image's file. If
+// render renders a page as a grey image whose longer side has the given number of pixels. It
+// returns the image and the path of the image's file. The next call overwrites the file. If
 // rendering fails, image is nil.
 func (m *images) render(ctx context.Context, p *page, pixels int) (image []byte, path string) {
 	if m.scratch == "" {
@@ -158,6 +181,7 @@ func (m *images) render(ctx context.Context, p *page, pixels int) (image []byte,
 	n := strconv.Itoa(p.number)
 	name := filepath.Join(m.scratch, "page")
 	args := []string{"-f", n, "-l", n, "-scale-to", strconv.Itoa(pixels), "-gray", "-singlefile", m.config.Path, name}
+	// pdftoppm writes to a file, because tesseract reads the image from one.
 	if _, err := output(ctx, 0, nil, "pdftoppm", args...); err != nil {
 		return nil, ""
 	}
@@ -170,7 +194,8 @@ func (m *images) render(ctx context.Context, p *page, pixels int) (image []byte,
 	return image, path
 }
 
-// uniform reports whether all pixels of a PGM image have the same brightness.
+// uniform reports whether all pixels of a PGM image have the same brightness, so that the page is
+// blank. A truncated image counts as blank.
 func uniform(image []byte) bool {
 	for range 3 { // skip the three header lines: kind, size and depth
 		_, rest, found := bytes.Cut(image, []byte("\n"))
@@ -182,8 +207,10 @@ func uniform(image []byte) bool {
 	return len(image) == 0 || bytes.Count(image, image[:1]) == len(image)
 }
 
-// recognize runs tesseract on the image of a page. pixel is the size of a pixel in points.
+// recognize runs tesseract on the image of a page and adds the words to the page. pixel is the size
+// of a pixel in points. It records the page as recognized, blank or failed.
 func (m *images) recognize(ctx context.Context, p *page, image string, pixel float64) {
+	// Without this limit, tesseract would start a thread for each processor.
 	dpi := strconv.Itoa(int(72/pixel + 0.5))
 	text, err := output(ctx, tsvSize, []string{"OMP_THREAD_LIMIT=1"}, "tesseract", image, "stdout", "-l", m.langs, "--dpi", dpi, "tsv")
 	if err == nil {
@@ -201,10 +228,11 @@ func (m *images) recognize(ctx context.Context, p *page, image string, pixel flo
 	m.recognized = append(m.recognized, p.number)
 }
 
-// fill adds words that tesseract has recognized to their page. The height of a word depends on its
-// letters, so each word gets the height of its line.
+// fill adds words that tesseract has recognized to their page. pixel is the size of a pixel in
+// points. The height of a word depends on its letters, so each word gets the height of its line.
 func (p *page) fill(tsv io.Reader, pixel float64) error {
 	width, height := p.width, p.height
+	// The scanner resets the page and numbers it from 1, so the page's own values are restored.
 	number := p.number
 	if err := newScanner(tsv, 1, pixel).next(p); err != nil {
 		return err
@@ -218,7 +246,8 @@ func (p *page) fill(tsv io.Reader, pixel float64) error {
 	return nil
 }
 
-// recognizedBody returns the height of ordinary text on a recognized page, for writePage.
+// recognizedBody returns the height of ordinary text on a recognized page, for writePage. The
+// document's body height is not used, because heights of recognized lines are less precise.
 func (p *page) recognizedBody() float64 {
 	own := sizes{}
 	own.add(p)
@@ -226,7 +255,7 @@ func (p *page) recognizedBody() float64 {
 }
 
 // notes returns notes for the person who uploaded the document, about pages that were not read or
-// may contain errors.
+// may contain errors. Each is a full sentence. It returns nil if all pages had text.
 func (m *images) notes() (list []string) {
 	for _, n := range []struct {
 		pages     []int
@@ -253,7 +282,8 @@ func (m *images) notes() (list []string) {
 }
 
 // noTextFailure removes the temporary images. empty is true if the whole document has no text. In
-// that case, noTextFailure returns an error that states the reason; otherwise it returns nil.
+// that case, noTextFailure returns an error that states the reason; otherwise it returns nil. It is
+// called once, after the last page.
 func (m *images) noTextFailure(empty bool) error {
 	if m.scratch != "" {
 		_ = os.RemoveAll(m.scratch) // on an error, the files are removed together with the sandbox
@@ -271,7 +301,8 @@ func (m *images) noTextFailure(empty bool) error {
 	}
 }
 
-// ranges formats page numbers as a text such as "3, 5 to 9 and 12".
+// ranges formats page numbers, which are in ascending order, as a text such as "3, 5 to 9 and 12".
+// It lists at most 30 numbers and ranges.
 func ranges(pages []int) string {
 	var parts []string
 	for i := 0; i < len(pages); {

@@ -23,11 +23,12 @@ const (
 // heights are multiples of the body height.
 var levels = []float64{1.7, 1.38, 1.17}
 
-// sizes contains the number of bytes of text for each height. The most frequent height is the body
-// height, which is the height of ordinary text.
+// sizes contains the number of bytes of text for each height. The keys are heights in quarters of a
+// point. The most frequent height is the body height, which is the height of ordinary text.
 type sizes map[int]int
 
-// add counts the text of a page by its height.
+// add counts the text of a page by its height. Each line counts with the height of most of its
+// text.
 func (s sizes) add(p *page) {
 	for _, l := range p.lines {
 		n := 0
@@ -38,7 +39,8 @@ func (s sizes) add(p *page) {
 	}
 }
 
-// body returns the body height.
+// body returns the body height in points, or 0 if no text was counted. Of equally frequent heights,
+// it returns the smallest.
 func (s sizes) body() float64 {
 	best := 0
 	for size, n := range s {
@@ -49,8 +51,9 @@ func (s sizes) body() float64 {
 	return float64(best) / stepsPerPoint
 }
 
-// lineHeight returns the height of most of the text in a line, so that a single high character does
-// not make the line a heading.
+// lineHeight returns the height of most of the text in a line in points, so that a single high
+// character does not make the line a heading. Words whose heights differ by less than 0.3 points
+// have the same height.
 func (p *page) lineHeight(l line) float64 {
 	best, maximum := 0.0, 0
 	for i := l.first; i < l.end; i++ {
@@ -63,6 +66,7 @@ func (p *page) lineHeight(l line) float64 {
 		if n > maximum {
 			best, maximum = h, n
 		}
+		// No other height can have more text.
 		if 2*maximum > l.size(p) {
 			break
 		}
@@ -70,6 +74,7 @@ func (p *page) lineHeight(l line) float64 {
 	return best
 }
 
+// size returns the number of bytes of a line's text.
 func (l line) size(p *page) int {
 	if l.end == l.first {
 		return 0
@@ -77,22 +82,29 @@ func (l line) size(p *page) int {
 	return p.words[l.end-1].to - p.words[l.first].from
 }
 
-// layout converts a page to blocks.
+// layout converts a page to blocks. It is used for one page.
 type layout struct {
+	// page is the page, body the body height in points, and leftToRight the direction of most of
+	// its text.
 	page        *page
 	body        float64
 	leftToRight bool
-	put         func(document.Block) error
+	// put receives the blocks in reading order.
+	put func(document.Block) error
 
-	parts  []string // lines of the block that is being assembled
-	kind   document.Kind
-	level  int
+	parts []string // lines of the block that is being assembled
+	kind  document.Kind
+	level int
+	// box surrounds the lines in parts.
 	box    box
 	number int // number of the last item of a numbered list
-	err    error
+	// err is the first error of put. No block is written after it.
+	err error
 }
 
-// writePage calls put with each block of a page. body is the body height of the document.
+// writePage calls put with each block of a page, in the order in which poppler outputs the text.
+// body is the body height of the document; a page with enough text may have a larger one of its
+// own. It returns the first error of put.
 func writePage(p *page, body float64, put func(document.Block) error) error {
 	l := &layout{page: p, body: max(body, p.ownBody()), leftToRight: p.leftToRight(), put: put}
 	for i := 0; i < len(p.blocks); i++ {
@@ -104,6 +116,8 @@ func writePage(p *page, body float64, put func(document.Block) error) error {
 		}
 		b := p.blocks[i]
 		l.block(b)
+		// A paragraph that ends with a hyphen continues in the next block of the same flow, for
+		// example in the next column.
 		follows := i+1 < len(p.blocks) && p.blocks[i+1].flow == b.flow
 		if !follows || !l.hyphenated() {
 			l.end()
@@ -116,7 +130,8 @@ func writePage(p *page, body float64, put func(document.Block) error) error {
 // font of a page may have higher letters than the document's main font at the same size.
 const enoughOwn = 300
 
-// ownBody returns the body height of the page itself, or 0 if the page has too little text.
+// ownBody returns the body height of the page itself in points, or 0 if the page has too little
+// text.
 func (p *page) ownBody() float64 {
 	if len(p.text) < enoughOwn {
 		return 0
@@ -133,7 +148,8 @@ func (l *layout) hyphenated() bool {
 	return n > 0 && l.kind == document.Paragraph && strings.HasSuffix(l.parts[n-1], "-")
 }
 
-// block adds the lines of a block as a heading, as list items or as paragraphs.
+// block adds the lines of a block as a heading, as list items or as paragraphs. The last of them is
+// not ended, because the next block may continue it.
 func (l *layout) block(b block) {
 	l.number = 0
 	if level := l.headingLevel(b); level > 0 {
@@ -160,7 +176,8 @@ func (l *layout) block(b block) {
 	}
 }
 
-// add appends a line to the block that is being assembled, or begins another block.
+// add appends a line to the block that is being assembled, or begins another block of the given
+// kind. The kind "" means a paragraph.
 func (l *layout) add(kind document.Kind, ln line) {
 	text := l.page.lineText(ln, l.leftToRight)
 	if text == "" {
@@ -176,7 +193,7 @@ func (l *layout) add(kind document.Kind, ln line) {
 	l.box = l.box.with(ln.box)
 }
 
-// end writes the block that is being assembled.
+// end writes the block that is being assembled, if there is one, and begins with an empty block.
 func (l *layout) end() {
 	if len(l.parts) > 0 && l.err == nil {
 		bounds := domain.Box{l.box.x0, l.box.y0, l.box.x1, l.box.y1}
@@ -187,7 +204,7 @@ func (l *layout) end() {
 
 // join joins lines to running text. It removes a hyphen from the end of a line if the letters on
 // both sides are lower-case; other hyphens are part of numbers and names. It inserts a space
-// between lines, except in scripts without spaces.
+// between lines, except in scripts without spaces and after a hyphen.
 func join(lines []string) string {
 	var b strings.Builder
 	for i, text := range lines {
@@ -218,7 +235,9 @@ func join(lines []string) string {
 // numbered matches a heading with a section number, such as "2.1 Building".
 var numbered = regexp.MustCompile(`^(\d{1,2}(?:\.\d{1,2}){1,4})\.? +\p{Lu}.*[^.…\d\s]$`)
 
-// headingLevel returns the level of a heading, or 0 if the block is not a heading.
+// headingLevel returns the level of a heading from 1 to 6, or 0 if the block is not a heading. A
+// block is a heading if all of its lines are clearly higher than ordinary text, or if it is a
+// single line with a section number.
 func (l *layout) headingLevel(b block) int {
 	n := b.end - b.first
 	if n == 0 || n > maxHeadingLines {
@@ -235,6 +254,7 @@ func (l *layout) headingLevel(b block) int {
 		}
 	}
 
+	// A heading of ordinary height must be short, and not smaller than the body.
 	if n > 1 || height < 0.98*l.body || letters > maxHeadingSize/2 {
 		return 0
 	}
@@ -244,8 +264,8 @@ func (l *layout) headingLevel(b block) int {
 	return 0
 }
 
-// measure returns the minimum height of the lines in a block, and the number of bytes of their
-// text.
+// measure returns the minimum height of the lines in a block in points, and the number of bytes of
+// their text.
 func (l *layout) measure(b block) (height float64, letters int) {
 	for i, ln := range l.page.lines[b.first:b.end] {
 		letters += ln.size(l.page)
@@ -263,6 +283,7 @@ func (l *layout) isContentsEntry(b block) bool {
 	return strings.Contains(text, ". . .") || strings.Contains(text, "....") || strings.Contains(text, "……")
 }
 
+// hasLetters reports whether a block contains a letter. Large numbers are not headings.
 func (l *layout) hasLetters(b block) bool {
 	for _, ln := range l.page.lines[b.first:b.end] {
 		for i := ln.first; i < ln.end; i++ {
@@ -275,6 +296,8 @@ func (l *layout) hasLetters(b block) bool {
 }
 
 // beginsItem reports whether a line begins a list item, with a bullet or with the next number.
+// first is true for the first line of a block, where a list may begin with any number. A line with
+// only a mark is not an item.
 func (l *layout) beginsItem(ln line, first bool) bool {
 	if ln.end-ln.first < 2 {
 		return false
@@ -293,7 +316,8 @@ func (l *layout) beginsItem(ln line, first bool) bool {
 	return true
 }
 
-// itemNumber returns the number in a mark such as "1.", "1)" or "(1)".
+// itemNumber returns the number in a mark such as "1.", "1)" or "(1)". It returns false for any
+// other text. Numbers have at most three digits.
 func itemNumber(mark string) (int, bool) {
 	mark = strings.TrimPrefix(mark, "(")
 	if len(mark) < 2 || len(mark) > 4 || mark[len(mark)-1] != '.' && mark[len(mark)-1] != ')' {
@@ -310,7 +334,8 @@ func itemNumber(mark string) (int, bool) {
 }
 
 // indented reports whether the line with the index i begins a paragraph, because it is indented and
-// the lines before and after it are not.
+// the lines before and after it are not. Lines of right-to-left pages are never indented in this
+// sense.
 func (l *layout) indented(b block, i int) bool {
 	if i == b.first || i+1 >= b.end || !l.leftToRight {
 		return false

@@ -14,7 +14,7 @@ import (
 // MIMEType is the MIME type of the documents that Reader reads.
 const MIMEType = "application/pdf"
 
-// Config configures a Reader.
+// Config configures a Reader. Path is required.
 type Config struct {
 	Path  string // path of the document's file, which poppler reads
 	NoOCR bool   // if true, images are not read even if tesseract is installed
@@ -23,7 +23,8 @@ type Config struct {
 	CPU, Wall time.Duration
 }
 
-// Reader returns a reader of PDFs.
+// Reader returns a reader of PDFs. It ignores the content of its input and reads the file c.Path,
+// so it is usable for one document. When it returns, none of its programs is running.
 func Reader(c Config) parse.Reader {
 	return func(ctx context.Context, _ parse.Input, out *parse.Writer) (document.Info, error) {
 		ctx, stop := context.WithCancel(ctx)
@@ -41,26 +42,32 @@ const (
 	enoughText = 4000 // bytes
 )
 
-// documentReader is the state while one document is read.
+// documentReader is the state while one document is read. It belongs to one call of a Reader.
 type documentReader struct {
-	out     *parse.Writer
-	images  *images
-	ranges  *rangeReader
+	out    *parse.Writer
+	images *images
+	ranges *rangeReader
+	// sizes counts the text of all pages that were read so far.
 	sizes   sizes
 	seen    int     // bytes of text read
 	waiting []*page // pages that have been read but not written
 	last    int     // number of the last page that was read
+	// damaged is true if poppler repaired a part of the file.
 	damaged bool
 }
 
-// pdfInfo is the information that pdfinfo prints about a document.
+// pdfInfo is the information that pdfinfo prints about a document. pages is 0 if the number is
+// unknown.
 type pdfInfo struct {
 	pages int
 	title string
 }
 
 // read reads the document at path. It begins with the first pages before the number of pages is
-// known.
+// known, so that pdfinfo and pdftotext run at the same time.
+//
+// The error is the reason of the first range that failed, an error of ctx, or a failure of the
+// limits.
 func (r *documentReader) read(ctx context.Context, path string) (document.Info, error) {
 	asked := make(chan pdfInfo, 1)
 	go func() { asked <- ask(ctx, path) }()
@@ -89,6 +96,7 @@ func (r *documentReader) read(ctx context.Context, path string) (document.Info, 
 		return document.Info{}, err
 	}
 
+	// The notes are complete only now, after the last page.
 	info := document.Info{Title: known.title, Pages: r.last, Notes: r.images.notes()}
 	if r.damaged {
 		info.Notes = append(info.Notes, "The file is damaged in places, so some of its text may be missing.")
@@ -97,7 +105,8 @@ func (r *documentReader) read(ctx context.Context, path string) (document.Info, 
 }
 
 // all writes all pages in order. It begins with the range first, which is already being read, and
-// divides the remaining pages into further ranges.
+// divides the remaining pages into further ranges. pages is the total number of pages, or 0 if
+// first contains all.
 func (r *documentReader) all(ctx context.Context, first *pageRange, pages int) error {
 	others := r.ranges.beginAll(ctx, firstPages+1, pages)
 	if err := r.follow(ctx, first); err != nil {
@@ -110,13 +119,15 @@ func (r *documentReader) all(ctx context.Context, first *pageRange, pages int) e
 		}
 	}
 
+	// If ctx has ended, the channel may have been closed before the last range.
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("reading pages: %w", context.Cause(ctx))
 	}
 	return r.flush(ctx)
 }
 
-// follow writes the pages of a range while they are being read.
+// follow writes the pages of a range while they are being read. It returns the error of the range,
+// after the pages before the error were written.
 func (r *documentReader) follow(ctx context.Context, part *pageRange) error {
 	for p, more := part.take(); more; p, more = part.take() {
 		if err := r.take(ctx, p); err != nil {
@@ -128,7 +139,8 @@ func (r *documentReader) follow(ctx context.Context, part *pageRange) error {
 }
 
 // take adds a page to the waiting pages. When the body height is known, it writes the waiting
-// pages.
+// pages. The first pages wait, because headings are recognized by their height relative to the
+// body.
 func (r *documentReader) take(ctx context.Context, p *page) error {
 	r.sizes.add(p)
 	r.seen += len(p.text)
@@ -139,7 +151,7 @@ func (r *documentReader) take(ctx context.Context, p *page) error {
 	return r.flush(ctx)
 }
 
-// flush writes all waiting pages.
+// flush writes all waiting pages and returns the page objects for reuse.
 func (r *documentReader) flush(ctx context.Context) error {
 	body := r.sizes.body()
 	for _, p := range r.waiting {
@@ -147,6 +159,7 @@ func (r *documentReader) flush(ctx context.Context) error {
 			return fmt.Errorf("emitting page %d: %w", p.number, err)
 		}
 		at := body
+		// A page without words may be an image.
 		if len(p.words) == 0 {
 			if err := r.images.read(ctx, p); err != nil {
 				return err
@@ -169,8 +182,8 @@ func (r *documentReader) flush(ctx context.Context) error {
 // document is much shorter.
 const maxInfo = 64 << 10
 
-// ask runs pdfinfo. Errors are ignored: if pdfinfo cannot open the document, pdftotext cannot open
-// it either and reports the reason.
+// ask runs pdfinfo and returns the number of pages and the title. Errors are ignored: if pdfinfo
+// cannot open the document, pdftotext cannot open it either and reports the reason.
 func ask(ctx context.Context, path string) (a pdfInfo) {
 	text, err := output(ctx, maxInfo, nil, "pdfinfo", "-enc", "UTF-8", path)
 	if err != nil {

@@ -38,9 +38,15 @@ var pictureFormats = []struct {
 	{"image/jpeg", []string{"-jpeg", "-jpegopt", "quality=40"}},
 }
 
+// errPicture means that the picture is too large in every format.
 var errPicture = &document.Failure{Code: document.TooLarge, Message: "The page is too large to be shown as a picture."}
 
 // Picture returns a picture of one page of the document at path, together with the page's words.
+// Pages are numbered from 1. Lengths and positions are in points, so they are valid for any size at
+// which the picture is shown.
+//
+// The error is a *document.Failure if the page does not exist, if the document cannot be read, or
+// if the picture is too large.
 func Picture(ctx context.Context, path string, number int) (domain.PagePicture, error) {
 	text, err := pageText(ctx, path, number)
 	if err != nil {
@@ -63,7 +69,8 @@ func Picture(ctx context.Context, path string, number int) (domain.PagePicture, 
 	return picture, nil
 }
 
-// pageText returns the words of a page and their positions.
+// pageText returns the words of a page and their positions. It fails with errDamaged if there is no
+// such page.
 func pageText(ctx context.Context, path string, number int) (*page, error) {
 	n := strconv.Itoa(number)
 	p, err := start(ctx, nil, "pdftotext", "-tsv", "-enc", "UTF-8", "-f", n, "-l", n, path, "-")
@@ -83,11 +90,14 @@ func pageText(ctx context.Context, path string, number int) (*page, error) {
 	return text, err
 }
 
-// renderPicture renders a page in the first format in which the picture is small enough.
+// renderPicture renders a page in the first format in which the picture is small enough. It returns
+// the picture without its words, and its size in pixels. It returns errPicture if no format is
+// suitable.
 func renderPicture(ctx context.Context, path string, number int) (domain.PagePicture, image.Config, error) {
 	n := strconv.Itoa(number)
 	for _, format := range pictureFormats {
 		args := append([]string{"-f", n, "-l", n, "-scale-to", strconv.Itoa(PicturePixels), "-singlefile"}, format.options...)
+		// One byte more than the limit shows that the picture is too large.
 		data, err := output(ctx, MaxPictureBytes+1, nil, "pdftoppm", append(args, path)...)
 		if err != nil {
 			return domain.PagePicture{}, image.Config{}, err
@@ -104,7 +114,8 @@ func renderPicture(ctx context.Context, path string, number int) (domain.PagePic
 	return domain.PagePicture{}, image.Config{}, errPicture
 }
 
-// pictureWords returns the words of a page as far as the limits of a picture allow.
+// pictureWords returns the words of a page as far as the limits of a picture allow. Words without
+// visible characters are omitted. The list is not nil.
 func pictureWords(p *page) []domain.PageWord {
 	words, size := []domain.PageWord{}, 0
 	for i, w := range p.words {

@@ -16,8 +16,9 @@ import (
 // complaintSize is the number of bytes of a program's standard error that are kept.
 const complaintSize = 16 << 10
 
-// program is a running program of poppler or tesseract.
+// program is a running program of poppler or tesseract. Its output is read from stdout.
 type program struct {
+	// cmd is the command, and said the beginning of its standard error.
 	cmd    *exec.Cmd
 	stdout io.Reader
 	said   complaint
@@ -32,7 +33,11 @@ func (c *complaint) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// start starts a program. The caller must call finish afterwards.
+// start starts a program. env is added to the environment of this process. The program is killed
+// when ctx ends. The caller must read stdout to its end and then call finish, or call abandon.
+//
+// If the program is not installed, start fails with the code internal and a message for the
+// operator.
 func start(ctx context.Context, env []string, name string, args ...string) (*program, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
@@ -53,13 +58,15 @@ func start(ctx context.Context, env []string, name string, args ...string) (*pro
 	return p, nil
 }
 
-// output runs a program and returns its output, truncated to maximum bytes.
+// output runs a program and returns its output, truncated to maximum bytes. env is added to the
+// environment. The error is nil only if the program succeeded.
 func output(ctx context.Context, maximum int64, env []string, name string, args ...string) ([]byte, error) {
 	p, err := start(ctx, env, name, args...)
 	if err != nil {
 		return nil, err
 	}
 	text, err := io.ReadAll(io.LimitReader(p.stdout, maximum))
+	// The program would block if its output were not read.
 	if err == nil {
 		_, err = io.Copy(io.Discard, p.stdout)
 	}
@@ -67,7 +74,7 @@ func output(ctx context.Context, maximum int64, env []string, name string, args 
 }
 
 // finish waits until the program has exited. If the program could not read the document, finish
-// returns the reason as an error.
+// returns the reason as a *document.Failure. It must be called exactly once, after stdout was read.
 func (p *program) finish() error {
 	err := p.cmd.Wait()
 	if err == nil {
@@ -91,6 +98,8 @@ const (
 	exitPermission = 3
 )
 
+// These are the reasons for which a program fails, as messages for the person who uploaded the
+// document.
 var (
 	errEncrypted = &document.Failure{
 		Code: document.Encrypted, Message: "The PDF is protected by a password. Send the PDF without a password.",
@@ -116,7 +125,8 @@ var (
 )
 
 // explain returns the failure for a program that did not succeed. said is the program's standard
-// error.
+// error. The signal is examined first, because the kernel ends programs that exceed limits with
+// signals.
 func explain(status syscall.WaitStatus, said string) *document.Failure {
 	if status.Signaled() {
 		switch status.Signal() { //nolint:exhaustive // any other signal is a crash
@@ -146,6 +156,7 @@ func explain(status syscall.WaitStatus, said string) *document.Failure {
 	}
 }
 
+// outOfMemory reports whether a program's standard error says that it could not allocate memory.
 func outOfMemory(said string) bool {
 	return strings.Contains(said, "Out of memory") || strings.Contains(said, "bad_alloc") || strings.Contains(said, "cannot allocate memory")
 }

@@ -26,12 +26,15 @@ const (
 	roomAhead = 8 << 20 // bytes
 )
 
-// pageRange is a range of pages that is read by one process.
+// pageRange is a range of pages that is read by one process. One goroutine reads the pages, and the
+// goroutine that writes the document takes them.
 type pageRange struct {
 	first, last int // last is 0 if the range ends with the document
-	pages       chan *page
-	held        atomic.Int64 // bytes of the pages in the channel pages
-	freed       chan struct{}
+	// pages contains the pages that were read and not taken. It is closed after the last page.
+	pages chan *page
+	held  atomic.Int64 // bytes of the pages in the channel pages
+	// freed receives a value when a page was taken, for a reader that waits for memory.
+	freed chan struct{}
 
 	// The fields below are valid only after the channel pages is closed.
 	lastRead int // last page read
@@ -39,11 +42,13 @@ type pageRange struct {
 	err      error
 }
 
+// newRange returns a range that nothing reads yet. Pages are numbered from 1.
 func newRange(first, last int) *pageRange {
 	return &pageRange{first: first, last: last, pages: make(chan *page, rangePages), freed: make(chan struct{}, 1)}
 }
 
-// read runs pdftotext for the range. spare contains page objects for reuse.
+// read runs pdftotext for the range and closes the channel pages at the end. spare contains page
+// objects for reuse. Errors are stored in r.err.
 func (r *pageRange) read(ctx context.Context, path string, spare *sync.Pool) {
 	defer close(r.pages)
 	args := []string{"-tsv", "-enc", "UTF-8", "-f", strconv.Itoa(r.first)}
@@ -58,12 +63,14 @@ func (r *pageRange) read(ctx context.Context, path string, spare *sync.Pool) {
 	}
 
 	err = r.scan(ctx, newScanner(text.stdout, r.first, 1), spare)
+	// Any error except the end of the output means that the rest is not wanted.
 	if !errors.Is(err, io.EOF) {
 		r.err = abandon(text, err)
 		return
 	}
 
 	r.err = text.finish()
+	// The program succeeded without printing a page.
 	if r.err == nil && r.lastRead == 0 {
 		r.err = errDamaged
 	}
@@ -71,7 +78,7 @@ func (r *pageRange) read(ctx context.Context, path string, spare *sync.Pool) {
 }
 
 // scan reads the pages from the output of a process and passes them to the method put. It returns
-// an error when the output ends.
+// an error when the output ends: io.EOF, unless a page exceeds a limit or ctx ends.
 func (r *pageRange) scan(ctx context.Context, from *scanner, spare *sync.Pool) error {
 	for {
 		p, _ := spare.Get().(*page)
@@ -88,8 +95,8 @@ func (r *pageRange) scan(ctx context.Context, from *scanner, spare *sync.Pool) e
 	}
 }
 
-// put waits while too many bytes of the range are in memory, and then passes a page to the method
-// take.
+// put passes a page to the method take, and then waits while too many bytes of the range are in
+// memory. It fails if ctx ends.
 func (r *pageRange) put(ctx context.Context, p *page) error {
 	r.held.Add(p.size())
 	select {
@@ -100,7 +107,7 @@ func (r *pageRange) put(ctx context.Context, p *page) error {
 	}
 }
 
-// wait waits until the range may hold another page in memory.
+// wait waits until the range may hold another page in memory. It fails if ctx ends.
 func (r *pageRange) wait(ctx context.Context) error {
 	for r.held.Load() > roomAhead {
 		select {
@@ -112,7 +119,8 @@ func (r *pageRange) wait(ctx context.Context) error {
 	return nil
 }
 
-// take returns the next page of the range. It returns false if there is none.
+// take returns the next page of the range. It waits for the page, and returns false if there is
+// none. The page belongs to the caller.
 func (r *pageRange) take() (*page, bool) {
 	p, more := <-r.pages
 	if !more {
@@ -133,20 +141,25 @@ func abandon(p *program, why error) error {
 	return why
 }
 
-// rangeReader reads several ranges at the same time, each with one process.
+// rangeReader reads several ranges at the same time, each with one process. There is one for each
+// document.
 type rangeReader struct {
-	path    string
-	spare   sync.Pool
+	// spare contains page objects for reuse, because pages with many words need much memory.
+	path  string
+	spare sync.Pool
+	// slots contains a value for each running process, and reading counts the goroutines.
 	slots   chan struct{}
 	readers sync.WaitGroup
 }
 
+// newRangeReader returns a reader of the document at path, with at most one process for each
+// processor that this process may use.
 func newRangeReader(path string) *rangeReader {
 	return &rangeReader{path: path, slots: make(chan struct{}, min(runtime.GOMAXPROCS(0), maxProcesses))}
 }
 
-// begin starts to read a range as soon as fewer than maxProcesses ranges are being read. It returns
-// nil if ctx ends before that.
+// begin starts to read a range as soon as a slot is free, and does not wait for its pages. It
+// returns nil if ctx ends before that. last is 0 if the range ends with the document.
 func (r *rangeReader) begin(ctx context.Context, first, last int) *pageRange {
 	select {
 	case r.slots <- struct{}{}:
@@ -162,7 +175,8 @@ func (r *rangeReader) begin(ctx context.Context, first, last int) *pageRange {
 }
 
 // beginAll starts to read the pages from first to last, divided into ranges. Ranges are started in
-// order, so a range never waits for a later one.
+// order, so a range never waits for a later one. The channel contains the ranges in order. It is
+// closed after the last one, or when ctx ends.
 func (r *rangeReader) beginAll(ctx context.Context, first, last int) <-chan *pageRange {
 	parts := make(chan *pageRange, cap(r.slots))
 	r.readers.Go(func() {

@@ -8,7 +8,9 @@ import (
 // maxRecognized is the maximum number of bytes of text that Recognize returns.
 const maxRecognized = 64 << 10
 
-// Recognize returns the text in an image file, or "" if tesseract is not installed or fails.
+// Recognize returns the text in an image file, or "" if tesseract is not installed or fails. The
+// text is UTF-8 and has at most maxRecognized bytes. The reader process uses it for images that are
+// attached to messages.
 func Recognize(ctx context.Context, path string) string {
 	m := newImages(Config{})
 	if !m.available(ctx) {

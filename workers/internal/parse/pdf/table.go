@@ -27,9 +27,12 @@ type row struct{ first, end int }
 func cells(rows []row) int { return rows[len(rows)-1].end - rows[0].first }
 
 // table returns the rows of the table that begins with the block first, or nil if there is no
-// table. It accepts only clear tables: poppler must output the cells row by row, each cell must be
+// table. It accepts only clear tables. Poppler must output the cells row by row, each cell must be
 // a block with one line, and the columns must be consistent. Other text is written in poppler's
 // order.
+//
+// Text that is wrongly written as a table would be harder to understand than a table that is
+// written as text.
 func (l *layout) table(first int) (rows []row) {
 	var columns []box
 	for at := first; at < len(l.page.blocks); {
@@ -47,7 +50,8 @@ func (l *layout) table(first int) (rows []row) {
 	return rows
 }
 
-// rowEnd returns the index after the last block of the row that begins with the block first.
+// rowEnd returns the index after the last block of the row that begins with the block first. The
+// blocks of a row have a single line each, do not overlap, and are at the same height.
 func (l *layout) rowEnd(first int) int {
 	blocks := l.page.blocks
 	end := first
@@ -70,7 +74,8 @@ func (l *layout) rowEnd(first int) int {
 }
 
 // fits reports whether the cells of a row belong to different columns. If so, it widens the columns
-// to contain the cells. The first row defines the columns.
+// to contain the cells. The first row defines the columns. A cell that overlaps two columns does
+// not fit.
 func (l *layout) fits(r row, columns *[]box) bool {
 	found := make([]int, 0, r.end-r.first)
 	for _, cell := range l.page.blocks[r.first:r.end] {
@@ -111,7 +116,7 @@ func (l *layout) widen(r row, found []int, columns *[]box) bool {
 }
 
 // writeRows writes a table. The first row is the header if it contains no digits and every other
-// row contains some.
+// row contains some. Each row is a block with the box that surrounds its cells.
 func (l *layout) writeRows(rows []row) {
 	head := !l.hasDigit(rows[0])
 	for _, r := range rows[1:] {
@@ -132,6 +137,7 @@ func (l *layout) writeRows(rows []row) {
 	}
 }
 
+// hasDigit reports whether a cell of a row contains a digit.
 func (l *layout) hasDigit(r row) bool {
 	for _, b := range l.page.blocks[r.first:r.end] {
 		if strings.IndexFunc(l.page.lineText(l.page.lines[b.first], l.leftToRight), unicode.IsDigit) >= 0 {

@@ -20,6 +20,8 @@ const (
 )
 
 // lineText returns the text of a line in reading order. leftToRight is the direction of the page.
+// Words are separated by single spaces where the gap between them is wide enough. Ligatures are
+// replaced by letters.
 func (p *page) lineText(l line, leftToRight bool) string {
 	var b strings.Builder
 	b.Grow(max(l.size(p), 0) + l.end - l.first) // a single space is added between words
@@ -34,13 +36,16 @@ func (p *page) lineText(l line, leftToRight bool) string {
 	}
 
 	text := b.String()
+	// Poppler outputs words in visual order, in which right-to-left text is reversed. Tesseract
+	// does not.
 	if turned && !p.logical {
 		text = reorder([]rune(text), leftToRight)
 	}
 	return expand(text)
 }
 
-// apart reports whether two consecutive words of a line are separated by a space.
+// apart reports whether two consecutive words of a line are separated by a space. i and j are the
+// indexes of the words in the page.
 func (p *page) apart(i, j int) bool {
 	a, b := &p.words[i], &p.words[j]
 	gap, size := max(b.x0-a.x1, a.x0-b.x1), min(a.height(), b.height())
@@ -53,7 +58,8 @@ func (p *page) apart(i, j int) bool {
 	return gap >= wordGap*size
 }
 
-// leftToRight reports whether most text of the page is written from left to right.
+// leftToRight reports whether most text of the page is written from left to right. A page without
+// text is left to right.
 func (p *page) leftToRight() bool {
 	balance := 0
 	if !hasRightToLeft(p.text) {
@@ -106,7 +112,7 @@ func class(r rune) bidi.Class {
 // reorder converts a line from visual order, which begins at the left, to reading order. It
 // reverses the characters in each sequence of right-to-left text. On a right-to-left page, it also
 // reverses the order of the sequences. Neutral characters inside of a sequence belong to the
-// sequence.
+// sequence. reorder changes seen.
 func reorder(seen []rune, leftToRight bool) string {
 	if !leftToRight {
 		slices.Reverse(seen)
@@ -137,6 +143,8 @@ func against(r rune, leftToRight bool) bool {
 	return c == bidi.L || c == bidi.EN
 }
 
+// along reports whether r has the direction of the page, so that it ends a sequence that runs
+// against this direction.
 func along(r rune, leftToRight bool) bool {
 	c := class(r)
 	if leftToRight {
@@ -147,7 +155,7 @@ func along(r rune, leftToRight bool) bool {
 
 // marksBehind moves vowel signs of right-to-left letters after their letters. Reversed text has the
 // signs before their letters, unless the document stores its lines backwards. The signs are moved
-// if a word begins with a sign.
+// if a word begins with a sign. marksBehind changes text and returns it.
 func marksBehind(text []rune) []rune {
 	wrong := false
 	for i, r := range text {
@@ -168,7 +176,8 @@ func marksBehind(text []rune) []rune {
 	return text
 }
 
-// expand replaces ligatures and presentation forms with letters.
+// expand replaces ligatures and presentation forms with letters, so that a search for the letters
+// finds the text.
 func expand(text string) string {
 	if strings.IndexFunc(text, isShape) < 0 {
 		return text
@@ -199,11 +208,13 @@ func unspaced(r rune) bool {
 		r >= 0x3000 && r <= 0x303F || r >= 0xFF00 && r <= 0xFFEF
 }
 
+// firstRune returns the first character of a text.
 func firstRune(text []byte) rune {
 	r, _ := utf8.DecodeRune(text)
 	return r
 }
 
+// lastRune returns the last character of a text.
 func lastRune(text []byte) rune {
 	r, _ := utf8.DecodeLastRune(text)
 	return r

@@ -21,6 +21,7 @@ const (
 // box is a rectangle in points. The origin is the upper left corner of the page.
 type box struct{ x0, y0, x1, y1 float64 }
 
+// with returns the smallest rectangle that contains both b and o.
 func (b box) with(o box) box {
 	return box{min(b.x0, o.x0), min(b.y0, o.y0), max(b.x1, o.x1), max(b.y1, o.y1)}
 }
@@ -42,7 +43,8 @@ type line struct {
 	first, end int // indexes of words
 }
 
-// block is a range of lines that belong together.
+// block is a range of lines that belong together. flow is the number of the sequence of blocks,
+// such as a column, to which it belongs.
 type block struct {
 	box
 
@@ -50,19 +52,23 @@ type block struct {
 	flow       int
 }
 
-// page is a page with the layout that poppler has determined. Page objects are reused for other
-// pages.
+// page is a page with the layout that poppler has determined. Words, lines and blocks refer to each
+// other by index, so a page needs few allocations. Page objects are reused for other pages.
 type page struct {
+	// number counts from 1. width and height are in points.
 	number        int
 	width, height float64
-	text          []byte
-	words         []word
-	lines         []line
-	blocks        []block
-	flows         int
-	logical       bool // true if the words are in reading order, even in right-to-left text
+	// text contains the words without separators, in the order of the output.
+	text   []byte
+	words  []word
+	lines  []line
+	blocks []block
+	// flows is the number of flows so far.
+	flows   int
+	logical bool // true if the words are in reading order, even in right-to-left text
 }
 
+// reset empties the page for the page with the given number. It keeps the memory.
 func (p *page) reset(number int) {
 	*p = page{number: number, text: p.text[:0], words: p.words[:0], lines: p.lines[:0], blocks: p.blocks[:0]}
 }
@@ -73,6 +79,7 @@ func (p *page) size() int64 {
 	return int64(len(p.text) + perWord*len(p.words) + perLine*len(p.lines) + perBlock*len(p.blocks))
 }
 
+// word returns the text of the word with the index i. It is valid until the page is reset.
 func (p *page) word(i int) []byte { return p.text[p.words[i].from:p.words[i].to] }
 
 // Columns of a row. The third column differs: for pdftotext, it is the number of a flow, which has
@@ -103,6 +110,9 @@ const (
 // scanner reads the rows that pdftotext -tsv and tesseract print. There is a row for each page,
 // block, line and word; rows for the parts of an element follow the row for the element. The words
 // of a document may contain newlines and tabs, so the scanner does not trust the output.
+//
+// Only the row for the next page shows that a page is complete. The scanner therefore remembers
+// this row until next is called again.
 type scanner struct {
 	in    *bufio.Reader
 	unit  float64 // size of the program's unit of length in points
@@ -125,7 +135,8 @@ func newScanner(r io.Reader, first int, unit float64) *scanner {
 
 var errTooMuch = &document.Failure{Code: document.TooLarge, Message: "A page of the PDF has more text than the maximum."}
 
-// next reads the next page into p. It returns io.EOF if there is no further page.
+// next reads the next page into p. It returns io.EOF if there is no further page, errTooMuch if a
+// page exceeds a limit, or the error of the reader.
 func (s *scanner) next(p *page) error {
 	inside := false
 	for {
@@ -150,7 +161,8 @@ func (s *scanner) next(p *page) error {
 	}
 }
 
-// take adds a row to the page. It ignores rows before the first page, such as the header.
+// take adds a row to the page. It ignores rows before the first page, such as the header. inside is
+// false for these rows. It returns errTooMuch if the page exceeds a limit.
 func (s *scanner) take(p *page, row []byte, inside bool) error {
 	var cells [tsvColumns][]byte
 	rest, whole := row, true
@@ -162,12 +174,14 @@ func (s *scanner) take(p *page, row []byte, inside bool) error {
 	switch level := cells[tsvLevel]; {
 	case len(level) != 1 || level[0] < pageLevel || level[0] > wordLevel:
 		s.continueWord(p, row)
+	// A row with a level but with too few cells is ignored.
 	case !whole:
 	case level[0] == pageLevel:
 		s.begin(&cells)
 	case !inside:
 	case level[0] == wordLevel:
 		s.word(p, &cells)
+	// The row is for a block or a line, whose position follows from its words.
 	default:
 		s.insideWord, s.line = false, true
 		s.block = s.block || level[0] < lineLevel
@@ -197,7 +211,8 @@ func (s *scanner) continueWord(p *page, row []byte) {
 }
 
 // word adds a word to the page, and extends the boxes of the word's line and block. It ignores
-// words below minConfidence, which are mostly stains on the paper.
+// words below minConfidence, which are mostly stains on the paper. pdftotext reports full
+// confidence for each word.
 func (s *scanner) word(p *page, cells *[tsvColumns][]byte) {
 	text := bytes.TrimSpace(cells[tsvText])
 	if s.insideWord = decimal(cells[tsvConfidence]) >= minConfidence && len(text) > 0; !s.insideWord {
@@ -228,13 +243,14 @@ func (s *scanner) word(p *page, cells *[tsvColumns][]byte) {
 	l.end = len(p.words)
 }
 
-// bounds returns the position and size of the element that a row describes.
+// bounds returns the position and size of the element that a row describes, in points.
 func (s *scanner) bounds(cells *[tsvColumns][]byte) box {
 	x, y := decimal(cells[tsvLeft])*s.unit, decimal(cells[tsvTop])*s.unit
 	return box{x, y, x + decimal(cells[tsvWidth])*s.unit, y + decimal(cells[tsvHeight])*s.unit}
 }
 
-// row returns the next row without its newline. The row is valid until the next call.
+// row returns the next row without its newline. The row is valid until the next call. A last row
+// without a newline is returned like any other, and io.EOF after it.
 func (s *scanner) row() ([]byte, error) {
 	l, err := s.in.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {
@@ -246,7 +262,8 @@ func (s *scanner) row() ([]byte, error) {
 	return bytes.TrimRight(l, "\r\n"), nil
 }
 
-// rest reads the rest of a row that is longer than the buffer, up to maxLine bytes.
+// rest reads the rest of a row that is longer than the buffer, up to maxLine bytes. l is the
+// beginning of the row.
 func (s *scanner) rest(l []byte) ([]byte, error) {
 	s.long = append(s.long[:0], l...)
 	for {
@@ -267,7 +284,7 @@ const maxCoordinate = 1e6 // in points; larger than any page
 const maxDigits = 18
 
 // decimal parses a number in the format of poppler. It returns 0 for any other text, and for
-// numbers that are larger than any page.
+// numbers that are larger than any page. Exponents and other forms of numbers do not occur.
 func decimal(text []byte) float64 {
 	digits, minus := bytes.CutPrefix(text, []byte("-"))
 	if len(digits) > maxDigits {

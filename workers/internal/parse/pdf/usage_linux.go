@@ -12,6 +12,8 @@ import (
 var startMutex sync.Mutex
 
 // startWithinLimit starts a program that may use the processor time that is left to this process.
+// It returns errCPU if less than a second is left.
+//
 // The kernel applies the limit to each process separately, and a program inherits the soft limit of
 // the process that starts it. So the soft limit is lowered during the start. If this process
 // reaches the lowered limit in the meantime, it continues, because Go ignores SIGXCPU.

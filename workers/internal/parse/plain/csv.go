@@ -17,17 +17,20 @@ const (
 	sampleRows = 50        // number of rows from which the delimiter is detected
 )
 
-// CSV reads delimited values. It detects the delimiter.
+// CSV reads delimited values. It detects the delimiter: a comma, semicolon, tab or vertical bar.
+// Rows are written as rows of a table, and the first row as its header if it names columns. The
+// content is never an error, except for the limits of out.
 func CSV(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
 	return document.Info{}, table(ctx, in, out, 0)
 }
 
-// TSV reads tab-separated values.
+// TSV reads tab-separated values, or values with another delimiter if the text has no tab.
 func TSV(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
 	return document.Info{}, table(ctx, in, out, '\t')
 }
 
-// table reads delimited values. If delimiter is 0, table detects it.
+// table reads delimited values. If delimiter is 0, table detects it. A first line such as "sep=;"
+// takes precedence over both.
 func table(ctx context.Context, in parse.Input, out *parse.Writer, delimiter byte) error {
 	text, _ := charset.Decode(in.Content, in.Charset)
 	text = parse.Lines(text)
@@ -43,7 +46,9 @@ func table(ctx context.Context, in parse.Input, out *parse.Writer, delimiter byt
 	return rowsFor(ctx, records{text: text, delimiter: delimiter}, out)
 }
 
-// rowsFor writes the rows of a table: titles above the table, its header, and its data.
+// rowsFor writes the rows of a table: titles above the table, its header, and its data. Empty rows
+// are omitted. It checks ctx every 1,000 rows. rows is passed by value, because the first rows are
+// read twice.
 func rowsFor(ctx context.Context, rows records, out *parse.Writer) error {
 	widest := usualWidth(rows)
 	first := true
@@ -69,7 +74,8 @@ func rowsFor(ctx context.Context, rows records, out *parse.Writer) error {
 	return nil
 }
 
-// records divides a text into rows.
+// records divides a text into rows. It reads the text from the beginning to the end; a copy is an
+// independent reader.
 type records struct {
 	text      string
 	delimiter byte
@@ -79,7 +85,8 @@ type records struct {
 // more reports whether there is a further row.
 func (r *records) more() bool { return r.text != "" }
 
-// next reads a row. A cell in quotes may contain delimiters, newlines and doubled quotes.
+// next reads a row. A cell in quotes may contain delimiters, newlines and doubled quotes. Cells
+// beyond maxCells are dropped.
 func (r *records) next() []string {
 	var cells []string
 	for {
@@ -93,7 +100,8 @@ func (r *records) next() []string {
 	}
 }
 
-// cell reads a cell. end is true if the cell is the last one in its row.
+// cell reads a cell. end is true if the cell is the last one in its row. A quote without a closing
+// quote belongs to the text of the cell.
 func (r *records) cell() (cell string, end bool) {
 	// A few spaces before an opening quote are allowed.
 	body := strings.TrimLeft(r.text[:min(len(r.text), 64)], " ")
@@ -125,8 +133,8 @@ func (r *records) pass(rest string) (end bool) {
 	return rest[0] == '\n'
 }
 
-// quoted reads a cell up to its closing quote. ok is false if no closing quote is followed by a
-// delimiter or the end of the row.
+// quoted reads a cell up to its closing quote. s begins after the opening quote. ok is false if no
+// closing quote is followed by a delimiter or the end of the row, within maxQuoted bytes.
 func quoted(s string, delimiter byte) (cell, after string, ok bool) {
 	head := s[:min(len(s), maxQuoted)]
 	for i := 0; i < len(head); i++ {
@@ -150,7 +158,7 @@ func quoted(s string, delimiter byte) (cell, after string, ok bool) {
 }
 
 // delimiterFor returns the delimiter for which the first rows have the most similar numbers of
-// cells.
+// cells. It returns a comma if no delimiter gives rows with several cells.
 func delimiterFor(text string) byte {
 	best, limit := byte(','), 0
 	for _, d := range []byte(",;\t|") {
@@ -176,7 +184,8 @@ func delimiterFor(text string) byte {
 	return best
 }
 
-// usualWidth returns the most frequent number of cells in the first rows.
+// usualWidth returns the most frequent number of cells in the first rows. Of equally frequent
+// numbers, it returns the largest.
 func usualWidth(rows records) int {
 	counts := map[int]int{}
 	best := 0

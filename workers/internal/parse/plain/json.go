@@ -24,7 +24,11 @@ const (
 )
 
 // JSON reads JSON and JSON Lines. An object in an array is written as a row if possible. Any other
-// value is written as a line that begins with the value's path.
+// value is written as a line that begins with the value's path. A text that is not JSON is read as
+// plain text, and a note says so.
+//
+// Deep nesting fails with the code too_large. The whole text is checked before any of it is
+// written.
 func JSON(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
 	text, _ := charset.Decode(in.Content, in.Charset)
 	values, deep := survey(text)
@@ -63,7 +67,7 @@ func tokens(text string) *jsontext.Decoder {
 
 // survey counts the consecutive JSON values in a text. deep is true if the values are nested too
 // deeply. values is 0 if the text is not JSON. A text with several values is not considered JSON if
-// the first value is a scalar.
+// the first value is a scalar: such a text is, for example, a list of numbers.
 func survey(text string) (values int, deep bool) {
 	in := tokens(text)
 	scalar := false

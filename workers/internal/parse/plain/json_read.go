@@ -14,8 +14,9 @@ import (
 )
 
 // jsonReader reads a JSON document value by value. It keeps at most the values of one object in
-// memory.
+// memory. It belongs to one call of JSON.
 type jsonReader struct {
+	// ctx returns the error of the call's context.
 	ctx    func() error
 	tokens *jsontext.Decoder
 	out    *parse.Writer
@@ -26,13 +27,15 @@ type jsonReader struct {
 // pair is a value with its path.
 type pair struct{ path, text string }
 
-// pairs contains values of an object that have been read but not written.
+// pairs contains values of an object that have been read but not written. It has at most maxPairs
+// values.
 type pairs struct {
 	all     []pair
 	flushed bool // true if some values were already written as lines, so that the object cannot become a row
 }
 
-// next reads the next value of the document.
+// next reads the next value of the document. path is the path of the value, or "" for the document
+// itself. The values are added to into.
 func (r *jsonReader) next(path string, into *pairs) error {
 	t, err := r.tokens.ReadToken()
 	if err != nil {
@@ -41,7 +44,8 @@ func (r *jsonReader) next(path string, into *pairs) error {
 	return r.value(path, t, into)
 }
 
-// value reads the value whose first token is t.
+// value reads the value whose first token is t. It reads to the end of the value. The recursion is
+// bounded, because survey has checked the nesting.
 func (r *jsonReader) value(path string, t jsontext.Token, into *pairs) error {
 	switch t.Kind() {
 	case '[':
@@ -98,6 +102,8 @@ func join(path, name string) string {
 }
 
 // elements reads the values of an array, or all values of a document that contains several values.
+// Its opening bracket has already been read. Scalars are joined with commas to lines of about
+// maxLines bytes.
 func (r *jsonReader) elements(path string, into *pairs) error {
 	var words []string
 	size := 0
@@ -150,6 +156,8 @@ func index(path string, i int) string {
 }
 
 // element reads an object or an array that is an element of an array. opens is its first token.
+// table is the path of the array, and path the path of the element. The values collected in into
+// are written first, so that the order of the document is kept.
 func (r *jsonReader) element(table, path string, opens jsontext.Token, into *pairs) error {
 	if err := r.lines(into); err != nil { // write the values that precede this element
 		return err
@@ -167,13 +175,15 @@ func (r *jsonReader) element(table, path string, opens jsontext.Token, into *pai
 	return r.lines(&own)
 }
 
-// rowLike reports whether the values of an object are few and short enough for a row.
+// rowLike reports whether the values of an object are few and short enough for a row. An object
+// without values is not.
 func rowLike(all []pair) bool {
 	return len(all) > 0 && len(all) <= maxColumns && !slices.ContainsFunc(all, func(p pair) bool { return len(p.text) > maxCell })
 }
 
 // row writes an object as a row. If the last header row lacks a name of the object, row writes a
-// new header row first.
+// new header row first. An object that lacks names of the header has empty cells. Names in the
+// header begin with the path of the array.
 func (r *jsonReader) row(table, path string, all []pair) error {
 	names := make([]string, len(all))
 	for i, p := range all {
@@ -216,7 +226,8 @@ func within(names, head []string) bool {
 	return len(head) > 0
 }
 
-// add collects a value. When maxPairs values are collected, add writes them.
+// add collects a value. When maxPairs values are collected, add writes them. It ignores empty
+// values.
 func (r *jsonReader) add(path, text string, into *pairs) error {
 	if strings.TrimSpace(text) == "" {
 		return nil
@@ -228,7 +239,8 @@ func (r *jsonReader) add(path, text string, into *pairs) error {
 	return nil
 }
 
-// lines writes values as lines. Each line begins with the path of its value.
+// lines writes values as lines. Each line begins with the path of its value. Lines are combined to
+// paragraphs of about maxLines bytes. Afterwards of is empty.
 func (r *jsonReader) lines(of *pairs) error {
 	var b strings.Builder
 	for _, p := range of.all {

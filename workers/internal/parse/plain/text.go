@@ -12,13 +12,15 @@ import (
 	"parley/workers/internal/parse/charset"
 )
 
-// Text reads plain text, in which empty lines separate paragraphs.
+// Text reads plain text, in which empty lines separate paragraphs. It recognizes headings, lists
+// and aligned columns by their form. The content is never an error, except for the limits of out.
 func Text(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
 	text, _ := charset.Decode(in.Content, in.Charset)
 	return document.Info{}, writeText(ctx, text, out)
 }
 
-// writeText writes a text paragraph by paragraph.
+// writeText writes a text paragraph by paragraph. Form feeds and other line breaks count as
+// newlines. It checks ctx every 1,000 passages.
 func writeText(ctx context.Context, text string, out *parse.Writer) error {
 	text = parse.Clean(parse.Lines(text))
 	var lines []string
@@ -45,7 +47,9 @@ func writeText(ctx context.Context, text string, out *parse.Writer) error {
 	return passage(lines, out)
 }
 
-// passage writes consecutive lines that have no empty line between them.
+// passage writes consecutive lines that have no empty line between them: as a heading and the rest,
+// a list, verbatim text, or a paragraph. The lines of a paragraph are joined only if they look
+// wrapped. Otherwise they remain lines, as in an address.
 func passage(lines []string, out *parse.Writer) error {
 	if len(lines) == 0 {
 		return nil
@@ -76,7 +80,8 @@ var numbered = regexp.MustCompile(`^(?:(?:[1-9][0-9]?\.){1,4}[1-9]?[0-9]?|(?i:ch
 
 // heading separates a heading, which is underlined or numbered, from the lines that follow it. It
 // returns the heading's level and text, and these lines. ok is false if lines do not begin with a
-// heading.
+// heading. Levels begin at 1; the kind of the underline or the depth of the number determines the
+// level.
 func heading(lines []string) (level int, title string, rest []string, ok bool) {
 	first := strings.TrimSpace(lines[0])
 	length := utf8.RuneCountInString(first)
@@ -110,6 +115,7 @@ func underline(l string) byte {
 	return l[0]
 }
 
+// abs returns the absolute value of n.
 func abs(n int) int { return max(n, -n) }
 
 // bullet matches the beginning of a list item.
@@ -129,7 +135,8 @@ func listed(lines []string) bool {
 	return true
 }
 
-// items writes the items of a list. It removes bullets but keeps numbers.
+// items writes the items of a list. It removes bullets but keeps numbers. lines must satisfy
+// listed, so each item begins with a line that bullet matches.
 func items(lines []string, out *parse.Writer) error {
 	from := 0
 	for i := 1; i <= len(lines); i++ {
@@ -146,7 +153,8 @@ func items(lines []string, out *parse.Writer) error {
 	return nil
 }
 
-// aligned reports whether lines use spaces for indentation or columns. Such spaces must be kept.
+// aligned reports whether lines use spaces for indentation or columns. Such spaces must be kept. A
+// single line is never aligned.
 func aligned(lines []string) bool {
 	if len(lines) < 2 {
 		return false
@@ -176,10 +184,12 @@ func uneven(lines []string) bool {
 	return !wrapped(lines)
 }
 
+// indent returns the number of spaces and tabs at the beginning of a line.
 func indent(l string) int { return len(l) - len(strings.TrimLeft(l, " \t")) }
 
 // wrapped reports whether lines are a single paragraph that was wrapped. In such a paragraph, all
-// lines but the last are about equally long.
+// lines but the last are about equally long. The longest line must have 40 to 160 columns. A single
+// line counts as wrapped.
 func wrapped(lines []string) bool {
 	if len(lines) == 1 {
 		return true
@@ -213,12 +223,14 @@ func width(l string) int {
 	return n
 }
 
+// ideographic reports whether a character is East Asian and twice as wide as a letter.
 func ideographic(r rune) bool {
 	return r >= 0x2E80 && r <= 0x9FFF || r >= 0xF900 && r <= 0xFAFF || r >= 0xFF00 && r <= 0xFF60 || r >= 0x20000 && r <= 0x3FFFF
 }
 
 // joined joins wrapped lines with spaces. It adds no space after a hyphen, and none between
-// characters of scripts without spaces.
+// characters of scripts without spaces. A hyphen at the end of a line is kept, because it may
+// belong to the word.
 func joined(lines []string) string {
 	var b strings.Builder
 	var last, before rune

@@ -20,8 +20,8 @@ const mainName = "parley-main"
 // claimed matches the names of the folders that processes create for their Roots.
 var claimed = regexp.MustCompile(`^parley-\d+-[0-9a-f]{16}$`)
 
-// claim creates a folder for this process's groups and locks it. The kernel releases the lock when
-// the process ends, even after a crash.
+// claim creates a folder for this process's groups below parent and locks it. The kernel releases
+// the lock when the process ends, even after a crash. The errors are sentences for the operator.
 func claim(parent string) (dir string, lock *os.File, err error) {
 	for range 3 { // try repeatedly, because another process may remove the folder before it is locked
 		var random [8]byte
@@ -40,7 +40,8 @@ func claim(parent string) (dir string, lock *os.File, err error) {
 // errTaken means that another process holds the lock, or that the folder was removed.
 var errTaken = errors.New("the folder belongs to another process")
 
-// lockFolder locks a folder.
+// lockFolder locks a folder. It returns errTaken if another process holds the lock or if the folder
+// is not there any more. Closing the file releases the lock. It never waits.
 func lockFolder(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -68,8 +69,8 @@ func lockFolder(dir string) (*os.File, error) {
 	return nil, fmt.Errorf("locking cgroup: %w", err)
 }
 
-// clean removes the folders of processes that have ended. A folder that cannot be removed now is
-// removed by a later call.
+// clean removes the folders of processes that have ended, after killing the processes in them. A
+// folder that cannot be removed now is removed by a later call.
 func clean(parent string) {
 	names, _ := folders(parent) // an unreadable folder cannot be cleaned
 	for _, name := range names {

@@ -1,6 +1,6 @@
 // Package cgroup limits and measures all processes of a sandbox together, if the kernel lets this
 // process create cgroups. It uses version 2 if the memory and pids controllers are delegated to
-// this process, and otherwise version 1.
+// this process, and otherwise version 1. Without cgroups, the backends use package proctree.
 //
 // All cgroups are created below the cgroup of this process, in one folder for each Root:
 //
@@ -11,4 +11,7 @@
 //
 // An unlocked folder was left by a process that died. The next process that opens a Root removes
 // it.
+//
+// In version 1, each controller may have a hierarchy of its own. A Root and its Groups then have a
+// folder in each of them; see part.
 package cgroup

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// write writes to an existing kernel file. It never creates a file.
+// write writes to an existing kernel file in the cgroup dir. It never creates a file.
 func write(dir, name, value string) error {
 	// Without O_CREATE, a missing kernel file is an error.
 	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY, 0)
@@ -97,7 +97,8 @@ func pidsIn(dir string) (pids []int, err error) {
 	return pids, err
 }
 
-// folders lists the cgroups directly below a cgroup.
+// folders lists the names of the cgroups directly below a cgroup. If it fails, the list may be
+// incomplete.
 func folders(dir string) (names []string, err error) {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {

@@ -9,7 +9,8 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// Group is the cgroup of one sandbox. It is safe for concurrent use until it is removed.
+// Group is the cgroup of one sandbox. It is safe for concurrent use until it is removed. Root.New
+// creates it, and Remove must be called at the end.
 type Group struct {
 	root *Root
 	dirs []string // one folder in each hierarchy that the root uses
@@ -17,7 +18,7 @@ type Group struct {
 
 // Add moves one process into the group; processes that it has started stay outside. Add takes
 // milliseconds, because the kernel waits for a moment in which no process forks. For a process that
-// has not been started, use Start.
+// has not been started, use Start. It fails if the process has ended.
 func (g *Group) Add(pid int) error {
 	for _, dir := range g.dirs {
 		if err := write(dir, "cgroup.procs", strconv.Itoa(pid)); err != nil {
@@ -27,8 +28,9 @@ func (g *Group) Add(pid int) error {
 	return nil
 }
 
-// Usage returns the usage of all processes in the group. Processes and Memory include the helper
-// processes that isolate the sandbox.
+// Usage returns the usage of all processes in the group, including those that have ended. Processes
+// and Memory include the helper processes that isolate the sandbox. Memory excludes files. Files
+// and FileCount are not set.
 func (g *Group) Usage() (u sandbox.Usage, err error) {
 	// In version 1, each controller reports its part of the usage.
 	for i, dir := range g.dirs {
@@ -79,7 +81,8 @@ func (g *Group) Kill() error {
 	return errors.Join(all...)
 }
 
-// Remove kills the remaining processes and removes the group. It may be called more than once.
+// Remove kills the remaining processes and removes the group. It may be called more than once. If
+// it fails, Root.Close or the next process that opens a Root removes the group.
 func (g *Group) Remove() error {
 	if err := g.Kill(); err != nil {
 		return err

@@ -10,6 +10,8 @@ import (
 	"time"
 )
 
+// killTime limits the wait for the end of processes. firstLook and lastLook are the first and the
+// longest interval between two looks.
 const (
 	killTime  = 5 * time.Second // a thousand times the usual duration, because the machine may be busy
 	firstLook = time.Millisecond
@@ -20,7 +22,7 @@ const (
 var errAlive = errors.New("a process is still running")
 
 // retry calls f with increasing delays. It stops after killTime, or when f returns nil or any error
-// except errAlive and EBUSY.
+// except errAlive and EBUSY. It returns the last error of f.
 func retry(f func() error) error {
 	deadline := time.Now().Add(killTime)
 	pause := time.NewTimer(0)
@@ -39,7 +41,9 @@ func retry(f func() error) error {
 	}
 }
 
-// end kills all processes in a cgroup and the cgroups below it, and waits until they are gone.
+// end kills all processes in a cgroup and the cgroups below it, and waits until they are gone. It
+// does not kill this process, even if its thread is in the cgroup. A cgroup that does not exist is
+// not an error. Afterwards no process can fork in the cgroup.
 func end(dir string) error {
 	// With a limit of 0, no process in the cgroup can fork, so no child escapes. Kernels without
 	// pids.max have cgroup.kill, which has the same effect.

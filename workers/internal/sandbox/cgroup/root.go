@@ -33,11 +33,14 @@ type part struct {
 	controllers []string
 }
 
-// Root creates groups for this process.
+// Root creates groups for this process. It is safe for concurrent use. A process has at most one,
+// which a backend closes.
 type Root struct {
 	version int
-	parts   []part
-	last    atomic.Int64
+	// parts has one element for each hierarchy in use.
+	parts []part
+	// last is the number of the last group, which is also its name.
+	last atomic.Int64
 
 	begin  sync.Once
 	thread chan func() // version 1 only; started when first needed
@@ -45,7 +48,7 @@ type Root struct {
 
 // Open finds the folder in which this process may create groups. If there is no such folder, the
 // error states the reason in one sentence. Open also removes the groups of processes that no longer
-// run.
+// run. In version 2, it may move this process to another cgroup; see moveToMain.
 func Open() (*Root, error) {
 	mountinfo, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -58,7 +61,8 @@ func Open() (*Root, error) {
 	return open(string(mountinfo), string(own))
 }
 
-// open tries version 2 and then version 1.
+// open tries version 2 and then version 1. Its arguments are the texts of /proc/self/mountinfo and
+// /proc/self/cgroup.
 func open(mountinfo, own string) (*Root, error) {
 	mounts := mountsIn(mountinfo)
 	if len(mounts) == 0 {
@@ -90,7 +94,7 @@ func open(mountinfo, own string) (*Root, error) {
 }
 
 // try creates a group and starts a nonexistent program in it, which requires the same permissions
-// as a sandbox.
+// as a sandbox. If it fails, it closes the root.
 func (r *Root) try() error {
 	g, err := r.New(sandbox.Limits{Memory: 64 << 20, Processes: 8})
 	if err == nil {
@@ -131,7 +135,7 @@ func (r *Root) New(l sandbox.Limits) (*Group, error) {
 }
 
 // Close kills all processes in this process's groups and removes the groups. No group may be used
-// afterwards.
+// afterwards. This process stays in the cgroup to which Open has moved it.
 func (r *Root) Close() error {
 	var all []error
 	for _, p := range r.parts {

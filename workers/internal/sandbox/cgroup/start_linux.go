@@ -11,7 +11,8 @@ import (
 )
 
 // Start starts a command as a member of the group, so none of its processes is ever outside the
-// group. Unlike Add, it does not wait for the kernel.
+// group. Unlike Add, it does not wait for the kernel. The caller must call cmd.Wait. If Start
+// fails, no process is left.
 func (g *Group) Start(cmd *exec.Cmd) error {
 	if g.root.version == 2 {
 		return g.startV2(cmd)
@@ -19,7 +20,7 @@ func (g *Group) Start(cmd *exec.Cmd) error {
 	return g.startV1(cmd)
 }
 
-// startV2 lets the kernel create the process in the group.
+// startV2 lets the kernel create the process in the group. It changes cmd.SysProcAttr.
 func (g *Group) startV2(cmd *exec.Cmd) error {
 	dir, err := os.Open(g.dirs[0])
 	if err != nil {
@@ -73,8 +74,8 @@ func (g *Group) startHere(cmd *exec.Cmd) error {
 	return err
 }
 
-// onThread runs f on a thread that lives until the Root is closed. It is needed if the caller runs
-// on the process's first thread.
+// onThread runs f on a thread that lives until the Root is closed, and returns f's error. It is
+// needed if the caller runs on the process's first thread.
 func (r *Root) onThread(f func() error) error {
 	r.begin.Do(func() {
 		r.thread = make(chan func())

@@ -10,7 +10,8 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// openV1 creates this process's folder in each required hierarchy.
+// openV1 creates this process's folder in each required hierarchy: pids, memory and cpuacct, and
+// cpu if possible. If it fails, no folder is left.
 func openV1(mounts []mount, own string) (*Root, error) {
 	r := &Root{version: 1}
 	for _, controller := range []string{"pids", "memory", "cpuacct", "cpu"} { // pids first: a process that cannot fork cannot escape a kill
@@ -30,7 +31,8 @@ func openV1(mounts []mount, own string) (*Root, error) {
 	return r, nil
 }
 
-// join adds a controller, which may share a hierarchy with other controllers.
+// join adds a controller, which may share a hierarchy with other controllers. dir is the folder of
+// this process's cgroup in the hierarchy of the controller.
 func (r *Root) join(dir, controller string) error {
 	// Many systems mount cpu and cpuacct as one hierarchy.
 	if i := slices.IndexFunc(r.parts, func(p part) bool { return p.home == dir }); i >= 0 {
@@ -48,7 +50,8 @@ func (r *Root) join(dir, controller string) error {
 // cpuShares is each group's share of the processors. The default for other cgroups is 1024.
 const cpuShares = 256
 
-// limitV1 sets the limits of a folder's controllers.
+// limitV1 sets the limits of a folder's controllers. A limit of zero is not set. A sandbox never
+// uses swap.
 func limitV1(dir string, controllers []string, l sandbox.Limits) error {
 	var all []error
 	if slices.Contains(controllers, "memory") && l.Memory > 0 {
@@ -67,7 +70,8 @@ func limitV1(dir string, controllers []string, l sandbox.Limits) error {
 	return errors.Join(all...)
 }
 
-// usageV1 reads the usage from a controller's folder.
+// usageV1 reads the usage from a controller's folder into the fields of u that the controller
+// measures.
 func usageV1(dir, controller string, u *sandbox.Usage) error {
 	switch controller {
 	case "memory":

@@ -15,8 +15,9 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// openV2 creates this process's folder below the process's cgroup. If an earlier process of Parley
-// has already moved to parley-main, the folder is created next to parley-main.
+// openV2 creates this process's folder below the process's cgroup own. If an earlier process of
+// Parley has already moved to parley-main, the folder is created next to parley-main. If openV2
+// fails, it undoes its changes. The error names the missing permission or controller.
 func openV2(own string) (*Root, error) {
 	base := own
 	if filepath.Base(own) == mainName {
@@ -57,7 +58,8 @@ func openV2(own string) (*Root, error) {
 	return r, nil
 }
 
-// delegable lists the controllers that a cgroup can make available to the cgroups below it.
+// delegable lists the controllers that a cgroup can make available to the cgroups below it. It
+// fails if memory or pids is not among them.
 func delegable(base string) (give []string, err error) {
 	have := words(base, "cgroup.controllers")
 	for _, needed := range []string{"memory", "pids"} {
@@ -82,7 +84,8 @@ func isDelegate(base string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// delegate makes the controllers in give available to the cgroups directly below dir.
+// delegate makes the controllers in give available to the cgroups directly below dir. It fails if
+// dir contains processes.
 func delegate(dir string, give []string) error {
 	// A controller that is already enabled, for example by another process of Parley, needs no
 	// permission.
@@ -104,7 +107,8 @@ func delegate(dir string, give []string) error {
 
 // moveToMain moves this process and the processes that it has started from the cgroup base to the
 // cgroup parley-main below it. If base contains any other process, moveToMain fails without moving
-// a process, because the owner of the other process may depend on the cgroup.
+// a process, because the owner of the other process may depend on the cgroup. undo moves the
+// processes back.
 func moveToMain(base string) (undo func(), err error) {
 	undo = func() {}
 	target := filepath.Join(base, mainName)
@@ -197,7 +201,8 @@ func named(pid int) string {
 // cpuWeight is the weight of each sandbox when the kernel distributes processor time.
 const cpuWeight = 100
 
-// limitV2 sets the limits of a folder's controllers.
+// limitV2 sets the limits of a folder's controllers. A limit of zero is not set. A sandbox never
+// uses swap.
 func limitV2(dir string, controllers []string, l sandbox.Limits) error {
 	var all []error
 	if l.Memory > 0 {
@@ -212,7 +217,7 @@ func limitV2(dir string, controllers []string, l sandbox.Limits) error {
 	return errors.Join(all...)
 }
 
-// usageV2 reads a group's usage.
+// usageV2 reads a group's usage into u. Values that cannot be read are part of the error.
 func usageV2(dir string, u *sandbox.Usage) error {
 	// memory.current includes the page cache and files in memory. Both are subtracted, because
 	// Usage.Memory does not include files.

@@ -31,21 +31,25 @@ const (
 	killTime = 600 * time.Millisecond
 )
 
-// box is one sandbox.
+// box is one sandbox. It implements sandbox.Box. start sets its fields, and the goroutine wait
+// removes everything that belongs to it when it has ended.
 type box struct {
 	backend *Backend
-	name    string
-	dir     string
-	limits  sandbox.Limits
+	// name is the sandbox's name for runsc, and dir the folder with its files on the host.
+	name   string
+	dir    string
+	limits sandbox.Limits
+	// command is unshare, the first process of the drawing in the package comment.
 	command *exec.Cmd
 	group   *cgroup.Group // nil without cgroups
-	tree    proctree.Tree
-	stdin   *os.File
-	stdout  *host.Output
-	said    host.Head
-	first   *os.Process   // the runsc process, for Kill; nil if it ended before it was found
-	found   chan struct{} // closed when first is set
-	done    chan struct{}
+	// tree contains unshare and all processes that it has started.
+	tree   proctree.Tree
+	stdin  *os.File
+	stdout *host.Output
+	said   host.Head
+	first  *os.Process   // the runsc process, for Kill; nil if it ended before it was found
+	found  chan struct{} // closed when first is set
+	done   chan struct{}
 
 	mu     sync.Mutex // guards the fields below
 	memory string     // path of the sentry's memory file; "" until it is found
@@ -53,7 +57,8 @@ type box struct {
 	final  bool // true once the field last contains the final usage
 }
 
-// start creates the sandbox's folder and starts the sandbox.
+// start creates the sandbox's folder and starts the sandbox. If it fails, the caller must call
+// forget, which also removes the group and the folder. ctx applies only to the start.
 func (b *Backend) start(ctx context.Context, x *box, c sandbox.Command) error {
 	if err := b.writeBundle(x.dir, c); err != nil {
 		return err
@@ -91,7 +96,8 @@ func (b *Backend) start(ctx context.Context, x *box, c sandbox.Command) error {
 	return nil
 }
 
-// launch starts the command, within its cgroup if there is one.
+// launch starts the command, within its cgroup if there is one. It runs on the backend's thread,
+// because sandboxes die with the thread that started them.
 func (x *box) launch() (err error) {
 	if x.group != nil {
 		err = x.group.Start(x.command)
@@ -108,8 +114,8 @@ func (x *box) launch() (err error) {
 	return err
 }
 
-// hostLimits returns the limits of gVisor's own processes on the host. gVisor enforces the
-// program's limits inside the sandbox.
+// hostLimits returns the limits of gVisor's own processes on the host, which include the program's
+// memory. gVisor enforces the program's limits inside the sandbox.
 func hostLimits(l sandbox.Limits) sandbox.Limits {
 	if l.Memory > 0 {
 		l.Memory += spareMemory
@@ -120,7 +126,8 @@ func hostLimits(l sandbox.Limits) sandbox.Limits {
 	return l
 }
 
-// wait waits until the sandbox has ended, and then removes its files and its group.
+// wait waits until the sandbox has ended, and then removes its files and its group. It runs in a
+// goroutine of its own and closes done at the end.
 func (x *box) wait() {
 	// The handle of runsc, for which Kill waits, must be found before unshare is reaped.
 	x.first = findRunsc(x.command.Process.Pid, x.tree)
@@ -130,6 +137,7 @@ func (x *box) wait() {
 	_ = x.stdin.Close()
 	x.stdout.Drain()
 	if x.first != nil {
+		// The pipe's data is read before done is closed, so that output can be read after the end.
 		_ = x.first.Release() // unshare has already reaped runsc
 	}
 	x.forget()

@@ -30,8 +30,9 @@ const (
 	oomScore = 1000
 )
 
-// writeBundle creates the folder (an OCI bundle) from which runsc starts a sandbox. Only the
-// worker's user has access to it.
+// writeBundle creates the folder (an OCI bundle) from which runsc starts a sandbox: the root with
+// its mount points and files, and the file config.json. Only the worker's user has access to it. It
+// fails if the command or the path of a file is invalid.
 func (b *Backend) writeBundle(dir string, c sandbox.Command) error {
 	if len(c.Args) == 0 || !path.IsAbs(c.Args[0]) {
 		return fmt.Errorf("a sandbox's command must begin with an absolute path, not %q", c.Args)
@@ -80,7 +81,7 @@ func (b *Backend) writeBundle(dir string, c sandbox.Command) error {
 }
 
 // show adds the host folders that sandboxes contain, and returns their mounts. A symbolic link
-// becomes the same link in the sandbox.
+// becomes the same link in the sandbox. Folders that do not exist on the host are omitted.
 func (b *Backend) show(root string) (mounts []specs.Mount, err error) {
 	for _, name := range slices.Concat(host.OuterLinks, host.Folders(b.python)) {
 		// Lstat does not follow links, so a link on the host stays a link in the sandbox.
@@ -128,8 +129,9 @@ func placeholders(shown []sandbox.Shown) (list []sandbox.Data) {
 	return list
 }
 
-// memoryMounts returns mounts that are in memory. gVisor always provides /proc, /sys, terminals and
-// network devices; empty mounts hide these.
+// memoryMounts returns mounts that are in memory: the writable folders, whose size is limited, and
+// empty folders. gVisor always provides /proc, /sys, terminals and network devices; empty mounts
+// hide these.
 func memoryMounts(l sandbox.Limits) (mounts []specs.Mount) {
 	size := "size=" + strconv.FormatInt(max(l.Files, 4096), 10)
 	user := strconv.Itoa(host.User)
@@ -141,11 +143,13 @@ func memoryMounts(l sandbox.Limits) (mounts []specs.Mount) {
 		options := []string{"ro", "nosuid", "nodev", "noexec", "size=4096", "mode=0555"}
 		mounts = append(mounts, specs.Mount{Destination: name, Type: "tmpfs", Source: "tmpfs", Options: options})
 	}
+	// The order of a map is random, but a mount must follow the mounts above it.
 	slices.SortFunc(mounts, func(a, b specs.Mount) int { return strings.Compare(a.Destination, b.Destination) })
 	return mounts
 }
 
-// put writes a file that the sandbox may read.
+// put writes a file that the sandbox may read. It fails if the file would be hidden by one of the
+// mounts, or if its path is not clean.
 func put(root string, d sandbox.Data, mounts []specs.Mount) error {
 	if !path.IsAbs(d.Path) || path.Clean(d.Path) != d.Path || path.Dir(d.Path) == "/" {
 		return fmt.Errorf("sandbox file %q must be an absolute path in a folder other than /", d.Path)
@@ -191,7 +195,8 @@ func makeFolder(root, name string) error {
 	return nil
 }
 
-// config returns the sandbox's configuration for runsc.
+// config returns the sandbox's configuration for runsc: an unprivileged user without capabilities,
+// a read-only root, own namespaces for everything, and the filter of system calls.
 func (b *Backend) config(c sandbox.Command, mounts []specs.Mount) specs.Spec {
 	worst := oomScore
 	config := specs.Spec{

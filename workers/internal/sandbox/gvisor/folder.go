@@ -16,13 +16,15 @@ const (
 )
 
 // folder is a folder that contains the files of all sandboxes of a backend. The backend holds a
-// file lock on it, which the kernel releases when the process ends, even after a crash.
+// file lock on it, which the kernel releases when the process ends, even after a crash. Files of a
+// crashed worker are therefore recognized by the missing lock.
 type folder struct {
 	path string
 	lock *os.File
 }
 
-// newFolder creates and locks a folder. It also removes the folders of processes that have ended.
+// newFolder creates and locks a folder below parent. It also removes the folders of processes that
+// have ended.
 func newFolder(parent string) (*folder, error) {
 	sweep(parent)
 	fresh, err := os.MkdirTemp(parent, freshPrefix)
@@ -45,7 +47,7 @@ func newFolder(parent string) (*folder, error) {
 }
 
 // lockFolder locks a folder. It returns an error if another process holds the lock, or if the path
-// is a link.
+// is a link. Closing the file releases the lock. It never waits.
 func lockFolder(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 	if err != nil {

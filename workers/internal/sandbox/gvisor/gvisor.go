@@ -30,23 +30,29 @@ type Config struct {
 // after its start.
 const trialTime = 30 * time.Second
 
-// Backend creates sandboxes with runsc.
+// Backend creates sandboxes with runsc. It implements sandbox.Backend and is safe for concurrent
+// use. A worker has at most one.
 type Backend struct {
-	tool   tool
+	tool tool
+	// python is the interpreter whose libraries sandboxes contain.
 	python string
+	// kept is the folder with the files of all sandboxes.
 	kept   *folder
 	groups *cgroup.Root // nil without cgroups
+	// notes are the results of Notes, and filter the system calls that programs may make.
 	notes  []string
 	filter *specs.LinuxSeccomp
 	thread *host.Thread // sandboxes die with the thread that started them
 
+	// mu protects closed and boxes.
 	mu       sync.Mutex
 	closed   bool
 	starting sync.WaitGroup // calls to Start that have not returned
 	boxes    map[*box]struct{}
 }
 
-// Open finds runsc and runs a sandbox. If that fails, the error states the reason in one sentence.
+// Open finds runsc and runs a sandbox. If that fails, the error states the reason in one sentence,
+// for the operator. There is no weaker fallback. Open takes up to trialTime.
 func Open(c Config) (*Backend, error) {
 	groups, err := cgroup.Open()
 	return open(c, groups, err)
@@ -71,7 +77,8 @@ func open(c Config, groups *cgroup.Root, whyNot error) (*Backend, error) {
 	return b, nil
 }
 
-// prepare finds the programs and creates the filter and the folder.
+// prepare finds the programs and creates the filter and the folder. On an error, Close removes what
+// prepare has created.
 func (b *Backend) prepare(c Config) (err error) {
 	if err := host.SealDescriptors(); err != nil {
 		return err
@@ -102,7 +109,8 @@ func notes(noGroups error) []string {
 	return list
 }
 
-// try runs a program in a trial sandbox and checks the program's view of the sandbox.
+// try runs a program in a trial sandbox and checks the program's view of the sandbox: its user,
+// host name and working folder, and an empty /proc.
 func (b *Backend) try() error {
 	ctx, stop := context.WithTimeout(context.Background(), trialTime)
 	defer stop()
@@ -157,7 +165,9 @@ func (b *Backend) Name() string { return "gvisor" }
 // Notes lists the limits that are not enforced on this machine.
 func (b *Backend) Notes() []string { return b.notes }
 
-// Start starts a command in a new sandbox.
+// Start starts a command in a new sandbox. It returns before the command has begun. ctx applies
+// only to the start. The sandbox ends with Kill, when its command ends, or with this process. After
+// Close, Start fails.
 func (b *Backend) Start(ctx context.Context, c sandbox.Command) (sandbox.Box, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -174,7 +184,8 @@ func (b *Backend) Start(ctx context.Context, c sandbox.Command) (sandbox.Box, er
 	return x, nil
 }
 
-// enter creates a box and registers it for Close.
+// enter creates a box and registers it for Close. The caller must call b.starting.Done after the
+// start.
 func (b *Backend) enter(l sandbox.Limits) (*box, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -188,7 +199,8 @@ func (b *Backend) enter(l sandbox.Limits) (*box, error) {
 	return x, nil
 }
 
-// Close ends all sandboxes and removes the backend's files.
+// Close ends all sandboxes and removes the backend's files. It waits until no process of a sandbox
+// is left. Further calls do nothing.
 func (b *Backend) Close() error {
 	b.mu.Lock()
 	again := b.closed

@@ -16,7 +16,8 @@ const memoryFile = "/memfd:runsc-memory"
 const blockSize = 512
 
 // sentryMemory returns the size of the sentry's memory file. The size includes the program's memory
-// and files, but not gVisor's own memory. The caller must hold x.mu.
+// and files, but not gVisor's own memory. ok is false if the file cannot be found, for example just
+// after the start. The caller must hold x.mu.
 func (x *box) sentryMemory() (bytes int64, ok bool) {
 	for range 2 { // search again if the file found earlier has disappeared
 		if x.memory == "" {
@@ -45,7 +46,8 @@ func (x *box) hostPids() []int {
 	return pids
 }
 
-// findMemory finds the memory file among the open files of the given processes.
+// findMemory finds the memory file among the open files of the given processes. It returns its path
+// in /proc, or "".
 func findMemory(pids []int) string {
 	for _, pid := range pids {
 		folder := filepath.Join("/proc", strconv.Itoa(pid), "fd")

@@ -19,8 +19,8 @@ const (
 
 // findRunsc waits until unshare has started runsc, and returns a handle for runsc (a pidfd). A
 // handle never refers to another process that has reused the pid. findRunsc returns nil if runsc
-// has ended. unshare must not be reaped before findRunsc returns, because its own pid could then be
-// reused.
+// has ended, or if it was not started within findTime. unshare must not be reaped before findRunsc
+// returns, because its own pid could then be reused.
 func findRunsc(unshare int, tree proctree.Tree) *os.Process {
 	tick := time.NewTicker(findPoll)
 	defer tick.Stop()

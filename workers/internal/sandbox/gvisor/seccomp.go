@@ -24,7 +24,8 @@ const (
 var alias = map[string]string{"pselect6": "pselect"}
 
 // newFilter converts the common rules to OCI format. Rules without conditions form one entry, which
-// runsc compiles to a search tree. runsc evaluates the entries in order.
+// runsc compiles to a search tree. runsc evaluates the entries in order. A call without a rule
+// fails with EPERM. newFilter fails on an architecture without rules.
 func newFilter() (*specs.LinuxSeccomp, error) {
 	list := seccomp.Rules(false) // no rules for measured memory are needed, because the sentry reports all memory of a sandbox
 	if len(list) == 0 {

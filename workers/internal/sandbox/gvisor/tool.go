@@ -15,8 +15,10 @@ import (
 	"parley/workers/internal/sandbox/host"
 )
 
-// tool is the command that starts runsc.
+// tool is the command that starts runsc. It is determined when the backend is opened and then not
+// changed.
 type tool struct {
+	// path and unshare are the absolute paths of the two programs.
 	path    string
 	unshare string
 	options []string // options for this version
@@ -26,7 +28,8 @@ type tool struct {
 // option matches the name and the description of each option in runsc's help.
 var option = regexp.MustCompile(`(?m)^ +-([A-Za-z0-9_-]+)( .*)?\n([^\n]*)`)
 
-// findTool finds unshare and runsc, and the options that this version of runsc supports.
+// findTool finds unshare and runsc, and the options that this version of runsc supports. path is
+// the configured path, or "" for $RUNSC or the search path. Errors name the package to install.
 func findTool(path string) (t tool, err error) {
 	if path == "" {
 		path = os.Getenv("RUNSC")
@@ -66,8 +69,8 @@ func findTool(path string) (t tool, err error) {
 }
 
 // choose returns the options with which this version of runsc is started. known contains the
-// options that the version supports. choose fails if the version lacks an option that isolation
-// requires.
+// options that the version supports. root is true if no user namespace is needed. choose fails if
+// the version lacks an option that isolation requires.
 func choose(known map[string]string, root bool) ([]string, error) {
 	platform := "ptrace"
 	if strings.Contains(known["platform"], "systrap") {
@@ -115,9 +118,9 @@ func optionName(o string) string {
 	return name
 }
 
-// command returns the command that starts a sandbox. unshare makes runsc the first process of a PID
-// namespace. unshare also gives runsc its own mount namespace, because newer versions of runsc
-// leave a mount in dir.
+// command returns the command that starts the sandbox with the given name from the bundle in dir.
+// unshare makes runsc the first process of a PID namespace. unshare also gives runsc its own mount
+// namespace, because newer versions of runsc leave a mount in dir.
 func (t tool) command(name, dir string) []string {
 	args := []string{t.unshare, "--mount", "--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc", "--propagation", "private"}
 	if !t.root {

@@ -54,7 +54,7 @@ func (t Tree) Kill() error {
 	}
 }
 
-// killer is the state of one call of Kill.
+// killer is the state of one call of Kill. It is used by one goroutine.
 type killer struct {
 	tree  Tree
 	seen  map[int]process     // processes of this and the last round, including those whose parents have died since the last round
@@ -67,7 +67,7 @@ type killer struct {
 // round lists the tree once, kills or stops its processes, and returns the number of live
 // processes. Processes outside of inner PID namespaces are first stopped, and killed when no new
 // process is found. If they were killed immediately, init could adopt children that were not listed
-// yet. If late is true, round kills them in any case.
+// yet. If late is true, round kills them in any case. The error means that /proc cannot be read.
 func (k *killer) round(late bool) (living int, err error) {
 	members, err := k.tree.members(k.seen)
 	if err != nil {
@@ -115,8 +115,8 @@ func (k *killer) round(late bool) (living int, err error) {
 	return living, nil
 }
 
-// hold opens a handle for a process, unless one is open. It reports whether a handle was already
-// open.
+// hold opens a handle for a process, unless one is open. It reports whether the process was already
+// known from the last round. A process without a handle receives no signal in this round.
 func (k *killer) hold(p process) (known bool) {
 	// A process with the same pid but another start time is a different process.
 	if earlier, is := k.seen[p.pid]; is && earlier.start == p.start {

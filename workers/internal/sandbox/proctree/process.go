@@ -10,13 +10,14 @@ import (
 	"time"
 )
 
-// process contains the data that /proc shows about a process.
+// process contains the data that /proc shows about a process at one moment.
 type process struct {
 	pid, parent int
-	state       byte
-	threads     int
-	cpu         time.Duration // CPU time of the process and of the children that it has reaped
-	start       uint64        // start time, in ticks since the machine's start
+	// state is the kernel's letter for the state, such as 'T' for stopped and 'Z' for a zombie.
+	state   byte
+	threads int
+	cpu     time.Duration // CPU time of the process and of the children that it has reaped
+	start   uint64        // start time, in ticks since the machine's start
 }
 
 // tick is the kernel's unit of time in /proc, which is the same on every machine.
@@ -43,9 +44,10 @@ const (
 	fieldStart   = 19
 )
 
+// errStat means that a file in /proc does not have the expected form.
 var errStat = errors.New("unexpected line in /proc")
 
-// parse parses the text of /proc/<pid>/stat.
+// parse parses the text of /proc/<pid>/stat. It returns errStat for a text with another form.
 func parse(pid int, stat []byte) (process, error) {
 	name := bytes.LastIndexByte(stat, ')') // the process name may itself contain spaces and parentheses
 	field := strings.Fields(string(stat[name+1:]))
@@ -66,7 +68,8 @@ func parse(pid int, stat []byte) (process, error) {
 	return p, err
 }
 
-// allProcesses reads all visible processes. It skips processes that end while it reads.
+// allProcesses reads all visible processes. It skips processes that end while it reads. The list is
+// not a snapshot: a process may start after its part was read.
 func allProcesses() ([]process, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {

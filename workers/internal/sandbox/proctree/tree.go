@@ -11,7 +11,8 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// Tree is a process and all processes that it has started.
+// Tree is a process and all processes that it has started. It is a value that identifies the first
+// process; the other processes are found again for each operation.
 type Tree struct {
 	pid   int
 	start uint64
@@ -41,7 +42,7 @@ func (t Tree) Pids() ([]int, error) {
 
 // members lists the processes of the tree, including zombies, each after its parent. others are
 // processes that were found in the tree earlier; their descendants are included. If all processes
-// have ended, the list is empty, without an error.
+// have ended, the list is empty, without an error. The error means that /proc cannot be read.
 func (t Tree) members(others map[int]process) ([]process, error) {
 	every, err := allProcesses()
 	if err != nil {
@@ -69,7 +70,8 @@ func (t Tree) members(others map[int]process) ([]process, error) {
 
 // Usage returns the usage of the whole tree. Memory does not include files. Shared memory is
 // counted once for each process. If the sum exceeds the given number of bytes, Usage measures again
-// and counts shared memory once, which takes longer.
+// and counts shared memory once, which takes longer. CPU includes only processes that are alive or
+// whose parents have reaped them.
 func (t Tree) Usage(enough int64) (u sandbox.Usage, err error) {
 	members, err := t.members(nil)
 	for _, p := range members {

@@ -25,16 +25,18 @@ const (
 	ownFiles = 64
 )
 
-// box is a sandbox in which the runner has started.
+// box is a sandbox in which the runner has started. It runs at most one program, and then it is
+// killed.
 type box struct {
 	sandbox.Box
 
+	// frames reads the runner's output. A ready box has already sent its first frame.
 	frames *frameReader
 	taken  chan struct{} // closed when a program takes the box
 }
 
 // start creates a sandbox. If ready is true, start returns when the runner can accept a program;
-// otherwise it returns immediately.
+// otherwise it returns immediately. The caller must kill the box. If start fails, no box is left.
 func (i *Interpreter) start(ctx context.Context, ready bool) (*box, error) {
 	made, err := i.backend.Start(ctx, i.command)
 	if err != nil {
@@ -60,7 +62,8 @@ func (i *Interpreter) start(ctx context.Context, ready bool) (*box, error) {
 	return b, nil
 }
 
-// complaint returns the box's standard error, for an error message.
+// complaint returns the box's standard error, for an error message, or "". The text comes from the
+// sandbox and is untrusted.
 func complaint(b sandbox.Box) string {
 	if said := strings.TrimSpace(b.Stderr()); said != "" {
 		return ": " + said
@@ -69,6 +72,9 @@ func complaint(b sandbox.Box) string {
 }
 
 // exchange runs a program in the box. The box ends together with the program.
+//
+// The outcome of a program that fails or exceeds a limit is not an error. exchange fails with
+// errNotBegun if the box was lost before the program began, and with the cause of ctx if ctx ends.
 func (i *Interpreter) exchange(ctx context.Context, b *box, p Program) (Outcome, error) {
 	e := &exchange{box: b, limits: i.limits}
 
@@ -110,8 +116,8 @@ func (i *Interpreter) exchange(ctx context.Context, b *box, p Program) (Outcome,
 	return e.outcome(), nil
 }
 
-// order sends the program to the runner. An error is ignored, because then reading the runner's
-// frames fails as well.
+// order sends the program to the runner: the limits, the files and the code. An error is ignored,
+// because then reading the runner's frames fails as well.
 func order(b *box, l sandbox.Limits, p Program) {
 	w := newFrameWriter(b.Stdin())
 	var limits strings.Builder
@@ -140,29 +146,39 @@ func order(b *box, l sandbox.Limits, p Program) {
 	_ = w.flush()
 }
 
-// exchange is the state of one execution of a program in a box.
+// exchange is the state of one execution of a program in a box. Its methods run in the goroutine
+// that reads the frames, except for watch and kill.
 type exchange struct {
 	*resultReader
 
+	// deadline kills the box if the current phase takes too long: beginning, running or collecting
+	// files.
 	box      *box
 	limits   sandbox.Limits
 	ctx      context.Context //nolint:containedctx // context of the watch; used only during the exchange
 	cancel   context.CancelFunc
 	deadline *time.Timer
-	started  time.Time
-	took     time.Duration
-	began    sandbox.Usage
-	counted  bool // true once the field began contains a measured usage
-	memory   atomic.Int64
+	// started and took are the times of the program itself, without the start of the sandbox.
+	started time.Time
+	took    time.Duration
+	// began is the usage when the program began.
+	began   sandbox.Usage
+	counted bool // true once the field began contains a measured usage
+	// memory is the maximum memory usage in bytes that was observed.
+	memory atomic.Int64
 
+	// mu protects reached, which kill sets in another goroutine.
 	mu      sync.Mutex
 	reached sandbox.Limit // the limit because of which the box was killed
 }
 
+// begin is called when the runner reports that the program begins. It starts the measurement of the
+// usage in a goroutine, which parts counts.
 func (e *exchange) begin(parts *sync.WaitGroup) {
 	// The interpreter of a sandbox that was kept ready has already used processor time. The
 	// program's usage is counted from here.
 	e.started = time.Now()
+
 	usage, err := e.box.Usage()
 	e.began, e.counted = usage, err == nil
 	e.deadline.Stop()
@@ -171,7 +187,8 @@ func (e *exchange) begin(parts *sync.WaitGroup) {
 }
 
 // watch measures the program's usage. When a limit is exceeded, it asks the runner to stop the
-// program, so that output and files are kept. If the runner does not respond, watch kills the box.
+// program, so that output and files are kept. If the runner does not respond within stopWithin,
+// watch kills the box. It returns when the program has ended.
 func (e *exchange) watch() {
 	limits := e.limits
 	limits.Files += ownBytes
@@ -226,7 +243,8 @@ func (e *exchange) end() {
 	}
 }
 
-// outcome returns the program's result with its measured usage.
+// outcome returns the program's result with its measured usage. If the box was killed, the limit
+// that caused this is part of the result.
 func (e *exchange) outcome() Outcome {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -238,7 +256,7 @@ func (e *exchange) outcome() Outcome {
 	return o
 }
 
-// peakBox is a box that records the maximum of its memory usage.
+// peakBox is a box that records the maximum of its memory usage each time the usage is measured.
 type peakBox struct {
 	sandbox.Box
 

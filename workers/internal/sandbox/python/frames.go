@@ -34,8 +34,10 @@ const maxFrame = 1 << 20
 // frameHead is the size of a frame's head, which consists of the kind and the payload's length.
 const frameHead = 5
 
-// frameReader reads frames from an untrusted stream.
+// frameReader reads frames from an untrusted stream. It allocates at most maxFrame bytes for a
+// payload, whatever the stream contains.
 type frameReader struct {
+	// room is the memory of the current payload.
 	from *bufio.Reader
 	room []byte
 }
@@ -45,7 +47,8 @@ func newFrameReader(r io.Reader) *frameReader {
 	return &frameReader{from: bufio.NewReaderSize(r, 64<<10)}
 }
 
-// next returns the next frame. The payload is valid only until the next call.
+// next returns the next frame. The payload is valid only until the next call. It fails at the end
+// of the stream, and for a frame that is larger than maxFrame.
 func (f *frameReader) next() (kind byte, payload []byte, err error) {
 	var head [frameHead]byte
 	if _, err := io.ReadFull(f.from, head[:]); err != nil {
@@ -67,7 +70,8 @@ func (f *frameReader) next() (kind byte, payload []byte, err error) {
 	return head[0], payload, nil
 }
 
-// frameWriter writes frames to a stream. After an error, its methods do nothing.
+// frameWriter writes frames to a stream. After an error, its methods do nothing, so a caller checks
+// only the result of flush.
 type frameWriter struct {
 	to  *bufio.Writer
 	err error
@@ -79,7 +83,7 @@ func newFrameWriter(w io.Writer) *frameWriter {
 	return &frameWriter{to: bufio.NewWriterSize(w, 64<<10)}
 }
 
-// put writes one frame.
+// put writes one frame. The payload must have at most maxFrame bytes.
 func (f *frameWriter) put(kind byte, payload []byte) {
 	if f.err != nil {
 		return

@@ -14,6 +14,8 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
+// sources contains the runner and the first program, which are part of this binary.
+//
 //go:embed parley_*.py
 var sources embed.FS
 
@@ -33,7 +35,7 @@ const (
 // ErrClosed is the error of a run that is started after Close or is in progress during Close.
 var ErrClosed = errors.New("the interpreter is closed")
 
-// Config configures an Interpreter.
+// Config configures an Interpreter. Limits applies to each program.
 type Config struct {
 	Limits sandbox.Limits
 	Warm   int         // number of sandboxes to keep ready
@@ -46,23 +48,28 @@ type Package struct {
 	Name, Version string
 }
 
-// Interpreter runs programs, each in its own sandbox. It is safe for concurrent use.
+// Interpreter runs programs, each in its own sandbox. It is safe for concurrent use. A worker has
+// at most one; Close must be called at the end.
 type Interpreter struct {
+	// backend creates the sandboxes, and command starts the runner in each of them.
 	backend  sandbox.Backend
 	limits   sandbox.Limits
 	command  sandbox.Command
 	packages []Package
-	pool     *pool
-	ctx      context.Context //nolint:containedctx // lifetime of the interpreter; all runs end with it
-	cancel   context.CancelFunc
-	active   sync.WaitGroup // runs in progress, and sandboxes that are being removed
+	// pool contains the sandboxes that are ready.
+	pool   *pool
+	ctx    context.Context //nolint:containedctx // lifetime of the interpreter; all runs end with it
+	cancel context.CancelFunc
+	active sync.WaitGroup // runs in progress, and sandboxes that are being removed
 
+	// mu protects closed. After closed is set, no run begins.
 	mu     sync.Mutex
 	closed bool
 }
 
 // Open starts an interpreter. It runs a first program, which tests the backend and finds the
-// available packages, and then begins to keep sandboxes ready.
+// available packages, and then begins to keep sandboxes ready. It takes up to openWithin. If it
+// fails, no sandbox is left, and the error names the cause for the operator.
 func Open(backend sandbox.Backend, c Config) (*Interpreter, error) {
 	if c.Path == "" {
 		c.Path = "/usr/bin/python3"
@@ -86,7 +93,8 @@ func (i *Interpreter) Packages() []Package {
 	return slices.Clone(i.packages)
 }
 
-// Close ends all sandboxes. Runs in progress fail. The backend stays open.
+// Close ends all sandboxes and waits for their end. Runs in progress fail with ErrClosed. The
+// backend stays open.
 func (i *Interpreter) Close() error {
 	// No run can begin after closed is set, so the counter active can only decrease.
 	i.mu.Lock()
@@ -109,7 +117,12 @@ func (i *Interpreter) enter() bool {
 	return !i.closed
 }
 
-// Run runs a program. It fails if no sandbox is available or ctx is done.
+// Run runs a program in a sandbox of its own. A program that fails or exceeds a limit has an
+// outcome; see Outcome. Run fails if the names of its files are invalid, if no sandbox is
+// available, or if ctx is done. After Close it fails with ErrClosed.
+//
+// A program is started at most once: another sandbox is used only if the program has certainly not
+// begun.
 func (i *Interpreter) Run(ctx context.Context, p Program) (Outcome, error) {
 	if err := checkFiles(p.Files); err != nil {
 		return Outcome{}, err
@@ -143,8 +156,8 @@ func (i *Interpreter) Run(ctx context.Context, p Program) (Outcome, error) {
 	return i.exchange(ctx, b, p)
 }
 
-// checkFiles returns an error if a file's name is invalid, or if a folder of the same name contains
-// another file.
+// checkFiles returns an error if a file's name is invalid or repeated, or if a folder of the same
+// name contains another file.
 func checkFiles(files []File) error {
 	names := make(map[string]bool, len(files))
 	for _, f := range files {
@@ -165,9 +178,10 @@ func checkFiles(files []File) error {
 	return nil
 }
 
-// command returns the command that starts the interpreter. It disables Python's site module, which
-// takes most of the start time. The environment contains only the variables listed here, so no
-// other variable affects the imports at the start.
+// command returns the command that starts the interpreter at path. runner is the name of the
+// runner's file in the folder home, and data contains the files of this folder. The command
+// disables Python's site module, which takes most of the start time. The environment contains only
+// the variables listed here, so no other variable affects the imports at the start.
 func command(path, runner string, limits sandbox.Limits, data []sandbox.Data) sandbox.Command {
 	return sandbox.Command{
 		Args: []string{path, "-s", "-S", "-B", "-X", "utf8", home + "/" + runner},
@@ -181,7 +195,7 @@ func command(path, runner string, limits sandbox.Limits, data []sandbox.Data) sa
 	}
 }
 
-// readSources returns the runner's source files.
+// readSources returns the runner's source files, including the first program.
 func readSources() ([]File, error) {
 	names, err := fs.Glob(sources, "parley_*.py")
 	if err != nil {

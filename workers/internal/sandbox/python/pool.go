@@ -9,21 +9,26 @@ import (
 	"parley/shared/lifecycle"
 )
 
+// Delays between attempts to create a sandbox after failures. The delay doubles with each failure.
 const (
 	backoffFirst = 100 * time.Millisecond
 	maxBackoff   = 30 * time.Second
 )
 
 // pool keeps sandboxes ready. It creates them in the background, one after the other. If no sandbox
-// is ready, a program does not wait but starts a new sandbox.
+// is ready, a program does not wait but starts a new sandbox. A pool is safe for concurrent use.
 type pool struct {
+	// warm is the number of sandboxes to keep ready, start creates one, and report receives
+	// failures.
 	warm   int
 	start  func(context.Context) (*box, error)
 	report func(error)
+	// wakeUp receives a value when refill should check the size of the pool.
 	wakeUp chan struct{}
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 
+	// mu protects the fields below.
 	mu       sync.Mutex
 	idle     []*box
 	failures int // number of consecutive sandboxes that could not be created or ended unused
@@ -31,7 +36,7 @@ type pool struct {
 }
 
 // newPool returns a pool of the given size and begins to fill it. start must return a sandbox that
-// is ready. report is called with the reason for each failure.
+// is ready. report is called with the reason for each failure. The caller must call close.
 func newPool(warm int, start func(context.Context) (*box, error), report func(error)) *pool {
 	p := &pool{warm: warm, start: start, report: report, wakeUp: make(chan struct{}, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -41,7 +46,7 @@ func newPool(warm int, start func(context.Context) (*box, error), report func(er
 }
 
 // refill keeps the pool at its size until ctx ends. After failures, it waits with increasing
-// delays.
+// delays, so that a broken host is not kept busy with starts.
 func (p *pool) refill(ctx context.Context) {
 	for {
 		missing, wait := p.want()
@@ -72,7 +77,8 @@ func (p *pool) refill(ctx context.Context) {
 	}
 }
 
-// want reports whether a sandbox is missing, and the delay before it is created.
+// want reports whether a sandbox is missing, and the delay before it is created. The delay is 0 if
+// the last sandbox was created and used.
 func (p *pool) want() (missing bool, wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,7 +103,8 @@ func (p *pool) wake() {
 	}
 }
 
-// put adds a box to the ready boxes, where it stays until it is taken or ends.
+// put adds a box to the ready boxes, where it stays until it is taken or ends. After close, it
+// kills the box.
 func (p *pool) put(b *box) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -134,7 +141,8 @@ func (p *pool) remove(b *box) bool {
 	return true
 }
 
-// take returns a ready sandbox, or nil if there is none.
+// take returns a ready sandbox, or nil if there is none. The caller must kill it. The pool begins
+// to create a replacement. The sandbox may have been lost a moment ago.
 func (p *pool) take() *box {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -26,6 +26,9 @@ var knownPackages = []string{
 // probe runs the first program, which includes the runner's source code. The program compiles the
 // runner, so that later starts take a third less time. It also creates matplotlib's list of fonts,
 // so that the first plot in a sandbox takes one second less.
+//
+// probe sets i.command and i.packages. It must be called before the interpreter is used by several
+// goroutines.
 func (i *Interpreter) probe(path string) error {
 	ctx, cancel := context.WithTimeout(i.ctx, openWithin)
 	defer cancel()
@@ -66,7 +69,7 @@ func (i *Interpreter) probe(path string) error {
 }
 
 // learn stores the results of the first program: the available packages, and the files that later
-// sandboxes use.
+// sandboxes use. It fails if the program did not return the compiled runner.
 func (i *Interpreter) learn(path string, outcome Outcome) error {
 	data := make([]sandbox.Data, 0, len(outcome.Files))
 	runner := false

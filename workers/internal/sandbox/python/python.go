@@ -6,7 +6,8 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// Program is a Python program: its code, and the initial files of its working folder.
+// Program is a Python program: its code, and the initial files of its working folder. Code is
+// Python source text. If its last statement is an expression, its value is a part of the outcome.
 type Program struct {
 	Code  string
 	Files []File
@@ -20,14 +21,16 @@ type File struct {
 }
 
 // Outcome is the result of a program. A program that fails has an outcome, too; errors are for
-// failures of the sandbox.
+// failures of the sandbox. All texts and names come from the program and are untrusted.
 type Outcome struct {
 	Stdout, Stderr string // valid UTF-8; at most Limits.Output bytes in total
 	Written        int64  // total number of bytes that the program printed
 	Value          string // repr of the last expression's value; "" if there is none or the value is None
 	Traceback      string // traceback of the exception that ended the program, reduced to the program's own lines; "" if there is none
 	ExitCode       int    // exit code of the interpreter, or -9 if it was killed
-	Limit          sandbox.Limit
+	// Limit is the limit that was exceeded, or "". The program was stopped, unless it is the limit
+	// on output.
+	Limit sandbox.Limit
 	// Files are the new or changed files, ordered by name. They include plots that the program left
 	// open, as figure-1.png and so on.
 	Files []File
@@ -36,9 +39,11 @@ type Outcome struct {
 	// LeftOut lists at most 100 names of files that are not returned. Such files are too many, too
 	// large or not plain files, or their names are not UTF-8.
 	LeftOut []string
-	Took    time.Duration
-	CPU     time.Duration
-	Memory  int64 // maximum usage observed; 0 if not measured
+	// Took is the elapsed time from the beginning of the program to its end, and CPU the processor
+	// time of the sandbox in this time.
+	Took   time.Duration
+	CPU    time.Duration
+	Memory int64 // maximum usage observed; 0 if not measured
 }
 
 // Failed reports whether the program failed. A program that exceeded the limit on output has not

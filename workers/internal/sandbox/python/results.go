@@ -15,7 +15,8 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// Limits on the results of a program, in addition to the program's own limits.
+// Limits on the results of a program, in addition to the program's own limits: the number of files,
+// and the sizes of names and texts in bytes.
 const (
 	maxFiles     = 100
 	maxLeftOut   = 100
@@ -24,34 +25,43 @@ const (
 	maxTraceback = 128 << 10
 )
 
+// errFrame means that a frame is not allowed in the current state. Only a program that has taken
+// over the runner sends such frames.
 var errFrame = errors.New("unexpected message from the sandbox")
 
 // resultReader collects a program's results from frames. A program could send frames itself, so the
 // reader enforces all limits again.
+//
+// The usual order of frames is ready, begun, output, ended, files, end. A frame that is not allowed
+// in the current state is an error. The results received before it are kept.
 type resultReader struct {
 	limits  sandbox.Limits
 	initial map[string][]byte // the program's initial files
 
+	// stdout and stderr contain the output that is kept, together at most limits.Output bytes.
 	stdout, stderr []byte
 	// seen is the number of bytes of output received. written is the number of bytes that the
 	// program has printed.
 	seen, written int64
-	ready, begun  bool
-	ended         bool // the program has ended, and its files follow
-	complete      bool // all frames have been received
-	exitCode      int
-	limit         sandbox.Limit
-	value         string
-	traceback     string
-	cpu           time.Duration
-	files         []File
-	fileBytes     int64
-	skipping      bool // the rest of the current file is being ignored
-	removed       []string
-	leftOut       []string
+	// ready and begun are true after the frames of these names.
+	ready, begun bool
+	ended        bool // the program has ended, and its files follow
+	complete     bool // all frames have been received
+	exitCode     int
+	limit        sandbox.Limit
+	value        string
+	traceback    string
+	cpu          time.Duration
+	// files contains the files that have been received, and fileBytes their total size.
+	files     []File
+	fileBytes int64
+	skipping  bool // the rest of the current file is being ignored
+	removed   []string
+	leftOut   []string
 }
 
-// take processes a frame that arrives after the program has begun.
+// take processes a frame that arrives after the program has begun. It returns errFrame for a frame
+// that is not allowed in the current state.
 func (r *resultReader) take(kind byte, payload []byte) error {
 	switch {
 	case r.complete:
@@ -63,7 +73,8 @@ func (r *resultReader) take(kind byte, payload []byte) error {
 	}
 }
 
-// takeRunning processes a frame that arrives while the program runs: output, or the program's end.
+// takeRunning processes a frame that arrives while the program runs: output, the number of printed
+// bytes, or the program's end.
 func (r *resultReader) takeRunning(kind byte, payload []byte) error {
 	switch kind {
 	case frameOutput:
@@ -92,7 +103,9 @@ func (r *resultReader) print(kept, more []byte) []byte {
 	return append(kept, more[:min(int64(len(more)), room)]...)
 }
 
-// takeEnd parses the frame that reports the program's end: exit code, value and traceback.
+// takeEnd parses the frame that reports the program's end: exit code, value and traceback. It
+// returns errFrame if the frame is malformed. The processor time in the frame is only a lower
+// bound; see exchange.end.
 func (r *resultReader) takeEnd(payload []byte) error {
 	// The first line of the frame contains the numbers and the name of an exceeded limit. The value
 	// and the traceback follow without separators.
@@ -150,7 +163,7 @@ func (r *resultReader) takeFile(kind byte, payload []byte) error {
 }
 
 // begin starts a file. It skips a file if the name is invalid or repeated, or if there are too many
-// files.
+// files. The name of a skipped file is recorded in leftOut.
 func (r *resultReader) begin(name []byte) error {
 	same := func(f File) bool { return f.Name == string(name) }
 	r.skipping = len(r.files) >= maxFiles || !validName(string(name)) || slices.ContainsFunc(r.files, same)
@@ -162,7 +175,8 @@ func (r *resultReader) begin(name []byte) error {
 	return nil
 }
 
-// more appends data to the current file. If the file exceeds a limit, more drops it.
+// more appends data to the current file. If the files exceed the limit, more drops the current file
+// and skips the rest of its data.
 func (r *resultReader) more(part []byte) error {
 	if r.skipping {
 		return nil
@@ -183,7 +197,8 @@ func (r *resultReader) more(part []byte) error {
 	return nil
 }
 
-// leaveOut records the name of a file that is not returned.
+// leaveOut records the name of a file that is not returned. It truncates the name and keeps at most
+// maxLeftOut names.
 func (r *resultReader) leaveOut(name []byte) {
 	if len(r.leftOut) < maxLeftOut {
 		r.leftOut = append(r.leftOut, text(name[:min(len(name), maxName)]))
@@ -191,7 +206,8 @@ func (r *resultReader) leaveOut(name []byte) {
 }
 
 // outcome returns the results received so far. If the frame that reports the program's end is
-// missing, the program was killed.
+// missing, the program was killed. Files are returned only if all of them have arrived. Took and
+// Memory are not set.
 func (r *resultReader) outcome() Outcome {
 	o := Outcome{
 		Written: max(r.written, r.seen), Value: r.value, Traceback: r.traceback, ExitCode: r.exitCode, Limit: r.limit,
@@ -215,7 +231,7 @@ func (r *resultReader) outcome() Outcome {
 }
 
 // texts converts the output to text. It truncates the text again, because each invalid byte becomes
-// three bytes.
+// three bytes. If both do not fit, standard error takes precedence.
 func (r *resultReader) texts() (stdout, stderr string) {
 	whole := max(r.written, r.seen) <= r.limits.Output
 	stderr = truncate.Bytes(text(trimTail(r.stderr, whole)), int(r.limits.Output))
@@ -244,7 +260,8 @@ func text(b []byte) string {
 	return string(bytes.ToValidUTF8(b, []byte("\uFFFD")))
 }
 
-// validName reports whether a name is a valid file name.
+// validName reports whether a name is a valid file name: a relative path with slashes, without
+// control characters and without "..". At most maxName bytes are allowed.
 func validName(name string) bool {
 	return fs.ValidPath(name) && name != "." && len(name) <= maxName && !strings.ContainsFunc(name, unicode.IsControl)
 }
@@ -259,8 +276,9 @@ func newResultReader(l sandbox.Limits, files []File) *resultReader {
 	return &resultReader{limits: l, initial: initial}
 }
 
-// read reads frames until the stream ends. It calls begin when the program begins, and end when the
-// program or the stream has ended.
+// read reads frames until the stream ends or the last frame has arrived. It calls begin when the
+// program begins, and end when the program or the stream has ended. It returns nil only if all
+// frames have arrived.
 func (r *resultReader) read(frames *frameReader, begin, end func()) error {
 	defer func() {
 		if r.begun && !r.ended {

@@ -1,7 +1,7 @@
 package seccomp
 
 // argRule allows a system call if an argument, after masking, equals one of the values and all
-// further conditions are true.
+// further conditions are true. Rules expands it to one Rule for each value.
 type argRule struct {
 	name   string
 	arg    uint32
@@ -9,6 +9,7 @@ type argRule struct {
 	values []uint64
 	also   []Condition
 
+	// pretend makes an allowed call return 0 without being executed.
 	pretend bool
 }
 
@@ -33,6 +34,8 @@ const (
 	namespaces = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000 | 0x00002000
 )
 
+// argRules lists the calls that are allowed with certain arguments only, in every sandbox. arg is
+// the index of the argument, from 0.
 var argRules = []argRule{
 	{name: "clone", arg: 0, mask: namespaces, values: []uint64{0}},
 	{name: "socket", arg: 0, mask: low32, values: []uint64{afUnix}},

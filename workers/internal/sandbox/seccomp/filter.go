@@ -22,7 +22,9 @@ const (
 	retAllow = 0x7fff0000
 )
 
-// Filter compiles Rules for this machine's kernel. The result is an array of struct sock_filter.
+// Filter compiles Rules for this machine's kernel. The result is an array of struct sock_filter in
+// the machine's byte order. It fails on an architecture without rules. watched has the same meaning
+// as for Rules.
 func Filter(watched bool) ([]byte, error) {
 	if len(numbers) == 0 {
 		return nil, fmt.Errorf("no seccomp filter for %s on %s", runtime.GOOS, runtime.GOARCH)
@@ -43,7 +45,8 @@ func Filter(watched bool) ([]byte, error) {
 }
 
 // program returns a program that evaluates the rules in order. A search tree would not be faster,
-// because kernels from 5.11 on cache the results for calls without conditions.
+// because kernels from 5.11 on cache the results for calls without conditions. A call without a
+// matching rule fails with EPERM.
 func program(rules []Rule) []bpf.Instruction {
 	// The same number is a different call on another architecture, so the architecture is checked
 	// first.

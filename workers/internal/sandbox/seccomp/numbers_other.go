@@ -2,6 +2,7 @@
 
 package seccomp
 
+// There are no rules for this platform, so sandboxes cannot be opened.
 const (
 	auditArch  uint32 = 0
 	foreignBit uint32 = 0

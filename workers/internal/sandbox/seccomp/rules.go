@@ -6,16 +6,17 @@ import (
 )
 
 // Rule allows a system call if all conditions are true. If a call has several rules, one matching
-// rule is enough.
+// rule is enough. A call without a matching rule fails with EPERM.
 type Rule struct {
-	Name       string
+	Name string
+	// Number is the number of the call on this machine's architecture.
 	Number     uint32
 	Conditions []Condition
 	Errno      uint32 // if not 0, the call fails with this error instead of EPERM
 	Pretend    bool   // if true, the call returns 0 without being executed
 }
 
-// Condition is true if the argument, after masking, equals Value.
+// Condition is true if the argument with the index Arg, after masking, equals Value.
 type Condition struct {
 	Arg   uint32 // 0 to 5
 	Mask  uint64

@@ -12,18 +12,22 @@ import (
 )
 
 // Backends contains the configured speech backends. Missing lists those that are unavailable; their
-// calls fail with the reason.
+// calls fail with the reason. There is one for each worker. Transcriber and Synthesizer are never
+// nil and do not change after New.
 type Backends struct {
 	Transcriber speech.Transcriber
 	Synthesizer speech.Synthesizer
 	Names       [2]string // names of the Transcriber and the Synthesizer, as configured; "off" if disabled
 	Missing     []error
-	prepare     func()
-	close       []func()
+	// prepare and close contain the functions of the backends that have something to prepare or to
+	// close.
+	prepare func()
+	close   []func()
 }
 
 // New creates the backends that the setting config.Workers.Voice names. Each offline backend runs
-// at most the given number of processes simultaneously. New fails if the settings are invalid.
+// at most the given number of processes simultaneously. New fails if the settings are invalid, and
+// names the settings in the error. It makes no request and starts no process.
 func New(s config.Speech, processes int) (*Backends, error) {
 	b := &Backends{Names: [2]string{s.TranscriptionModel, s.SpeechModel}, prepare: func() {}}
 	if err := b.setUpTranscriber(s, processes); err != nil {
@@ -42,6 +46,7 @@ func (b *Backends) Off() bool {
 }
 
 // Prepare starts processes in advance. It should be called when a transcription is expected soon.
+// It returns immediately.
 func (b *Backends) Prepare() { b.prepare() }
 
 // Close releases the resources of the backends. No call of a backend may be in progress.
@@ -105,6 +110,8 @@ func (b *Backends) setUpSynthesizer(s config.Speech, processes int) error {
 	return nil
 }
 
+// missing records that a backend is unavailable, and returns a backend whose calls fail with the
+// reason.
 func (b *Backends) missing(err error) speech.Unavailable {
 	b.Missing = append(b.Missing, err)
 	return speech.Unavailable{Why: strings.TrimPrefix(err.Error(), "speech: ")}

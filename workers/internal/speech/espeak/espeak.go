@@ -28,9 +28,10 @@ const (
 	wordsAMinute    = 155 // words per minute at speed 1
 	minWordsAMinute = 80  // minimum number of words per minute that espeak-ng supports
 
-	wall     = 30 * time.Second // time limit for one line; a line of 2,000 characters takes a quarter of a second
-	cpu      = 20 * time.Second
-	memory   = 512 << 20
+	wall   = 30 * time.Second // time limit for one line; a line of 2,000 characters takes a quarter of a second
+	cpu    = 20 * time.Second
+	memory = 512 << 20
+
 	disk     = 64 << 20 // must not be 0, because a library of espeak-ng allocates shared memory
 	limit    = 64 << 20 // bytes of audio; 2,000 characters need less, even at a quarter of the speed
 	queue    = 256      // number of lines of one organization that may wait
@@ -44,17 +45,21 @@ type Config struct {
 	Voice     string // the voice of lines that name no voice; "" means alloy, in the line's language
 }
 
-// Synthesizer speaks lines. It is safe for concurrent use.
+// Synthesizer speaks lines. It is safe for concurrent use. A worker has at most one, for the life
+// of its process.
 type Synthesizer struct {
+	// path is the absolute path of espeak-ng, and voice is Config.Voice.
 	path  string
 	voice string
+	// slots limits the number of simultaneous processes.
 	slots *process.Slots
 
 	mu     sync.Mutex
 	voices *voices // nil until they have been read
 }
 
-// New returns a Synthesizer. It fails if espeak-ng is not installed.
+// New returns a Synthesizer. It fails if espeak-ng is not installed. It starts no process: the
+// voices are read with the first line.
 func New(cfg Config) (*Synthesizer, error) {
 	path, err := exec.LookPath(Program)
 	if err != nil {
@@ -63,12 +68,16 @@ func New(cfg Config) (*Synthesizer, error) {
 	return &Synthesizer{path: path, voice: cfg.Voice, slots: process.NewSlots(cfg.Processes, queue, maxQueue)}, nil
 }
 
+// command returns the command that runs espeak-ng with the given arguments and with limits.
 func (s *Synthesizer) command(args ...string) process.Command {
 	return process.Command{Path: s.path, Args: args, Max: limit, CPU: cpu, Bytes: memory, Disk: disk}
 }
 
-// Synthesize speaks a line; see [speech.Synthesizer]. A line whose speed is below 0.52 is spoken at
-// 0.52.
+// Synthesize speaks a line; see [speech.Synthesizer]. It calls out with pieces of audio while the
+// process speaks. It returns the errors of out and ctx, and otherwise a *speech.Error. A line
+// without text gives no audio and no error.
+//
+// A line whose speed is below 0.52 is spoken at 0.52. If ctx is canceled, the process is killed.
 func (s *Synthesizer) Synthesize(ctx context.Context, line speech.Line, out func([]byte) error) error {
 	line, err := speech.CleanLine(line)
 	if err != nil {
@@ -98,12 +107,14 @@ func (s *Synthesizer) Synthesize(ctx context.Context, line speech.Line, out func
 	defer context.AfterFunc(ctx, p.Kill)()
 
 	err = relay(p.Reader(ctx), out)
+	// An error of out is not an error of the process, so it is returned as it is.
 	if own, is := errors.AsType[*outError](err); is {
 		return own.error
 	}
 	if ctx.Err() != nil {
 		return fmt.Errorf("synthesizing speech: %w", ctx.Err())
 	}
+	// No audio is not an error: espeak-ng may find nothing to speak in a text.
 	if err != nil && !errors.Is(err, io.EOF) {
 		return failed(err)
 	}
@@ -114,6 +125,7 @@ func (s *Synthesizer) Synthesize(ctx context.Context, line speech.Line, out func
 }
 
 // start starts a process that speaks a line. It returns nil if the line contains nothing to speak.
+// It fails with the code of an unknown voice or language before a process is started.
 func (s *Synthesizer) start(ctx context.Context, line speech.Line) (*process.Process, error) {
 	voices, err := s.installedVoices(ctx)
 	if err != nil {
@@ -143,8 +155,8 @@ func escapeText(text string) string { return strings.ReplaceAll(text, "[[", "[ [
 // outError marks an error that the function out has returned.
 type outError struct{ error }
 
-// relay passes the audio to the function out as it arrives. It returns io.EOF if no audio has
-// arrived.
+// relay passes the audio to the function out as it arrives, converted to the rate speech.Rate. It
+// returns io.EOF if no audio has arrived, and an outError if out fails.
 func relay(r io.Reader, out func([]byte) error) error {
 	rate, err := pcm.ReadWAV(r)
 	if err != nil {
@@ -155,6 +167,7 @@ func relay(r io.Reader, out func([]byte) error) error {
 		return err
 	}
 
+	// give calls out, unless the resampler has nothing to give yet.
 	give := func(sound []byte) error {
 		if len(sound) == 0 {
 			return nil
@@ -180,6 +193,7 @@ func relay(r io.Reader, out func([]byte) error) error {
 	}
 }
 
+// failed returns the retryable error for a failure of espeak-ng. why appears only in logs.
 func failed(why error) error {
 	return &speech.Error{
 		Code: speech.CodeSpeech, Message: "Speech synthesis of the answer failed.", Retryable: true,

@@ -28,18 +28,22 @@ var variants = map[string]string{
 // name of this form cannot refer to a file outside of the folder with the voices.
 var ownName = regexp.MustCompile(`^([A-Za-z]{2,4}(?:-[A-Za-z0-9]{1,12}){0,4})(?:\+([A-Za-z0-9][A-Za-z0-9_-]{0,30}))?$`)
 
-// voices contains the voices that the installed espeak-ng supports.
+// voices contains the voices that the installed espeak-ng supports. The names of languages are in
+// lower case. It does not change after it was read.
 type voices struct {
 	languages []string
 	variants  []string
 }
 
 var (
+	// These match parts of rows in the output of espeak-ng: another language that a voice speaks,
+	// and the file name of a variant.
 	alsoSpeaks = regexp.MustCompile(`\(([a-z][a-z0-9-]*) \d+\)`)
 	variantRow = regexp.MustCompile(`!v/(\S+)`)
 )
 
-// parseVoices parses the output of espeak-ng for the options --voices and --voices=variant.
+// parseVoices parses the output of espeak-ng for the options --voices and --voices=variant. It
+// ignores rows that it does not recognize.
 func parseVoices(languages, variants string) voices {
 	var v voices
 	for row := range strings.Lines(languages) {
@@ -59,7 +63,12 @@ func parseVoices(languages, variants string) voices {
 	return v
 }
 
-// choose returns the name of espeak-ng's voice for a line.
+// choose returns the name of espeak-ng's voice for a line. A voice name of OpenAI selects a variant
+// in the line's language. One of espeak-ng's own names selects both. Other names fail with the code
+// for an unknown voice.
+//
+// The check against the installed voices also prevents that a name refers to a file or contains
+// options.
 func (v voices) choose(line speech.Line) (string, error) {
 	base, err := v.language(line.Language)
 	if err != nil {
@@ -85,6 +94,8 @@ func (v voices) choose(line speech.Line) (string, error) {
 	return strings.ToLower(parts[1]) + "+" + parts[2], nil
 }
 
+// language returns espeak-ng's name for a language tag, "en-us" for "" and for English in general.
+// It fails if the language is not installed.
 func (v voices) language(named string) (string, error) {
 	named = strings.ToLower(named)
 	switch {
@@ -96,7 +107,8 @@ func (v voices) language(named string) (string, error) {
 	return "", &speech.Error{Code: speech.CodeUnknownLanguage, Message: "espeak-ng does not support this language."}
 }
 
-// installedVoices returns the installed voices. It reads them only once.
+// installedVoices returns the installed voices. It reads them only once. After an error, the next
+// call tries again. Concurrent calls wait for the first one.
 func (s *Synthesizer) installedVoices(ctx context.Context) (voices, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +128,7 @@ func (s *Synthesizer) installedVoices(ctx context.Context) (voices, error) {
 	return v, nil
 }
 
-// list runs espeak-ng with an option and returns its output.
+// list runs espeak-ng with an option and returns its output. It is limited to the duration wall.
 func (s *Synthesizer) list(ctx context.Context, option string) (string, error) {
 	p, err := process.Start(s.command(option))
 	if err != nil {

@@ -24,6 +24,8 @@ const (
 	// audio may be received only at the pace at which it is played.
 	total = 15 * time.Minute
 
+	// The circuit breaker opens after this number of consecutive failures, and stays open for
+	// openTime.
 	faults   = 5
 	openTime = 10 * time.Second
 )
@@ -42,7 +44,8 @@ type Config struct {
 	Dial remote.Dial
 }
 
-// service contains the parts that Transcriber and Synthesizer have in common.
+// service contains the parts that Transcriber and Synthesizer have in common. Each of them has its
+// own, so failures of one do not affect the other. It is safe for concurrent use.
 type service struct {
 	model   string
 	code    string // code of the errors that are returned
@@ -53,6 +56,7 @@ type service struct {
 }
 
 // newService creates the client of the service and the circuit breaker. Errors have the given code.
+// It fails for an invalid model name or URL, and makes no request.
 func newService(cfg Config, code string) (*service, error) {
 	if !remote.ModelName(cfg.Model) {
 		return nil, fmt.Errorf("setting up speech: invalid model name %q", cfg.Model)
@@ -80,8 +84,9 @@ func newService(cfg Config, code string) (*service, error) {
 	return s, nil
 }
 
-// isFault reports whether err is a temporary failure of the service. If the caller has cancelled a
-// call, the call does not count as a failure.
+// isFault reports whether err is a temporary failure of the service, which counts for the circuit
+// breaker. If the caller has cancelled a call, the call does not count as a failure. Rejected
+// requests do not count either, because the service has answered.
 func isFault(err error) bool {
 	e, is := errors.AsType[*llm.Error](err)
 	if !is || !e.Retryable || e.MidAnswer {
@@ -95,8 +100,8 @@ func isFault(err error) bool {
 	}
 }
 
-// guarded executes call, which makes a request to the service. While the circuit breaker is open,
-// guarded fails immediately instead.
+// guarded executes call, which makes a request to the service, and converts its error. While the
+// circuit breaker is open, guarded fails immediately instead. It returns an error of ctx unchanged.
 func (s *service) guarded(ctx context.Context, call func() error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("calling the speech service: %w", ctx.Err())
@@ -106,6 +111,8 @@ func (s *service) guarded(ctx context.Context, call func() error) error {
 		return s.failed(llm.NewError(llm.KindUnavailable, err))
 	}
 
+	// This outcome remains only if call panics. The breaker must learn of each call that it has
+	// allowed.
 	outcome := error(llm.NewError(llm.KindUnavailable, errors.New("the call panicked")))
 	defer func() { report(outcome) }()
 	outcome = call()
@@ -113,6 +120,7 @@ func (s *service) guarded(ctx context.Context, call func() error) error {
 }
 
 // failure classifies the error of a failed call. The result is an *llm.Error or ctx's error.
+// callCtx is the context of the request, which also ends at a time limit. res may be nil.
 func (s *service) failure(ctx, callCtx context.Context, err error, res *http.Response) error {
 	return remote.Failure(ctx, callCtx, remote.FailedStream{
 		Err: err, Response: res, Status: openai.StatusError, Event: func(error) *llm.Error { return nil },
@@ -146,6 +154,7 @@ func (s *service) failed(err error) error {
 	return &speech.Error{Code: s.code, Message: message, Retryable: e.Retryable, Cause: err}
 }
 
+// badAnswer returns the error for a response that has an unexpected form.
 func badAnswer(format string, args ...any) *llm.Error {
 	e := llm.NewError(llm.KindBadResponse, fmt.Errorf(format, args...))
 	e.Retryable = false // a retry would use the same wrong URL

@@ -28,7 +28,7 @@ const (
 // voiceName matches the voice names of OpenAI and other services.
 var voiceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 _.,:+/()-]{0,99}$`)
 
-// Synthesizer calls audio/speech. It is safe for concurrent use.
+// Synthesizer calls audio/speech. It is safe for concurrent use. Close frees its connections.
 type Synthesizer struct {
 	service  *service
 	endpoint sdk.AudioSpeechService
@@ -55,7 +55,9 @@ func NewSynthesizer(cfg Config) (*Synthesizer, error) {
 func (s *Synthesizer) Close() { s.service.client.CloseIdleConnections() }
 
 // Synthesize passes the audio to the function out as it arrives; see [speech.Synthesizer]. The time
-// limits do not include the time that is spent in this function.
+// limits do not include the time that is spent in this function. An error of out is returned
+// unchanged. Only the form of a voice's name is checked here, because services have different
+// voices.
 func (s *Synthesizer) Synthesize(ctx context.Context, line speech.Line, out func([]byte) error) error {
 	line, err := speech.CleanLine(line)
 	if err != nil {
@@ -74,7 +76,8 @@ func (s *Synthesizer) Synthesize(ctx context.Context, line speech.Line, out func
 	return s.service.guarded(ctx, func() error { return s.ask(ctx, line, out) })
 }
 
-// ask sends the request and passes the audio to the function out.
+// ask sends the request and passes the audio to the function out. Errors are of type *llm.Error or
+// *speech.Error, or the unchanged error of ctx or out.
 func (s *Synthesizer) ask(ctx context.Context, line speech.Line, out func([]byte) error) error {
 	callCtx, watch := remote.StartWatch(ctx, s.service.limits)
 	defer watch.Stop()
@@ -92,6 +95,8 @@ func (s *Synthesizer) ask(ctx context.Context, line speech.Line, out func([]byte
 		defer func() { _ = res.Body.Close() }()
 	}
 
+	// The body is read before the error is classified, because some services name the unknown voice
+	// only there.
 	refusal := readRefusal(res)
 	if isUnknownVoice(res, refusal) {
 		return unknownVoice(openai.StatusError(res.StatusCode, refusal))
@@ -114,9 +119,11 @@ func (s *Synthesizer) ask(ctx context.Context, line speech.Line, out func([]byte
 	return nil
 }
 
+// maxRefusal is the maximum number of bytes of an error response that are read.
 const maxRefusal = 64 << 10
 
-// readRefusal reads the body of an error response and restores it for later readers.
+// readRefusal reads the body of an error response and restores it for later readers. It returns nil
+// for a successful response.
 func readRefusal(res *http.Response) []byte {
 	if res == nil || res.StatusCode < http.StatusBadRequest {
 		return nil
@@ -143,6 +150,7 @@ func isUnknownVoice(res *http.Response, refusal []byte) bool {
 	}
 }
 
+// unknownVoice returns the error for a voice that the service does not know. cause may be nil.
 func unknownVoice(cause error) error {
 	return &speech.Error{Code: speech.CodeUnknownVoice, Message: "The speech service does not know this voice.", Cause: cause}
 }
@@ -163,7 +171,8 @@ func checkSound(res *http.Response) error {
 // outError marks an error that the function out has returned.
 type outError struct{ error }
 
-// relay passes whole samples to the function out as they arrive.
+// relay passes whole samples, of two bytes each, to the function out as they arrive. An odd byte
+// waits for the next one. It fails if the response contains no audio.
 func relay(ctx context.Context, body io.Reader, watch *remote.Watch, out func([]byte) error) error {
 	buffer, kept, sounded := make([]byte, pieceLen), 0, false
 	for {

@@ -19,14 +19,16 @@ import (
 // minutes of very fast speech has a tenth of this size.
 const maxWords = 32 << 10
 
-// Transcriber calls audio/transcriptions. It is safe for concurrent use.
+// Transcriber calls audio/transcriptions. It is safe for concurrent use. Close frees its
+// connections.
 type Transcriber struct {
 	service  *service
 	endpoint sdk.AudioTranscriptionService
 }
 
 // NewTranscriber creates a Transcriber. It fails if BaseURL is not an HTTP or HTTPS URL, if it
-// contains credentials, or if Model is not a valid name.
+// contains credentials, or if Model is not a valid name. It makes no request, so a wrong key is
+// noticed only by the first call.
 func NewTranscriber(cfg Config) (*Transcriber, error) {
 	s, err := newService(cfg, speech.CodeTranscription)
 	if err != nil {
@@ -38,7 +40,8 @@ func NewTranscriber(cfg Config) (*Transcriber, error) {
 // Close closes idle connections.
 func (t *Transcriber) Close() { t.service.client.CloseIdleConnections() }
 
-// Transcribe sends the utterance as a WAV file; see [speech.Transcriber].
+// Transcribe sends the utterance as a WAV file; see [speech.Transcriber]. An utterance without
+// audio has the transcript "", without a request. A transcript is truncated to maxWords bytes.
 func (t *Transcriber) Transcribe(ctx context.Context, u speech.Utterance) (text string, err error) {
 	if err := speech.CheckUtterance(u); err != nil || len(u.PCM) == 0 {
 		return "", err
@@ -54,7 +57,8 @@ func (t *Transcriber) Transcribe(ctx context.Context, u speech.Utterance) (text 
 	return strings.ToValidUTF8(text[:min(len(text), maxWords)], ""), nil
 }
 
-// ask sends the request and returns the transcript.
+// ask sends the request and returns the transcript. The error is an *llm.Error, or the error of
+// ctx.
 func (t *Transcriber) ask(ctx context.Context, u speech.Utterance) (string, error) {
 	callCtx, watch := remote.StartWatch(ctx, t.service.limits)
 	defer watch.Stop()
@@ -72,6 +76,8 @@ func (t *Transcriber) ask(ctx context.Context, u speech.Utterance) (string, erro
 
 	var res *http.Response
 	answer, err := t.endpoint.New(callCtx, params, option.WithResponseInto(&res))
+	// A successful response that is not JSON comes from another server, such as a proxy with a
+	// login page.
 	if res != nil && res.StatusCode < http.StatusBadRequest && callCtx.Err() == nil {
 		media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 		if res.StatusCode != http.StatusOK || media != "application/json" {

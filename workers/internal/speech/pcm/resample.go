@@ -24,15 +24,18 @@ const (
 )
 
 // filter is a low-pass filter. It has one phase for each possible position of a new sample between
-// two old ones.
+// two old ones. It does not change after newFilter, so all Resamplers of the same rates share it.
 type filter struct {
 	up, down int // ratio of the number of new samples to the number of old ones
 	half     int // number of taps on each side of the position
-	phases   [][]float64
+	// phases contains the weights of the surrounding old samples for each phase.
+	phases [][]float64
 }
 
+// filters caches the filters, whose computation is expensive.
 var filters sync.Map // [2]int{from, to} → *filter
 
+// filterFor returns the filter for two sample rates in Hz. It fails if a rate is not supported.
 func filterFor(from, to int) (*filter, error) {
 	if !slices.Contains(rates, from) || !slices.Contains(rates, to) {
 		return nil, fmt.Errorf("resampling from %d to %d Hz: unsupported rate", from, to)
@@ -45,7 +48,7 @@ func filterFor(from, to int) (*filter, error) {
 }
 
 // newFilter computes the filter for two sample rates. The filter is a sinc function with a Kaiser
-// window.
+// window. If the rate is reduced, the filter is wider, because it must remove more frequencies.
 func newFilter(from, to int) *filter {
 	divisor := gcd(from, to)
 	f := &filter{up: to / divisor, down: from / divisor}
@@ -68,6 +71,7 @@ func newFilter(from, to int) *filter {
 	return f
 }
 
+// gcd returns the greatest common divisor.
 func gcd(a, b int) int {
 	for b != 0 {
 		a, b = b, a%b
@@ -75,6 +79,7 @@ func gcd(a, b int) int {
 	return a
 }
 
+// sinc returns sin(πx)/(πx), the ideal low-pass filter.
 func sinc(x float64) float64 {
 	if x == 0 {
 		return 1
@@ -98,17 +103,19 @@ func bessel(x float64) float64 {
 }
 
 // Resampler changes the sample rate of audio that arrives in pieces. It does not delay the audio or
-// change its duration.
+// change its duration. It is used for one stream and is not safe for concurrent use.
 type Resampler struct {
 	filter *filter
 	window []float64 // old samples that are still needed
 	phase  int       // phase of the next new sample
 	read   int64     // number of old samples received
 	made   int64     // number of new samples returned
-	odd    []byte    // first byte of an incomplete sample
+
+	odd []byte // first byte of an incomplete sample
 }
 
-// NewResampler creates a Resampler. It fails if a sample rate is not supported.
+// NewResampler creates a Resampler from one sample rate to another, in Hz. It fails if a sample
+// rate is not supported.
 func NewResampler(from, to int) (*Resampler, error) {
 	f, err := filterFor(from, to)
 	if err != nil {
@@ -120,7 +127,7 @@ func NewResampler(from, to int) (*Resampler, error) {
 }
 
 // Append converts the next piece of audio and appends the result to b. A piece may end in the
-// middle of a sample.
+// middle of a sample. The last samples are held back until the following samples arrive; see Flush.
 func (r *Resampler) Append(b, piece []byte) []byte {
 	if len(r.odd) == 1 && len(piece) > 0 {
 		r.add([]byte{r.odd[0], piece[0]})
@@ -141,6 +148,7 @@ func (r *Resampler) Flush(b []byte) []byte {
 	return r.make(b, (r.read*up+down-1)/down)
 }
 
+// add appends old samples to the window. The number of bytes must be even.
 func (r *Resampler) add(samples []byte) {
 	for n := 0; n+1 < len(samples); n += 2 {
 		r.window = append(r.window, float64(int16(binary.LittleEndian.Uint16(samples[n:]))))
@@ -149,7 +157,7 @@ func (r *Resampler) add(samples []byte) {
 }
 
 // make appends the new samples for which all old samples have arrived, but not more than limit
-// samples in total.
+// samples in total. It then removes the old samples that are no longer needed.
 func (r *Resampler) make(b []byte, limit int64) []byte {
 	at, width := 0, 2*r.filter.half
 	for at+width <= len(r.window) && r.made < limit {
@@ -170,7 +178,8 @@ func (r *Resampler) make(b []byte, limit int64) []byte {
 	return b
 }
 
-// Resample changes the sample rate of complete audio.
+// Resample changes the sample rate of complete audio. If the rates are equal, it returns sound
+// itself. It fails if a rate is not supported.
 func Resample(sound []byte, from, to int) ([]byte, error) {
 	if from == to {
 		return sound, nil

@@ -7,6 +7,7 @@ import (
 	"io"
 )
 
+// Sizes and values in the headers of WAV files, in bytes.
 const (
 	riffHead  = 12
 	chunkHead = 8
@@ -16,7 +17,7 @@ const (
 	plainPCM  = 1
 )
 
-// AppendWAV appends a WAV file that contains sound to b.
+// AppendWAV appends a WAV file that contains sound to b. rate is the sample rate in Hz.
 func AppendWAV(b, sound []byte, rate int) []byte {
 	b = append(b, "RIFF"...)
 	b = appendUint32(b, riffHead+minFormat+chunkHead+len(sound))
@@ -32,13 +33,15 @@ func AppendWAV(b, sound []byte, rate int) []byte {
 	return append(appendUint32(b, len(sound)), sound...)
 }
 
+// appendUint32 appends n as four bytes.
 func appendUint32(b []byte, n int) []byte {
 	return binary.LittleEndian.AppendUint32(b, uint32(n))
 }
 
 // ReadWAV reads the header of a WAV file up to the beginning of the audio data, and returns the
-// sample rate. It ignores the size in the header, because a program that writes the header before
-// the audio does not know the size. ReadWAV fails if the audio does not have this package's format.
+// sample rate in Hz. It ignores the size in the header, because a program that writes the header
+// before the audio does not know the size. ReadWAV fails if the audio does not have this package's
+// format. Afterwards, the rest of r is the audio.
 func ReadWAV(r io.Reader) (rate int, err error) {
 	var riff [riffHead]byte
 	if _, err := io.ReadFull(r, riff[:]); err != nil {
@@ -75,6 +78,8 @@ func ReadWAV(r io.Reader) (rate int, err error) {
 	return 0, errors.New("reading WAV: no audio data")
 }
 
+// readFormat returns the sample rate in a format chunk. It fails if the format is not 16 bit PCM
+// with one channel.
 func readFormat(chunk []byte) (rate int, err error) {
 	if len(chunk) < minFormat {
 		return 0, errors.New("reading WAV: truncated format chunk")

@@ -40,21 +40,25 @@ const (
 	ready    = 4                          // maximum number of spare processes; each uses 95 MB
 )
 
-// Transcriber transcribes utterances. It is safe for concurrent use.
+// Transcriber transcribes utterances. It is safe for concurrent use. A worker has at most one.
+// Close must be called at the end.
 type Transcriber struct {
-	path      string
-	model     string
+	// path and model are the paths of the program and of the folder with the acoustic model.
+	path  string
+	model string
+	// processes is the maximum number of simultaneous transcriptions.
 	processes int
 	slots     *process.Slots
 	spares    spares
 }
 
 // New returns a Transcriber with at most the given number of simultaneous processes. It fails if
-// pocketsphinx is not installed.
+// pocketsphinx or its model is not installed. It starts no process.
 func New(processes int) (*Transcriber, error) {
 	return open(modelFolder, processes)
 }
 
+// open is New with the folder of the model, for tests.
 func open(model string, processes int) (*Transcriber, error) {
 	path, err := exec.LookPath(Program)
 	if err == nil {
@@ -70,7 +74,11 @@ func open(model string, processes int) (*Transcriber, error) {
 }
 
 // Transcribe returns the words of an utterance in lower case, without punctuation; see
-// [speech.Transcriber]. A prompt has no effect.
+// [speech.Transcriber]. A prompt has no effect. An utterance without audio has no words.
+//
+// Transcribe waits for a slot, up to the end of ctx. If ctx is canceled, the process is killed. A
+// language other than English fails with the code for an unknown language. Other failures are
+// retryable.
 func (t *Transcriber) Transcribe(ctx context.Context, u speech.Utterance) (string, error) {
 	if err := speech.CheckUtterance(u); err != nil {
 		return "", err
@@ -89,6 +97,7 @@ func (t *Transcriber) Transcribe(ctx context.Context, u speech.Utterance) (strin
 	}
 	defer release()
 	speech.Begin(u.Begun)
+	// Replace the process that this call uses, so that the next call finds one ready.
 	defer t.spare(min(t.processes, ready))
 
 	l, err := t.take()
@@ -116,6 +125,8 @@ func limit(bytes int) time.Duration {
 }
 
 // transcribe passes audio to a waiting process (a listener) and returns the output of the process.
+// The audio is surrounded by silence. ctx only stops the reading of the output; the caller kills
+// the process.
 func (l *listener) transcribe(ctx context.Context, sound []byte) (string, error) {
 	lower, err := pcm.Resample(sound, speech.Rate, rate)
 	if err != nil {
@@ -129,6 +140,7 @@ func (l *listener) transcribe(ctx context.Context, sound []byte) (string, error)
 		return "", fmt.Errorf("sending audio to pocketsphinx: %w", err)
 	}
 
+	// The list names one utterance: descriptor 3, which is a file below /dev/fd.
 	if _, err := io.WriteString(l.Stdin, "3\n"); err != nil {
 		return "", fmt.Errorf("sending audio to pocketsphinx: %w", errors.Join(err, l.Fault()))
 	}
@@ -144,6 +156,7 @@ func (l *listener) transcribe(ctx context.Context, sound []byte) (string, error)
 }
 
 // words returns the words in the output of the program, which has the form "words (name score)".
+// Other output is a failure.
 func words(said string) (string, error) {
 	line, rest, _ := strings.Cut(strings.TrimSpace(said), "\n")
 	end := strings.LastIndexByte(line, '(')
@@ -153,6 +166,7 @@ func words(said string) (string, error) {
 	return strings.Join(strings.Fields(line[:end]), " "), nil
 }
 
+// failed returns the retryable error for a failure of pocketsphinx. why appears only in logs.
 func failed(why error) error {
 	return &speech.Error{
 		Code: speech.CodeTranscription, Message: "The speech could not be recognized.", Retryable: true,

@@ -11,12 +11,13 @@ import (
 )
 
 // listener is a process that waits for an utterance. It has loaded the model or is still loading
-// it.
+// it. It transcribes one utterance and then exits.
 type listener struct {
 	*process.Process
 	sound *os.File // file from which the process will read the utterance
 }
 
+// end kills the process and frees the audio. It may be called after the process has exited.
 func (l *listener) end() {
 	l.Kill()
 	_ = l.sound.Close()
@@ -45,19 +46,24 @@ func (t *Transcriber) start() (*listener, error) {
 	return &listener{p, sound}, nil
 }
 
-// spares contains the listeners that are not in use.
+// spares contains the listeners that are not in use. Idle listeners end after the duration idle.
 type spares struct {
-	mu     sync.Mutex
+	mu sync.Mutex
+	// ready contains the waiting listeners, oldest first. coming is the number of listeners that
+	// are being started.
 	ready  []*listener
 	coming int
+	// closed is true after Close. Listeners that start later are ended immediately.
 	closed bool
-	work   sync.WaitGroup
+	// work counts the goroutines that start or end listeners.
+	work sync.WaitGroup
 }
 
 // Prepare starts a process for a future utterance, unless a process is already waiting or starting.
 func (t *Transcriber) Prepare() { t.spare(1) }
 
-// spare starts a listener if fewer listeners than wanted are waiting or starting.
+// spare starts a listener in the background if fewer listeners than wanted are waiting or starting.
+// It first removes listeners that have exited by themselves.
 func (t *Transcriber) spare(want int) {
 	s := &t.spares
 	s.mu.Lock()
@@ -91,7 +97,8 @@ func (t *Transcriber) spare(want int) {
 	})
 }
 
-// dismiss ends a listener that has been waiting for the duration idle.
+// dismiss ends a listener that has been waiting for the duration idle. It does nothing if the
+// listener is in use.
 func (t *Transcriber) dismiss(l *listener) {
 	t.spares.mu.Lock()
 	n := slices.Index(t.spares.ready, l)
@@ -104,7 +111,8 @@ func (t *Transcriber) dismiss(l *listener) {
 	}
 }
 
-// take returns a listener for exclusive use. It starts one if none is waiting.
+// take returns a listener for exclusive use. It starts one if none is waiting. The caller must call
+// end.
 func (t *Transcriber) take() (*listener, error) {
 	t.spares.mu.Lock()
 	for len(t.spares.ready) > 0 {
@@ -120,6 +128,7 @@ func (t *Transcriber) take() (*listener, error) {
 	return t.start()
 }
 
+// ended reports whether the process of a listener has exited.
 func ended(l *listener) bool {
 	select {
 	case <-l.Ended():
@@ -129,7 +138,8 @@ func ended(l *listener) bool {
 	}
 }
 
-// Close ends the waiting processes. No call of Transcribe may be in progress.
+// Close ends the waiting processes. No call of Transcribe may be in progress. It waits until
+// processes that are just starting have ended, too.
 func (t *Transcriber) Close() {
 	s := &t.spares
 	s.mu.Lock()

@@ -8,10 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// openFiles is the maximum number of files that a program may open.
 const openFiles = 64
 
 // setLimits sets the resource limits of a program. It must be called before the program receives
-// input.
+// input. A program that exceeds a limit is killed by a signal, or its allocation or write fails.
+// The limits apply to the process itself, and its children inherit them.
 func setLimits(pid int, c Command) error {
 	seconds := uint64(math.Ceil(c.CPU.Seconds()))
 	for _, limit := range []struct {

@@ -14,9 +14,13 @@ import (
 // arrival. A call is rejected if too many calls of its organization, or of all organizations, are
 // waiting. If there are several slots, long calls leave one of them free, so that short calls need
 // not wait for long ones.
+//
+// Slots is safe for concurrent use. Each backend has its own.
 type Slots struct {
+	// share and queue limit the waiting calls, and maxLong the running long calls.
 	share, queue, maxLong int
 
+	// mu protects the fields below.
 	mu      sync.Mutex
 	free    int
 	long    int // number of slots that long calls use
@@ -24,7 +28,7 @@ type Slots struct {
 	turns   []*orgQueue // queues of the organizations that have waiting calls; the first queue is served next
 }
 
-// Turn describes a call that needs a slot.
+// Turn describes a call that needs a slot. Calls with the same Organization share a queue.
 type Turn struct {
 	Organization string
 	Long         bool // true if the call takes much longer than most calls
@@ -43,13 +47,14 @@ type waiter struct {
 }
 
 // NewSlots returns Slots with n slots. share is the maximum number of waiting calls of each
-// organization, and queue is the maximum number of all waiting calls.
+// organization, and queue is the maximum number of all waiting calls. n must be positive.
 func NewSlots(n, share, queue int) *Slots {
 	return &Slots{free: n, share: share, queue: queue, maxLong: max(1, n-1)}
 }
 
-// Take waits for a slot. The caller must call release to free the slot. Take fails with
-// speech.ErrOverloaded if too many calls are waiting, or with ctx's error when ctx ends.
+// Take waits for a slot. The caller must call release to free the slot; further calls of release
+// have no effect. Take fails with speech.ErrOverloaded if too many calls are waiting, or with ctx's
+// error when ctx ends.
 func (p *Slots) Take(ctx context.Context, turn Turn) (release func(), err error) {
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("waiting for a slot: %w", ctx.Err())
@@ -70,7 +75,9 @@ func (p *Slots) Take(ctx context.Context, turn Turn) (release func(), err error)
 	return nil, fmt.Errorf("waiting for a slot: %w", ctx.Err())
 }
 
-// enter adds w to a queue. If a slot is free that w may use, w receives it immediately.
+// enter adds w to a queue. If a slot is free that w may use, w receives it immediately. It returns
+// a speech.Error if w's queue or all queues are full. A call that can start at once is never
+// rejected.
 func (p *Slots) enter(w *waiter) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,6 +104,8 @@ func (p *Slots) enter(w *waiter) error {
 	return nil
 }
 
+// refused returns the retryable error for a call that is rejected. waiting is the number of calls
+// in the full queue.
 func refused(waiting int) error {
 	return &speech.Error{
 		Code: speech.CodeOverloaded, Message: "Too many simultaneous speech requests; try again.", Retryable: true,
@@ -104,14 +113,16 @@ func refused(waiting int) error {
 	}
 }
 
+// queueFor returns the index of an organization's queue, or -1. The caller must hold the lock.
 func (p *Slots) queueFor(organization string) int {
 	return slices.IndexFunc(p.turns, func(l *orgQueue) bool { return l.organization == organization })
 }
 
-// fits reports whether there is a free slot that t may use.
+// fits reports whether there is a free slot that t may use. The caller must hold the lock.
 func (p *Slots) fits(t Turn) bool { return p.free > 0 && (!t.Long || p.long < p.maxLong) }
 
-// give assigns free slots to waiting calls. The caller must hold the lock.
+// give assigns free slots to waiting calls. The caller must hold the lock. It is called whenever a
+// slot becomes free or a call arrives.
 func (p *Slots) give() {
 	for p.free > 0 {
 		at, n := p.next()
@@ -146,6 +157,7 @@ func (p *Slots) next() (at, n int) {
 	return -1, -1
 }
 
+// release frees a slot that a call with the given turn has used, and gives it to the next call.
 func (p *Slots) release(turn Turn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

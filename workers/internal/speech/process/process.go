@@ -15,12 +15,13 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// Command is a program with its inputs and limits.
+// Command is a program with its inputs and limits. Path, Max, CPU and Bytes are required.
 type Command struct {
 	Path  string
 	Args  []string
 	Files []*os.File // open files that become the descriptors 3, 4 and so on of the program; the caller must still close them
 	Max   int64      // maximum number of bytes of output
+	// CPU is the maximum processor time, which is rounded up to whole seconds.
 	CPU   time.Duration
 	Bytes int64 // maximum number of bytes of memory
 	Disk  int64 // maximum number of bytes in a file that the program writes
@@ -33,19 +34,25 @@ var (
 )
 
 // Process is a running program. Its output is buffered as it arrives, so a slow reader does not
-// block the program.
+// block the program. The buffer holds at most Command.Max bytes.
+//
+// The methods are safe for concurrent use.
 type Process struct {
+	// Stdin is the program's standard input. The caller closes it when the input is complete.
 	Stdin io.WriteCloser
 	child *lifecycle.Child
 	said  stderrHead
 
+	// mu protects the fields below.
 	mu     sync.Mutex
 	output []byte
 	err    error         // error from reading the output, or io.EOF at the end of the output
 	more   chan struct{} // closed when more output or an error has arrived
 }
 
-// Start starts a program.
+// Start starts a program with the limits of c, in the folder "/" and with no other environment than
+// a locale. It returns when the limits are set, so the program cannot process input without limits.
+// The context of a call is connected with [Process.Kill] by the caller.
 func Start(c Command) (*Process, error) {
 	cmd := exec.Command(c.Path, c.Args...) //nolint:noctx // no context, because Kill ends the program and its process group
 	cmd.Env = []string{"LANG=C.UTF-8"}
@@ -80,7 +87,8 @@ func Start(c Command) (*Process, error) {
 	return p, nil
 }
 
-// Kill kills the program and its children, and waits until the program has ended.
+// Kill kills the program and its children, and waits until the program has ended. It does nothing
+// if the program has ended already.
 func (p *Process) Kill() {
 	if !p.child.Ended() {
 		_ = syscall.Kill(-p.child.PID(), syscall.SIGKILL)
@@ -89,7 +97,8 @@ func (p *Process) Kill() {
 	<-p.child.Done()
 }
 
-// Limit starts a timer that kills the program if it runs longer than wall. stop stops the timer.
+// Limit starts a timer that kills the program if it runs longer than wall. Fault then returns the
+// reason. stop stops the timer.
 func (p *Process) Limit(wall time.Duration) (stop func() bool) {
 	return time.AfterFunc(wall, func() {
 		p.record(nil, errTooLong)
@@ -119,16 +128,19 @@ func (p *Process) Fault() error {
 	return nil
 }
 
-// Reader returns a reader of the program's output. Its Read method fails when ctx ends.
+// Reader returns a reader of the program's output. Its Read method fails when ctx ends. It returns
+// output that has arrived even if the program has failed; see Fault. Only one reader may be used.
 func (p *Process) Reader(ctx context.Context) io.Reader { return &reader{ctx: ctx, process: p} }
 
+// reader reads the output of a process. rest is output that has been taken and not returned.
 type reader struct {
 	ctx     context.Context //nolint:containedctx // Read has no context parameter
 	process *Process
 	rest    []byte
 }
 
-// Read waits until output is available.
+// Read waits until output is available. It returns io.EOF when the program has ended and all of its
+// output was read.
 func (r *reader) Read(b []byte) (int, error) {
 	if r.ctx.Err() != nil {
 		return 0, fmt.Errorf("reading a program's output: %w", r.ctx.Err())
@@ -153,7 +165,7 @@ func (r *reader) Read(b []byte) (int, error) {
 }
 
 // next returns the output that has arrived since the last call, and a channel that is closed when
-// further output arrives.
+// further output arrives. err is the reason why no further output will arrive.
 func (p *Process) next() (said []byte, more <-chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -161,6 +173,7 @@ func (p *Process) next() (said []byte, more <-chan struct{}, err error) {
 	return said, p.more, p.err
 }
 
+// record appends output, stores the first error, and wakes up the readers.
 func (p *Process) record(said []byte, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -172,7 +185,7 @@ func (p *Process) record(said []byte, err error) {
 	p.more = make(chan struct{})
 }
 
-// outputWriter stores a program's output.
+// outputWriter stores a program's output. room is the number of bytes that may still be stored.
 type outputWriter struct {
 	process *Process
 	room    int64
@@ -192,7 +205,7 @@ func (t *outputWriter) Write(piece []byte) (int, error) {
 // maxStderr is the maximum number of bytes of a program's standard error that are kept.
 const maxStderr = 500
 
-// stderrHead keeps the first bytes of standard error.
+// stderrHead keeps the first bytes of standard error, for Fault.
 type stderrHead struct {
 	mu   sync.Mutex
 	said bytes.Buffer
@@ -206,6 +219,7 @@ func (c *stderrHead) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// text returns the stored bytes without white space at their ends.
 func (c *stderrHead) text() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

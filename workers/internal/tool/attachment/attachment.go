@@ -24,26 +24,31 @@ const (
 	queued  = 16 // number of calls that may wait, for each slot
 )
 
-// Reader reads untrusted files in sandboxes.
+// Reader reads untrusted files in sandboxes. Package extract implements it. Its errors are
+// *document.Failure values for problems of the file.
 type Reader interface {
+	// Read calls each with the events of a document. Image converts an image and, if recognize is
+	// true, reads its text.
 	Read(ctx context.Context, d extract.Document, l extract.Limits, each func(document.Event) error) (document.Info, error)
 	Image(ctx context.Context, content []byte, recognize bool) (extract.Image, error)
 }
 
-// Store stores the files of runs, and the images and texts that were prepared from them.
+// Store stores the files of runs, and the images and texts that were prepared from them. kept is
+// false if the run no longer belongs to the caller's attempt.
 type Store interface {
 	HoldAttachments(ctx context.Context, held lease.Held, ids []string) (files []blobdb.StoredAttachment, kept bool, err error)
 	OpenFile(ctx context.Context, org, id string) (domain.File, io.ReadSeekCloser, error)
 	SetPrepared(ctx context.Context, held lease.Held, fileID string, p blobdb.Prepared) (kept bool, err error)
 }
 
-// Arguments are the arguments of a call that prepares an attachment.
+// Arguments are the arguments of a call that prepares an attachment. The runner writes them, never
+// a model.
 type Arguments struct {
 	FileID    string `json:"fileId"`
 	Recognize bool   `json:"recognize"` // true if the text in an image must be recognized, because the model does not accept images
 }
 
-// Backend prepares attachments. It is safe for concurrent use.
+// Backend prepares attachments. It is safe for concurrent use. There is one in each tool worker.
 type Backend struct {
 	reader Reader
 	store  Store
@@ -66,7 +71,10 @@ func (b *Backend) Kind() string { return contract.ToolAttachment }
 func (b *Backend) Serving() (slots, queue int) { return b.slots, queued * b.slots }
 
 // Call prepares one attachment of the run. Its output is empty, because the result is stored with
-// the file.
+// the file. A call for a file that is already prepared does nothing, so calls may be repeated.
+//
+// It returns tool.ErrStale if the run belongs to another attempt. A problem of the file is a
+// *tool.Error with a message for the caller. Failures of the service are retryable.
 func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, error) {
 	if b.reader == nil {
 		return tool.Result{}, &tool.Error{Message: "Attachments cannot be read: this deployment has no sandbox."}
@@ -82,6 +90,7 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 		return tool.Result{}, unavailable(err)
 	case !kept:
 		return tool.Result{}, tool.ErrStale
+	// A run may prepare only its own files, even though it may read all files of its session.
 	case len(found) == 0 || found[0].RunID != req.RunID:
 		return tool.Result{}, &tool.Error{Message: "The file no longer exists."}
 	}
@@ -90,7 +99,7 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 }
 
 // prepare converts or reads a file of the run, unless an earlier call did so, and records the
-// result.
+// result. An image that was prepared without its text is read again if recognize is true.
 func (b *Backend) prepare(
 	ctx context.Context, req tool.Request, held lease.Held, file blobdb.StoredAttachment, recognize bool,
 ) (tool.Result, error) {
@@ -130,7 +139,8 @@ func unavailable(err error) error {
 	return &tool.Error{Message: "The attachment cannot be read at the moment.", Retryable: true, Err: err}
 }
 
-// failed returns the error for an attachment that could not be prepared.
+// failed returns the error for an attachment that could not be prepared. name is the file's name.
+// It returns the cause of ctx if ctx has ended, and tool.ErrStale unchanged.
 func failed(ctx context.Context, name string, err error) error {
 	failure, is := errors.AsType[*document.Failure](err)
 	switch {
@@ -145,7 +155,7 @@ func failed(ctx context.Context, name string, err error) error {
 	return &tool.Error{Message: message, Retryable: failure.Retry, Err: err}
 }
 
-// read reads the content of a file.
+// read reads the content of a file, at most domain.MaxAttachmentBytes bytes.
 func (b *Backend) read(ctx context.Context, org string, file domain.File) ([]byte, error) {
 	_, content, err := b.store.OpenFile(ctx, org, file.ID)
 	if err != nil {
@@ -155,8 +165,8 @@ func (b *Backend) read(ctx context.Context, org string, file domain.File) ([]byt
 	return io.ReadAll(io.LimitReader(content, domain.MaxAttachmentBytes))
 }
 
-// convert converts an image and, if requested, reads its text. If the image was converted before,
-// only its text is read.
+// convert converts an image and, if requested, reads its text. The text is stored as a source of
+// the run. If the image was converted before, only its text is read.
 func (b *Backend) convert(
 	ctx context.Context, req tool.Request, file blobdb.StoredAttachment, content []byte, recognize bool,
 ) (made blobdb.Prepared, err error) {
@@ -177,8 +187,9 @@ func (b *Backend) convert(
 // removes control characters from the text.
 const pageMark = "\f[page %d]\n"
 
-// readText reads the text of a document and stores it as a source of the run. The source has no
-// title, because files with other names can have the same text, which is stored only once.
+// readText reads the text of a document and stores it as a source of the run. Text beyond maxText
+// bytes is omitted, and the source is marked as truncated. The source has no title, because files
+// with other names can have the same text, which is stored only once.
 func (b *Backend) readText(
 	ctx context.Context, req tool.Request, file blobdb.StoredAttachment, content []byte,
 ) (made blobdb.Prepared, err error) {
@@ -186,6 +197,7 @@ func (b *Backend) readText(
 	page, omitted := 0, false
 	from := extract.Document{Name: file.Name, MIMEType: file.MIMEType, Content: content}
 	info, err := b.reader.Read(ctx, from, extract.Limits{}, func(e document.Event) error {
+		// Text beyond the limit is read and ignored.
 		block := e.Block
 		if block == nil || omitted {
 			return nil

@@ -19,7 +19,8 @@ type arguments struct {
 }
 
 // readArguments parses and checks a call's arguments. The caller has already checked them, but a
-// tool worker does not trust its callers.
+// tool worker does not trust its callers. The error is a *tool.Error that the model can correct.
+// The names of files are checked later.
 func readArguments(raw json.RawMessage) (arguments, error) {
 	var a arguments
 	d := json.NewDecoder(bytes.NewReader(raw))
@@ -46,7 +47,8 @@ func readArguments(raw json.RawMessage) (arguments, error) {
 	return a, nil
 }
 
-// mistake returns an error about the arguments, which the model can correct.
+// mistake returns an error about the arguments, which the model can correct. No program was
+// started.
 func mistake(format string, args ...any) error {
 	return &tool.Error{Message: fmt.Sprintf(format, args...), NotSent: true}
 }

@@ -32,13 +32,15 @@ type Config struct {
 	Queue  int            // number of calls that may wait for a slot; 0 means eight for each slot
 }
 
-// Backend executes calls of codeExecution. It is safe for concurrent use.
+// Backend executes calls of codeExecution. It is safe for concurrent use. There is one in each tool
+// worker that has a sandbox.
 type Backend struct {
 	interpreter Interpreter
 	cfg         Config
 }
 
-// New creates a backend.
+// New creates a backend. A number of slots below 1 becomes 1. The interpreter is not closed by the
+// backend.
 func New(interpreter Interpreter, cfg Config) *Backend {
 	cfg.Slots = max(cfg.Slots, 1)
 	cfg.Queue = cmp.Or(cfg.Queue, queueForSlot*cfg.Slots)
@@ -53,6 +55,9 @@ func (b *Backend) Serving() (slots, queue int) { return b.cfg.Slots, b.cfg.Queue
 
 // Call runs a program and returns its output. If the program fails, the error is a *tool.Error that
 // contains the output.
+//
+// A failure of the sandbox or of the store is retryable. tool.ErrStale means that the run belongs
+// to another attempt. Stored files replace those of an earlier attempt at the same call.
 func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, error) {
 	options := req.Config.Tools.CodeExecution
 	// The caller has already checked that the tool is enabled, but a tool worker does not trust its
@@ -97,7 +102,7 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 }
 
 // wall returns the program's limit on elapsed time: the configured limit or the remaining time of
-// the call, whichever is shorter.
+// the call, whichever is shorter. It fails with a *tool.Error if less than minTime is left.
 func (b *Backend) wall(ctx context.Context) (time.Duration, error) {
 	wall := b.cfg.Limits.Wall
 	deadline, ok := ctx.Deadline()

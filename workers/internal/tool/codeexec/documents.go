@@ -43,9 +43,10 @@ func noDocument(id string) error {
 	return mistake("There is no document %s that this agent may read.", strconv.Quote(truncate.Runes(id, shownName)))
 }
 
-// placeDocuments returns the files from which a program reads the documents. A file has the
-// document's name if possible. If the name is already used or is not a valid file name, the file is
-// in a folder that is named after the document's id.
+// placeDocuments returns the files from which a program reads the documents, in the same order. A
+// file has the document's name if possible. If the name is already used or is not a valid file
+// name, the file is in a folder that is named after the document's id. beside contains the other
+// files of the working folder.
 func placeDocuments(originals []domain.Document, beside []domain.File) []domain.File {
 	taken := map[string]bool{}
 	for _, f := range beside {
@@ -74,8 +75,9 @@ func placeDocuments(originals []domain.Document, beside []domain.File) []domain.
 	return placed
 }
 
-// addDocuments adds documents to the working folder. A note for the model lists the files whose
-// names differ from the documents' names.
+// addDocuments adds documents to the working folder. placed contains the files of originals. A note
+// for the model lists the files whose names differ from the documents' names. It fails with a
+// mistake if a document was deleted in the meantime.
 func (f *folder) addDocuments(ctx context.Context, documents tool.Documents, originals []domain.Document, placed []domain.File) error {
 	if len(originals) == 0 {
 		return nil

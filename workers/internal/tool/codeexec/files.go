@@ -23,7 +23,8 @@ const (
 	shownName   = 100 // characters of an unknown name that are shown
 )
 
-// folder contains the initial files of a program's working folder, and notes about them.
+// folder contains the initial files of a program's working folder, and notes about them for the
+// model.
 type folder struct {
 	files         []python.File
 	documentNames map[string]bool // names of the files that contain documents; all other files belong to the session
@@ -33,6 +34,9 @@ type folder struct {
 // fill returns the initial files of a call's working folder. The folder contains the files and
 // documents that the call names, and the run's attachments. If the agent keeps files, it contains
 // the other files of the session, too. As many files as fit are included.
+//
+// named contains names and ids. Named files that do not exist or do not fit are a mistake of the
+// model. Other files that do not fit are omitted with a note.
 func (b *Backend) fill(ctx context.Context, req tool.Request, named []string, keeps bool) (folder, error) {
 	f := folder{documentNames: map[string]bool{}}
 	// Files are looked up by name only in this list, so no name reaches a file of another session.
@@ -98,7 +102,7 @@ func attachedTo(runID string, all []domain.File) []domain.File {
 }
 
 // withAttached adds the run's attachments to the chosen files, as far as they fit into a working
-// folder.
+// folder. beside contains the documents in the folder.
 func (b *Backend) withAttached(chosen, attached, beside []domain.File) []domain.File {
 	r := b.empty()
 	for _, f := range slices.Concat(beside, chosen) {
@@ -212,7 +216,8 @@ func (b *Backend) newest(all, beside []domain.File) (files []domain.File, out []
 	return files, out
 }
 
-// room is the free space of a working folder. A limit of 0 means no limit.
+// room is the free space of a working folder. A limit of 0 means no limit. It counts like the
+// interpreter, so files that fit here fit there.
 type room struct {
 	// Total bytes of the added files, and the limit on this total.
 	bytes, maxBytes int64

@@ -30,7 +30,7 @@ var (
 )
 
 // hints explains the sandbox limits that made a program fail, so that the model does not repeat the
-// attempt.
+// attempt. It returns nil if no limit is recognized. It searches only the ends of the texts.
 func (s *outputBuilder) hints() (hints []string) {
 	o := s.outcome
 	_, line := s.failure()
@@ -56,7 +56,7 @@ func (s *outputBuilder) hints() (hints []string) {
 	return hints
 }
 
-// tail returns the end of a text.
+// tail returns the end of a text, at most 4 KiB.
 func tail(text string) string {
 	const maximum = 4 << 10
 	text = strings.TrimSpace(text)

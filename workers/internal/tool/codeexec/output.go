@@ -58,7 +58,8 @@ type file struct {
 	Bytes    int64  `json:"bytes"`
 }
 
-// outputBuilder builds the reply to a call.
+// outputBuilder builds the reply to a call. keep stores the files, and then result returns the
+// reply. It is used for one call.
 type outputBuilder struct {
 	limits        sandbox.Limits
 	code          string
@@ -66,13 +67,16 @@ type outputBuilder struct {
 	found         []python.File   // initial files of the program
 	documentNames map[string]bool // names of those initial files that contain documents
 	outcome       python.Outcome
-	notes         []string
-	kept          []domain.File
-	leftOut       []string
+	// notes are sentences for the model, kept the stored files, and leftOut the names of files that
+	// are not stored.
+	notes   []string
+	kept    []domain.File
+	leftOut []string
 }
 
 // keep stores the files that the program has created. It also stores the complete text of outputs
-// that are too long to be shown in full.
+// that are too long to be shown in full. If the session's quota of files is exceeded, keep stores
+// nothing, adds a note and returns nil.
 func (s *outputBuilder) keep(ctx context.Context, req tool.Request, keepsFiles bool) error {
 	made := s.made()
 	var removed []string
@@ -101,7 +105,8 @@ func (s *outputBuilder) keep(ctx context.Context, req tool.Request, keepsFiles b
 	return err
 }
 
-// made returns the files to be stored. It adds the names of files that cannot be stored to leftOut.
+// made returns the files to be stored. It adds the names of files that cannot be stored to leftOut,
+// with a note.
 func (s *outputBuilder) made() []tool.NewFile {
 	s.leftOut = slices.Clone(s.outcome.LeftOut)
 
@@ -169,6 +174,7 @@ func (s *outputBuilder) removed(made []tool.NewFile) (names []string) {
 	return names
 }
 
+// named reports whether one of the files has the given name.
 func named(files []tool.NewFile, name string) bool {
 	return slices.ContainsFunc(files, func(f tool.NewFile) bool { return f.Name == name })
 }
@@ -193,7 +199,7 @@ func (s *outputBuilder) keepComplete(printed, own []tool.NewFile, name, text str
 }
 
 // result returns the call's result. If the program failed, it returns an error that contains the
-// output.
+// output. The output has at most maxOutput bytes.
 func (s *outputBuilder) result() (tool.Result, error) {
 	o := s.outcome
 	out := output{Limit: string(o.Limit)}
@@ -231,7 +237,8 @@ func (s *outputBuilder) result() (tool.Result, error) {
 	return tool.Result{}, &tool.Error{Message: truncate.Ellipsis(message, maxMessage), Output: raw}
 }
 
-// failure returns the reason why a program failed, as full text and as a single line.
+// failure returns the reason why a program failed, as full text and as a single line. It is
+// meaningful only if the program has failed.
 func (s *outputBuilder) failure() (full, line string) {
 	o := s.outcome
 	traceback := strings.TrimRight(o.Traceback, "\n")

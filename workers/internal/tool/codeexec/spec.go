@@ -78,7 +78,8 @@ func limitsText(l sandbox.Limits) string {
 	return "A program may use " + strings.Join(parts, ", ") + "."
 }
 
-// limitMessage states which limit has ended a program.
+// limitMessage states which limit has ended a program, in a sentence for the model. wall is the
+// limit on elapsed time that applied to the call.
 func limitMessage(limit sandbox.Limit, l sandbox.Limits, wall time.Duration) string {
 	switch limit {
 	case sandbox.LimitCPU:

@@ -10,7 +10,7 @@ const noteReserve = 48
 
 // truncateMiddle truncates a text to at most maximum bytes as JSON, and reports whether the text
 // was longer. A truncated text consists of the beginning and the end, with a note between them that
-// states the number of omitted bytes.
+// states the number of omitted bytes. No character is divided.
 func truncateMiddle(text string, maximum int) (short string, cut bool) {
 	if weight(text) <= maximum {
 		return text, false

@@ -23,7 +23,7 @@ const (
 	freshAfter = 3 * time.Second // a list that is younger than this is not requested again
 )
 
-// key is a hash of all data on which a server's list of tools may depend.
+// key is a hash of all data on which a server's list of tools may depend; see keyFor.
 type key [32]byte
 
 // listing is a server's list of tools, possibly still being requested. The fields after done are
@@ -53,6 +53,8 @@ func (l *listing) expired(now time.Time) bool {
 }
 
 // cache caches listings. Callers that need the same listing at the same time share one request.
+// Failures are cached, too, but only briefly. A cache is safe for concurrent use. It belongs to one
+// process, so two tool workers may have different lists for up to keepList.
 type cache struct {
 	now func() time.Time
 
@@ -64,7 +66,8 @@ type cache struct {
 func newCache() *cache { return &cache{now: time.Now, lists: map[key]*listing{}} }
 
 // get returns a listing from the cache. If there is none, or if it has expired, get calls the
-// function ask to request a new one.
+// function ask to request a new one. It returns the error of the request, or an error if ctx ends
+// first. The listing must not be changed.
 func (c *cache) get(ctx context.Context, org string, k key, ask func(context.Context, *listing) error) (*listing, error) {
 	l := c.start(ctx, org, k, ask)
 	select {
@@ -75,7 +78,8 @@ func (c *cache) get(ctx context.Context, org string, k key, ask func(context.Con
 	}
 }
 
-// start returns the cached listing, or starts a request for a new one.
+// start returns the cached listing, or starts a request for a new one. The listing may be
+// incomplete.
 func (c *cache) start(ctx context.Context, org string, k key, ask func(context.Context, *listing) error) *listing {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,7 +101,8 @@ func (c *cache) start(ctx context.Context, org string, k key, ask func(context.C
 	return l
 }
 
-// fill completes a listing with the outcome of its request.
+// fill completes a listing with the outcome of its request and wakes up the callers that wait for
+// it.
 func (c *cache) fill(l *listing, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

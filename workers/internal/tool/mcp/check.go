@@ -11,8 +11,8 @@ import (
 )
 
 // Check opens a session with one of the agent's MCP servers and lists the server's tools, without
-// the cache. It returns a short description of the result. If the error is a *tool.Error, its
-// message is public.
+// the cache. It returns a short description of the result for the person who configures the server.
+// If the error is a *tool.Error, its message is public. No tool is called.
 func (b *Backend) Check(ctx context.Context, req tool.Request, server domain.MCPServer) (detail string, err error) {
 	err = guard(ctx, func() error {
 		s, err := b.open(ctx, req, server, "")

@@ -11,4 +11,13 @@
 // Servers are untrusted. Their statements about side effects and their instructions are ignored.
 // They get no access to models (sampling), people (elicitation) or files (roots). Requests go only
 // to the address that the organization configured, and redirects are not followed.
+//
+// The files are:
+//
+//   - mcp.go: a call, from the name in it to its result
+//   - list.go, schema.go, sanitize.go and tool_name.go: the lists of tools, as models see them
+//   - cache.go: the lists of this process
+//   - session.go and wire.go: a session and its HTTP requests
+//   - output.go: the reply to a call, as the model sees it
+//   - check.go: the check of a server's settings
 package mcp

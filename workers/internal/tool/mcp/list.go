@@ -35,7 +35,8 @@ const (
 	maxSpecs       = 384 << 10 // bytes of all specs as JSON; they are sent in one message and are part of the prompt
 )
 
-// remoteTool is a tool as its server lists it.
+// remoteTool is a tool as its server lists it, with sanitized texts. It is cached and must not be
+// changed.
 type remoteTool struct {
 	name        string
 	description string
@@ -44,7 +45,8 @@ type remoteTool struct {
 }
 
 // List returns the tools of all servers that respond, in the order of the servers. It also returns
-// the servers that do not respond.
+// the servers that do not respond, with a public reason. It fails only if ctx ends. The number and
+// the total size of the tools are limited.
 func (b *Backend) List(ctx context.Context, req tool.Request) (tool.Listing, error) {
 	servers := serversFor(req)
 	lists, errs := make([]*listing, len(servers)), make([]error, len(servers))
@@ -94,13 +96,15 @@ func reason(err error) string {
 	}
 }
 
-// collection collects the tools of all servers up to the limits.
+// collection collects the tools of all servers up to the limits. It is used for one call of List.
 type collection struct {
 	servers []domain.MCPServer
 	specs   []tool.Spec
-	taken   map[string]bool
-	size    int
-	log     *zerolog.Logger
+	// taken contains the names that are in use, and size is the number of bytes of all specs as
+	// JSON.
+	taken map[string]bool
+	size  int
+	log   *zerolog.Logger
 }
 
 // add adds a server's tools. It skips a tool whose name is already used or that would exceed a
@@ -167,7 +171,8 @@ func keyFor(req tool.Request, server domain.MCPServer) key {
 	return key(h.Sum(nil))
 }
 
-// ask requests the list of a server and stores it in a listing.
+// ask requests the list of a server and stores it in a listing. It fails with a *tool.Error whose
+// message is public.
 func (b *Backend) ask(ctx context.Context, req tool.Request, server domain.MCPServer, into *listing) error {
 	s, err := b.open(ctx, req, server, "")
 	if err != nil {
@@ -199,7 +204,7 @@ func (b *Backend) ask(ctx context.Context, req tool.Request, server domain.MCPSe
 }
 
 // pages requests the list page by page and calls the function see with each tool, until the
-// function returns false.
+// function returns false. It reads at most maxPages pages. A server without tools is not an error.
 func (s *session) pages(ctx context.Context, see func(*sdk.Tool) bool) error {
 	cursor := ""
 	for range maxPages {
@@ -226,7 +231,7 @@ func (s *session) pages(ctx context.Context, see func(*sdk.Tool) bool) error {
 }
 
 // read returns a tool in a sanitized form for models. It returns false if the tool's name or schema
-// cannot be used.
+// cannot be used. It may change t.InputSchema.
 func read(t *sdk.Tool, redactor *redact.Redactor) (remoteTool, bool) {
 	c := cleaner{redactor: redactor}
 	// If the name were changed by redaction, calls would not reach the tool. So a tool whose name

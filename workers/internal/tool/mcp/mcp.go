@@ -18,14 +18,16 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// Backend lists and calls the tools of remote MCP servers. It is safe for concurrent use.
+// Backend lists and calls the tools of remote MCP servers. It is safe for concurrent use. There is
+// one in each tool worker.
 type Backend struct {
 	client *outbound.Client
 	unseal func(sealed, org, target string) (string, error)
 	lists  *cache
 }
 
-// New creates a Backend. unseal decrypts a header value that belongs to an agent.
+// New creates a Backend. unseal decrypts a header value that belongs to an agent. Decrypted values
+// are kept only for the time of a session.
 func New(client *outbound.Client, unseal func(sealed, org, target string) (string, error)) *Backend {
 	return &Backend{client: client, unseal: unseal, lists: newCache()}
 }
@@ -33,7 +35,12 @@ func New(client *outbound.Client, unseal func(sealed, org, target string) (strin
 // Kind returns the kind mcp.
 func (b *Backend) Kind() string { return contract.ToolMCP }
 
-// Call finds the server and the tool for the name in a call, and calls the tool once.
+// Call finds the server and the tool for the name in a call, and calls the tool once. A failure
+// that the tool reports is a *tool.Error with the tool's output. The field NotSent of a *tool.Error
+// is set if the call certainly had no effect.
+//
+// Without a result and without NotSent, the tool may have been executed. The effect ledger then
+// decides what happens; see package toolserver.
 func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, error) {
 	var arguments map[string]json.RawMessage
 	if err := json.Unmarshal(req.Call.Arguments, &arguments); err != nil || arguments == nil {
@@ -73,7 +80,8 @@ type location struct {
 }
 
 // find looks up the tool that a call names in the lists of the servers that may have the tool. If
-// no list contains the tool, find requests the lists again, but only once.
+// no list contains the tool, find requests the lists again, but only once. Its errors are of type
+// *tool.Error, or the cause of ctx.
 func (b *Backend) find(ctx context.Context, req tool.Request) (location, error) {
 	// Usually only one server may have the tool, because the server's name is part of the tool's
 	// name.
@@ -123,7 +131,8 @@ func (b *Backend) look(ctx context.Context, req tool.Request, servers []domain.M
 	return nil, failed
 }
 
-// call sends the tools/call request.
+// call sends the tools/call request and waits up to callTimeout for its response. name is the
+// tool's name on the server.
 func (s *session) call(ctx context.Context, req tool.Request, name string) (tool.Result, error) {
 	d := &delivery{sending: req.Sending, key: req.EffectKey, redactor: s.redactor}
 	params := &sdk.CallToolParams{Name: name, Arguments: req.Call.Arguments}
@@ -146,7 +155,8 @@ func (s *session) call(ctx context.Context, req tool.Request, name string) (tool
 var ownCodes = []int64{-32003, -32004, -32005}
 
 // explain converts the error of a call. If the server responded with an error, that error is the
-// result. Otherwise the returned error states whether the call may have been executed.
+// result. Otherwise the returned error states whether the call may have been executed. err is the
+// library's error, whose text is never shown.
 func (d *delivery) explain(ctx context.Context, err error) (tool.Result, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

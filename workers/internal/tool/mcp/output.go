@@ -34,7 +34,7 @@ const (
 )
 
 // failed returns the error for a call to which the server responded with an error. The outcome of
-// the call is known, so the call is not repeated.
+// the call is known, so the call is not repeated. structured may be nil.
 func failed(message string, structured any) (tool.Result, error) {
 	said := outcome{Error: truncate.Bytes(message, maxError), Structured: structured}
 	raw, err := json.Marshal(said)
@@ -51,7 +51,7 @@ func failed(message string, structured any) (tool.Result, error) {
 }
 
 // output combines the contents of a tool's reply to one text without secrets. For contents that are
-// not text, it contains a description.
+// not text, it contains a description. A reply that reports a failure becomes an error; see failed.
 func output(ctx context.Context, answer *sdk.CallToolResult, redactor *redact.Redactor) (tool.Result, error) {
 	// The client offers no user input, so a conforming server does not request any.
 	if answer.NeedsInput() {

@@ -15,11 +15,13 @@ var property = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
 // would also exceed the size limit.
 const maxParts = maxSchema
 
-// cleaner sanitizes all parts of a tool's definition, because all parts reach the model.
+// cleaner sanitizes all parts of a tool's definition, because all parts reach the model. It is used
+// for one tool.
 type cleaner struct {
 	redactor *redact.Redactor
-	seen     int
-	unfit    bool // the tool cannot be offered to models
+	// seen is the number of parts that were examined.
+	seen  int
+	unfit bool // the tool cannot be offered to models
 }
 
 // text removes secrets and invisible characters. It keeps white space, which may have a meaning for

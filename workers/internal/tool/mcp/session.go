@@ -28,10 +28,12 @@ const (
 	callTimeout = 2 * time.Minute
 )
 
-// session is a session with one server, for one listing or one call.
+// session is a session with one server, for one listing or one call. It is used by one goroutine.
 type session struct {
 	*sdk.ClientSession
 
+	// wire is the session's HTTP transport, and redactor removes the secrets that are sent to the
+	// server.
 	wire     *wire
 	redactor *redact.Redactor
 	// close ends the session without waiting for the server.
@@ -39,7 +41,8 @@ type session struct {
 }
 
 // open starts a session. ctx also limits the time for reading responses. protocol is the version
-// that the server used before, or "" if it is unknown.
+// that the server used before, or "" if it is unknown. The caller must call close. An error is a
+// *tool.Error with NotSent set, or the cause of ctx.
 func (b *Backend) open(ctx context.Context, req tool.Request, server domain.MCPServer, protocol string) (*session, error) {
 	at, err := url.Parse(server.URL)
 	if err != nil { // the error is not wrapped, because it would quote the address
@@ -87,8 +90,8 @@ func (b *Backend) open(ctx context.Context, req tool.Request, server domain.MCPS
 	}}, nil
 }
 
-// secretsFor returns a redactor for the secrets that are sent to a server. It removes them from
-// everything that the model sees.
+// secretsFor returns a redactor for the secrets that are sent to a server: its header values and
+// the secrets in its address. It removes them from everything that the model sees.
 func secretsFor(server domain.MCPServer, headers map[string]string) *redact.Redactor {
 	var secrets redact.Secrets
 	secrets.Address(server.URL)
@@ -101,7 +104,7 @@ func secretsFor(server domain.MCPServer, headers map[string]string) *redact.Reda
 // stay makes an HTTP client return redirects as responses instead of following them.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// headers decrypts a server's header values.
+// headers decrypts a server's header values. Its error does not contain them.
 func (b *Backend) headers(req tool.Request, server domain.MCPServer) (map[string]string, error) {
 	opened := make(map[string]string, len(server.Headers))
 	for name, sealed := range server.Headers {
@@ -127,7 +130,8 @@ func originFor(at *url.URL) string {
 	return at.Scheme + "://" + net.JoinHostPort(at.Hostname(), port)
 }
 
-// explain converts an error of a session in which no tool was called.
+// explain converts an error of a session in which no tool was called, so nothing can have happened.
+// The message is public.
 func (w *wire) explain(ctx context.Context, err error, redactor *redact.Redactor) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("communicating with server: %w", context.Cause(ctx))

@@ -26,14 +26,16 @@ var (
 	errRequests = errors.New("the session has made too many requests")
 )
 
-// wire is the HTTP transport of one session.
+// wire is the HTTP transport of one session. It adds the headers of the server, counts the
+// requests, and sends tools/call at most once. It is safe for concurrent use.
 type wire struct {
 	sessionCtx context.Context //nolint:containedctx // the session's context; some requests have a context that never ends
 	origin     string
 	headers    map[string]string // decrypted headers, which are sent only to the configured origin
 	kept       http.RoundTripper // transport that reuses connections
 	fresh      http.RoundTripper // transport that opens a new connection for each request; used for calls
-	made       atomic.Int64
+	// made is the number of requests so far.
+	made atomic.Int64
 
 	mu      sync.Mutex
 	httpErr error // error of the latest request, or nil
@@ -45,7 +47,8 @@ type statusError int
 // Error returns the status as text.
 func (s statusError) Error() string { return fmt.Sprintf("status %d", int(s)) }
 
-// RoundTrip sends a request; see http.RoundTripper.
+// RoundTrip sends a request; see http.RoundTripper. It fails beyond maxRequests. The request ends
+// when the session's context ends, even if its own context does not.
 func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	if w.made.Add(1) > maxRequests {
 		if req.Body != nil {
@@ -141,8 +144,8 @@ func (w *wire) lastHTTPErr() error {
 	return w.httpErr
 }
 
-// methodFor returns the JSON-RPC method of a request. A call of a tool sends requests besides
-// tools/call, for example its cancellation.
+// methodFor returns the JSON-RPC method of a request, or "". A call of a tool sends requests
+// besides tools/call, for example its cancellation.
 func methodFor(req *http.Request) string {
 	if req.Method != http.MethodPost || req.GetBody == nil {
 		return ""
@@ -170,7 +173,8 @@ func deliveryFor(req *http.Request) *delivery {
 	return d
 }
 
-// delivery is the HTTP request that contains tools/call, and its outcome.
+// delivery is the HTTP request that contains tools/call, and its outcome. It belongs to one call of
+// the tool. The transport sets the outcome, and explain reads it in another goroutine.
 type delivery struct {
 	sending  func(ctx context.Context) error // nil if the call has no entry in the effect ledger
 	key      string                          // effect key; "": none
@@ -184,7 +188,8 @@ type delivery struct {
 	err    error // reason why the response is missing or incomplete
 }
 
-// send sends the request. A second call fails, so the tool is never called twice.
+// send sends the request through the given transport. A second call fails with errTwice, so the
+// tool is never called twice. An error of the function sending means that nothing was sent.
 func (d *delivery) send(through http.RoundTripper, req *http.Request) (*http.Response, error) {
 	if !d.begin() {
 		_ = req.Body.Close()

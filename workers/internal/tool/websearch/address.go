@@ -7,10 +7,12 @@ import (
 	"strings"
 )
 
+// maxURL is the maximum length of a page's address.
 const maxURL = 2000 // bytes
 
-// webURL parses and normalizes the untrusted address of a page. It rejects addresses whose scheme
-// is not http or https, and addresses with invisible characters.
+// webURL parses and normalizes the untrusted address of a page: scheme and host are in lower case,
+// and credentials are removed. It returns false for addresses whose scheme is not http or https,
+// for addresses with invisible characters, and for addresses longer than maxURL.
 func webURL(raw string) (*url.URL, bool) {
 	u, err := url.Parse(strings.TrimSpace(raw))
 	if err != nil || u.Hostname() == "" || u.Opaque != "" {
@@ -27,7 +29,8 @@ func webURL(raw string) (*url.URL, bool) {
 	return u, true
 }
 
-// samePage returns a key for an address. Addresses that lead to the same page have equal keys.
+// samePage returns a key for an address. Addresses that lead to the same page have equal keys: the
+// key ignores the scheme, "www.", default ports, a slash at the end and the fragment.
 func samePage(u *url.URL) string {
 	host := strings.TrimPrefix(u.Hostname(), "www.")
 	if port := u.Port(); port != "" && port != "80" && port != "443" {
@@ -36,7 +39,8 @@ func samePage(u *url.URL) string {
 	return host + strings.TrimRight(u.EscapedPath(), "/") + "?" + u.RawQuery
 }
 
-// endpoint parses a provider's address from the settings.
+// endpoint parses a provider's address from the settings, without its query. name is the name of
+// the setting, which the error mentions.
 func endpoint(name, raw string) (*url.URL, error) {
 	u, ok := webURL(raw)
 	if !ok {

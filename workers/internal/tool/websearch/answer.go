@@ -12,12 +12,14 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// output is the part of the result that the model sees in addition to the sources.
+// output is the part of the result that the model sees in addition to the sources. It lists all
+// results, including those without a source.
 type output struct {
 	Query   string   `json:"query"`
 	Results []result `json:"results"`
 }
 
+// result is a result of the search as the model sees it. Its texts are single lines.
 type result struct {
 	Title   string `json:"title"`
 	URL     string `json:"url"`
@@ -28,6 +30,9 @@ const maxSnippet = 500 // number of characters shown in the output; the source m
 
 // answer stores the texts of the pages and returns the call's result. If a page could not be read,
 // answer stores the search provider's snippet instead, so that every citation has a stored text.
+//
+// pages[i] is the page of hits[i], or nil. The sources have the order of the results, with the best
+// passage of each page first. An error means that the result must not be used.
 func (b *Backend) answer(ctx context.Context, req tool.Request, query string, hits []hit, pages []*page) (tool.Result, error) {
 	out := output{Query: query, Results: make([]result, 0, len(hits))}
 
@@ -65,7 +70,9 @@ func (b *Backend) answer(ctx context.Context, req tool.Request, query string, hi
 	return tool.Result{Output: raw, Sources: sources}, nil
 }
 
-// keep stores the text of a page and returns its source id.
+// keep stores the text of a page and returns its source id. Equal texts have the same id. It
+// returns an error of ctx or tool.ErrStale unchanged except for its context, and any other error as
+// retryable.
 func keep(ctx context.Context, req tool.Request, p *page) (string, error) {
 	id, err := req.Keep(ctx, domain.Source{
 		URL: p.url, Title: p.title, Language: p.language, Text: p.text,

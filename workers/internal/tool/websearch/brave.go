@@ -11,13 +11,16 @@ import (
 // braveWords is the maximum number of words in a query to Brave.
 const braveWords = 50
 
-// brave is the client of Brave's web search.
+// brave is the client of Brave's web search. at is the base address, and key the subscription
+// token.
 type brave struct {
 	api
 	at  *url.URL
 	key string
 }
 
+// search implements provider. It truncates the query to braveWords words, because Brave rejects
+// longer queries. Brave marks matches with HTML tags, which are removed.
 func (b brave) search(ctx context.Context, query string) ([]hit, error) {
 	var answer struct {
 		Web struct {

@@ -8,7 +8,7 @@ import (
 // checkQuery is the query that checks a provider. Every search engine finds pages for it.
 const checkQuery = "weather"
 
-// Provider returns the name of the configured search provider.
+// Provider returns the name of the configured search provider: searxng, brave, tavily or mediawiki.
 func (b *Backend) Provider() string {
 	switch b.search.(type) {
 	case searxng:
@@ -23,7 +23,8 @@ func (b *Backend) Provider() string {
 }
 
 // Check sends one query to the search provider, without reading pages. It returns a short
-// description of the result. If the error is a *tool.Error, its message is public.
+// description of the result, for an operator who checks the settings. If the error is a
+// *tool.Error, its message is public. Check does not repeat the query.
 func (b *Backend) Check(ctx context.Context) (string, error) {
 	hits, err := b.search.search(ctx, checkQuery)
 	if err != nil {

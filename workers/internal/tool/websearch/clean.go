@@ -56,6 +56,7 @@ func plain(s string) bool {
 	return true
 }
 
+// joiner reports whether a character is a zero-width joiner or non-joiner.
 func joiner(r rune) bool { return r == '\u200C' || r == '\u200D' }
 
 // joins reports whether the joiner r affects the appearance of the characters before and after it.
@@ -71,12 +72,14 @@ func pictograph(r rune) bool {
 	return unicode.Is(unicode.So, r) || r == '↔' || r == '↕' || r == '\uFE0F' || r >= 0x1F3FB && r <= 0x1F3FF // the last range is skin tones
 }
 
+// joining lists the scripts in which a joiner may change the form of letters.
 var joining = []*unicode.RangeTable{
 	unicode.Arabic, unicode.Syriac, unicode.Nko, unicode.Mongolian, unicode.Devanagari, unicode.Bengali, unicode.Gurmukhi, unicode.Gujarati,
 	unicode.Oriya, unicode.Tamil, unicode.Telugu, unicode.Kannada, unicode.Malayalam, unicode.Sinhala, unicode.Khmer, unicode.Myanmar,
 }
 
-// isInvisible reports whether a character is invisible.
+// isInvisible reports whether a character is invisible: a control, format or private-use character,
+// a filler, or a noncharacter. Newlines and tabs are not invisible.
 func isInvisible(r rune) bool {
 	switch r {
 	case '\n', '\t':
@@ -89,8 +92,9 @@ func isInvisible(r rune) bool {
 }
 
 // line converts a text to a single line of visible characters with single spaces. Combining
-// characters are composed.
+// characters are composed. The line has at most maxLine characters.
 func line(s string) string {
+	// Shorten the text first, so that the cost does not depend on the length of an untrusted text.
 	if len(s) > utf8.UTFMax*maxLine {
 		s = s[:utf8.UTFMax*maxLine]
 	}
@@ -98,7 +102,7 @@ func line(s string) string {
 }
 
 // markupLine removes HTML tags from a text, decodes entities, and returns the text as a single
-// line.
+// line, like the function line.
 func markupLine(s string) string {
 	if !strings.ContainsAny(s, "<&") {
 		return line(s)
@@ -118,8 +122,8 @@ func markupLine(s string) string {
 	}
 }
 
-// truncateRunes truncates a text to at most limit characters. A truncated text does not end with
-// white space.
+// truncateRunes truncates a text to at most limit characters. It removes white space at the end of
+// a truncated text.
 func truncateRunes(s string, limit int) string {
 	kept := truncate.Runes(s, limit)
 	if len(kept) == len(s) {

@@ -9,4 +9,11 @@
 // snippets and titles is untrusted, and stays within the result's output and sources. Text that a
 // reader of the page would not see is removed, and each passage is an exact part of the stored
 // text.
+//
+// All requests use package outbound, which refuses private addresses except for the provider's,
+// which the operator configures. Pages are parsed under limits on time, size, nesting and the
+// number of nodes, because an author of a page can make it expensive to parse.
+//
+// The files follow the drawing: provider.go and the providers' files, read.go, head.go, prune.go,
+// extract.go, render.go, passage.go with terms.go, and answer.go.
 package websearch

@@ -24,7 +24,11 @@ const (
 )
 
 // mainText extracts the main text of a page: its article or, if there is none, all text except
-// navigation and similar parts. The cost is bounded for any page.
+// navigation and similar parts. The cost is bounded for any page. source is the page in UTF-8, and
+// contentLanguage the value of the header Content-Language.
+//
+// The page's address is not set. If the page has no text or must not be used, the error wraps
+// errUnread. Other errors mean that the page is nested too deeply or that the time is up.
 //
 // go-readability finds the article. In trials it removed navigation that go-trafilatura kept, and
 // it needs twenty modules fewer. But it omits parts of pages that are not articles, so mainText
@@ -74,8 +78,9 @@ func mainText(ctx context.Context, source, contentLanguage string) (p *page, err
 	return p, nil
 }
 
-// finish converts the text of a page to the form in which it is stored, and sets the page's
-// language.
+// finish converts the text of a page to the form in which it is stored. If the page declares no
+// language, finish determines it. It truncates the text to maxText characters. It must be called
+// once for each page.
 func (p *page) finish(contentLanguage string) {
 	p.text = strings.TrimSpace(norm.NFC.String(p.text))
 	if kept := truncateText(p.text, maxText); kept != p.text {
@@ -92,7 +97,8 @@ func (p *page) finish(contentLanguage string) {
 	}
 }
 
-// findArticle returns the article of a page, or nil. It does not change the page.
+// findArticle returns the article of a page, or nil. It does not change the page. It examines only
+// pages with at most maxArticle nodes.
 func findArticle(doc *html.Node) *html.Node {
 	parser := readability.NewParser()
 	parser.MaxElemsToParse = maxArticle
@@ -104,7 +110,8 @@ func findArticle(doc *html.Node) *html.Node {
 	return article.Node
 }
 
-// running returns the number of characters of running text in a node. Text of links is not counted.
+// running returns the number of characters of running text in a node. Text of links and white space
+// are not counted.
 func running(n *html.Node) float64 {
 	if n.Type == html.ElementNode && n.Data == "a" {
 		return 0
@@ -126,7 +133,7 @@ func running(n *html.Node) float64 {
 }
 
 // truncateText truncates a text to at most limit characters, if possible at the end of a line or
-// word.
+// word. A line end is used within the last 2,000 bytes, and a space within the last 200.
 func truncateText(s string, limit int) string {
 	kept := truncateRunes(s, limit)
 	if len(kept) == len(s) {

@@ -9,20 +9,25 @@ import (
 	"parley/workers/internal/invisible"
 )
 
-// head is a page's metadata.
+// head is a page's metadata. All of its texts are untrusted.
 type head struct {
-	title      string
+	// title is the title of the page: the element title, the property og:title or the first
+	// heading.
+	title string
+	// language is the declared language, which may be invalid.
 	language   string
 	unreadable string          // reason why the page's text must not be used; "" if it may be used
 	hidden     invisible.Names // class names and ids of elements that the page's style sheets hide
 
+	// ogTitle and heading are used as the title of a page without one.
 	ogTitle string
 	heading string
 }
 
 const maxTitle = 300 // maximum length of a title in characters
 
-// readHead reads a page's metadata. It must be called before elements are removed from the page.
+// readHead reads a page's metadata. It must be called before elements are removed from the page. It
+// visits the whole page, because headings and style sheets may be anywhere.
 func readHead(doc *html.Node) head {
 	h := head{hidden: invisible.Names{}}
 	for n := range doc.Descendants() {
@@ -38,7 +43,8 @@ func readHead(doc *html.Node) head {
 	return h
 }
 
-// look records the metadata that an element contains.
+// look records the metadata that an element contains. The first title and the first heading are
+// used.
 func (h *head) look(n *html.Node) {
 	switch n.Data {
 	case "html":
@@ -83,7 +89,8 @@ func (h *head) meta(n *html.Node) {
 	}
 }
 
-// forbidden reports whether robots rules forbid storing or showing the text of a page.
+// forbidden reports whether robots rules forbid storing or showing the text of a page. rules is a
+// list, separated by commas.
 func forbidden(rules string) bool {
 	for rule := range strings.SplitSeq(strings.ToLower(rules), ",") {
 		switch strings.ReplaceAll(strings.TrimSpace(rule), " ", "") {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/text/language"
 )
 
-// declaredLanguage returns the first language in a page's or header's declaration, or "" if the
-// declaration is invalid.
+// declaredLanguage returns the first language in a page's or header's declaration as a BCP 47 tag,
+// or "" if the declaration is invalid. It accepts "_" in place of "-", as in "en_US".
 func declaredLanguage(declared string) string {
 	first, _, _ := strings.Cut(declared, ",")
 	if len(first) > 40 {

@@ -15,7 +15,7 @@ import (
 const wikiQuery = 300
 
 // mediawiki is a client for the Action API of a wiki, by default Wikipedia. The results are in the
-// language of the wiki.
+// language of the wiki. at is the address from the settings; see script.
 type mediawiki struct {
 	api
 	at *url.URL
@@ -39,6 +39,7 @@ type wikiAnswer struct {
 	} `json:"query"`
 }
 
+// search implements provider. It truncates the query to wikiQuery characters.
 func (m mediawiki) search(ctx context.Context, query string) ([]hit, error) {
 	// One request returns both the results and the pattern of page addresses, which differs between
 	// wikis.
@@ -74,7 +75,8 @@ func (m mediawiki) script() *url.URL {
 	}
 }
 
-// page returns the address of the page with the given title.
+// page returns the address of the page with the given title, by the pattern in the response. The
+// response is untrusted, so the address is checked later, like those of other providers.
 func (m mediawiki) page(answer wikiAnswer, title string) string {
 	general := answer.Query.General
 	server := orDefault(general.Server, m.at.Scheme+"://"+m.at.Host)
@@ -85,7 +87,8 @@ func (m mediawiki) page(answer wikiAnswer, title string) string {
 	return server + strings.ReplaceAll(orDefault(general.ArticlePath, "/wiki/$1"), "$1", name)
 }
 
-// wikiFailure returns the error for an error code of the Action API.
+// wikiFailure returns the error for an error code of the Action API. Temporary errors are
+// retryable. The message is public and omits the wiki's own text.
 func wikiFailure(code string) error {
 	cause := fmt.Errorf("the wiki returned the error %.60q", code)
 	switch {

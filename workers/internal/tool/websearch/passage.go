@@ -25,11 +25,13 @@ const (
 const worthwhile = 0.35
 
 // sentence is a sentence, a line that is not a sentence, or a part of a very long sentence or line.
+// It has no white space at its ends. The sentences of a text are in order and do not overlap.
 type sentence struct {
 	start, end int // position in bytes
 	from, to   int // position in characters
-	paragraph  int
-	weight     float64 // how well the sentence matches the query
+	// paragraph is the number of empty lines before the sentence.
+	paragraph int
+	weight    float64 // how well the sentence matches the query
 }
 
 // span is a range of sentences from first to last, inclusive.
@@ -37,6 +39,9 @@ type span struct{ first, last int }
 
 // passages returns the parts of a text that match a query best, the best first. If no part matches,
 // it returns the beginning of the text. Each passage is an exact part of the text.
+//
+// A text of at most maxPassage characters is one passage. Otherwise there are at most maxPassages,
+// which do not overlap.
 func passages(text, query string) []string {
 	if text == "" {
 		return nil
@@ -70,7 +75,8 @@ func passages(text, query string) []string {
 	return found
 }
 
-// split splits a text into lines and sentences, in any script.
+// split splits a text into lines and sentences, in any script. Sentence boundaries are those of
+// Unicode. A sentence that is longer than maxSentence characters is split further.
 func split(text string) []sentence {
 	var all []sentence
 	at, characters, paragraph := 0, 0, 0
@@ -90,7 +96,8 @@ func split(text string) []sentence {
 }
 
 // appendSentence appends a part of a text as a sentence, without white space at its beginning and
-// end.
+// end. at and characters are the position of the part in bytes and in characters. A part without
+// text is not appended.
 func appendSentence(all []sentence, part string, at, characters, paragraph int) []sentence {
 	inner := strings.TrimLeftFunc(part, unicode.IsSpace)
 	before := len(part) - len(inner)
@@ -105,7 +112,8 @@ func appendSentence(all []sentence, part string, at, characters, paragraph int) 
 	})
 }
 
-// pieces splits a very long sentence into pieces, at spaces if possible.
+// pieces splits a very long sentence into pieces of about maxSentence characters, at spaces if
+// possible. Together, the pieces are the whole sentence.
 func pieces(s string) []string {
 	var parts []string
 	for {
@@ -127,7 +135,7 @@ func pieces(s string) []string {
 }
 
 // scoreSentences computes how well each sentence matches a query, using BM25. Each sentence of the
-// text counts as a document.
+// text counts as a document. It sets the weight of each sentence, which is 0 without a match.
 func scoreSentences(text string, all []sentence, query terms) {
 	const saturation, lengthPart = 1.2, 0.3
 	found := make([][]match, len(all))
@@ -153,7 +161,8 @@ func scoreSentences(text string, all []sentence, query terms) {
 }
 
 // center returns the best matching sentence outside of the given spans, rated together with its
-// neighbours. It returns false if no sentence matches well enough.
+// neighbours. It returns false if no sentence matches well enough: worse than worthwhile times the
+// best sentence of the whole text.
 func center(all []sentence, spans []span) (int, bool) {
 	best, score, top := -1, 0.0, 0.0
 	for i := range all {
@@ -185,7 +194,11 @@ func inside(i int, spans []span) bool {
 	return false
 }
 
-// grow adds adjacent sentences to a span while they match the query or are needed as context.
+// grow adds adjacent sentences to a span while they match the query or are needed as context. The
+// span does not exceed maxPassage characters and does not overlap the spans in others.
+//
+// A span below minPassage characters grows in any case. From goodPassage characters on, it grows
+// only by sentences that match.
 func grow(all []sentence, s span, others []span) span {
 	for {
 		// If both neighbours are equally good, the following sentence is added, because it usually
@@ -203,7 +216,8 @@ func grow(all []sentence, s span, others []span) span {
 }
 
 // neighbour returns the benefit of adding the sentence with the index i to a span. The benefit is
-// negative if the sentence cannot be added.
+// negative if the sentence cannot be added. A sentence of the same paragraph has a small benefit
+// even if it does not match.
 func neighbour(all []sentence, s span, i int, others []span) (at int, gain float64) {
 	if i < 0 || i >= len(all) || inside(i, others) || size(all, include(s, i)) > maxPassage {
 		return i, -1
@@ -221,7 +235,8 @@ func include(s span, i int) span { return span{min(s.first, i), max(s.last, i)} 
 // size returns the length of a span in characters.
 func size(all []sentence, s span) int { return all[s.last].to - all[s.first].from }
 
-// merge joins adjacent spans, unless the resulting span would be too long.
+// merge joins two adjacent spans, unless the resulting span would be too long. Other spans are
+// returned unchanged.
 func merge(all []sentence, spans []span) []span {
 	if len(spans) != 2 {
 		return spans

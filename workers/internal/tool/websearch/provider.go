@@ -16,7 +16,8 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// hit is one search result. Its texts are single lines without markup.
+// hit is one search result. Its texts are single lines without markup. The address is not checked
+// yet; see distinct.
 type hit struct {
 	title   string
 	url     string
@@ -24,6 +25,7 @@ type hit struct {
 }
 
 // provider is a client of a search engine. Its errors are a *tool.Error or ctx's error.
+// Implementations are safe for concurrent use and make one request for each call of search.
 type provider interface {
 	// search returns the results in the order of the search engine.
 	search(ctx context.Context, query string) ([]hit, error)
@@ -40,7 +42,8 @@ const (
 	wikipediaURL = "https://en.wikipedia.org"
 )
 
-// newProvider creates a client for the first provider in cfg that is configured.
+// newProvider creates a client for the first provider in cfg that is configured. timeout is the
+// time limit of each request. It fails if the provider's address is invalid, and makes no request.
 func newProvider(cfg Config, client *outbound.Client, timeout time.Duration) (provider, error) {
 	setting, address := "WIKIPEDIA_URL", orDefault(cfg.WikipediaURL, wikipediaURL)
 	switch {
@@ -74,6 +77,7 @@ func newProvider(cfg Config, client *outbound.Client, timeout time.Duration) (pr
 	}
 }
 
+// orDefault returns value or, if value is empty, fallback.
 func orDefault(value, fallback string) string {
 	if value == "" {
 		return fallback
@@ -81,10 +85,11 @@ func orDefault(value, fallback string) string {
 	return value
 }
 
-// api is the HTTP client of a provider.
+// api is the HTTP client of a provider. It may connect only to the provider's address.
 type api struct{ client *http.Client }
 
-// get sends a query and decodes the JSON response.
+// get sends a query and decodes the JSON response into the value to which into points. It returns
+// the errors of do.
 func (a api) get(ctx context.Context, at *url.URL, query url.Values, header http.Header, into any) error {
 	full := *at
 	full.RawQuery = query.Encode()
@@ -96,7 +101,8 @@ func (a api) get(ctx context.Context, at *url.URL, query url.Values, header http
 	return a.do(req, into)
 }
 
-// do sends a request and stores the decoded JSON response in the value to which into points.
+// do sends a request and stores the decoded JSON response in the value to which into points. A
+// status other than 200 is an error. Errors are of type *tool.Error.
 func (a api) do(req *http.Request, into any) error {
 	req.Header.Set("Accept", "application/json")
 	res, err := a.client.Do(req) //nolint:gosec // the operator configured the address, and the client connects to no other
@@ -137,7 +143,8 @@ func unreachable(err error) error {
 const patience = 5 * time.Minute
 
 // refusal returns the error for a response with an error status. The error omits the provider's
-// text, which is meant for the owner of the key.
+// text, which is meant for the owner of the key. Rate limits, timeouts and server errors are
+// retryable, unless the provider asks for a longer delay than patience.
 func refusal(res *http.Response) error {
 	cause := fmt.Errorf("the search provider responded with status %d", res.StatusCode)
 	switch status := res.StatusCode; {

@@ -10,8 +10,10 @@ import (
 	"parley/workers/internal/invisible"
 )
 
-// pruner removes invisible parts and parts without content from a page, in one traversal.
+// pruner removes invisible parts and parts without content from a page, in one traversal. It is
+// used for one page.
 type pruner struct {
+	// hidden contains the elements that the page's style sheets hide.
 	hidden invisible.Names
 	nodes  int  // number of nodes that may still be visited
 	cut    bool // true if nodes were dropped because of maxNodes or maxDepth
@@ -27,7 +29,7 @@ type position struct {
 type extent struct{ text, links, nodes int }
 
 // prune removes the unwanted children of a node. It returns the total extent of the remaining
-// children.
+// children. The recursion is bounded by maxDepth.
 func (p *pruner) prune(n *html.Node, at position) extent {
 	var all extent
 	for c := n.FirstChild; c != nil; {
@@ -48,7 +50,7 @@ func (p *pruner) prune(n *html.Node, at position) extent {
 }
 
 // look removes the unwanted parts of a node. It returns the extent of the remaining parts, and
-// whether the node itself should be kept.
+// whether the node itself should be kept. It also removes invisible characters from texts.
 func (p *pruner) look(n *html.Node, at position) (extent, bool) {
 	if p.nodes--; p.nodes < 0 || at.depth > maxDepth {
 		p.nodes, p.cut = max(p.nodes, 0), true
@@ -104,7 +106,7 @@ var surroundingRoles = map[string]bool{
 }
 
 // surrounding reports whether an element, for example a navigation bar, surrounds the content
-// instead of being part of it.
+// instead of being part of it. A footer inside of an article belongs to the content.
 func surrounding(n *html.Node, at position) bool {
 	return n.Data == "footer" && !at.content || surroundingRoles[strings.ToLower(attr(n, "role"))]
 }
@@ -138,7 +140,8 @@ func menu(n *html.Node, below extent) bool {
 	return part(n) && below.nodes <= maxAround && lean && menuName.MatchString(names(n)) && !isContent(n) && !hasParagraph(n)
 }
 
-// part reports whether an element may be removed together with its content.
+// part reports whether an element may be removed together with its content. Elements with a meaning
+// of their own, such as headings and tables, are always kept.
 func part(n *html.Node) bool {
 	switch n.Data {
 	case "div", "section", "aside", "ul", "ol", "form", "footer", "header", "p", "span":
@@ -151,7 +154,8 @@ func part(n *html.Node) bool {
 // names returns the id and the class names of an element.
 func names(n *html.Node) string { return attr(n, "id") + " " + attr(n, "class") }
 
-// mentions reports whether a small part contains any of the given words.
+// mentions reports whether a part contains any of the given words, which are in lower case. The
+// part must be small, because the whole of it is searched.
 func mentions(n *html.Node, words ...string) bool {
 	for d := range n.Descendants() {
 		if d.Type != html.TextNode {

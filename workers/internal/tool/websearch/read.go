@@ -23,16 +23,21 @@ import (
 var errUnread = errors.New("page cannot be read")
 
 // page is a page that was read. If a result's page could not be read, it is the result's snippet.
+// All texts are untrusted.
 type page struct {
-	url       string
-	title     string
-	language  string // BCP 47; "" if unknown
-	text      string
+	// url is the address after redirects, which citations contain.
+	url      string
+	title    string
+	language string // BCP 47; "" if unknown
+	text     string
+	// truncated is true if text of the page was dropped because of a limit.
 	truncated bool
 }
 
-// reader reads pages.
+// reader reads pages. There is one for each Backend, so its limits apply to all calls of the
+// process. It is safe for concurrent use.
 type reader struct {
+	// client follows redirects and limits the size and the time of each response.
 	client *http.Client
 	// bodies limits the number of pages in memory. It is separate from slots, so that pages from
 	// slow hosts do not delay the parsing of other pages.
@@ -42,8 +47,9 @@ type reader struct {
 	slots chan struct{}
 }
 
-// read reads the pages of all results in parallel. If a page cannot be read in time, its entry is
-// nil.
+// read reads the pages of all results in parallel. The result has an entry for each of hits. If a
+// page cannot be read in time, its entry is nil. read returns after b.readTime at the latest; a
+// page that is read later is discarded.
 func (b *Backend) read(ctx context.Context, hits []hit) []*page {
 	type got struct {
 		at   int
@@ -75,7 +81,7 @@ func (b *Backend) read(ctx context.Context, hits []hit) []*page {
 	return pages
 }
 
-// read reads one page.
+// read reads one page. The error says why the page is not used, in tests and logs.
 func (r *reader) read(ctx context.Context, address string) (p *page, err error) {
 	defer func() {
 		if cause := recover(); cause != nil { // untrusted data is parsed here, and a panic in a goroutine would end the process
@@ -102,11 +108,13 @@ func (r *reader) read(ctx context.Context, address string) (p *page, err error) 
 		return nil, fmt.Errorf("%w: its address cannot be cited", errUnread)
 	}
 
+	// The slot is taken only now, so a host that does not respond occupies none.
 	if err := acquire(ctx, r.bodies); err != nil {
 		return nil, err
 	}
 	defer func() { <-r.bodies }()
 
+	// A page that is too large is read in part.
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxPage))
 	tooLarge := errors.Is(err, outbound.ErrTooLarge) || len(body) == maxPage
 	if err != nil && !tooLarge {
@@ -127,7 +135,8 @@ func (r *reader) read(ctx context.Context, address string) (p *page, err error) 
 	return p, nil
 }
 
-// acquire takes a slot. It fails if ctx ends before a slot is free.
+// acquire takes a slot. It fails if ctx ends before a slot is free. The caller frees the slot by
+// receiving from the channel.
 func acquire(ctx context.Context, free chan<- struct{}) error {
 	select {
 	case free <- struct{}{}:
@@ -137,7 +146,9 @@ func acquire(ctx context.Context, free chan<- struct{}) error {
 	}
 }
 
-// readable returns an error if a response is not a page that may be read and stored.
+// readable returns an error if a response is not a page that may be read and stored. It examines
+// only the status and the headers: the type must be HTML, XHTML or plain text, and robots rules
+// must allow storing.
 func readable(res *http.Response) error {
 	if res.StatusCode != http.StatusOK {
 		return fmt.Errorf("%w: status %d", errUnread, res.StatusCode)
@@ -163,7 +174,8 @@ func mediaType(header http.Header) string {
 	return kind
 }
 
-// parsePage extracts the text of a page.
+// parsePage extracts the text of a page. It sets all fields of the page except its address. It
+// fails with errUnread if the page has no text.
 func parsePage(ctx context.Context, body []byte, header http.Header) (*page, error) {
 	text := decode(body, header.Get("Content-Type"))
 	if mediaType(header) != "text/plain" {
@@ -196,7 +208,8 @@ func decode(body []byte, contentType string) string {
 	return strings.ToValidUTF8(string(text), "\uFFFD")
 }
 
-// trimPart removes an incomplete character from the end.
+// trimPart removes an incomplete character from the end. A page that was read in part may end with
+// one.
 func trimPart(body []byte) []byte {
 	for back := 1; back < utf8.UTFMax && back <= len(body); back++ {
 		if at := len(body) - back; utf8.RuneStart(body[at]) {

@@ -9,13 +9,16 @@ import (
 )
 
 // render converts a part of a page to text. Empty lines separate paragraphs. Each list item and
-// each table row is a line, and "|" separates the cells of a row.
+// each table row is a line, and "|" separates the cells of a row. The text neither begins nor ends
+// with white space. The page must have been pruned, because render omits nothing but the head.
 func render(n *html.Node) string {
 	var r renderer
 	r.node(n)
 	return r.out.String()
 }
 
+// renderer is the state of rendering. White space is requested and written only before the next
+// text, so that several requests do not add up.
 type renderer struct {
 	out    strings.Builder
 	lines  int  // number of newlines to write before the next word
@@ -61,7 +64,8 @@ func (r *renderer) node(n *html.Node) {
 	r.end(n)
 }
 
-// begin updates the state before the content of an element is written.
+// begin updates the state before the content of an element is written. Nodes other than elements
+// have no effect.
 func (r *renderer) begin(n *html.Node) {
 	if n.Type != html.ElementNode {
 		return
@@ -92,7 +96,8 @@ func (r *renderer) end(n *html.Node) {
 	r.newlines(blocks[n.Data])
 }
 
-// mark writes the mark of a list item, or the separator before a table cell.
+// mark writes the mark of a list item, or the separator before a table cell. item is the position
+// of the child among the elements of its parent, from 1. An empty item has no mark.
 func (r *renderer) mark(parent, child *html.Node, item int) {
 	switch {
 	case child.Data == "li":
@@ -113,7 +118,8 @@ func (r *renderer) mark(parent, child *html.Node, item int) {
 	}
 }
 
-// empty reports whether the first 50 descendants of a node contain no text.
+// empty reports whether a node contains no text. It examines only the first 50 descendants; a
+// larger node counts as not empty.
 func empty(n *html.Node) bool {
 	looked := 0
 	for d := range n.Descendants() {
@@ -124,7 +130,8 @@ func empty(n *html.Node) bool {
 	return true
 }
 
-// newlines requests n newlines before the next text.
+// newlines requests n newlines before the next text. After the mark of an item or cell, it does
+// nothing, so that the text stays on the line of the mark.
 func (r *renderer) newlines(n int) {
 	if r.tight > 0 {
 		n = min(n, 1)
@@ -134,7 +141,8 @@ func (r *renderer) newlines(n int) {
 	}
 }
 
-// text writes text with collapsed white space, except in preformatted text.
+// text writes text with collapsed white space, except in preformatted text. There, indentation and
+// single newlines are kept, and several empty lines become one.
 func (r *renderer) text(s string) {
 	for _, c := range s {
 		switch {

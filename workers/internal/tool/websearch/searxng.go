@@ -10,12 +10,13 @@ import (
 )
 
 // searxng is a client for a SearXNG instance. The settings of the instance must allow the format
-// json.
+// json. at is the address of the instance.
 type searxng struct {
 	api
 	at *url.URL
 }
 
+// search implements provider. The instance decides about the number of results.
 func (s searxng) search(ctx context.Context, query string) ([]hit, error) {
 	var answer struct {
 		Results []struct {

@@ -9,13 +9,14 @@ import (
 	"net/url"
 )
 
-// tavily is a client for Tavily's search API.
+// tavily is a client for Tavily's search API. at is the base address, and key the API key.
 type tavily struct {
 	api
 	at  *url.URL
 	key string
 }
 
+// search implements provider. It uses the search depth basic, which costs the fewest credits.
 func (t tavily) search(ctx context.Context, query string) ([]hit, error) {
 	asked, err := json.Marshal(map[string]any{"query": query, "max_results": maxHits, "search_depth": "basic"})
 	if err != nil {

@@ -15,8 +15,9 @@ var unspaced = []*unicode.RangeTable{
 	unicode.Tibetan,
 }
 
-// eachWord calls the function yield with each word of a text. The words have a normalized form, so
-// that spelling variants are equal.
+// eachWord calls the function yield with each word of a text, in order. The words have a normalized
+// form, so that spelling variants are equal. It is used for the query and for the pages, whose
+// words are then comparable.
 func eachWord(text string, yield func(word string)) {
 	text = fold(text)
 	start, paired := -1, false // start of the current sequence of letters, and whether its words are pairs of letters
@@ -50,7 +51,8 @@ func inWord(r rune) bool {
 }
 
 // emit calls the function yield with the words in a sequence of letters: the whole sequence or, if
-// paired is true, its pairs of letters.
+// paired is true, its pairs of letters. The sequence is text[start:end]; a negative start means
+// that there is none.
 func emit(text string, start, end int, paired bool, yield func(string)) {
 	if start < 0 {
 		return
@@ -99,7 +101,9 @@ func fold(text string) string {
 	return strings.ReplaceAll(norm.NFC.String(text), "ß", "ss")
 }
 
-// stem returns the part of a word that its inflected forms usually have in common.
+// stem returns the part of a word that its inflected forms usually have in common: the word without
+// a final "s", or the first five letters of a longer word. It uses no dictionary, so it works for
+// many languages, but not exactly.
 func stem(word string) string {
 	switch n := utf8.RuneCountInString(word); {
 	case n < 4:
@@ -111,8 +115,11 @@ func stem(word string) string {
 	}
 }
 
-// terms contains the words of a query without duplicates.
+// terms contains the words of a query without duplicates. Both maps contain the index of a word in
+// the query.
 type terms struct {
+	// exact contains the words, and stems their stems. Of words with the same stem, the first
+	// counts.
 	exact map[string]int
 	stems map[string]int
 }
@@ -137,14 +144,14 @@ func newTerms(query string) terms {
 }
 
 // match contains the number of times that a word of the query occurs in a text, in exact and in
-// inflected form.
+// inflected form. word is the index of the word.
 type match struct {
 	word  int
 	times float64
 }
 
 // count counts the occurrences of the query's words in a text. all is the total number of words in
-// the text.
+// the text. found has an entry for each word that occurs.
 func (t terms) count(text string) (found []match, all float64) {
 	add := func(word int, times float64) {
 		for i := range found {

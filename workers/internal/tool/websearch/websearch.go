@@ -18,8 +18,10 @@ import (
 
 // Limits of a call.
 const (
-	maxQuery    = 400 // characters
-	maxResults  = 5   // pages that are read and shown to the model
+	maxQuery   = 400 // characters
+	maxResults = 5   // pages that are read and shown to the model
+	// askTimeout is the time limit for one request to the provider, retryAfter the delay before the
+	// second request, and pageTimeout the time limit for each page.
 	askTimeout  = 7 * time.Second
 	retryAfter  = 500 * time.Millisecond
 	pageTimeout = 5 * time.Second
@@ -46,7 +48,7 @@ func Spec() tool.Spec {
 
 // Config contains the settings of the search providers. The first configured provider is used, in
 // the order SearXNG, Brave, Tavily, MediaWiki. If none is configured, the English Wikipedia is
-// used.
+// used. The addresses come from the operator and may be private.
 type Config struct {
 	SearxngURL   string
 	BraveAPIKey  string
@@ -56,8 +58,10 @@ type Config struct {
 	TavilyURL    string // "" means Tavily's own address
 }
 
-// Backend executes searches. It is safe for concurrent use.
+// Backend executes searches. It is safe for concurrent use. There is one in each tool worker.
 type Backend struct {
+	// search is the provider, pages reads the pages of results, and readTime limits the reading of
+	// all pages of a call.
 	search   provider
 	pages    *reader
 	readTime time.Duration
@@ -85,7 +89,10 @@ func New(cfg Config, client *outbound.Client) (*Backend, error) {
 func (b *Backend) Kind() string { return contract.ToolWebSearch }
 
 // Call searches, reads the pages of the results, and returns them as sources in the order of the
-// results.
+// results. A search without results is not an error.
+//
+// Errors with a message for the model are of type *tool.Error. A search has no effects outside of
+// the service, so a call may be repeated.
 func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, error) {
 	query, err := queryFor(req.Call.Arguments)
 	if err != nil {
@@ -102,8 +109,8 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 	return b.answer(ctx, req, query, hits, b.read(ctx, hits))
 }
 
-// find queries the provider. It repeats the query once after a retryable error. A remaining error
-// is shown to the model, because a run is not requeued for the sake of a search.
+// find queries the provider. It repeats the query once after a retryable error, with a short delay.
+// A remaining error is shown to the model, because a run is not requeued for the sake of a search.
 func (b *Backend) find(ctx context.Context, query string) ([]hit, error) {
 	hits, err := b.search.search(ctx, query)
 	if public, ok := errors.AsType[*tool.Error](err); ok && public.Retryable && lifecycle.Sleep(ctx, retryAfter) == nil {
@@ -140,7 +147,9 @@ func failure(ctx context.Context, err error) error {
 	return fmt.Errorf("searching: %w", err)
 }
 
-// distinct returns the first results that lead to different pages, at most limit.
+// distinct returns the first results that lead to different pages, at most limit. It drops results
+// with invalid addresses and normalizes the other addresses. A result without a title has its host
+// as the title.
 func distinct(hits []hit, limit int) []hit {
 	seen := make(map[string]bool, len(hits))
 	kept := make([]hit, 0, limit)

@@ -17,13 +17,17 @@ const (
 	minClause        = 40  // minimum length at which a segment that is too long ends with a clause
 )
 
-// Segment is a part of an answer that is synthesized in one call.
+// Segment is a part of an answer that is synthesized in one call. The segments of an answer are
+// consecutive, and together they contain all of its bytes.
 type Segment struct {
 	Start, End int    // byte offsets in the answer
 	Text       string // the text to speak; "" if there is none
 }
 
 // Cutter splits an answer into segments. Create it with New.
+//
+// A Cutter belongs to one answer, and to the goroutine that receives the answer's pieces. It keeps
+// only the text of the current segment.
 type Cutter struct {
 	start  int    // offset of the current segment
 	text   []byte // text of the current segment that has arrived
@@ -32,18 +36,21 @@ type Cutter struct {
 }
 
 // New returns a Cutter for an answer, or for the part of an answer that begins at the byte offset
-// start. start must be 0 or the beginning of a segment.
+// start. start must be 0 or the beginning of a segment. Only the first segment of the whole answer
+// is short.
 func New(start int) *Cutter {
 	return &Cutter{start: start, reader: newSegmentReader(start == 0)}
 }
 
-// Write appends text to the answer and returns the segments that are now complete.
+// Write appends text to the answer and returns the segments that are now complete. text may end in
+// the middle of a character. A segment is complete when the following text can no longer change its
+// end.
 func (c *Cutter) Write(text string) []Segment {
 	c.text = append(c.text, text...)
 	return c.look(false)
 }
 
-// Close ends the answer and returns the remaining segments.
+// Close ends the answer and returns the remaining segments. Write must not be called afterwards.
 func (c *Cutter) Close() []Segment {
 	done := c.look(true)
 	if len(c.text) > 0 {
@@ -53,7 +60,7 @@ func (c *Cutter) Close() []Segment {
 }
 
 // look examines the new text and returns the segments that are complete. last means that the answer
-// has ended.
+// has ended. Until then, a character whose bytes have not all arrived is not examined.
 func (c *Cutter) look(last bool) []Segment {
 	var done []Segment
 	for c.read < len(c.text) && (last || utf8.FullRune(c.text[c.read:])) {
@@ -67,16 +74,20 @@ func (c *Cutter) look(last bool) []Segment {
 	return done
 }
 
-// cut ends the current segment at the given offset and begins the next segment.
+// cut ends the current segment at the given offset, relative to its start, and begins the next
+// segment. The text after the offset is examined again, because the state depends only on the new
+// segment.
 func (c *Cutter) cut(end int) Segment {
 	done := Segment{Start: c.start, End: c.start + end, Text: Speak(string(c.text[:end]))}
 	c.start += end
+	// Copy the rest, so that the memory of the finished segment can be freed.
 	c.text = append([]byte(nil), c.text[end:]...)
 	c.read, c.reader = 0, newSegmentReader(false)
 	return done
 }
 
-// weight returns the number of characters for which a character counts.
+// weight returns the number of characters for which a character counts: three for characters of
+// Chinese, Japanese and Korean, and one for all others.
 func weight(r rune) int {
 	if r >= 0x1100 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul) {
 		return 3

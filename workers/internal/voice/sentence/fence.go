@@ -1,19 +1,22 @@
 package sentence
 
 // fence tracks a code block between two lines of backticks or tildes. Each code block is a separate
-// segment.
+// segment, which Speak omits. The zero value is ready for the beginning of a segment.
 type fence struct {
-	mark   rune
-	count  int // number of marks that opened the block
-	from   int // offset of the marks that opened the block
-	open   bool
-	head   bool // true while the opening line is read, because it may still turn out not to be a fence
-	marks  int  // number of marks in the current line, which may close the block; -1 if the line cannot close it
+	// mark is a backtick or a tilde, with which the block opens and closes.
+	mark  rune
+	count int // number of marks that opened the block
+	from  int // offset of the marks that opened the block
+	open  bool
+	head  bool // true while the opening line is read, because it may still turn out not to be a fence
+	marks int  // number of marks in the current line, which may close the block; -1 if the line cannot close it
+	// closes is true if the current line has enough marks to close the block.
 	closes bool
 }
 
-// next processes a character. fresh means that the line contains only white space so far. end is
-// the end of the segment, or 0. inside reports whether the character belongs to a fence.
+// next processes the character c at the offset at. fresh means that the line contains only white
+// space so far. end is the end of the segment, or 0. inside reports whether the character belongs
+// to a fence.
 func (f *fence) next(c rune, at, size int, fresh bool) (end int, inside bool) {
 	if !f.open {
 		return f.opening(c, at, fresh)
@@ -34,7 +37,8 @@ func (f *fence) next(c rune, at, size int, fresh bool) (end int, inside bool) {
 	return f.inside(c, at+size), true
 }
 
-// opening detects the marks that open a fence.
+// opening detects the marks that open a fence: at least three equal marks at the beginning of a
+// line. Its results are those of next.
 func (f *fence) opening(c rune, at int, fresh bool) (end int, inside bool) {
 	switch {
 	case c != '`' && c != '~':
@@ -59,7 +63,10 @@ func (f *fence) opening(c rune, at int, fresh bool) (end int, inside bool) {
 	return 0, true
 }
 
-// inside recognizes the line that closes the fence, and returns the line's end.
+// inside recognizes the line that closes the fence, and returns the line's end. It returns 0 for
+// all other characters of the block. end is the offset after the character c.
+//
+// The closing line has at least as many marks as the opening line, and nothing else.
 func (f *fence) inside(c rune, end int) int {
 	switch {
 	case c == '\n':

@@ -9,6 +9,13 @@ import (
 	"unicode/utf8"
 )
 
+// These match Markdown and other text that is not spoken as it is written:
+//
+//   - citation: a reference to sources, such as "[1, 2]" or "[^note]"
+//   - foreign: a citation in the format of OpenAI's assistants
+//   - address: a URL that is not part of a link
+//   - entity and tag: an HTML entity and an HTML tag
+//   - target: the part of a link after its text, in parentheses or brackets
 var (
 	citation = regexp.MustCompile(`^\[(?:\d{1,6}(?:[,;]\s*\d{1,6})*|\^[^\]\s]{1,40})\]`)
 	foreign  = regexp.MustCompile(`^【[^】]{0,60}†[^】]{0,60}】`)
@@ -18,14 +25,15 @@ var (
 	target   = regexp.MustCompile(`^(?:\((?:[^()\s]|\([^()\s]*\))*(?:\s+(?:"[^"]*"|'[^']*'))?\)|\[[^\[\]]*\])`)
 )
 
-// speaker builds the text that is spoken for a line.
+// speaker builds the text that is spoken for a line. It is used for one line.
 type speaker struct {
 	out     strings.Builder
 	last    rune // last character written
 	dropped bool // text was omitted since the last character
 }
 
-// inline returns the text that is spoken for a line whose leading marks were removed.
+// inline returns the text that is spoken for a line whose leading marks were removed. It returns ""
+// if nothing of the line is spoken.
 func inline(line string) string {
 	var s speaker
 	s.say(line, 0)
@@ -35,8 +43,11 @@ func inline(line string) string {
 // maxNesting is the maximum nesting of links.
 const maxNesting = 4
 
-// say writes the spoken form of a text. depth is the number of brackets around it.
+// say writes the spoken form of a text. depth is the number of links around it, at most maxNesting.
+// The time is linear in the length of the text, apart from the limits of the patterns.
 func (s *speaker) say(line string, depth int) {
+	// before is the character before the current one. It decides whether an address or emphasis may
+	// begin.
 	before := ' '
 	for len(line) > 0 {
 		c, size := utf8.DecodeRuneInString(line)
@@ -50,8 +61,9 @@ func (s *speaker) say(line string, depth int) {
 	}
 }
 
-// special processes the Markdown at the beginning of line. It returns the number of bytes that it
-// has processed, or 0 if the line begins with an ordinary character.
+// special processes the Markdown at the beginning of line. c is its first character, and before is
+// the character before it. special returns the number of bytes that it has processed, or 0 if the
+// line begins with an ordinary character.
 func (s *speaker) special(line string, c, before rune, depth int) int {
 	// Each case consumes the Markdown that it recognizes. An unrecognized mark is an ordinary
 	// character.
@@ -92,7 +104,8 @@ func image(line string) int {
 	return 0
 }
 
-// escaped writes the character after a backslash.
+// escaped writes the character after a backslash. A backslash escapes only ASCII punctuation.
+// Otherwise escaped returns 0.
 func (s *speaker) escaped(line string) int {
 	if len(line) < 2 || line[1] >= utf8.RuneSelf || !unicode.IsPunct(rune(line[1])) && !unicode.IsSymbol(rune(line[1])) {
 		return 0
@@ -101,14 +114,15 @@ func (s *speaker) escaped(line string) int {
 	return 2
 }
 
-// entity writes the character of an HTML entity, and returns the length of the entity.
+// entity writes the character of an HTML entity, and returns the length of the entity. found may be
+// "".
 func (s *speaker) entity(found string) int {
 	s.text(html.UnescapeString(found))
 	return len(found)
 }
 
 // code writes the text between backticks unchanged, except that it replaces underscores with
-// spaces.
+// spaces. Backticks that are not closed in the line are omitted.
 func (s *speaker) code(line string) int {
 	rest := strings.TrimLeft(line, "`")
 	ticks := line[:len(line)-len(rest)]
@@ -125,7 +139,8 @@ func (s *speaker) code(line string) int {
 	return 2*len(ticks) + len(words)
 }
 
-// bracket writes the text of a link. It omits a citation.
+// bracket writes the text of a link. It omits a citation. Of any other bracket, it omits only the
+// mark itself, so that the content is spoken.
 func (s *speaker) bracket(line string, depth int) int {
 	end := closing(line)
 	if end > 0 && depth < maxNesting {
@@ -142,7 +157,8 @@ func (s *speaker) bracket(line string, depth int) int {
 	return s.drop(1)
 }
 
-// closing returns the index of the bracket that closes the first bracket of line, or 0.
+// closing returns the index of the bracket that closes the first bracket of line, or 0. It examines
+// at most 1,000 bytes, so that many open brackets do not take quadratic time.
 func closing(line string) int {
 	depth := 0
 	for i := range min(len(line), 1000) {
@@ -158,7 +174,8 @@ func closing(line string) int {
 	return 0
 }
 
-// angle writes the host of an address in angle brackets. It omits HTML tags.
+// angle writes the host of an address in angle brackets. It omits HTML tags. It returns 0 for a
+// sign that belongs to neither, such as "less than".
 func (s *speaker) angle(line string) int {
 	if end := strings.IndexByte(line, '>'); end > 0 {
 		if found := address.FindString(line[1:]); found != "" && len(found) == end-1 {
@@ -173,7 +190,8 @@ func (s *speaker) angle(line string) int {
 	return s.drop(len(found))
 }
 
-// address writes the host of a URL.
+// address writes the host of a URL, without "www.". It returns the number of bytes of the URL,
+// which does not include punctuation at its end.
 func (s *speaker) address(found string) int {
 	found = strings.TrimRight(found, ".,;:!?*_~…")
 	if found == "" {
@@ -192,7 +210,7 @@ func (s *speaker) address(found string) int {
 }
 
 // emphasis omits marks of emphasis. It keeps marks that are ordinary characters, such as a
-// multiplication sign.
+// multiplication sign. An underscore inside of a word becomes a space.
 func (s *speaker) emphasis(line string, c, before rune) int {
 	rest := strings.TrimLeft(line, string(c))
 	n := len(line) - len(rest)
@@ -210,7 +228,8 @@ func (s *speaker) emphasis(line string, c, before rune) int {
 	return s.drop(n)
 }
 
-// drop records that n bytes are not spoken, and returns n.
+// drop records that n bytes are not spoken, and returns n. write needs this to remove a space that
+// is left over.
 func (s *speaker) drop(n int) int {
 	s.dropped = s.dropped || n > 0
 	return n
@@ -224,7 +243,7 @@ func (s *speaker) text(text string) {
 }
 
 // write writes a character. It reduces white space to one space, and removes the space between
-// omitted text and a punctuation mark.
+// omitted text and a punctuation mark. It omits white space at the beginning.
 func (s *speaker) write(r rune) {
 	if unicode.IsSpace(r) {
 		if s.last != 0 && s.last != ' ' {
@@ -245,7 +264,8 @@ func (s *speaker) write(r rune) {
 	s.last = r
 }
 
-// emoji returns the length in bytes of the emojis at the beginning of a text.
+// emoji returns the length in bytes of the emojis at the beginning of a text, including their
+// modifiers, or 0.
 func emoji(text string) int {
 	n := 0
 	for i, r := range text {

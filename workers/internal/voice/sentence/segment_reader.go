@@ -10,7 +10,7 @@ import (
 const firstWide = 0x3000
 
 // boundary is the kind of a possible end of a segment. The characters that follow determine whether
-// the segment really ends there.
+// the segment really ends there. A larger value takes precedence over a smaller one.
 type boundary int
 
 const (
@@ -29,9 +29,16 @@ type end struct {
 	lines  int  // number of newlines that follow
 }
 
-// segmentReader is the state while one segment is read.
+// segmentReader is the state while one segment is read. All offsets are relative to the start of the
+// segment. The zero value is not usable; see newSegmentReader.
+//
+// A possible end is recorded when its character is read, and it is decided when later characters
+// show whether the text continues. Offsets of ends before the minimum length are kept, because a
+// segment that becomes too long ends at the best of them.
 type segmentReader struct {
-	first  bool // true for the first segment of the answer
+	first bool // true for the first segment of the answer
+	// length is the number of characters so far, each with its weight. Targets of links do not
+	// count.
 	length int
 	spoken bool // true if the segment contains a letter or digit
 
@@ -39,14 +46,17 @@ type segmentReader struct {
 	marker int  // offset of a bracket after the possible end that may be a citation, or -1
 	word   word // last word before the dot
 
-	fresh    bool // true if the line contains only white space so far
-	code     bool // true between backticks
-	ticks    int  // number of backticks directly before the current character
-	opened   int  // number of backticks that opened the code
+	fresh  bool // true if the line contains only white space so far
+	code   bool // true between backticks
+	ticks  int  // number of backticks directly before the current character
+	opened int  // number of backticks that opened the code
+	// brackets is the number of open brackets. No segment ends inside of brackets.
 	brackets int
 	link     bool // true in the target of a link
-	before   rune
+	// before is the previous character, or 0.
+	before rune
 
+	// fence tracks a code block, whose characters take no part in the other states.
 	fence fence
 
 	sentence, clause, space int // offsets at which the segment could end; 0 means that there is none
@@ -59,7 +69,8 @@ func newSegmentReader(first bool) segmentReader {
 }
 
 // next processes the character c. at is the offset of c, and size is its number of bytes. next
-// returns the end of the segment, or 0 if the end is not known yet.
+// returns the end of the segment, or 0 if the end is not known yet. The end may be before c. After
+// it has returned an end, the state is no longer used.
 func (r *segmentReader) next(c rune, at, size int) int {
 	if cut, inside := r.fence.next(c, at, size, r.fresh); cut != 0 || inside {
 		r.end.kind = noBoundary
@@ -81,7 +92,8 @@ func (r *segmentReader) next(c rune, at, size int) int {
 }
 
 // resolve decides whether a possible end is the end of the segment. c is the next character, and at
-// is its offset. resolve returns the end of the segment, or 0.
+// is its offset. resolve returns the end of the segment, or 0. If c belongs to the end, the
+// decision waits for the next character.
 func (r *segmentReader) resolve(c rune, at int) int {
 	if r.end.kind == noBoundary {
 		return 0
@@ -112,7 +124,8 @@ func (r *segmentReader) resolve(c rune, at int) int {
 }
 
 // resolveMarker decides whether a bracket after a possible end begins a citation. A citation
-// belongs to the text that precedes it.
+// belongs to the text that precedes it, so the decision about the end waits for the character after
+// the citation.
 func (r *segmentReader) resolveMarker(c rune) int {
 	at := r.marker
 	switch {
@@ -129,7 +142,8 @@ func (r *segmentReader) resolveMarker(c rune) int {
 }
 
 // ended decides whether a possible end is an end, where c is the next character and at is its
-// offset.
+// offset. It returns at if the segment ends there, and otherwise 0. Either way, the possible end is
+// resolved.
 func (r *segmentReader) ended(c rune, at int) int {
 	was, w := r.end, r.word
 	r.end = end{}
@@ -158,14 +172,16 @@ func (r *segmentReader) ended(c rune, at int) int {
 }
 
 // joined reports whether c directly follows a mark that, at the end of a sentence, would be
-// followed by white space.
+// followed by white space. Examples are the dots in "3.5" and "parley.dev". Scripts without spaces
+// need none.
 func (r *segmentReader) joined(was end, c rune) bool {
 	wide := was.kind == wideBoundary || was.kind == clauseBoundary && r.before >= firstWide
 	return !was.spaced && !wide || c == '(' && r.before == ']'
 }
 
 // enough returns the minimum length of a segment that ends with the given number of newlines. If
-// lines is 0, the segment ends with a sentence.
+// lines is 0, the segment ends with a sentence. The first segment may be short, so that speech
+// begins early.
 func (r *segmentReader) enough(lines int) int {
 	switch {
 	case r.first:
@@ -186,11 +202,13 @@ func (r *segmentReader) clauseEnds(at int) int {
 	return 0
 }
 
-// take updates the state for the character c. at is the offset of c.
+// take updates the state for the character c. at is the offset of c. It records a possible end
+// after c, but decides nothing.
 func (r *segmentReader) take(c rune, at int) {
 	r.ticked(c)
 	switch {
 	case c == '\n':
+		// Code and links end with their line, so that a missing mark affects only one line.
 		r.code, r.ticks, r.brackets, r.link, r.fresh = false, 0, 0, false, true
 		r.mayEnd(lineBoundary)
 		r.end.lines, r.end.spaced = max(r.end.lines, 1), true
@@ -215,7 +233,7 @@ func (r *segmentReader) take(c rune, at int) {
 	}
 }
 
-// mark processes brackets and punctuation.
+// mark processes brackets and punctuation outside of code and of links' targets.
 func (r *segmentReader) mark(c rune) {
 	switch {
 	case c == '[':
@@ -233,14 +251,16 @@ func (r *segmentReader) mark(c rune) {
 	}
 }
 
-// mayEnd records a possible end of the segment.
+// mayEnd records a possible end of the segment after the current character. The highest kind is
+// kept.
 func (r *segmentReader) mayEnd(e boundary) {
 	if r.marker < 0 && e > r.end.kind {
 		r.end.kind = e
 	}
 }
 
-// ticked counts backticks, which begin and end code.
+// ticked counts backticks, which begin and end code. A run of backticks is complete only when
+// another character follows.
 func (r *segmentReader) ticked(c rune) {
 	if c == '`' {
 		r.ticks++
@@ -257,7 +277,10 @@ func (r *segmentReader) ticked(c rune) {
 }
 
 // tooLong ends a segment that is too long at the best possible end. here is the offset after the
-// last character.
+// last character. It returns 0 while the segment may grow.
+//
+// The order of preference is the end of a sentence, the end of a clause, a space, and any position.
+// In a script without spaces, any position outside of code and brackets is suitable.
 func (r *segmentReader) tooLong(here int) int {
 	switch {
 	case r.length < maxLength:

@@ -7,7 +7,8 @@ import (
 )
 
 // Speak returns the text that is spoken for a part of an answer. It omits Markdown marks,
-// citations, the targets of links, emojis and code blocks. The result may be "".
+// citations, the targets of links, emojis and code blocks. The result may be "". The result is a
+// single line, in which headings, list items and rows end with a full stop.
 func Speak(markdown string) string {
 	lines := strings.Split(markdown, "\n")
 	if opensFence(lines[0]) {
@@ -43,8 +44,8 @@ func opensFence(line string) bool {
 	return strings.HasPrefix(line, "~~~") || strings.HasPrefix(line, "```") && !strings.Contains(strings.TrimLeft(line, "`"), "`")
 }
 
-// between returns the text between two lines. If the lines do not belong together, it ends the
-// first line with a full stop.
+// between returns the text between two lines. before is the text of the first line. If the lines do
+// not belong together, between ends the first line with a full stop, in the form of its script.
 func between(before string, apart bool) string {
 	last, _ := utf8.DecodeLastRuneInString(strings.TrimRight(before, "\"'”’»)]"))
 	switch {
@@ -56,8 +57,9 @@ func between(before string, apart bool) string {
 	return ". "
 }
 
-// unmark removes the marks at the beginning of a line. own reports that the line is a heading, or
-// an item of a list or table.
+// unmark removes the marks at the beginning of a line: quotation, heading, bullet and check box.
+// own reports that the line is a heading, or an item of a list or table, and is therefore spoken
+// separately.
 func unmark(line string) (text string, own bool) {
 	line = strings.TrimSpace(line)
 	for strings.HasPrefix(line, ">") {

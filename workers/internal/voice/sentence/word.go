@@ -9,13 +9,17 @@ import (
 // maxWord is the number of characters of a word that are kept. Every abbreviation is shorter.
 const maxWord = 12
 
-// word is the last word that was read. It determines whether a dot after it ends the sentence.
+// word is the last word that was read. It determines whether a dot after it ends the sentence. The
+// zero value is an empty word.
 type word struct {
-	text   []rune
+	// text contains at most the first maxWord characters.
+	text []rune
+	// spaced is true if white space follows the word.
 	spaced bool
 	open   bool // true if several dots follow the word, so that the sentence may continue
 }
 
+// space records that white space follows the word.
 func (w *word) space() { w.spaced = true }
 
 // next appends a character to the word. After white space, it begins a new word.
@@ -45,13 +49,15 @@ func tableFor(words string) map[string]bool {
 }
 
 // goesOn reports whether a sentence continues after a possible end of the given kind. c is the next
-// character in the same line.
+// character in the same line. After an exclamation or question mark, a lower-case letter continues
+// the sentence.
 func (w *word) goesOn(kind boundary, c rune) bool {
 	return kind == dotBoundary && !w.ends(c) || kind == markBoundary && unicode.IsLower(c)
 }
 
 // ends reports whether a dot after the word ends the sentence. White space and the character c
-// follow the dot.
+// follow the dot. The dot belongs to the word if the word is a known abbreviation, a short number
+// or an initial.
 func (w *word) ends(c rune) bool {
 	text := strings.TrimLeft(string(w.text), "\"'“‘«„‚([{*_¿¡")
 	lower := strings.ToLower(text)

@@ -5,48 +5,41 @@ import { useSession } from "../../state";
 import * as texts from "../../texts/embed";
 import { Words } from "../../texts/embed";
 import { Button } from "../../ui/button";
+import { Copy } from "../../ui/copy";
 import { Select, TextField } from "../../ui/field";
 import { Section } from "../../ui/parts";
 import type { Editor } from "./editor";
 import type { Look } from "./examples";
 
-const plain: Look = { title: "", greeting: "", accent: "", position: "", scheme: "" };
-const looks = new Map<string, Look>(); // the chosen appearance by agent, so that it survives a change of the tab
 const accent = "#0b5a62"; // the default colour of the widget
 const pause = 400; // milliseconds without typing before the preview changes
-
-/**
- * Returns the chosen appearance of an agent's widget. It is part of the code to paste and is not
- * stored by the service.
- */
-export function useLook(agent: string): [Look, (change: Partial<Look>) => void] {
-  const [look, setLook] = useState(() => looks.get(agent) ?? plain);
-  const set = (change: Partial<Look>) => {
-    const next = { ...look, ...change };
-    looks.set(agent, next);
-    setLook(next);
-  };
-  return [look, set];
-}
 
 const positions = [{ value: "", label: Words.rightCorner }, { value: "left", label: Words.leftCorner }];
 const schemes = [{ value: "", label: Words.theVisitorsSystem }, { value: "light", label: Words.light }, { value: "dark", label: Words.dark }];
 
-export function Appearance({ editor, look, set }: { editor: Editor; look: Look; set: (change: Partial<Look>) => void }) {
+/**
+ * The fields for the look, with a preview: above the fields, or beside them in a wide window. code
+ * is the code to paste.
+ */
+export function Appearance({ editor, look, set, code }: { editor: Editor; look: Look; set: (change: Partial<Look>) => void; code: string }) {
   const { agent } = editor;
   const here = agent.widget.enabled && agent.widget.allowedOrigins.includes(location.origin);
   return (
-    <Section title={Words.howItLooks} intro={Words.yourChoicesBecomePart}>
+    <Section title={Words.howItLooks} intro={Words.previewWorksWithoutOrigin}>
       <div class="appearance">
+        <Preview editor={editor} look={look} />
         <div class="stack">
           <TextField label={Words.title} value={look.title} maxLength={120} placeholder={agent.name} onChange={(title) => set({ title })} />
           <TextField label={Words.greeting} value={look.greeting} maxLength={2000} placeholder={Words.howCanIHelp} onChange={(greeting) => set({ greeting })} hint={Words.firstTextInChat} />
           <Colour value={look.accent} onChange={(to) => set({ accent: to })} />
           <Select label={Words.lightOrDark} value={look.scheme} options={schemes} onChange={(scheme) => set({ scheme })} />
           <Select label={Words.position} value={look.position} options={positions} onChange={(position) => set({ position })} />
+          <div class="note">
+            <p>{Words.lookIsPartOfCode}</p>
+            <Copy text={code} label={Words.copyTheCode} words={Words.copyTheCode} />
+          </div>
           {here && <p class="hint">{texts.openPageWithWidget(`/widget/preview?agent=${encodeURIComponent(agent.id)}`)}</p>}
         </div>
-        <Preview editor={editor} look={look} />
       </div>
     </Section>
   );

@@ -7,11 +7,12 @@ import { Button } from "../../ui/button";
 import { Snippet } from "../../ui/copy";
 import { faultSentence, showFault, Switch, TextField } from "../../ui/field";
 import { Section } from "../../ui/parts";
-import { Appearance, useLook } from "./appearance";
+import { Appearance } from "./appearance";
 import { hidden } from "./draft";
 import type { Editor } from "./editor";
 import { element, policy, scriptTag, signedTag, signatureCode } from "./examples";
 import { Languages } from "./languages";
+import { useLook } from "./look";
 import { parseOrigins } from "./origin";
 import { random, Secret } from "./secret";
 
@@ -34,7 +35,7 @@ export function Embed({ editor }: { editor: Editor }) {
           </div>
         </Section>
       </fieldset>
-      <Appearance editor={editor} look={look} set={setLook} />
+      <Appearance editor={editor} look={look} set={setLook} code={scriptTag(where, look)} />
       <Section title={Words.putItOnYourPage} intro={Words.pasteItBeforeEnd}>
         <div class="stack">
           <div class="stack tighter">

@@ -6,6 +6,7 @@ import { Words } from "../../texts/home";
 import type { Usage } from "../../types";
 import { currency, money, plainMoney } from "../../ui/money";
 import { count, Loaded, Section } from "../../ui/parts";
+import { Prices } from "../../ui/prices";
 import { Bars } from "../org/chart";
 import { useCounted } from "../org/counted";
 
@@ -28,7 +29,7 @@ export function Week() {
             { name: "failed", value: p.failed + p.timedOut },
             { name: "other", value: Math.max(0, p.runs - p.completed - p.failed - p.timedOut) },
           ] }))} />
-          <Bars title={Words.cost} unit={texts.currencyPerDay(currency())} empty={Words.noCostInLast} format={money} tick={plainMoney} typical={1_000_000}
+          <Bars title={Words.cost} unit={texts.currencyPerDay(currency())} empty={texts.noCostInLast(<Prices />)} format={money} tick={plainMoney} typical={1_000_000}
             points={u.data.map((p) => ({ label: day.format(new Date(p.startsAt)), parts: [{ name: "cost", value: p.costMicros }] }))} />
         </div>
       )}</Loaded>

@@ -54,11 +54,13 @@ export function HookForm(props: FormProps) {
 const known = (choices: { value: string; label: string }[], value: string, gone: string) => (choices.some((c) => c.value === value) ? choices : [{ value, label: gone }, ...choices]);
 
 function Who({ draft, set, error, agents }: FormProps) {
+  const closed = agents.filter((a) => !a.allowedCallers.includes("system"));
   const agentChoices = agents.map((a) => ({ value: a.id, label: a.allowedCallers.includes("system") ? a.name : texts.nameAutomationsNotAllowed(a.name) }));
   return (
     <div class="set-up-form">
       <TextField label={Words.name} value={draft.name} onChange={(name) => set({ name })} maxLength={120} fault={fieldFault(error, "name")} hint={Words.webhooksRunsAreGrouped} />
-      <Select label={Words.agent} value={draft.agentId} options={known(agentChoices, draft.agentId, Words.deletedAgent)} onChange={(agentId) => set({ agentId })} fault={fieldFault(error, "agentId")} />
+      <Select label={Words.agent} value={draft.agentId} options={known(agentChoices, draft.agentId, Words.deletedAgent)} onChange={(agentId) => set({ agentId })} fault={fieldFault(error, "agentId")}
+        hint={closed.length > 0 && texts.automationsMayNotRunThese(closed.map((a, i) => <>{i > 0 && ", "}<a href={`/dashboard/agents/${a.id}/settings`}>{a.name}</a></>))} />
       {usualHeader(draft.source) !== "" && (
         <TextField label={draft.source === "token" ? Words.headerWithToken : Words.headerWithSignature} mono value={draft.signatureHeader} onChange={(signatureHeader) => set({ signatureHeader })} fault={fieldFault(error, "signatureHeader")} />
       )}

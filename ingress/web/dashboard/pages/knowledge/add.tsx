@@ -13,7 +13,7 @@ import { toast } from "../../ui/toast";
 
 type Way = "text" | "address";
 
-export function AddDialog({ onClose, onAdded }: { onClose: () => void; onAdded: () => void }) {
+export function AddDialog({ onClose, onAdded }: { onClose: () => void; onAdded: (added: Document) => void }) {
   const [way, setWay] = useState<Way>("text");
   const [name, setName] = useState("");
   const [text, setText] = useState("");
@@ -25,7 +25,7 @@ export function AddDialog({ onClose, onAdded }: { onClose: () => void; onAdded: 
     try {
       const made = await post<Document>("/api/knowledge", body);
       toast(texts.nameIsBeingProcessed(made.name));
-      onAdded();
+      onAdded(made);
     } catch (fault) {
       setError(fault as ApiError);
     }

@@ -16,11 +16,12 @@ import { Dialog } from "../../ui/dialog";
 import { TextArea, TextField, fieldFault } from "../../ui/field";
 import { Loaded, Problem, Time, size } from "../../ui/parts";
 import { toast } from "../../ui/toast";
+import { AskInDialog } from "./ask";
 import { Contents, type CitedPassage } from "./contents";
 import { DocumentStatus } from "./status";
 
 /** The dialog of a document. If a passage is given, the dialog first shows that passage. */
-export function DocumentDialog({ id, passage, onClose, onChange }: { id: string; passage?: CitedPassage; onClose: () => void; onChange: () => void }) {
+export function DocumentDialog({ id, passage, linked, onClose, onChange }: { id: string; passage?: CitedPassage; linked?: boolean; onClose: () => void; onChange: () => void }) {
   const document = useQuery(id, (signal) => get<Document>("/api/knowledge", { id }, signal));
   const deleting = useRef(false); // a document that is being deleted must not be loaded again
   useLive("documents", () => {
@@ -31,10 +32,11 @@ export function DocumentDialog({ id, passage, onClose, onChange }: { id: string;
     onChange();
   };
   return (
-    <Dialog side title={document.data?.name ?? Words.document} onClose={onClose}>
+    <Dialog side title={document.data?.name ?? Words.document} linked={linked} onClose={onClose}>
       <Loaded query={document}>{(d) => (
         <div class="stack loose">
           {passage && d.status === "ready" && <Contents of={d} passage={passage} />}
+          {d.status === "ready" && <AskInDialog of={d} />}
           <Facts of={d} />
           <Actions of={d} onChange={changed} deleting={deleting} onDeleted={() => { onChange(); onClose(); }} />
           <Details key={d.updatedAt} of={d} onChange={changed} />

@@ -9,11 +9,14 @@ import { Icon } from "../../ui/icon";
 import { size } from "../../ui/parts";
 import { FilePicker, useDrop, useUploads, type Upload } from "../../ui/uploads";
 
-/** Returns the page's uploads, and the functions that start, retry and remove them. */
-export function useDocuments(onSent: () => void) {
-  const uploads = useUploads<Document>("/api/knowledge", {}, 2, (id) => {
+/**
+ * Returns the page's uploads, and the functions that start, retry and remove them. onSent receives
+ * each document that was uploaded.
+ */
+export function useDocuments(onSent: (added: Document) => void) {
+  const uploads = useUploads<Document>("/api/knowledge", {}, 2, (id, added) => {
     setTimeout(() => uploads.remove(id), 1500);
-    onSent();
+    onSent(added);
   });
   useStay(uploads.list.some((u) => u.state === "waiting" || u.state === "sending"));
   return uploads;

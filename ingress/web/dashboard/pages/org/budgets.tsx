@@ -1,20 +1,21 @@
 // Budgets: hard caps on usage per day or month.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { del, post, put, type ApiError } from "../../api";
+import { del, get, post, put, type ApiError } from "../../api";
 import { useLive } from "../../live";
-import { useList } from "../../query";
+import { useList, useQuery } from "../../query";
 import * as texts from "../../texts/org";
 import { Words } from "../../texts/org";
 import { periods as units, wordFor } from "../../texts/values";
-import type { Budget, BudgetMetric, BudgetPeriod, BudgetScope } from "../../types";
+import type { Budget, BudgetMetric, BudgetPeriod, BudgetScope, Usage } from "../../types";
 import { Button } from "../../ui/button";
 import type { Request } from "../../ui/copy";
 import { Curl } from "../../ui/curl";
 import { Confirm } from "../../ui/confirm";
 import { Dialog } from "../../ui/dialog";
 import { Select, TextField, fieldFault } from "../../ui/field";
-import { currency, money } from "../../ui/money";
+import { currency, money, parseMoney } from "../../ui/money";
 import { count, Empty, Loaded, More, Problem, Section, Time } from "../../ui/parts";
+import { Prices } from "../../ui/prices";
 import { toast } from "../../ui/toast";
 import { choicesFor, type Subjects } from "./subjects";
 
@@ -109,10 +110,9 @@ function Meter({ budget: b, title }: { budget: Budget; title: string }) {
 const formatLimit = (metric: BudgetMetric, limit: number): string => String(metric === "costMicros" ? limit / 1e6 : limit);
 
 function parseLimit(metric: BudgetMetric, typed: string): number | null {
+  if (metric === "costMicros") return parseMoney(typed);
   const n = typed.trim() === "" ? Number.NaN : Number(typed);
-  if (!Number.isFinite(n) || n < 0) return null;
-  if (metric === "costMicros") return Math.round(n * 1e6);
-  return Number.isInteger(n) ? n : null;
+  return Number.isInteger(n) && n >= 0 ? n : null;
 }
 
 function Edit({ budget, subjects, onClose, onSaved }: { budget: Budget | null; subjects: Subjects; onClose: () => void; onSaved: () => void }) {
@@ -122,6 +122,9 @@ function Edit({ budget, subjects, onClose, onSaved }: { budget: Budget | null; s
   const [period, setPeriod] = useState<BudgetPeriod>(budget?.period ?? "month");
   const [typed, setTyped] = useState(budget ? formatLimit(budget.metric, budget.limit) : "");
   const [error, setError] = useState<ApiError>();
+
+  const ofCost = metric === "costMicros";
+  const usage = useQuery<Usage>(ofCost ? "usage of a month" : null, (signal) => get("/api/usage", { days: 30 }, signal));
 
   const limit = parseLimit(metric, typed);
   const choices = scope === "organization" ? [] : choicesFor(subjects, scope);
@@ -166,8 +169,9 @@ function Edit({ budget, subjects, onClose, onSaved }: { budget: Budget | null; s
             </div>
           </>
         )}
-        <TextField label={Words.limit} value={typed} onChange={setTyped} fault={typed !== "" && limit === null ? Words.mustBeNumber : fieldFault(error, "limit")}
-          hint={metric === "costMicros" ? texts.amountInCurrency(currency()) : Words.with0Nothing} />
+        <TextField label={Words.limit} value={typed} onChange={setTyped} inputMode={ofCost ? "decimal" : "numeric"}
+          fault={typed !== "" && limit === null ? (ofCost ? Words.mustBeAmount : Words.mustBeNumber) : fieldFault(error, "limit")} hint={ofCost ? texts.amountInCurrency(currency()) : Words.with0Nothing} />
+        {ofCost && usage.data?.totals.costMicros === 0 && <p class="note">{texts.noRunHadCost(<Prices />)}</p>}
         {error && !error.errors.some((e) => known.includes(e.field)) && <Problem error={error} />}
       </div>
     </Dialog>

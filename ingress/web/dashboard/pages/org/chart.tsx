@@ -32,7 +32,7 @@ interface Axes {
   /** The values and their unit, for example "runs per day". */
   unit: string;
   /** The text that explains why the chart has no data. */
-  empty: string;
+  empty: ComponentChildren;
 }
 
 function Frame({ title, unit, empty, none, top, format, labels, legend, says, children }: Axes & {

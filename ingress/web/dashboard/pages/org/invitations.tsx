@@ -1,5 +1,6 @@
 // The invitations to the person's own email address.
 import { chooseOrganization, post } from "../../api";
+import { leave } from "../../panels";
 import { useList } from "../../query";
 import { useSession } from "../../state";
 import * as texts from "../../texts/org";
@@ -28,7 +29,7 @@ function List() {
   const accept = async (i: OwnInvitation) => {
     await post(path, undefined, { id: i.id, action: "accept" });
     chooseOrganization(i.organization.id);
-    location.assign("/dashboard");
+    leave("/dashboard");
   };
   const decline = async (i: OwnInvitation) => {
     await post(path, undefined, { id: i.id, action: "decline" });

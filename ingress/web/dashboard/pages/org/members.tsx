@@ -1,6 +1,7 @@
 // The members of the organization, and the open invitations.
 import { useState } from "preact/hooks";
 import { chooseOrganization, del, post, type ApiError } from "../../api";
+import { leave } from "../../panels";
 import { useList } from "../../query";
 import { useMay, useSession } from "../../state";
 import * as texts from "../../texts/org";
@@ -78,7 +79,7 @@ function MemberActions({ of: m, onChange, onLink, stays }: { of: Member; onChang
   const remove = () => del("/api/organizations/members", { id: m.id }).then(() => {
     if (me) {
       chooseOrganization(null);
-      location.assign("/dashboard");
+      leave("/dashboard");
       return;
     }
     toast(texts.emailWasRemoved(m.email));

@@ -1,5 +1,6 @@
 // The person's login sessions.
 import { del } from "../../api";
+import { leave } from "../../panels";
 import { useList } from "../../query";
 import * as texts from "../../texts/org";
 import { Words } from "../../texts/org";
@@ -11,7 +12,7 @@ import { Table } from "../../ui/table";
 export function Sessions() {
   const sessions = useList<LoginSession>("/api/auth/sessions");
   const end = (s: LoginSession) => del("/api/auth/sessions", { id: s.id }).then(() => {
-    if (s.current) location.assign("/login");
+    if (s.current) leave("/login");
     else sessions.reload();
   });
   return (

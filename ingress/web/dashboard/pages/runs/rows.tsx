@@ -1,7 +1,7 @@
 // The rows of the list of runs.
 import { post } from "../../api";
 import { messageTitle, waitsForClient } from "../../chat/turn";
-import { markdown, type Make } from "../../../kit/markdown";
+import { plainText } from "../../plaintext";
 import * as texts from "../../texts/runs";
 import { Words } from "../../texts/runs";
 import { triggers, wordFor } from "../../texts/values";
@@ -18,21 +18,6 @@ export const runHref = (run: { id: string }): string => "/dashboard/runs/" + enc
 
 const aside = /^\s*\([^\n]*\)[ \t]*\n+(?=\s*\S)/; // a first line in parentheses is a note, for example by the offline model
 
-const within = new Set(["strong", "em", "del", "code", "sup"]); // the inline elements of Markdown
-
-/** Returns the plain text of a Markdown node. */
-const words: Make<string> = (tag, props, ...children) => {
-  const parts = (children as unknown[]).flat(Infinity) as string[];
-  if (within.has(tag)) return parts.join("");
-  if (tag === "input") return props?.["checked"] ? "[x]" : "[ ]";
-  if (tag === "ul") return parts.map((item) => `- ${item}`).join("");
-  if (tag === "ol") return parts.map((item, i) => `${Number(props?.["start"] ?? 1) + i}. ${item}`).join("");
-  return parts.join("") + "\n";
-};
-
-/** Returns Markdown as a single line of plain text. */
-const plain = (text: string): string => markdown(text.replace(aside, ""), { h: words }).join("").replace(/\s+/g, " ").trim();
-
 /** Returns the message that started a run, in one line. The list of runs cuts long messages. */
 export const runQuestion = (run: RunSummary): string => messageTitle(run.input?.message ?? "", run.attachments).slice(0, 300);
 
@@ -42,7 +27,7 @@ export function gist(run: RunSummary): string {
   if (asks?.kind === "client_tools") return Words.waitingForResults;
   if (asks) return asks.kind === "approval" ? texts.allowToolNamed(toolLabel(asks.name ?? "")) : texts.didCallToGo(toolLabel(asks.name ?? ""));
   if (run.error) return run.error.message;
-  if (run.message) return plain(run.message.slice(0, 400));
+  if (run.message) return plainText(run.message.slice(0, 400).replace(aside, ""));
   const last = run.toolCalls.at(-1);
   if (last && !ended(run)) return texts.callingToolNamed(toolLabel(last.name));
   switch (run.status) {
