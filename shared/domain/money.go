@@ -18,7 +18,8 @@ const currencies = "AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF 
 	"SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD UYU UZS VED VES VND VUV WST XAF XCD XCG XOF " +
 	"XPF YER ZAR ZMW ZWG"
 
-// ValidCurrency reports whether code is the ISO 4217 code of a currency in use.
+// ValidCurrency reports whether code is the ISO 4217 code of a currency in use. Lower case is not
+// accepted.
 func ValidCurrency(code string) bool {
 	return slices.Contains(strings.Fields(currencies), code)
 }
@@ -31,6 +32,7 @@ func Money(micros int64, currency string) string {
 		return fmt.Sprintf("%d %s", whole, currency)
 	}
 
+	// Zeros at the end are dropped, but prices are usually written with two digits.
 	digits := strings.TrimRight(fmt.Sprintf("%06d", fraction), "0")
 	if len(digits) == 1 {
 		digits += "0"
