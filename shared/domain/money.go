@@ -24,8 +24,8 @@ func ValidCurrency(code string) bool {
 	return slices.Contains(strings.Fields(currencies), code)
 }
 
-// Money formats an amount of millionths of a currency exactly, as in "0.50 USD". The amount must not
-// be negative. A fraction has at least two digits.
+// Money formats an amount of millionths of a currency exactly, as in "0.50 USD". The amount must
+// not be negative. A fraction has at least two digits.
 func Money(micros int64, currency string) string {
 	whole, fraction := micros/1_000_000, micros%1_000_000
 	if fraction == 0 {
