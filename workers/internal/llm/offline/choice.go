@@ -20,6 +20,7 @@ func (p prompt) chosen(choice string, calls []llm.ToolCall) []llm.ToolCall {
 		return calls
 	}
 
+	// If the choice names no tool, the first tool is called.
 	forced := p.tools[0]
 	for _, t := range p.tools {
 		if t.Name == choice {
@@ -39,6 +40,7 @@ func (p prompt) forcedCall(t llm.ToolSpec) llm.ToolCall {
 	if len(missing) > 0 {
 		_ = json.Unmarshal([]byte(fill.Answer(t.Schema, fill.Input{Message: p.message})), &found) // without an object, nothing is found
 	}
+	// A forced call needs a value for every required argument, unlike other calls.
 	for _, name := range missing {
 		if args[name] = found[name]; isEmpty(found[name]) {
 			args[name] = emptyValue(s.Properties[name].plain(), p.message)

@@ -27,7 +27,8 @@ func (p prompt) filled(schema json.RawMessage) string {
 	})
 }
 
-// bestPassages returns the sentences that fromSources would quote, in the same order.
+// bestPassages returns the best sentence of each source that answers the question, ordered like the
+// sentences that fromSources quotes.
 func bestPassages(results []llm.ToolResult, q question) []string {
 	type passage struct {
 		text   string
@@ -38,6 +39,7 @@ func bestPassages(results []llm.ToolResult, q question) []string {
 		if r.Failed {
 			continue
 		}
+		// A passage of a document that does not answer the question is omitted.
 		for _, s := range r.Sources {
 			if q, ok := q.forSource(s); ok {
 				sentence, n := bestSentence(s.CitedText, q, nil)

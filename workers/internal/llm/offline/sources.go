@@ -39,6 +39,8 @@ func fromSources(results []llm.ToolResult, q question) string {
 				continue
 			}
 			s := state(source, q)
+			// Several sources often contain the same sentence. It is quoted once, with all of their
+			// markers.
 			if i := slices.IndexFunc(found, func(o statement) bool { return o.text == s.text }); i >= 0 {
 				found[i].markers += strings.TrimSpace(s.markers)
 				continue
@@ -51,6 +53,7 @@ func fromSources(results []llm.ToolResult, q question) string {
 		return ""
 	}
 
+	// The sort is stable, so sentences of equal weight stay in the order of the sources.
 	slices.SortStableFunc(found, func(a, b statement) int { return b.score - a.score })
 	if comparing.MatchString(q.message) {
 		found = bySource(found)
@@ -73,6 +76,7 @@ func bySource(all []statement) []statement {
 			found = append(found, s)
 		}
 	}
+	// The title only helps to distinguish sources.
 	if len(found) < 2 {
 		return found
 	}
@@ -129,8 +133,9 @@ func withoutMarkers(text string) string {
 	return strings.TrimLeft(unfenced.Replace(text), "~ ") // no code fence may begin here, because markers in code are plain text
 }
 
-// exact returns words that occur in the source without a gap. They are the beginning of the
-// sentence, up to the first foreign marker, with the same maximum length as in the answer.
+// exact returns words that occur in the source without a gap. They are the first part of the
+// sentence between foreign markers that is long enough, with the same maximum length as in the
+// answer.
 func exact(sentence string) string {
 	for _, part := range foreignMarkers.Split(sentence, -1) {
 		if part = strings.TrimSpace(part); utf8.RuneCountInString(part) >= minQuote || part == strings.TrimSpace(sentence) {
