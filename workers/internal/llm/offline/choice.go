@@ -30,9 +30,9 @@ func (p prompt) chosen(choice string, calls []llm.ToolCall) []llm.ToolCall {
 	return []llm.ToolCall{p.forcedCall(forced)}
 }
 
-// forcedCall returns a call of a tool with the arguments that the message contains. An argument that
-// is not written as "name: value" is found as in an answer with a schema. If the message contains no
-// value for it, a text is set to the message, and any other argument is empty.
+// forcedCall returns a call of a tool with the arguments that the message contains. An argument
+// that is not written as "name: value" is found as in an answer with a schema. If the message
+// contains no value for it, a text is set to the message, and any other argument is empty.
 func (p prompt) forcedCall(t llm.ToolSpec) llm.ToolCall {
 	s := schemaFor(t)
 	args, missing := arguments(t, p.message)
