@@ -29,7 +29,8 @@ type answers struct {
 	Every time.Duration `default:"20ms" help:"Time between two of an answer's 50 pieces. With 100ms, two cores can serve 2,000 clients."`
 }
 
-// answerSide is one of the three sides of the comparison: direct, floor or parley.
+// answerSide is one of the three sides of the comparison: direct, floor or parley. The group of
+// direct is empty, because the model runs in this process.
 type answerSide struct {
 	name      string
 	spec      load.StreamSpec
@@ -72,7 +73,7 @@ func (a *answers) Measure(ctx context.Context, s *loadEnv) error {
 	return nil
 }
 
-// directChat returns a load.Spec for requests that go directly to the model.
+// directChat returns a load.StreamSpec for requests that go directly to the model.
 func directChat(provider *model.PacedProvider) load.StreamSpec {
 	return load.StreamSpec{
 		Address: provider.Address(), Path: "/v1/chat/completions",
@@ -81,7 +82,8 @@ func directChat(provider *model.PacedProvider) load.StreamSpec {
 	}
 }
 
-// round sends the requests of one round to one side and returns the measured values.
+// round sends the requests of one round to one side and returns the measured values. Values of
+// roles without a process are missing.
 func (a *answers) round(ctx context.Context, s *loadEnv, side answerSide, clients int) (values, error) {
 	if err := s.servers.Checkpoint(ctx); err != nil {
 		return nil, err
@@ -118,6 +120,7 @@ func (a *answers) round(ctx context.Context, s *loadEnv, side answerSide, client
 	return got, nil
 }
 
+// peakEvery is the interval at which memory is sampled.
 const peakEvery = 200 * time.Millisecond
 
 // startPeak samples the memory of a group's processes until the caller calls the returned function
@@ -142,7 +145,8 @@ func startPeak(ctx context.Context, group *process.Group) (stop func() map[strin
 	}
 }
 
-// report adds the rows for one number of clients to the report.
+// report adds the rows for one number of clients to the report. rounds contains the values of
+// direct, floor and parley.
 func (*answers) report(s *loadEnv, clients int, rounds [][]values) {
 	goals := map[string]*goal{
 		"first piece p50 ms": addsAtMost(20), "first piece p99 ms": addsAtMost(250), "answer CPU ms": ratioAtMost(1.5),

@@ -44,6 +44,7 @@ const (
 	manyClients = 128
 )
 
+// goal returns the goal of a measure, or nil if it has none.
 func (*automation) goal(clients int, measure string) *goal {
 	switch {
 	case measure == "run p50 ms" && clients == 1:

@@ -60,14 +60,16 @@ type namedLoad struct {
 // installed.
 var errNoSandbox = errors.New("bwrap is not installed")
 
-// bench is one execution of the command, with its flags and its report.
+// bench is one execution of the command, with its flags and its report. Only one runs at a time on
+// a machine; see prepare.
 type bench struct {
 	*options
 
 	report report
 }
 
-// loadEnv contains the servers and processes of one load.
+// loadEnv contains the servers and processes of one load. They are stopped when the load ends, in
+// the reverse order of their start.
 type loadEnv struct {
 	*bench
 
@@ -115,7 +117,7 @@ func (o *options) measure(ctx context.Context, loads ...namedLoad) (err error) {
 }
 
 // prepare locks and empties the directory. Two concurrent benches would distort each other's
-// measurements.
+// measurements. unlock empties the directory again and releases the lock.
 func (o *options) prepare() (unlock func() error, err error) {
 	if err := os.MkdirAll(filepath.Dir(o.Dir), 0o750); err != nil {
 		return nil, fmt.Errorf("creating directory: %w", err)
@@ -131,7 +133,7 @@ func (o *options) prepare() (unlock func() error, err error) {
 	return func() error { return errors.Join(clean(), lock.Unlock()) }, nil
 }
 
-// build builds Parley unless flags name its binaries.
+// build builds Parley unless flags name its binaries. With --profile, the binaries serve profiles.
 func (b *bench) build(ctx context.Context) error {
 	if b.Ingress != "" {
 		return nil
@@ -234,7 +236,7 @@ func (s *loadEnv) both(
 	return bare, p, dsns, err
 }
 
-// keep makes a server of package model run until the end of the load.
+// keep makes a server of package model run until the end of the load, and returns the server.
 func keep[S interface{ Stop() }](s *loadEnv, server S) S {
 	s.stops = append(s.stops, func() error { server.Stop(); return nil })
 	return server

@@ -14,6 +14,8 @@ import (
 	"parley/shared/lifecycle"
 )
 
+// Durations of the steps of a round. primeTime is the duration of the first requests to each side,
+// which open its connections. nudgeTime is that of the nudge; see compare.
 const (
 	primeTime  = time.Second
 	nudgeTime  = 20 * time.Millisecond
@@ -54,7 +56,8 @@ type comparison struct {
 	answered [2]int64 // number of answered requests of each side
 }
 
-// values contains the measured values of a round, by measure.
+// values contains the measured values of a round, by measure. A measure that does not apply is
+// missing.
 type values map[string]float64
 
 // compare measures both sides in turn and adds a row for each measure at each number of clients:
@@ -154,6 +157,7 @@ func (s *loadEnv) idleCommits(ctx context.Context, database string, settle time.
 // roles lists the roles whose CPU time is reported, in the report's order.
 var roles = []string{"ingress", "worker", "nats", "postgres", "client"}
 
+// measures lists the measures of a comparison, in the report's order.
 func (c *comparison) measures() []string {
 	out := []string{c.unit + "s/s", c.unit + " p50 ms", c.unit + " p99 ms", "commits/" + c.unit, c.unit + " CPU µs"}
 	for _, name := range roles {
@@ -162,6 +166,8 @@ func (c *comparison) measures() []string {
 	return out
 }
 
+// column returns the values of one measure in several rounds. Rounds without the measure are left
+// out.
 func column(rounds []values, measure string) (out []float64) {
 	for _, r := range rounds {
 		if v, measured := r[measure]; measured {
@@ -172,7 +178,7 @@ func column(rounds []values, measure string) (out []float64) {
 }
 
 // round sends the requests of one round to one side and returns the measured values. i is the
-// side's index in c.sides.
+// side's index in c.sides. An error means that the values of the comparison have no meaning.
 func (s *loadEnv) round(ctx context.Context, c *comparison, i, clients int) (values, error) {
 	side := c.sides[i]
 	if err := s.servers.Checkpoint(ctx); err != nil {

@@ -62,6 +62,7 @@ func (f *fairness) Measure(ctx context.Context, s *loadEnv) error {
 			n+1, f.Rounds, quiet["p99 ms"], beside["p99 ms"], f.Flood, active)
 		alone, flooded = append(alone, quiet), append(flooded, beside)
 
+		// The next round must begin without runs of the flood.
 		provider.Release() // the remaining runs of the flood finish immediately
 		err = until(ctx, nil, func() (bool, error) {
 			unfinished, err := count(ctx, dsn, `SELECT count(*) FROM runs WHERE status IN ('queued', 'running')`)
@@ -78,7 +79,7 @@ func (f *fairness) Measure(ctx context.Context, s *loadEnv) error {
 	return nil
 }
 
-// chats measures the latency of the first organization's chats.
+// chats measures the latency of the first organization's chats in one round.
 func (f *fairness) chats(ctx context.Context, p *parley.Parley) (values, error) {
 	got, err := load.ReadStreams(ctx, p.Streams(p.Agent, model.Answer),
 		load.StreamClients{Clients: f.Clients, Each: f.Each, Spread: model.AnswerTime(model.PieceEvery)})

@@ -11,7 +11,7 @@ import (
 
 // growth compares the cost of a run in a database with many runs to the cost of a run in a database
 // with few runs. Both deployments share one PostgreSQL, but have separate databases, nats-servers
-// and processes. All runs are created through the API.
+// and processes. All runs are created through the API. There is no floor.
 type growth struct {
 	closedLoop
 

@@ -13,6 +13,7 @@ type hooks struct {
 	closedLoop
 }
 
+// hookSecret is the secret with which the deliveries are signed.
 const hookSecret = "the secret of the bench"
 
 // Measure compares Parley with a process that verifies the signature and inserts a row. No worker

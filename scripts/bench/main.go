@@ -58,6 +58,7 @@ func shortLoads() []namedLoad {
 	}
 }
 
+// floorProcess is the hidden command that runs one process of the floor.
 type floorProcess struct {
 	Kind string `arg:""`
 

@@ -97,4 +97,5 @@ func settledMemory(ctx context.Context, p *process.Process) (int64, error) {
 	}
 }
 
+// kibEach returns the bytes for each of n requests, in KiB.
 func kibEach(bytes int64, n int) float64 { return float64(bytes) / float64(n) / (1 << 10) }

@@ -56,8 +56,8 @@ func (r *replay) Measure(ctx context.Context, s *loadEnv) error {
 	return nil
 }
 
-// fill sends requests until a query counts at least n rows. If the requests share keys, the first
-// request with a key creates the run of that key.
+// fill sends requests until a query counts at least n rows. The load has no effect on the report.
+// If the requests share keys, the first request with a key creates the run of that key.
 func fill(ctx context.Context, spec load.Spec, dsn, query string, n int) error {
 	for {
 		found, err := count(ctx, dsn, query)

@@ -15,7 +15,7 @@ import (
 	"parley/scripts/bench/internal/process"
 )
 
-// report contains the results of one execution of the bench.
+// report contains the results of one execution of the bench. It is printed and written as JSON.
 type report struct {
 	Setup      setup               `json:"setup"`
 	Rows       []row               `json:"rows"`
@@ -33,7 +33,8 @@ type setup struct {
 	Overrides  map[string]string `json:"overrides"` // Parley's settings that differ from their defaults
 }
 
-// row compares Parley's value of one measure with the floor's.
+// row compares Parley's value of one measure with the floor's. Floor is nil, and Ratio 0, for a
+// measure without a floor.
 type row struct {
 	Load    string  `json:"load"`
 	Case    string  `json:"case"`
@@ -60,6 +61,8 @@ type goal struct {
 	Met     bool    `json:"met"`
 }
 
+// ratioAtLeast, like the following functions, returns a goal. ratioAtLeast and ratioAtMost apply to
+// the ratio, atLeast and atMost to Parley's value, and addsAtMost to the difference.
 func ratioAtLeast(limit float64) *goal { return &goal{On: "ratio", AtLeast: true, Limit: limit} }
 func ratioAtMost(limit float64) *goal  { return &goal{On: "ratio", Limit: limit} }
 func atLeast(limit float64) *goal      { return &goal{On: "value", AtLeast: true, Limit: limit} }
@@ -78,8 +81,9 @@ func (g *goal) String() string {
 	return fmt.Sprintf("%s %s %g: %s", g.On, sign, g.Limit, met)
 }
 
-// add adds a row to the report and returns it. If there are no floor values, the row contains only
-// Parley's values.
+// add adds a row to the report and returns it; the pointer is valid until the next row is added. If
+// there are no floor values, the row contains only Parley's values. If there is a goal, add sets
+// whether it is met.
 func (s *loadEnv) add(name, measure string, floor, parley []float64, g *goal) *row {
 	r := row{Load: s.load, Case: name, Measure: measure, Parley: newFigure(parley), Goal: g}
 	var beside float64
@@ -99,6 +103,7 @@ func (s *loadEnv) add(name, measure string, floor, parley []float64, g *goal) *r
 	return &s.report.Rows[len(s.report.Rows)-1]
 }
 
+// newFigure returns the figure of the values of several rounds.
 func newFigure(rounds []float64) figure { return figure{Median: median(rounds), Rounds: rounds} }
 
 // median returns the middle value, or the mean of the two middle values if their number is even.

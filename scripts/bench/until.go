@@ -14,8 +14,9 @@ const (
 	patience  = 5 * time.Minute // the ingress lets a request wait for up to 55 s, and a large document takes minutes
 )
 
-// until calls done until it returns true. It returns an error if the clients end first. The channel
-// ended then receives the clients' error.
+// until calls done until it returns true, every pollEvery and for at most patience. It returns an
+// error if the clients end first. The channel ended then receives the clients' error; it may be
+// nil.
 func until(ctx context.Context, ended <-chan error, done func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -124,6 +124,8 @@ func (r rerunner) rerunFailed(ctx context.Context, p *packageResult) (report str
 }
 
 // runOnce runs the command once and returns the results in the test events that the command wrote.
+// code is the exit code of the command. An error means that the command could not be started or
+// that its events could not be read.
 func (r rerunner) runOnce(ctx context.Context, packages []string, flags ...string) (res *results, code int, err error) {
 	events, err := os.CreateTemp("", "retest-*.json")
 	if err != nil {
@@ -161,6 +163,7 @@ func skipPattern(names []string) string {
 	return "^(" + strings.Join(quoted, "|") + ")$"
 }
 
+// appendTo appends a text to a file, which it creates if it is missing.
 func appendTo(path, text string) error {
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {

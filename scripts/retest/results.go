@@ -37,7 +37,7 @@ type timing struct {
 }
 
 // packageResult is the outcome of one package. It contains only top-level tests, because a subtest
-// cannot be run without its parent.
+// cannot be run without its parent. The output of a subtest belongs to its top-level test.
 type packageResult struct {
 	name        string
 	fails       bool
@@ -67,6 +67,7 @@ func readResults(from io.ReadSeeker) (*results, error) {
 	}
 }
 
+// add adds one event to the results.
 func (r *results) add(e event) {
 	p := r.packages[e.Package]
 	if p == nil {
@@ -92,8 +93,7 @@ func (r *results) add(e event) {
 	}
 }
 
-// slowest lists at most slowPackages packages and slowTests tests. After a run of at most
-// fewPackages packages, it lists nothing.
+// The limits of the method slowest.
 const (
 	slowPackages = 15
 	slowTests    = 25
@@ -154,6 +154,7 @@ func (p *packageResult) skipFlags() []string {
 	return []string{"-skip", skipPattern(passed)}
 }
 
+// with returns the tests that have one of the outcomes, ordered by name.
 func (p *packageResult) with(outcomes ...string) []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(p.tests)) {

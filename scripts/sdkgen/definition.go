@@ -8,7 +8,9 @@ import (
 	"unicode"
 )
 
-// definition is a named type: a record with fields, or another name for a shape.
+// definition is a named type: a record with fields, or another name for a shape. It is independent
+// of the language in which it is printed. A definition without record has a shape and, for an enum
+// whose values are described, values.
 type definition struct {
 	name, doc string
 	record    bool
@@ -49,7 +51,8 @@ const (
 	union      // one of several shapes
 )
 
-// shape is a type expression.
+// shape is a type expression. of contains the element of a list or dictionary, or the alternatives
+// of a union.
 type shape struct {
 	kind  kind
 	whole bool   // of a number: whether it must be an integer
@@ -58,7 +61,8 @@ type shape struct {
 	of    []shape
 }
 
-// oneOf returns the union of shapes. It removes duplicates and puts null last.
+// oneOf returns the union of shapes. It flattens inner unions, removes duplicates and puts null
+// last. A union of one shape is that shape.
 func oneOf(shapes ...shape) shape {
 	var flat []shape
 	nullable := false
@@ -92,7 +96,7 @@ func oneOf(shapes ...shape) shape {
 	return shape{kind: union, of: flat}
 }
 
-// names returns the names of the definitions that a shape references.
+// names returns the names of the definitions that a shape references, possibly repeatedly.
 func (s shape) names() []string {
 	if s.kind == reference {
 		return []string{s.name}
@@ -121,7 +125,7 @@ var reservedNames = []string{
 }
 
 // typeName joins names from the document into the name of a type. For example, chat-message and
-// tool become ChatMessageTool.
+// tool become ChatMessageTool. The result is a valid name in all languages.
 func typeName(parts ...string) string {
 	var out strings.Builder
 	for _, part := range parts {

@@ -66,7 +66,8 @@ func isForeign(name string) bool {
 	return slices.ContainsFunc([]string{"AiSdk", "AgUi", "OpenAi"}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// goWriter writes definitions as Go types.
+// goWriter writes definitions as Go types. of contains all definitions by name, and wanted the
+// names of those to write.
 type goWriter struct {
 	out    strings.Builder
 	of     map[string]definition
@@ -86,6 +87,8 @@ func (w *goWriter) want(name string) {
 	}
 }
 
+// define writes a record as a struct, and an enum of strings as a type with constants. Other
+// definitions have no name in Go: fields use the type of their shape.
 func (w *goWriter) define(d definition) {
 	switch {
 	case d.record:
@@ -156,10 +159,12 @@ func (w *goWriter) isNullable(s shape) bool {
 	return target.kind == union && slices.ContainsFunc(target.of, func(s shape) bool { return s.kind == null })
 }
 
+// hasNil reports whether a Go type has the value nil, so that an absent field needs no pointer.
 func hasNil(made string) bool {
 	return strings.HasPrefix(made, "[]") || strings.HasPrefix(made, "map[") || strings.HasPrefix(made, "*") || made == "any"
 }
 
+// shape returns the Go type of a shape. Unions of different types become any.
 func (w *goWriter) shape(s shape) string {
 	switch s.kind {
 	case text:
@@ -224,6 +229,7 @@ func (w *goWriter) union(s shape) string {
 	return made
 }
 
+// goLiteral returns the Go type of a single value.
 func goLiteral(value any) string {
 	switch value.(type) {
 	case string:
@@ -252,6 +258,8 @@ func isTextEnum(s shape) bool {
 	})
 }
 
+// comment writes a description as a comment. A comment that is not indented belongs to a type and
+// gets an empty line before it.
 func (w *goWriter) comment(indent, doc string) {
 	if indent == "" {
 		w.out.WriteString("\n")

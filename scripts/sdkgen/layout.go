@@ -9,7 +9,8 @@ import (
 const width = 100
 
 // node is an expression to print. It is printed on one line if it fits. Otherwise, each of its
-// parts is on a separate line.
+// parts is on a separate line. The generators use it for types, whose lines would otherwise be too
+// long.
 type node struct {
 	text  string // the complete text; if it is set, the other fields are empty
 	head  string
@@ -21,6 +22,7 @@ type node struct {
 	bare                    bool // whether the first part has no text before it, and the node on one line has neither head nor tail
 }
 
+// flat returns the node on one line.
 func (n node) flat() string {
 	if n.text != "" {
 		return n.text
@@ -35,8 +37,9 @@ func (n node) flat() string {
 	return n.head + strings.Join(parts, n.between) + n.tail
 }
 
-// layOut formats a node that begins at the given column of an indented line. room is the number of
-// columns that stay free on the last line.
+// layOut formats a node that begins at the given column of an indented line. indent is the
+// indentation of that line, and step the additional indentation of inner lines. room is the number
+// of columns that stay free on the last line.
 func (n node) layOut(column, indent, step, room int) string {
 	flat := n.flat()
 	if n.text != "" || column+utf8.RuneCountInString(flat)+room <= width {
@@ -62,8 +65,9 @@ func (n node) layOut(column, indent, step, room int) string {
 	return out.String()
 }
 
-// wrap breaks a description into lines. It fills the lines of paragraphs, and keeps the lines of
-// lists and tables.
+// wrap breaks a description into lines of at most room columns; a longer word gets a line of its
+// own. It fills the lines of paragraphs, and keeps the lines of lists and tables. Paragraphs are
+// separated by empty lines.
 func wrap(doc string, room int) []string {
 	var out, words []string
 	fill := func() {

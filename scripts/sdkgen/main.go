@@ -73,6 +73,7 @@ func generate(root string) error {
 	return nil
 }
 
+// load reads the OpenAPI document of the repository below root.
 func load(root string) (object, error) {
 	raw, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(source)))
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 // methods are the HTTP methods that a path of the document can have.
 var methods = []string{"get", "head", "post", "put", "patch", "delete", "options", "trace"}
 
-// operation is an HTTP method on a path of the document.
+// operation is an HTTP method on a path of the document. Without an operationId, its id is the
+// method and the path.
 type operation struct {
 	id, method, path string
 	item, op         object // item is the document's object for the path, and op its object for the operation
@@ -70,6 +71,8 @@ func (r *reader) parameters(o operation) []object {
 	return out
 }
 
+// defineParameters defines a record with those parameters that are in the given place (path, query
+// or header). Without such a parameter, it defines nothing. Path parameters are always required.
 func (r *reader) defineParameters(name, doc, in string, parameters []object) {
 	at := -1
 	for _, parameter := range parameters {
@@ -130,7 +133,8 @@ func (r *reader) answers(o operation) (whole, events []object) {
 	return whole, events
 }
 
-// defineContents defines a type as the union of the given schemas.
+// defineContents defines a type as the union of the given schemas. Without schemas, or if the only
+// schema already has the name, it defines nothing.
 func (r *reader) defineContents(name, doc string, schemas []object) {
 	switch len(schemas) {
 	case 0:

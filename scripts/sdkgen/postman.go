@@ -92,7 +92,8 @@ type (
 	}
 )
 
-// identifiers maps IDs that occur in examples to the Postman variables that replace them.
+// identifiers matches the IDs that occur in examples. variables lists the Postman variables that
+// replace them, by the prefix of the ID.
 var (
 	identifiers = regexp.MustCompile(`\b(ag|org|run|resp|doc|usr|key|file|ls|inv)_[0-7][0-9a-hjkmnp-tv-z]{25}\b|\b(src)_[0-9a-f]{64}\b`)
 	variables   = []struct{ prefix, name, doc string }{
@@ -199,6 +200,8 @@ func (f folder) sortRequests() {
 	}
 }
 
+// rememberScript returns the lines of the script remember, with the names of the variables by
+// prefix.
 func rememberScript() []string {
 	var names []string
 	for _, v := range variables {
@@ -207,6 +210,7 @@ func rememberScript() []string {
 	return strings.Split(fmt.Sprintf(remember, "{ "+strings.Join(names, ", ")+" }"), "\n")
 }
 
+// indented returns a value as indented JSON, in which HTML characters are not escaped.
 func indented(value any) ([]byte, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
@@ -343,6 +347,7 @@ func valueFor(doc object, parameter object) string {
 	return ""
 }
 
+// first returns the first value of a list, or nil.
 func first(values []any) any {
 	if len(values) == 0 {
 		return nil
@@ -350,6 +355,8 @@ func first(values []any) any {
 	return values[0]
 }
 
+// addBody adds the example body that the sample names. It returns an error if the operation has no
+// such example.
 func addBody(o operation, sample object, req *request) error {
 	name := sample.Text("body")
 	if name == "" {
@@ -377,7 +384,8 @@ func addBody(o operation, sample object, req *request) error {
 	return nil
 }
 
-// locate sets the URL of a request. It fills in the parameters of the path.
+// locate sets the URL of a request. It fills in the parameters of the path; filled contains their
+// values. Disabled query parameters are not part of the raw URL.
 func (a *address) locate(path string, filled object) {
 	for _, variable := range filled {
 		path = strings.ReplaceAll(path, "{"+variable.Key+"}", named(fmt.Sprint(variable.Value)))

@@ -66,6 +66,8 @@ func completedRuns(all []definition) []definition {
 
 // pythonWriter writes definitions as Python types. It writes each definition after the definitions
 // that it references, because a name must be defined before Python executes a line that uses it.
+// begun and done contain the names of the definitions whose writing has begun or ended. Definitions
+// that refer to each other in a circle are begun and not done.
 type pythonWriter struct {
 	out         strings.Builder
 	of          map[string]definition
@@ -157,6 +159,7 @@ func (w *pythonWriter) alias(d definition) {
 	w.docstring("", d.doc)
 }
 
+// field returns the Python type of a field.
 func (w *pythonWriter) field(f field) node {
 	made := w.quoted(f.shape)
 	if f.required {
@@ -175,6 +178,7 @@ func (w *pythonWriter) quoted(s shape) node {
 	return made
 }
 
+// shape returns the Python expression of a shape.
 func (w *pythonWriter) shape(s shape) node {
 	switch s.kind {
 	case text:
@@ -236,6 +240,8 @@ func (w *pythonWriter) union(s shape) node {
 	return made
 }
 
+// literals returns the expression of one or several values: a Literal, or float if one of the
+// values is a float.
 func (w *pythonWriter) literals(shapes []shape) node {
 	made := node{head: "Literal[", tail: "]", between: ", ", behind: ","}
 	for _, s := range shapes {
@@ -247,6 +253,7 @@ func (w *pythonWriter) literals(shapes []shape) node {
 	return made
 }
 
+// literal returns a value as a Python expression.
 func (w *pythonWriter) literal(value any) string {
 	switch value {
 	case true:
@@ -265,6 +272,7 @@ func (w *pythonWriter) literal(value any) string {
 var keywords = strings.Fields(`False None True and as assert async await break class continue def del elif else except finally for from
 	global if import in is lambda nonlocal not or pass raise return try while with yield`)
 
+// pythonName matches the names that Python accepts.
 var pythonName = regexp.MustCompile(`^[A-Za-z_]\w*$`)
 
 // isPythonName reports whether a class can have a field with this name. Python changes names that

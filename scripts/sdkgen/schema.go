@@ -8,7 +8,8 @@ import (
 	"parley/shared/yamldoc"
 )
 
-// reader derives definitions from the schemas and operations of a document.
+// reader derives definitions from the schemas and operations of a document. It is used once. After
+// the first error, it continues, but its result is not used.
 type reader struct {
 	doc   object
 	made  []definition
@@ -43,6 +44,8 @@ func definitions(doc object) ([]definition, error) {
 	return r.made, unique(r.made)
 }
 
+// fail records an error, unless an earlier one was recorded. It returns the zero shape, so that
+// callers can return its result.
 func (r *reader) fail(format string, args ...any) shape {
 	if r.fault == nil {
 		r.fault = fmt.Errorf(format, args...)
@@ -121,10 +124,13 @@ func (r *reader) merge(schema object, depth int) (object, bool) {
 	}, closed...), true
 }
 
+// without returns a copy of an object without a member.
 func without(o object, name string) object {
 	return slices.DeleteFunc(slices.Clone(o), func(item yamldoc.Item) bool { return item.Key == name })
 }
 
+// fields returns the fields of a record. Types for objects in the fields are defined with the name
+// of the record and of the field.
 func (r *reader) fields(parent string, schema object) []field {
 	required := schema.Texts("required")
 	var out []field
@@ -206,6 +212,7 @@ func (r *reader) refer(schema object, name string) shape {
 	return r.shape(resolved, name)
 }
 
+// literalFor returns the shape of a single value, or null.
 func literalFor(value any) shape {
 	if value == nil {
 		return shape{kind: null}
@@ -214,6 +221,7 @@ func literalFor(value any) shape {
 }
 
 // all returns the type expression of an allOf: one object, or the first part that has a type.
+// Without either, any value is allowed.
 func (r *reader) all(schema object, name string) shape {
 	if _, is := r.recordFor(schema); is && len(schema.Objects("allOf")) > 1 {
 		r.define(name, schema)
@@ -227,6 +235,8 @@ func (r *reader) all(schema object, name string) shape {
 	return shape{kind: unknown}
 }
 
+// choices returns the shapes of the alternatives of a schema, in order. Objects among them become
+// types with the given name and a number.
 func (r *reader) choices(choices []object, name string) []shape {
 	var of []shape
 	for i, choice := range choices {

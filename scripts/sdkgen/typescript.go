@@ -29,6 +29,7 @@ func typeScript(doc object) ([]byte, error) {
 	return []byte(out.String()), nil
 }
 
+// typeScript writes a definition as an interface or a type, with its description.
 func (d definition) typeScript(out *strings.Builder) error {
 	comment(out, "", d.doc)
 	switch {
@@ -76,8 +77,10 @@ func (d definition) typeScript(out *strings.Builder) error {
 	return nil
 }
 
+// identifier matches the names of properties that need no quotes.
 var identifier = regexp.MustCompile(`^[A-Za-z_$][\w$]*$`)
 
+// typeScript writes a field of an interface.
 func (f field) typeScript(out *strings.Builder) error {
 	comment(out, "  ", f.doc)
 	name := f.name
@@ -107,6 +110,7 @@ func (f field) typeScript(out *strings.Builder) error {
 	return nil
 }
 
+// typeScript returns the layout node of a shape in TypeScript.
 func (s shape) typeScript() (node, error) {
 	switch s.kind {
 	case unknown:

@@ -32,7 +32,9 @@ type frame struct {
 	text     strings.Builder // for a template: its text
 }
 
-// lexer splits a script into tokens. The script must be in the form that esbuild prints.
+// lexer splits a script into tokens and collects its literals. The script must be in the form that
+// esbuild prints, because the lexer knows only a part of JavaScript: JSX, comments and line breaks
+// need no care.
 type lexer struct {
 	in    string
 	at    int
@@ -42,7 +44,8 @@ type lexer struct {
 	found []literal
 }
 
-// literals returns the strings and templates in a script.
+// literals returns the strings and templates in a script, in order. Names of properties and
+// operands of comparisons are left out.
 func literals(script string) []literal {
 	l := &lexer{in: script, stack: []*frame{{open: '{'}}}
 	for l.at < len(l.in) {
@@ -90,11 +93,13 @@ func (l *lexer) next() {
 	l.bracket(rest[0])
 }
 
+// take moves past a token and remembers it.
 func (l *lexer) take(token string) {
 	l.at += len(token)
 	l.last = token
 }
 
+// top returns the innermost open bracket or template.
 func (l *lexer) top() *frame { return l.stack[len(l.stack)-1] }
 
 // isKey reports whether the token that ends at an offset is the name of a property in an object.
@@ -102,6 +107,8 @@ func (l *lexer) isKey(end int) bool {
 	return l.top().open == '{' && (l.last == "{" || l.last == ",") && colon.MatchString(l.in[end:])
 }
 
+// string reads a string. It is added to the result unless it is the name of a property or the
+// operand of a comparison.
 func (l *lexer) string(quoted string) {
 	value := unescape(quoted[1 : len(quoted)-1])
 	if f := l.top(); f.argument == 0 && creates.MatchString(f.function) {
@@ -116,6 +123,7 @@ func (l *lexer) string(quoted string) {
 	l.take(quoted)
 }
 
+// name reads a name. Names that are joined by dots form a chain.
 func (l *lexer) name(found string) {
 	if l.isKey(l.at + len(found)) {
 		l.top().property = found
@@ -128,6 +136,8 @@ func (l *lexer) name(found string) {
 	l.take(found)
 }
 
+// keyword matches the keywords after which a value begins, so that a slash begins a regular
+// expression.
 var keyword = regexp.MustCompile(`^(return|typeof|case|in|of|do|else|void|await|yield|new|delete|throw|if|while|for|switch|catch)$`)
 
 // afterValue reports whether the last token ends a value. A slash after a value divides, and a
@@ -202,7 +212,8 @@ func (l *lexer) template() {
 	}
 }
 
-// add adds a literal and its surroundings to the result.
+// add adds a literal and its surroundings to the result. The surroundings are searched from the
+// innermost bracket outwards, up to the nearest call.
 func (l *lexer) add(value string) {
 	found := literal{value: value}
 	for _, f := range slices.Backward(l.stack) {

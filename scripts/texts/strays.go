@@ -17,6 +17,7 @@ type stray struct {
 	text string // the text, in which ⟨…⟩ stands for an inserted value
 }
 
+// table matches the names of tables of texts, and code those of modules.
 var (
 	table = regexp.MustCompile(`(^|[/.])texts\.tsx?$|(^|/)texts/`)
 	code  = regexp.MustCompile(`\.tsx?$`)
@@ -25,8 +26,9 @@ var (
 	other = regexp.MustCompile(`\.test\.tsx?$|\.d\.ts$|_samples\.ts$|^kit/check\.ts$`)
 )
 
-// strays returns the texts that are not in tables. The paths of the modules are relative to
-// ingress/web in the repository.
+// strays returns the texts that are not in tables, and the texts in style sheets. The paths of the
+// modules are relative to ingress/web in the repository. It returns an error if there are no
+// modules, because then a path is wrong.
 func strays(ctx context.Context, root string, paths []string) ([]stray, error) {
 	web := filepath.Join(root, "ingress", "web")
 	var files []string
@@ -101,6 +103,7 @@ func readStyles(web string) (printed map[string]bool, found []stray, err error) 
 	return printed, found, nil
 }
 
+// The patterns of the property content of a style sheet, of its values, and of escapes in them.
 var (
 	contentProperty = regexp.MustCompile(`(?:^|[\s;{])content:([^;}]*)`)
 	contentValue    = regexp.MustCompile(`attr\(\s*([\w-]+)|"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'`)
@@ -124,8 +127,8 @@ func printedBy(sheet string) (attributes, texts []string) {
 	return attributes, texts
 }
 
-// transform returns TypeScript modules as JavaScript. JSX becomes function calls, so that its texts
-// are ordinary strings.
+// transform returns TypeScript modules as JavaScript, in the order of files. JSX becomes function
+// calls, so that its texts are ordinary strings. It runs bin/esbuild.
 func transform(ctx context.Context, root, web string, files []string) ([]string, error) {
 	out, err := os.MkdirTemp("", "parley-texts-")
 	if err != nil {

@@ -50,6 +50,7 @@ func readGo(name, content string) ([]text, error) {
 // sql matches the beginning of an SQL statement.
 var sql = regexp.MustCompile(`^\s*(?:--[^\n]*\n\s*)*(?:SELECT|INSERT|UPDATE|DELETE|WITH|CREATE|ALTER|DROP|GRANT|SET|FROM|WHERE|AND|ORDER|JOIN)\b`)
 
+// lineComment matches a block of comments in a script.
 var (
 	lineComment = regexp.MustCompile(`(?m)(?:^|[ \t])//[^\n]*(?:\n[ \t]*//[^\n]*)*|(?s:/\*.*?\*/)`)
 	// scriptString matches a string of several words, or a text between two tags.

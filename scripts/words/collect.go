@@ -33,7 +33,8 @@ const (
 var excluded = regexp.MustCompile(`(^|/)(third_party|dist|testdata|node_modules|shop)/|\.pb\.go$|_generated\.|` +
 	`^docs/parley\.postman_collection\.json$|^sdk/.*/types\.(ts|py)$|^scripts/words/|^workers/internal/(llm/offline|analysis|voice/sentence)/`)
 
-// collect returns the texts in the files that git tracks below root.
+// collect returns the texts in the files that git tracks below root, in the order of the files'
+// names.
 func collect(root string) ([]text, error) {
 	list := exec.Command("git", "-C", root, "ls-files", "-z") //nolint:noctx // git ls-files needs no timeout
 	names, err := list.Output()
@@ -92,6 +93,8 @@ func read(name, content string) ([]text, error) {
 	return nil, nil
 }
 
+// The patterns of blocks of comments in the languages other than Go. Comments on consecutive lines
+// are one block.
 var (
 	cssComment  = regexp.MustCompile(`(?s)/\*.*?\*/`)
 	sqlComment  = regexp.MustCompile(`(?m)(?:^|[ \t])--[^\n]*(?:\n[ \t]*--[^\n]*)*`)
@@ -124,7 +127,8 @@ func readScripts(name, content string) []text {
 	return append(texts, readStrings(name, content, hashComment, hashString)...)
 }
 
-// readStrings returns each match of a pattern outside of comments as a message.
+// readStrings returns each match of a pattern outside of comments as a message. The comments are
+// blanked, so that the numbers of lines stay correct.
 func readStrings(name, content string, comments, pattern *regexp.Regexp) []text {
 	content = comments.ReplaceAllStringFunc(content, func(c string) string { return strings.Repeat("\n", strings.Count(c, "\n")) })
 	var texts []text
@@ -134,6 +138,7 @@ func readStrings(name, content string, comments, pattern *regexp.Regexp) []text 
 	return texts
 }
 
+// fence and inline match the code in a Markdown document.
 var (
 	fence  = regexp.MustCompile("(?ms)^ *```.*?^ *```")
 	inline = regexp.MustCompile("`[^`\n]+`")

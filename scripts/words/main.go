@@ -4,7 +4,8 @@
 //	words [-root DIR]          list the banned words; exit 1 if there are more than the caps allow
 //	words -sample SEED         print random comment blocks, documents and strings, for a reader who has not seen the code
 //
-// It reads the files that git tracks.
+// It reads the files that git tracks. The rules are in rules.go; CONTRIBUTING.md explains them in
+// the section "Words".
 package main
 
 import (

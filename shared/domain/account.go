@@ -24,7 +24,8 @@ type OrganizationName struct {
 	Name string `json:"name"`
 }
 
-// Membership is a user's role in an organization.
+// Membership is a user's role in an organization. Its JSON form is the organization with the
+// additional field role.
 type Membership struct {
 	Organization
 	Role Role `json:"role"`
@@ -49,7 +50,8 @@ type Member struct {
 	CreatedAt Time         `json:"createdAt"`
 }
 
-// Invitation is the invitation to which a link leads.
+// Invitation is the invitation to which a link leads. It is not a resource of the HTTP API, so it
+// has no JSON form.
 type Invitation struct {
 	ID             string
 	OrganizationID string
@@ -78,7 +80,8 @@ const (
 	KeyScopeUser         KeyScope = "user"
 )
 
-// APIKey is a key as lists show it. Its secret is shown once, on creation.
+// APIKey is a key as lists show it. Its secret is shown once, on creation. Prefix and LastFour let
+// a person recognize the key.
 type APIKey struct {
 	ID         string   `json:"id"`
 	Name       string   `json:"name"`
@@ -90,7 +93,8 @@ type APIKey struct {
 	LastUsedAt *Time    `json:"lastUsedAt"`
 }
 
-// KeyPrefix is the public part of the key with this id: "ak_" and the random part of the id.
+// KeyPrefix is the public part of the key with this id: "ak_" and the random part of the id. The
+// key itself continues with its secret part.
 func KeyPrefix(keyID string) string {
 	_, public, _ := strings.Cut(keyID, "_")
 	return "ak_" + public

@@ -16,7 +16,8 @@ const (
 	ApprovalAlways Approval = "always"
 )
 
-// Asks reports whether the policy requires approval for a call with the given side effect.
+// Asks reports whether the policy requires approval for a call with the given side effect. A policy
+// of "" is the default, never.
 func (a Approval) Asks(effect SideEffect) bool {
 	return a == ApprovalAlways || a == ApprovalUnsafe && effect == SideEffectUnsafe
 }
@@ -77,7 +78,8 @@ const (
 	DecisionAbandon  Decision = "abandon"  // end the run
 )
 
-// Decisions returns the possible decisions about a kind of action.
+// Decisions returns the possible decisions about a kind of action. There are none for client tools,
+// whose results the client sends.
 func (k ActionKind) Decisions() []Decision {
 	switch k {
 	case ActionApproval:

@@ -49,7 +49,8 @@ type Tools struct {
 	Voice         *VoiceTool       `json:"voice,omitempty"`
 }
 
-// Switch is the configuration of a tool without further options.
+// Switch is the configuration of a tool without further options. Like every tool, it may require
+// approval.
 type Switch struct {
 	Enabled  bool     `json:"enabled"`
 	Approval Approval `json:"approval,omitempty"`
@@ -139,7 +140,8 @@ type Widget struct {
 	IdentitySecret string   `json:"identitySecret,omitempty"`
 }
 
-// Config is the part of an agent or template that a run uses. It is stored unchanged per version.
+// Config is the part of an agent or template that a run uses. It is stored unchanged per version,
+// so a run can be continued after the agent was changed.
 type Config struct {
 	Name           string   `json:"name"`
 	SystemPrompt   string   `json:"systemPrompt"`
@@ -164,6 +166,8 @@ const mcpNameKept = 48
 func (t MCPTool) SideEffectFor(name string) (SideEffect, bool) {
 	gravest, found := SideEffectNone, false
 	for _, s := range t.Servers {
+		// The name is compared by the part of the prefix that is never truncated, so two servers
+		// may match.
 		start := s.Name + "_"
 		if !strings.HasPrefix(name, start[:min(len(start), mcpNameKept)]) {
 			continue

@@ -15,12 +15,13 @@ type AnswerSettings struct {
 	Overridable *[]Setting `json:"overridable,omitempty"`
 }
 
-// MayOverride reports whether a request may change a model setting.
+// MayOverride reports whether a request may change a model setting. An empty list permits no
+// changes.
 func (s *AnswerSettings) MayOverride(name Setting) bool {
 	return s.Overridable == nil || slices.Contains(*s.Overridable, name)
 }
 
-// JSONSchema is the text of a JSON Schema. In JSON, nil is null.
+// JSONSchema is the text of a JSON Schema. In JSON, nil is null. The order of its members is kept.
 type JSONSchema json.RawMessage
 
 // MarshalJSON returns the schema as it was read.

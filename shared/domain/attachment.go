@@ -38,7 +38,7 @@ var textOnlyModels = []string{
 }
 
 // TakesImages reports whether a model may receive images. It returns false only for models that are
-// known not to accept images.
+// known not to accept images, because new models usually do.
 func TakesImages(model string) bool {
 	return !slices.ContainsFunc(textOnlyModels, func(known string) bool {
 		prefix, isPrefix := strings.CutSuffix(known, "*")

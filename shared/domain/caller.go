@@ -25,6 +25,7 @@ const (
 // AtLeast reports whether the role includes all permissions of want.
 func (r Role) AtLeast(want Role) bool { return r.rank() >= want.rank() }
 
+// rank returns the position of a role in ascending order. An unknown role has no permissions.
 func (r Role) rank() int {
 	switch r {
 	case RoleOwner:
@@ -79,7 +80,7 @@ const (
 
 // Principal returns the owner of sessions and chat idempotency keys: the API key if the caller used
 // one, otherwise the user, the widget's visitor, or the demo client. All keys in a chain of
-// rotations have the same principal.
+// rotations have the same principal, so a rotation does not hide the sessions of the previous key.
 func (c Caller) Principal() string {
 	switch {
 	case c.Lineage != "":

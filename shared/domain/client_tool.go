@@ -64,7 +64,7 @@ type CallRound struct {
 
 // OpenRounds splits the history of an input. earlier has the complete exchanges. If the last
 // exchange has neither message nor answer, open has its rounds, which follow the input's own
-// message.
+// message. It changes nothing in the input.
 func (in *Input) OpenRounds() (earlier []Exchange, open []CallRound) {
 	last := len(in.History) - 1
 	if last < 0 || !in.History[last].Open() {

@@ -34,7 +34,8 @@ type Effect struct {
 	Outcome    json.RawMessage // the tool worker's reply, in state EffectDone
 }
 
-// Waiting returns the kind of decision for which an effect in the state EffectAwaiting waits.
+// Waiting returns the kind of decision for which an effect in the state EffectAwaiting waits. A
+// call that was never sent needs only an approval.
 func (e Effect) Waiting() ActionKind {
 	if e.Sent {
 		return ActionUnknownOutcome

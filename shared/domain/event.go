@@ -33,7 +33,8 @@ type EventID struct {
 	N     int
 }
 
-// Positions that exist in every log: the creation of the run, and its first start.
+// The positions of the first events: the creation of the run, and its first start. A run that ends
+// before its first attempt has no start.
 var (
 	CreatedID = EventID{Fence: 0, N: 1}
 	StartedID = EventID{Fence: 1, N: 1}
@@ -51,6 +52,7 @@ func (id EventID) Append(b []byte) []byte {
 
 // After reports whether the event comes after other in any log that contains both.
 func (id EventID) After(other EventID) bool {
+	// A later attempt has a higher fence, and its numbers begin again.
 	if id.Fence != other.Fence {
 		return id.Fence > other.Fence
 	}
@@ -70,7 +72,8 @@ func (id EventID) Follows(last EventID) bool {
 	}
 }
 
-// ParseEventID is the inverse of String.
+// ParseEventID is the inverse of String. It accepts only the form that String returns, so each
+// event has exactly one id in text form.
 func ParseEventID(s string) (EventID, error) {
 	fence, n, found := strings.Cut(s, ".")
 	id := EventID{}
@@ -90,7 +93,8 @@ type Event struct {
 	Data []byte
 }
 
-// Last reports whether the event is the last one of its run's log.
+// Last reports whether the event is the last one of its run's log. These are the events of the
+// terminal states.
 func (e Event) Last() bool {
 	switch e.Type {
 	case EventRunCompleted, EventRunFailed, EventRunCancelled, EventRunTimedOut:
@@ -133,6 +137,7 @@ func (c EventChunk) Events() ([]Event, error) {
 	return events, nil
 }
 
+// isEventType reports whether a text has the form of a type. Types of a later release are accepted.
 func isEventType(kind []byte) bool {
 	for _, b := range kind {
 		if (b < 'a' || b > 'z') && b != '.' && b != '_' {
@@ -185,7 +190,7 @@ func RestartedData(afterStep int) []byte {
 }
 
 // EndedEvent returns the last event in the log of a finished run. result is the rendered run
-// object.
+// object, which is copied unchanged.
 func EndedEvent(id EventID, status RunStatus, result []byte) Event {
 	data := make([]byte, 0, len(`{"run":}`)+len(result))
 	data = append(append(append(data, `{"run":`...), result...), '}')

@@ -1,6 +1,7 @@
 package domain
 
-// File is a file that a tool call in a run has created. It is deleted with the run.
+// File is a file that a tool call in a run has created, or that was sent with the run's request. It
+// is deleted with the run.
 type File struct {
 	ID        string `json:"id"`
 	Name      string `json:"name"` // path in the working folder, for example "plot.png" or "out/table.csv"

@@ -73,7 +73,7 @@ type DeliveryStatus string
 const (
 	DeliveryAccepted  DeliveryStatus = "accepted"  // it has started a run
 	DeliveryCoalesced DeliveryStatus = "coalesced" // its run handles other deliveries too
-	DeliveryFiltered  DeliveryStatus = "filtered"  // rejected by the hook's filter
+	DeliveryFiltered  DeliveryStatus = "filtered"  // does not match the hook's filter, so no run was started
 	DeliveryAnswered  DeliveryStatus = "answered"  // a ping or challenge of the source
 	DeliveryRefused   DeliveryStatus = "refused"   // no run could be started; the error of the delivery is the reason
 	DeliveryRejected  DeliveryStatus = "rejected"  // the signature is not valid; repeated rejections share an entry of the log
@@ -88,7 +88,7 @@ type Delivery struct {
 	RunID      *string        `json:"runId"`
 	Bytes      int64          `json:"bytes"`
 	Kept       bool           `json:"kept"`  // whether the delivery's body is stored, so that the delivery can be repeated
-	Error      *RunError      `json:"error"` // the reason of a rejection
+	Error      *RunError      `json:"error"` // why the delivery was refused or rejected
 	ReceivedAt Time           `json:"receivedAt"`
 	Duplicates int            `json:"duplicates"` // how often the delivery was sent again
 }

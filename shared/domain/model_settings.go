@@ -50,7 +50,7 @@ type ModelSettings struct {
 	ParallelToolCalls *bool    `json:"parallelToolCalls,omitempty"`
 }
 
-// Has reports whether a setting has a value.
+// Has reports whether a setting has a value. An empty list of stop texts is no value.
 func (s *ModelSettings) Has(name Setting) bool {
 	switch name {
 	case SettingTemperature:
@@ -92,7 +92,8 @@ func (s *ModelSettings) Copy(name Setting, from ModelSettings) {
 	}
 }
 
-// Pointer returns a copy of the settings, or nil if none has a value.
+// Pointer returns a copy of the settings, or nil if none has a value. A run without settings then
+// has none in its JSON form.
 func (s *ModelSettings) Pointer() *ModelSettings {
 	if !slices.ContainsFunc(ModelSettingNames, s.Has) {
 		return nil
@@ -123,10 +124,11 @@ func (s *RunSettings) Names() []Setting {
 	return names
 }
 
-// Over returns an agent's settings, overridden by the settings of the request. A nil RunSettings
-// changes nothing.
+// Over returns an agent's settings, overridden by the settings of the request. A cleared setting
+// has no value in the result. A nil RunSettings changes nothing.
 func (s *RunSettings) Over(agent ModelSettings) ModelSettings {
 	for _, name := range s.Names() {
+		// A cleared setting has no value in the request, so this removes the agent's value.
 		agent.Copy(name, s.ModelSettings)
 	}
 	return agent
@@ -188,7 +190,8 @@ func (s *ModelSettings) Problems() (found []SettingProblem) {
 	return append(found, stopProblems(s.Stop)...)
 }
 
-// stopProblems returns the problems of stop texts.
+// stopProblems returns the problems of stop texts. A list that is too long has only this one
+// problem.
 func stopProblems(stop []string) (found []SettingProblem) {
 	if len(stop) > maxStops {
 		return []SettingProblem{{

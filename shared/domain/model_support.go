@@ -141,6 +141,8 @@ func (m ModelSupport) Faults(model string, s ModelSettings) []SettingFault {
 	found := append(numberFault(model, SettingTemperature, s.Temperature, m.Temperature),
 		numberFault(model, SettingTopP, s.TopP, m.TopP)...)
 
+	// A model that accepts no effort at all has another message than a model that accepts other
+	// efforts.
 	switch effort := s.ReasoningEffort; {
 	case effort == nil || slices.Contains(m.Efforts, *effort):
 	case len(m.Efforts) == 0:
@@ -218,6 +220,7 @@ func (m ModelSupport) conflicts(model string, s ModelSettings) (found []SettingF
 	return found
 }
 
+// isBlank reports whether a text consists of white space. It returns true for an empty text.
 func isBlank(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsSpace(r) })
 }
@@ -228,7 +231,8 @@ type ModelRules struct {
 	OpenAICompatible bool   // the models of the provider openai are on a server other than OpenAI's own
 }
 
-// Faults returns the settings that at least one of an agent's models does not accept, each once.
+// Faults returns the settings that at least one of an agent's models does not accept, each once. A
+// setting must suit the fallback models too, because a run may change to any of them.
 func (r ModelRules) Faults(model string, fallbacks []string, s ModelSettings) (found []SettingFault) {
 	if s.Pointer() == nil {
 		return nil

@@ -18,19 +18,21 @@ const currencies = "AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF 
 	"SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD UYU UZS VED VES VND VUV WST XAF XCD XCG XOF " +
 	"XPF YER ZAR ZMW ZWG"
 
-// ValidCurrency reports whether code is the ISO 4217 code of a currency in use.
+// ValidCurrency reports whether code is the ISO 4217 code of a currency in use. Lower case is not
+// accepted.
 func ValidCurrency(code string) bool {
 	return slices.Contains(strings.Fields(currencies), code)
 }
 
-// Money formats an amount of millionths of a currency exactly, as in "0.50 USD". The amount must not
-// be negative. A fraction has at least two digits.
+// Money formats an amount of millionths of a currency exactly, as in "0.50 USD". The amount must
+// not be negative. A fraction has at least two digits.
 func Money(micros int64, currency string) string {
 	whole, fraction := micros/1_000_000, micros%1_000_000
 	if fraction == 0 {
 		return fmt.Sprintf("%d %s", whole, currency)
 	}
 
+	// Zeros at the end are dropped, but prices are usually written with two digits.
 	digits := strings.TrimRight(fmt.Sprintf("%06d", fraction), "0")
 	if len(digits) == 1 {
 		digits += "0"

@@ -88,7 +88,8 @@ func CleanText(text string, maxRunes int) string {
 	return string(kept)
 }
 
-// visible returns the runes that are not hidden.
+// visible returns the runes that are not hidden. If removing them makes a joiner useless, it
+// removes all joiners and variation selectors.
 func visible(runes []rune) []rune {
 	kept := make([]rune, 0, len(runes))
 	for i, r := range runes {
@@ -102,6 +103,7 @@ func visible(runes []rune) []rune {
 	return kept
 }
 
+// trimmed returns the runes without white space at both ends.
 func trimmed(runes []rune) []rune { return []rune(strings.TrimSpace(string(runes))) }
 
 // CleanName returns the file name at the end of a path, cleaned by CleanText. It returns "" if

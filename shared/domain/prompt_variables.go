@@ -50,13 +50,16 @@ func parsePrompt(prompt string) ([]promptPart, error) {
 	for rest := prompt; ; {
 		at := strings.Index(rest, "{{")
 		if at < 0 {
+			// The text after the last variable.
 			return append(parts, promptPart{text: rest}), nil
 		}
+		// The backslash is dropped.
 		if at > 0 && rest[at-1] == '\\' {
 			parts, rest = append(parts, promptPart{text: rest[:at-1] + "{{"}), rest[at+2:]
 			continue
 		}
 
+		// Editors count characters from 1.
 		position := utf8.RuneCountInString(prompt[:len(prompt)-len(rest)+at]) + 1
 		length := strings.Index(rest[at:], "}}")
 		if length < 0 {
@@ -86,14 +89,14 @@ func shortName(name string) string {
 }
 
 // CheckPrompt returns an error if a system prompt has an unknown variable or a variable that is not
-// closed.
+// closed. The error is a message for the author of the prompt.
 func CheckPrompt(prompt string) error {
 	_, err := parsePrompt(prompt)
 	return err
 }
 
 // PromptUses reports whether a valid system prompt contains the variable for the organization's
-// name.
+// name. The name is read from the database only if a prompt uses it.
 func PromptUses(prompt string) (organization bool) {
 	parts, err := parsePrompt(prompt)
 	if err != nil {
@@ -130,6 +133,7 @@ func FillPrompt(prompt string, values PromptValues) (string, error) {
 		if parts[i].variable {
 			text = values.value(text, &input)
 		}
+		// The length is checked before the text is added, so the prompt never exceeds the limit.
 		if left -= utf8.RuneCountInString(text); left < 0 {
 			return "", errLongPrompt
 		}
@@ -160,7 +164,7 @@ type promptInput struct {
 }
 
 // value returns the text of the value at a path: a string unchanged, and any other value as JSON.
-// It returns "" for null and for a missing value.
+// It returns "" for null and for a missing value. Entries of lists have no path.
 func (in *promptInput) value(path []string) string {
 	if len(path) == 1 && path[0] == "message" {
 		return in.message

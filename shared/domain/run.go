@@ -25,7 +25,7 @@ var RunStatuses = []RunStatus{
 	RunQueued, RunRunning, RunRequiresAction, RunCompleted, RunFailed, RunCancelled, RunTimedOut,
 }
 
-// Terminal reports whether a run in this state has finished.
+// Terminal reports whether a run in this state has finished. A terminal state never changes.
 func (s RunStatus) Terminal() bool {
 	switch s {
 	case RunCompleted, RunFailed, RunCancelled, RunTimedOut:
@@ -144,7 +144,8 @@ type Output struct {
 	Data json.RawMessage `json:"data,omitempty"`
 }
 
-// JSON returns the answer as JSON, or nil if the answer did not have to match a schema.
+// JSON returns the answer as JSON, or nil if the answer did not have to match a schema. A run
+// without an answer has no JSON either.
 func (o *Output) JSON() json.RawMessage {
 	if o == nil {
 		return nil

@@ -62,7 +62,8 @@ type RequiredActionSummary struct {
 	InputCut bool `json:"inputCut,omitempty"` // the input is null here because it is large; the run object has it
 }
 
-// Truncate truncates the texts to a number of characters, and the tool calls to 128.
+// Truncate truncates the texts to a number of characters, and the tool calls to 128. It also
+// replaces a missing list of tool calls by an empty one.
 func (r *RunSummary) Truncate(characters int) {
 	if r.Message != nil {
 		var cut string
@@ -70,6 +71,7 @@ func (r *RunSummary) Truncate(characters int) {
 			r.Message = &cut
 		}
 	}
+	// The input may already be truncated, because only its beginning was read.
 	if in := r.Input; in != nil {
 		var cut bool
 		in.Message, cut = FirstRunes(in.Message, characters)
@@ -83,7 +85,8 @@ func (r *RunSummary) Truncate(characters int) {
 	}
 }
 
-// FirstRunes returns the first n characters of a text, and whether the text is longer.
+// FirstRunes returns the first n characters of a text, and whether the text is longer. It does not
+// read the rest of the text.
 func FirstRunes(text string, n int) (first string, more bool) {
 	for at := range text {
 		if n == 0 {
@@ -125,6 +128,7 @@ func ReadQuestion(input string) (*InputSummary, []Attachment) {
 
 	var attachments []Attachment
 	if list, found := strings.CutPrefix(rest, AttachmentsKey); found {
+		// The decoder stops after the list, so the rest of the text may be truncated.
 		in := json.NewDecoder(strings.NewReader(list))
 		if in.Decode(&attachments) != nil {
 			return nil, nil
@@ -148,6 +152,7 @@ func readMessage(rest string) *InputSummary {
 	}
 
 	// An escape at the end of a truncated text may be incomplete.
+	// Shorten the text until it is valid.
 	for ; end >= 0; end-- {
 		var message string
 		if end < len(rest) && !utf8.RuneStart(rest[end]) {
@@ -163,7 +168,8 @@ func readMessage(rest string) *InputSummary {
 	return nil
 }
 
-// endOfString returns the index of the quotation mark that ends a JSON string, or -1.
+// endOfString returns the index of the quotation mark that ends a JSON string, or -1. A character
+// after a backslash never ends the string.
 func endOfString(text string) int {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {

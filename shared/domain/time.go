@@ -6,6 +6,8 @@ import (
 	"time"
 )
 
+// timeLayout is the only form of times in the HTTP API. All times have the same length, so they can
+// be sorted as texts.
 const timeLayout = "2006-01-02T15:04:05.000Z"
 
 // Time is a time whose JSON form is RFC 3339 in UTC with milliseconds.
@@ -32,7 +34,7 @@ func (t Time) MarshalJSON() ([]byte, error) {
 	return append(b, '"'), nil
 }
 
-// UnmarshalJSON reads any RFC 3339 time.
+// UnmarshalJSON reads any RFC 3339 time and truncates it to milliseconds.
 func (t *Time) UnmarshalJSON(b []byte) error {
 	var inner time.Time
 	if err := inner.UnmarshalJSON(b); err != nil {

@@ -72,7 +72,8 @@ func (in *Input) Shown() TimelineInput {
 	return out
 }
 
-// Timeline shows how the time of a run was spent. The HTTP API uses its JSON form.
+// Timeline shows how the time of a run was spent. It is computed when it is requested. The HTTP API
+// uses its JSON form.
 type Timeline struct {
 	RunID  string        `json:"runId"`
 	Status RunStatus     `json:"status"`

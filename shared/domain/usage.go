@@ -18,7 +18,7 @@ type Consumption struct {
 	P95Ms        *int64 `json:"p95Ms" db:"p95_ms"`
 }
 
-// Add adds other to c, except the percentiles.
+// Add adds other to c, except the percentiles, which cannot be added.
 func (c *Consumption) Add(other Consumption) {
 	c.Runs += other.Runs
 	c.Completed += other.Completed
@@ -59,7 +59,7 @@ type UsageGroup struct {
 // Millis is a duration in milliseconds. Its JSON form is in seconds.
 type Millis int64
 
-// MarshalJSON writes seconds with up to three decimal places.
+// MarshalJSON writes seconds with up to three decimal places and without an exponent.
 func (m Millis) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, float64(m)/1000, 'f', -1, 64), nil
 }

@@ -92,7 +92,6 @@ func (b *Box) KeyIDs() []string { return slices.Clone(b.ids) }
 // KeyID returns the id of the key with which Seal sealed a value, or Malformed. The id is not
 // secret, because the key cannot be derived from the id.
 func KeyID(sealed string) string {
-	// All failures return the same error, because different errors would help only an attacker.
 	rest, ok := strings.CutPrefix(sealed, version)
 	keyID, _, found := strings.Cut(rest, ".")
 	if raw, err := hex.DecodeString(keyID); !ok || !found || err != nil || len(raw) != keyIDSize {
@@ -114,6 +113,7 @@ func (b *Box) Seal(plaintext, associated string) string {
 // Open decrypts a sealed value. It returns ErrSealed if the value was changed, if it belongs
 // to another location, or if its key is not in the box.
 func (b *Box) Open(sealed, associated string) (string, error) {
+	// All failures return the same error, because different errors would help only an attacker.
 	rest, ok := strings.CutPrefix(sealed, version)
 	keyID, text, found := strings.Cut(rest, ".")
 	aead := b.keys[keyID]

@@ -21,7 +21,8 @@ import (
 // offset, in seconds.
 const clockVariable = "PARLEY_TEST_CLOCK_OFFSET"
 
-// clockSource is Go source that Skewed adds to the standard library's package time.
+// clockSource is Go source that Skewed adds to the standard library's package time. It reads the
+// offset once, when the program starts.
 const clockSource = `package time
 
 import "syscall"
@@ -107,7 +108,8 @@ func Skewed(tb testing.TB) (path string, err error) {
 	return path, nil
 }
 
-// lock waits until no other process holds the lock file.
+// lock waits until no other process holds the lock file. unlock releases it; it is also released
+// when the process ends.
 func lock(path string) (unlock func(), err error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -55,7 +55,8 @@ type Options struct {
 	PostgresDir, NATSDir string
 }
 
-// Cluster is a running Parley with its servers.
+// Cluster is a running Parley with its servers. Start creates it. Its methods may be called from
+// any goroutine.
 type Cluster struct {
 	Parts []*Part // all parts, in the order in which they were started
 	DB    *sql.DB // a direct connection to PostgreSQL, without a fault proxy
@@ -112,7 +113,7 @@ func Start(tb testing.TB, options Options) *Cluster {
 	return c
 }
 
-// Of returns the parts of the given kinds.
+// Of returns the parts of the given kinds, in the order in which they were started.
 func (c *Cluster) Of(kinds ...string) (found []*Part) {
 	for _, p := range c.Parts {
 		for _, kind := range kinds {
@@ -144,7 +145,7 @@ func (c *Cluster) AwaitReady(ctx context.Context, within time.Duration) (slow []
 	}
 }
 
-// Count returns the number of log lines that contain a text, over all parts of a kind.
+// Count returns the number of occurrences of a text in the logs of all parts of a kind.
 func (c *Cluster) Count(kind, text string) (lines int) {
 	for _, p := range c.Of(kind) {
 		lines += strings.Count(string(readFrom(p.log, 0)), text)
@@ -152,11 +153,13 @@ func (c *Cluster) Count(kind, text string) (lines int) {
 	return lines
 }
 
-// Keep copies all logs into a directory.
+// Keep copies all logs into a directory, for example after a failed test.
 func (c *Cluster) Keep(dir string) error {
 	return os.CopyFS(dir, os.DirFS(c.dir))
 }
 
+// startPostgres starts PostgreSQL, creates the database and migrates it. The data survives restarts
+// of the server.
 func (c *Cluster) startPostgres(tb testing.TB) {
 	tb.Helper()
 	dir := c.options.PostgresDir
@@ -189,6 +192,7 @@ func (c *Cluster) startPostgres(tb testing.TB) {
 	tb.Cleanup(func() { _ = c.DB.Close() })
 }
 
+// migrate creates the database, opens DB and applies all migrations.
 func (c *Cluster) migrate(ctx context.Context, server *pgserver.Server) (err error) {
 	if err := server.CreateDatabase(ctx, databaseName); err != nil {
 		return err

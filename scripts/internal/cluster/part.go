@@ -23,6 +23,7 @@ type instance struct {
 	end   func()        // stops the instance permanently
 }
 
+// over reports whether the instance has ended.
 func (l *instance) over() bool {
 	select {
 	case <-l.done:
@@ -88,6 +89,7 @@ func (p *Part) keepRunning(ctx context.Context) {
 	}
 }
 
+// failedToStart counts a failed start.
 func (p *Part) failedToStart(why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,6 +97,7 @@ func (p *Part) failedToStart(why string) {
 	p.lastFail = why
 }
 
+// noteStart records that the part is up. What was set for the previous instance no longer applies.
 func (p *Part) noteStart(l *instance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -222,7 +225,7 @@ func (p *Part) PID() int {
 	return p.now.pid
 }
 
-// History counts a part's starts and failures.
+// History counts a part's starts and failures. A test fails if Ended is not empty.
 type History struct {
 	Starts       int
 	FailedStarts int      // starts after which the part ended by itself before it was ready, usually because its servers were down

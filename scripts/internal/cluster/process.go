@@ -27,7 +27,9 @@ type command struct {
 	ready string   // output that signals readiness
 }
 
-// launch starts the command in a new session. The child is killed if the test process dies.
+// launch starts the command in a new session. The child is killed if the test process dies. launch
+// does not wait until the command is ready: the instance's function ready looks for the text in the
+// output.
 func (c command) launch(ctx context.Context, extra Extra) (*instance, error) {
 	log, err := os.OpenFile(c.log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -80,7 +82,7 @@ func readFrom(path string, from int64) []byte {
 	return content[from:]
 }
 
-// tail returns the end of a text.
+// tail returns the end of a text, for error messages.
 func tail(text []byte) string {
 	const limit = 2000
 	trimmed := strings.TrimSpace(string(text))
@@ -105,6 +107,8 @@ func launchPostgres(ctx context.Context, config pgserver.Config) (*instance, *pg
 	}, server, nil
 }
 
+// postgresConfig configures the server. Commits are synchronous, which is the default of package
+// pgserver.
 func postgresConfig(dir string, port int, settings map[string]string) pgserver.Config {
 	return pgserver.Config{Dir: dir, Port: port, Log: zerolog.Nop(), Settings: settings}
 }

@@ -25,7 +25,7 @@ import (
 	"time"
 )
 
-// Proxy is a fault proxy for one service.
+// Proxy is a fault proxy for one service. It is safe for concurrent use.
 type Proxy struct {
 	tb     testing.TB
 	target *url.URL
@@ -36,7 +36,8 @@ type Proxy struct {
 	doors map[string]*Door
 }
 
-// Door is a base URL of the proxy with a fault rule.
+// Door is a base URL of the proxy with a fault rule. Each client of a test gets its own door, so
+// that faults and records are separate.
 type Door struct {
 	URL string // base URL for a client, without a trailing slash
 
@@ -112,6 +113,7 @@ func (p *Proxy) Refuse(n, status int, header http.Header, body string) *Door {
 	return p.door(&refuse{left: n, with: refusal{status: status, header: header, body: body}})
 }
 
+// door adds a door with a rule. Its URL stays valid until the proxy stops.
 func (p *Proxy) door(with rule) *Door {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -233,6 +235,7 @@ func (d *Door) watch(r *http.Request) (watched *http.Request, unwatch func() boo
 	}
 }
 
+// record records a request and returns its number.
 func (d *Door) record(r *http.Request, path string) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -242,6 +245,7 @@ func (d *Door) record(r *http.Request, path string) int {
 	return len(d.asked) - 1
 }
 
+// fault records the fault that was applied to request n.
 func (d *Door) fault(n int, name string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -249,7 +253,7 @@ func (d *Door) fault(n int, name string) {
 	d.faults++
 }
 
-// forward sends the request to the service.
+// forward sends the request to the service and returns the response, whose body is not read yet.
 func (d *Door) forward(r *http.Request, path string) (*http.Response, error) {
 	address := d.proxy.target.String() + path
 	out, err := http.NewRequestWithContext(r.Context(), r.Method, address, r.Body) //nolint:gosec // G704: a test's own service
@@ -330,6 +334,7 @@ func inFrame(piece []byte, before byte) []byte {
 	return piece
 }
 
+// flush sends the part of the response that was written so far.
 func flush(w http.ResponseWriter) { _ = http.NewResponseController(w).Flush() } // an error means that the client has left
 
 // hangUp closes the client's connection gracefully or with a reset, even in the middle of a

@@ -17,6 +17,7 @@ type cut struct {
 	spare func() // called if the response ends before the cut
 }
 
+// everything passes on the whole response.
 var everything = cut{at: -1}
 
 // refusal is a response that the proxy sends itself.
@@ -26,6 +27,7 @@ type refusal struct {
 	body   string
 }
 
+// write sends the refusal.
 func (f refusal) write(w http.ResponseWriter) {
 	maps.Copy(w.Header(), f.header)
 	w.WriteHeader(f.status)
@@ -46,6 +48,7 @@ type dropFirst struct {
 	dropped map[string]bool
 }
 
+// after drops the response to a POST that has not been dropped before.
 func (f *dropFirst) after(r *http.Request, _ *http.Response) cut {
 	if f.first(r) {
 		return cut{name: "dropped"}
@@ -73,6 +76,7 @@ type dropWhen struct {
 	ready func() bool
 }
 
+// after passes on every response: the requests that are to be dropped never get one.
 func (f *dropWhen) after(*http.Request, *http.Response) cut { return everything }
 
 // cutStreams is the rule of Proxy.CutStreams: it cuts the first event streams.
@@ -85,11 +89,13 @@ type cutStreams struct {
 	random *rand.Rand
 }
 
+// newCutStreams returns the rule for n cuts. The same seed gives the same positions.
 func newCutStreams(n, least int, seed uint64) *cutStreams {
 	random := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // G404: repeatable
 	return &cutStreams{left: n, least: max(1, least), random: random}
 }
 
+// after cuts the response if it is an event stream and cuts are left.
 func (f *cutStreams) after(_ *http.Request, answer *http.Response) cut {
 	kind, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type"))
 	if err != nil || kind != "text/event-stream" {
@@ -120,6 +126,7 @@ type refuse struct {
 	with refusal
 }
 
+// before returns the refusal while refusals are left.
 func (f *refuse) before() *refusal {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// Block is a fenced code block in a document.
+// Block is a fenced code block in a document. Text is the code without the fences and without the
+// indentation of the block.
 type Block struct {
 	Document string // path relative to the repository
 	Line     int    // line number of the opening fence
@@ -59,11 +60,14 @@ type reader struct {
 	item     bool     // whether the current line is in a list, where text may be indented
 }
 
+// others matches the beginning of a code block in a form that is not allowed. items matches the
+// beginning of a list item.
 var (
 	others = regexp.MustCompile("^ *(~~~|> *(```|~~~))")
 	items  = regexp.MustCompile(`^ *([-*+]|\d+[.)]) `)
 )
 
+// read reads the next line of the document.
 func (r *reader) read(line string) error {
 	bare := strings.TrimLeft(line, " ")
 	ticks := bare[:len(bare)-len(strings.TrimLeft(bare, "`"))]

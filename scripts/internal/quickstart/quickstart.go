@@ -24,7 +24,8 @@ func Environment(dir string, port int) []string {
 	}
 }
 
-// Credentials is the content of credentials.json.
+// Credentials is the content of credentials.json, which `parley up` writes for scripts. All fields
+// are required.
 type Credentials struct {
 	BaseURL        string `json:"baseUrl"`
 	APIKey         string `json:"apiKey"`

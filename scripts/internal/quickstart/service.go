@@ -59,7 +59,7 @@ func Start(t *testing.T, program, dir string, environment ...string) (*Service, 
 	return s, err
 }
 
-// Output returns what the service has printed.
+// Output returns everything that the service has printed so far.
 func (s *Service) Output() []byte {
 	raw, err := os.ReadFile(s.output)
 	if err != nil {
@@ -68,7 +68,8 @@ func (s *Service) Output() []byte {
 	return raw
 }
 
-// Complaints returns the last warnings and errors in the output.
+// Complaints returns the last 40 warnings and errors in the output, for the message of a failed
+// test.
 func (s *Service) Complaints() string {
 	var lines []string
 	for line := range strings.Lines(string(s.Output())) {

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Answer contains the parts of a response as the client received them.
+// Answer contains the parts of a response as the client received them. Response is nil until the
+// response has ended.
 type Answer struct {
 	Response   *Response // the response from its response.done event
 	ItemID     string
@@ -18,7 +19,7 @@ type Answer struct {
 	Events     []Event
 }
 
-// Frame is one delta of audio with its arrival time.
+// Frame is one delta of audio with its arrival time. Frames are in the order of arrival.
 type Frame struct {
 	At    time.Time
 	Bytes int

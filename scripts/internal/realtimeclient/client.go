@@ -1,6 +1,7 @@
 // Package realtimeclient is a client of Parley's WebSocket API /v1/realtime for tests and
 // benchmarks. It sends exactly the messages that it is given, and records the arrival time of each
-// event.
+// event. It is deliberately independent of the service's own types, so that it sees the protocol as
+// a client does.
 package realtimeclient
 
 import (
@@ -76,6 +77,7 @@ func Dial(ctx context.Context, opts Options) (*Client, error) {
 	return c, nil
 }
 
+// refusal converts an error of dialing: a response without an upgrade becomes a RefusedError.
 func refusal(res *http.Response, err error) error {
 	if res == nil || res.StatusCode == http.StatusSwitchingProtocols {
 		return fmt.Errorf("dialing: %w", err)
@@ -206,7 +208,7 @@ func (c *Client) Ask(ctx context.Context, text string) error {
 	return c.Send(ctx, map[string]any{"type": "response.create"})
 }
 
-// Update sends a session.update event with the given fields.
+// Update sends a session.update event with the given fields. It adds the type to the map.
 func (c *Client) Update(ctx context.Context, session map[string]any) error {
 	session["type"] = "realtime"
 	return c.Send(ctx, map[string]any{"type": "session.update", "session": session})

@@ -26,7 +26,7 @@ type Event struct {
 	Error      *Error    `json:"error"`
 }
 
-// Session is the session that an event contains.
+// Session is the session that an event contains. Only its ID is read.
 type Session struct {
 	ID string `json:"id"`
 }
@@ -71,7 +71,7 @@ func (r *Response) Reason() string {
 	return r.Details.Reason
 }
 
-// PCM decodes the audio in a response.output_audio.delta.
+// PCM decodes the audio in a response.output_audio.delta: 16-bit samples at 24 kHz.
 func (e *Event) PCM() ([]byte, error) {
 	pcm, err := base64.StdEncoding.DecodeString(e.Delta)
 	if err != nil {

@@ -23,8 +23,8 @@ func Lasts(bytes int) time.Duration { return time.Duration(bytes) * time.Second 
 // Silence returns silent audio of the given duration.
 func Silence(d time.Duration) []byte { return make([]byte, 2*int(d.Seconds()*Rate)) }
 
-// Speech synthesizes a text with espeak-ng, in the protocol's audio format. The voice en-us+f5 is
-// the one that pocketsphinx recognizes best.
+// Speech synthesizes a text with espeak-ng, in the protocol's audio format. voice is a voice of
+// espeak-ng. The voice en-us+f5 is the one that pocketsphinx recognizes best.
 func Speech(ctx context.Context, voice, text string) ([]byte, error) {
 	const wordsAMinute = "155"
 	cmd := exec.CommandContext(ctx, "espeak-ng", "-v", voice, "-s", wordsAMinute, "--stdout", "--", text)

@@ -3,9 +3,13 @@
 //
 // A method is named group.method, in the spelling of the TypeScript SDK. Python uses snake_case,
 // and Go capitalizes the name. Tests compare the list with the document and with the three SDKs.
+//
+// A new operation of the document needs an entry here. Either the three SDKs get a method, or the
+// entry contains the reason. Command sdkgen generates Go types only for operations with methods.
 package surface
 
-// Operation is an operation of the OpenAPI document, or one action of an operation.
+// Operation is an operation of the OpenAPI document, or one action of an operation. Either SDK or
+// None is set. Several methods may send the same operation.
 type Operation struct {
 	ID     string   // operationId in the document
 	Action string   // value of the query parameter action; empty: the operation without an action
@@ -143,7 +147,8 @@ var Extra = map[string][]string{
 	"typescript": {"chat.parse", "automations.parse", "runs.runTools"},
 }
 
-// Methods returns all methods of an SDK.
+// Methods returns the set of all methods of an SDK: those that all SDKs have, and its entry in
+// Extra.
 func Methods(sdk string) map[string]bool {
 	all := map[string]bool{}
 	for _, o := range Operations {

@@ -25,8 +25,9 @@ type ModelLister interface {
 	List(ctx context.Context) (domain.ModelList, error)
 }
 
-// ListServer handles requests of ingresses for the list of models that agents can use. Create it
-// with NewList and start it with Run.
+// ListServer handles requests of ingresses for the list of models that agents can use. It keeps the
+// latest list, so most requests need no call of a provider. Create it with NewList and start it
+// with Run.
 type ListServer struct {
 	models ModelLister
 	deps   Deps
@@ -60,7 +61,8 @@ func (s *ListServer) handle(ctx context.Context, _ contract.ListModelsClaims, _ 
 	return raw
 }
 
-// current returns the list of models, which is at most listAge old.
+// current returns the list of models, which is at most listAge old. If the list is incomplete, it
+// is requested again after listRetry.
 func (s *ListServer) current(ctx context.Context) domain.ModelList {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -58,7 +58,8 @@ func NewModels(models Models, budgets charge.Budgets, price Price, deps Deps) *S
 	return &Server{kind: contract.KindCheckModels, check: check, deps: deps, log: deps.Log}
 }
 
-// modelCall is a small call that checks a model.
+// modelCall is a small call that checks a model. It keeps the usage of the call, from which the
+// cost is settled afterwards.
 type modelCall struct {
 	name    string
 	model   llm.Model // nil if the model does not exist
@@ -71,7 +72,8 @@ type modelCall struct {
 // modelCalls contains the calls of one check.
 type modelCalls []*modelCall
 
-// newModelCalls returns one call for each model of the agent.
+// newModelCalls returns one call for each model of the agent: first its model or the default model,
+// then its fallback models.
 func newModelCalls(models Models, price Price, a Agent) (calls modelCalls) {
 	for _, name := range append([]string{cmp.Or(a.Config.Model, models.Default())}, a.Config.FallbackModels...) {
 		c := &modelCall{name: name, price: price}
@@ -122,7 +124,8 @@ func (c *modelCall) add(to budgetdb.Amounts, used llm.Usage) budgetdb.Amounts {
 	return to
 }
 
-// question returns the request that a probe sends to a model.
+// question returns the request that a probe sends to a model. It is the same for every model, and
+// its maximum usage is reserved in advance.
 func question() llm.Request {
 	return llm.Request{
 		System:    "This is a connection test. Answer with the single word OK.",
@@ -131,7 +134,8 @@ func question() llm.Request {
 	}
 }
 
-// ask calls the model and returns a short description of its response.
+// ask calls the model and returns a short description of its response. It discards the text of the
+// response: any answer shows that the model is available.
 func (c *modelCall) ask(ctx context.Context) (string, error) {
 	if c.unknown != nil {
 		return "", c.unknown

@@ -37,7 +37,7 @@ type probe struct {
 }
 
 // runProbes runs probes and returns their results in the same order. It returns at the latest when
-// ctx ends.
+// ctx ends, if the probes obey their contexts. A probe that has not started by then fails.
 func runProbes(ctx context.Context, probes []probe) []domain.Check {
 	results := make([]domain.Check, len(probes))
 	free := make(chan struct{}, maxParallel)
@@ -67,7 +67,8 @@ func runProbes(ctx context.Context, probes []probe) []domain.Check {
 	return checks
 }
 
-// run runs one probe within its time limit.
+// run runs one probe within its time limit. The result has no kind and no name; the caller adds
+// them.
 func (p probe) run(ctx context.Context) domain.Check {
 	ctx, cancel := context.WithTimeout(ctx, p.time)
 	defer cancel()
@@ -93,7 +94,8 @@ func (p probe) guarded(ctx context.Context) (detail string, err error) {
 	return p.try(ctx)
 }
 
-// reason returns the reason why a probe failed. It contains no details that callers must not see.
+// reason returns the reason why a probe failed. It contains no details that callers must not see:
+// the cause of an internal error is only logged.
 func (p probe) reason(ctx context.Context, err error) string {
 	var (
 		toolErr *tool.Error

@@ -59,8 +59,8 @@ func (s *Server) Run(ctx context.Context) error {
 	}).Run(ctx)
 }
 
-// read returns the agent's version that the claims name, or an error if they name none. It ignores
-// the body of the request, which is empty.
+// read checks that the claims name an agent and a version, and returns an error if they do not. It
+// ignores the body of the request, which is empty.
 func read(claims contract.CheckClaims, _ []byte) (none struct{}, err error) {
 	if claims.AgentID == "" || claims.Version < 1 {
 		err = errUnbound
@@ -68,7 +68,8 @@ func read(claims contract.CheckClaims, _ []byte) (none struct{}, err error) {
 	return none, err
 }
 
-// handle executes a check and returns the encoded reply.
+// handle executes a check and returns the encoded reply. If the configuration cannot be read or the
+// check fails, the reply says that the check is unavailable.
 func (s *Server) handle(ctx context.Context, claims contract.CheckClaims, _ struct{}) []byte {
 	log := s.log.With().Str("org_id", claims.OrganizationID).Str("agent_id", claims.AgentID).Logger()
 	var reply contract.CheckReply

@@ -48,7 +48,8 @@ func NewTools(search Search, servers Servers, hosts Hosts, deps Deps) *Server {
 	return &Server{kind: contract.KindCheckTools, check: check, deps: deps, log: deps.Log}
 }
 
-// serverProbes returns a probe for each of the agent's MCP servers.
+// serverProbes returns a probe for each of the agent's MCP servers, or none if the tool is
+// disabled.
 func serverProbes(servers Servers, a Agent) (all []probe) {
 	t := a.Config.Tools.MCP
 	if t == nil || !t.Enabled {

@@ -8,7 +8,8 @@ import (
 	"parley/workers/internal/document"
 )
 
-// Limits bound the length of chunks in code points. A value of zero or less selects the default.
+// Limits bound the length of chunks in code points. A value of zero or less selects the default. A
+// target above the maximum is lowered to the maximum.
 type Limits struct {
 	Target int // intended length of a chunk
 	Max    int // maximum length of a chunk
@@ -21,7 +22,9 @@ const (
 	maxDefault    = 1600
 )
 
-// Chunker divides one document into chunks.
+// Chunker divides one document into chunks. It is not safe for concurrent use. The positions in its
+// chunks are offsets in the text of a page, which consists of the page's blocks with the separators
+// between them.
 type Chunker struct {
 	limits Limits
 	number int    // number of the next chunk
@@ -82,7 +85,7 @@ func (c *Chunker) Add(block document.Block) []domain.Passage {
 	return c.take()
 }
 
-// Close returns the remaining chunks.
+// Close returns the remaining chunks: the draft and the section that is held back.
 func (c *Chunker) Close() []domain.Passage {
 	c.finish(true)
 	c.release()
@@ -118,7 +121,8 @@ func (c *Chunker) enter(block document.Block) {
 	c.finish(true)
 }
 
-// table stores the header rows of a table until the table ends, which may be on a later page.
+// table stores the header rows of a table until the table ends, which may be on a later page. Any
+// block that is not a row ends the table.
 func (c *Chunker) table(block document.Block) {
 	switch {
 	case block.Kind != document.Row:
@@ -133,6 +137,7 @@ func (c *Chunker) table(block document.Block) {
 }
 
 // separate adds the separator between the previous block of the page and a block of the given kind.
+// Rows of a table and items of a list follow each other without an empty line.
 func (c *Chunker) separate(kind document.Kind) {
 	between := "\n\n"
 	switch {

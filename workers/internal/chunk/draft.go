@@ -33,13 +33,14 @@ type draft struct {
 }
 
 // append adds text to the draft. size is the number of the text's code points, which the caller has
-// counted.
+// counted. The caller advances the position on the page.
 func (d *draft) append(text string, size int) {
 	d.text = append(d.text, text...)
 	d.size += size
 }
 
-// cover enlarges the draft's rectangle so that it contains box.
+// cover enlarges the draft's rectangle so that it contains box. A box of nil changes nothing:
+// blocks without a position do not count.
 func (d *draft) cover(box *domain.Box) {
 	switch {
 	case box == nil:
@@ -90,14 +91,14 @@ func (c *Chunker) finish(whole bool) {
 }
 
 // joins reports whether two sections of a page become one chunk. They must have the same parent
-// heading, and together they must be short.
+// heading and the same level, and together they must be short: at most two thirds of the target.
 func (c *Chunker) joins(a, b *draft) bool {
 	n := len(a.section)
 	return b.headed && n > 0 && n == len(b.section) && a.size+2+b.size <= c.limits.Target*2/3 &&
 		a.section[n-1].level == b.section[n-1].level && slices.Equal(a.section[:n-1], b.section[:n-1])
 }
 
-// join appends b to a. The result has only the headings that are above both.
+// join appends b to a and returns a. The result has only the headings that are above both.
 func join(a, b *draft) *draft {
 	a.append("\n\n", 2)
 	a.append(string(b.text), b.size)
@@ -143,8 +144,8 @@ func (c *Chunker) emit(d *draft) {
 	c.done = append(c.done, passage)
 }
 
-// headings returns the headings above a draft. If the draft continues a table, they are followed by
-// the table's header rows.
+// headings returns the headings above a draft, from the outermost to the innermost. If the draft
+// continues a table, they are followed by the table's header rows.
 func headings(d *draft) []string {
 	path := make([]string, 0, len(d.path)+1)
 	for _, above := range d.path {
@@ -156,7 +157,8 @@ func headings(d *draft) []string {
 	return path
 }
 
-// name returns a heading as a single line, truncated to maxHeading code points.
+// name returns a heading as a single line, truncated to maxHeading code points. An ellipsis marks a
+// truncated heading and counts as one of them.
 func name(text string) string {
 	short, n := text, 0
 	for at := range text {

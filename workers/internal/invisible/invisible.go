@@ -1,5 +1,7 @@
 // Package invisible detects elements of web pages and HTML documents that are not visible to a
-// reader.
+// reader. Text that only a program sees may contain hidden instructions to a model. The detection
+// is approximate: it considers common attributes, common class names, and simple rules of style
+// sheets.
 package invisible
 
 import (
@@ -10,7 +12,8 @@ import (
 	"golang.org/x/net/html"
 )
 
-// Names contains the classes (".name") and ids ("#name") of elements that style sheets hide.
+// Names contains the classes (".name") and ids ("#name") of elements that style sheets hide. A page
+// may have several style sheets, whose names are collected with Add.
 type Names map[string]bool
 
 // hiddenStyle matches a style attribute that hides the element.
@@ -63,7 +66,9 @@ var (
 // maxStyle is the maximum number of bytes of a style sheet that are read.
 const maxStyle = 200_000
 
-// Add adds the classes and ids of the elements that a style sheet hides.
+// Add adds the classes and ids of the elements that a style sheet hides. It considers only
+// selectors that consist of a single class or id. It ignores the part of the sheet after maxStyle
+// bytes.
 func (n Names) Add(sheet string) {
 	if len(sheet) > maxStyle {
 		sheet = sheet[:maxStyle]
@@ -96,7 +101,7 @@ func outsideAtRules(sheet string) string {
 }
 
 // afterAtRule returns the text that follows the at-rule at the beginning of sheet. An at-rule ends
-// with a semicolon or with its block.
+// with a semicolon or with its block. If it has no end, nothing follows.
 func afterAtRule(sheet string) string {
 	depth := 0
 	for i := range len(sheet) {

@@ -19,8 +19,8 @@ import (
 	"parley/shared/store/sealdb"
 )
 
-// maxAnswer is the maximum number of bytes of a response body that are read and discarded. A
-// connection can be reused only after the body was read to its end.
+// maxAnswer is the maximum number of bytes of a response body that are read and discarded. The body
+// is read so that the endpoint can send its response completely.
 const maxAnswer = 64 << 10
 
 // answer is the response of an endpoint.
@@ -66,7 +66,7 @@ func (n *Notifier) send(ctx context.Context, c *notificationdb.ClaimedNotificati
 		return answer{}, errors.New(outbound.AsError(err).Message)
 	}
 
-	_, _ = io.Copy(io.Discard, resp.Body) // only the status of the response is used; the connection can be reused after the body was read
+	_, _ = io.Copy(io.Discard, resp.Body) // only the status of the response is used
 	_ = resp.Body.Close()
 	return answer{status: resp.StatusCode, retryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now())}, nil
 }

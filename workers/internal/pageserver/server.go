@@ -55,14 +55,15 @@ type Deps struct {
 	Log       zerolog.Logger
 }
 
-// Server renders pages. Create it with New and start it with Run.
+// Server renders pages. Each page is rendered by a separate process in a sandbox, because the
+// content of a document is not trusted. Create it with New and start it with Run.
 type Server struct {
 	deps    Deps
 	seconds *prometheus.HistogramVec
 	log     zerolog.Logger
 }
 
-// New creates a page server.
+// New creates a page server and registers its metrics. It fails if they are registered already.
 func New(deps Deps) (*Server, error) {
 	s := &Server{deps: deps, log: deps.Log, seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "parley_page_picture_seconds", Help: "Time to render pictures of document pages, by outcome.",
@@ -83,8 +84,8 @@ func (s *Server) Run(ctx context.Context) error {
 	}).Run(ctx)
 }
 
-// read returns the page that the claims name, or an error if they name no page. It ignores the body
-// of the request, which is empty.
+// read checks that the claims name a document, its content and a page, and returns an error if they
+// do not. It ignores the body of the request, which is empty.
 func read(claims contract.PageClaims, _ []byte) (none struct{}, err error) {
 	if claims.DocumentID == "" || claims.SHA256 == "" || claims.Page < 1 {
 		err = errUnbound
@@ -92,7 +93,8 @@ func read(claims contract.PageClaims, _ []byte) (none struct{}, err error) {
 	return none, err
 }
 
-// handle renders a page and returns the encoded reply.
+// handle renders a page and returns the encoded reply. The metric distinguishes pages that cannot
+// be shown ("rejected") from attempts that failed.
 func (s *Server) handle(ctx context.Context, claims contract.PageClaims, _ struct{}) []byte {
 	began, outcome := time.Now(), "completed"
 	reply, err := s.render(ctx, claims)
@@ -109,7 +111,8 @@ func (s *Server) handle(ctx context.Context, claims contract.PageClaims, _ struc
 }
 
 // render reads the document and renders the page. If it returns an error, another attempt may
-// succeed.
+// succeed. A final failure, for example a document that was replaced in the meantime, is part of
+// the reply.
 func (s *Server) render(ctx context.Context, claims contract.PageClaims) (reply contract.PageReply, err error) {
 	doc, content, err := s.deps.Documents.OpenDocument(ctx, claims.OrganizationID, claims.DocumentID)
 	switch {

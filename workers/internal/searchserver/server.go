@@ -54,7 +54,7 @@ type Server struct {
 	log     zerolog.Logger
 }
 
-// New creates a search server.
+// New creates a search server and registers its metrics. It fails if they are registered already.
 func New(cfg Config, deps Deps) (*Server, error) {
 	s := &Server{cfg: cfg, deps: deps, log: deps.Log, seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "parley_search_seconds", Help: "Duration of document searches, by outcome.",
@@ -78,6 +78,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}).Run(ctx)
 }
 
+// read parses a search and sets its limit: the default if it has none, and at most maxLimit.
 func read(_ contract.SearchClaims, body []byte) (r contract.SearchRequest, err error) {
 	if err := json.Unmarshal(body, &r); err != nil { // unknown fields are ignored, because a later release may send more fields
 		return r, fmt.Errorf("reading search: %w", err)
@@ -89,7 +90,8 @@ func read(_ contract.SearchClaims, body []byte) (r contract.SearchRequest, err e
 	return r, nil
 }
 
-// handle executes a search and returns the encoded reply.
+// handle executes a search and returns the encoded reply. The error of a failed search is only
+// logged.
 func (s *Server) handle(ctx context.Context, claims contract.SearchClaims, request contract.SearchRequest) []byte {
 	began, outcome := time.Now(), "completed"
 	reply, err := s.search(ctx, claims.OrganizationID, request)

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
+// The names and limits of the stream of jobs.
 const (
 	streamName   = "FLOOR"
 	consumerName = "floor"
@@ -47,4 +48,5 @@ func openStream(ctx context.Context, url, name string) (*nats.Conn, jetstream.Je
 	return nc, js, stream, nil
 }
 
+// lastToken returns the part of a subject after its last dot, which is the id of a job.
 func lastToken(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }

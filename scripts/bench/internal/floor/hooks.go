@@ -23,11 +23,13 @@ func runHooks(ctx context.Context, c Config) error {
 	})
 }
 
+// hooks handles webhook deliveries.
 type hooks struct {
 	inserter *inserter
 	secret   []byte
 }
 
+// deliver verifies the signature of a delivery and inserts its id and body. It starts no run.
 func (h *hooks) deliver(c *gin.Context) {
 	body, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, maxDelivery))
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // inbox publishes the jobs of an ingress. It receives the replies over core NATS and passes each
-// reply to the handler that waits for it.
+// reply to the handler that waits for it. It is safe for concurrent use.
 type inbox struct {
 	nc      *nats.Conn
 	js      jetstream.JetStream
@@ -53,12 +53,14 @@ func (i *inbox) submit(id, message string, size int) (<-chan []byte, error) {
 	return replies, err
 }
 
+// forget ends the reception of the replies to an id. Later replies are dropped.
 func (i *inbox) forget(id string) {
 	i.mu.Lock()
 	delete(i.waiting, id)
 	i.mu.Unlock()
 }
 
+// receive passes a reply to the channel of its id without waiting.
 func (i *inbox) receive(m *nats.Msg) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

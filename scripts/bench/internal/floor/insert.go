@@ -10,6 +10,7 @@ import (
 	"github.com/lib/pq"
 )
 
+// The limits of the rows in a batch and of the rows that wait for it.
 const (
 	maxBatch   = 512
 	maxWaiting = 16_384
@@ -18,6 +19,8 @@ const (
 // Completed is an SQL query that returns the number of requests on disk.
 const Completed = "SELECT count(*) FROM " + table
 
+// table is the name of the table of requests. The following statements create it and insert a batch
+// of rows.
 const table = "floor_runs"
 
 const createTable = `CREATE TABLE IF NOT EXISTS ` + table + ` (id text COLLATE "C" PRIMARY KEY, input text NOT NULL)`
@@ -26,6 +29,7 @@ const insertRows = `INSERT INTO ` + table + ` (id, input) SELECT * FROM unnest($
 
 var errTooMany = errors.New("insert queue is full")
 
+// row is a row to insert. committed receives the result of its commit.
 type row struct {
 	id, input string
 	committed chan error
@@ -38,7 +42,8 @@ type inserter struct {
 	rows  chan row
 }
 
-// openTable connects to a database, creates a table and prepares a query.
+// openTable connects to a database with the given number of connections, creates a table and
+// prepares a query. The caller closes both results.
 func openTable(ctx context.Context, dsn string, connections int, create, prepare string) (*sql.DB, *sql.Stmt, error) {
 	connector, err := pq.NewConnector(dsn)
 	if err != nil {

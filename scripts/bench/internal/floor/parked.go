@@ -9,8 +9,8 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// parked keeps HTTP requests waiting. The goroutine of each handler only waits on a channel. No
-// service that uses net/http can keep a request waiting with less memory.
+// parked keeps HTTP requests waiting until they are released. The goroutine of each handler only
+// waits on a channel. No service that uses net/http can keep a request waiting with less memory.
 type parked struct {
 	mu       sync.Mutex
 	released chan struct{} // closed to release the waiting requests
@@ -26,6 +26,7 @@ func runParked(ctx context.Context, c Config) error {
 	return serve(ctx, c.Address, router)
 }
 
+// park waits until the request is released or its client disconnects.
 func (p *parked) park(c *gin.Context, req *request) {
 	p.mu.Lock()
 	released := p.released
@@ -39,6 +40,7 @@ func (p *parked) park(c *gin.Context, req *request) {
 	}
 }
 
+// release releases all waiting requests. Later requests wait again.
 func (p *parked) release(c *gin.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -33,11 +33,13 @@ func runReplay(ctx context.Context, c Config) (err error) {
 	return serve(ctx, c.Address, routes(bound((&replay{db, query}).answer)))
 }
 
+// replay returns stored answers.
 type replay struct {
 	db    *sql.DB
 	query *sql.Stmt
 }
 
+// answer returns the answer stored under the request's key. If there is none, it stores one first.
 func (r *replay) answer(c *gin.Context, req *request) {
 	var answer []byte
 	unbound := context.WithoutCancel(c.Request.Context()) // lib/pq starts a goroutine for each query whose context can be canceled

@@ -62,7 +62,8 @@ func Serve(ctx context.Context, kind string, c Config) error {
 	return run(ctx, c)
 }
 
-// Floor is a group of running floor processes.
+// Floor is a group of running floor processes. Address is the address of the first process, as
+// host:port.
 type Floor struct {
 	process.Group
 
@@ -140,6 +141,7 @@ func routes(handler gin.HandlerFunc) *gin.Engine {
 	return router
 }
 
+// serve serves HTTP at an address until ctx ends. It then closes all connections.
 func serve(ctx context.Context, address string, handler http.Handler) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {

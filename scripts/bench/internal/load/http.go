@@ -9,7 +9,8 @@ import (
 	"net/http"
 )
 
-// Request is a request from a client. Path includes the query, and Body is JSON or nil.
+// Request is a request from a client. Path includes the query, and Body is JSON or nil. Headers may
+// replace the content type.
 type Request struct {
 	Method, Path string
 	Headers      map[string]string

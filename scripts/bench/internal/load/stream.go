@@ -111,7 +111,8 @@ func (r *streamReader) read(ctx context.Context) error {
 	return nil
 }
 
-// answer sends the nth request, reads the answer and returns the time of its first piece.
+// answer sends the nth request, reads the answer and returns the time at which its first piece
+// arrived. An answer that differs from the expected one is an error.
 func (r *streamReader) answer(n int) (first time.Time, err error) {
 	if _, err := r.conn.Write(r.request(n)); err != nil {
 		return first, fmt.Errorf("sending request: %w", err)

@@ -11,6 +11,7 @@ import (
 // Name is the model's name in the configuration of agents that call this provider.
 const Name = OpenAI + "bench"
 
+// codeTool is the name of the tool that executes code.
 const codeTool = "codeExecution"
 
 // Model is a model provider that echoes messages and calls tools.
@@ -45,6 +46,7 @@ func (m *Model) respond(r openaistub.Request) (openaistub.Reply, bool) {
 	return openaistub.Reply{Text: "echo: " + r.Prompt(), Delay: m.delay}, m.delay > 0 || len(r.Tools) > 0
 }
 
+// call returns a reply that requests the nth call of a run.
 func call(tool, arguments string, nth int) openaistub.Reply {
 	return openaistub.Reply{ToolCalls: []openaistub.ToolCall{{ID: fmt.Sprintf("call_%d", nth), Name: tool, Arguments: arguments}}}
 }

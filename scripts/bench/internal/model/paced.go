@@ -36,6 +36,7 @@ var Answer = func() string {
 	return b.String()
 }()
 
+// pieceText returns the text of a piece. All pieces have the same length.
 func pieceText(n int) string { return fmt.Sprintf(" word%02d", n) }
 
 // frames are the bytes that a PacedProvider sends: one element per piece, then the end of the
@@ -52,7 +53,7 @@ var frames = func() (out [pieceCount + 1]string) {
 }()
 
 // PacedProvider is a model provider. The model in the request determines how fast it streams the
-// answer.
+// answer. It writes prepared bytes, so that it takes little CPU time.
 type PacedProvider struct {
 	provider
 

@@ -9,6 +9,7 @@ import (
 // server is an HTTP server on a loopback port in the bench's process.
 type server struct{ http *httptest.Server }
 
+// serve starts a server on a free port.
 func serve(handler http.Handler) server { return server{httptest.NewServer(handler)} }
 
 // Address returns the server's address as host:port.
@@ -40,6 +41,7 @@ type gate struct {
 	open chan struct{} // while the gate is open, this channel is closed, so receives from it do not block
 }
 
+// newGate returns an open gate.
 func newGate() *gate {
 	g := &gate{open: make(chan struct{})}
 	close(g.open)

@@ -18,6 +18,7 @@ import (
 	"parley/scripts/bench/internal/process"
 )
 
+// startTimeout bounds the start of all processes, and each restart.
 const startTimeout = 60 * time.Second
 
 // Overrides are the settings that differ from the defaults. With the default limits, Parley would
@@ -45,7 +46,8 @@ type Config struct {
 	Settings map[string]string // settings in addition to Overrides
 }
 
-// Parley is a running ingress and its running workers.
+// Parley is a running ingress and its running workers. Its methods must not be called concurrently,
+// except those that build requests.
 type Parley struct {
 	process.Group
 	*Organization // the organization that Start creates

@@ -31,6 +31,7 @@ func (p *Parley) WriteProfiles(ctx context.Context) error {
 	return nil
 }
 
+// saveProfile reads a profile of the process at an address and writes it to the file name.pprof.
 func (p *Parley) saveProfile(ctx context.Context, kind, address, name string) error {
 	profile, err := load.Request{Method: "GET", Path: "/debug/pprof/" + kind}.Read(ctx, "http://"+address)
 	if err != nil {

@@ -14,6 +14,8 @@ import (
 	"parley/scripts/bench/internal/load"
 )
 
+// automationPath is the path of run-automation requests. The following functions return the path of
+// chats and the headers of automations.
 const automationPath = "/api/internal/run-automation"
 
 func chatPath(agent string) string { return "/api/agents?action=chat&id=" + url.QueryEscape(agent) }
@@ -23,6 +25,7 @@ func automationHeaders(key string) map[string]string {
 }
 
 // Organization is an organization in Parley. Its methods send or build requests with its API key.
+// Methods that return a load send nothing.
 type Organization struct {
 	Key   string
 	Agent string // ID of its first agent
@@ -61,7 +64,8 @@ func (p *Parley) SignUp(ctx context.Context, name, model string) (*Organization,
 	return o, err
 }
 
-// NewAgent creates an agent that repeats its input, and returns the agent's ID.
+// NewAgent creates an agent that repeats its input, and returns the agent's ID. Without tools, the
+// agent has none.
 func (o *Organization) NewAgent(ctx context.Context, name, model string, tools map[string]any) (id string, err error) {
 	agent := map[string]any{
 		"name": name, "systemPrompt": "Repeat each message.", "model": model, "allowedCallers": []string{"user", "system"},
@@ -168,11 +172,13 @@ func (o *Organization) request(method, path string, headers map[string]string, b
 	return r
 }
 
-// Ask sends a request to the ingress and decodes the response.
+// Ask sends a request to the ingress and decodes the response into the given value. The error also
+// names processes that have ended.
 func (o *Organization) Ask(ctx context.Context, r load.Request, into any) error {
 	return errors.Join(r.Ask(ctx, o.parley.Base(), into), o.parley.Err())
 }
 
+// post sends a POST request and decodes the response.
 func (o *Organization) post(ctx context.Context, path string, headers map[string]string, body, into any) error {
 	return o.Ask(ctx, o.request(http.MethodPost, path, headers, body), into)
 }

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Group contains the processes of one service that the bench measures. The zero value is empty.
+// Group contains the processes of one service that the bench measures. The zero value is empty. It
+// is not safe for concurrent use.
 type Group struct {
 	processes []*Process
 }

@@ -33,7 +33,7 @@ type Config struct {
 	LogsDir string
 }
 
-// Process is a server that the bench has started.
+// Process is a server that the bench has started. It is killed if the bench dies.
 type Process struct {
 	Name  string
 	child *lifecycle.Child
@@ -118,7 +118,8 @@ func (p *Process) AwaitOK(ctx context.Context, url string) error {
 	}
 }
 
-// Stop terminates the process and waits until it has ended.
+// Stop terminates the process and waits until it has ended. A process that does not end within
+// patience is killed. It is an error if the process had already ended.
 func (p *Process) Stop() error {
 	if p.child.Ended() {
 		return p.Err()

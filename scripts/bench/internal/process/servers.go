@@ -50,6 +50,7 @@ func StartServers(ctx context.Context, c ServersConfig) (*Servers, error) {
 	return s, nil
 }
 
+// startPostgres starts PostgreSQL and opens the connection for the bench's own queries.
 func (s *Servers) startPostgres(ctx context.Context) error {
 	port, err := FreePort(ctx)
 	if err != nil {
@@ -125,6 +126,7 @@ func (s *Servers) Commits(ctx context.Context, database string) (n int64, err er
 // earlier measurements during the next one.
 func (s *Servers) Checkpoint(ctx context.Context) error { return s.exec(ctx, `CHECKPOINT`) }
 
+// exec executes a statement on the bench's own connection.
 func (s *Servers) exec(ctx context.Context, statement string) error {
 	if _, err := s.admin.ExecContext(ctx, statement); err != nil {
 		return fmt.Errorf("%s: %w", statement, err)

@@ -12,6 +12,7 @@ import (
 // ErrNoProc is returned by Memory on a system without /proc.
 var ErrNoProc = errors.New("this system has no /proc")
 
+// proc is the file system /proc, if there is one.
 var proc, errProc = procfs.NewDefaultFS()
 
 var hasProc = errProc == nil
@@ -59,6 +60,7 @@ func withEnded(s procfs.ProcStat) time.Duration {
 	return (time.Duration(s.UTime+s.STime) + time.Duration(s.CUTime+s.CSTime)) * tick
 }
 
+// readStat reads the state of a process. Without /proc, the result is zero.
 func readStat(pid int) (s procfs.ProcStat, err error) {
 	if !hasProc {
 		return s, nil

@@ -23,6 +23,7 @@ type Question struct {
 	Section string
 }
 
+// The sizes of sections and questions.
 const (
 	minSection    = 400 // minimum length in bytes of a section from which questions are created
 	minLetters    = 5   // minimum number of letters in a word of a question
@@ -53,7 +54,8 @@ func ReadDocuments(dir string) ([]Document, error) {
 }
 
 // Ask creates questions about the sections of the documents. The parameter each is the number of
-// questions per section.
+// questions per section. The same arguments give the same questions. Sections with too few long
+// words are skipped.
 func Ask(documents []Document, each int, seed uint64) (all []Question) {
 	rng := rand.New(rand.NewPCG(seed, 11)) //nolint:gosec // intentionally the same questions each time
 	for _, document := range documents {

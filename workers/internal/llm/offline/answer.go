@@ -23,6 +23,8 @@ const (
 // answer returns the answer to a prompt. It uses the tool results if there are any.
 func (p prompt) answer() string {
 	if len(p.results) > 0 {
+		// The answer also names the tools that were not called. It may add a calculation and a hint
+		// about searches of the web.
 		parts := append([]string{fromResults(p.results, p.message)}, p.lacks...)
 		parts = append(parts, p.withoutProgram()...)
 		return strings.Join(append(parts, p.webOffer()...), "\n\n")
@@ -43,6 +45,7 @@ func (p prompt) answer() string {
 
 	runs := find(p.tools, toolCode) >= 0
 	switch {
+	// An agent with code execution explains which programs the model can write.
 	case runs && isQuestion(p.message):
 		return fmt.Sprintf("You asked: “%s”. %s", excerpt(p.message, quotedText), noProgram)
 	case isQuestion(p.message):
@@ -64,6 +67,7 @@ func (p prompt) webOffer() []string {
 	if find(p.tools, toolWebSearch) < 0 || slices.ContainsFunc(p.results, elsewhere) {
 		return nil
 	}
+	// A failed search does not show whether the documents contain the answer.
 	failed := !slices.ContainsFunc(p.results, func(r llm.ToolResult) bool { return !r.Failed })
 	if !failed && fromDocuments(p.results, parseQuestion(p.message)) != notSaid {
 		return nil
@@ -85,6 +89,7 @@ func (p prompt) withoutProgram() []string {
 	return nil
 }
 
+// helping matches messages that ask what the agent can do.
 var helping = regexp.MustCompile(`(?i)^\s*(?:(?:hi|hello|hey)\b[\s,!.]*)?(?:please\s+)?(?:help(?:\s+me)?|what\s+can\s+(?:you|i)\s+do(?:\s+(?:for\s+me|here|with\s+you))?|` +
 	`what\s+(?:are\s+your\s+tools|tools\s+do\s+you\s+have))\s*[?.!]*\s*$`)
 
@@ -97,6 +102,7 @@ func (p prompt) help() string {
 		return ""
 	}
 	if len(p.tools) == 0 {
+		// These abilities need no tools.
 		return "I have no tools. I can calculate, and find what was said earlier in this session."
 	}
 
@@ -111,6 +117,7 @@ func (p prompt) help() string {
 	return b.String()
 }
 
+// Patterns of messages that consist only of a greeting or of thanks.
 var (
 	greeting = regexp.MustCompile(`(?i)^\s*(?:hi|hello|hey|good (?:morning|afternoon|evening))\b[\s,!.\pL]{0,20}$`)
 	thanking = regexp.MustCompile(`(?i)^\s*(?:thanks|thank you|cheers)\b[\s,!.\pL]{0,20}$`)
@@ -128,7 +135,8 @@ func (p prompt) pleasantry() string {
 	}
 }
 
-// arithmetic returns the answer to a calculation, or "" if the message contains none.
+// arithmetic returns the answer to a calculation, or "" if the message contains none. The answer
+// repeats the calculation as it was understood.
 func (p prompt) arithmetic() string {
 	expression, ok := findExpression(p.message)
 	if !ok {
@@ -148,8 +156,8 @@ func (p prompt) arithmetic() string {
 	}
 }
 
-// fromData answers with values from the data that was sent with the message. It returns the values
-// of the keys that the message mentions, or else lists the data.
+// fromData answers with values from the data that was sent with the message. It returns the value
+// of the first key that the message mentions, or else lists the keys.
 func (p prompt) fromData() string {
 	var data map[string]json.RawMessage
 	if len(p.data) == 0 || json.Unmarshal(p.data, &data) != nil || len(data) == 0 {
@@ -159,6 +167,7 @@ func (p prompt) fromData() string {
 	for k := range data {
 		keys = append(keys, k)
 	}
+	// The order of a map is random, but the answer must always be the same.
 	slices.Sort(keys)
 
 	for _, k := range keys {
@@ -178,12 +187,14 @@ func (p prompt) fromInstructions() string {
 	}
 	q := parseQuestion(p.message)
 	sentence, _ := bestSentence(p.system, q, func(p part) bool { return !isOrder(p.text) })
+	// One common word is no evidence that the sentence is about the question.
 	if q.count(sentence.text) < 2 {
 		return ""
 	}
 	return "From what I have been told: " + excerpt(sentence.text, quotedText)
 }
 
+// order matches the beginning of a sentence that is a command to the agent.
 var order = regexp.MustCompile(`(?i)^(?:you|your|always|never|do|don't|use|answer|be|if|when|please|act|reply|respond|keep|write|say|refuse|avoid|only)\b`)
 
 // isOrder reports whether a sentence gives the agent a command instead of a fact.
@@ -198,7 +209,8 @@ func compact(raw json.RawMessage) string {
 	return b.String()
 }
 
-// fenced puts a text into a code block. It replaces the fences within the text.
+// fenced prepares a text for a code block. It truncates the text, and replaces the fences in it,
+// which would end the block.
 func fenced(text string) string {
 	return excerpt(strings.ReplaceAll(strings.TrimRight(text, "\n"), "```", "'''"), quotedOutput)
 }

@@ -8,7 +8,8 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// schema is the part of a JSON Schema that the model supports.
+// schema is the part of a JSON Schema that the model supports. Other keywords are ignored, so a
+// value may violate them; the service checks the arguments of every call.
 type schema struct {
 	Type       json.RawMessage   `json:"type"` // a string or an array of strings
 	Enum       []json.RawMessage `json:"enum"`
@@ -24,6 +25,7 @@ type schema struct {
 // kind returns the type of the schema's values, by default "string".
 func (s schema) kind() string {
 	var one string
+	// A schema with several types usually has null as one of them.
 	if json.Unmarshal(s.Type, &one) == nil && one != "" {
 		return one
 	}
@@ -97,6 +99,7 @@ func arguments(t llm.ToolSpec, passage string) (args map[string]any, missing []s
 		}
 	}
 
+	// An argument that can have only one value need not be written.
 	for _, name := range missingArguments(s, args) {
 		if value, ok := onlyValue(s.Properties[name].plain(), 0); ok {
 			args[name] = value
@@ -122,6 +125,7 @@ const maxNesting = 4
 // onlyValue returns the only plausible value for a schema: its constant, its default, its only
 // choice, or an object of such values. It returns false if the schema has no such value.
 func onlyValue(s schema, depth int) (any, bool) {
+	// A value of null states nothing, so it does not count.
 	only := []json.RawMessage{s.Const, s.Default}
 	if len(s.Enum) == 1 {
 		only = append(only, s.Enum[0])
@@ -162,6 +166,7 @@ func lack(t llm.ToolSpec, missing []string) string {
 		list, it = strings.Join(quoted[:last], ", ")+" and "+quoted[last], "them"
 	}
 
+	// An object cannot be written as "name: value".
 	for _, name := range missing {
 		if s.Properties[name].plain().kind() == "object" {
 			return fmt.Sprintf("%s needs %s: write %s as a JSON object, {%q: {…}}.", t.Name, list, it, name)
@@ -189,6 +194,7 @@ func jsonIn(message string) (args map[string]any, rest string) {
 		if dec.Decode(&args) == nil {
 			return args, message[:from] + " " + message[from+int(dec.InputOffset()):]
 		}
+		// A decoder may have filled args before it failed.
 		args = nil
 		from++
 	}

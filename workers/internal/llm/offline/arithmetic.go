@@ -54,11 +54,14 @@ func findExpression(text string) (string, bool) {
 		return "", false
 	}
 
+	// The lead-in of a question does not count as other content of the message.
 	alone := strings.Trim(leadIn.ReplaceAllString(strings.TrimSpace(text), ""), " =?.\n\t") == found
 	if !certain.MatchString(found) && (!alone || date.MatchString(found)) {
 		return "", false
 	}
 
+	// An expression that fails for another reason, such as a division by zero, is still a
+	// calculation.
 	expression := signs.Replace(found)
 	if _, err := evaluate(expression); errors.Is(err, errNoNumber) {
 		return "", false
@@ -85,6 +88,7 @@ func calculate(expression string) (value string, exact bool, err error) {
 	if v.IsInt() {
 		return v.Num().String(), true, nil
 	}
+	// Compare the rounded value with the exact one. If they are equal, nothing was rounded.
 	value = strings.TrimSuffix(strings.TrimRight(v.FloatString(10), "0"), ".")
 	back, _ := new(big.Rat).SetString(value)
 	return value, back != nil && back.Cmp(v) == 0, nil
@@ -112,13 +116,15 @@ func evaluate(expression string) (*big.Rat, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Text after a complete expression means that the expression was misunderstood.
 	if p.peek() != 0 {
 		return nil, errNoNumber
 	}
 	return v, nil
 }
 
-// parser parses and evaluates an expression. It calculates with exact fractions.
+// parser parses and evaluates an expression by recursive descent. It calculates with exact
+// fractions. Each of its methods advances rest.
 type parser struct {
 	rest  string
 	depth int
@@ -188,6 +194,7 @@ func (p *parser) signed() (*big.Rat, error) {
 		return p.power()
 	}
 	p.rest = p.rest[1:]
+	// Each sign is a step of the recursion, so it counts like parentheses.
 	if p.depth++; p.depth > maxDepth {
 		return nil, errNoNumber
 	}
@@ -215,6 +222,7 @@ func (p *parser) power() (*big.Rat, error) {
 		return nil, errTooLarge
 	}
 
+	// A negative exponent is a power of the inverse.
 	n := exponent.Num().Int64()
 	if n < 0 {
 		if base.Sign() == 0 {
@@ -252,6 +260,7 @@ func (p *parser) number() (*big.Rat, error) {
 		return v, nil
 	}
 
+	// SetString rejects a numeral with several decimal points.
 	end := strings.IndexFunc(p.rest, func(r rune) bool { return r != '.' && (r < '0' || r > '9') })
 	if end < 0 {
 		end = len(p.rest)

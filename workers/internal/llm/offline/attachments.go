@@ -21,6 +21,7 @@ func attachmentsFor(messages []llm.Message, at int) []llm.Attachment {
 	if len(messages[at].Attachments) > 0 || !asksForFiles.MatchString(messages[at].Text) {
 		return messages[at].Attachments
 	}
+	// Only the newest files are considered, because "the picture" usually means the last one.
 	for i := at - 1; i >= 0; i-- {
 		if len(messages[i].Attachments) > 0 {
 			return messages[i].Attachments
@@ -45,6 +46,7 @@ func (p prompt) fromAttachments() string {
 		lines = append(lines, "- "+describe(a))
 		found.Sources = append(found.Sources, a.Passages...)
 	}
+	// Without text in the attachments, the description is the whole answer.
 	text := strings.Join(lines, "\n")
 
 	if len(found.Sources) == 0 {
@@ -53,6 +55,7 @@ func (p prompt) fromAttachments() string {
 	if answer := fromSources([]llm.ToolResult{found}, parseQuestion(p.message)); answer != "" {
 		return text + "\n\n" + answer
 	}
+	// If no sentence answers the message, show at least that the text was read.
 	first := found.Sources[0]
 	sentence := firstSentence(withoutMarkers(first.CitedText))
 	return text + "\n\nThe text begins: " + excerpt(sentence, quotedText) + " " + mark(first.ID, exact(sentence))
@@ -71,6 +74,7 @@ func describe(a llm.Attachment) string {
 		return fmt.Sprintf("%s: %s, %d bytes (%s).", name, a.MediaType, a.Bytes, a.Omitted)
 	}
 
+	// The number of pages is known only from the passages.
 	pages := 0
 	for _, passage := range a.Passages {
 		if passage.Page != nil {

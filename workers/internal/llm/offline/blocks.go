@@ -10,6 +10,7 @@ import (
 	"parley/workers/internal/llm"
 )
 
+// Patterns of code blocks and of the names of files in a message.
 var (
 	codeBlock = regexp.MustCompile("(?s)```([^\\s`]*)[^\n`]*\n(.*?)```")
 	// Languages of the code blocks that are executed. Blocks without a language are executed, too.
@@ -32,6 +33,7 @@ type blocks struct {
 func readBlocks(message string) (b blocks) {
 	for _, m := range codeBlock.FindAllStringSubmatch(message, -1) {
 		b.any = true
+		// A language may be written in braces, such as {python}.
 		mark := strings.Trim(m[1], "{}.,")
 		switch {
 		case mark != "" && !inThisLanguage[strings.ToLower(mark)]:
@@ -63,6 +65,7 @@ func filesFor(t llm.ToolSpec, message string) (files []string) {
 	if _, takes := schemaFor(t).Properties["files"]; !takes {
 		return nil
 	}
+	// Code often contains words such as "file:", so the blocks are removed first.
 	message = codeBlock.ReplaceAllString(message, "\n")
 	for _, m := range saidFiles.FindAllStringSubmatch(message, -1) {
 		files = append(files, fileNames(m[1])...)

@@ -9,6 +9,7 @@ import (
 )
 
 // codeOutput is the output of the tool codeExecution.
+// Fields that another version of the tool adds are ignored.
 type codeOutput struct {
 	Error  string `json:"error"`
 	Stdout string `json:"stdout"`
@@ -24,6 +25,7 @@ type codeOutput struct {
 // programOutput parses the output of a program that a tool executed. It returns false if the result
 // has another form.
 func programOutput(r llm.ToolResult) (codeOutput, bool) {
+	// Every output of a program has the field stdout, even if the program printed nothing.
 	var out codeOutput
 	var object map[string]json.RawMessage
 	if plain(r.Name) != toolCode || json.Unmarshal(r.Output, &object) != nil || object["stdout"] == nil {
@@ -40,6 +42,7 @@ func codeReport(failed bool, out codeOutput) string {
 	case failed:
 		text := strings.TrimRight(out.Error, "\n ")
 		parts = append(parts, fmt.Sprintf("The program failed: %s", excerpt(unfenced.Replace(errorLine(text, out.Limit != "")), quotedText)))
+		// An error of several lines, such as a traceback, is also shown completely.
 		if sentence, rest, more := strings.Cut(text, "\n"); more {
 			if out.Limit != "" && sentence != "" { // the first part of the answer already mentions the limit
 				text = rest
@@ -64,6 +67,7 @@ func codeReport(failed bool, out codeOutput) string {
 // block formats a text as a code block. It keeps the indentation of the text's lines.
 func block(text string) string {
 	text = strings.ReplaceAll(strings.Trim(text, "\n"), "```", "'''")
+	// Trailing white space alone is not an omission.
 	if short := truncateWords(text, quotedOutput); short != strings.TrimSpace(text) && short != text {
 		text = short + "…"
 	}

@@ -21,7 +21,8 @@ type computation struct {
 	plot       bool
 }
 
-// statistics contains the Python expression of each statistic by its name.
+// statistics contains the Python expression of each statistic by its name. The names are those in
+// aStatistic.
 var statistics = map[string]string{
 	"sum": "sum(numbers)", "total": "sum(numbers)", "product": "math.prod(numbers)", "count": "len(numbers)",
 	"mean": "statistics.mean(numbers)", "average": "statistics.mean(numbers)", "median": "statistics.median(numbers)",
@@ -65,6 +66,8 @@ func compute(message string) (c computation, ok bool) {
 		text = m[2]
 	}
 
+	// A range of numbers is a complete request. A list of numbers alone is not, because it states
+	// nothing to do with them.
 	if m := span.FindStringSubmatch(text); m != nil {
 		c.readSpan(strings.ToLower(m[1]), normal(m[2]), normal(m[3]))
 		return c, true

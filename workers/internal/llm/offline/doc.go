@@ -36,9 +36,8 @@
 //     and inflection. It must contain both of two words, all but one of three or four, and three
 //     fifths of more. It must also contain all names, all numbers and the longest word.
 //   - If no passage counts, the answer says that the documents do not say this, and how to search
-//     the web if the model can. If passages count,
-//     but none contains the date or number that the question asks for, the answer says that they do
-//     not say it plainly.
+//     the web if the model can. If passages count, but none contains the date or number that the
+//     question asks for, the answer says that they do not say it plainly.
 //   - Without tools, the model does simple arithmetic. It also looks for an answer in the session,
 //     in its instructions and in the data sent with the message. Otherwise it says that it cannot
 //     answer.

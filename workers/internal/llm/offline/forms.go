@@ -16,6 +16,7 @@ var (
 	aPerson = regexp.MustCompile(`\b(?:Mr|Mrs|Ms|Dr|Prof)\b|[\pL\pN,;] \p{Lu}\p{Ll}+|^\p{Lu}\p{Ll}+ \p{Lu}\p{Ll}+`)
 )
 
+// Parts of the patterns above.
 const (
 	numerals = `one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen|` +
 		`(?:twen|thir|for|fif|six|seven|eigh|nine)ty`

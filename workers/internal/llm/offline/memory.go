@@ -9,6 +9,7 @@ import (
 	"parley/workers/internal/llm"
 )
 
+// Patterns of statements and of questions about the session.
 var (
 	// Matches statements to which later questions may refer, such as "my name is Ada" and "the code
 	// word is heron".
@@ -29,6 +30,8 @@ func (p prompt) remembers() bool {
 // fromMemory answers from earlier messages of the session. It also acknowledges a statement such as
 // "my name is Ada".
 func (p prompt) fromMemory() string {
+	// A question about the session is answered from it, even if the answer is that it contains
+	// nothing.
 	switch {
 	case quotes.MatchString(p.message):
 		return p.quoteEarlier()
@@ -57,6 +60,7 @@ func (p prompt) quoteEarlier() string {
 	first := mentions(p.message, "first")
 	said := ""
 	for _, m := range p.earlier {
+		// The loop ends with the last message, or keeps the first one.
 		if m.Role == llm.RoleUser && (said == "" || !first) {
 			said = m.Text
 		}
@@ -79,6 +83,7 @@ func (p prompt) recallStated(subject string) string {
 		if v.Role != llm.RoleUser {
 			continue
 		}
+		// The last statement applies, because it may correct an earlier one.
 		statements := stated.FindAllStringSubmatch(v.Text, -1)
 		for _, statement := range slices.Backward(statements) {
 			if m := statement; strings.EqualFold(m[2], subject) {
@@ -92,6 +97,7 @@ func (p prompt) recallStated(subject string) string {
 // recallKept quotes the last text that the caller asked the model to remember.
 func (p prompt) recallKept() string {
 	for _, v := range slices.Backward(p.earlier) {
+		// A question such as "do you remember …?" is not a request to remember.
 		if v.Role != llm.RoleUser || reminds.MatchString(v.Text) {
 			continue
 		}

@@ -54,6 +54,7 @@ func (Echo) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (
 		message = req.Messages[i].Text
 	}
 
+	// The stop texts apply before the limit.
 	text, stop := limited(stopped("echo: "+message, req.Settings.Stop), req.MaxTokens)
 	emit(llm.Delta{Text: text})
 	return llm.Response{
@@ -95,6 +96,7 @@ func (Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) 
 		return llm.Response{}, fmt.Errorf("answering offline: %w", err)
 	}
 
+	// A message about the session, the agent or its attachments needs no tool.
 	p := read(req)
 	res := llm.Response{Model: "offline", StopReason: llm.StopEnd, Usage: llm.Usage{InputTokens: promptWords(req)}}
 	if !p.remembers() && !p.asksForHelp() && !p.looksAt() {
@@ -110,6 +112,7 @@ func (Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) 
 	}
 	if len(res.ToolCalls) > 0 {
 		for i := range res.ToolCalls {
+			// The ids are not random, so the same request always has the same response.
 			res.ToolCalls[i].ID = "call_" + strconv.Itoa(i+1)
 			res.Usage.OutputTokens += 1 + countWords(string(res.ToolCalls[i].Arguments))
 		}
@@ -147,6 +150,7 @@ type prompt struct {
 // answer gets the same answer again.
 func read(req llm.Request) prompt {
 	p := prompt{system: req.System, tools: req.Tools}
+	// The last two messages are the invalid answer and the request to correct it.
 	if req.Correction {
 		req.Messages = req.Messages[:max(len(req.Messages)-2, 0)]
 	}
@@ -156,6 +160,7 @@ func read(req llm.Request) prompt {
 	}
 	p.earlier, p.message, p.data = req.Messages[:i], beginning(req.Messages[i].Text), req.Messages[i].Data
 	p.attachments = attachmentsFor(req.Messages, i)
+	// Only results after the message belong to it. Earlier results were already answered.
 	for _, m := range req.Messages[i+1:] {
 		if m.Result != nil {
 			p.results = append(p.results, *m.Result)
@@ -189,7 +194,8 @@ func lastUser(messages []llm.Message) int {
 	return -1
 }
 
-// emitWords emits a text word by word. Each piece includes the white space after the word.
+// emitWords emits a text word by word. Each piece includes the white space after the word. It stops
+// when ctx ends.
 func emitWords(ctx context.Context, text string, emit func(llm.Delta)) error {
 	for text != "" {
 		if err := ctx.Err(); err != nil {
@@ -276,6 +282,7 @@ func pairs(word string) []string {
 	return list
 }
 
+// stopWords are words that occur in any text, so they show nothing about its subject.
 var stopWords = setFor(`a about all am an and any are as at be been but by can could did do does for from get give
  had has have he her his how i if in into is it its me my no not of on or our please s she should so some t tell
  than that the their them then there these they this to us was we were what when where which who whom why will

@@ -11,6 +11,7 @@ import (
 	"parley/workers/internal/llm"
 )
 
+// questioning matches the beginning of a question or of a request for information.
 var questioning = regexp.MustCompile(`(?i)^(?:please\s+)?(?:who|whom|whose|what|when|where|which|why|how|is|are|was|were|do|does|did|can|could|` +
 	`will|would|should|has|have|search|find|look up|tell me|explain|describe|summari[sz]e|list|compare)\b`)
 
@@ -32,6 +33,7 @@ func (p prompt) plan() (calls []llm.ToolCall, lacks []string) {
 	for i, t := range tools {
 		args, missing := arguments(t, spoken[i])
 		if len(missing) > 0 {
+			// If the tool was already called for the message, nothing is missing.
 			if !slices.ContainsFunc(p.results, func(r llm.ToolResult) bool { return r.Name == t.Name }) {
 				lacks = append(lacks, lack(t, missing))
 			}
@@ -98,6 +100,7 @@ var (
 	namesWebLast = regexp.MustCompile(`(?i)[.?!;]\s*(?:please\s+)?` + webWords + `(?:\s+for\s+(?:it|this|that))?\s*[.!]*\s*$`)
 )
 
+// webWords matches the words that ask for a search of the web.
 const webWords = `(?:search|look|browse)(?:\s+(?:on|in))?\s+(?:the\s+)?(?:web|internet)`
 
 // asksForWeb reports whether the message asks for a search of the web.
@@ -115,6 +118,7 @@ func (p prompt) searches(lacks bool) bool {
 	return isQuestion(p.message) || p.isTopic()
 }
 
+// Patterns and words that distinguish topics from other short messages.
 var (
 	asks = regexp.MustCompile(`[?？؟]\s*$`)
 	// First words of messages that are not a topic, such as commands and remarks.
@@ -150,7 +154,8 @@ func (p prompt) isTopic() bool {
 }
 
 // query returns the search query for a message, which has at most maxQuery characters. For a web
-// search, it omits the words that address the agent.
+// search, it omits the words that address the agent. A search in documents gets the whole message,
+// because it ignores such words itself.
 func query(message, tool string) string {
 	text := strings.Join(strings.Fields(message), " ")
 	if tool == toolWebSearch {
@@ -200,6 +205,7 @@ func isQuestion(message string) bool {
 // there is none. If runs is true, programs can be executed, and codeFor also supports computations
 // such as statistics. lack is a sentence that names the code blocks that are not executed.
 func codeFor(message string, runs bool) (code, lack string) {
+	// Code that the message contains takes precedence over code that the model writes.
 	if b := readBlocks(message); b.any {
 		if runs {
 			lack = b.notRun()
@@ -216,6 +222,8 @@ func codeFor(message string, runs bool) (code, lack string) {
 		}
 	}
 
+	// A message with a calculation needs no search, so the program is returned even if it cannot be
+	// executed.
 	if e, ok := findExpression(message); ok {
 		return "print(" + strings.ReplaceAll(e, "^", "**") + ")\n", ""
 	}
@@ -277,6 +285,7 @@ func ownWords(t llm.ToolSpec, all []llm.ToolSpec) []string {
 // another tool. Each tool receives the text from its name up to the next tool's name.
 func passages(tools []llm.ToolSpec, message string, names func(llm.ToolSpec) []string) []string {
 	spoken := make([]string, len(tools))
+	// A single tool receives the whole message, because its arguments may precede its name.
 	if len(tools) == 1 {
 		spoken[0] = message
 		return spoken
@@ -293,6 +302,7 @@ func passages(tools []llm.ToolSpec, message string, names func(llm.ToolSpec) []s
 	slices.SortFunc(all, func(a, b mention) int { return a.at - b.at })
 
 	parts := make([][]string, len(tools))
+	// A tool that is named several times receives all of its parts.
 	for i, m := range all {
 		end := len(message)
 		if i+1 < len(all) {

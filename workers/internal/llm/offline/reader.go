@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 )
 
+// Patterns of values and of the signs around them.
 var (
 	number   = regexp.MustCompile(`^-?\d+(?:\.\d+)?$`)
 	grouped  = regexp.MustCompile(`^-?\d{1,3}(?:,\d{3})+(?:\.\d+)?$`)
@@ -38,6 +39,7 @@ func labelledValues(text string, s schema) map[string]any {
 			continue
 		}
 
+		// A value ends at the next label at the latest.
 		limit := len(text)
 		for _, next := range all[i+1:] {
 			if next.from >= l.to {
@@ -86,11 +88,13 @@ func labels(text string, s schema) []label {
 // valueFor returns the value at the beginning of a text, and its length including quotation marks.
 // A value without quotation marks ends at the offset limit.
 func valueFor(name, text string, limit int, s schema) (value string, n int) {
+	// In quotation marks, a value may contain any characters, even labels.
 	if inside, n := quoted(text); n > 0 && s.kind() != "array" {
 		return inside, n
 	}
 	raw := text[:limit]
 	if s.kind() == "array" {
+		// A list may contain commas, so it ends only with its line.
 		line, _, _ := strings.Cut(raw, "\n")
 		return line, len(line)
 	}
@@ -185,7 +189,7 @@ func list(text string, s schema) (any, bool) {
 }
 
 // occurrences returns the positions at which a pattern matches separate words of a text, in upper
-// or lower case.
+// or lower case. A match inside of a longer name does not count.
 func occurrences(text, pattern string) [][]int {
 	found := regexp.MustCompile(`(?i)`+pattern).FindAllStringIndex(text, -1)
 	return slices.DeleteFunc(found, func(at []int) bool {
@@ -195,6 +199,7 @@ func occurrences(text, pattern string) [][]int {
 	})
 }
 
+// inName reports whether a character may be part of a name.
 func inName(r rune) bool { return r == '_' || r == '-' || unicode.IsLetter(r) || unicode.IsDigit(r) }
 
 // namePattern returns a pattern that matches a name with its words joined in any way: orderId,

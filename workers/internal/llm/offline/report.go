@@ -26,6 +26,7 @@ func fromResults(results []llm.ToolResult, message string) string {
 		if r.Failed && found != "" && searches(r) {
 			continue
 		}
+		// An empty search in documents was already reported as notSaid.
 		if r.Failed || len(r.Sources) == 0 && plain(r.Name) != toolKnowledge {
 			parts = append(parts, report(r, message))
 		}
@@ -45,7 +46,7 @@ type toolOutput struct {
 	Truncated bool            `json:"truncated"`
 }
 
-// report describes the result of a call that has no sources.
+// report describes the result of a call that failed or has no sources.
 func report(r llm.ToolResult, message string) string {
 	if program, ok := programOutput(r); ok {
 		if results := computed(message, program); results != "" && !r.Failed {
@@ -87,7 +88,8 @@ func plainReport(r llm.ToolResult) string {
 	return fmt.Sprintf("%s:\n\n```\n%s\n```", answered, fenced(text))
 }
 
-// refused reports whether the call failed because a person rejected it.
+// refused reports whether the call failed because a person rejected it. It recognizes the service's
+// own messages.
 func refused(reason string) bool {
 	return strings.Contains(reason, "person") && (strings.Contains(reason, "refused") || strings.Contains(reason, "denied"))
 }
@@ -104,6 +106,7 @@ func outputText(output json.RawMessage, out toolOutput) string {
 	if json.Unmarshal(output, &text) == nil {
 		return text
 	}
+	// The output is a response of an HTTP endpoint.
 	if out.Status != 0 {
 		if len(out.Body) == 0 || string(out.Body) == "null" {
 			return ""

@@ -74,6 +74,8 @@ func statements(results []llm.ToolResult, q question) (found []statement) {
 				continue
 			}
 			s := state(source, q)
+			// Several sources often contain the same sentence. It is quoted once, with all of their
+			// markers.
 			if i := slices.IndexFunc(found, func(o statement) bool { return o.text == s.text }); i >= 0 {
 				found[i].markers += strings.TrimSpace(s.markers)
 				continue
@@ -81,6 +83,8 @@ func statements(results []llm.ToolResult, q question) (found []statement) {
 			found = append(found, s)
 		}
 	}
+
+	// The sort is stable, so sentences of equal weight stay in the order of the sources.
 	slices.SortStableFunc(found, func(a, b statement) int { return b.score - a.score })
 	return found
 }
@@ -94,6 +98,7 @@ func bySource(all []statement) []statement {
 			found = append(found, s)
 		}
 	}
+	// The title only helps to distinguish sources.
 	if len(found) < 2 {
 		return found
 	}
@@ -165,8 +170,9 @@ func withoutMarkers(text string) string {
 	return strings.TrimLeft(unfenced.Replace(text), "~ ") // no code fence may begin here, because markers in code are plain text
 }
 
-// exact returns words that occur in the source without a gap. They are the beginning of the
-// sentence, up to the first foreign marker, with the same maximum length as in the answer.
+// exact returns words that occur in the source without a gap. They are the first part of the
+// sentence between foreign markers that is long enough, with the same maximum length as in the
+// answer.
 func exact(sentence string) string {
 	for _, part := range foreignMarkers.Split(sentence, -1) {
 		if part = strings.TrimSpace(part); utf8.RuneCountInString(part) >= minQuote || part == strings.TrimSpace(sentence) {

@@ -94,6 +94,7 @@ func (w wanted) in(text, language string) (n int, enough bool) {
 		}
 	}
 
+	// Longer questions contain more words that the answer need not repeat.
 	least := len(w)
 	switch {
 	case len(w) > 4:
@@ -110,6 +111,7 @@ func languageFor(text string) string { return cmp.Or(analysis.Detect(text), "en"
 // terms returns the words of a text, as written and also without inflection.
 func terms(text, language string) map[string]bool {
 	have := map[string]bool{}
+	// The words as written also match names and words of another language.
 	for _, language := range []string{"", language} {
 		for _, term := range analysis.Terms(language, text) {
 			have[term.Text] = true
@@ -126,6 +128,8 @@ func (w requiredWord) in(have map[string]bool) bool {
 	if strings.ContainsFunc(w.text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) }) {
 		return false // numbers and codes have no inflected forms
 	}
+	// Forms that the analysis of a language does not know, for example in other languages, share
+	// their beginning.
 	for term := range have {
 		if sameWord(w.text, term) {
 			return true

@@ -86,7 +86,8 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 	return res, nil
 }
 
-// next stores a request and returns the outcome of its call.
+// next stores a request and returns the outcome of its call. It copies the messages, because the
+// caller may change them after the call.
 func (m *Model) next(req llm.Request) (Call, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

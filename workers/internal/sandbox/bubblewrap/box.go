@@ -26,7 +26,7 @@ type box struct {
 	limits     sandbox.Limits
 	cmd        *exec.Cmd
 	childFiles []*os.File // files passed to the child; this process does not use them
-	gate       *os.File   // write end of the pipe from which bwrap reads its last arguments
+	gate       *os.File   // write end of the pipe from which bwrap reads the arguments of viewFor
 	stdin      *os.File
 	stdout     *host.Output
 	stderr     host.Head
@@ -100,9 +100,10 @@ func (x *box) pipes() error {
 	return nil
 }
 
-// openGate creates a pipe, the gate, from which bwrap reads its last arguments, including the
-// program to run. If the worker dies before it writes them, bwrap runs nothing. The gate is needed
-// because the kernel registers only some time after the start that bwrap must die with the worker.
+// openGate creates a pipe, the gate, from which bwrap reads the arguments for the host's files (see
+// viewFor). If the worker dies before it writes them, the sandbox contains no program to run. The
+// gate is needed because the kernel registers only some time after the start that bwrap must die
+// with the worker.
 func (x *box) openGate() (int, error) {
 	waits, gate, err := os.Pipe()
 	if err != nil {
@@ -203,7 +204,7 @@ func (x *box) wait() {
 	close(x.done)
 }
 
-// release closes the files of the sandbox and removes its cgroup. It must be called after all
+// release removes the sandbox's cgroup and gives its user back. It must be called after all
 // processes have ended.
 func (x *box) release() {
 	if x.group != nil {

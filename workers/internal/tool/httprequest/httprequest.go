@@ -30,7 +30,8 @@ const (
 	redirects = 3
 )
 
-// Backend executes calls of endpoints. It is safe for concurrent use.
+// Backend executes calls of endpoints. It is safe for concurrent use. Its client refuses addresses
+// that the installation does not permit.
 type Backend struct {
 	client *outbound.Client
 	open   func(sealed, org, target string) (string, error)
@@ -72,7 +73,7 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 
 	body, err := io.ReadAll(resp.Body)
 	if err != nil && ctx.Err() != nil && req.Sending == nil {
-		return tool.Result{}, ctx.Err() // nothing was sent, so the call can be repeated
+		return tool.Result{}, ctx.Err() // the ledger has no entry, so the call can be repeated
 	}
 	// The status shows that the server has handled the request, so the outcome is known even if the
 	// body is incomplete.
@@ -84,7 +85,8 @@ func lostServer(status int) bool {
 	return status == http.StatusBadGateway || status == http.StatusGatewayTimeout
 }
 
-// endpointFor returns the endpoint whose tool has the given name.
+// endpointFor returns the endpoint whose tool has the given name. It returns false if the tool is
+// disabled or if the agent has no such endpoint.
 func endpointFor(t *domain.HTTPRequestTool, name string) (domain.Endpoint, bool) {
 	if t == nil || !t.Enabled {
 		return domain.Endpoint{}, false
@@ -96,7 +98,8 @@ func endpointFor(t *domain.HTTPRequestTool, name string) (domain.Endpoint, bool)
 	return t.Endpoints[at], true
 }
 
-// failed converts the error of a request that got no response.
+// failed converts the error of a request that got no response. If the call's context has ended, it
+// returns the context's error, unless the request was stopped because the call is stale.
 func failed(ctx context.Context, err error, redactor *redact.Redactor) error {
 	public := outbound.AsError(err)
 	if ctx.Err() != nil && !errors.Is(public.Err, tool.ErrStale) {
@@ -105,7 +108,8 @@ func failed(ctx context.Context, err error, redactor *redact.Redactor) error {
 	return &tool.Error{Message: public.Message, NotSent: public.NotSent, Err: redactor.Err(public.Err)}
 }
 
-// sideEffect returns the configured side effect of an endpoint. The default is unsafe.
+// sideEffect returns the configured side effect of an endpoint. The default is unsafe, because an
+// unknown request must not be repeated.
 func sideEffect(e domain.Endpoint) domain.SideEffect {
 	if e.SideEffect == "" {
 		return domain.SideEffectUnsafe

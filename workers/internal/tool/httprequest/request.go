@@ -33,7 +33,8 @@ var errPanic = errors.New("panic")
 // formType is the media type of an HTML form.
 const formType = "application/x-www-form-urlencoded"
 
-// prepared is a request that is ready to be sent.
+// prepared is a request that is ready to be sent, with the options of its connection. Its redactor
+// removes the secrets that the request contains.
 type prepared struct {
 	request  *http.Request
 	options  outbound.Options
@@ -102,7 +103,7 @@ func guarded(sending func(context.Context) error) func(context.Context) error {
 	}
 }
 
-// content returns a reader for a body, which may be nil.
+// content returns a reader for a body. For nil, it returns http.NoBody.
 func content(body []byte) io.Reader {
 	if body == nil {
 		return http.NoBody
@@ -110,12 +111,15 @@ func content(body []byte) io.Reader {
 	return bytes.NewReader(body)
 }
 
-// setUpWrongly returns the error for a configuration from which no request can be made.
+// setUpWrongly returns the error for a configuration from which no request can be made. The model
+// sees a fixed message; the cause is only logged.
 func setUpWrongly(cause error) error {
 	return &tool.Error{Message: "The endpoint is not set up correctly.", NotSent: true, Err: cause}
 }
 
-// headers decrypts an endpoint's headers and adds their values to secrets.
+// headers decrypts an endpoint's headers and adds their values to secrets. It also adds Accept,
+// which the configuration may replace, and the idempotency key, which the configuration cannot
+// replace.
 func (b *Backend) headers(e domain.Endpoint, req tool.Request, secrets *redact.Secrets) (http.Header, error) {
 	header := http.Header{"Accept": {"application/json, text/*;q=0.9, */*;q=0.5"}}
 	for _, name := range slices.Sorted(maps.Keys(e.Headers)) {
@@ -210,7 +214,8 @@ func fill(method string, template *endpoint.Template, arguments json.RawMessage,
 	return address, body, err
 }
 
-// readArguments parses the arguments, which must be a JSON object, null or empty.
+// readArguments parses the arguments, which must be a JSON object, null or empty. Null and empty
+// arguments count as an empty object.
 func readArguments(raw json.RawMessage) (map[string]any, error) {
 	args := map[string]any{}
 	if len(raw) == 0 {
@@ -242,7 +247,7 @@ func encodeQuery(args map[string]any) (string, error) {
 	return values.Encode(), nil
 }
 
-// encode encodes JSON without escaping HTML characters.
+// encode encodes JSON without escaping HTML characters. The output has no newline at the end.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -77,7 +77,8 @@ func render(ctx context.Context, resp *http.Response, body []byte, readErr error
 	return tool.Result{Output: output}, nil
 }
 
-// showJSON adds a JSON body. A value that is too long is shown as truncated text.
+// showJSON adds a JSON body. A value that is too long is shown as truncated text. A value that the
+// redactor cannot check is not shown at all.
 func (a *answer) showJSON(ctx context.Context, v any, redactor *redact.Redactor) {
 	v, err := redactor.Value(ctx, v)
 	if err != nil {
@@ -96,7 +97,8 @@ func (a *answer) showJSON(ctx context.Context, v any, redactor *redact.Redactor)
 	}
 }
 
-// show adds a text body to the answer, after clean has removed secrets from the text.
+// show adds a text body to the answer, after clean has removed secrets from the text. For a body
+// that is not text, it adds only a note with the size.
 func (a *answer) show(contentType string, body []byte, clean func(string) string) {
 	kind := kindFor(contentType)
 	switch {
@@ -150,7 +152,8 @@ func isText(kind string, body []byte) bool {
 	return strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "+xml") || strings.HasSuffix(kind, "+yaml")
 }
 
-// shortHeader returns a header value without secrets, truncated to maxHeader bytes.
+// shortHeader returns a header value without secrets, truncated to maxHeader bytes. The secrets are
+// removed first, because the redactor might not recognize one that is truncated.
 func shortHeader(redactor *redact.Redactor, value string) string {
 	return truncate.Bytes(redactor.Text(value), maxHeader)
 }

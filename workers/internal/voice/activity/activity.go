@@ -124,8 +124,9 @@ func (d *Detector) Heard() int64 { return d.at }
 // the speech began.
 func (d *Detector) Speaking() (from int64, ok bool) { return d.from, d.speaking }
 
-// Pausing reports whether the speech has probably ended, because silence has lasted for at least
-// half of the time after which speech ends. last is the position after the last sound.
+// Pausing reports whether the speech has probably ended. Silence must have lasted for at least
+// minPause, and for half of the time after which speech ends. last is the position after the last
+// sound.
 func (d *Detector) Pausing() (last int64, ok bool) {
 	return d.support, d.speaking && d.at-d.support >= max(d.silence/2, minPause)
 }
@@ -139,7 +140,8 @@ func (d *Detector) Needs() int64 {
 	return max(d.since, d.at-max(warmUp, maxOnset+d.prefix))
 }
 
-// Write processes audio and returns the events that it has detected.
+// Write processes audio and returns the events that it has detected. The audio consists of 16-bit
+// samples; the pieces may have any length, and an odd byte at the end of a piece is ignored.
 func (d *Detector) Write(pcm []byte) []Event {
 	var found []Event
 	for ; len(pcm) >= 2; pcm = pcm[2:] {
@@ -190,7 +192,7 @@ func (d *Detector) frame(got measurement, found []Event) []Event {
 }
 
 // voice returns how certainly a frame is voice. over is the number of dB by which the frame exceeds
-// the noise floor.
+// the noise floor. With the threshold 0, every such frame counts as voice.
 func (d *Detector) voice(over float64, got measurement) voiced {
 	switch {
 	case d.voicing == 0:
@@ -206,7 +208,7 @@ func (d *Detector) voice(over float64, got measurement) voiced {
 }
 
 // onset reports whether speech begins in the latest frames. first is the position at which it
-// began.
+// began: the beginning of the earliest of these frames with voice.
 func (d *Detector) onset() (first int64, ok bool) {
 	looked := min(d.count, onsetSpan)
 	points, sure, first := 0, 0, int64(noSample)

@@ -73,7 +73,7 @@ func (m *meter) frame() measurement {
 }
 
 // periodicity returns a value from 0 to 1 that states how exactly the latest samples repeat at the
-// pitch of a voice.
+// pitch of a voice. It is the highest normalized correlation with an earlier segment.
 func (m *meter) periodicity() float64 {
 	all := m.kept[m.keptAt : m.keptAt+pitchKept]
 	last := all[maxLag:]

@@ -33,7 +33,8 @@ type Input struct {
 	Recognized []string
 }
 
-// filler writes the JSON for one schema.
+// filler writes the JSON for one schema. It is used for one answer only, because its texts remember
+// which values have been used.
 type filler struct {
 	root    *node
 	texts   []*text // in order of precedence: the message, the passages, the texts of sources, the texts in images
@@ -56,6 +57,7 @@ func Answer(schema json.RawMessage, in Input) string {
 	f := &filler{root: root, left: maxNodes, open: map[string]int{"#": 1}, texts: []*text{newText(in.Message)}}
 	f.objects = append(f.objects, parse(in.Data))
 	var sources []domain.Citation
+	// The output of a failed call is an error text, which contains no values.
 	for _, r := range in.Results {
 		if r.Failed {
 			continue
@@ -63,6 +65,8 @@ func Answer(schema json.RawMessage, in Input) string {
 		f.objects = append(f.objects, parse(r.Output))
 		sources = append(sources, r.Sources...)
 	}
+	// The passages come before the complete texts of their sources, because they answer the message
+	// best.
 	for _, passage := range in.Passages {
 		f.texts = append(f.texts, newText(passage))
 	}
@@ -73,6 +77,8 @@ func Answer(schema json.RawMessage, in Input) string {
 		f.texts = append(f.texts, newText(recognized))
 	}
 
+	// For a schema with citations, the rules fill only the data. The citations follow from the
+	// values.
 	data := citedData(root)
 	if data == nil {
 		raw, _ := f.value(root, "", f.texts, 0)
@@ -84,7 +90,8 @@ func Answer(schema json.RawMessage, in Input) string {
 }
 
 // citedData returns the part of the schema that describes the data if the schema also requires
-// citations. Otherwise it returns nil.
+// citations. Otherwise it returns nil. The service creates such schemas itself, so their form is
+// known exactly.
 func citedData(root *node) *node {
 	properties := root.child("properties")
 	if properties == nil || !slices.Equal(properties.names, []string{"data", "citations"}) {
@@ -102,6 +109,7 @@ func citedData(root *node) *node {
 // the same reference are nested, and the next one is the smallest valid value. raw is empty if the
 // value would have to contain itself.
 func (f *filler) value(s *node, name string, in []*text, depth int) (raw string, found bool) {
+	// The limits also end the processing of a schema that refers to itself.
 	if f.left--; s == nil || f.left < 0 || depth > maxDepth {
 		return "null", false
 	}
@@ -122,6 +130,7 @@ func (f *filler) value(s *node, name string, in []*text, depth int) (raw string,
 	}
 
 	s = f.resolve(s)
+	// A constant does not depend on the texts, so it does not count as found.
 	if fixed, ok := s.values["const"]; ok {
 		return write(fixed), false
 	}
@@ -141,6 +150,8 @@ func (f *filler) value(s *node, name string, in []*text, depth int) (raw string,
 		}
 	}
 
+	// The texts contain nothing. A default is better than null, and null is better than a
+	// placeholder.
 	if fallback, ok := s.values["default"]; ok {
 		return write(fallback), false
 	}
@@ -167,7 +178,7 @@ func (f *filler) content(s *node, name string, in []*text, depth int) (raw strin
 
 // alternative returns the value of the first alternative of anyOf or oneOf for which the texts
 // contain something. If there is none, it returns null if that is an alternative, or else the value
-// of the first alternative that has a finite value.
+// of the first alternative that has a finite value. ok is false if the schema has no alternatives.
 func (f *filler) alternative(s *node, name string, in []*text, depth int) (raw string, found, ok bool) {
 	for _, keyword := range []string{"anyOf", "oneOf"} {
 		all := s.list(keyword)
@@ -185,6 +196,7 @@ func (f *filler) alternative(s *node, name string, in []*text, depth int) (raw s
 				null = null || isNull(one)
 				continue
 			}
+			// Keywords beside anyOf also apply to each alternative.
 			raw, found := f.value(merge(without(s, keyword), sub), name, in, depth+1)
 			if found {
 				return raw, true, true
@@ -205,7 +217,8 @@ func isNull(schema any) bool {
 	return s.text("type") == "null"
 }
 
-// object returns an object with values for the schema's properties.
+// object returns an object with values for the schema's properties. It counts as found if the texts
+// contain at least one of the values.
 func (f *filler) object(s *node, name string, in []*text, depth int) (raw string, found bool) {
 	properties := s.child("properties")
 	if properties == nil {
@@ -222,6 +235,7 @@ func (f *filler) object(s *node, name string, in []*text, depth int) (raw string
 		}
 		b.WriteString(write(name) + ":" + raw)
 	}
+	// The order of the schema decides which field gets a value that fits several fields.
 	for _, name := range properties.names {
 		if f.smallest && !s.requires(name) {
 			continue
@@ -235,6 +249,7 @@ func (f *filler) object(s *node, name string, in []*text, depth int) (raw string
 		}
 		found = found || ok
 	}
+	// A required property without a schema of its own has the schema of additional properties.
 	for _, required := range s.list("required") {
 		name, _ := required.(string)
 		if _, known := properties.values[name]; !known {
@@ -248,12 +263,15 @@ func (f *filler) object(s *node, name string, in []*text, depth int) (raw string
 // free returns an object whose properties the schema does not name. The properties are the members
 // of the object in the message, or the message's pairs such as "watts: 7".
 func (f *filler) free(s *node, name string, in []*text) (raw string, found bool) {
+	// Inside of an answer, an object stays empty unless the schema explicitly allows any
+	// properties.
 	if more, ok := s.values["additionalProperties"].(bool); ok && !more || name != "" && s.values["additionalProperties"] == nil {
 		return "{}", false
 	}
 	if len(in) == 0 {
 		return "{}", false
 	}
+	// An object in the message is copied unchanged.
 	if object := in[0].object(); object != "" {
 		return object, true
 	}
@@ -269,13 +287,15 @@ func (f *filler) free(s *node, name string, in []*text) (raw string, found bool)
 		}
 		b.WriteString(write(pair[0]) + ":" + write(pair[1]))
 	}
+	// Without any pairs, the answer repeats the beginning of the message.
 	if b.Len() == 0 && name == "" {
 		b.WriteString(`"message":` + write(truncate.Runes(in[0].s, 300)))
 	}
 	return "{" + b.String() + "}", b.Len() > 0
 }
 
-// array returns a list with values for the schema's items.
+// array returns a list with values for the schema's items. The first items may have schemas of
+// their own. All other items share a schema.
 func (f *filler) array(s *node, name string, in []*text, depth int) (raw string, found bool) {
 	var items []string
 	for _, one := range s.firstItems() {
@@ -284,6 +304,7 @@ func (f *filler) array(s *node, name string, in []*text, depth int) (raw string,
 		items, found = append(items, cmp.Or(raw, "null")), found || ok
 	}
 
+	// A schema that requires more than maxItems items gets them.
 	most := min(s.count("maxItems", maxItems), max(maxItems, s.count("minItems", 0)))
 	if of := s.otherItems(); of != nil && len(items) < most && !f.smallest {
 		unique, _ := s.values["uniqueItems"].(bool)
@@ -296,6 +317,7 @@ func (f *filler) array(s *node, name string, in []*text, depth int) (raw string,
 			}
 		}
 	}
+	// Placeholders fill the list up to the required number of items.
 	for len(items) < min(s.count("minItems", 0), maxPad) && f.left > 0 {
 		raw, _ := f.value(s.otherItems(), name, nil, depth+1)
 		if raw == "" {
@@ -314,6 +336,7 @@ func (f *filler) items(of *node, name string, in []*text, depth int) (items []st
 		return f.itemObjects(of, name, in, depth)
 	}
 	for _, t := range in {
+		// An entry of a labelled list is an item even if it has no known form.
 		for _, listed := range t.listed(name) {
 			if raw, ok := f.value(of, "", []*text{newText(listed)}, depth+1); ok {
 				items = append(items, raw)
@@ -321,6 +344,7 @@ func (f *filler) items(of *node, name string, in []*text, depth int) (items []st
 				items = append(items, write(listed))
 			}
 		}
+		// Without a labelled list, each value in the text is an item, until the values are used up.
 		for len(items) < maxItems && f.left > 0 && len(t.listed(name)) == 0 {
 			raw, ok := f.value(of, singular(name), []*text{t}, depth+1)
 			if !ok || slices.Contains(items, raw) {
@@ -335,7 +359,9 @@ func (f *filler) items(of *node, name string, in []*text, depth int) (items []st
 	return nil
 }
 
-// itemObjects returns an object for each part of the first text that yields at least one object.
+// itemObjects returns an object for each part of the first text that yields at least one object. If
+// the data or a tool result contains a list under the name, the objects are taken from that list
+// instead.
 func (f *filler) itemObjects(of *node, name string, in []*text, depth int) (items []string) {
 	objects, open := f.objects, f.open
 	for _, v := range f.named(name) {
@@ -365,12 +391,14 @@ func (f *filler) itemObjects(of *node, name string, in []*text, depth int) (item
 	return items
 }
 
-// named returns the values that the data and the tool results contain under a name.
+// named returns the values that the data and the tool results contain under a name. The name is
+// compared without case and separators, at the first levels of the data only.
 func (f *filler) named(name string) (found []any) {
 	var look func(v any, depth int)
 	look = func(v any, depth int) {
 		switch v := v.(type) {
 		case *node:
+			// Members of the object itself come before members of the objects inside of it.
 			for _, key := range v.names {
 				if plain(key) == plain(name) {
 					found = append(found, v.values[key])
@@ -397,15 +425,17 @@ func (f *filler) named(name string) (found []any) {
 	return found
 }
 
-// plain returns a name in lower case without separators.
+// plain returns a name in lower case without separators, so that unitPrice, unit_price and "unit
+// price" are the same name.
 func plain(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(name))
 }
 
-// singular returns the name of one item of a list with the given name.
+// singular returns the name of one item of a list with the given name. It only removes a final s.
 func singular(name string) string { return strings.TrimSuffix(name, "s") }
 
-// write returns the JSON of a value.
+// write returns the JSON of a value. It keeps the order of an object's members, and does not escape
+// HTML characters.
 func write(v any) string {
 	switch v := v.(type) {
 	case *node:
@@ -434,7 +464,8 @@ func write(v any) string {
 // maxCited is the maximum number of citations of an answer.
 const maxCited = 100
 
-// cite returns the citations of the values that at least one source contains.
+// cite returns the citations of the values that at least one source contains. The path of a value
+// is a JSON pointer. If several sources contain a value, the first of them is cited.
 func cite(data string, sources []domain.Citation) string {
 	texts := make([]*text, len(sources))
 	for i, s := range sources {

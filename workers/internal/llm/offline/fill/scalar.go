@@ -16,11 +16,13 @@ import (
 // message, for a value of that name in the data or a tool result, and for a value of the same form
 // in a text.
 func (f *filler) scalar(s *node, kind, name string, in []*text) (raw string, found bool) {
+	// A value next to its name is the most reliable, in the message as well as in the other texts.
 	find := finderFor(s, kind, name)
 	for i, t := range in {
 		if raw, ok := find(t, true); ok {
 			return raw, true
 		}
+		// The data and the tool results come directly after the message.
 		if i > 0 || len(f.texts) == 0 || t != f.texts[0] {
 			continue
 		}
@@ -28,11 +30,13 @@ func (f *filler) scalar(s *node, kind, name string, in []*text) (raw string, fou
 			return raw, true
 		}
 	}
+	// Without texts, only the data is left.
 	if len(in) == 0 {
 		if raw, ok := f.fromObjects(s, kind, name); ok {
 			return raw, true
 		}
 	}
+	// A value that has only the right form is the last choice.
 	for _, t := range in {
 		if raw, ok := find(t, false); ok {
 			return raw, true
@@ -67,7 +71,8 @@ func (f *filler) fromObjects(s *node, kind, name string) (raw string, found bool
 // next to it. Otherwise its form suffices.
 type finder func(t *text, named bool) (raw string, found bool)
 
-// finderFor returns the finder for a schema and for the name of a field.
+// finderFor returns the finder for a schema and for the name of a field. A boolean has no form of
+// its own, so its finder needs the name.
 func finderFor(s *node, kind, name string) finder {
 	words := nameWords(name)
 	switch kind {
@@ -108,6 +113,8 @@ func stringFinder(s *node, name string, words []string) finder {
 		return func(t *text, named bool) (string, bool) { return t.take(spans(t), words, named, accept) }
 	}
 
+	// A pattern is the most precise description of a value. It may match in the middle of a text,
+	// so its anchors are removed.
 	if s.text("pattern") != "" {
 		pattern, err := regexp.Compile(strings.TrimSuffix(strings.TrimPrefix(s.text("pattern"), "^"), "$"))
 		if err != nil {
@@ -124,6 +131,7 @@ func stringFinder(s *node, name string, words []string) finder {
 		return func(t *text, named bool) (string, bool) {
 			return t.take(t.dates, words, named, func(v string) (string, bool) { return write(v + "T00:00:00Z"), true })
 		}
+	// A code without a known form is found only by its label, for example "reference: spring sale".
 	case format == "uuid" || codeNames[last]:
 		return func(t *text, named bool) (string, bool) {
 			if raw, ok := t.take(t.codes, words, named, accept); ok || named {
@@ -162,6 +170,7 @@ func spansFor(format, last string) func(*text) []span {
 // name, a quotation, the whole text or the text's subject.
 func textFinder(s *node, name string, words []string, last string, accept func(string) (string, bool)) finder {
 	return func(t *text, named bool) (string, bool) {
+		// A labelled text needs no form.
 		if named {
 			return t.labelled(words, accept)
 		}
@@ -173,6 +182,8 @@ func textFinder(s *node, name string, words []string, last string, accept func(s
 		if raw, ok := t.take(t.quotes, words, false, accept); ok {
 			return raw, true
 		}
+		// A field for a text gets the whole text. A field for a name, or a value without a name,
+		// gets the subject of an item.
 		switch {
 		case textNames[last]:
 			return accept(truncate.Runes(t.s, s.count("maxLength", maxText)))
@@ -189,6 +200,7 @@ func textFinder(s *node, name string, words []string, last string, accept func(s
 func (f *filler) choice(s *node, name string, in []*text) (raw string, found bool) {
 	all := s.list("enum")
 	for _, t := range in {
+		// The value that is mentioned first is usually the one that is meant.
 		best, at := "", math.MaxInt
 		for _, v := range all {
 			if where := t.find(v); where >= 0 && where < at && !t.isUsed(where) {
@@ -196,6 +208,7 @@ func (f *filler) choice(s *node, name string, in []*text) (raw string, found boo
 			}
 		}
 		if best != "" {
+			// The first byte suffices to mark the value as used.
 			t.use(at, at+1)
 			return best, true
 		}
@@ -205,6 +218,7 @@ func (f *filler) choice(s *node, name string, in []*text) (raw string, found boo
 			}
 		}
 	}
+	// The first value is a placeholder, because an enumeration has no empty value.
 	for _, v := range all {
 		if v != nil {
 			return write(v), false
@@ -226,7 +240,8 @@ func fits(s *node, v string) bool {
 	return true
 }
 
-// fitting returns a number as JSON if it is within the limits of a schema.
+// fitting returns a number as JSON if it is within the limits of a schema. An integer may be
+// written with a fraction of zero.
 func fitting(s *node, kind, v string) (raw string, ok bool) {
 	n, err := strconv.ParseFloat(v, 64)
 	if err != nil || math.IsInf(n, 0) {
@@ -257,18 +272,21 @@ func inBounds(s *node, n float64) bool {
 	if limit, ok := s.amount("exclusiveMaximum"); ok && n >= limit {
 		return false
 	}
+	// Remainders of decimal fractions are not exact, so small ones are ignored.
 	if step, ok := s.amount("multipleOf"); ok && step > 0 && math.Abs(math.Mod(n, step)) > 1e-9 {
 		return false
 	}
 	return true
 }
 
-// empty returns a placeholder within the limits of a schema.
+// empty returns a placeholder within the limits of a schema: false, zero or a number near a limit,
+// or a string of dashes with the required length.
 func empty(s *node, kind string) string {
 	switch kind {
 	case "boolean":
 		return "false"
 	case "integer", "number":
+		// Zero is preferred. Otherwise the values at and next to each limit are tried.
 		candidates := []string{"0"}
 		for _, keyword := range []string{"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"} {
 			if limit, ok := s.amount(keyword); ok {

@@ -9,13 +9,14 @@ import (
 )
 
 // node is a JSON object that preserves the order of its members. A member's value is a *node,
-// []any, string, json.Number, bool or nil.
+// []any, string, json.Number, bool or nil. The methods that read a member accept a nil node.
 type node struct {
 	names  []string
 	values map[string]any
 }
 
-// parse decodes JSON. It returns nil if the JSON is invalid.
+// parse decodes JSON. It returns nil if the JSON is invalid or null. Text after the first value is
+// ignored.
 func parse(raw []byte) any {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -37,6 +38,7 @@ func parseValue(d *json.Decoder) (any, error) {
 		return token, nil
 	}
 
+	// Only one of the two is filled, according to the opening delimiter.
 	object, list := &node{values: map[string]any{}}, []any{}
 	for d.More() {
 		name := ""
@@ -58,6 +60,7 @@ func parseValue(d *json.Decoder) (any, error) {
 		object.set(name, v)
 	}
 
+	// Read the closing delimiter.
 	if _, err := d.Token(); err != nil {
 		return nil, err //nolint:wrapcheck // parse drops it
 	}
@@ -67,7 +70,8 @@ func parseValue(d *json.Decoder) (any, error) {
 	return object, nil
 }
 
-// set sets the member with the given name.
+// set sets the member with the given name. A name that occurs twice keeps its first position and
+// its last value.
 func (n *node) set(name string, v any) {
 	if _, known := n.values[name]; !known {
 		n.names = append(n.names, name)
@@ -137,7 +141,8 @@ func (n *node) types() (types []string, null bool) {
 	return types, null
 }
 
-// kind returns the type of the value to write.
+// kind returns the type of the value to write: the first type that the schema allows. Without a
+// type, the other keywords imply one, and the default is a string.
 func (n *node) kind() string {
 	types, null := n.types()
 	switch {
@@ -145,6 +150,7 @@ func (n *node) kind() string {
 		return types[0]
 	case null:
 		return "null"
+	// Many schemas omit the type of objects and lists.
 	case n.child("properties") != nil || n.list("required") != nil:
 		return "object"
 	case n.otherItems() != nil || n.firstItems() != nil:
@@ -188,7 +194,8 @@ func (n *node) reference() string {
 // maxSteps is the maximum number of references that are followed for one value.
 const maxSteps = 32
 
-// resolve follows the references of a schema, and merges the parts of allOf.
+// resolve follows the references of a schema, and merges the parts of allOf. It returns the schema
+// unchanged if a reference has no target.
 func (f *filler) resolve(s *node) *node {
 	for range maxSteps {
 		ref := s.text("$ref")
@@ -199,6 +206,7 @@ func (f *filler) resolve(s *node) *node {
 		if target == nil {
 			return s
 		}
+		// Keywords beside a reference take precedence over those of its target.
 		rest := without(s, "$ref")
 		s = merge(target, rest)
 	}
@@ -215,6 +223,7 @@ func (f *filler) resolve(s *node) *node {
 }
 
 // at returns the part of the schema to which a reference within the document points, or nil.
+// References to other documents are not supported.
 func (f *filler) at(ref string) *node {
 	var at any = f.root
 	for key := range strings.SplitSeq(strings.TrimPrefix(ref, "#"), "/") {
@@ -234,7 +243,8 @@ func (f *filler) at(ref string) *node {
 	return s
 }
 
-// without returns a copy of a schema that lacks the given keyword.
+// without returns a copy of a schema that lacks the given keyword. The original schema is not
+// changed, because several references may share it.
 func without(s *node, keyword string) *node {
 	out := &node{values: map[string]any{}}
 	for _, name := range s.names {
@@ -246,7 +256,7 @@ func without(s *node, keyword string) *node {
 }
 
 // merge returns a schema with the keywords of a and b. It joins their properties and their lists of
-// required names.
+// required names. For any other keyword in both, the value of b is used.
 func merge(a, b *node) *node {
 	out := without(a, "")
 	for _, name := range b.names {

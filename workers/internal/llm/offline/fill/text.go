@@ -35,6 +35,7 @@ type span struct {
 	value    string
 }
 
+// Patterns of the forms of values.
 var (
 	email   = regexp.MustCompile(`[\pL\pN._%+-]+@[\pL\pN-]+(?:\.[\pL\pN-]+)+`)
 	link    = regexp.MustCompile(`https?://[^\s<>"')\]]+[^\s<>"')\].,;:!?]`)
@@ -61,8 +62,9 @@ func newText(s string) *text { return readText(s, false) }
 // newItem returns a part of a list and the values in it.
 func newItem(s string) *text { return readText(s, true) }
 
-// readText finds the values in the first maxRead characters of a text. item is true if the text is a
-// part of a list. A number, code or name must not overlap a value of another form.
+// readText finds the values in the first maxRead characters of a text. item is true if the text is
+// a part of a list. A number, code or name must not overlap an e-mail address, a link, a date or a
+// time. A name must not overlap a code either.
 func readText(s string, item bool) *text {
 	t := &text{s: truncate.Runes(s, maxRead), item: item}
 	t.emails, t.links, t.dates, t.times = t.matches(email), t.matches(link), t.readDates(), t.readTimes()
@@ -99,7 +101,7 @@ func part(s string, at []int, n int) string {
 	return s[at[2*n]:at[2*n+1]]
 }
 
-// matches returns the matches of a regular expression in the text.
+// matches returns the matches of a regular expression in the text, at most maxSpans.
 func (t *text) matches(re *regexp.Regexp) []span {
 	var all []span
 	for _, at := range re.FindAllStringIndex(t.s, maxSpans) {
@@ -188,6 +190,8 @@ func (t *text) readNumber(m *span) (string, bool) {
 		return "", false
 	}
 	v := digits
+	// A comma before one or two digits at the end is a decimal comma. Other commas separate
+	// thousands.
 	switch comma := strings.LastIndexByte(v, ','); {
 	case comma >= 0 && !strings.Contains(v, ".") && len(v)-comma <= 3:
 		v = strings.Replace(v, ",", ".", 1)
@@ -243,11 +247,13 @@ var verbs = regexp.MustCompile(`(?i)^(?:'s|’s|,|\s+(?:is|was|has|had|bought|or
 // follows reports whether the words after an offset show that a name precedes them.
 func (t *text) follows(to int) bool { return verbs.MatchString(t.s[to:]) }
 
+// firstRune returns the first character of a text.
 func firstRune(s string) rune {
 	r, _ := utf8.DecodeRuneInString(s)
 	return r
 }
 
+// overlaps reports whether a value shares a character with one of the given values.
 func overlaps(taken []span, m span) bool {
 	return slices.ContainsFunc(taken, func(one span) bool { return one.from < m.to && m.from < one.to })
 }
@@ -317,6 +323,7 @@ func namePattern(words []string) *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b` + strings.Join(quoted, `[\s_-]*`) + `\b`)
 }
 
+// valueEnd matches the end of a labelled value.
 var valueEnd = regexp.MustCompile(`[;\n]|,\s|[.!?](?:\s|$)|\s+and\s`)
 
 // labelled returns the text that follows a name and a colon, an equals sign, or "is".
@@ -346,6 +353,7 @@ func (t *text) labelled(words []string, accept func(string) (string, bool)) (raw
 	return "", false
 }
 
+// labelSign matches the characters between a label and its value.
 var labelSign = regexp.MustCompile(`^["'”]?(?:\s*[:=]|\s+(?:is|are|was)\b)\s*`)
 
 // listed returns the entries of a list that follows a name and a colon, such as "tags: red, green
@@ -374,6 +382,7 @@ func (t *text) listed(name string) (entries []string) {
 	return nil
 }
 
+// Patterns of the boundaries in a list.
 var (
 	listEnd       = regexp.MustCompile(`[;!?]|\.(?:\s|$)`)
 	listSeparator = regexp.MustCompile(`\s*,\s*(?:and\s+)?|\s+and\s+`)
@@ -415,6 +424,8 @@ func (t *text) truth(words []string, named bool) (raw string, found bool) {
 	return write(!denial.MatchString(t.s[:at[0]])), true
 }
 
+// fillers are words in the name of a boolean field that a text omits: isUrgent is found as
+// "urgent".
 var fillers = setFor(`is has can should was are does be`)
 
 // find returns the offset at which the text contains a value of an enumeration as whole words, or
@@ -471,4 +482,5 @@ func (t *text) contains(v any) bool {
 	}
 }
 
+// isWord reports whether a character is part of a word.
 func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }

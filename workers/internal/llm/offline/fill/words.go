@@ -6,7 +6,8 @@ import (
 	"unicode"
 )
 
-// object returns the first JSON object that the text contains, or "".
+// object returns the first JSON object that the text contains, or "". It looks only at the first
+// braces of the text, because each attempt parses the rest of the text.
 func (t *text) object() string {
 	for at, tries := 0, 0; tries < 32; tries++ {
 		i := strings.IndexByte(t.s[at:], '{')
@@ -45,6 +46,8 @@ func nameWords(name string) (words []string) {
 		case !unicode.IsLetter(r) && !unicode.IsDigit(r):
 			end()
 			continue
+		// A capital after another capital begins no word, so an abbreviation such as URL stays one
+		// word.
 		case unicode.IsUpper(r) && len(word) > 0 && !unicode.IsUpper(word[len(word)-1]):
 			end()
 		}
