@@ -38,12 +38,13 @@ type argumentsEvent struct {
 	Arguments string `json:"arguments"`
 }
 
+// functionDoneEvent contains the name and all arguments of a call that the client must make.
 type functionDoneEvent struct {
 	argumentsEvent
 	Name string `json:"name"`
 }
 
-// partPlace identifies the message's only part, which contains its text.
+// partPlace identifies the message's only part, which contains its text. ContentIndex is always 0.
 type partPlace struct {
 	ItemID       string `json:"item_id"`
 	OutputIndex  int    `json:"output_index"`
