@@ -6,7 +6,8 @@ import "parley/shared/domain"
 type ResponseAnnotation = annotation
 
 // Annotations returns the citations of an answer in the form of OpenAI's Responses API, for other
-// packages that use the same form. It returns nil if there are no citations.
+// packages that use the same form. It returns nil if there are no citations. It omits citations
+// that have neither a document nor a URL.
 func Annotations(citations []domain.Citation) []ResponseAnnotation {
 	var out []ResponseAnnotation
 	for _, c := range citations {
@@ -18,9 +19,10 @@ func Annotations(citations []domain.Citation) []ResponseAnnotation {
 }
 
 // WaitsForPerson returns the error for a run that waits for a person's decision about a tool call.
+// Its code is requires_action, and its message names the tool and says how to decide.
 func WaitsForPerson(runID string, action *domain.RequiredAction) Error {
 	return requiresActionError(runID, action)
 }
 
-// CheckMetadata validates the metadata of a response.
+// CheckMetadata validates the metadata of a response. It gives each invalid value to wrong.
 func CheckMetadata(metadata map[string]string, wrong Wrong) { checkMetadata(metadata, wrong) }

@@ -11,13 +11,21 @@ import (
 )
 
 // Attached is an image or a file of a message. Exactly one of FileID, URL and Data is set.
+// readAttached creates it. The caller fetches or stores the content, and checks its size and media
+// type.
 type Attached struct {
-	Field     string
-	FileID    string
-	URL       string
-	Data      []byte
+	// Path of the part in the request, for errors.
+	Field string
+	// ID of a file that was uploaded before.
+	FileID string
+	// URL with http or https; the content is fetched later.
+	URL string
+	// Decoded content.
+	Data []byte
+	// Media type of the data URL; empty: unknown.
 	MediaType string
-	Name      string
+	// Name of the file in the request; empty: none.
+	Name string
 }
 
 // These constants are the types that OpenAI's APIs give to the images and files in a message.
@@ -28,7 +36,8 @@ const (
 	partInputFile  = "input_file"
 )
 
-// FilePart is the file in a part whose type is file.
+// FilePart is the file in a part whose type is file. Exactly one of FileData and FileID is set in a
+// valid request.
 type FilePart struct {
 	FileData *string `json:"file_data"`
 	FileID   *string `json:"file_id"`
@@ -50,7 +59,8 @@ func (p *Part) attached() bool {
 const AttachedText = "(see the attachment)"
 
 // readAttached returns the image or file of a part. at is the path of the part in the request, for
-// errors.
+// errors. ok is false if the part is invalid; the error was then given to wrong. It fetches
+// nothing.
 func (p *Part) readAttached(at string, wrong Wrong) (out Attached, ok bool) {
 	out.Field = at
 	switch p.Type {
@@ -76,7 +86,7 @@ func (p *Part) readAttached(at string, wrong Wrong) (out Attached, ok bool) {
 }
 
 // imageAddress returns the URL of an image part. The value of the part is either the URL itself or
-// an object with the URL.
+// an object with the URL. It returns "" if the part has no URL or if the value has another type.
 func (p *Part) imageAddress() string {
 	if p.ImageURL == nil {
 		return ""
@@ -115,7 +125,8 @@ func names(conjunction string, members ...string) string {
 
 // Given returns the attachment with its source set: the given data, the given URL, or the file id
 // that the attachment already has. If there is not exactly one valid source, Given records an error
-// and returns false. The error names the members that the part may have.
+// and returns false. The error names the members that the part may have. The content of a URL is
+// not fetched here.
 func (a Attached) Given(data, address string, part Members, wrong Wrong) (Attached, bool) {
 	dataAt := part.At + "." + part.Data
 	switch {
@@ -139,7 +150,9 @@ func (a Attached) Given(data, address string, part Members, wrong Wrong) (Attach
 	}
 }
 
-// fetched returns the attachment with a URL. field is the member with the URL, for an error.
+// fetched returns the attachment with a URL. field is the member with the URL, for an error. It
+// rejects URLs with user information and URLs longer than maxAttachedURL. Whether the address is
+// public is checked when the URL is fetched.
 func (a Attached) fetched(address, field string, wrong Wrong) (Attached, bool) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil || len(address) > maxAttachedURL {
@@ -153,7 +166,8 @@ func (a Attached) fetched(address, field string, wrong Wrong) (Attached, bool) {
 // maxAttachedURL is the maximum length of a URL in bytes.
 const maxAttachedURL = 2048
 
-// decode decodes the data of an attachment, which is a data URL or plain base64.
+// decode decodes the data of an attachment, which is a data URL or plain base64. Padding is
+// optional. It rejects empty data. The size is not checked here.
 func (a Attached) decode(data, field string, wrong Wrong) (Attached, bool) {
 	encoded := data
 	if rest, isURL := strings.CutPrefix(data, "data:"); isURL {
@@ -174,15 +188,21 @@ func (a Attached) decode(data, field string, wrong Wrong) (Attached, bool) {
 	return a, true
 }
 
-// attachedMessage is a message whose attachments are still to be read.
+// attachedMessage is a message whose attachments are still to be read. Messages of all roles are
+// included, because images and files in messages of other roles are errors.
 type attachedMessage struct {
-	role    string
+	// Role of the message.
+	role string
+	// Nil: the message has no content.
 	content *Content
-	field   string
+	// Path of the content in the request, for errors.
+	field string
 }
 
 // attachedFiles returns the images and files of messages. If a conversation has more of them than a
-// run may have, the oldest are omitted.
+// run may have, the oldest are omitted. The result has at most domain.MaxAttachments entries, in
+// the order of the messages. Too many in the current message are an error, because omitting them
+// silently would change the question.
 func attachedFiles(messages []attachedMessage, wrong Wrong) []Attached {
 	current := len(messages) - 1 // index of the message to answer; results of tools may follow it
 	for current > 0 && messages[current].role != RoleUser {
@@ -217,6 +237,7 @@ func attachedFiles(messages []attachedMessage, wrong Wrong) []Attached {
 }
 
 // Attachments returns the images and files in the messages of the request, as attachments of a run.
+// The order is that of the messages; see attachedFiles.
 func (r *CompletionRequest) Attachments(wrong Wrong) []Attached {
 	messages := make([]attachedMessage, len(r.Messages))
 	for i, m := range r.Messages {
@@ -225,7 +246,8 @@ func (r *CompletionRequest) Attachments(wrong Wrong) []Attached {
 	return attachedFiles(messages, wrong)
 }
 
-// Attachments returns the images and files in the input of the request, as attachments of a run.
+// Attachments returns the images and files in the input of the request, as attachments of a run. A
+// text as input has none, so the result is then nil.
 func (body *ResponseBody) Attachments(wrong Wrong) []Attached {
 	if body.Input == nil {
 		return nil

@@ -10,7 +10,8 @@ import (
 )
 
 // CompletionRequest is the body of POST /v1/chat/completions. Fields that it does not list are
-// ignored.
+// ignored. Pointers distinguish a missing field from its zero value. Package httpx decodes the body
+// and reports missing required fields.
 type CompletionRequest struct {
 	Model          string              `json:"model" required:"true"`
 	Messages       []Message           `json:"messages" required:"true"`
@@ -24,6 +25,7 @@ type CompletionRequest struct {
 	FunctionCall   *json.RawMessage    `json:"function_call"`
 	ResponseFormat *Format             `json:"response_format"`
 	Logprobs       *bool               `json:"logprobs"`
+	// The settings are embedded, so their fields are fields of the body.
 	CompletionSettings
 	Audio      *json.RawMessage `json:"audio"`
 	Modalities *[]string        `json:"modalities"`
@@ -37,6 +39,7 @@ type CompletionRequest struct {
 
 // StreamOptions are the options of a stream.
 type StreamOptions struct {
+	// Whether the last chunk contains the token usage; nil: false.
 	IncludeUsage *bool `json:"include_usage"`
 }
 
@@ -53,7 +56,9 @@ func (r *CompletionRequest) Session() string {
 	return deref(value(r.Metadata)[sessionName])
 }
 
-// Conversation validates the request and returns the conversation that it contains.
+// Conversation validates the request and returns the conversation that it contains. It reports all
+// problems to wrong and returns a usable result only if there are none. As a side effect it sets
+// AppendSources and Output.
 func (r *CompletionRequest) Conversation(wrong Wrong) Conversation {
 	r.refuse(wrong)
 	metadata := map[string]string{}
@@ -70,7 +75,8 @@ func (r *CompletionRequest) Conversation(wrong Wrong) Conversation {
 	return Converse(Read(r.Messages, "messages", wrong), "messages", wrong)
 }
 
-// refuse adds a problem for each parameter that agents do not support.
+// refuse adds a problem for each parameter that agents do not support. The error code is
+// CodeUnsupported.
 func (r *CompletionRequest) refuse(wrong Wrong) {
 	unsupported := func(asked bool, field, message string) {
 		if asked {
@@ -92,7 +98,8 @@ func (r *CompletionRequest) refuse(wrong Wrong) {
 }
 
 // ClientTools returns the tools that the client offers in the request, or nil if it offers none. It
-// does not check their names and schemas.
+// does not check their names and schemas. The caller checks them together with the tools of the
+// agent, because names must not collide.
 func (r *CompletionRequest) ClientTools(wrong Wrong) *domain.ClientTools {
 	return readTools(r.Tools, r.ToolChoice, CompletionFunction, wrong)
 }
@@ -101,12 +108,14 @@ func (r *CompletionRequest) ClientTools(wrong Wrong) *domain.ClientTools {
 // tool's function object.
 const CompletionFunction = ".function"
 
-// chooses reports whether the request's tool_choice requires a function call of the model.
+// chooses reports whether the request's tool_choice requires a function call of the model. The
+// comparison is with the raw JSON, so an object counts as a requirement.
 func chooses(choice *json.RawMessage) bool {
 	return choice != nil && string(*choice) != `"none"` && string(*choice) != `"auto"`
 }
 
-// Completion is a completed run in the form of a chat completion.
+// Completion is a completed run in the form of a chat completion. NewCompletion creates it. Created
+// is in seconds since 1970.
 type Completion struct {
 	ID      string      `json:"id"`
 	Object  string      `json:"object"` // always the text "chat.completion"
@@ -117,7 +126,8 @@ type Completion struct {
 	Parley  RunNames    `json:"parley"`
 }
 
-// Choice is the only choice of a completion: the agent's answer.
+// Choice is the only choice of a completion: the agent's answer. Index is always 0, and Logprobs is
+// always null.
 type Choice struct {
 	Index        int           `json:"index"`
 	Message      AnswerMessage `json:"message"`
@@ -125,7 +135,8 @@ type Choice struct {
 	FinishReason string        `json:"finish_reason"`
 }
 
-// AnswerMessage is an answer in the form of a message.
+// AnswerMessage is an answer in the form of a message. Role is always assistant, and Refusal is
+// always null. Annotations is an empty list if the answer has no citations.
 type AnswerMessage struct {
 	Role        string       `json:"role"`
 	Content     *string      `json:"content"` // null if the answer consists only of calls
@@ -144,7 +155,8 @@ type Annotation struct {
 	FileCitation *FileCitation `json:"file_citation,omitempty"`
 }
 
-// URLCitation identifies the part of the answer that a page or document supports.
+// URLCitation identifies the part of the answer that a page or document supports. The indexes are
+// code points of the answer. EndIndex is the position after the part.
 type URLCitation struct {
 	StartIndex int    `json:"start_index"`
 	EndIndex   int    `json:"end_index"`
@@ -152,7 +164,8 @@ type URLCitation struct {
 	URL        string `json:"url"`
 }
 
-// FileCitation identifies the part of the answer that a document supports.
+// FileCitation identifies the part of the answer that a document supports. FileID is the id of the
+// document, or of its stored text.
 type FileCitation struct {
 	FileID     string `json:"file_id"`
 	Filename   string `json:"filename"`
@@ -160,20 +173,22 @@ type FileCitation struct {
 	EndIndex   int    `json:"end_index"`
 }
 
-// TokenCounts is the token usage of a run.
+// TokenCounts is the token usage of a run. Total is the sum of the other two.
 type TokenCounts struct {
 	Prompt     int64 `json:"prompt_tokens"`
 	Completion int64 `json:"completion_tokens"`
 	Total      int64 `json:"total_tokens"`
 }
 
-// RunNames identifies a run and its session. Its fields are an addition to the protocol.
+// RunNames identifies a run and its session. Its fields are an addition to the protocol. Clients
+// need the run id for Parley's own API, for example to decide about a tool call.
 type RunNames struct {
 	RunID     string `json:"runId"`
 	SessionID string `json:"sessionId"`
 }
 
-// NewCompletion renders a completed run.
+// NewCompletion renders a completed run. The run must have the status completed; Unanswered renders
+// other runs.
 func NewCompletion(run *domain.Run, view View) Completion {
 	answer := view.answer(run)
 	message := AnswerMessage{
@@ -190,7 +205,8 @@ func NewCompletion(run *domain.Run, view View) Completion {
 	}
 }
 
-// finishReason returns the protocol's reason why a completed run's answer ended.
+// finishReason returns the protocol's reason why a completed run's answer ended. If the run has no
+// reason, the result is stop.
 func finishReason(run *domain.Run) string {
 	if run.FinishReason != nil {
 		return string(*run.FinishReason) // the protocol has the same names for the reasons
@@ -198,7 +214,8 @@ func finishReason(run *domain.Run) string {
 	return string(domain.FinishStop)
 }
 
-// completionID returns the id of the completion that a run produces.
+// completionID returns the id of the completion that a run produces. It is the same for every
+// rendering of the run, so a retried request returns the same id.
 func completionID(runID string) string { return "chatcmpl-" + id.Suffix(runID) }
 
 // tokenCounts converts the token usage of a run to the form of chat completions.
@@ -207,7 +224,8 @@ func tokenCounts(u domain.Usage) TokenCounts {
 }
 
 // annotations returns the citations of an answer, and a citation for each file that the run's
-// programs created.
+// programs created. It is never nil, because clients reject null. Indexes are code points of the
+// text with its appendix.
 func (v View) annotations(run *domain.Run, answer shownAnswer) []Annotation {
 	out := make([]Annotation, 0, len(run.Citations)+len(answer.files))
 	for _, c := range run.Citations {

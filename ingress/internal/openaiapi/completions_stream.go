@@ -12,18 +12,23 @@ import (
 //
 //	role ─► content … ─► tool_calls … ─► finish_reason, annotations ─► usage, if requested ─► [DONE]
 //
-// A stream that fails ends with an error instead, without [DONE].
+// A stream that fails ends with an error instead, without [DONE]. It is used by one goroutine.
+// After an error of Append the stream is broken and must be closed.
 type CompletionStream struct {
 	runID string
 	usage bool // whether the client requested the usage
 	view  View
-	head  chunkHead
+	// Fields of all chunks; created sets the time and the model.
+	head chunkHead
+	// Text that was sent, to omit repeated text of a restarted run.
 	sent  stream.SentText
 	calls map[string]bool // ids of the client's calls that were sent
+	// Whether the last chunk or an error was written.
 	ended bool
 }
 
-// NewCompletionStream returns an encoder, which must receive all events of the run in order.
+// NewCompletionStream returns an encoder, which must receive all events of the run in order. The
+// first event must be run.created, because it contains the fields of all chunks.
 func NewCompletionStream(runID string, wantsUsage bool, view View) *CompletionStream {
 	head := chunkHead{ID: completionID(runID), Object: "chat.completion.chunk"}
 	return &CompletionStream{runID: runID, usage: wantsUsage, view: view, head: head, calls: map[string]bool{}}
@@ -37,7 +42,7 @@ type chunkHead struct {
 	Model   string `json:"model"`
 }
 
-// chunk is a part of a completion.
+// chunk is a part of a completion. Choices is empty in the chunk with the usage.
 type chunk struct {
 	chunkHead
 	Choices []chunkChoice `json:"choices"`
@@ -59,7 +64,8 @@ type chunkChoice struct {
 	FinishReason *string    `json:"finish_reason"`
 }
 
-// chunkDelta is the part of the message that a chunk adds.
+// chunkDelta is the part of the message that a chunk adds. Content is missing if the chunk adds no
+// text.
 type chunkDelta struct {
 	Role        string       `json:"role,omitempty"`
 	Content     *string      `json:"content,omitempty"`
@@ -69,7 +75,7 @@ type chunkDelta struct {
 }
 
 // Append appends the encoding of an event to b. ended reports whether the stream ends with this
-// event.
+// event. After the end it appends nothing. An error means that the data of the event is invalid.
 func (s *CompletionStream) Append(b []byte, e domain.Event) (out []byte, ended bool, err error) {
 	if s.ended {
 		return b, true, nil
@@ -80,10 +86,13 @@ func (s *CompletionStream) Append(b []byte, e domain.Event) (out []byte, ended b
 	return out, s.ended, nil
 }
 
-// Cut appends an error to b. The error says that the stream ends although the run continues.
+// Cut appends an error to b. The error says that the stream ends although the run continues. The
+// caller uses it when the ingress stops or the connection to the event log is lost.
 func (s *CompletionStream) Cut(b []byte) []byte { return s.fail(b, interruptedError(s.runID)) }
 
-// take encodes an event. It ignores types of events that have no counterpart in the protocol.
+// take encodes an event. It ignores types of events that have no counterpart in the protocol. A run
+// that requires an action ends the stream with an error, although the run continues after the
+// decision.
 func (s *CompletionStream) take(b []byte, e domain.Event) ([]byte, error) {
 	switch e.Type {
 	case domain.EventRunCreated:
@@ -136,7 +145,7 @@ func (s *CompletionStream) created(b, data []byte) ([]byte, error) {
 }
 
 // text writes a piece of the answer. If ok is false, a restarted run has produced a different text,
-// and the stream fails.
+// and the stream fails. An empty piece writes nothing.
 func (s *CompletionStream) text(b []byte, fresh string, ok bool) ([]byte, error) {
 	switch {
 	case !ok:
@@ -148,7 +157,8 @@ func (s *CompletionStream) text(b []byte, fresh string, ok bool) ([]byte, error)
 }
 
 // call writes a call for the client, unless it was sent before. An attempt that continues a run
-// after a failure repeats earlier calls.
+// after a failure repeats earlier calls. The index of a call is its position among the calls of the
+// stream.
 func (s *CompletionStream) call(b []byte, call domain.ToolCall) ([]byte, error) {
 	if !call.Client || s.calls[call.ID] {
 		return b, nil
@@ -159,7 +169,7 @@ func (s *CompletionStream) call(b []byte, call domain.ToolCall) ([]byte, error) 
 }
 
 // end writes the remaining answer and the last chunks. If the run has no answer, it writes the
-// reason as an error.
+// reason as an error. The order is text, appendix, calls, finish reason, usage. It sets ended.
 func (s *CompletionStream) end(b []byte, run *domain.Run) ([]byte, error) {
 	if run.Status != domain.RunCompleted {
 		return s.fail(b, Unanswered(run)), nil
@@ -203,7 +213,8 @@ func (s *CompletionStream) choice(b []byte, c chunkChoice, names *RunNames) ([]b
 	return appendData(b, out)
 }
 
-// fail writes an error and ends the stream.
+// fail writes an error and ends the stream. The error has the form of an error response, which the
+// client libraries raise as an exception.
 func (s *CompletionStream) fail(b []byte, e Error) []byte {
 	s.ended = true
 	return appendEvent(b, e.Body())
@@ -218,7 +229,8 @@ func appendData(b []byte, v any) ([]byte, error) {
 	return appendEvent(b, data), nil
 }
 
-// appendEvent appends JSON as a server-sent event.
+// appendEvent appends JSON as a server-sent event. JSON contains no line break, so one data line is
+// enough.
 func appendEvent(b, data []byte) []byte {
 	b = append(b, "data: "...)
 	b = append(b, data...)

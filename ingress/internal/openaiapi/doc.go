@@ -2,10 +2,14 @@
 // Parley's types, and renders runs as OpenAI's objects. It contains neither HTTP handlers nor
 // database queries.
 //
-//	POST /v1/chat/completions ──► ParseCompletion ──┐                ┌──► NewCompletion     ──► 200
-//	                                                ├──► a run ──────┤
-//	POST /v1/responses ─────────► ParseResponse ────┘                └──► encoders of events ──► a stream
+//	POST /v1/chat/completions ──► CompletionRequest ─┐                ┌──► NewCompletion, NewResponse ──► 200
+//	                                                 ├──► a run ──────┤
+//	POST /v1/responses ─────────► ParseResponse ─────┘                └──► encoders of events ──► a stream
 //
 // Unknown fields are ignored, because the protocol grows. Known parameters that agents do not
-// support are rejected by name. All errors in a request are reported together.
+// support are rejected by name. All errors in a request are reported together. Types named Request
+// and Body are decoded requests; functions named New render. Functions that validate receive a
+// [Wrong], which collects the problems. The package keeps no state between requests. Encoders of
+// streams belong to one connection. Package httpapi/openai uses it for its handlers. Packages run,
+// runbody, voice and realtime use its types for citations, attachments and errors.
 package openaiapi

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 )
 
+// maximum number of texts in a request.
 const (
 	maxInputs       = 2_048
 	maxInput        = 100_000 // maximum characters of one text; no model accepts more
@@ -27,7 +28,8 @@ type EmbeddingRequest struct {
 	Dimensions     *int64          `json:"dimensions"`
 }
 
-// Texts validates the request and returns the texts to embed.
+// Texts validates the request and returns the texts to embed. The result must not be used if Texts
+// has reported a problem.
 func (r *EmbeddingRequest) Texts(wrong Wrong) []string {
 	if n := utf8.RuneCountInString(r.Model); n < 1 || n > maxModelName {
 		wrong("model", "invalid_value", "must be the name of an embeddings model")
@@ -55,7 +57,8 @@ func (r *EmbeddingRequest) Texts(wrong Wrong) []string {
 	return texts
 }
 
-// readTexts decodes input, which is a text or a list of texts.
+// readTexts decodes input, which is a text or a list of texts. Lists of tokens, which OpenAI's API
+// accepts, are rejected.
 func readTexts(input json.RawMessage, wrong Wrong) []string {
 	var one string
 	var list []json.RawMessage
@@ -93,12 +96,14 @@ func (r *EmbeddingRequest) Size() int {
 	return int(*r.Dimensions)
 }
 
+// base64 reports whether the client requests the vectors in base64.
 func (r *EmbeddingRequest) base64() bool {
 	return r.EncodingFormat != nil && *r.EncodingFormat == encodingBase64
 }
 
 // ResponseBytes estimates the length of the response, for the given number of vectors of the given
-// size in bytes.
+// size in bytes. The caller uses the estimate to limit the memory of a response before it builds
+// the response.
 func (r *EmbeddingRequest) ResponseBytes(vectors, bytes int) int {
 	one := bytes / 4 * floatBytes
 	if r.base64() {
@@ -108,7 +113,7 @@ func (r *EmbeddingRequest) ResponseBytes(vectors, bytes int) int {
 }
 
 // Embeddings renders the response. Each vector consists of 32-bit floating-point numbers in
-// little-endian order.
+// little-endian order. The result has the order of the input. vectors must not be empty.
 func (r *EmbeddingRequest) Embeddings(model string, vectors [][]byte, tokens int64) []byte {
 	out := make([]byte, 0, r.ResponseBytes(len(vectors)+1, len(vectors[0])))
 	out = append(out, `{"object":"list","data":[`...)
@@ -144,7 +149,8 @@ func appendText(out []byte, text string) []byte {
 	return append(out, raw...)
 }
 
-// appendNumbers appends a vector as a JSON list of numbers.
+// appendNumbers appends a vector as a JSON list of numbers. A remainder of fewer than four bytes is
+// ignored.
 func appendNumbers(out, vector []byte) []byte {
 	out = append(out, '[')
 	for at := 0; at+4 <= len(vector); at += 4 {

@@ -31,7 +31,8 @@ const (
 	CodeVoiceNotEnabled = "voice_not_enabled"
 )
 
-// Error is an error in the form of OpenAI's API.
+// Error is an error in the form of OpenAI's API. Param is the path of the parameter to which the
+// error belongs; nil: none.
 type Error struct {
 	Message string  `json:"message"`
 	Type    string  `json:"type"`
@@ -39,7 +40,7 @@ type Error struct {
 	Code    string  `json:"code"`
 }
 
-// Body returns the response body of an error.
+// Body returns the response body of an error. The result is a JSON object with the member error.
 func (e Error) Body() []byte {
 	body, err := json.Marshal(struct {
 		Error Error `json:"error"`
@@ -50,7 +51,8 @@ func (e Error) Body() []byte {
 	return body
 }
 
-// Refused converts an error of the service and its HTTP status to the form of OpenAI's API.
+// Refused converts an error of the service and its HTTP status to the form of OpenAI's API. The
+// message is safe to show, because it comes from e.Detail and the field errors.
 func Refused(status int, e *apierr.Error) Error {
 	out := Error{Message: e.Detail, Type: typeName(status), Code: string(e.Code)}
 	if e.Code == apierr.Unauthenticated {
@@ -83,7 +85,8 @@ func Refused(status int, e *apierr.Error) Error {
 	return out
 }
 
-// typeName returns the error type for an HTTP status.
+// typeName returns the error type for an HTTP status. Statuses below 500 without an own type are
+// invalid requests.
 func typeName(status int) string {
 	switch {
 	case status == 401:
@@ -100,7 +103,7 @@ func typeName(status int) string {
 }
 
 // Unanswered returns the error that explains why a run has no answer: it failed, was cancelled,
-// timed out, or waits for a person.
+// timed out, or waits for a person. It must not be called for a completed run. Param is nil.
 func Unanswered(run *domain.Run) Error {
 	switch {
 	case run.Status == domain.RunRequiresAction && run.RequiredAction != nil:

@@ -21,10 +21,13 @@ const (
 	CodeUnsupported  = "unsupported_parameter" // CodeUnsupported is the code for parameters that agents do not support.
 )
 
-// Wrong is the type of a function that records an invalid field of a request.
+// Wrong is the type of a function that records an invalid field of a request. The first argument is
+// the path of the field, such as "messages[2].content". It may be called several times; all records
+// are in one response.
 type Wrong func(field, code, message string, args ...any)
 
-// Content is the content of a message. It is either a text or a list of parts.
+// Content is the content of a message. It is either a text or a list of parts. Parts is nil for a
+// text. The decoder creates it from JSON.
 type Content struct {
 	Text  string
 	Parts []Part
@@ -33,12 +36,14 @@ type Content struct {
 // Either marks Content as a union, of which exactly one field is set.
 func (*Content) Either() {}
 
-// Part is one part of a message's content.
+// Part is one part of a message's content. Type determines which of the other fields are used.
 type Part struct {
+	// Text, input_text, output_text, refusal, or a type of attachment.
 	Type    string  `json:"type" required:"true"`
 	Text    *string `json:"text"`
 	Refusal *string `json:"refusal"`
 
+	// ImageURL occurs in both APIs, File in chat completions, and the others in responses.
 	ImageURL *json.RawMessage `json:"image_url"`
 	File     *FilePart        `json:"file"`
 	FileData *string          `json:"file_data"`
@@ -57,7 +62,8 @@ var partKinds = map[string]func(Part) *string{
 }
 
 // Read returns the text of the content, with one line for each part. field is the path of the
-// content in errors. Without content, the text is empty.
+// content in errors. Without content, the text is empty. It omits images and files. Invalid parts
+// are reported to wrong, and also omitted.
 func (c *Content) Read(field string, wrong Wrong) string {
 	switch {
 	case c == nil:
@@ -87,11 +93,14 @@ func (c *Content) attached() bool {
 	return c != nil && slices.ContainsFunc(c.Parts, func(p Part) bool { return p.attached() })
 }
 
-// Message is an entry of a request's messages.
+// Message is an entry of a request's messages. Calls and results of the client's tools are
+// messages, too.
 type Message struct {
-	Role         string           `json:"role" required:"true"`
-	Content      *Content         `json:"content"`
-	ToolCalls    *[]MessageCall   `json:"tool_calls"`
+	Role    string   `json:"role" required:"true"`
+	Content *Content `json:"content"`
+	// Calls in a message of the assistant.
+	ToolCalls *[]MessageCall `json:"tool_calls"`
+	// Id of the call to which a message of a tool belongs.
 	ToolCallID   *string          `json:"tool_call_id"`
 	FunctionCall *json.RawMessage `json:"function_call"`
 }
@@ -106,11 +115,16 @@ const (
 )
 
 // Said is a parsed message with its role, its text and its path in the request. If the message is a
-// reference to an earlier answer, RunID is that answer's run and Text is empty.
+// reference to an earlier answer, RunID is that answer's run and Text is empty. Read and
+// inputMessages create it, and talk.add consumes it.
 type Said struct {
+	// Path for errors.
 	Field string
-	Role  string
-	Text  string
+	// One of the Role constants.
+	Role string
+	// Text of all parts; empty if there are only files or calls.
+	Text string
+	// Run of an earlier answer; empty: the message itself is in the request.
 	RunID string
 	Files bool // whether the message has images or files
 
@@ -119,7 +133,8 @@ type Said struct {
 	Outside bool                 // whether the call to which Result belongs may be missing from the request
 }
 
-// Read parses a list of messages. list is the path of the list in errors.
+// Read parses a list of messages. list is the path of the list in errors. Invalid messages are
+// reported to wrong. A message with an unknown role is also omitted.
 func Read(messages []Message, list string, wrong Wrong) []Said {
 	said := make([]Said, 0, len(messages))
 	for i, m := range messages {
@@ -146,6 +161,7 @@ func Read(messages []Message, list string, wrong Wrong) []Said {
 		}
 		one := Said{Field: at + ".content", Role: m.Role, Text: m.Content.Read(at+".content", wrong), Files: m.Content.attached()}
 		if calls := value(m.ToolCalls); len(calls) > 0 {
+			// Later errors about this message concern its calls.
 			one.Field, one.Calls = at+".tool_calls", readCalls(calls, at+".tool_calls", wrong)
 			if m.Role != RoleAssistant {
 				wrong(at+".tool_calls", codeInvalidValue, "is allowed only in assistant messages")
@@ -160,14 +176,19 @@ func Read(messages []Message, list string, wrong Wrong) []Said {
 // instructions in addition to the agent's own. Message is empty if the last message has only images
 // or files.
 type Conversation struct {
-	Message      string
-	History      []domain.Exchange
+	// Text of the last user messages.
+	Message string
+	// Earlier exchanges, the oldest first.
+	History []domain.Exchange
+	// Texts of the system and developer messages; empty: none.
 	Instructions string
 
 	Results []Result // results of calls that are not in the request but in an earlier response
 }
 
 // Converse builds a conversation from messages. list is the path of the list of messages in errors.
+// System and developer messages may be anywhere; they become instructions in their order. If the
+// last message cannot be answered, it reports an error and returns only the instructions.
 func Converse(said []Said, list string, wrong Wrong) Conversation {
 	var out Conversation
 	var instructions []Said
@@ -196,7 +217,7 @@ func Converse(said []Said, list string, wrong Wrong) Conversation {
 	return out
 }
 
-// oneText joins the texts of messages, with empty lines between them.
+// oneText joins the texts of messages, with empty lines between them. Empty texts are omitted.
 func oneText(said []Said) string {
 	texts := make([]string, 0, len(said))
 	for _, s := range said {
@@ -207,7 +228,8 @@ func oneText(said []Said) string {
 	return strings.Join(texts, "\n\n")
 }
 
-// CheckSession validates a session id. field is its path in errors.
+// CheckSession validates a session id. field is its path in errors. A session id has 1 to
+// maxSession characters. Characters that names may not contain are reported, too.
 func CheckSession(sessionID, field string, wrong Wrong) {
 	switch n, fault := utf8.RuneCountInString(sessionID), domain.NameFault(sessionID); {
 	case n == 0:

@@ -16,7 +16,8 @@ const (
 	sourcesName = "append_sources" // the entry that says whether a list of sources and files follows the text
 )
 
-// checkMetadata validates a request's metadata.
+// checkMetadata validates a request's metadata. The errors are in the order of the names, so that
+// equal requests have equal errors.
 func checkMetadata(metadata map[string]string, wrong Wrong) {
 	if len(metadata) > metadataPairs {
 		wrong("metadata", codeTooLong, "must have at most %d pairs, not %d", metadataPairs, len(metadata))

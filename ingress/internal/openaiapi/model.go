@@ -13,13 +13,14 @@ const MaxID = 64
 // TemplatePrefix is the prefix of the ids of templates.
 const TemplatePrefix = "tpl_"
 
-// TruncateModel truncates a model name to MaxID bytes. Only invalid names are that long.
+// TruncateModel truncates a model name to MaxID bytes. Only invalid names are that long. An
+// incomplete character at the end is removed.
 func TruncateModel(model string) string {
 	return strings.ToValidUTF8(model[:min(len(model), MaxID)], "")
 }
 
 // AsModelError replaces a not_found error with model_not_found, and returns any other error
-// unchanged.
+// unchanged. It recognizes wrapped errors.
 func AsModelError(err error) error {
 	// The code lets clients distinguish an unknown model from an unknown URL.
 	if coded, ok := errors.AsType[*apierr.Error](err); ok && coded.Code == apierr.NotFound {
@@ -29,7 +30,7 @@ func AsModelError(err error) error {
 }
 
 // ModelNotFound returns the error for a model name that belongs neither to an agent nor to a
-// template.
+// template. Its status is 404, and its code for clients of OpenAI's API is model_not_found.
 func ModelNotFound() error {
 	return &apierr.Error{
 		Code: apierr.NotFound, Detail: "unknown model: use the id of an agent or a template",

@@ -12,7 +12,8 @@ type Model struct {
 	Name    string `json:"name"`
 }
 
-// NewModel renders an agent or a template. created is zero for templates.
+// NewModel renders an agent or a template. created is zero for templates. owner is shown as
+// owned_by. Created is in seconds since 1970.
 func NewModel(id, name, owner string, created time.Time) Model {
 	m := Model{ID: id, Object: "model", OwnedBy: owner, Name: name}
 	if !created.IsZero() {
@@ -27,7 +28,7 @@ type ModelList struct {
 	Data   []Model `json:"data"`
 }
 
-// NewModelList returns a list of models.
+// NewModelList returns a list of models. The data is never null.
 func NewModelList(models []Model) ModelList {
 	if models == nil {
 		models = []Model{}

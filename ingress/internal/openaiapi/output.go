@@ -26,7 +26,8 @@ type AskedOutput struct {
 	Schema json.RawMessage
 }
 
-// Format is the requested answer format in a request for a chat completion.
+// Format is the requested answer format in a request for a chat completion. Type is text,
+// json_object or json_schema.
 type Format struct {
 	Type       string      `json:"type" required:"true"`
 	JSONSchema *JSONFormat `json:"json_schema"`
@@ -41,7 +42,8 @@ type JSONFormat struct {
 	Strict      *bool            `json:"strict"`
 }
 
-// TextFormat is the requested answer format in a request for a response.
+// TextFormat is the requested answer format in a request for a response. Unlike [Format], it
+// contains the schema directly.
 type TextFormat struct {
 	Type        string           `json:"type" required:"true"`
 	Name        *string          `json:"name"`
@@ -50,7 +52,8 @@ type TextFormat struct {
 	Strict      *bool            `json:"strict"`
 }
 
-// asked returns the schema that the format specifies.
+// asked returns the schema that the format specifies. It returns the zero value for nil, for text
+// and after an error.
 func (f *Format) asked(field string, wrong Wrong) AskedOutput {
 	if f == nil {
 		return AskedOutput{}
@@ -62,7 +65,8 @@ func (f *Format) asked(field string, wrong Wrong) AskedOutput {
 	return askedSchema(f.Type, value(f.JSONSchema), field, field+".json_schema", wrong)
 }
 
-// asked returns the schema that the format specifies.
+// asked returns the schema that the format specifies. It returns the zero value for nil, for text
+// and after an error.
 func (f *TextFormat) asked(field string, wrong Wrong) AskedOutput {
 	if f == nil {
 		return AskedOutput{}
@@ -71,7 +75,8 @@ func (f *TextFormat) asked(field string, wrong Wrong) AskedOutput {
 }
 
 // askedSchema returns the schema that a format specifies. at is the path, in errors, of the object
-// that contains the schema.
+// that contains the schema. field is the path of the format itself. The content of the schema is
+// checked later, by the code that accepts runs.
 func askedSchema(kind string, f JSONFormat, field, at string, wrong Wrong) AskedOutput {
 	switch kind {
 	// If the format contains no schema, the agent's own setting applies.
@@ -94,7 +99,8 @@ func askedSchema(kind string, f JSONFormat, field, at string, wrong Wrong) Asked
 	return AskedOutput{Field: at + ".schema", Schema: *f.Schema}
 }
 
-// responseFormat is the answer format in a response.
+// responseFormat is the answer format in a response. It repeats the format of the request. The
+// default is text.
 type responseFormat struct {
 	Type        string          `json:"type"`
 	Name        *string         `json:"name,omitempty"`

@@ -27,7 +27,7 @@ const (
 )
 
 // Response is a run in the form of a response object. A field that has no counterpart in a run has
-// a neutral value, because client libraries require the field.
+// a neutral value, because client libraries require the field. Times are in seconds since 1970.
 type Response struct {
 	ID                 string            `json:"id"`
 	Object             string            `json:"object"` // always response
@@ -56,13 +56,14 @@ type Response struct {
 	Parley             RunNames          `json:"parley"`
 }
 
-// ResponseError is the reason why a response failed.
+// ResponseError is the reason why a response failed. Code is the code of the run's error, or the
+// run's status.
 type ResponseError struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 }
 
-// ResponseUsage is the token usage of a response.
+// ResponseUsage is the token usage of a response. The details are always 0.
 type ResponseUsage struct {
 	InputTokens        int64         `json:"input_tokens"`
 	InputTokensDetails inputDetails  `json:"input_tokens_details"`
@@ -77,7 +78,8 @@ type incompleteReason struct {
 	Reason string `json:"reason"`
 }
 
-// incompleteDetails returns why a run's answer ended early, or nil if it did not.
+// incompleteDetails returns why a run's answer ended early, or nil if it did not. A filter of the
+// provider has the same name in both APIs.
 func incompleteDetails(run *domain.Run) *incompleteReason {
 	switch {
 	case !run.Incomplete():
@@ -111,16 +113,18 @@ type textFormat struct {
 }
 
 // ResponseEcho contains the request fields that responses repeat. The fields with a JSON name are
-// stored with the run, because a response can also be read later by its id.
+// stored with the run, because a response can also be read later by its id. View and the client's
+// tools are not stored, because only the response to the request itself needs them.
 type ResponseEcho struct {
-	Background         bool                  `json:"background,omitempty"`
-	Metadata           map[string]string     `json:"metadata,omitempty"`
-	Format             *responseFormat       `json:"format,omitempty"` // format of the answer; nil: plain text
-	Settings           *domain.ModelSettings `json:"settings,omitempty"`
-	Instructions       string                `json:"-"`
-	PreviousResponseID string                `json:"previous_response_id,omitempty"`
-	Unstored           bool                  `json:"-"` // whether the response cannot be retrieved or continued later
-	View               View                  `json:"-"`
+	Background bool                  `json:"background,omitempty"`
+	Metadata   map[string]string     `json:"metadata,omitempty"`
+	Format     *responseFormat       `json:"format,omitempty"` // format of the answer; nil: plain text
+	Settings   *domain.ModelSettings `json:"settings,omitempty"`
+	// Instructions of the request; not stored, because the run has them.
+	Instructions       string `json:"-"`
+	PreviousResponseID string `json:"previous_response_id,omitempty"`
+	Unstored           bool   `json:"-"` // whether the response cannot be retrieved or continued later
+	View               View   `json:"-"`
 
 	ClientTools *domain.ClientTools `json:"-"`
 	Strict      []bool              `json:"-"` // the field strict of each tool in ClientTools
@@ -132,7 +136,8 @@ func (e ResponseEcho) AppendSources() *bool {
 	return appendSources(e.Metadata, func(string, string, string, ...any) {}) // the metadata was validated before it was stored
 }
 
-// Stored returns the JSON of the fields to store with the run, or nil if all of them are empty.
+// Stored returns the JSON of the fields to store with the run, or nil if all of them are empty. The
+// row of the run stores the result. Decoding it with encoding/json returns the fields.
 func (e ResponseEcho) Stored() (json.RawMessage, error) {
 	// For most runs all fields are empty, so nothing is stored.
 	if !e.Background && len(e.Metadata) == 0 && e.PreviousResponseID == "" && e.Format == nil && e.Settings == nil {
@@ -149,7 +154,8 @@ func (e ResponseEcho) Stored() (json.RawMessage, error) {
 func ResponseID(runID string) string { return ResponsePrefix + "_" + id.Suffix(runID) }
 
 // RunOfResponse returns the id of the run to which a response id belongs. It returns false if the
-// id does not have the form of a response id.
+// id does not have the form of a response id. The run may not exist; only the form of the id is
+// checked.
 func RunOfResponse(responseID string) (runID string, ok bool) {
 	if !id.Valid(ResponsePrefix, responseID) {
 		return "", false
@@ -157,7 +163,8 @@ func RunOfResponse(responseID string) (runID string, ok bool) {
 	return id.Run + "_" + id.Suffix(responseID), true
 }
 
-// NewResponse renders a run in its current state as a response.
+// NewResponse renders a run in its current state as a response. The run may be unfinished; its
+// output then contains the calls so far. Usage and error are set only for finished runs.
 func NewResponse(run *domain.Run, echo ResponseEcho) *Response {
 	r := newResponse(run, echo)
 	r.Status = statusFor(run)
@@ -169,7 +176,8 @@ func NewResponse(run *domain.Run, echo ResponseEcho) *Response {
 }
 
 // newResponse returns a response with the fields that do not depend on the result of the run, such
-// as the agent and the session.
+// as the agent and the session. Its lists and maps are never nil, because client libraries reject
+// null.
 func newResponse(run *domain.Run, echo ResponseEcho) *Response {
 	r := &Response{
 		ID: ResponseID(run.ID), Object: "response", CreatedAt: run.CreatedAt.Unix(), Status: ResponseInProgress,
@@ -197,7 +205,8 @@ func newResponse(run *domain.Run, echo ResponseEcho) *Response {
 	return r
 }
 
-// end sets the fields of the response that depend on the finished run.
+// end sets the fields of the response that depend on the finished run. CompletedAt is set only for
+// completed runs.
 func (r *Response) end(run *domain.Run) {
 	r.Status, r.IncompleteDetails = statusFor(run), incompleteDetails(run)
 	if r.Status == ResponseCompleted && run.FinishedAt != nil {
@@ -208,7 +217,8 @@ func (r *Response) end(run *domain.Run) {
 	r.Usage = &ResponseUsage{InputTokens: used.InputTokens, OutputTokens: used.OutputTokens, TotalTokens: used.InputTokens + used.OutputTokens}
 }
 
-// modelFor returns the id of the agent or template that the run executes.
+// modelFor returns the id of the agent or template that the run executes. A run has one of the two
+// ids; it returns "" if it has neither.
 func modelFor(run *domain.Run) string {
 	if run.AgentID != nil {
 		return *run.AgentID
@@ -238,6 +248,7 @@ func statusFor(run *domain.Run) ResponseStatus {
 }
 
 // failure returns the error of a finished run without an answer, or nil if the run has an answer.
+// The code of a failed run is the code of its error. The message is never empty.
 func failure(run *domain.Run) *ResponseError {
 	said := domain.RunError{}
 	if run.Error != nil {

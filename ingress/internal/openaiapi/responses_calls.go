@@ -6,7 +6,8 @@ import (
 	"parley/shared/domain"
 )
 
-// tool handles an event that reports the start or the result of a tool call.
+// tool handles an event that reports the start or the result of a tool call. It returns an error if
+// the data is not valid JSON.
 func (s *ResponseStream) tool(data []byte) error {
 	var said struct {
 		ToolCall domain.ToolCall `json:"toolCall"`
@@ -19,7 +20,8 @@ func (s *ResponseStream) tool(data []byte) error {
 }
 
 // call writes the events of a tool call, except those that were sent before. An attempt that
-// continues a run after a failure repeats the earlier calls.
+// continues a run after a failure repeats the earlier calls. The start of the call is written first
+// if it is missing, so that a lost event leaves no call without a start.
 func (s *ResponseStream) call(call domain.ToolCall) {
 	s.begin()
 	item := newToolItem(call, s.runID, s.response.Parley.SessionID)
@@ -44,7 +46,9 @@ func (s *ResponseStream) call(call domain.ToolCall) {
 	s.close(at, item)
 }
 
-// function writes the events of a call that the client must make, unless they were sent before.
+// function writes the events of a call that the client must make, unless they were sent before. The
+// arguments are sent as one piece, because they are complete. The item is completed at once: the
+// client makes the call after the response has ended.
 func (s *ResponseStream) function(item functionItem) {
 	if s.indexFor(item.ID) >= 0 {
 		return
@@ -60,7 +64,7 @@ func (s *ResponseStream) function(item functionItem) {
 }
 
 // indexFor returns the index of the item with this id among the items that were sent, or -1 if it was
-// not sent.
+// not sent. A response has few items, so a search is fast enough.
 func (s *ResponseStream) indexFor(itemID string) int {
 	for i, sent := range s.items {
 		if sent.item.head().ID == itemID {
@@ -70,7 +74,8 @@ func (s *ResponseStream) indexFor(itemID string) int {
 	return -1
 }
 
-// open writes the start of a tool call. The item lacks the parts that later events add.
+// open writes the start of a tool call. The item lacks the parts that later events add. The stored
+// item is the complete one, so that the final output has the code and the arguments.
 func (s *ResponseStream) open(call domain.ToolCall) {
 	call.Status, call.Output = "running", nil
 	item := newToolItem(call, s.runID, s.response.Parley.SessionID)
@@ -102,7 +107,8 @@ func (s *ResponseStream) open(call domain.ToolCall) {
 }
 
 // abandoned returns the item of a call that never got a result. Its status is incomplete, except
-// for web searches, which have no such status in the protocol.
+// for web searches, which have no such status in the protocol. Items of the client's calls and the
+// message are returned unchanged.
 func abandoned(item Item) Item {
 	switch item := item.(type) {
 	case webSearchItem:

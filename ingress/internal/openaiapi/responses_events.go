@@ -38,12 +38,13 @@ type argumentsEvent struct {
 	Arguments string `json:"arguments"`
 }
 
+// functionDoneEvent contains the name and all arguments of a call that the client must make.
 type functionDoneEvent struct {
 	argumentsEvent
 	Name string `json:"name"`
 }
 
-// partRef identifies the message's only part, which contains its text.
+// partRef identifies the message's only part, which contains its text. ContentIndex is always 0.
 type partRef struct {
 	ItemID       string `json:"item_id"`
 	OutputIndex  int    `json:"output_index"`

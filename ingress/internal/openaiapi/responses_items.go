@@ -9,10 +9,12 @@ import (
 	"parley/shared/id"
 )
 
-// Item is an entry of a response's output: either a tool call or the message.
+// Item is an entry of a response's output: either a tool call or the message. The concrete types
+// are in this file. Values are immutable after they were created.
 type Item interface{ head() itemHead }
 
-// itemHead contains the fields that all items have.
+// itemHead contains the fields that all items have. Type is one of the item types, and Status one
+// of the item statuses.
 type itemHead struct {
 	ID     string `json:"id"`
 	Type   string `json:"type"`
@@ -42,14 +44,16 @@ const (
 	typeOutput     = "function_call_output" // occurs only in requests
 )
 
-// messageItem is the message of a response.
+// messageItem is the message of a response. Content has one part, except in the event that begins
+// the message, where it is empty.
 type messageItem struct {
 	itemHead
 	Role    string     `json:"role"` // always the text "assistant"
 	Content []textPart `json:"content"`
 }
 
-// textPart is the only part of a message.
+// textPart is the only part of a message. Annotations and Logprobs are never nil; Logprobs is
+// always empty.
 type textPart struct {
 	Type        string       `json:"type"` // always the text "output_text"
 	Text        string       `json:"text"`
@@ -60,7 +64,8 @@ type textPart struct {
 // annotation is a citation. The citation of a web page contains the range of the text that the page
 // supports. The citation of a document contains the position after the supported text. The citation
 // of a file that a program created contains the range of the file's entry in the text, and a URL,
-// which is an addition to the protocol.
+// which is an addition to the protocol. Type determines which other fields are set. All positions
+// are code points of the text.
 type annotation struct {
 	Type        string  `json:"type"`
 	ContainerID string  `json:"container_id,omitempty"`
@@ -73,7 +78,8 @@ type annotation struct {
 	Title       *string `json:"title,omitempty"`
 }
 
-// webSearchItem is a web search.
+// webSearchItem is a web search. The sources are included even if the request does not ask for
+// them.
 type webSearchItem struct {
 	itemHead
 	Action searchAction `json:"action"`
@@ -92,7 +98,7 @@ type searchSource struct {
 	URL  string `json:"url"`
 }
 
-// codeItem is a call of the code interpreter.
+// codeItem is a call of the code interpreter. A program that runs has no outputs yet.
 type codeItem struct {
 	itemHead
 	Code        string    `json:"code"`
@@ -113,7 +119,8 @@ type fileSearchItem struct {
 	Results []struct{} `json:"results"` // always null, because the annotations contain the results that the answer used
 }
 
-// mcpItem is a call of a tool for which the protocol has no other type of item.
+// mcpItem is a call of a tool for which the protocol has no other type of item. All tools except
+// searches and the code interpreter have it. At most one of Output and Error is set.
 type mcpItem struct {
 	itemHead
 	ServerLabel       string  `json:"server_label"`
@@ -124,7 +131,8 @@ type mcpItem struct {
 	ApprovalRequestID *string `json:"approval_request_id"`
 }
 
-// functionItem is a call that the client must make.
+// functionItem is a call that the client must make. The id of the item differs from the id of the
+// call. A result must name CallID.
 type functionItem struct {
 	itemHead
 	CallID    string `json:"call_id"`
@@ -137,7 +145,7 @@ type functionItem struct {
 const serverLabel = "parley"
 
 // items returns the output of a run: its tool calls in order, followed by its message, if it has
-// one.
+// one. The result is never nil. Calls keep the order in which the model made them.
 func items(run *domain.Run, view View) []Item {
 	out := make([]Item, 0, len(run.ToolCalls)+1)
 	for _, call := range run.ToolCalls {
@@ -149,7 +157,8 @@ func items(run *domain.Run, view View) []Item {
 	return out
 }
 
-// messageID returns the id of the message of a run.
+// messageID returns the id of the message of a run. A run has at most one message, so the id is
+// unique.
 func messageID(runID string) string { return prefixMessage + "_" + id.Suffix(runID) }
 
 // These constants are the prefixes of item ids. Each id also contains the suffix of its run's id.
@@ -174,7 +183,8 @@ func callOfFunction(itemID string) (callID string, ok bool) {
 }
 
 // runOfItem returns the id of the run for an item id. message reports whether the item is the run's
-// message. issued is false if no item can have this id.
+// message. issued is false if no item can have this id. It checks only the form of the id; the run
+// may not exist or may belong to another caller.
 func runOfItem(itemID string) (runID string, message, issued bool) {
 	prefix, rest, _ := strings.Cut(itemID, "_")
 
@@ -190,7 +200,8 @@ func runOfItem(itemID string) (runID string, message, issued bool) {
 	return "", false, false
 }
 
-// answerItem returns the message for a run's answer.
+// answerItem returns the message for a run's answer. Citations come first, then files. The status
+// is incomplete if the model's answer ended early or the run was cancelled.
 func answerItem(run *domain.Run, answer shownAnswer) messageItem {
 	part := newTextPart()
 	part.Text = answer.text
@@ -234,7 +245,9 @@ func citedFile(c domain.Citation) string {
 }
 
 // newToolItem renders a tool call. If the protocol has a type for this tool, the item has that
-// type. Otherwise it has the type for tools of MCP servers.
+// type. Otherwise it has the type for tools of MCP servers. A call of the client's tool is a
+// functionItem. A call of an unknown status counts as in progress. Invalid input or output of a
+// tool leaves the text empty.
 func newToolItem(call domain.ToolCall, runID, sessionID string) Item {
 	if call.Client {
 		status := callStatus(call.Status)
@@ -276,7 +289,8 @@ func newToolItem(call domain.ToolCall, runID, sessionID string) Item {
 	return item
 }
 
-// callStatus returns the protocol's status for a call.
+// callStatus returns the protocol's status for a call. Any status other than completed and failed
+// is in progress.
 func callStatus(status string) string {
 	switch status {
 	case "completed":
@@ -288,7 +302,7 @@ func callStatus(status string) string {
 }
 
 // textFor returns a text member of an object that a model has written. It returns "" if the member
-// is missing or has another type.
+// is missing or has another type. A member with the value null also returns "".
 func textFor(object json.RawMessage, name string) string {
 	var members map[string]json.RawMessage
 	var text string
@@ -306,7 +320,8 @@ func jsonText(raw json.RawMessage) string {
 	return ""
 }
 
-// failureText returns the reason why a call failed.
+// failureText returns the reason why a call failed. Failed calls store an object with the member
+// error; any other output is returned as JSON.
 func failureText(output json.RawMessage) string {
 	if text := textFor(output, "error"); text != "" {
 		return text
@@ -315,7 +330,7 @@ func failureText(output json.RawMessage) string {
 }
 
 // foundBy returns the pages in the output of a search, or nil if the output does not come from a
-// search.
+// search. Results without a URL have an empty URL.
 func foundBy(output json.RawMessage) []searchSource {
 	var found struct {
 		Results []struct {
@@ -333,7 +348,7 @@ func foundBy(output json.RawMessage) []searchSource {
 }
 
 // logsFor returns the output of a program: the text that it printed, then the value of its last
-// line, then its error.
+// line, then its error. Empty texts are omitted, so the result may be empty, but it is never nil.
 func logsFor(output json.RawMessage) []codeLog {
 	logs := []codeLog{}
 	for _, name := range []string{"stdout", "stderr", "value", "error"} {

@@ -8,7 +8,8 @@ import (
 )
 
 // ResponseBody is the body of POST /v1/responses. Fields that it does not list are ignored; see
-// docs/openai.md.
+// docs/openai.md. Pointers distinguish a missing field from its zero value. Package httpx decodes
+// the body.
 type ResponseBody struct {
 	Model        string             `json:"model" required:"true"`
 	Input        *ResponseInput     `json:"input"`
@@ -27,7 +28,8 @@ type ResponseBody struct {
 	ResponseSettings
 }
 
-// ResponseInput is the input of a request. It is either a text or a list of items.
+// ResponseInput is the input of a request. It is either a text or a list of items. Items is nil for
+// a text. The decoder creates it from JSON.
 type ResponseInput struct {
 	Text  string
 	Items []InputItem
@@ -36,7 +38,8 @@ type ResponseInput struct {
 // Either marks ResponseInput as a union, of which exactly one field is set.
 func (ResponseInput) Either() {}
 
-// InputItem is an entry of an input. An item without a type is a message.
+// InputItem is an entry of an input. An item without a type is a message. Type determines which of
+// the other fields are used.
 type InputItem struct {
 	Type    *string  `json:"type"`
 	ID      *string  `json:"id"`
@@ -51,7 +54,7 @@ type InputItem struct {
 }
 
 // ConversationName identifies a conversation, either by its id or by an object that contains the
-// id.
+// id. Exactly one of the two fields is set.
 type ConversationName struct {
 	Name   string
 	Object struct {
@@ -73,7 +76,8 @@ var ignoredItems = map[string]bool{
 	typeWebSearch: true, typeCode: true, typeFileSearch: true, typeMCP: true, "mcp_list_tools": true, "reasoning": true, "compaction": true,
 }
 
-// ResponseAsk is a parsed request for a response.
+// ResponseAsk is a parsed request for a response. ParseResponse creates it. If References is not
+// empty, the caller must call Resolve before it uses the conversation.
 type ResponseAsk struct {
 	Conversation
 
@@ -101,7 +105,9 @@ type Reference struct {
 	RunID string // run of the response that contains the item
 }
 
-// ParseResponse validates the body of a request for a response.
+// ParseResponse validates the body of a request for a response. It reports all problems to wrong;
+// the result must not be used if there are any. It reads no database: whether the session and the
+// earlier items exist is checked by the caller.
 func ParseResponse(body *ResponseBody, wrong Wrong) ResponseAsk {
 	ask := ResponseAsk{
 		Model: body.Model, Stream: value(body.Stream),
@@ -115,6 +121,8 @@ func ParseResponse(body *ResponseBody, wrong Wrong) ResponseAsk {
 	checkMetadata(ask.Echo.Metadata, wrong)
 	ask.Echo.View.AppendSources = appendSources(ask.Echo.Metadata, wrong)
 	body.refuse(wrong)
+
+	// The settings are stored as the client sent them, so that the response can repeat them.
 	if ask.Settings, ask.Names = body.Settings(wrong); ask.Settings != nil {
 		ask.Echo.Settings = &ask.Settings.ModelSettings
 	}
@@ -137,7 +145,8 @@ func ParseResponse(body *ResponseBody, wrong Wrong) ResponseAsk {
 
 // Resolve replaces the references to answers with the texts that the function answer returns. If
 // answer returns false for keep, the messages up to that answer are dropped, because the session
-// already contains them or they are too old.
+// already contains them or they are too old. answer is called once for each referenced answer, in
+// their order. System and developer messages are always kept.
 func (ask *ResponseAsk) Resolve(answer func(runID string) (text string, keep bool)) {
 	said := make([]Said, 0, len(ask.said))
 	for _, s := range ask.said {
@@ -155,7 +164,8 @@ func (ask *ResponseAsk) Resolve(answer func(runID string) (text string, keep boo
 }
 
 // nameSession determines the session of a request. If the request names several sessions, the first
-// one is used.
+// one is used. The order is conversation, previous_response_id, metadata.session_id. Without any of
+// them, the request begins a new session.
 func (ask *ResponseAsk) nameSession(body *ResponseBody, wrong Wrong) {
 	named, inMetadata := ask.Echo.Metadata[sessionName]
 	switch {
@@ -187,7 +197,8 @@ const NoItem = "no item with this id exists for this caller; send the message it
 // NoPrevious is the error message for the id of a response that cannot be continued.
 const NoPrevious = "no response with this id exists for this model and caller"
 
-// refuse adds a problem for each parameter that agents do not support.
+// refuse adds a problem for each parameter that agents do not support. It also rejects a background
+// response that is not stored.
 func (body *ResponseBody) refuse(wrong Wrong) {
 	if value(body.TopLogprobs) > 0 {
 		wrong("top_logprobs", CodeUnsupported, "is not supported: agents do not return log probabilities")
@@ -201,7 +212,8 @@ func (body *ResponseBody) refuse(wrong Wrong) {
 	}
 }
 
-// inputMessages returns the messages of an input, and its references to earlier items.
+// inputMessages returns the messages of an input, and its references to earlier items. Both results
+// have the order of the input. Invalid items are reported to wrong and omitted.
 func inputMessages(input *ResponseInput, wrong Wrong) (said []Said, references []Reference) {
 	switch {
 	case input == nil:
@@ -238,7 +250,8 @@ func (item *InputItem) isMessage() bool {
 }
 
 // reference records that an item refers to an item of an earlier response. If that earlier item is
-// a message or a call, reference also adds an entry to said.
+// a message or a call, reference also adds an entry to said. The text of the referenced message is
+// unknown here. Resolve adds it later.
 func (item *InputItem) reference(field string, said []Said, references []Reference, wrong Wrong) ([]Said, []Reference) {
 	runID, message, issued := runOfItem(deref(item.ID))
 	if !issued {
@@ -254,7 +267,8 @@ func (item *InputItem) reference(field string, said []Said, references []Referen
 	return said, append(references, Reference{field, runID})
 }
 
-// callOrResult returns a call of a client's tool, or the result of such a call.
+// callOrResult returns a call of a client's tool, or the result of such a call. The call of a
+// result may be in an earlier response, so Outside is set. After an error the result may be empty.
 func (item *InputItem) callOrResult(at string, wrong Wrong) []Said {
 	switch {
 	case item.CallID == nil:
@@ -270,7 +284,8 @@ func (item *InputItem) callOrResult(at string, wrong Wrong) []Said {
 	return []Said{{Field: at + ".call_id", Role: RoleAssistant, Calls: []domain.ClientCall{call}}}
 }
 
-// message returns the message in an item.
+// message returns the message in an item. An unknown role is reported to wrong, and the item is
+// omitted.
 func (item *InputItem) message(at string, wrong Wrong) []Said {
 	switch *item.Role {
 	case RoleSystem, RoleDeveloper, RoleUser, RoleAssistant:

@@ -19,21 +19,28 @@ import (
 //	response.completed | response.incomplete | response.failed, error | error
 //
 // Items keep the order in which they were sent, also in the final response. The protocol cannot
-// retract text that was sent: see [stream.SentText].
+// retract text that was sent: see [stream.SentText]. It is used by one goroutine. Errors of write
+// are kept in err, and Append returns them.
 type ResponseStream struct {
-	runID    string
+	runID string
+	// Fields of the request that the response repeats.
 	echo     ResponseEcho
 	response *Response // the response in its initial state
-	sent     stream.SentText
-	begun    bool
-	next     int // sequence number of the next event
-	items    []sentItem
-	message  int // index of the message in items; -1 if it has not begun
-	cited    int // number of annotations sent
-	at       int // number of annotations that the current attempt has reported, including repeated ones
-	out      []byte
-	err      error
-	ended    bool
+	// Text that was sent, to omit repeated text of a restarted run.
+	sent stream.SentText
+	// Whether response.in_progress was sent.
+	begun bool
+	next  int // sequence number of the next event
+	// Items in the order in which they were sent.
+	items   []sentItem
+	message int // index of the message in items; -1 if it has not begun
+	cited   int // number of annotations sent
+	at      int // number of annotations that the current attempt has reported, including repeated ones
+	// Buffer of the current call of Append or Cut.
+	out []byte
+	err error
+	// Whether the last event was written; later events are ignored.
+	ended bool
 }
 
 // sentItem is an item whose start was sent. done reports whether its end was sent, too.
@@ -42,13 +49,14 @@ type sentItem struct {
 	done bool
 }
 
-// NewResponseStream returns an encoder, which must receive all events of the run in order.
+// NewResponseStream returns an encoder, which must receive all events of the run in order. The
+// first event must be run.created.
 func NewResponseStream(runID string, echo ResponseEcho) *ResponseStream {
 	return &ResponseStream{runID: runID, echo: echo, message: -1}
 }
 
 // Append appends the encoding of an event to b. ended reports whether the stream ends with this
-// event.
+// event. After the end it appends nothing. After an error the stream is broken and must be closed.
 func (s *ResponseStream) Append(b []byte, e domain.Event) (out []byte, ended bool, err error) {
 	if s.ended {
 		return b, true, nil
@@ -61,7 +69,8 @@ func (s *ResponseStream) Append(b []byte, e domain.Event) (out []byte, ended boo
 	return out, s.ended, s.err
 }
 
-// Cut appends an error to b. The error says that the stream ends although the run continues.
+// Cut appends an error to b. The error says that the stream ends although the run continues. The
+// caller uses it when the ingress stops or the connection to the event log is lost.
 func (s *ResponseStream) Cut(b []byte) (out []byte) {
 	s.out = b
 	s.fail(interruptedError(s.runID))
@@ -69,7 +78,8 @@ func (s *ResponseStream) Cut(b []byte) (out []byte) {
 	return out
 }
 
-// take encodes an event. It ignores event types that have no counterpart in the protocol.
+// take encodes an event. It ignores event types that have no counterpart in the protocol. The first
+// event must be run.created, because all other events need the response.
 func (s *ResponseStream) take(e domain.Event) error {
 	if s.response == nil {
 		if e.Type != domain.EventRunCreated {
@@ -98,7 +108,8 @@ func (s *ResponseStream) take(e domain.Event) error {
 	return nil
 }
 
-// created writes response.created.
+// created writes response.created. The response contains the fields that do not depend on the
+// result.
 func (s *ResponseStream) created(data []byte) error {
 	run := domain.Run{ID: s.runID}
 	if err := json.Unmarshal(data, &run); err != nil {
@@ -118,7 +129,8 @@ func (s *ResponseStream) begin() {
 	}
 }
 
-// delta writes the part of a text event that was not sent before.
+// delta writes the part of a text event that was not sent before. If a restarted run has produced a
+// different text, the stream ends with an error.
 func (s *ResponseStream) delta(data []byte) error {
 	var said struct {
 		Text string `json:"text"`
@@ -135,7 +147,8 @@ func (s *ResponseStream) delta(data []byte) error {
 	return nil
 }
 
-// text writes a piece of the answer's text.
+// text writes a piece of the answer's text. It begins the message if necessary. An empty piece
+// writes nothing.
 func (s *ResponseStream) text(fresh string) {
 	if fresh == "" {
 		return
@@ -159,7 +172,8 @@ func (s *ResponseStream) part() partRef {
 	return partRef{ItemID: messageID(s.runID), OutputIndex: s.message}
 }
 
-// citation writes a citation, unless an earlier attempt has reported it.
+// citation writes a citation, unless an earlier attempt has reported it. Attempts are compared by
+// the number of citations: a repeated attempt reports the same ones in the same order.
 func (s *ResponseStream) citation(data []byte) error {
 	var added struct {
 		Citation domain.Citation `json:"citation"`
@@ -186,7 +200,8 @@ func (s *ResponseStream) annotate(a annotation) {
 }
 
 // requiresAction ends the stream with an error, because the protocol cannot represent a run that
-// waits for a person.
+// waits for a person. The run continues after the decision. The client reads its answer with
+// another request.
 func (s *ResponseStream) requiresAction(data []byte) error {
 	run := domain.Run{ID: s.runID}
 	if err := json.Unmarshal(data, &run); err != nil {
@@ -199,7 +214,8 @@ func (s *ResponseStream) requiresAction(data []byte) error {
 	return nil
 }
 
-// end writes the remaining events of a finished run, and then an event with the whole response.
+// end writes the remaining events of a finished run, and then an event with the whole response. The
+// final response of a completed run has the items in the order in which they were sent.
 func (s *ResponseStream) end(data []byte) error {
 	var sent struct {
 		Run domain.Run `json:"run"`
@@ -233,7 +249,7 @@ func (s *ResponseStream) end(data []byte) error {
 }
 
 // complete writes the remaining events of a completed run, such as tool calls, text and
-// annotations. It closes open items.
+// annotations. It closes open items. fresh is the part of the text that was not sent yet.
 func (s *ResponseStream) complete(run *domain.Run, fresh string) {
 	s.begin()
 	for _, call := range run.ToolCalls {
@@ -249,7 +265,9 @@ func (s *ResponseStream) complete(run *domain.Run, fresh string) {
 	}
 }
 
-// completeMessage writes the rest of the message and the events that end it.
+// completeMessage writes the rest of the message and the events that end it. The order is text,
+// appendix, annotations, end of the text, end of the item. Citations that were sent before are not
+// repeated.
 func (s *ResponseStream) completeMessage(run *domain.Run, fresh string) {
 	shown := s.echo.View.answer(run)
 	s.text(fresh)
@@ -285,19 +303,22 @@ func (s *ResponseStream) fail(e Error) {
 	s.write("error", errorEvent{e.Code, e.Message, e.Param, e})
 }
 
-// add writes the start of an item.
+// add writes the start of an item. Its index is the number of items that were sent before.
 func (s *ResponseStream) add(item Item) {
 	s.write("response.output_item.added", itemEvent{len(s.items), item})
 	s.items = append(s.items, sentItem{item: item})
 }
 
-// close writes the end of an item with its final content.
+// close writes the end of an item with its final content. item replaces the item that was stored at
+// the start.
 func (s *ResponseStream) close(at int, item Item) {
 	s.items[at] = sentItem{item: item, done: true}
 	s.write("response.output_item.done", itemEvent{at, item})
 }
 
-// write writes an event with its type, its sequence number and the given content.
+// write writes an event with its type, its sequence number and the given content. It inserts the
+// type and the number before the first member of the content, so says must be an object with at
+// least one member.
 func (s *ResponseStream) write(kind string, says any) {
 	body, err := json.Marshal(says)
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"parley/shared/domain"
 )
 
-// CompletionSettings contains the model settings in a request for a chat completion.
+// CompletionSettings contains the model settings in a request for a chat completion. Nil means that
+// the agent's setting applies. Package httpx decodes it; Settings validates it.
 type CompletionSettings struct {
 	Temperature         *float64 `json:"temperature"`
 	TopP                *float64 `json:"top_p"`
@@ -20,6 +21,7 @@ type CompletionSettings struct {
 }
 
 // Stop contains stop sequences: the model ends the answer before the first one that it would write.
+// At most one field is set.
 type Stop struct {
 	One  string
 	Many []string
@@ -28,7 +30,7 @@ type Stop struct {
 // Either marks Stop as a union: either one text or a list of texts.
 func (*Stop) Either() {}
 
-// texts returns the stop sequences, or nil if there are none.
+// texts returns the stop sequences, or nil if there are none. An empty text counts as none.
 func (s *Stop) texts() []string {
 	if s == nil || s.One == "" && len(s.Many) == 0 {
 		return nil
@@ -39,7 +41,8 @@ func (s *Stop) texts() []string {
 	return []string{s.One}
 }
 
-// ResponseSettings are the model settings in a request for a response.
+// ResponseSettings are the model settings in a request for a response. Nil means that the agent's
+// setting applies.
 type ResponseSettings struct {
 	Temperature       *float64          `json:"temperature"`
 	TopP              *float64          `json:"top_p"`
@@ -50,6 +53,7 @@ type ResponseSettings struct {
 
 // ReasoningOptions are the options for the model's reasoning.
 type ReasoningOptions struct {
+	// Effort of the model; its values depend on the model.
 	Effort *string `json:"effort"`
 }
 
@@ -66,7 +70,8 @@ var (
 )
 
 // Settings validates the model settings. It returns the settings and the names that the request
-// uses for them, or nil if there are none.
+// uses for them, or nil if there are none. If both limits of tokens are set, max_completion_tokens
+// applies. The second result is used for errors that are found later, for the model of the agent.
 func (r *CompletionSettings) Settings(wrong Wrong) (*domain.RunSettings, map[domain.Setting]string) {
 	names := completionNames
 	limit := r.MaxCompletionTokens
@@ -82,7 +87,8 @@ func (r *CompletionSettings) Settings(wrong Wrong) (*domain.RunSettings, map[dom
 }
 
 // Settings validates the model settings. It returns the settings and the names that the request
-// uses for them, or nil if there are none.
+// uses for them, or nil if there are none. The second result is used for errors that are found
+// later, for the model of the agent.
 func (r *ResponseSettings) Settings(wrong Wrong) (*domain.RunSettings, map[domain.Setting]string) {
 	s := domain.ModelSettings{
 		Temperature: r.Temperature, TopP: r.TopP, MaxOutputTokens: r.MaxOutputTokens, ParallelToolCalls: r.ParallelToolCalls,
@@ -117,7 +123,8 @@ var settingCodes = map[domain.SettingProblemKind]string{
 	domain.SettingValue: codeInvalidValue, domain.SettingLong: codeTooLong, domain.SettingShort: codeTooShort,
 }
 
-// showSettings sets the response's model settings.
+// showSettings sets the response's model settings. Nil changes nothing. Settings that the response
+// does not have, such as stop sequences, are ignored.
 func (r *Response) showSettings(s *domain.ModelSettings) {
 	if s == nil {
 		return

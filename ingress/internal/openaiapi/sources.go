@@ -12,7 +12,8 @@ import (
 	"parley/shared/domain"
 )
 
-// View determines how a client sees the sources and files of a run.
+// View determines how a client sees the sources and files of a run. The handler creates one for
+// each request.
 type View struct {
 	// AppendSources says whether a list of sources and files follows the text of the answer. If it
 	// is nil, the agent's setting applies.
@@ -25,8 +26,10 @@ type View struct {
 	BaseURL string
 }
 
-// runFile is a file that a program of the run has created.
+// runFile is a file that a program of the run has created. It is decoded from the output of a call
+// of the code interpreter.
 type runFile struct {
+	// Id, name and media type as the call reports them.
 	ID       string `json:"id"`
 	Name     string `json:"name"`
 	MIMEType string `json:"mimeType"`
@@ -39,10 +42,12 @@ type runFile struct {
 type shownAnswer struct {
 	text     string // message of the run, and the appendix
 	appendix string // list of sources and files after the message; may be empty
-	files    []runFile
+	// All files, including those without an entry.
+	files []runFile
 }
 
-// answer returns the answer of a completed run.
+// answer returns the answer of a completed run. Its positions are in code points. Without a message
+// the text is only the appendix.
 func (v View) answer(run *domain.Run) shownAnswer {
 	message := deref(run.Message)
 	files := v.files(run)
@@ -78,7 +83,8 @@ func (v View) answer(run *domain.Run) shownAnswer {
 }
 
 // files returns the files that the run's programs have created. If several files have the same
-// name, it returns only the last, because that file has replaced the others.
+// name, it returns only the last, because that file has replaced the others. Files that no longer
+// exist are included, because only the outputs of the calls are read.
 func (v View) files(run *domain.Run) []runFile {
 	var all []runFile
 	at := map[string]int{}
@@ -114,7 +120,9 @@ const (
 	filesHead   = "\n\n**Files**\n"
 )
 
-// writeSources writes a list of the cited sources in Markdown. Each source is listed once.
+// writeSources writes a list of the cited sources in Markdown. Each source is listed once. It
+// writes nothing if there are no citations. Numbers are those of the citations in the text, so a
+// list may have gaps.
 func writeSources(list *strings.Builder, citations []domain.Citation) {
 	seen := map[string]bool{}
 	for _, c := range citations {
@@ -137,7 +145,8 @@ func writeSources(list *strings.Builder, citations []domain.Citation) {
 	}
 }
 
-// sourceLink returns a link to a cited page in Markdown.
+// sourceLink returns a link to a cited page in Markdown. Other schemes return the title without a
+// link.
 func sourceLink(c domain.Citation) string {
 	u, err := url.Parse(c.URL)
 	title := c.Title
@@ -154,7 +163,8 @@ func sourceLink(c domain.Citation) string {
 // shownTypes are the media types of files that clients can show as images.
 var shownTypes = map[string]bool{"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true}
 
-// markdownLink returns a Markdown link to a file, or a Markdown image if the file is an image.
+// markdownLink returns a Markdown link to a file, or a Markdown image if the file is an image. The
+// URL of the link is valid for a limited time.
 func markdownLink(f *runFile) string {
 	link := "[" + markdownText(f.Name) + "](" + f.url + ")"
 	if shownTypes[f.MIMEType] {
@@ -175,11 +185,14 @@ func markdownText(s string) string {
 	return markdownEscapes.Replace(strings.Join(strings.Fields(s), " "))
 }
 
-// appendix matches the lists that View.answer appends.
+// appendix matches the lists that View.answer appends. It is matched only against the text from the
+// heading on.
 var appendix = regexp.MustCompile(`(?:\n\n\*\*Sources\*\*\n(?:\n- \[\d+\] [^\n]+)+)?(?:\n\n\*\*Files\*\*\n(?:\n- !?\[[^\n]+\]\([^\n]+\))+)?\s*$`)
 
 // withoutAppendix removes the appendix from an answer that a client sends back as history.
-// Otherwise the appendix would cost tokens, and models would imitate it.
+// Otherwise the appendix would cost tokens, and models would imitate it. It removes nothing if the
+// text after the heading does not have exactly the form of an appendix, because the heading may
+// belong to the answer itself.
 func withoutAppendix(text string) string {
 	// The list of sources precedes the list of files, so the heading of the sources is searched
 	// first.

@@ -11,12 +11,20 @@ import (
 // follows an answer begins a new exchange:
 //
 //	user … ─► (assistant with calls ─► tool …) … ─► assistant …
+//
+// It belongs to one request. The current exchange is in questions, rounds and answers; finish
+// returns it.
 type talk struct {
-	wrong     Wrong
-	done      []domain.Exchange
+	// Records errors; the messages after an error are still read.
+	wrong Wrong
+	// Finished exchanges, the oldest first.
+	done []domain.Exchange
+	// User messages of the current exchange.
 	questions []Said
-	rounds    []domain.CallRound
-	answers   []Said
+	// Calls and results of the current exchange.
+	rounds []domain.CallRound
+	// Answers after the last round.
+	answers []Said
 
 	field   string         // path of the first call in the last round, for errors
 	open    map[string]int // calls of the last round that have no result yet, by id
@@ -25,14 +33,15 @@ type talk struct {
 }
 
 // Result is the result of a call that the request does not contain. Field is the path of the call's
-// id in the request.
+// id in the request. The caller looks for the call in an earlier response.
 type Result struct {
 	domain.ClientResult
 
 	Field string
 }
 
-// add adds a message to the conversation. The message must not be empty.
+// add adds a message to the conversation. The message must not be empty. Answers before the first
+// question are ignored, because a history must begin with a question.
 func (t *talk) add(s Said) {
 	switch {
 	case s.Result != nil:
@@ -50,7 +59,8 @@ func (t *talk) add(s Said) {
 	}
 }
 
-// call adds calls. Calls without a result or text between them belong to the same round.
+// call adds calls. Calls without a result or text between them belong to the same round. Text
+// before the calls belongs to the round. An id that is used twice within a round is an error.
 func (t *talk) call(s Said) {
 	if len(t.questions) == 0 {
 		t.wrong(s.Field, codeInvalidValue, "must follow a user message")
@@ -73,7 +83,8 @@ func (t *talk) call(s Said) {
 	}
 }
 
-// result adds the result of a call.
+// result adds the result of a call. Only the results at the beginning of a response's input may
+// belong to calls outside of the request.
 func (t *talk) result(s Said) {
 	at, known := t.open[s.Result.ToolCallID]
 	switch {
@@ -88,7 +99,8 @@ func (t *talk) result(s Said) {
 	}
 }
 
-// endRound records an error if a call of the last round has no result.
+// endRound records an error if a call of the last round has no result. One error for each round is
+// enough, so it names one of the missing results.
 func (t *talk) endRound() {
 	for id, at := range t.open {
 		name := t.rounds[len(t.rounds)-1].Calls[at].Name
@@ -98,7 +110,8 @@ func (t *talk) endRound() {
 	t.open = nil
 }
 
-// endExchange adds the current exchange to the history.
+// endExchange adds the current exchange to the history. A question without text is replaced by
+// AttachedText.
 func (t *talk) endExchange() {
 	question := cmp.Or(oneText(t.questions), AttachedText)
 	t.done = append(t.done, domain.Exchange{Message: question, Rounds: t.rounds, Answer: oneText(t.answers)})
@@ -106,7 +119,9 @@ func (t *talk) endExchange() {
 }
 
 // finish returns the message to answer and the history. It returns false if the last message is
-// neither a message of the user nor the result of a call.
+// neither a message of the user nor the result of a call. The message is empty if it has only
+// files. If calls follow the message, their rounds are the last entry of the history. A
+// conversation may consist only of results whose calls are in an earlier response.
 func (t *talk) finish() (message string, history []domain.Exchange, ok bool) {
 	t.endRound()
 	if len(t.answers) > 0 || len(t.questions) == 0 {
@@ -121,7 +136,8 @@ func (t *talk) finish() (message string, history []domain.Exchange, ok bool) {
 	return message, t.done, true
 }
 
-// MessageCall is a tool call in a message of the assistant.
+// MessageCall is a tool call in a message of the assistant. Function is nil for calls of other
+// types, which are rejected.
 type MessageCall struct {
 	ID       string        `json:"id" required:"true"`
 	Type     *string       `json:"type"`
@@ -134,7 +150,8 @@ type FunctionSent struct {
 	Arguments string `json:"arguments" required:"true"`
 }
 
-// readCalls converts the tool calls of a message.
+// readCalls converts the tool calls of a message. Calls of other types are reported to wrong and
+// omitted.
 func readCalls(calls []MessageCall, at string, wrong Wrong) (out []domain.ClientCall) {
 	for i, call := range calls {
 		if call.Function == nil {
@@ -150,6 +167,8 @@ func readCalls(calls []MessageCall, at string, wrong Wrong) (out []domain.Client
 const maxCallID = 200
 
 // newCall returns a call. arguments should be JSON, but they come from a model and may be invalid.
+// Invalid JSON becomes a JSON string, because the model must see what it wrote. Empty arguments
+// become an empty object.
 func newCall(id, name, arguments, field string, wrong Wrong) domain.ClientCall {
 	if id == "" || len(id) > maxCallID {
 		wrong(field, codeInvalidValue, "must have 1 to %d bytes", maxCallID)
@@ -163,7 +182,8 @@ func newCall(id, name, arguments, field string, wrong Wrong) domain.ClientCall {
 	return call
 }
 
-// newResult returns the result of a call. text may be JSON.
+// newResult returns the result of a call. text may be JSON. Only objects and lists are taken as
+// JSON: the text "1" stays a text. Invalid JSON becomes a JSON string.
 func newResult(callID, text string) *domain.ClientResult {
 	raw := json.RawMessage(text)
 	if len(text) == 0 || text[0] != '{' && text[0] != '[' || !json.Valid(raw) {

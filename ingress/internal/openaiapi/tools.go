@@ -9,12 +9,14 @@ import (
 // FunctionTool is a tool of the client. In requests for chat completions, the field function
 // describes it. In requests for responses, fields of the tool itself do.
 type FunctionTool struct {
+	// Type must be function.
 	Type     string        `json:"type" required:"true"`
 	Function *FunctionSpec `json:"function"`
 	FunctionSpec
 }
 
-// FunctionSpec describes a function of the client.
+// FunctionSpec describes a function of the client. Parameters is the JSON Schema of the arguments;
+// nil: none.
 type FunctionSpec struct {
 	Name        *string          `json:"name"`
 	Description *string          `json:"description"`
@@ -22,11 +24,13 @@ type FunctionSpec struct {
 	Strict      *bool            `json:"strict"` // has no effect; responses repeat it
 }
 
+// typeFunction is the only type of tools and calls that is supported.
 const typeFunction = "function"
 
 // readTools converts the tools of a request. It returns nil if there are none. within is the path
 // from a tool to the object that describes its function: "" or ".function". The names and schemas
-// are checked later.
+// are checked later. Return is set, so the run ends with the calls, and the client makes them.
+// Errors are reported to wrong.
 func readTools(tools *[]FunctionTool, choice *json.RawMessage, within string, wrong Wrong) *domain.ClientTools {
 	if len(value(tools)) == 0 {
 		if name := readChoice(choice, nil, wrong); name != "" && name != domain.ChoiceNone && name != domain.ChoiceAuto {
@@ -56,7 +60,8 @@ func readTools(tools *[]FunctionTool, choice *json.RawMessage, within string, wr
 }
 
 // readChoice returns the client's choice of tools: auto, none, required, the name of a tool, or ""
-// if the request has none.
+// if the request has none. The name must be one of tools. Both APIs' forms of an object are
+// accepted.
 func readChoice(raw *json.RawMessage, tools []domain.ClientTool, wrong Wrong) string {
 	if raw == nil || string(*raw) == "null" {
 		return ""
@@ -95,7 +100,8 @@ func readChoice(raw *json.RawMessage, tools []domain.ClientTool, wrong Wrong) st
 	return ""
 }
 
-// responseTool is a tool of the client in a response.
+// responseTool is a tool of the client in a response. Strict is always false, and Description is
+// null if the tool has none.
 type responseTool struct {
 	Type        string          `json:"type"` // always function
 	Name        string          `json:"name"`
@@ -115,7 +121,8 @@ func strictTools(tools *[]FunctionTool) []bool {
 }
 
 // shownTools returns the tools and the choice of tools of a request in the form that responses
-// have. strict is the result of strictTools.
+// have. strict is the result of strictTools. shown is never nil. choice is a string or an object with
+// the name of a function.
 func shownTools(tools *domain.ClientTools, strict []bool) (shown []responseTool, choice any) {
 	shown, choice = []responseTool{}, domain.ChoiceAuto
 	if tools == nil {
@@ -138,7 +145,8 @@ func shownTools(tools *domain.ClientTools, strict []bool) (shown []responseTool,
 	return shown, choice
 }
 
-// CompletionCall is a call of a client's tool in a chat completion.
+// CompletionCall is a call of a client's tool in a chat completion. ID is Parley's id of the call.
+// A result in a later request must name it.
 type CompletionCall struct {
 	Index    *int         `json:"index,omitempty"` // set only in streams
 	ID       string       `json:"id"`
@@ -146,13 +154,15 @@ type CompletionCall struct {
 	Function FunctionCall `json:"function"`
 }
 
-// FunctionCall contains the name of a function and its arguments as JSON text.
+// FunctionCall contains the name of a function and its arguments as JSON text. The model may have
+// written arguments that do not match the schema.
 type FunctionCall struct {
 	Name      string `json:"name"`
 	Arguments string `json:"arguments"`
 }
 
-// completionCalls returns the calls that the client must make.
+// completionCalls returns the calls that the client must make. It returns nil if there are none;
+// the field is then omitted.
 func completionCalls(run *domain.Run) (calls []CompletionCall) {
 	for _, call := range run.ClientCalls() {
 		calls = append(calls, newCompletionCall(call))
@@ -160,6 +170,7 @@ func completionCalls(run *domain.Run) (calls []CompletionCall) {
 	return calls
 }
 
+// newCompletionCall renders a call without an index.
 func newCompletionCall(call domain.ToolCall) CompletionCall {
 	return CompletionCall{ID: call.ID, Type: typeFunction, Function: FunctionCall{call.Name, jsonText(call.Input)}}
 }

@@ -11,7 +11,9 @@ import (
 	"parley/shared/domain"
 )
 
-// Begun reports to the conversation that the run of a turn was accepted.
+// Begun reports to the conversation that the run of a turn was accepted. The response begins now:
+// the client gets response.created. If the response has already ended, the effects cancel the run.
+// A response that the user interrupted meanwhile is cancelled at once.
 func (c *Conversation) Begun(now time.Time, name, runID string) Effects {
 	var e effects
 	a := c.now
@@ -31,7 +33,9 @@ func (c *Conversation) Begun(now time.Time, name, runID string) Effects {
 	return e
 }
 
-// Refused reports to the conversation that the run of a turn was rejected.
+// Refused reports to the conversation that the run of a turn was rejected. The client gets
+// response.created and then response.done with the status failed. The items of the turn are not
+// passed to another run.
 func (c *Conversation) Refused(now time.Time, name string, refusal *apierr.Error) Effects {
 	var e effects
 	a := c.now
@@ -52,7 +56,8 @@ func (c *Conversation) Refused(now time.Time, name string, refusal *apierr.Error
 	return e
 }
 
-// open sends the start of an answer's message, unless it was sent before.
+// open sends the start of an answer's message, unless it was sent before. The item is also added to
+// the conversation, at its end.
 func (c *Conversation) open(e *effects, a *answer) {
 	if a.opened {
 		return
@@ -64,7 +69,9 @@ func (c *Conversation) open(e *effects, a *answer) {
 	c.emit(e, "response.content_part.added", partEvent{a.partRef(), a.part("")})
 }
 
-// Run handles an event of an answer's run.
+// Run handles an event of an answer's run. Events of an earlier answer, and events after the end of
+// the text, are ignored. The caller must pass the events in their order. If an event cannot be
+// parsed, the response fails and its run is cancelled.
 func (c *Conversation) Run(now time.Time, name string, event domain.Event) Effects {
 	var e effects
 	a := c.now
@@ -83,7 +90,8 @@ func (c *Conversation) Run(now time.Time, name string, event domain.Event) Effec
 }
 
 // takeRunEvent applies an event of the run to the run's answer. It ignores types without a
-// counterpart in the protocol. It returns an error if the data of the event is malformed.
+// counterpart in the protocol. It returns an error if the data of the event is malformed. now is
+// the time of the event. It may end the response.
 func takeRunEvent(c *Conversation, e *effects, now time.Time, a *answer, event domain.Event) error {
 	switch event.Type {
 	case domain.EventRunRestarted:
@@ -116,7 +124,9 @@ func takeRunEvent(c *Conversation, e *effects, now time.Time, a *answer, event d
 	return nil
 }
 
-// runEnded applies the final state of the run to the answer. data contains the run object.
+// runEnded applies the final state of the run to the answer. data contains the run object. A
+// completed run completes the text; the response may end later, after the speech. Any other final
+// state ends the response.
 func runEnded(c *Conversation, e *effects, now time.Time, a *answer, data []byte) error {
 	var reported struct {
 		Run domain.Run `json:"run"`
@@ -150,7 +160,8 @@ func runEnded(c *Conversation, e *effects, now time.Time, a *answer, data []byte
 	return nil
 }
 
-// grow appends text to an answer and sends it.
+// grow appends text to an answer and sends it. If the answer is spoken, the text goes to the
+// worker, and the client gets its transcript with the audio. The message is begun if necessary.
 func (c *Conversation) grow(e *effects, a *answer, fresh string) {
 	if fresh == "" {
 		return
@@ -175,7 +186,9 @@ func (c *Conversation) grow(e *effects, a *answer, fresh string) {
 const maxSay = 32 << 10
 
 // say appends the commands that make the worker speak the text of an answer from the byte offset
-// start. If the text is complete, the last command is marked as final.
+// start. If the text is complete, the last command is marked as final. skip is the number of
+// samples of the first command that were received already; the worker leaves them out. The commands
+// have at most maxSay bytes of text, plus the rest of a character.
 func (a *answer) say(commands []contract.VoiceCommand, start int, skip int64) []contract.VoiceCommand {
 	for {
 		end := min(len(a.spoken.text), start+maxSay)
@@ -195,7 +208,8 @@ func (a *answer) say(commands []contract.VoiceCommand, start int, skip int64) []
 }
 
 // complete ends the text of an answer. A spoken answer ends later, when the worker has spoken its
-// text.
+// text. fresh is the end of the text that was not reported by an event. A text answer ends at once.
+// If synthesis has failed before, the response fails now.
 func (c *Conversation) complete(e *effects, now time.Time, a *answer, fresh string) {
 	a.last = true
 	if fresh != "" || a.final != nil { // an answer without text has a message, too
@@ -218,7 +232,8 @@ func (c *Conversation) complete(e *effects, now time.Time, a *answer, fresh stri
 }
 
 // said ends a response after its text was sent. The text has also been spoken, unless speech
-// synthesis failed.
+// synthesis failed. A run that waits for a person gives the response the status incomplete, and an
+// error that names the run.
 func (c *Conversation) said(e *effects, now time.Time, a *answer) {
 	if !a.text {
 		c.transcript(e, a, len(a.spoken.text))
@@ -233,7 +248,7 @@ func (c *Conversation) said(e *effects, now time.Time, a *answer) {
 }
 
 // transcript sends the part of an answer's transcript that was not sent before. end is the byte
-// offset at which the part ends.
+// offset at which the part ends. It sends nothing if all text up to end was sent.
 func (c *Conversation) transcript(e *effects, a *answer, end int) {
 	if fresh := a.spoken.emit(end); fresh != "" {
 		c.emit(e, "response.output_audio_transcript.delta", deltaEvent{a.partRef(), fresh})

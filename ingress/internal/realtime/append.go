@@ -9,7 +9,9 @@ import (
 const appendType = "input_audio_buffer.append"
 
 // append adds audio to the input. It avoids heap allocations, because it is called about fifty
-// times a second.
+// times a second. encoded is base64 of 16-bit samples. The samples are stored, because another
+// worker may need them. The result shares their memory. Audio that exceeds a limit is dropped, and
+// the client gets an error.
 func (c *Conversation) append(eventID, encoded []byte) Effects {
 	var e effects
 	c.broken = 0
@@ -28,7 +30,8 @@ func (c *Conversation) append(eventID, encoded []byte) Effects {
 	return e
 }
 
-// slowAppend handles the append events that quickAppend cannot parse.
+// slowAppend handles the append events that quickAppend cannot parse. It handles valid forms that
+// clients rarely use, such as escapes, and reports errors in the members.
 func slowAppend(c *Conversation, e *effects, r *request) Effects {
 	var encoded string
 	if !r.object.has("audio") {
@@ -51,7 +54,8 @@ func idBytes(eventID *string) []byte {
 	return []byte(*eventID)
 }
 
-// named converts an id back from the form that idBytes returns.
+// named converts an id back from the form that idBytes returns. It copies the bytes, because the
+// message is not valid after the call.
 func named(eventID []byte) *string {
 	if eventID == nil {
 		return nil
@@ -61,7 +65,8 @@ func named(eventID []byte) *string {
 
 // quickAppend returns the base64 audio of an append event in its usual form: an object with only a
 // type, audio and an optional id, and without escapes in its strings. It is faster than a general
-// decoder, which would read each byte three times. ok is false if the event has another form.
+// decoder, which would read each byte three times. ok is false if the event has another form. It
+// does not check the base64. The results are parts of raw.
 func quickAppend(raw []byte) (eventID, encoded []byte, ok bool) {
 	rest := spaces(raw)
 	var found quickMembers
@@ -83,7 +88,8 @@ type quickMembers struct {
 	eventID, audio []byte
 }
 
-// take stores a member. It returns false if the member is a duplicate or unknown.
+// take stores a member. It returns false if the member is a duplicate or unknown. It also returns
+// false for another type of event and for an id that cannot be used.
 func (m *quickMembers) take(name, value []byte) bool {
 	switch {
 	case string(name) == "type" && !m.typed && string(value) == appendType:
@@ -98,7 +104,8 @@ func (m *quickMembers) take(name, value []byte) bool {
 	return true
 }
 
-// member parses the name of a member and its string value. rest is the remaining text.
+// member parses the name of a member and its string value. rest is the remaining text. ok is false
+// if the text has another form. The value must be a string.
 func member(raw []byte) (name, value, rest []byte, ok bool) {
 	if name, rest, ok = plain(raw); !ok {
 		return nil, nil, nil, false
@@ -122,7 +129,7 @@ func printable(text []byte) bool {
 
 // plain parses a string that has no escapes. It does not reject invalid UTF-8 or control
 // characters. Callers compare the result with known names or decode it as base64, so such
-// characters are rejected there.
+// characters are rejected there. rest is the text after the closing quote.
 func plain(raw []byte) (text, rest []byte, ok bool) {
 	raw = spaces(raw)
 	if len(raw) == 0 || raw[0] != '"' {

@@ -1,6 +1,7 @@
 package realtime
 
-// moved maps the path of a field in the beta protocol to its path in the current protocol.
+// moved maps the path of a field in the beta protocol to its path in the current protocol. The
+// paths are relative to the object that contains the field.
 type moved struct{ from, to string }
 
 // These lists contain the fields that exist only in the beta protocol. An event with such a field
@@ -27,7 +28,8 @@ var (
 )
 
 // refuseMoved rejects fields of the beta protocol, and names the corresponding current fields. It
-// accepts null, except for turn detection.
+// accepts null, except for turn detection. For turn detection, null has a meaning in both
+// protocols, so the client must use the current field.
 func refuseMoved(o object, fields []moved) {
 	for _, f := range fields {
 		if o.has(f.from) || f.from == "turn_detection" && o.null(f.from) {

@@ -14,7 +14,8 @@ const (
 )
 
 // handlers maps the types of client events to their handlers. Events with audio are missing,
-// because Client handles them separately.
+// because Client handles them separately. A handler first reads and checks the event. An event with
+// an error changes nothing.
 var handlers = map[string]func(*Conversation, *effects, time.Time, *request){
 	"session.update":             updateSession,
 	"input_audio_buffer.commit":  commitBuffer,
@@ -28,7 +29,8 @@ var handlers = map[string]func(*Conversation, *effects, time.Time, *request){
 	"response.cancel":            cancelResponse,
 }
 
-// Client handles a message that the client has sent.
+// Client handles a message that the client has sent. raw must not change during the call; no result
+// refers to it. An invalid event is answered with an error event.
 func (c *Conversation) Client(now time.Time, raw []byte) Effects {
 	// Almost all messages contain audio, so that form is parsed first.
 	if eventID, encoded, ok := quickAppend(raw); ok {
@@ -37,7 +39,8 @@ func (c *Conversation) Client(now time.Time, raw []byte) Effects {
 	return c.read(now, raw)
 }
 
-// read handles a message that quickAppend cannot parse.
+// read handles a message that quickAppend cannot parse. A readable event counts as activity, unless
+// it contains audio. The error for an event contains the client's event id, if it could be read.
 func (c *Conversation) read(now time.Time, raw []byte) Effects {
 	var e effects
 	r := &request{}
@@ -76,7 +79,7 @@ func (c *Conversation) read(now time.Time, raw []byte) Effects {
 }
 
 // unreadable rejects a message that is not a valid event. It closes the connection after maxBroken
-// such messages in a row.
+// such messages in a row. The close code is 1008, a policy violation.
 func unreadable(c *Conversation, e *effects) {
 	c.broken++
 	c.refuse(e, nil, codeJSON, "", "an event must be a JSON object in UTF-8")
@@ -85,7 +88,8 @@ func unreadable(c *Conversation, e *effects) {
 	}
 }
 
-// updateSession applies the session settings that the client sent.
+// updateSession applies the session settings that the client sent. Missing settings keep their
+// values. The client gets session.updated with all settings.
 func updateSession(c *Conversation, e *effects, _ time.Time, r *request) {
 	if !r.object.has("session") {
 		r.object.wrong("session", codeMissing, "is required")
@@ -116,7 +120,8 @@ func updateSession(c *Conversation, e *effects, _ time.Time, r *request) {
 	c.next(e, c.active)
 }
 
-// commitBuffer creates an item from the audio in the input buffer.
+// commitBuffer creates an item from the audio in the input buffer. It needs at least 100 ms of
+// audio. The item waits for its transcript; the response begins only at the client's request.
 func commitBuffer(c *Conversation, e *effects, _ time.Time, r *request) {
 	in := &c.input
 	from, to := in.buffered(c.session.listening()), in.end
@@ -145,7 +150,8 @@ func commitBuffer(c *Conversation, e *effects, _ time.Time, r *request) {
 	c.release(e)
 }
 
-// clearBuffer discards the audio in the input buffer.
+// clearBuffer discards the audio in the input buffer. Speech in progress is forgotten, and the
+// worker is told to forget it as well. Utterances that were committed before are still transcribed.
 func clearBuffer(c *Conversation, e *effects, now time.Time, _ *request) {
 	in := &c.input
 	in.speech, in.start, in.behind = nil, in.end, in.end

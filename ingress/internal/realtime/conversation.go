@@ -6,14 +6,19 @@ import (
 	"parley/shared/contract"
 )
 
-// Conversation is the state of a voice connection. Only one goroutine may use it.
+// Conversation is the state of a voice connection. Only one goroutine may use it. [New] creates it
+// for each connection. It holds no resources, so it needs no end. All times come from the caller.
 type Conversation struct {
 	eventMaker
 
-	set       Settings
-	session   session
-	id        string // id of the conversation in the protocol
-	input     input
+	// Settings of the connection; the voice is removed if the worker rejects it.
+	set Settings
+	// Settings that the client can change.
+	session session
+	id      string // id of the conversation in the protocol
+	// Audio from the client.
+	input input
+	// Items of the conversation, the oldest first.
 	items     items
 	heldAudio []heldAudio // audio of items that is not sent to the worker while the user speaks
 	now       *answer     // the response in progress
@@ -24,7 +29,8 @@ type Conversation struct {
 	active    time.Time   // time of the last activity, as Idle returns it
 }
 
-// heldAudio is the audio of an item that waits to be transcribed.
+// heldAudio is the audio of an item that waits to be transcribed. The input of a worker is one
+// stream of samples, so the audio waits until the user's speech has ended.
 type heldAudio struct {
 	item    string
 	samples []byte
@@ -40,7 +46,8 @@ func (s *session) listening() bool { return s.detection != nil }
 func (s *session) interrupts() bool { return s.listening() && s.detection.interrupt }
 
 // Open returns the effects that send the session to the client. transcription is the name of the
-// worker's transcription model, or "" if it is unknown.
+// worker's transcription model, or "" if it is unknown. The caller calls it once, when the first
+// voice session has begun.
 func (c *Conversation) Open(transcription string) Effects {
 	c.set.transcription = transcription
 	var e effects
@@ -48,7 +55,8 @@ func (c *Conversation) Open(transcription string) Effects {
 	return e
 }
 
-// config returns the configuration of the voice worker for this conversation.
+// config returns the configuration of the voice worker for this conversation. It consists of the
+// session's settings and of the voice of the response in progress.
 func (c *Conversation) config() contract.VoiceConfig {
 	config := c.session.config()
 	if c.now != nil {
@@ -58,16 +66,17 @@ func (c *Conversation) config() contract.VoiceConfig {
 	return config
 }
 
-// configure sends the current configuration to the worker.
+// configure sends the current configuration to the worker. The worker uses it for all later speech.
 func (c *Conversation) configure(e *effects) {
 	e.Commands = append(e.Commands, contract.VoiceCommand{Type: contract.VoiceConfigure, Config: new(c.config())})
 }
 
-// Unheard returns the number of input samples that the worker has not processed yet.
+// Unheard returns the number of input samples that the worker has not processed yet. The caller
+// reads no further audio while the number is large.
 func (c *Conversation) Unheard() int64 { return c.input.end - c.input.heard }
 
 // Idle returns the time of the last activity. Incoming audio is not activity. busy reports whether
-// speech, a transcription or an answer is in progress.
+// speech, a transcription or an answer is in progress. While busy, since is now.
 func (c *Conversation) Idle(now time.Time) (since time.Time, busy bool) {
 	busy = c.now != nil || c.asked != nil || c.input.speech != nil || c.transcribing() || c.before.playing(now)
 	// The time without activity begins when the last activity ends.
@@ -77,7 +86,9 @@ func (c *Conversation) Idle(now time.Time) (since time.Time, busy bool) {
 	return c.active, busy
 }
 
-// Sent records that samples of an answer's audio have been sent to the client.
+// Sent records that samples of an answer's audio have been sent to the client. The caller calls it
+// after each event with audio was written to the connection. The numbers determine how much of an
+// answer counts as played. An unknown name is ignored.
 func (c *Conversation) Sent(now time.Time, name string, samples int64) {
 	a := c.answer(name)
 	if a == nil {
@@ -90,7 +101,8 @@ func (c *Conversation) Sent(now time.Time, name string, samples int64) {
 	p.more(now, samples)
 }
 
-// answer returns the answer with this name, or nil if the conversation no longer keeps it.
+// answer returns the answer with this name, or nil if the conversation no longer keeps it. It
+// searches the response in progress, the previous answer and the items.
 func (c *Conversation) answer(name string) *answer {
 	switch {
 	case c.now != nil && c.now.id == name:
@@ -105,7 +117,9 @@ func (c *Conversation) answer(name string) *answer {
 }
 
 // Resume returns the settings for a new voice session, and the audio and commands to send first. It
-// discards the state of the previous worker.
+// discards the state of the previous worker. The caller calls it when the worker is lost, and then
+// opens a session with another worker. Speech in progress and pending utterances are transcribed by
+// the new worker. The item ids that the client knows do not change.
 func (c *Conversation) Resume() Resumption {
 	in := &c.input
 	in.forsake()
@@ -134,7 +148,8 @@ func (c *Conversation) Resume() Resumption {
 }
 
 // resay appends the commands that make a new worker speak the part of an answer that was not spoken
-// yet.
+// yet. It appends nothing for a text answer, for an answer without text, and after synthesis has
+// failed.
 func (a *answer) resay(commands []contract.VoiceCommand) []contract.VoiceCommand {
 	if a == nil || a.text || a.mute != nil || len(a.spoken.text) == 0 {
 		return commands

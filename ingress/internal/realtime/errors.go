@@ -30,7 +30,8 @@ const tooManyWait = "too much audio is waiting for transcription: wait until som
 const uncommitted = "the buffer has more than 2 seconds of uncommitted audio: " +
 	"send input_audio_buffer.commit or input_audio_buffer.clear before an item with audio"
 
-// errorShown is an error in the form that the protocol defines.
+// errorShown is an error in the form that the protocol defines. Param is the path of the invalid
+// field, and nil if the error belongs to no field.
 type errorShown struct {
 	Type    string  `json:"type"`
 	Code    string  `json:"code"`
@@ -44,15 +45,20 @@ type errorEvent struct {
 	Error errorShown `json:"error"`
 }
 
-// request is an event from the client that is being handled.
+// request is an event from the client that is being handled. read creates it, and the handler adds
+// the faults.
 type request struct {
-	id     *string // id that the client gave the event; nil: none
-	kind   string
+	id *string // id that the client gave the event; nil: none
+	// Type of the event.
+	kind string
+	// Members of the event.
 	object object
-	found  faults
+	// Errors in the members.
+	found faults
 }
 
-// refuse sends an error about an event from the client.
+// refuse sends an error about an event from the client. param is the path of the field; empty:
+// none. The type is always invalid_request_error.
 func (t eventMaker) refuse(e *effects, eventID *string, code, param, message string) {
 	said := errorShown{Type: openaiapi.TypeInvalid, Code: code, Message: message, EventID: eventID}
 	if param != "" {
@@ -62,7 +68,7 @@ func (t eventMaker) refuse(e *effects, eventID *string, code, param, message str
 }
 
 // faulty sends the errors that were found in the fields of an event. It returns false if there are
-// none.
+// none. The code and the parameter are those of the first fault.
 func (t eventMaker) faulty(e *effects, r *request) bool {
 	if len(r.found) == 0 {
 		return false
@@ -77,13 +83,13 @@ func (t eventMaker) faulty(e *effects, r *request) bool {
 }
 
 // Error returns an error event for an error that was not caused by an event from the client, such
-// as a failure of the worker.
+// as a failure of the worker. The caller sends it itself, because it belongs to no effects.
 func (t eventMaker) Error(code, message string) Event {
 	return Event{Body: t.event("error", errorEvent{errorShown{Type: openaiapi.TypeServer, Code: code, Message: message}})}
 }
 
 // statusFor returns the HTTP status that corresponds to a rejection. It determines the type of the
-// error event.
+// error event. Unknown codes are errors of the client.
 func statusFor(code apierr.Code) int {
 	switch code {
 	case apierr.RateLimited, apierr.BudgetExceeded:

@@ -20,7 +20,8 @@ const (
 	codeUnsupported = "unsupported_parameter"
 )
 
-// faults collects the errors in the fields of an event or a session.
+// faults collects the errors in the fields of an event or a session. They become one error event;
+// see faulty.
 type faults []apierr.Field
 
 // add adds a fault. field is the path of the member.
@@ -29,14 +30,16 @@ func (f *faults) add(field, code, message string, args ...any) {
 }
 
 // object reads a JSON object member by member. An invalid member is added to the faults with its
-// path. Unknown members are ignored, because later versions of the protocol may add members.
+// path. Unknown members are ignored, because later versions of the protocol may add members. It is
+// used for one event. Null counts as missing, unless a caller asks for null.
 type object struct {
 	path    string // path of the object; empty for the event itself
 	members map[string]json.RawMessage
 	faults  *faults
 }
 
-// newObject parses an object. If the value is not an object, it adds a fault and returns false.
+// newObject parses an object. If the value is not an object, it adds a fault and returns false. The
+// members are not checked.
 func newObject(path string, raw json.RawMessage, found *faults) (object, bool) {
 	o := object{path: path, faults: found}
 	if kind(raw) != '{' || json.Unmarshal(raw, &o.members) != nil {
@@ -46,7 +49,8 @@ func newObject(path string, raw json.RawMessage, found *faults) (object, bool) {
 	return o, true
 }
 
-// kind returns the first byte of a JSON value, which determines its type.
+// kind returns the first byte of a JSON value, which determines its type. It is 0 for an empty
+// value. 'n' means null, because no other JSON value begins with it.
 func kind(raw json.RawMessage) byte {
 	raw = bytes.TrimLeft(raw, " \t\r\n")
 	if len(raw) == 0 {
@@ -81,6 +85,7 @@ func (o object) wrong(name, code, message string, args ...any) {
 }
 
 // object returns a member that is an object, or false if the member is missing or has another type.
+// A wrong type is also a fault.
 func (o object) object(name string) (object, bool) {
 	if !o.has(name) {
 		return object{}, false
@@ -89,7 +94,8 @@ func (o object) object(name string) (object, bool) {
 }
 
 // text reads a string member into *it. It adds a fault if the string has more than limit
-// characters. If the member is missing, *it does not change.
+// characters. If the member is missing, *it does not change. It returns true only if it has set
+// *it. The limit counts characters. U+0000 is a fault, because PostgreSQL cannot store it.
 func (o object) text(name string, it *string, limit int) bool {
 	if !o.has(name) {
 		return false
@@ -113,7 +119,8 @@ func (o object) text(name string, it *string, limit int) bool {
 	return true
 }
 
-// need works like text, for a member that is required and must not be empty.
+// need works like text, for a member that is required and must not be empty. After a fault, *it may
+// be empty.
 func (o object) need(name string, it *string, limit int) {
 	switch {
 	case !o.has(name):
@@ -124,7 +131,7 @@ func (o object) need(name string, it *string, limit int) {
 }
 
 // number reads a number member into *it. It adds a fault if the number is not between least and
-// limit.
+// limit. If the member is missing or invalid, *it does not change.
 func (o object) number(name string, it *float64, least, limit float64) {
 	if !o.has(name) {
 		return
@@ -144,7 +151,7 @@ func (o object) number(name string, it *float64, least, limit float64) {
 func plainly(number float64) string { return strconv.FormatFloat(number, 'f', -1, 64) }
 
 // whole reads an integer member into *it. It adds a fault if the number is not between least and
-// limit.
+// limit. If the member is missing or invalid, *it does not change.
 func (o object) whole(name string, it *int, least, limit int) {
 	// JSON does not distinguish integers from other numbers, so 5.0 is accepted as 5.
 	value := float64(*it)
@@ -159,7 +166,7 @@ func (o object) whole(name string, it *int, least, limit int) {
 	}
 }
 
-// flag reads a boolean member into *it.
+// flag reads a boolean member into *it. If the member is missing, *it does not change.
 func (o object) flag(name string, it *bool) {
 	if o.has(name) && json.Unmarshal(o.members[name], it) != nil {
 		o.wrong(name, codeType, "must be true or false")
@@ -167,7 +174,7 @@ func (o object) flag(name string, it *bool) {
 }
 
 // list returns the elements of a list member, or false if the member is missing or has another
-// type.
+// type. A wrong type is also a fault.
 func (o object) list(name string) ([]json.RawMessage, bool) {
 	if !o.has(name) {
 		return nil, false
@@ -180,7 +187,8 @@ func (o object) list(name string) ([]json.RawMessage, bool) {
 	return entries, true
 }
 
-// refuse adds a fault for a member that must be absent. Null and an empty list count as absent.
+// refuse adds a fault for a member that must be absent. Null and an empty list count as absent. The
+// code of the fault is unsupported_parameter.
 func (o object) refuse(name, why string) {
 	if !o.has(name) || string(bytes.Join(bytes.Fields(o.members[name]), nil)) == "[]" {
 		return

@@ -10,7 +10,9 @@ import (
 	"parley/shared/contract"
 )
 
-// Cut ends an answer whose event stream was lost although its run continues.
+// Cut ends an answer whose event stream was lost although its run continues. The client gets the
+// status failed and can read the answer with GET /api/runs. It has no effect if the run was not
+// accepted or if the text is already complete.
 func (c *Conversation) Cut(now time.Time, name string) Effects {
 	var e effects
 	a := c.now
@@ -29,7 +31,8 @@ func (c *Conversation) Cut(now time.Time, name string) Effects {
 }
 
 // runRestarted ends a response whose run was restarted and now produces a different answer. It
-// cancels the run, because the client has already received the beginning of the first answer.
+// cancels the run, because the client has already received the beginning of the first answer. The
+// part that was played is stored.
 func runRestarted(c *Conversation, e *effects, now time.Time, a *answer) {
 	c.abandon(e, now, openaiapi.Error{
 		Type: openaiapi.TypeServer, Code: openaiapi.CodeStreamRestarted,
@@ -37,7 +40,9 @@ func runRestarted(c *Conversation, e *effects, now time.Time, a *answer) {
 	}, true)
 }
 
-// abandon ends a response with the status failed.
+// abandon ends a response with the status failed. heard says whether the part that was played is
+// stored; otherwise the stored answer is complete. The run is cancelled, unless it has finished or
+// waits for a person.
 func (c *Conversation) abandon(e *effects, now time.Time, why openaiapi.Error, heard bool) {
 	a := c.now
 	c.stop(e, a)
@@ -49,14 +54,17 @@ func (c *Conversation) abandon(e *effects, now time.Time, why openaiapi.Error, h
 	c.finish(e, now, status{name: statusFailed, err: &why})
 }
 
-// stop makes the worker stop speaking an answer.
+// stop makes the worker stop speaking an answer. It sends no command for a text answer and for an
+// answer without text.
 func (c *Conversation) stop(e *effects, a *answer) {
 	if !a.text && len(a.spoken.text) > 0 {
 		e.Commands = append(e.Commands, contract.VoiceCommand{Type: contract.VoiceStop, Answer: a.id})
 	}
 }
 
-// finish ends the response in progress, and begins the next response if one is due.
+// finish ends the response in progress, and begins the next response if one is due. Every response
+// that has begun ends here. The answer stays available as the previous one, because its audio may
+// still be playing.
 func (c *Conversation) finish(e *effects, now time.Time, s status) {
 	a := c.now
 	c.active = now
@@ -80,7 +88,8 @@ func (c *Conversation) finish(e *effects, now time.Time, s status) {
 }
 
 // release drops the data of an ended answer, except for the record of its speech, because the
-// client may still correct how much was played.
+// client may still correct how much was played. The text of a text answer is dropped as well,
+// because such an answer cannot be corrected.
 func (a *answer) release() {
 	a.final, a.waits, a.metadata, a.attempts = nil, nil, nil, stream.SentText{}
 	if a.text {
@@ -100,7 +109,9 @@ func ending(e *effects, name string) bool {
 	return false
 }
 
-// closeMessage sends the events that end an answer's message.
+// closeMessage sends the events that end an answer's message. The text in the events is the text
+// that was sent, which may be shorter than the answer. The item of the conversation is replaced by
+// its final form.
 func closeMessage(c *Conversation, e *effects, a *answer, s status) {
 	text := string(a.spoken.text[:a.spoken.reported])
 	if a.text {

@@ -13,6 +13,7 @@ const (
 	perMS       = contract.VoiceRate / 1000 // number of samples per millisecond
 	maxBuffer   = 120 * contract.VoiceRate  // maximum number of uncommitted samples
 	maxKept     = 240 * contract.VoiceRate  // maximum number of samples in memory, including utterances whose transcript is pending
+	// Minimum number of samples of a commit.
 	commitLeast = 100 * perMS
 	maxWaits    = 64                     // maximum number of utterances whose transcript is pending
 	maxAgain    = 2 * contract.VoiceRate // maximum number of uncommitted samples that are sent again after the audio of an item
@@ -32,8 +33,10 @@ var (
 )
 
 // input contains the audio received from the client. Samples are numbered from the first sample of
-// the connection. A sample is kept as long as a replacement worker might need it.
+// the connection. A sample is kept as long as a replacement worker might need it. Its size is
+// limited by maxKept.
 type input struct {
+	// Kept samples in order; there are no gaps between blocks.
 	blocks []block
 	end    int64 // number of the sample after the last one
 	heard  int64 // number of the sample after those that the worker has processed
@@ -41,12 +44,13 @@ type input struct {
 	start  int64 // number of the first sample of the buffer, after the last commit or clear
 	behind int64 // speech that begins before this sample was already reported; the worker may receive these samples again
 	shift  int64 // number of samples that do not come from the client's stream
+	// Utterance in progress; nil: the user is silent.
 	speech *speech
 	waits  []span // utterances whose transcript is pending, oldest first
 }
 
 // block contains consecutive samples. at is the number of the first. Stored samples are never
-// modified.
+// modified. pcm consists of 16-bit samples in little-endian order.
 type block struct {
 	at  int64
 	pcm []byte
@@ -59,10 +63,12 @@ func (b *block) end() int64 { return b.at + int64(len(b.pcm))/sampleBytes }
 type speech struct {
 	item string // id of the item as the client knows it
 	line string // id of the item as the worker knows it, which differs if another worker has taken over
+	// Number of its first sample.
 	from int64
 }
 
-// span is the range of samples that belongs to an item.
+// span is the range of samples that belongs to an item. to is the number of the sample after the
+// last one. A span waits for its transcript.
 type span struct {
 	item     string
 	line     string // id of the item as the worker knows it
@@ -71,7 +77,9 @@ type span struct {
 	deleted  bool // whether the item was deleted; the span remains until the worker has transcribed it
 }
 
-// buffered returns the number of the first sample that a commit would include.
+// buffered returns the number of the first sample that a commit would include. listening reports
+// whether detection is on. With detection, samples that the worker no longer needs are not part of
+// the buffer.
 func (in *input) buffered(listening bool) int64 {
 	switch {
 	case in.speech != nil:
@@ -84,7 +92,8 @@ func (in *input) buffered(listening bool) int64 {
 	}
 }
 
-// firstKept returns the number of the first sample that must stay in memory.
+// firstKept returns the number of the first sample that must stay in memory. These are the
+// uncommitted samples and those of pending utterances.
 func (in *input) firstKept(listening bool) int64 {
 	low := in.buffered(listening)
 	for _, w := range in.waits {
@@ -94,6 +103,7 @@ func (in *input) firstKept(listening bool) int64 {
 }
 
 // prune drops blocks that are no longer needed. It keeps the last block, which may have free space.
+// The blocks that remain keep their numbers.
 func (in *input) prune(listening bool) {
 	low, n := in.firstKept(listening), 0
 	for n < len(in.blocks)-1 && in.blocks[n].end() <= low {
@@ -104,7 +114,9 @@ func (in *input) prune(listening bool) {
 	}
 }
 
-// decode appends base64 audio to the input and returns the decoded samples.
+// decode appends base64 audio to the input and returns the decoded samples. The errors are
+// errBase64, errOdd, errFull and errKept; after an error no samples are added. The result shares
+// the memory of the input and must not be modified.
 func (in *input) decode(encoded []byte, listening bool) ([]byte, error) {
 	// Decode the audio directly into the block, which saves a copy.
 	limit := base64.StdEncoding.DecodedLen(len(encoded))
@@ -124,7 +136,8 @@ func (in *input) decode(encoded []byte, listening bool) ([]byte, error) {
 }
 
 // room returns free space for the given number of bytes at the end of the input. If the last block
-// has too little space, it adds a block.
+// has too little space, it adds a block. The space is at least as large as requested. It becomes
+// part of the input only with wrote.
 func (in *input) room(bytes int) []byte {
 	if n := len(in.blocks); n > 0 {
 		last := &in.blocks[n-1]
@@ -143,7 +156,7 @@ func (in *input) room(bytes int) []byte {
 }
 
 // wrote records that the given number of bytes was written into the space that room returned, and
-// returns these bytes.
+// returns these bytes. It must follow a call of room with at least this number of bytes.
 func (in *input) wrote(bytes int) []byte {
 	last := &in.blocks[len(in.blocks)-1]
 	from := len(last.pcm)
@@ -152,7 +165,8 @@ func (in *input) wrote(bytes int) []byte {
 	return last.pcm[from : from+bytes : from+bytes]
 }
 
-// frames returns the kept samples between from and to, divided into frames for the worker.
+// frames returns the kept samples between from and to, divided into frames for the worker. Samples
+// that are no longer kept are omitted. The frames share the memory of the input.
 func (in *input) frames(from, to int64) []contract.VoiceAudio {
 	var out []contract.VoiceAudio
 	for _, b := range in.blocks {
@@ -165,7 +179,8 @@ func (in *input) frames(from, to int64) []contract.VoiceAudio {
 	return out
 }
 
-// appendFrames appends samples to frames, divided into frames of limited length.
+// appendFrames appends samples to frames, divided into frames of limited length. at is the number
+// of the first sample. The frames share the memory of samples.
 func appendFrames(out []contract.VoiceAudio, at int64, samples []byte) []contract.VoiceAudio {
 	for len(samples) > 0 {
 		n := min(len(samples), contract.MaxVoiceFrame*sampleBytes)
@@ -181,7 +196,8 @@ func (in *input) rest(listening bool) int64 { return in.end - in.buffered(listen
 
 // insert adds the audio of items that the client has created to the input. After the items, it
 // repeats the uncommitted samples, so that the items can be committed without the user's current
-// speech. It returns the position of each item's audio, and the frames to send to the worker.
+// speech. It returns the position of each item's audio, and the frames to send to the worker. The
+// caller has checked that there is memory for the samples.
 func (in *input) insert(items []heldAudio, listening bool) (inserted []span, out []contract.VoiceAudio) {
 	low, end := in.buffered(listening), in.end
 	rest := in.frames(low, end)
@@ -205,11 +221,12 @@ func (in *input) insert(items []heldAudio, listening bool) (inserted []span, out
 	return inserted, out
 }
 
-// ms returns the position of a sample in the client's stream, in milliseconds.
+// ms returns the position of a sample in the client's stream, in milliseconds. It is never
+// negative.
 func (in *input) ms(sample int64) int64 { return max(0, sample-in.shift) / perMS }
 
 // remove removes the first pending utterance for which the function is returns true. It returns
-// false if there is no such utterance.
+// false if there is no such utterance. The samples of the utterance may then be dropped by prune.
 func (in *input) remove(is func(span) bool) (span, bool) {
 	at := slices.IndexFunc(in.waits, is)
 	if at < 0 {
@@ -221,7 +238,7 @@ func (in *input) remove(is func(span) bool) (span, bool) {
 }
 
 // disown records that the item of an utterance was deleted. The utterance stays pending until the
-// worker has transcribed it.
+// worker has transcribed it. A transcript that the worker was asked for cannot be recalled.
 func (in *input) disown(item string) {
 	for i := range in.waits {
 		if in.waits[i].item == item {
@@ -236,7 +253,8 @@ func (in *input) wanted() bool {
 }
 
 // forsake removes the pending utterances of deleted items. It is called when a worker is lost,
-// because the next worker does not transcribe these utterances.
+// because the next worker does not transcribe these utterances. Their samples count as reported, so
+// that the next worker's detection does not report them again.
 func (in *input) forsake() {
 	in.waits = slices.DeleteFunc(in.waits, func(w span) bool {
 		if w.deleted {

@@ -8,7 +8,8 @@ import (
 	"parley/shared/contract"
 )
 
-// createItem handles an event that creates an item.
+// createItem handles an event that creates an item. An item with audio gets its transcript later.
+// Errors in the item are reported together.
 func createItem(c *Conversation, e *effects, now time.Time, r *request) {
 	if !r.object.has("item") {
 		r.object.wrong("item", codeMissing, "is required")
@@ -50,7 +51,7 @@ func createItem(c *Conversation, e *effects, now time.Time, r *request) {
 }
 
 // roomFor reports whether there is enough memory to keep the audio of an item until it is
-// transcribed.
+// transcribed. The limits are maxWaits utterances and maxKept samples.
 func roomFor(c *Conversation, audio []byte) bool {
 	bytes := int64(len(audio))
 	for _, h := range c.heldAudio {
@@ -61,7 +62,8 @@ func roomFor(c *Conversation, audio []byte) bool {
 	return len(c.input.waits)+len(c.heldAudio) < maxWaits && kept+bytes/sampleBytes <= maxKept
 }
 
-// checkItem checks that an item does not conflict with existing items.
+// checkItem checks that an item does not conflict with existing items. It also checks the limits
+// for the texts of all items.
 func checkItem(c *Conversation, o object, it *item) {
 	if it.id != "" && c.known(it.id) {
 		o.wrong("id", codeValue, "item %s already exists", it.id)
@@ -83,6 +85,7 @@ func (c *Conversation) known(itemID string) bool {
 }
 
 // unansweredLength returns the number of characters in the user's items since the last response.
+// The result is an upper limit for the length of the message.
 func (l *items) unansweredLength() int {
 	sum := 0
 	for _, it := range *l {
@@ -101,7 +104,8 @@ func (l *items) unansweredLength() int {
 }
 
 // insertionIndex returns the index at which a new item is inserted: after the item that the client
-// names, or at the end.
+// names, or at the end. "root" means the beginning. An unknown item is a fault; the result is then
+// 0.
 func insertionIndex(c *Conversation, o object) int {
 	var previous string
 	if !o.text("previous_item_id", &previous, maxName) {
@@ -119,7 +123,8 @@ func insertionIndex(c *Conversation, o object) int {
 
 // release sends the audio of held items to the worker, once the user is silent and the worker has
 // processed nearly all input. After that, it sends the samples again that the worker may still
-// need.
+// need. Each item then waits for its transcript like an utterance. It does nothing if no audio is
+// held, so callers may call it after every change.
 func (c *Conversation) release(e *effects) {
 	if len(c.heldAudio) == 0 || c.input.speech != nil || c.session.listening() && c.input.rest(true) > maxAgainListening {
 		return
@@ -134,7 +139,8 @@ func (c *Conversation) release(e *effects) {
 }
 
 // namedItem returns the index of the item that an event names, and the item. If there is no such
-// item, it sends an error and returns nil.
+// item, it sends an error and returns nil. A missing or invalid item_id is reported as well. The
+// index is -1 if there is no item.
 func namedItem(c *Conversation, e *effects, r *request) (int, *item) {
 	var itemID string
 	r.object.need("item_id", &itemID, maxName)
@@ -159,7 +165,9 @@ func retrieveItem(c *Conversation, e *effects, _ time.Time, r *request) {
 // run.
 func (i *item) kept() bool { return i.answer != nil || i.taken && !i.refused && i.said() != "" }
 
-// deleteItem deletes an item. Items that were passed to a run belong to the stored session and cannot be deleted.
+// deleteItem deletes an item. Items that were passed to a run belong to the stored session and
+// cannot be deleted. The item is removed from the conversation, and an outstanding transcript is
+// discarded. Deletion may let a response begin.
 func deleteItem(c *Conversation, e *effects, now time.Time, r *request) {
 	at, it := namedItem(c, e, r)
 	if it == nil {

@@ -16,7 +16,8 @@ const (
 	maxItems   = 500
 	maxTexts   = 1 << 20 // maximum size of the texts of all items, in bytes
 	maxMessage = 32_000  // maximum length of a message, in characters
-	maxParts   = 100
+	// Maximum number of parts of an item.
+	maxParts = 100
 
 	annotationBytes, segmentBytes = 128, 24 // estimated memory of an annotation and of a segment in bytes, without their texts
 )
@@ -38,11 +39,14 @@ const (
 	partOutputAudio = "output_audio"
 )
 
-// item is a message of the conversation.
+// item is a message of the conversation. Its id is unique in the conversation.
 type item struct {
-	id      string
-	role    string // user, assistant or system
-	status  string
+	// id as the client knows it.
+	id   string
+	role string // user, assistant or system
+	// One of the status constants.
+	status string
+	// Parts in order; empty for an answer in progress.
 	parts   []part
 	waiting bool    // whether the transcript of the item is pending
 	taken   bool    // whether the item was passed to a run, which stores it
@@ -50,15 +54,19 @@ type item struct {
 	answer  *answer // the answer to which the item belongs; nil for other items
 }
 
-// part is one part of the content of an item.
+// part is one part of the content of an item. An answer has one part. Annotations are set only for
+// complete answers.
 type part struct {
-	kind        string
-	text        string // text of the part, or transcript of its audio
-	heardBy     bool   // whether the transcript of the audio has arrived
+	// One of the part constants.
+	kind    string
+	text    string // text of the part, or transcript of its audio
+	heardBy bool   // whether the transcript of the audio has arrived
+	// Citations of the answer; nil: none.
 	annotations []openaiapi.ResponseAnnotation
 }
 
-// shownItem is an item in the form of the protocol.
+// shownItem is an item in the form of the protocol. Object is always realtime.item, and Type is
+// always message.
 type shownItem struct {
 	ID      string      `json:"id"`
 	Object  string      `json:"object"`
@@ -77,7 +85,8 @@ type shownPart struct {
 	Annotations []openaiapi.ResponseAnnotation `json:"annotations,omitempty"`
 }
 
-// shown returns the item as the client sees it.
+// shown returns the item as the client sees it. Audio itself is never included, only its
+// transcript.
 func (i *item) shown() shownItem {
 	out := shownItem{ID: i.id, Object: "realtime.item", Type: "message", Status: i.status, Role: i.role, Content: []shownPart{}}
 	for _, p := range i.parts {
@@ -93,7 +102,8 @@ func (i *item) shown() shownItem {
 	return out
 }
 
-// said returns the text of an item, with one line for each part.
+// said returns the text of an item, with one line for each part. Empty parts are omitted. A pending
+// transcript counts as empty.
 func (i *item) said() string {
 	texts := make([]string, 0, len(i.parts))
 	for _, p := range i.parts {
@@ -104,7 +114,8 @@ func (i *item) said() string {
 	return strings.Join(texts, "\n")
 }
 
-// items contains the items of a conversation, the oldest first.
+// items contains the items of a conversation, the oldest first. Their number and total size are
+// limited; see place. A search is linear, because there are few items.
 type items []*item
 
 // find returns the index of the item with an id, and the item. If there is none, it returns -1 and
@@ -119,7 +130,8 @@ func (l *items) find(id string) (int, *item) {
 }
 
 // insert inserts an item and returns the id of the item before it. If the items then exceed a limit,
-// insert drops the oldest ones, except the item of the answer in progress (the parameter now).
+// insert drops the oldest ones, except the item of the answer in progress (the parameter now). The
+// client gets no event for dropped items, and the stored session does not change.
 func (l *items) insert(at int, it *item, now *answer) (previous *string) {
 	*l = slices.Insert(*l, at, it)
 	if at > 0 {
@@ -142,7 +154,8 @@ func (l *items) insert(at int, it *item, now *answer) (previous *string) {
 	return previous
 }
 
-// bytes estimates the memory that an item takes for its texts and for the record of its speech.
+// bytes estimates the memory that an item takes for its texts and for the record of its speech. The
+// estimate is used only for the limit maxTexts.
 func (i *item) bytes() int {
 	sum := 0
 	for _, p := range i.parts {
@@ -169,7 +182,8 @@ func (l *items) last() *string {
 	return &(*l)[len(*l)-1].id
 }
 
-// added inserts an item and sends it to the client.
+// added inserts an item and sends it to the client. done reports whether the item is complete; the
+// end of an answer's item is sent later. at is the index of the item.
 func (c *Conversation) added(e *effects, at int, it *item, done bool) {
 	previous := c.items.insert(at, it, c.now)
 	c.emit(e, "conversation.item.added", itemEvent{previous, it.shown()})
@@ -185,7 +199,8 @@ var partKinds = map[string][]string{
 	"assistant": {partOutputText, partOutputAudio},
 }
 
-// readItem parses an item that a client creates. It also returns the item's audio.
+// readItem parses an item that a client creates. It also returns the item's audio. Faults are added
+// to o. After a fault, the item must not be used. The item has no id if the client gave none.
 func readItem(o object) (*item, []byte) {
 	it := &item{status: statusCompleted}
 	kind := "message"
@@ -214,6 +229,7 @@ func readItem(o object) (*item, []byte) {
 
 // readParts parses the parts of an item and stores them in it. It returns the samples of the audio
 // part, or nil if there is none. It skips invalid parts, and adds a fault to o for each of them.
+// Text over the limits is a fault for the whole item.
 func readParts(o object, it *item, entries []json.RawMessage) (audio []byte) {
 	for i, raw := range entries {
 		entry, ok := newObject(o.at("content")+"["+strconv.Itoa(i)+"]", raw, o.faults)
@@ -249,7 +265,7 @@ func readParts(o object, it *item, entries []json.RawMessage) (audio []byte) {
 }
 
 // readText parses the text of a part and stores it in p. If the part is audio of the assistant, its
-// transcript is the text.
+// transcript is the text. The text may be empty.
 func readText(entry object, p *part) {
 	name := "text"
 	if p.kind == partOutputAudio {
@@ -262,7 +278,8 @@ func readText(entry object, p *part) {
 	entry.text(name, &p.text, maxMessage)
 }
 
-// readAudio decodes the audio of a part, which has the same format as in append events.
+// readAudio decodes the audio of a part, which has the same format as in append events. It returns
+// nil after a fault. The audio must have 100 ms to 120 s.
 func readAudio(entry object) []byte {
 	if !entry.has("audio") {
 		entry.wrong("audio", codeMissing, "is required")

@@ -13,7 +13,7 @@ const (
 )
 
 // interrupt cancels the response in progress. If its run is not accepted yet, the run is cancelled
-// as soon as it is accepted.
+// as soon as it is accepted. The client gets the reason.
 func (c *Conversation) interrupt(e *effects, now time.Time, reason string) {
 	a := c.now
 	if !a.begun {
@@ -24,7 +24,8 @@ func (c *Conversation) interrupt(e *effects, now time.Time, reason string) {
 }
 
 // cancel ends the response in progress as cancelled, and stores the part that was played. It also
-// cancels the run, unless the run has finished.
+// cancels the run, unless the run has finished. heard is the part that was played; nil: all of it.
+// The queued audio is dropped. The item keeps only the text that was played.
 func (c *Conversation) cancel(e *effects, now time.Time, reason string, heard *domain.Playback) {
 	a := c.now
 	c.stop(e, a)
@@ -35,7 +36,8 @@ func (c *Conversation) cancel(e *effects, now time.Time, reason string, heard *d
 	c.items.keep(a, heard)
 }
 
-// silence stops the audio of the previous answer when the user begins to speak.
+// silence stops the audio of the previous answer when the user begins to speak. The response itself
+// has already ended, so only the record of the playback changes.
 func (c *Conversation) silence(e *effects, now time.Time) {
 	a := c.before
 	if !a.playing(now) || a.run == "" {
@@ -50,7 +52,9 @@ func (c *Conversation) silence(e *effects, now time.Time) {
 	c.items.keep(a, heard)
 }
 
-// keep truncates the text in an answer's item to the part that was played.
+// keep truncates the text in an answer's item to the part that was played. It does nothing if heard
+// is nil or if the item no longer exists. Citations are removed, because their positions refer to
+// the complete text.
 func (l *items) keep(a *answer, heard *domain.Playback) {
 	if _, it := l.find(a.id); it != nil && heard != nil && len(it.parts) > 0 {
 		it.parts[0].text, it.parts[0].annotations = heard.Text, nil
@@ -73,12 +77,14 @@ func (c *Conversation) Gone(now time.Time) []Ended {
 }
 
 // playing reports whether an answer has audio that was not played yet, whether or not it was sent.
+// It is false for a nil answer and for an answer whose audio was stopped.
 func (a *answer) playing(now time.Time) bool {
 	return a != nil && !a.text && !a.stopped && a.spoken.playhead.advance(now) < a.spoken.samples()
 }
 
 // heard returns how much of a spoken answer was played, or how much of a text answer was sent. It
-// returns nil for a text answer that was sent completely.
+// returns nil for a text answer that was sent completely. The estimate assumes playback in real
+// time; see [playhead].
 func (a *answer) heard(now time.Time) *domain.Playback {
 	if a.text {
 		// The whole text was sent, so the answer was not interrupted.
@@ -91,6 +97,7 @@ func (a *answer) heard(now time.Time) *domain.Playback {
 }
 
 // truncateItem truncates an answer's item to the part that, according to the client, was played.
+// Clients that know their playback position correct the estimate with it.
 func truncateItem(c *Conversation, e *effects, now time.Time, r *request) {
 	var itemID string
 	part, ms := 0, 0
@@ -128,7 +135,8 @@ func truncateItem(c *Conversation, e *effects, now time.Time, r *request) {
 }
 
 // correct records how many milliseconds of an answer were played. It cancels the answer if the
-// answer is in progress.
+// answer is in progress. The caller then stores the played part, unless the answer was played
+// completely.
 func (c *Conversation) correct(e *effects, now time.Time, a *answer, ms int64) {
 	samples := ms * perMS
 

@@ -9,7 +9,9 @@ import (
 	"parley/shared/truncate"
 )
 
-// Report handles a report from the voice worker.
+// Report handles a report from the voice worker. It ignores unknown types and reports about answers
+// and items that no longer exist, because a report may arrive late. Reports must come from the
+// current worker.
 func (c *Conversation) Report(now time.Time, r contract.VoiceReport) Effects {
 	var e effects
 	switch r.Type {
@@ -36,7 +38,7 @@ func (c *Conversation) Report(now time.Time, r contract.VoiceReport) Effects {
 }
 
 // reportAlive records the worker's progress, and drops the samples that no worker can need any
-// more.
+// more. The numbers never decrease and never exceed the end of the input.
 func reportAlive(c *Conversation, r contract.VoiceReport) {
 	in := &c.input
 	in.heard = max(in.heard, min(r.Heard, in.end))
@@ -45,7 +47,9 @@ func reportAlive(c *Conversation, r contract.VoiceReport) {
 }
 
 // speechStarted handles the beginning of speech. It ignores speech that was already committed. It
-// also ignores speech in progress that a new worker has detected again.
+// also ignores speech in progress that a new worker has detected again. If the session allows it,
+// speech interrupts the response in progress and stops the audio of the previous one. The client
+// gets speech_started.
 func speechStarted(c *Conversation, e *effects, now time.Time, r contract.VoiceReport) {
 	in := &c.input
 	switch _, known := c.items.find(r.Item); {
@@ -71,7 +75,8 @@ func speechStarted(c *Conversation, e *effects, now time.Time, r contract.VoiceR
 	}
 }
 
-// speechStopped handles the end of speech, and creates an item from the speech.
+// speechStopped handles the end of speech, and creates an item from the speech. The item waits for
+// its transcript. If the session requests responses to turns, one follows after the transcript.
 func speechStopped(c *Conversation, e *effects, now time.Time, r contract.VoiceReport) {
 	in := &c.input
 	if in.speech == nil || in.speech.line != r.Item {
@@ -96,7 +101,8 @@ func (c *Conversation) committed(e *effects, utterance span) {
 	c.added(e, len(c.items), it, true)
 }
 
-// utteranceTranscribed handles the transcript of an utterance.
+// utteranceTranscribed handles the transcript of an utterance. It may begin a response. The
+// transcript of a deleted item is discarded.
 func utteranceTranscribed(c *Conversation, e *effects, now time.Time, r contract.VoiceReport) {
 	utterance, it := removeUtterance(c, r.Item)
 	if it == nil {
@@ -116,14 +122,15 @@ func utteranceTranscribed(c *Conversation, e *effects, now time.Time, r contract
 	c.next(e, now)
 }
 
-// clean returns a transcript in the form in which it can be stored as a message.
+// clean returns a transcript in the form in which it can be stored as a message. Invalid UTF-8 and
+// U+0000 are removed, and the text is truncated to maxMessage characters.
 func clean(text string) string {
 	text = strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", ""))
 	return truncate.Runes(text, maxMessage)
 }
 
 // removeUtterance removes a pending utterance. It returns the utterance and its item, which is nil
-// if the utterance was not pending.
+// if the utterance was not pending. The samples of the utterance are no longer kept afterwards.
 func removeUtterance(c *Conversation, line string) (span, *item) {
 	utterance, waited := c.input.remove(func(w span) bool { return w.line == line })
 	if !waited {
@@ -135,7 +142,7 @@ func removeUtterance(c *Conversation, line string) (span, *item) {
 }
 
 // transcript sets the transcript of the audio in an item. It returns the index of the part with the
-// audio.
+// audio. An empty text means that the audio has no words, or that transcription failed.
 func (i *item) transcript(text string) (at int) {
 	i.waiting = false
 	for at := range i.parts {
@@ -147,7 +154,8 @@ func (i *item) transcript(text string) (at int) {
 	return 0
 }
 
-// saying returns the answer with this name, or nil if the worker is not speaking it.
+// saying returns the answer with this name, or nil if the worker is not speaking it. Reports about
+// previous answers return nil, so they change nothing.
 func (c *Conversation) saying(name string) *answer {
 	if a := c.now; a != nil && a.id == name && a.begun && !a.text {
 		return a
@@ -156,7 +164,8 @@ func (c *Conversation) saying(name string) *answer {
 }
 
 // Audio handles speech from the worker. It sends the audio to the client, and before it the
-// transcript of the audio.
+// transcript of the audio. Audio of an answer that is not being spoken is dropped. Start and End
+// are offsets in the text of the answer, in bytes.
 func (c *Conversation) Audio(now time.Time, audio contract.VoiceAudio) Effects {
 	var e effects
 	a := c.saying(audio.Answer)
@@ -173,7 +182,8 @@ func (c *Conversation) Audio(now time.Time, audio contract.VoiceAudio) Effects {
 	return e
 }
 
-// segmentSpoken handles the end of a spoken segment of an answer.
+// segmentSpoken handles the end of a spoken segment of an answer. It ignores a segment that was
+// already reported.
 func segmentSpoken(c *Conversation, e *effects, r contract.VoiceReport) {
 	a := c.saying(r.Answer)
 	if a == nil {
@@ -188,7 +198,8 @@ func segmentSpoken(c *Conversation, e *effects, r contract.VoiceReport) {
 }
 
 // taskFailed handles a failed transcription, a failed synthesis, or a setting that the worker
-// rejects.
+// rejects. The item or the answer of the report names the task. Without both, the worker has
+// rejected a setting.
 func taskFailed(c *Conversation, e *effects, now time.Time, r contract.VoiceReport) {
 	why := contract.VoiceFailure{Code: codeUnavailable, Message: "the voice worker failed"}
 	if r.Failure != nil {
@@ -213,7 +224,8 @@ func taskFailed(c *Conversation, e *effects, now time.Time, r contract.VoiceRepo
 }
 
 // answerUnspoken handles an answer that cannot be spoken. The client gets the rest of the answer as
-// text, and then the response fails. The session contains the whole answer.
+// text, and then the response fails. The session contains the whole answer. If the text is already
+// complete, the response ends here.
 func answerUnspoken(c *Conversation, e *effects, now time.Time, name string, why contract.VoiceFailure) {
 	a := c.saying(name)
 	if a == nil {
@@ -227,7 +239,8 @@ func answerUnspoken(c *Conversation, e *effects, now time.Time, name string, why
 	}
 }
 
-// configFailed resets the setting that the worker rejects, so that the session can continue.
+// configFailed resets the setting that the worker rejects, so that the session can continue. The
+// client gets an error event and then session.updated. An unknown setting is only reported.
 func configFailed(c *Conversation, e *effects, why contract.VoiceFailure) {
 	said := errorShown{Type: openaiapi.TypeInvalid, Code: why.Code, Message: why.Message}
 	switch why.Param {
@@ -249,7 +262,7 @@ func configFailed(c *Conversation, e *effects, why contract.VoiceFailure) {
 }
 
 // dropVoice removes the voice setting that is in use: that of the response, otherwise that of the
-// session, and otherwise that of the agent.
+// session, and otherwise that of the agent. An empty voice means the default of the worker.
 func dropVoice(c *Conversation) {
 	switch {
 	case c.now != nil && c.now.voice != "":

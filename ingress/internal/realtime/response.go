@@ -9,13 +9,17 @@ import (
 	"parley/shared/domain"
 )
 
-// answer is a response. It consists of a run and of the message with the run's answer.
+// answer is a response. It consists of a run and of the message with the run's answer. It is
+// created by begin. It is kept after its end, because the client may correct how much was played.
 type answer struct {
-	id       string // id of the message, by which the worker and the gate also identify the answer
+	id string // id of the message, by which the worker and the gate also identify the answer
+	// Id of the response; empty until the run is accepted or refused.
 	response string
 	run      string // id of the run; empty until the run is accepted
 	text     bool   // whether the answer is text only, without speech
-	voice    string
+	// Voice of the response; empty: that of the session.
+	voice string
+	// Metadata of the client's request; nil: none.
 	metadata map[string]string
 	given    []*item                // items that the run gets as its input; nil after the run was accepted
 	begun    bool                   // whether the run was accepted
@@ -28,18 +32,22 @@ type answer struct {
 	whole    bool                   // whether the whole text was spoken
 	mute     *contract.VoiceFailure // why the rest is sent as text instead of speech
 	recorded bool                   // whether it was recorded that only a part of the answer was played
+	// Text of the run's attempts, to detect a restarted run with a different text.
 	attempts stream.SentText
 	spoken   spoken // the text so far, and its speech
 }
 
 // status is the outcome of a response.
 type status struct {
+	// One of the status constants.
 	name   string
 	reason string // why the response was cancelled or is incomplete; empty for any other outcome
-	err    *openaiapi.Error
+	// Why the response failed or is incomplete; nil: no error.
+	err *openaiapi.Error
 }
 
-// shownResponse is a response in the form of the protocol.
+// shownResponse is a response in the form of the protocol. The run's id is in the metadata, under
+// run_id.
 type shownResponse struct {
 	ID              string            `json:"id"`
 	Object          string            `json:"object"`
@@ -54,7 +62,7 @@ type shownResponse struct {
 	Metadata        map[string]string `json:"metadata"`
 }
 
-// shownDetails explains the status of a response.
+// shownDetails explains the status of a response. Type repeats the status.
 type shownDetails struct {
 	Type   string           `json:"type"`
 	Reason string           `json:"reason,omitempty"`
@@ -71,7 +79,7 @@ type shownUsage struct {
 	Output       shownTokens `json:"output_token_details"`
 }
 
-// shownTokens contains the numbers of tokens of each kind.
+// shownTokens contains the numbers of tokens of each kind. Audio is always 0.
 type shownTokens struct {
 	Text  int64 `json:"text_tokens"`
 	Audio int64 `json:"audio_tokens"`
@@ -110,7 +118,7 @@ func (c *Conversation) shownResponse(a *answer, s status) *shownResponse {
 }
 
 // voiceIn returns the voice that speaks the answer: that of the response or, if it has none, that
-// of the session.
+// of the session. An empty result means the default of the worker.
 func (a *answer) voiceIn(s *session) string {
 	if a.voice != "" {
 		return a.voice
@@ -118,7 +126,8 @@ func (a *answer) voiceIn(s *session) string {
 	return s.voice
 }
 
-// message returns the item of an answer in its current state.
+// message returns the item of an answer in its current state. The parts are set only after the end
+// of the response. They contain the text that was sent, not the whole text of the run.
 func (a *answer) message(s status) *item {
 	it := &item{id: a.id, role: "assistant", status: statusIncomplete, answer: a, taken: true}
 	if s.name == statusInProgress || s.name == statusCompleted {

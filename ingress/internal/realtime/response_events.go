@@ -9,7 +9,8 @@ import (
 )
 
 // createResponse handles a request for a response. The response begins when all transcripts have
-// arrived.
+// arrived. Only one response can be in progress or requested; another request is the error
+// codeActive. If there is nothing to answer, the client gets the error codeNothing.
 func createResponse(c *Conversation, e *effects, now time.Time, r *request) {
 	asked := &ask{eventID: r.id, text: c.session.text}
 	if o, ok := r.object.object("response"); ok {
@@ -28,7 +29,8 @@ func createResponse(c *Conversation, e *effects, now time.Time, r *request) {
 }
 
 // readAsk parses the settings in a request for a response. It rejects settings that would change
-// the agent.
+// the agent. Faults are added to o. Missing settings keep the values of the session. Settings of
+// the response do not change the session.
 func readAsk(c *Conversation, o object, asked *ask) {
 	asked.text = modality(o, asked.text)
 	refuseTools(o)
@@ -62,7 +64,9 @@ func readAsk(c *Conversation, o object, asked *ask) {
 	}
 }
 
-// cancelResponse cancels the response in progress.
+// cancelResponse cancels the response in progress. Without an id, it cancels the response in
+// progress or the one that was requested. The client then gets response.done with the status
+// cancelled.
 func cancelResponse(c *Conversation, e *effects, now time.Time, r *request) {
 	var name string
 	r.object.text("response_id", &name, maxName)
@@ -80,7 +84,8 @@ func cancelResponse(c *Conversation, e *effects, now time.Time, r *request) {
 	}
 }
 
-// withdraw cancels a response that was requested and still waits for a transcript.
+// withdraw cancels a response that was requested and still waits for a transcript. No run exists
+// yet. The client still gets both events of the response, because it waits for them.
 func withdraw(c *Conversation, e *effects) {
 	a := &answer{response: c.newID("resp"), text: c.asked.text, voice: c.asked.voice, metadata: c.asked.metadata}
 	c.asked = nil

@@ -10,8 +10,9 @@ import (
 // These constants are the maximum lengths of texts in a session.
 const (
 	maxInstructions = 32_000 // maximum total of the session's instructions and system items, in characters
-	maxPrompt       = 2_000
-	maxName         = 64 // maximum length of the id of a voice or an item, in characters
+	// Maximum length of the prompt for transcription, in characters.
+	maxPrompt = 2_000
+	maxName   = 64 // maximum length of the id of a voice or an item, in characters
 )
 
 // These constants are the modalities of answers: text or speech.
@@ -26,22 +27,30 @@ const (
 	semanticVAD = "semantic_vad"
 )
 
-// session contains the settings that a client can change.
+// session contains the settings that a client can change. newSession creates it. The conversation
+// replaces it as a whole after valid changes.
 type session struct {
-	text         bool // whether answers are text only, without speech
+	text bool // whether answers are text only, without speech
+	// Instructions in addition to those of the agent; empty: none.
 	instructions string
-	voice        string
-	speed        float64 // speed of speech; 1 is the normal speed
-	language     string
-	prompt       string     // text that helps the transcription, such as names
-	detection    *detection // settings of turn detection; nil: the client ends turns itself
+	// Id of the voice; empty: default of the worker.
+	voice string
+	speed float64 // speed of speech; 1 is the normal speed
+	// Language code of the speech; empty: not set.
+	language  string
+	prompt    string     // text that helps the transcription, such as names
+	detection *detection // settings of turn detection; nil: the client ends turns itself
 }
 
-// detection contains the client's settings for turn detection.
+// detection contains the client's settings for turn detection. It is replaced, not modified, so
+// sessions may share it.
 type detection struct {
+	// ServerVAD or semanticVAD.
 	kind      string
 	threshold float64 // sensitivity for server_vad, from 0 to 1
-	prefixMS  int
+	// Audio before the detected speech that belongs to it.
+	prefixMS int
+	// Duration of silence that ends a turn; used only for server_vad.
 	silenceMS int
 	eagerness string // a key of the map eagernesses; used only for semantic_vad
 	create    bool   // whether the end of a turn causes a response
@@ -62,7 +71,8 @@ func newDetection(kind string) *detection {
 // eagernesses maps each eagerness to the duration of silence that ends a turn, in milliseconds.
 var eagernesses = map[string]int{"low": 1200, "medium": 700, "high": 400, "auto": 700}
 
-// config returns the session's settings for the voice worker.
+// config returns the session's settings for the voice worker. semantic_vad is approximated: the
+// eagerness determines only the duration of silence.
 func (s *session) config() contract.VoiceConfig {
 	config := contract.VoiceConfig{Language: s.language, Prompt: s.prompt, Voice: s.voice, Speed: s.speed}
 	if d := s.detection; d != nil {
@@ -74,7 +84,9 @@ func (s *session) config() contract.VoiceConfig {
 	return config
 }
 
-// update applies the client's settings to the session. Missing settings keep their values.
+// update applies the client's settings to the session. Missing settings keep their values. Faults
+// are added to o. After a fault the session may be partly changed. model is the model of the
+// connection, which cannot change.
 func (s *session) update(model string, o object) {
 	kind, named := "realtime", model
 	if o.text("type", &kind, maxName) && kind != "realtime" {
@@ -103,7 +115,7 @@ func (s *session) update(model string, o object) {
 }
 
 // updateInput applies the settings for the input. The value null removes the hints for
-// transcription or turns speech detection off.
+// transcription or turns speech detection off. Missing settings keep their values.
 func (s *session) updateInput(input object) {
 	checkFormat(input)
 	if input.null("transcription") {
@@ -123,7 +135,8 @@ func (s *session) updateInput(input object) {
 // languageForm matches a language code, possibly with a region.
 var languageForm = regexp.MustCompile(`^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$`)
 
-// updateTranscription applies the hints for transcription: the language and a prompt.
+// updateTranscription applies the hints for transcription: the language and a prompt. After a
+// fault, the language keeps its value.
 func (s *session) updateTranscription(o object) {
 	language := s.language
 	if o.text("language", &language, maxName) && language != "" && !languageForm.MatchString(language) {
@@ -135,7 +148,7 @@ func (s *session) updateTranscription(o object) {
 }
 
 // updateDetection applies the settings for turn detection. If they change the kind, all other
-// settings first get the defaults of the new kind.
+// settings first get the defaults of the new kind. Turn detection that was off is switched on.
 func (s *session) updateDetection(o object) {
 	kind := serverVAD
 	if s.detection != nil {
@@ -170,7 +183,8 @@ func (s *session) updateDetection(o object) {
 }
 
 // modality reads output_modalities. The list must contain exactly one modality. Speech always
-// includes its transcript.
+// includes its transcript. text is the current setting, which is returned if the list is missing or
+// invalid.
 func modality(o object, text bool) bool {
 	entries, given := o.list("output_modalities")
 	if !given {
@@ -194,7 +208,8 @@ func modality(o object, text bool) bool {
 }
 
 // refuseTools rejects settings that would change the agent, because the agent has its own tools,
-// prompt and limits.
+// prompt and limits. Neutral values, such as auto and inf, are accepted, because clients send them
+// without a choice of the user.
 func refuseTools(o object) {
 	o.refuse("tools", "the caller's tools are not supported, because agents call only their own tools")
 	o.refuse("prompt", "is not supported: the agent has its own prompt; use instructions")
@@ -217,7 +232,8 @@ func refuseTools(o object) {
 	}
 }
 
-// checkFormat rejects audio formats other than 16-bit PCM at 24,000 samples per second.
+// checkFormat rejects audio formats other than 16-bit PCM at 24,000 samples per second. A missing
+// format is accepted.
 func checkFormat(o object) {
 	format, given := o.object("format")
 	if !given {
@@ -235,6 +251,7 @@ func checkFormat(o object) {
 }
 
 // voice reads the setting of a voice, which is the voice's id or an object that contains it.
+// Whether the voice exists is known only to the worker, which reports an unknown one later.
 func voice(o object, it *string) {
 	if kind(o.members["voice"]) == '{' {
 		if named, ok := o.object("voice"); ok {

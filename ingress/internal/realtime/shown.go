@@ -25,13 +25,13 @@ type shownSession struct {
 	Audio           shownAudio `json:"audio"`
 }
 
-// shownAudio contains the audio settings of a session or a response.
+// shownAudio contains the audio settings of a session or a response. Input is nil in responses.
 type shownAudio struct {
 	Input  *shownInput `json:"input,omitempty"`
 	Output shownOutput `json:"output"`
 }
 
-// shownInput contains the settings of the input.
+// shownInput contains the settings of the input. Detection is null if turn detection is off.
 type shownInput struct {
 	Format        shownFormat        `json:"format"`
 	Transcription shownTranscription `json:"transcription"`
@@ -73,7 +73,8 @@ type shownDetection struct {
 // pcm is the only supported audio format, both for input and for output.
 var pcm = shownFormat{Type: "audio/pcm", Rate: contract.VoiceRate}
 
-// shown returns the session as the client sees it.
+// shown returns the session as the client sees it. It contains defaults, so the client sees all
+// settings that apply.
 func (s *session) shown(set Settings) *shownSession {
 	out := &shownSession{
 		Type: "realtime", Object: "realtime.session", ID: set.SessionID, Model: set.Model, Modalities: modalities(s.text),
@@ -93,7 +94,8 @@ func (s *session) shown(set Settings) *shownSession {
 }
 
 // shown returns the settings of turn detection as the client sees them, without those that do not
-// apply to the kind. It returns nil if d is nil.
+// apply to the kind. It returns nil if d is nil. The pointers in the result refer to d, which is
+// never modified.
 func (d *detection) shown() *shownDetection {
 	switch {
 	case d == nil:
@@ -114,7 +116,8 @@ func modalities(text bool) []string {
 	return []string{modalityAudio}
 }
 
-// take applies the session settings that a client secret contains.
+// take applies the session settings that a client secret contains. Empty settings change nothing.
+// The error is an *apierr.Error with all faults.
 func (s *session) take(model string, raw json.RawMessage) error {
 	if len(raw) == 0 {
 		return nil
@@ -127,6 +130,7 @@ func (s *session) take(model string, raw json.RawMessage) error {
 }
 
 // New returns the conversation of a new connection. It returns an error if set.Session is invalid.
+// The error has the fields that are invalid. now is the first time of activity.
 func New(set Settings, now time.Time) (*Conversation, error) {
 	c := &Conversation{eventMaker: eventMaker{set.NewID}, set: set, session: newSession(set), id: set.NewID("conv"), active: now}
 	if err := c.session.take(set.Model, set.Session); err != nil {

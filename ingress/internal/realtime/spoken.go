@@ -13,7 +13,8 @@ import (
 // second. It is used until the speed of the voice is known.
 const perCharacter = contract.VoiceRate / 15
 
-// spoken is the text of an answer and its speech, divided into segments.
+// spoken is the text of an answer and its speech, divided into segments. The offsets are in bytes
+// of the text.
 type spoken struct {
 	text     []byte
 	segments []segment // segments in order; all except the last are complete
@@ -30,7 +31,8 @@ type segment struct {
 }
 
 // playhead computes how much of an answer's audio has been played. It assumes that the client plays
-// audio in real time as soon as it arrives, and pauses while it has no samples.
+// audio in real time as soon as it arrives, and pauses while it has no samples. The client can
+// correct the result with conversation.item.truncate.
 type playhead struct {
 	sent   int64 // number of samples sent to the client
 	played int64 // number of samples played at the time asOf
@@ -38,7 +40,8 @@ type playhead struct {
 }
 
 // advance moves the playhead to the time now, and returns the number of samples played. If now is
-// earlier than the time of the last call, it does nothing.
+// earlier than the time of the last call, it does nothing. The result never exceeds the number of
+// samples sent.
 func (p *playhead) advance(now time.Time) int64 {
 	if now.Before(p.asOf) { // audio of an earlier answer is still playing
 		return p.played
@@ -59,13 +62,14 @@ func (p *playhead) more(now time.Time, samples int64) {
 	p.sent += samples
 }
 
-// left returns how long the client needs to play the remaining samples.
+// left returns how long the client needs to play the remaining samples. It is 0 if all samples were
+// played.
 func (p *playhead) left(now time.Time) time.Duration {
 	return time.Duration(p.sent-p.advance(now)) * time.Second / contract.VoiceRate
 }
 
 // done returns the offset in bytes at which the last complete segment ends, and the number of
-// samples received for the next segment.
+// samples received for the next segment. A new worker continues at this position; see Resume.
 func (s *spoken) done() (end int, samples int64) {
 	for _, g := range s.segments {
 		if !g.whole {
@@ -77,7 +81,7 @@ func (s *spoken) done() (end int, samples int64) {
 }
 
 // segment returns the segment of the text from start to end. If the last segment is incomplete, it
-// returns that. Otherwise it adds a segment.
+// returns that. Otherwise it adds a segment. The open segment gets the new end.
 func (s *spoken) segment(start, end int) *segment {
 	// If the new segment begins after the last segment, the last segment is complete.
 	if n := len(s.segments); n > 0 && start >= s.segments[n-1].end && start > 0 {
@@ -106,7 +110,8 @@ func (s *spoken) bound(end int) int {
 	return end
 }
 
-// emit returns the part of the transcript before the offset end that was not sent before.
+// emit returns the part of the transcript before the offset end that was not sent before. end must
+// be at a character boundary, which bound ensures for segments.
 func (s *spoken) emit(end int) string {
 	if end <= s.reported {
 		return ""
@@ -117,7 +122,8 @@ func (s *spoken) emit(end int) string {
 }
 
 // heard returns the text that was spoken in the given number of samples. It contains whole
-// segments, and the words of the last segment that were played.
+// segments, and the words of the last segment that were played. The words are an estimate. AudioMS
+// is rounded down.
 func (s *spoken) heard(samples int64) domain.Playback {
 	out := domain.Playback{AudioMS: samples / perMS}
 	start := 0
@@ -137,7 +143,8 @@ func (s *spoken) heard(samples int64) domain.Playback {
 }
 
 // length returns the number of samples of a segment. For an incomplete segment, it estimates the
-// number from the complete segments.
+// number from the complete segments. start is the offset at which the segment begins. The estimate
+// uses the speed of the complete segments, or perCharacter if there is none.
 func (s *spoken) length(start int, g segment) int64 {
 	if g.whole {
 		return g.samples
@@ -160,7 +167,7 @@ func (s *spoken) length(start int, g segment) int64 {
 }
 
 // words returns the words at the beginning of a text that were spoken. The fraction said/of is the
-// part of the text's audio that was played.
+// part of the text's audio that was played. of must not be 0. The result ends with a whole word.
 func words(text string, said, of int64) string {
 	// The function assumes that each word takes the same time.
 	count := int64(len(strings.Fields(text)))

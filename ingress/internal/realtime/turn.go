@@ -14,13 +14,15 @@ const (
 	unsaid     = "…"     // replaces the user's part in an exchange that has only an answer, such as a greeting
 )
 
-// ask is a response that the client has requested.
+// ask is a response that the client has requested. At most one is waiting.
 type ask struct {
-	eventID      *string // id of the client's event that requested the response; nil: none
-	text         bool    // whether the response is text only, without speech
+	eventID *string // id of the client's event that requested the response; nil: none
+	text    bool    // whether the response is text only, without speech
+	// Voice of the response; empty: that of the session.
 	voice        string
 	instructions *string // replaces the session's instructions; nil: no replacement
-	metadata     map[string]string
+	// Metadata for the response; nil: none.
+	metadata map[string]string
 }
 
 // transcribing reports whether the transcript of an item is pending.
@@ -28,7 +30,8 @@ func (c *Conversation) transcribing() bool { return c.input.wanted() || len(c.he
 
 // next begins the response that is due, if there is one. A response begins only after the response
 // in progress has ended and all transcripts have arrived. A response to a detected turn also waits
-// until speech in progress has ended.
+// until speech in progress has ended. Callers may call it after every change, because it does
+// nothing if no response is due.
 func (c *Conversation) next(e *effects, now time.Time) {
 	if c.now != nil || c.transcribing() {
 		return
@@ -45,7 +48,9 @@ func (c *Conversation) next(e *effects, now time.Time) {
 }
 
 // begin submits a turn to the caller, which starts its run. If there is no turn to submit, begin
-// rejects the client's request for a response.
+// rejects the client's request for a response. reported says whether the client has requested the
+// response, so that it must learn of a rejection. The response has no id yet: it gets one in Begun
+// or Refused.
 func (c *Conversation) begin(e *effects, now time.Time, asked *ask, reported bool) {
 	c.due = false
 
@@ -87,7 +92,8 @@ func (c *Conversation) begin(e *effects, now time.Time, asked *ask, reported boo
 }
 
 // unanswered returns the items since the last response. They consist of the user's message and of
-// the exchanges that the client inserted before it.
+// the exchanges that the client inserted before it. Items without text are taken, too, so that they
+// are not examined again. The limits of message and history drop the oldest parts.
 func (l *items) unanswered() (message string, history []domain.Exchange, taken []*item) {
 	var users []string
 	for _, it := range *l {
@@ -112,7 +118,8 @@ func (l *items) unanswered() (message string, history []domain.Exchange, taken [
 	return fitting(users), kept(history), taken
 }
 
-// fitting joins the newest texts, as many as fit into the maximum length of a message.
+// fitting joins the newest texts, as many as fit into the maximum length of a message. The texts
+// are separated by empty lines, which count.
 func fitting(texts []string) string {
 	from, room := len(texts), maxMessage
 	for from > 0 {
@@ -126,7 +133,8 @@ func fitting(texts []string) string {
 	return strings.Join(texts[from:], "\n\n")
 }
 
-// kept returns the newest exchanges, as many as fit into a run's history.
+// kept returns the newest exchanges, as many as fit into a run's history. The limit is maxHistory
+// characters.
 func kept(history []domain.Exchange) []domain.Exchange {
 	from, room := len(history), maxHistory
 	for from > 0 {
@@ -151,7 +159,7 @@ func (l *items) systemText() string {
 }
 
 // instructionsFit reports whether the instructions, the texts of all system items and a further
-// text together are short enough.
+// text together are short enough. The limit is maxInstructions characters.
 func (l *items) instructionsFit(instructions, more string) bool {
 	return utf8.RuneCountInString(joined(instructions, joined(l.systemText(), more))) <= maxInstructions
 }
