@@ -14,8 +14,8 @@ import (
 // tests mostly wait for the database and for timeouts. The flag -parallel overrides it.
 const sideBySide = 6
 
-// maxMemory is the memory above which the garbage collector ignores its percentage. Tests with large
-// messages use up to 0.8 GB at a time, of which the percentage alone would make more than 4 GB.
+// maxMemory is the memory above which the garbage collector ignores its percentage. Tests with
+// large messages use up to 0.8 GB at a time, of which the percentage alone would make 4 GB.
 const maxMemory = 1536 << 20
 
 func TestMain(m *testing.M) {
