@@ -733,11 +733,10 @@ func TestAccessMatrix(t *testing.T) { //nolint:tparallel // the only direct subt
 func TestForeignIDsOverASabotagedStore(t *testing.T) {
 	t.Parallel()
 	a, by := newSabotaged(t)
-	m := newMatrix(t, a)
+	m, d := newMatrix(t, a), newDraw(t)
 	for i := range accessTable {
 		r := &accessTable[i]
-		for j := range m.credentials {
-			c := &m.credentials[j]
+		for _, c := range d.credentials(i, m.credentials) {
 			if c.page != "" || c.testOrg == nil || r.outcome(c) != "ok" {
 				continue
 			}
