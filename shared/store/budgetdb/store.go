@@ -2,7 +2,7 @@
 //
 // The ingress manages budgets, and rejects a request whose budget is used up. Before each model
 // call or code execution, a worker reserves the maximum amounts with Reserve; afterwards it reports
-// the used amounts with Settle. Concurrent calls therefore exceed a budget only if a call uses more
+// the used amounts with Charge. Concurrent calls therefore exceed a budget only if a call uses more
 // than was reserved. The sweeper ends the reservations of lost attempts.
 //
 // A budget has a count for each period. The count is created on demand, from the usage of the runs
