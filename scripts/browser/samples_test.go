@@ -87,7 +87,7 @@ func TestSamplesAfterAnswer(t *testing.T) {
 	p.click("button", "How long is the guarantee?")
 	p.is("link", "Run details")
 	offer := p.in("region", "Sample documents")
-	offer.sees("The agent found nothing, because there are no documents yet.")
+	offer.sees("The agent found nothing in the documents, because there are none yet.")
 	p.visible("Add the sample documents")
 	p.inspect("samples-after-answer")
 	p.resize(phone)

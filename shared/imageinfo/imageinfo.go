@@ -125,7 +125,7 @@ func (i *Info) gif(in io.Reader) error {
 	return i.set(uint32(binary.LittleEndian.Uint16(b[6:])), uint32(binary.LittleEndian.Uint16(b[8:])))
 }
 
-// webp reads the first chunk, whose type shows how the size is encoded: VP8X, VP8L or VP8.
+// webp reads the first chunk, whose type determines the encoding of the size: VP8X, VP8L or VP8.
 func (i *Info) webp(in io.Reader) error {
 	var b [30]byte
 	if _, err := io.ReadFull(in, b[:]); err != nil {

@@ -657,6 +657,9 @@ func (m *matrix) check(t *testing.T, r *accessRow, c *credential, at target, wan
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	route, shown := r.method+" "+r.path+" "+got.sharedWith(), got.shown()
+	if strings.Contains(r.query, "template=") {
+		route += " template" // the error names a template, not an agent
+	}
 	if first, known := m.notFound[route]; known && first != shown {
 		t.Errorf("%s: this refusal differs from others\n%s\nwant\n%s", what, shown, first)
 	}

@@ -334,6 +334,18 @@ export const tests: Test[] = [
     },
   },
   {
+    name: "the sources of an answer are numbered from 1, in the order of their citations",
+    run: () => {
+      const box = document.createElement("div");
+      const citations = [{ ...citation, id: 7, title: "B" }, { ...citation, id: 3 }, { ...citation, id: 7, title: "B" }];
+      render(h(Answer, { text: "One [7] two [3] three [7]", citations }), box);
+      const shown = [...box.querySelectorAll("p .cite")].map((e) => [e.textContent, e.getAttribute("aria-label")]);
+      equal(shown, [["1", "Source 1: B"], ["2", "Source 2: A"], ["1", "Source 1: B"]]);
+      equal([...box.querySelectorAll("li")].map((e) => [e.querySelector(".cite")?.textContent, e.querySelector(".source-name")?.textContent]), [["1", "B"], ["2", "A"]]);
+      render(null, box);
+    },
+  },
+  {
     name: "a question about a document keeps the text that a person has typed",
     run: () => {
       askNext("user", "agent", "What is in a.md?");

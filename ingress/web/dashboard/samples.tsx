@@ -22,10 +22,20 @@ export function searchesDocuments({ knowledge }: Tools): boolean {
   return knowledge?.enabled === true && !knowledge.documentIds && Object.keys(knowledge.metadata ?? {}).length === 0;
 }
 
+let added = false; // whether samples were added, and no chat has reported their state since then
+
 /** Adds the sample documents. Samples that the organization already has stay as they are. */
 async function addSamples(): Promise<void> {
   const { data } = await post<{ data: Document[] }>(path);
+  added = true;
   toast(texts.samplesWereAdded(data.length));
+}
+
+/** Reports whether samples were added, once for each time that they were added. */
+function takeAdded(): boolean {
+  const was = added;
+  added = false;
+  return was;
 }
 
 /** Loads the sample documents. Loads nothing if wanted is false. */
@@ -124,9 +134,9 @@ export function SamplesNote({ state, again }: { state: SamplesState; again?: () 
   const organization = useSession()?.organization.id ?? "";
   const may = useMay("admin");
   const [hidden, setHidden] = useState(() => isHidden("samples", organization));
-  const [read, setRead] = useState(false); // samples were being read while this note was shown
+  const [reports, setReports] = useState(takeAdded); // whether the note reports that the samples are ready
   useEffect(() => {
-    if (state.reading) setRead(true);
+    if (state.reading) setReports(true);
   }, [state.reading]);
 
   const dismiss = () => {
@@ -134,7 +144,7 @@ export function SamplesNote({ state, again }: { state: SamplesState; again?: () 
     setHidden(true);
   };
   if (state.reading) return <p class="note" role="status">{texts.samplesAreBeingRead(state.ready, state.added)}</p>;
-  if (read && state.ready > 0) {
+  if (reports && state.ready > 0) {
     return (
       <div class="note samples-note">
         <p role="status">{again ? Words.samplesAreReady : Words.samplesAreReadyToAsk}</p>
@@ -147,6 +157,7 @@ export function SamplesNote({ state, again }: { state: SamplesState; again?: () 
   if (!may) return <p class="note">{problem} {Words.adminsAddDocuments}</p>;
   const add = async () => {
     await addSamples();
+    setReports(takeAdded());
     state.reload();
   };
   return (

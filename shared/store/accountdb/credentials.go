@@ -19,7 +19,7 @@ import (
 
 // Credential is the data needed to authenticate an API key or a login session. A user's credential
 // has Memberships, oldest first; an organization's key has OrganizationID instead. Callers cache
-// credentials, so nobody may change one.
+// credentials, so a Credential must not be changed.
 //
 // Label identifies the credential in rate limits and reveals no secret. Lineage is the id of the
 // first key in the chain of rotations that led to this key. For a key that replaced no other key,

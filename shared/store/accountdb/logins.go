@@ -155,7 +155,7 @@ func deleteLogins(ctx context.Context, tx *sqlx.Tx, userID string) error {
 }
 
 // LoggedInFrom reports whether an account with the email address has an open login session that
-// began at the given client address. The login uses it to tell familiar clients from others.
+// began at the given client address. The login uses it to distinguish familiar clients.
 func (s *Store) LoggedInFrom(ctx context.Context, email, address string) (bool, error) {
 	var known bool
 	err := s.db.GetContext(ctx, &known, `SELECT EXISTS (SELECT FROM users u JOIN login_sessions l ON l.user_id = u.id

@@ -8,13 +8,13 @@
 //
 // A claim has a fence. Each write of a worker contains the fence, and the database ignores the
 // write if a later claim, a requeue or an end has raised it. A worker therefore never has to know
-// whether it still holds a run: the result of the write tells it.
+// whether it still holds a run: the result of the write shows it.
 //
 // Statements that concern many runs never wait for the lock of one run. They skip the locked run
 // and report it, and the caller tries again later. Rows are locked in the order of their run ids.
 //
 // The package writes the tables open_runs, runs, steps, effects, run_events and run_attempts. It
-// publishes no messages; its callers publish what a result tells them.
+// publishes no messages; its callers publish messages according to the results.
 package executiondb
 
 import (

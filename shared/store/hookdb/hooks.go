@@ -45,7 +45,7 @@ type HookChange struct {
 }
 
 // ReceivingHook is a hook with all values that are needed to check a delivery. Its secrets are
-// still sealed. Ingresses cache it, so nobody may change one.
+// still sealed. Ingresses cache it, so it must not be changed.
 type ReceivingHook struct {
 	domain.Hook
 

@@ -264,7 +264,7 @@ func (l *attachmentLoader) load(
 type imageRoom struct {
 	count int    // number of images that may still be added
 	bytes int64  // number of bytes that may still be added
-	note  string // the text that explains to the model why an image was omitted
+	note  string // text for the model with the reason why an image was omitted
 }
 
 // loadAll reads a message's attachments, in order. images is the room for images, which loadAll

@@ -94,7 +94,8 @@ func (b *branch) continueBy(ctx context.Context, s *dispatch.Submission, session
 		return b.replaceFirst(ctx, s, sessions)
 	}
 
-	// The id of the last answer identifies the run that wrote it, if the service wrote the answer.
+	// The id of the last answer identifies the run that has written it, if it is an answer of the
+	// service.
 	runID, previous, err := precedingRun(ctx, s, sessions, b.messages[last].ID)
 	switch {
 	case err != nil:

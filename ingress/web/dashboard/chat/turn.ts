@@ -150,9 +150,9 @@ export function withRun(turn: Turn, run: Run | undefined): Turn {
   };
 }
 
-/** Reports whether a finished turn searched the documents and its answer cites none of them. */
+/** Reports whether a finished turn searched the documents and its answer cites nothing. */
 export const foundNothing = (turn: Turn): boolean =>
-  turn.status === "completed" && turn.toolCalls.some((c) => c.name === "knowledge") && turn.citations.every((c) => c.documentId === null);
+  turn.status === "completed" && turn.toolCalls.some((c) => c.name === "knowledge") && turn.citations.length === 0;
 
 interface EventData {
   runId?: string;

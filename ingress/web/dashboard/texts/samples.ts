@@ -6,7 +6,7 @@ export enum Words {
   sampleDocuments = "Sample documents",
   addSampleDocuments = "Add the sample documents",
   noDocumentsYet = "There are no documents yet.",
-  foundNothing = "The agent found nothing, because there are no documents yet.",
+  foundNothing = "The agent found nothing in the documents, because there are none yet.",
   adminsAddDocuments = "Only admins of the organization can add documents.",
   notNow = "Not now",
   samplesAreReady = "The sample documents are ready.",

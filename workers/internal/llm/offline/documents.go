@@ -42,9 +42,10 @@ func fromDocuments(results []llm.ToolResult, q question) string {
 	switch {
 	case near:
 		return notPlainly
-	case searched && overview.MatchString(q.message):
-		return noDocuments
 	case searched:
+		if document, ok := asksOverview(q.message); ok && document == "" {
+			return noDocuments
+		}
 		return notSaid
 	}
 	return ""
@@ -54,7 +55,7 @@ func fromDocuments(results []llm.ToolResult, q question) string {
 // results even if they are irrelevant, so a passage must contain enough words of the question. A
 // question about the documents as a whole requires no words.
 func (q question) ofDocuments() question {
-	if overview.MatchString(q.message) {
+	if _, ok := asksOverview(q.message); ok {
 		q.wanted = wanted{}
 	} else if q.wanted == nil {
 		q.wanted = want(q.message)
@@ -64,7 +65,7 @@ func (q question) ofDocuments() question {
 
 // answeredBy reports whether a passage may contain the answer to the question.
 func (q question) answeredBy(s domain.Citation) bool {
-	if onlyHeadings(s.CitedText) {
+	if document, _ := asksOverview(q.message); document != "" && document != s.Title || onlyHeadings(s.CitedText) {
 		return false
 	}
 	_, enough := q.wanted.in(s.Title+"\n"+s.CitedText, languageFor(s.CitedText))

@@ -57,14 +57,16 @@ func documentCases() map[string]struct {
 		"documents_table": {testCase{"What is the torque of the flange?", []llm.ToolResult{knows(
 			passage(1, "gearbox", 3, "Part | Torque\nFlange | 12 Nm\nHousing | 40 Nm"),
 		)}}, true},
-		"documents_row":         {testCase{"What does express shipping cost?", []llm.ToolResult{knows(passage(1, "shipping", 0, prices))}}, true},
-		"documents_row_alone":   {testCase{"What does express shipping cost?", []llm.ToolResult{knows(passage(1, "shipping", 0, strings.SplitAfter(prices, "Days\n")[1]))}}, true},
-		"documents_heading":     {testCase{"How much does a bulb cost?", []llm.ToolResult{knows(passage(1, "test", 0, test))}}, true},
-		"documents_hours":       {testCase{"What are the opening hours?", []llm.ToolResult{knows(passage(1, "test", 0, strings.SplitAfter(test, "average.\n\n")[1]))}}, true},
-		"documents_points":      {testCase{"What are the main points of the documents?", []llm.ToolResult{knows(passage(1, "test", 0, test), passage(2, "shipping", 3, prices), passage(3, "test", 0, "It was long."))}}, true},
-		"documents_points_one":  {testCase{"Please summarize my documents.", []llm.ToolResult{knows(passage(1, "safety", 7, ladders))}}, true},
-		"documents_points_none": {testCase{"Give me an overview of the documents", []llm.ToolResult{nothingKnown}}, true},
-		"documents_chinese":     {testCase{"保修期是多久？", []llm.ToolResult{knows(passage(1, "手册", 0, "本产品的保修期为两年。请保留发票。"))}}, true},
+		"documents_row":          {testCase{"What does express shipping cost?", []llm.ToolResult{knows(passage(1, "shipping", 0, prices))}}, true},
+		"documents_row_alone":    {testCase{"What does express shipping cost?", []llm.ToolResult{knows(passage(1, "shipping", 0, strings.SplitAfter(prices, "Days\n")[1]))}}, true},
+		"documents_heading":      {testCase{"How much does a bulb cost?", []llm.ToolResult{knows(passage(1, "test", 0, test))}}, true},
+		"documents_hours":        {testCase{"What are the opening hours?", []llm.ToolResult{knows(passage(1, "test", 0, strings.SplitAfter(test, "average.\n\n")[1]))}}, true},
+		"documents_points":       {testCase{"What are the main points of the documents?", []llm.ToolResult{knows(passage(1, "test", 0, test), passage(2, "shipping", 3, prices), passage(3, "test", 0, "It was long."))}}, true},
+		"documents_points_one":   {testCase{"Please summarize my documents.", []llm.ToolResult{knows(passage(1, "safety", 7, ladders))}}, true},
+		"documents_points_named": {testCase{"What are the main points of “test.pdf”?", []llm.ToolResult{knows(passage(1, "shipping", 3, prices), passage(2, "test", 0, test), passage(3, "test", 0, "It was long."))}}, true},
+		"documents_points_other": {testCase{`Summarize "other.pdf".`, []llm.ToolResult{knows(passage(1, "shipping", 3, prices))}}, false},
+		"documents_points_none":  {testCase{"Give me an overview of the documents", []llm.ToolResult{nothingKnown}}, true},
+		"documents_chinese":      {testCase{"保修期是多久？", []llm.ToolResult{knows(passage(1, "手册", 0, "本产品的保修期为两年。请保留发票。"))}}, true},
 		"documents_two": {testCase{"When was the warehouse opened?", []llm.ToolResult{knows(
 			passage(1, "history", 1, "The warehouse in Kiel was opened in 1998."), passage(2, "brochure", 0, "Our warehouse: opened in 1998 by the mayor."),
 		)}}, true},
@@ -161,7 +163,7 @@ func TestAnswersFromDocuments(t *testing.T) {
 }
 
 // TestOverviewHasNoQuery checks that a question about the documents as a whole leads to a call
-// without a query, unless the tool requires one.
+// without a query, unless the tool requires one. The query for one document is its name.
 func TestOverviewHasNoQuery(t *testing.T) {
 	t.Parallel()
 	const overview = "What are the main points of the documents?"
@@ -173,6 +175,7 @@ func TestOverviewHasNoQuery(t *testing.T) {
 	}{
 		{overview, optional, `{}`},
 		{"summarise all our documents", optional, `{}`},
+		{"What are the main points of “a b.pdf”?", optional, `{"query":"a b.pdf"}`},
 		{"What is in the documents about lamps?", optional, `{"query":"What is in the documents about lamps?"}`},
 		{overview, llm.ToolSpec{Name: "knowledge", Schema: []byte(`{"type":"object","properties":{"query":{"type":"string"}},"required":["query"]}`)}, `{"query":"` + overview + `"}`},
 	} {

@@ -67,9 +67,9 @@ func onlyHeadings(text string) bool {
 	return true
 }
 
-// isHeading reports whether a paragraph is a heading: a short line without a full stop. Digits occur
-// only in the title at the beginning of a text, and in the number of a section, because other short
-// lines with digits are facts.
+// isHeading reports whether a paragraph is a heading: a short line without a full stop. first is
+// true for the first sentence of a text. Except in this sentence and in the number of a section, a
+// heading contains no digits, because other short lines with digits are facts.
 func isHeading(text string, first bool) bool {
 	last, _ := utf8.DecodeLastRuneInString(text)
 	ends := unicode.IsLetter(last) || unicode.IsDigit(last) || unicode.IsMark(last) || strings.ContainsRune(")?？", last)
@@ -95,8 +95,8 @@ func numbersIn(row string) (n int) {
 	return n
 }
 
-// spoken returns the part as a sentence. In a row, each cell after the first follows the name of its
-// column: "Express – Price: 12.90; Days: 1."
+// spoken returns the part as a sentence. In a row, each cell after the first follows the name of
+// its column: "Express – Price: 12.90; Days: 1."
 func (p part) spoken() string {
 	cells, names := strings.Split(p.text, cellEnd), strings.Split(p.header, cellEnd)
 	switch {

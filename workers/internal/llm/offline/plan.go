@@ -80,10 +80,15 @@ func (p prompt) search(name string) (call llm.ToolCall, ok bool) {
 	if i < 0 {
 		return call, false
 	}
-	if t := p.tools[i]; name == toolKnowledge && overview.MatchString(p.message) && !slices.Contains(schemaFor(t).Required, "query") {
+	t, text := p.tools[i], query(p.message, name)
+	switch document, ok := asksOverview(p.message); {
+	case name != toolKnowledge || !ok:
+	case document != "": // the search also finds names
+		text = document
+	case !slices.Contains(schemaFor(t).Required, "query"):
 		return newCall(t, map[string]any{}), true // without a query, the tool returns the beginnings of the documents
 	}
-	return newCall(p.tools[i], map[string]any{textProperty(p.tools[i], "query"): query(p.message, name)}), true
+	return newCall(t, map[string]any{textProperty(t, "query"): text}), true
 }
 
 // namesWeb and namesWebLast match messages that ask for a search of the web, at their beginning or

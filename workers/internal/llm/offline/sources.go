@@ -27,9 +27,19 @@ type statement struct {
 // comparing matches messages that ask for a comparison of sources.
 var comparing = regexp.MustCompile(`(?i)^(?:please\s+)?compare\b`)
 
-// overview matches messages that ask for the main points of the documents.
+// overview matches messages that ask for the main points of the documents, or of one document.
 var overview = regexp.MustCompile(`(?i)^\s*(?:please\s+)?(?:what\s+are\s+the\s+(?:main|key|most\s+important)\s+points\s+(?:of|in)|` +
-	`summari[sz]e|give\s+(?:me\s+)?(?:a\s+summary|an\s+overview)\s+of|what(?:'s|\s+is)\s+in)\s+(?:all\s+)?(?:the|these|my|our|your)\s+documents\s*[.?!]*\s*$`)
+	`summari[sz]e|give\s+(?:me\s+)?(?:a\s+summary|an\s+overview)\s+of|what(?:'s|\s+is)\s+in)\s+(?:(?:all\s+)?(?:the|these|my|our|your)\s+documents|[“"]([^”"]+)[”"])\s*[.?!]*\s*$`)
+
+// asksOverview reports whether a message asks for the main points of the documents. document is the
+// name of the document, or "" for all documents.
+func asksOverview(message string) (document string, ok bool) {
+	m := overview.FindStringSubmatch(message)
+	if m == nil {
+		return "", false
+	}
+	return m[1], true
+}
 
 // fromSources answers with the sentences of the sources that contain the most words of the
 // question. It quotes each sentence in its original language, followed by the source's marker. If
@@ -40,7 +50,7 @@ func fromSources(results []llm.ToolResult, q question) string {
 	if len(found) == 0 {
 		return ""
 	}
-	if comparing.MatchString(q.message) || overview.MatchString(q.message) {
+	if document, ok := asksOverview(q.message); comparing.MatchString(q.message) || ok && document == "" {
 		found = bySource(found)
 	} else {
 		best := found[0].score
@@ -134,7 +144,7 @@ func state(s domain.Citation, q question) statement {
 		text: excerpt(withoutMarkers(best.spoken()), quotedText), markers: " " + mark(s.ID, exact(best.text)), score: score,
 		title: strings.ReplaceAll(excerpt(withoutMarkers(s.Title), quotedText), "*", ""), quoted: best.text, document: s.Type == typeDocument,
 	}
-	if overview.MatchString(q.message) {
+	if _, ok := asksOverview(q.message); ok {
 		out.text, out.markers = points(s), ""
 	}
 	return out
@@ -262,8 +272,8 @@ func (q question) weigh(sentence string, words int) int {
 	return 2 * words
 }
 
-// bestSentence returns the first sentence with the highest weight, and the weight. If no sentence is
-// allowed, the weight is -1.
+// bestSentence returns the first sentence with the highest weight, and the weight. If no sentence
+// is allowed, the weight is -1.
 func bestSentence(text string, q question, allowed func(part) bool) (best part, weight int) {
 	weight = -1
 	for p := range parts(text) {
