@@ -29,8 +29,9 @@ type cache[K comparable, V any] struct {
 	absent time.Duration // how long absence is cached
 	group  *batch.Group[K, entry[V]]
 
-	mu      sync.RWMutex
-	entries map[K]entry[V]
+	mu        sync.RWMutex
+	entries   map[K]entry[V]
+	forgotten int // number of calls of forget and forgetWhere
 }
 
 // entry is the cached result of reading a value. It is valid until the time in the field until.
@@ -46,7 +47,7 @@ func newCache[K comparable, V any](
 ) *cache[K, V] {
 	c := &cache[K, V]{now: now, absent: absent, entries: map[K]entry[V]{}}
 	c.group = batch.New(lookupBatch, lookupQueue, func(ctx context.Context, keys []K) ([]entry[V], error) {
-		began := c.now() // the time before the read, because the read may miss a change that is made while it runs
+		began, forgotten := c.now(), c.timesForgotten() // before the read, because it may miss a change that is made while it runs
 		ctx, cancel := context.WithTimeout(ctx, lookupTime)
 		defer cancel()
 
@@ -63,7 +64,7 @@ func newCache[K comparable, V any](
 			}
 			out[i] = entry[V]{found[name(key)], began.Add(life)}
 		}
-		c.put(keys, out)
+		c.put(keys, out, forgotten)
 		return out, nil
 	})
 	return c
@@ -102,10 +103,22 @@ func busy(err error) error {
 	return e
 }
 
-// put caches the entries in found, which has one entry for each key, in the same order.
-func (c *cache[K, V]) put(keys []K, found []entry[V]) {
+// timesForgotten returns the number of calls of forget and forgetWhere so far.
+func (c *cache[K, V]) timesForgotten() int {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.forgotten
+}
+
+// put caches the entries in found, which has one entry for each key, in the same order. forgotten is
+// the result of timesForgotten before the entries were read. If entries were dropped since then, put
+// caches nothing, because the read may have missed the change for which they were dropped.
+func (c *cache[K, V]) put(keys []K, found []entry[V], forgotten int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.forgotten != forgotten {
+		return
+	}
 
 	// The map is shrunk before the insertion, so it never exceeds its maximum size.
 	if len(c.entries)+len(keys) > cacheSize {
@@ -139,6 +152,7 @@ func (c *cache[K, V]) shrink() {
 func (c *cache[K, V]) forget(key K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.forgotten++
 	delete(c.entries, key)
 }
 
@@ -147,6 +161,7 @@ func (c *cache[K, V]) forget(key K) {
 func (c *cache[K, V]) forgetWhere(meant func(*V) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.forgotten++
 	for key, e := range c.entries {
 		if e.found != nil && meant(e.found) {
 			delete(c.entries, key)

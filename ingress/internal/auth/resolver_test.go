@@ -437,6 +437,43 @@ func TestUseOfKeysIsRecorded(t *testing.T) {
 	}
 }
 
+// A read that began before a change must not be cached after it: it may have missed the change.
+func TestCacheIgnoresAReadDuringAChange(t *testing.T) {
+	t.Parallel()
+	started, changed := make(chan struct{}), make(chan struct{})
+	version, reads := "old", 0
+	c := newCache(time.Now, remember, func(_ context.Context, keys []string) (map[string]*string, error) {
+		reads++
+		out := map[string]*string{keys[0]: new(version)}
+		if reads == 1 {
+			close(started)
+			<-changed
+		}
+		return out, nil
+	}, func(s string) string { return s })
+	go c.group.Run(t.Context())
+
+	got := make(chan string)
+	go func() {
+		e, err := c.get(t.Context(), "key", time.Now())
+		if err != nil {
+			t.Error(err)
+			got <- ""
+			return
+		}
+		got <- *e.found
+	}()
+	<-started
+	version = "new"
+	c.forgetWhere(func(*string) bool { return true })
+	close(changed)
+	<-got // either version is right for a request that began before the change
+
+	if e, err := c.get(t.Context(), "key", time.Now()); err != nil || *e.found != "new" {
+		t.Errorf("after the change: %+v, %v", e, err)
+	}
+}
+
 func TestCacheStaysSmall(t *testing.T) {
 	t.Parallel()
 	clock := time.Now()
@@ -444,7 +481,7 @@ func TestCacheStaysSmall(t *testing.T) {
 	for n := range cacheSize + 50 {
 		c.entries[id.New(id.Key)] = entry[accountdb.Credential]{until: clock.Add(time.Duration(n) * time.Nanosecond)}
 	}
-	c.put([]string{"key_x"}, []entry[accountdb.Credential]{{until: clock.Add(time.Minute)}})
+	c.put([]string{"key_x"}, []entry[accountdb.Credential]{{until: clock.Add(time.Minute)}}, 0)
 	if n := len(c.entries); n > cacheSize {
 		t.Errorf("%d entries", n)
 	}

@@ -69,6 +69,16 @@ func TestAnswerFromResults(t *testing.T) {
 	}
 }
 
+// Values of the data are converted to the types of the schema, or omitted.
+func TestDataOfOtherTypes(t *testing.T) {
+	t.Parallel()
+	schema := `{"type":"object","properties":{"orderId":{"type":"string"},"urgent":{"type":"boolean"},"count":{"type":"integer"}},"required":["orderId","urgent","count"]}`
+	in := Input{Data: json.RawMessage(`{"orderId":4711,"urgent":1,"count":"3"}`)}
+	if got, want := Answer(json.RawMessage(schema), in), `{"orderId":"4711","urgent":false,"count":0}`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 // TestRecursiveSchemas fills schemas that refer to themselves. Two values of the same reference are
 // nested; the value in them is the smallest valid one, so the nesting ends.
 func TestRecursiveSchemas(t *testing.T) {

@@ -46,7 +46,7 @@ func (f *filler) scalar(s *node, kind, name string, in []*text) (raw string, fou
 }
 
 // fromObjects returns the value that the data or a tool result contains under a name, if the value
-// has the type in the schema.
+// has the type in the schema. A number can be the value of a string.
 func (f *filler) fromObjects(s *node, kind, name string) (raw string, found bool) {
 	for _, v := range f.named(name) {
 		switch v := v.(type) {
@@ -55,7 +55,10 @@ func (f *filler) fromObjects(s *node, kind, name string) (raw string, found bool
 				return write(v), true
 			}
 		case json.Number:
-			if amount, ok := fitting(s, kind, v.String()); ok {
+			if kind == "string" && fits(s, v.String()) {
+				return write(v.String()), true
+			}
+			if amount, ok := fitting(s, kind, v.String()); ok && (kind == "integer" || kind == "number") {
 				return amount, true
 			}
 		case bool:
