@@ -137,6 +137,13 @@ func (n *node) types() (types []string, null bool) {
 	return types, null
 }
 
+// nullable reports whether the schema's type and enumeration allow null.
+func (n *node) nullable() bool {
+	_, null := n.types()
+	enum := n.list("enum")
+	return null && (enum == nil || slices.Contains(enum, nil))
+}
+
 // kind returns the type of the value to write.
 func (n *node) kind() string {
 	types, null := n.types()
