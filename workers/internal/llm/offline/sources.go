@@ -57,11 +57,11 @@ func fromSources(results []llm.ToolResult, q question) string {
 		found = slices.DeleteFunc(found, func(s statement) bool { return s.score < 0 && best >= 0 || s.document && 5*s.score < 4*best })
 	}
 
-	text := "This is what I found:"
+	parts := []string{"This is what I found:"}
 	for _, s := range found[:min(len(found), quotedSources)] {
-		text += "\n\n" + s.text + s.markers
+		parts = append(parts, s.text+s.markers)
 	}
-	return text
+	return strings.Join(parts, "\n\n")
 }
 
 // statements returns a statement of each source that answers the question, the best first. It joins

@@ -114,16 +114,10 @@ func (f *filler) value(s *node, name string, in []*text, depth int) (raw string,
 		return "null", false
 	}
 
-	defer func(objects []any, smallest bool) { f.objects, f.smallest = objects, smallest }(f.objects, f.smallest)
-	if ref := s.reference(); ref != "" {
-		f.open[ref]++
-		defer func() { f.open[ref]-- }()
-		switch n := f.open[ref]; {
-		case f.smallest && n > maxNested+1:
-			return "", false
-		case n > maxNested:
-			f.objects, f.smallest = nil, true
-		}
+	leave, finite := f.enter(s.reference())
+	defer leave()
+	if !finite {
+		return "", false
 	}
 	if f.smallest {
 		in = nil
@@ -138,12 +132,10 @@ func (f *filler) value(s *node, name string, in []*text, depth int) (raw string,
 		return raw, found
 	}
 
-	enum := s.list("enum")
-	if enum == nil && s.kind() == "null" {
+	if s.list("enum") == nil && s.kind() == "null" {
 		return "null", false
 	}
-	_, null := s.types()
-	null = null && (enum == nil || slices.Contains(enum, nil))
+	null := s.nullable()
 	if !f.smallest || !null {
 		if raw, found = f.content(s, name, in, depth); found {
 			return raw, true
@@ -159,6 +151,23 @@ func (f *filler) value(s *node, name string, in []*text, depth int) (raw string,
 		return "null", false
 	}
 	return raw, false
+}
+
+// enter counts a value with the given reference, until leave is called. From maxNested nested values
+// on, the smallest valid value is written. finite is false if that value would contain itself.
+func (f *filler) enter(ref string) (leave func(), finite bool) {
+	if ref == "" {
+		return func() {}, true
+	}
+	f.open[ref]++
+	objects, smallest, n := f.objects, f.smallest, f.open[ref]
+	if n > maxNested {
+		f.objects, f.smallest = nil, true
+	}
+	return func() {
+		f.open[ref]--
+		f.objects, f.smallest = objects, smallest
+	}, !smallest || n <= maxNested+1
 }
 
 // content returns the JSON of a value that is not null, according to the schema's type. If nothing

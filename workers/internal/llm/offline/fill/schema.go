@@ -141,6 +141,13 @@ func (n *node) types() (types []string, null bool) {
 	return types, null
 }
 
+// nullable reports whether the schema's type and enumeration allow null.
+func (n *node) nullable() bool {
+	_, null := n.types()
+	enum := n.list("enum")
+	return null && (enum == nil || slices.Contains(enum, nil))
+}
+
 // kind returns the type of the value to write: the first type that the schema allows. Without a
 // type, the other keywords imply one, and the default is a string.
 func (n *node) kind() string {
