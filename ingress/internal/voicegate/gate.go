@@ -21,11 +21,11 @@ import (
 // httpapi/voice implements it for one client. Each call may take as long as its context allows.
 // Errors that the client may see are *apierr.Error.
 type Runs interface {
-	// Starts a run and returns it; the caller must close it.
+	// Begin starts a run and returns it; the caller must close it.
 	Begin(ctx context.Context, turn realtime.Turn) (Run, error)
-	// Cancels a run; a run that has finished is no error.
+	// Cancel cancels a run; a run that has finished is no error.
 	Cancel(ctx context.Context, runID string) error
-	// Stores how much of an answer was played.
+	// SavePlayback stores how much of an answer was played.
 	SavePlayback(ctx context.Context, runID string, heard domain.Playback) error
 }
 
