@@ -53,7 +53,7 @@ func find(agents []Agent, name string) (Agent, bool) {
 }
 
 // tail returns the last maxTail characters of an agent's id, which are random. Five characters are
-// enough to tell the agents of an organization apart in nearly all cases.
+// enough to distinguish the agents of an organization in nearly all cases.
 func tail(agentID string) string {
 	suffix := id.Suffix(agentID)
 	return suffix[max(0, len(suffix)-maxTail):]

@@ -131,7 +131,7 @@ func (l *items) find(id string) (int, *item) {
 
 // place inserts an item and returns the id of the item before it. If the items then exceed a limit,
 // place drops the oldest ones, except the item of the answer in progress (the parameter now). The
-// client is not told about dropped items, and the stored session does not change.
+// client gets no event for dropped items, and the stored session does not change.
 func (l *items) place(at int, it *item, now *answer) (previous *string) {
 	*l = slices.Insert(*l, at, it)
 	if at > 0 {

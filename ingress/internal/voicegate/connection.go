@@ -213,7 +213,7 @@ func (c *connection) worker(ctx context.Context, frame contract.VoiceFrame[contr
 }
 
 // turn handles a change of a turn's run. Run events follow the report that the run has begun. The
-// sender is told when the events are no longer used.
+// sender gets a signal when the events are no longer used.
 func (c *connection) turn(n news) {
 	now := c.now()
 	switch {

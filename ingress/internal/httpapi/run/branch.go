@@ -94,7 +94,7 @@ func (b *branch) continueBy(ctx context.Context, s *dispatch.Submission, session
 		return b.replaceFirst(ctx, s, sessions)
 	}
 
-	// The id of the last answer tells which run has written it, if it is an answer of the service.
+	// The id of the last answer shows which run has written it, if it is an answer of the service.
 	runID, previous, err := precedingRun(ctx, s, sessions, b.messages[last].ID)
 	switch {
 	case err != nil:

@@ -141,7 +141,7 @@ func collectFormatted(c *gin.Context, reader *uistream.Reader) (chatBody, *threa
 		return chatBody{}, nil, nil, err
 	}
 
-	// Decode leniently first, since only the presence of messages tells the format.
+	// Decode leniently first, since only the presence of messages determines the format.
 	found, sent := &httpx.Problems{}, conversation{}
 	if !httpx.DecodeOpen(buf.Bytes(), &sent, found) || found.Has(httpx.BodyPath) {
 		return chatBody{}, nil, nil, found.Err()

@@ -111,8 +111,8 @@ func (h *Handler) sendResult(c *gin.Context, sub *dispatch.Submitted, result *di
 // this request is not a replay.
 func isReplay(sub *dispatch.Submitted) bool { return sub.Existing && sub.Run.Ended() }
 
-// sendAccepted responds with 202 and the run. The headers Location and Retry-After tell the client
-// where and when to read the run again.
+// sendAccepted responds with 202 and the run. The headers Location and Retry-After say where and
+// when the client can read the run again.
 func (h *Handler) sendAccepted(c *gin.Context, run *rundb.StoredRun) error {
 	body, err := run.Body()
 	if err != nil {

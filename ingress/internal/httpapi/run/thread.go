@@ -44,7 +44,7 @@ func (d *conversation) readThread(found *httpx.Problems) *thread {
 	for i := range d.Messages.Value {
 		m, at := &d.Messages.Value[i], "messages["+strconv.Itoa(i)+"]"
 
-		// The id tells whether the service wrote the message.
+		// The id shows whether the service wrote the message.
 		written := writtenBy(m.ID)
 		switch m.Role {
 		case "user":
