@@ -14,7 +14,7 @@ import (
 // ClientSecret describes the permission of a client secret: voice connections to one agent or
 // template, in one session. The settings were checked when the secret was created.
 type ClientSecret struct {
-	// Id of the agent or template.
+	// ID of the agent or template.
 	Model     string
 	SessionID string
 	Named     bool            // whether the creator of the client secret named the session

@@ -54,7 +54,7 @@ type Signer interface {
 type Admission struct {
 	// Settings for the conversation; the gate sets Expires.
 	Conversation realtime.Settings
-	// Id of the organization.
+	// ID of the organization.
 	Organization string
 	// Starts the runs of this client.
 	Runs  Runs

@@ -39,7 +39,7 @@ type openResult struct {
 type voiceSession struct {
 	sessions Sessions
 	signer   Signer
-	// Id of the organization.
+	// ID of the organization.
 	org  string
 	name string // name of the session for all workers; a worker ends its session when another takes over the name
 	// Gets the result of the attempt to open a session.

@@ -30,7 +30,7 @@ const (
 
 // Event is a verified delivery with its id, its event name and its payload.
 type Event struct {
-	// Id of the delivery; never empty. A repeated delivery has the same id.
+	// ID of the delivery; never empty. A repeated delivery has the same id.
 	ID      string
 	Name    string // name of the event; "" if the source sends none
 	Payload Payload
