@@ -7,7 +7,6 @@ import (
 )
 
 const (
-	// Maximum bytes of the agent's name.
 	maxSlug = 50 // maximum bytes of the agent's name in a tool name; clients add prefixes and limit the total length
 	maxTail = 5  // maximum bytes of the agent's id in a tool name
 )
